@@ -1,0 +1,69 @@
+"""Request and response headers.
+
+    request header v1:   api_key int16, api_version int16, correlation_id int32, client_id nullable string (int16 length)
+    request header v2:   the same, then tagged fields (KIP-482); the client id keeps its old form
+    response header v0:  correlation_id int32
+    response header v1:  correlation_id int32, tagged fields
+
+A flexible API version has header v2 and is answered with header v1; the one exception is ApiVersions, always answered with
+header v0 since its client does not know yet what the broker speaks (KIP-511). Version 0 of the request header belonged to
+ControlledShutdown v0, which Kafka 4 no longer has.
+"""
+
+from struct import Struct
+
+from odradek.protocol.errors import MalformedMessage
+
+_FIXED = Struct(">hhih")
+_FIXED_SIZE = _FIXED.size
+
+Header = tuple[int, int, int, str | None, int]
+
+
+def read_request_header(frame: bytes) -> Header:
+    """``(api_key, api_version, correlation_id, client_id, position)`` of a frame.
+
+    ``position`` is where header v1 ends: for a flexible version the tagged fields begin there (``skip_tagged_fields``).
+    """
+    if len(frame) < _FIXED_SIZE:
+        raise MalformedMessage(f"a request of {len(frame)} bytes is too short for its header")
+    api_key, api_version, correlation_id, client_id_length = _FIXED.unpack_from(frame)
+    if client_id_length < 0:
+        if client_id_length != -1:
+            raise MalformedMessage(f"a client id of length {client_id_length}")
+        return api_key, api_version, correlation_id, None, _FIXED_SIZE
+    position = _FIXED_SIZE + client_id_length
+    if position > len(frame):
+        raise MalformedMessage(f"a client id of {client_id_length} bytes goes past the end of its request")
+    try:
+        client_id = str(frame[_FIXED_SIZE:position], "utf-8")
+    except UnicodeDecodeError as error:
+        raise MalformedMessage(f"a client id that is not UTF-8: {error}") from None
+    return api_key, api_version, correlation_id, client_id, position
+
+
+def skip_tagged_fields(frame: bytes, position: int) -> int:
+    """The position after the tagged fields at ``position``; brokers know no tag of a request header."""
+    if position < len(frame) and frame[position] == 0:
+        return position + 1
+    count, position = _read_uvarint(frame, position)
+    for _ in range(count):
+        _, position = _read_uvarint(frame, position)
+        size, position = _read_uvarint(frame, position)
+        position += size
+        if position > len(frame):
+            raise MalformedMessage("a tagged field of a request header goes past the end of the request")
+    return position
+
+
+def _read_uvarint(frame: bytes, position: int) -> tuple[int, int]:
+    value = 0
+    for shift in range(0, 35, 7):
+        if position >= len(frame):
+            raise MalformedMessage("a request header ends in the middle of its tagged fields")
+        byte = frame[position]
+        position += 1
+        value |= (byte & 0x7F) << shift
+        if byte < 0x80:
+            return value, position
+    raise MalformedMessage("a varint of more than five bytes in a request header")

@@ -1,0 +1,137 @@
+"""Decoding requests: kio reads the version that came, ``up`` makes it the canonical message.
+
+Between versions most fields agree by name, so ``up`` is compiled: one flat function per class that copies what both have and
+leaves the rest at its default. What an older version says in another shape (one coordinator key for a list of them, topic
+names for topics) is put right in ``_REWRITES``, by hand, one function per API.
+
+Produce and Fetch are handed on as kio decoded them (``AS_DECODED``): their versions differ only in how a topic is named, by name
+or by id, and on that path an object saved is worth more than one shape. Their handlers ask for ``context.version``.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+from odradek.protocol.api_keys import ApiKey
+from odradek.protocol.errors import MalformedMessage
+from odradek.protocol.headers import skip_tagged_fields
+from odradek.protocol.messages import messages
+from odradek.protocol.schemas import MILLISECOND, field_specs, load
+
+AS_DECODED = frozenset({ApiKey.PRODUCE, ApiKey.FETCH})
+
+Decoder = Callable[[bytes, int], Any]
+_decoders: dict[int, Decoder] = {}
+
+
+def decode_request(api_key: ApiKey, version: int, frame: bytes, position: int) -> Any:
+    """The canonical request in ``frame``, whose header v1 ends at ``position``; raises ``MalformedMessage``, never else."""
+    decoder = _decoders.get(api_key << 16 | version)
+    if decoder is None:
+        decoder = _decoders[api_key << 16 | version] = _make_decoder(api_key, version)
+    try:
+        return decoder(frame, position)
+    except MalformedMessage:
+        raise
+    except Exception as error:  # noqa: BLE001  whatever bytes can make a decoder raise, it is the bytes' fault
+        raise MalformedMessage(f"{api_key.name} v{version}: {type(error).__name__}: {error}") from None
+
+
+def _make_decoder(api_key: ApiKey, version: int) -> Decoder:
+    from kio.serial import entity_reader  # noqa: PLC0415  pulled in by the first request, not by start-up
+
+    entity = load(api_key, version, "request")
+    read = entity_reader(entity)
+    flexible = bool(entity.__flexible__)
+    up: Callable[[Any], Any] | None = None
+    if api_key not in AS_DECODED:
+        up = _make_up(api_key, entity)
+
+    def decode(frame: bytes, position: int) -> Any:
+        if flexible:
+            position = skip_tagged_fields(frame, position)
+        message, _ = read(frame, position)
+        return message if up is None else up(message)
+
+    return decode
+
+
+def _make_up(api_key: ApiKey, entity: type[Any]) -> Callable[[Any], Any]:
+    convert = _compile_up(entity, messages(api_key).classes["request"])
+    rewrite = _REWRITES.get(api_key)
+    if rewrite is None:
+        return convert
+
+    def up(decoded: Any) -> Any:
+        request = convert(decoded)
+        rewrite(request, decoded)
+        return request
+
+    return up
+
+
+def _compile_up(entity: type[Any], canonical: dict[str, type[Any]]) -> Callable[[Any], Any]:
+    """A function from ``entity``, a class of kio's, to the canonical class of the same name."""
+    target = canonical[entity.__name__]
+    scope: dict[str, Any] = {"target": target, "fail": _null_where_none_may_be}
+    arguments = []
+    for spec in field_specs(entity):
+        if spec.name not in target.__slots__:
+            continue
+        value = f"o.{spec.wire_name}"
+        if spec.entity is not None:
+            scope[f"up_{spec.name}"] = _compile_up(spec.entity, canonical)
+            if spec.is_array:
+                converted = f"[up_{spec.name}(i) for i in {value}]"
+            else:
+                converted = f"up_{spec.name}({value})"
+            value = f"(None if {value} is None else {converted})" if spec.nullable else converted
+        elif spec.name != spec.wire_name:
+            scope["millisecond"] = MILLISECOND
+            value = f"{value} // millisecond"
+        elif spec.is_array and not spec.nullable:
+            value = f"(fail({spec.name!r}) if {value} is None else {value})"
+        arguments.append(f"{spec.name}={value}")
+    exec(f"def up(o):\n    return target({', '.join(arguments)})\n", scope)  # noqa: S102  names come from kio's schemas
+    return scope["up"]  # type: ignore[no-any-return]
+
+
+def _null_where_none_may_be(name: str) -> None:
+    raise MalformedMessage(f"{name} is null")
+
+
+def _rewrite_metadata(request: Any, decoded: Any) -> None:
+    # In version 0 no topics meant all of them; since version 1 that is null, and an empty list means none.
+    if decoded.__version__ == 0 and not request.topics:
+        request.topics = None
+
+
+def _rewrite_find_coordinator(request: Any, decoded: Any) -> None:
+    if decoded.__version__ < 4:
+        request.coordinator_keys = (decoded.key,)
+
+
+def _rewrite_delete_topics(request: Any, decoded: Any) -> None:
+    if decoded.__version__ < 6:
+        state = messages(ApiKey.DELETE_TOPICS).DeleteTopicState
+        request.topics = [state(name=name) for name in decoded.topic_names]
+
+
+def _rewrite_update_features(request: Any, decoded: Any) -> None:
+    if decoded.__version__ < 1:
+        for update, old in zip(request.feature_updates, decoded.feature_updates, strict=True):
+            update.upgrade_type = 2 if old.allow_downgrade else 1
+
+
+def _rewrite_list_config_resources(request: Any, decoded: Any) -> None:
+    # Version 0 was ListClientMetricsResources, of which it keeps the meaning: resource type 16.
+    if decoded.__version__ == 0:
+        request.resource_types = (16,)
+
+
+_REWRITES: dict[ApiKey, Callable[[Any, Any], None]] = {
+    ApiKey.METADATA: _rewrite_metadata,
+    ApiKey.FIND_COORDINATOR: _rewrite_find_coordinator,
+    ApiKey.DELETE_TOPICS: _rewrite_delete_topics,
+    ApiKey.UPDATE_FEATURES: _rewrite_update_features,
+    ApiKey.LIST_CONFIG_RESOURCES: _rewrite_list_config_resources,
+}

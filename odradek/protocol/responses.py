@@ -1,0 +1,67 @@
+"""Encoding responses: the canonical message, in the version that was asked, as a frame.
+
+A response leaves as chunks, not as one string: what a Fetch hands out may be megabytes, or a slice of a file that nobody has
+read. The first chunk is the frame's length and the response header (``headers``); the rest is the body from ``writers``.
+Where an older version says the same in another shape, ``_REWRITES`` makes the object that its writer reads.
+"""
+
+from collections.abc import Callable
+from struct import Struct
+from typing import Any
+
+from odradek.protocol.api_keys import ApiKey
+from odradek.protocol.messages import messages
+from odradek.protocol.schemas import load
+from odradek.protocol.writers import Write, compile_writer
+
+_HEADER_V0 = Struct(">ii").pack
+_HEADER_V1 = Struct(">iib").pack
+
+Encoder = Callable[[int, Any], list[Any]]
+_encoders: dict[int, Encoder] = {}
+
+
+def encode_response(api_key: ApiKey, version: int, correlation_id: int, response: Any) -> list[Any]:
+    """The frame that answers ``correlation_id``, length included, as chunks of bytes or of anything with a length."""
+    encoder = _encoders.get(api_key << 16 | version)
+    if encoder is None:
+        encoder = _encoders[api_key << 16 | version] = _make_encoder(api_key, version)
+    return encoder(correlation_id, response)
+
+
+def _make_encoder(api_key: ApiKey, version: int) -> Encoder:
+    entity = load(api_key, version, "response")
+    rewrite = _REWRITES.get((api_key, version))
+    canonical = messages(api_key).classes["response"] if rewrite is None else {}
+    write: Write = compile_writer(entity, canonical)
+    # ApiVersions is answered with header v0 in every version: its client may not know the flexible one (KIP-511).
+    flexible = bool(entity.__flexible__) and api_key != ApiKey.API_VERSIONS
+
+    def encode(correlation_id: int, response: Any) -> list[Any]:
+        chunks: list[Any] = [b""]
+        write(chunks.append, response if rewrite is None else rewrite(response))
+        size = sum(map(len, chunks)) + 4
+        chunks[0] = _HEADER_V1(size + 1, correlation_id, 0) if flexible else _HEADER_V0(size, correlation_id)
+        return chunks
+
+    return encode
+
+
+class _OneCoordinator:
+    """FindCoordinator as it was before version 4: the answer for one key, at the top."""
+
+    __slots__ = ("error_code", "error_message", "host", "node_id", "port", "throttle_time_ms")
+
+    def __init__(self, response: Any) -> None:
+        coordinator = response.coordinators[0]
+        self.throttle_time_ms = response.throttle_time_ms
+        self.error_code = coordinator.error_code
+        self.error_message = coordinator.error_message
+        self.node_id = coordinator.node_id
+        self.host = coordinator.host
+        self.port = coordinator.port
+
+
+_REWRITES: dict[tuple[ApiKey, int], Callable[[Any], Any]] = {
+    (ApiKey.FIND_COORDINATOR, version): _OneCoordinator for version in range(4)
+}

@@ -1,0 +1,244 @@
+"""Encoding: one flat function per class, compiled from kio's field metadata.
+
+kio decodes in Rust but encodes in Python, field by field through a buffer. Here each class of kio's (one API, one version, one
+struct) becomes a function ``write(append, o)`` that reads the attributes of a canonical object and appends chunks of bytes:
+neighbouring fields of fixed width go through one ``struct.pack``, everything else is a few lines written out in place. What
+comes out is, byte for byte, what kio's writers give.
+
+    string, bytes        int16 or int32 length (-1: null), compact: uvarint length + 1 (0: null)
+    array                int32 count (-1: null), compact: uvarint count + 1 (0: null)
+    tagged fields        uvarint count, then per field uvarint tag, uvarint size, value; defaults are left out
+    nullable struct      int8 -1 for null, 1 before one that is there (KIP-893)
+
+A records field may hold anything that has a length: the chunk is passed on untouched, so a slice of a log file can travel to
+the socket without having been read. A field that the canonical class lacks is written with its default.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import MISSING
+from struct import Struct
+from typing import Any
+
+from odradek.protocol.messages import make_class
+from odradek.protocol.schemas import FieldSpec, field_specs
+
+Append = Callable[[Any], None]
+Write = Callable[[Append, Any], None]
+
+_FIXED = {
+    "int8": "b",
+    "int16": "h",
+    "int32": "i",
+    "int64": "q",
+    "uint8": "B",
+    "uint16": "H",
+    "uint32": "I",
+    "uint64": "Q",
+    "float64": "d",
+    "bool": "?",
+    "error_code": "h",
+    "timedelta_i32": "i",
+    "timedelta_i64": "q",
+    "datetime_i64": "q",
+    "uuid": "16s",
+}
+_ZERO_UUID = bytes(16)
+
+
+def uvarint(value: int) -> bytes:
+    """Unsigned varint: seven bits a byte, the lowest first, the top bit set on all but the last."""
+    out = bytearray()
+    while value > 0x7F:
+        out.append(value & 0x7F | 0x80)
+        value >>= 7
+    out.append(value)
+    return bytes(out)
+
+
+_SMALL_UVARINTS = tuple(bytes((value,)) for value in range(128))
+
+
+def compile_writer(entity: type[Any], canonical: Mapping[str, type[Any]]) -> Write:
+    """The writer for ``entity``, one of kio's classes, taking the canonical object of the same name.
+
+    A class that is not in ``canonical`` is taken to have every field, each under its ``FieldSpec.name``.
+    """
+    return _Compiler(entity, canonical).compile()
+
+
+class _Compiler:
+    """Source and scope of one class's function as they grow."""
+
+    def __init__(self, entity: type[Any], canonical: Mapping[str, type[Any]]) -> None:
+        self._entity = entity
+        self._canonical = canonical
+        known = canonical.get(entity.__name__)
+        self._known = None if known is None else known.__slots__
+        self._flexible = bool(entity.__flexible__)
+        self._scope: dict[str, Any] = {
+            "UV": _SMALL_UVARINTS,
+            "uvarint": uvarint,
+            "ZERO_UUID": _ZERO_UUID,
+            "pack_h": Struct(">h").pack,
+            "pack_i": Struct(">i").pack,
+            "Struct": Struct,
+            "join": b"".join,
+        }
+        self._lines: list[str] = []
+        self._run: list[tuple[str, str]] = []
+
+    def compile(self) -> Write:
+        specs = field_specs(self._entity)
+        for spec in specs:
+            if spec.tag is None:
+                self._field(spec)
+        self._flush_run()
+        if self._flexible:
+            self._tagged_fields(sorted((s for s in specs if s.tag is not None), key=lambda s: s.tag or 0))
+        body = "\n".join(f"    {line}" for line in self._lines) or "    pass"
+        exec(f"def write(append, o):\n{body}\n", self._scope)  # noqa: S102  names come from kio's schemas
+        return self._scope["write"]  # type: ignore[no-any-return]
+
+    def _value(self, spec: FieldSpec) -> str:
+        if self._known is None or spec.name in self._known:
+            return f"o.{spec.name}"
+        return self._constant(f"default_{spec.name}", self._default_object(spec))
+
+    def _default_object(self, spec: FieldSpec) -> Any:
+        if spec.entity is None or spec.is_array or spec.default is None:
+            return spec.default
+        raise TypeError(f"{self._entity.__name__}.{spec.name}: the canonical class has nothing to say here")
+
+    def _constant(self, name: str, value: Any) -> str:
+        self._scope[name] = value
+        return name
+
+    def _field(self, spec: FieldSpec) -> None:
+        value = self._value(spec)
+        if spec.kafka_type in _FIXED and not spec.is_array:
+            if spec.kafka_type == "uuid":
+                value = f"ZERO_UUID if {value} is None else {value}.bytes"
+            self._run.append((_FIXED[spec.kafka_type], value))
+            return
+        self._flush_run()
+        self._lines.append(f"v = {value}")
+        self._lines += self._variable(spec)
+
+    def _flush_run(self) -> None:
+        """One ``pack`` for the fixed-width fields gathered so far."""
+        if not self._run:
+            return
+        name = f"pack_run_{len(self._lines)}"
+        self._scope[name] = Struct(">" + "".join(code for code, _ in self._run)).pack
+        self._lines.append(f"append({name}({', '.join(value for _, value in self._run)}))")
+        self._run = []
+
+    def _variable(self, spec: FieldSpec) -> list[str]:
+        """Lines that write ``v``, a value without a fixed width."""
+        if spec.is_array:
+            lines = [*self._count("len(v)"), *self._items(spec)]
+            return self._or_null(spec, lines, self._null_count())
+        if spec.entity is not None:
+            self._scope[f"write_{spec.name}"] = compile_writer(spec.entity, self._canonical)
+            if not spec.nullable:
+                return [f"write_{spec.name}(append, v)"]
+            return self._or_null(spec, ["append(b'\\x01')", f"write_{spec.name}(append, v)"], "b'\\xff'")
+        if spec.kafka_type == "string":
+            lines = ["v = v.encode()", *self._length("pack_h")]
+            return self._or_null(spec, lines, "b'\\0'" if self._flexible else "b'\\xff\\xff'")
+        lines = self._length("pack_i")
+        return self._or_null(spec, lines, self._null_count())
+
+    def _or_null(self, spec: FieldSpec, lines: list[str], null: str) -> list[str]:
+        if not spec.nullable:
+            return lines
+        return ["if v is None:", f"    append({null})", "else:", *(f"    {line}" for line in lines)]
+
+    def _null_count(self) -> str:
+        return "b'\\0'" if self._flexible else "b'\\xff\\xff\\xff\\xff'"
+
+    def _count(self, length: str) -> list[str]:
+        if not self._flexible:
+            return [f"append(pack_i({length}))"]
+        return [f"n = {length} + 1", "append(UV[n] if n < 128 else uvarint(n))"]
+
+    def _length(self, legacy_pack: str) -> list[str]:
+        if not self._flexible:
+            return [f"append({legacy_pack}(len(v)))", "append(v)"]
+        return ["n = len(v) + 1", "append(UV[n] if n < 128 else uvarint(n))", "append(v)"]
+
+    def _items(self, spec: FieldSpec) -> list[str]:
+        if spec.entity is not None:
+            self._scope[f"write_{spec.name}"] = compile_writer(spec.entity, self._canonical)
+            return ["for i in v:", f"    write_{spec.name}(append, i)"]
+        if spec.kafka_type == "uuid":
+            return ["for i in v:", "    append(ZERO_UUID if i is None else i.bytes)"]
+        if spec.kafka_type in _FIXED:
+            return [f"append(Struct(f'>{{len(v)}}{_FIXED[spec.kafka_type]}').pack(*v))"]
+        inner = ["v = i.encode()", *self._length("pack_h")] if spec.kafka_type == "string" else ["v = i", *self._length("pack_i")]
+        return ["for i in v:", *(f"    {line}" for line in inner)]
+
+    def _tagged_fields(self, specs: list[FieldSpec]) -> None:
+        specs = [spec for spec in specs if self._known is None or spec.name in self._known]
+        if not specs:
+            self._lines.append("append(b'\\0')")
+            return
+        self._lines.append("tagged = []")
+        for spec in specs:
+            write = self._scope[f"write_tag_{spec.tag}"] = self._value_writer(spec)
+            default = self._encoded_default(spec, write)
+            self._scope[f"encoded_default_{spec.tag}"] = default
+            self._scope[f"tag_{spec.tag}"] = uvarint(spec.tag or 0)
+            self._lines += [
+                f"v = o.{spec.name}",
+                *(["if v is not None:"] if spec.default is None else ["if True:"]),
+                "    chunks = []",
+                f"    write_tag_{spec.tag}(chunks.append, v)",
+                "    encoded = join(chunks)",
+                f"    if encoded != encoded_default_{spec.tag}:",
+                f"        tagged.append(tag_{spec.tag} + uvarint(len(encoded)) + encoded)",
+            ]
+        self._lines += ["append(uvarint(len(tagged)))", "if tagged:", "    append(join(tagged))"]
+
+    def _value_writer(self, spec: FieldSpec) -> Write:
+        """A function that writes the value of one field, for the inside of a tag: null has no form there."""
+        inner = _Compiler(self._entity, self._canonical)
+        if spec.kafka_type in _FIXED and not spec.is_array:
+            value = "(ZERO_UUID if o is None else o.bytes)" if spec.kafka_type == "uuid" else "o"
+            inner._run.append((_FIXED[spec.kafka_type], value))
+            inner._flush_run()
+        else:
+            bare = FieldSpec(
+                name=spec.name,
+                wire_name=spec.wire_name,
+                kafka_type=spec.kafka_type,
+                entity=spec.entity,
+                is_array=spec.is_array,
+                nullable=False,
+                tag=None,
+                default=spec.default,
+            )
+            inner._lines += ["v = o", *inner._variable(bare)]
+        body = "\n".join(f"    {line}" for line in inner._lines)
+        exec(f"def write(append, o):\n{body}\n", inner._scope)  # noqa: S102  names come from kio's schemas
+        return inner._scope["write"]  # type: ignore[no-any-return]
+
+    def _encoded_default(self, spec: FieldSpec, write: Write) -> bytes | None:
+        """The default's bytes; None where the default is null, which is left out before anything is encoded."""
+        if spec.default is None:
+            return None
+        default = spec.default
+        if spec.entity is not None and not spec.is_array:
+            default = _struct_defaults(spec.entity)
+        chunks: list[bytes] = []
+        write(chunks.append, default)
+        return b"".join(chunks)
+
+
+def _struct_defaults(entity: type[Any]) -> Any:
+    """An object with the default of each of the struct's fields."""
+    defaults = {
+        spec.name: _struct_defaults(spec.entity) if spec.default is MISSING and spec.entity else spec.default
+        for spec in field_specs(entity)
+    }
+    return make_class(entity.__name__, defaults)()
