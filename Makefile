@@ -1,0 +1,53 @@
+# make run    serve on 127.0.0.1:9092, in an environment of its own (.venv)
+# make test   every test, set-up included
+# make check  style, types, import contracts, lengths, no clock outside timing/
+# make bench  side by side with Apache Kafka
+# make fuzz   1,000,000 frames through protocol/, 20,000 through a live socket
+# make clean  remove what these made
+
+SHELL := /bin/bash
+VENV ?= .venv
+BIN := $(VENV)/bin
+INSTALLED := $(VENV)/.installed
+ARGS ?=
+
+.PHONY: run test check bench fuzz clean
+
+run: $(INSTALLED)-run
+	$(BIN)/odradek serve --host 127.0.0.1 --port 9092 $(ARGS)
+
+# Two processes for two cores. Spark's tests stay together in one of them (tests/conftest.py).
+test: $(INSTALLED)-test
+	$(BIN)/python -m pytest -n 2 --dist loadgroup $(ARGS)
+
+check: $(INSTALLED)-check
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy --strict odradek
+	$(BIN)/lint-imports
+	$(BIN)/python tools/check_lengths.py odradek tests tools benchmarks
+	$(BIN)/python tools/check_wall_clock.py odradek
+
+bench: $(INSTALLED)-test
+	$(BIN)/python -m benchmarks $(ARGS)
+
+fuzz: $(INSTALLED)-test
+	$(BIN)/python -m tests.fuzz.protocol_fuzz --frames 1000000
+	$(BIN)/python -m tests.fuzz.socket_fuzz --frames 20000
+
+clean:
+	rm -rf $(VENV) build dist *.egg-info .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache spark-warehouse
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+# One stamp a set of extras: the second time nothing is installed, unless what is to be installed has changed.
+$(INSTALLED)-run: pyproject.toml tools/bootstrap.sh
+	tools/bootstrap.sh $(VENV)
+	touch $@
+
+$(INSTALLED)-check: pyproject.toml tools/bootstrap.sh
+	tools/bootstrap.sh $(VENV) test,dev --install-missing
+	touch $@ $(INSTALLED)-run
+
+$(INSTALLED)-test: pyproject.toml tools/bootstrap.sh
+	tools/bootstrap.sh $(VENV) pipeline,test,dev --java --install-missing
+	touch $@ $(INSTALLED)-check $(INSTALLED)-run

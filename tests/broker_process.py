@@ -1,0 +1,123 @@
+"""A real broker in a process of its own, for tests that need a real socket, a real disk or a real kill.
+
+Tests take it from the fixture ``broker_process`` (tests/conftest.py); a fixture of a wider scope uses ``BrokerProcess`` itself, as
+a context manager.
+"""
+
+import os
+import select
+import signal
+import subprocess
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+REPOSITORY = Path(__file__).parent.parent
+READY_LINE = "odradek ready on "
+START_TIMEOUT_S = 30.0
+STOP_TIMEOUT_S = 10.0
+
+
+def command_environment() -> dict[str, str]:
+    """The environment in which ``python -m odradek`` is this repository's, installed or not."""
+    path = os.pathsep.join(filter(None, [str(REPOSITORY), os.environ.get("PYTHONPATH")]))
+    return {**os.environ, "PYTHONPATH": path}
+
+
+class BrokerProcess:
+    """``odradek serve`` on a free port of 127.0.0.1, started and answering.
+
+    ``settings`` become ``--set key=value``. The port is chosen at the first start and kept over restarts, so that clients find
+    the broker again. The log goes to ``stderr_path``, one file for all starts.
+    """
+
+    def __init__(self, data_dir: Path, *, settings: Mapping[str, object] | None = None, arguments: tuple[str, ...] = ()) -> None:
+        self.data_dir = data_dir
+        self.settings = dict(settings or {})
+        self.arguments = arguments
+        self.stderr_path = data_dir.with_name(data_dir.name + ".stderr")
+        self.host, self.port = "127.0.0.1", 0
+        self._process: subprocess.Popen[str] | None = None
+
+    @property
+    def address(self) -> str:
+        """``host:port``, as clients take it for their bootstrap servers."""
+        return f"{self.host}:{self.port}"
+
+    @property
+    def pid(self) -> int:
+        return self._running().pid
+
+    @property
+    def running(self) -> bool:
+        return self._process is not None and self._process.poll() is None
+
+    @property
+    def stderr(self) -> str:
+        """What the broker has logged up to now."""
+        return self.stderr_path.read_text(errors="replace") if self.stderr_path.exists() else ""
+
+    def start(self) -> Self:
+        """Spawn the broker and return when it has said that it is ready."""
+        command = [sys.executable, "-m", "odradek", "serve", "--host", self.host, "--port", str(self.port)]
+        command += ["--data-dir", str(self.data_dir), *self.arguments]
+        for key, value in self.settings.items():
+            command += ["--set", f"{key}={value}"]
+        with self.stderr_path.open("a") as stderr:
+            self._process = subprocess.Popen(
+                command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=stderr, text=True, env=command_environment()
+            )
+        stdout = self._running().stdout
+        assert stdout is not None
+        readable, _, _ = select.select([stdout], [], [], START_TIMEOUT_S)
+        line = stdout.readline() if readable else ""
+        if not line.startswith(READY_LINE):
+            self.kill9()
+            raise AssertionError(f"the broker did not become ready; it said {line!r} and logged:\n{self.stderr}")
+        self.port = int(line.rsplit(":", 1)[1])
+        return self
+
+    def stop(self) -> int:
+        """Ask for a graceful stop (SIGTERM), wait for it, and return the exit status."""
+        return self._end(signal.SIGTERM)
+
+    def kill9(self) -> None:
+        """End the broker as a power cut of its process would: no handler runs."""
+        self._end(signal.SIGKILL)
+
+    def restart(self) -> Self:
+        """Start again on the same data and port, after a graceful stop if the broker still runs."""
+        if self.running:
+            self.stop()
+        return self.start()
+
+    def _running(self) -> subprocess.Popen[str]:
+        assert self._process is not None, "the broker was not started"
+        return self._process
+
+    def _end(self, with_signal: signal.Signals) -> int:
+        process = self._running()
+        process.send_signal(with_signal)
+        try:
+            return process.wait(STOP_TIMEOUT_S)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+            raise AssertionError(f"the broker did not end within {STOP_TIMEOUT_S} s; it logged:\n{self.stderr}") from None
+        finally:
+            assert process.stdout is not None
+            process.stdout.close()
+
+    def __enter__(self) -> Self:
+        return self.start()
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None) -> None:
+        """Stop the broker if it still runs: gracefully, and without an unhandled exception in its log, if the test went well."""
+        if not self.running:
+            return
+        status = self.stop()
+        if kind is None:
+            assert status == 0, f"the broker ended with status {status}; it logged:\n{self.stderr}"
+            assert "Traceback" not in self.stderr, f"the broker logged an exception:\n{self.stderr}"

@@ -1,0 +1,52 @@
+"""What all tests share: a real broker on demand, its log beside a failure, and Spark's tests kept together."""
+
+from collections.abc import Callable, Generator, Iterator, Mapping
+from contextlib import ExitStack
+from pathlib import Path
+
+import pytest
+
+from tests.broker_process import REPOSITORY, BrokerProcess
+
+SPARK_TESTS = REPOSITORY / "tests" / "spark"
+BROKERS = pytest.StashKey[list[BrokerProcess]]()
+
+
+@pytest.fixture
+def broker_process(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Callable[..., BrokerProcess]]:
+    """Starts brokers: ``broker_process()``, or with ``settings={"num.partitions": 3}``, ``data_dir=...``, ``arguments=("--x",)``.
+
+    Each is a ``BrokerProcess`` that is ready; those that still run at the end of the test are stopped, which must go well.
+    """
+    brokers = request.node.stash.setdefault(BROKERS, [])
+    with ExitStack() as stack:
+
+        def start(
+            data_dir: Path | None = None, *, settings: Mapping[str, object] | None = None, arguments: tuple[str, ...] = ()
+        ) -> BrokerProcess:
+            broker = BrokerProcess(data_dir or tmp_path / f"broker-{len(brokers)}", settings=settings, arguments=arguments)
+            brokers.append(broker)
+            return stack.enter_context(broker)
+
+        yield start
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """Show the logs of a failed test's brokers."""
+    report = yield
+    if report.failed:
+        report.sections += [
+            (f"log of the broker on {broker.address}", broker.stderr) for broker in item.stash.get(BROKERS, []) if broker.stderr
+        ]
+    return report
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark Spark's tests, keep them in one process, and start with them: they take longest."""
+    for item in items:
+        if SPARK_TESTS in item.path.parents:
+            item.add_marker(pytest.mark.spark)
+            item.add_marker(pytest.mark.xdist_group("spark"))
+    items.sort(key=lambda item: item.get_closest_marker("spark") is None)

@@ -1,0 +1,80 @@
+#!/usr/bin/env bash
+# Makes the virtual environment and installs odradek into it, with the extras named.
+#
+#   tools/bootstrap.sh VENV [EXTRAS] [--java] [--install-missing]
+#
+# EXTRAS is a comma-separated list of extras of pyproject.toml. With --java, Java 17 or newer must be there too (Spark runs on it).
+# A prerequisite that is missing is named with the command that installs it. With --install-missing, and where the user is root
+# on a Debian-like system, that command is run instead.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+venv=$1
+shift
+extras=""
+java=no
+install_missing=no
+for argument in "$@"; do
+    case "$argument" in
+        --java) java=yes ;;
+        --install-missing) install_missing=yes ;;
+        *) extras=$argument ;;
+    esac
+done
+
+# Debian's way to install PACKAGES, run or named; the caller then looks again.
+provide() {
+    local what=$1
+    shift
+    local command="apt-get install -y --no-install-recommends $*"
+    if [ "$install_missing" = yes ] && [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null; then
+        echo "$what is missing; installing it: $command" >&2
+        apt-get update -q >&2
+        # shellcheck disable=SC2086  # several words on purpose
+        DEBIAN_FRONTEND=noninteractive $command >&2
+        return
+    fi
+    echo "error: $what is missing." >&2
+    echo "On Debian or Ubuntu install it with:  sudo $command" >&2
+    echo "Elsewhere use your system's package manager, then run make again." >&2
+    exit 1
+}
+
+# Python: $PYTHON if set, else the first on the path that is new enough.
+new_enough() { "$1" -c 'import sys; sys.exit(sys.version_info < (3, 11))' >/dev/null 2>&1; }
+find_python() {
+    local candidate
+    for candidate in ${PYTHON:-python3 python3.13 python3.12 python3.11 python}; do
+        if new_enough "$candidate"; then
+            command -v "$candidate"
+            return
+        fi
+    done
+    return 1
+}
+
+if [ ! -x "$venv/bin/python" ] || ! new_enough "$venv/bin/python"; then
+    python=$(find_python) || { provide "Python 3.11 or newer" python3 python3-venv; python=$(find_python); } || {
+        echo "error: the system's own Python is older than 3.11; set PYTHON=/path/to/a/newer/python and run make again." >&2
+        exit 1
+    }
+    if ! "$python" -c 'import ensurepip, venv' >/dev/null 2>&1; then
+        version=$("$python" -c 'import sys; print("%d.%d" % sys.version_info[:2])')
+        provide "Python's venv module" "python$version-venv"
+    fi
+    rm -rf "$venv"
+    "$python" -m venv "$venv"
+fi
+
+java_new_enough() {
+    local java_command=java major
+    if [ -n "${JAVA_HOME:-}" ]; then java_command=$JAVA_HOME/bin/java; fi
+    major=$("$java_command" -version 2>&1 | sed -n 's/.* version "\([0-9]*\).*/\1/p' | head -n 1)
+    [ "${major:-0}" -ge 17 ]
+}
+if [ "$java" = yes ] && ! java_new_enough; then
+    provide "Java 17 or newer (the Spark tests run on it)" default-jre-headless
+    java_new_enough || { echo "error: the java on the path, or in JAVA_HOME, is older than 17." >&2; exit 1; }
+fi
+
+"$venv/bin/python" -m pip install --quiet --disable-pip-version-check --editable ".${extras:+[$extras]}"
