@@ -1,6 +1,7 @@
 """The record batch, format v2, as bytes: its header read and checked, its head stamped, its records left alone.
 
-This is all that the produce and fetch paths know of records; ``odradek.protocol.records`` opens a batch. Layout (big-endian, KIP-98):
+This is all that the produce and fetch paths know of records; ``odradek.protocol.records`` opens a batch. Layout (KIP-98,
+big-endian):
 
     0   base offset             int64     written by the broker
     8   batch length            int32     bytes from here on
@@ -22,12 +23,12 @@ The CRC leaves out what the broker writes, so stamping a batch does not touch it
 Left out: message formats v0 and v1, which no longer travel; such a message is recognised by its magic, for the right refusal.
 """
 
+import struct
 import sys
 from collections.abc import Callable, Iterator
 from importlib import import_module
 from importlib.machinery import PathFinder
 from importlib.util import module_from_spec
-from struct import Struct, error as StructError
 from typing import NamedTuple, TypeAlias
 
 from odradek.protocol.errors import ErrorCode, KafkaError, MalformedMessage
@@ -48,11 +49,11 @@ TRANSACTIONAL_MASK = 0x10
 CONTROL_MASK = 0x20
 _LAST_COMPRESSION = 4
 
-HEADER = Struct(">qiibIhiqqqhii")
-_LENGTH = Struct(">8xi")
-_STAMP = Struct(">qii")
-_APPEND_TIME = Struct(">hiqq")
-_CRC = Struct(">bI")
+HEADER = struct.Struct(">qiibIhiqqqhii")
+_LENGTH = struct.Struct(">8xi")
+_STAMP = struct.Struct(">qii")
+_APPEND_TIME = struct.Struct(">hiqq")
+_CRC = struct.Struct(">bI")
 _MAGIC_POSITION = 16
 _CRC_START = 21
 _APPEND_TIME_END = 43
@@ -105,10 +106,12 @@ class BatchHeader(NamedTuple):
 
     @property
     def last_offset(self) -> int:
+        """The last record's offset, or the offset it had before compaction."""
         return self.base_offset + self.last_offset_delta
 
     @property
     def next_offset(self) -> int:
+        """The offset behind the batch."""
         return self.base_offset + self.last_offset_delta + 1
 
     @property
@@ -123,14 +126,17 @@ class BatchHeader(NamedTuple):
 
     @property
     def is_transactional(self) -> bool:
+        """Whether the batch takes part in a transaction."""
         return self.attributes & TRANSACTIONAL_MASK != 0
 
     @property
     def is_control(self) -> bool:
+        """Whether its record is a transaction marker, not a producer's."""
         return self.attributes & CONTROL_MASK != 0
 
     @property
     def has_producer_id(self) -> bool:
+        """Whether an idempotent or transactional producer sent it."""
         return self.producer_id > NO_PRODUCER_ID
 
     @property
@@ -153,7 +159,7 @@ def read_header(buffer: Buffer, position: int = 0) -> BatchHeader:
     """
     try:
         fields = _unpack_header(buffer, position)
-    except StructError:
+    except struct.error:
         return _read_short_header(buffer, position)
     if fields[1] < HEADER_SIZE - LOG_OVERHEAD and (fields[3] not in (0, 1) or fields[1] < _MIN_OLD_MESSAGE_BYTES):
         raise MalformedMessage(f"a record batch of length {fields[1]}")
@@ -187,9 +193,7 @@ def ensure_intact(header: BatchHeader, buffer: Buffer, position: int = 0) -> Non
         raise KafkaError(ErrorCode.CORRUPT_MESSAGE, f"magic {header.magic}")
     end = position + header.batch_length + LOG_OVERHEAD
     if end > len(buffer):
-        raise KafkaError(
-            ErrorCode.CORRUPT_MESSAGE, f"a batch of {header.size_bytes} bytes in {len(buffer) - position}"
-        )
+        raise KafkaError(ErrorCode.CORRUPT_MESSAGE, f"a batch of {header.size_bytes} bytes in {len(buffer) - position}")
     crc = crc32c(memoryview(buffer)[position + _CRC_START : end], 0)
     if crc != header.crc:
         raise KafkaError(ErrorCode.CORRUPT_MESSAGE, f"CRC is {crc:#010x}, the batch says {header.crc:#010x}")
@@ -211,20 +215,22 @@ def validate(header: BatchHeader, buffer: Buffer, position: int = 0) -> None:
     if header.attributes & CONTROL_MASK:
         raise KafkaError(ErrorCode.INVALID_RECORD, "a control batch is not a producer's to write")
     if header.producer_id > NO_PRODUCER_ID and header.base_sequence < 0:
-        raise KafkaError(
-            ErrorCode.INVALID_RECORD, f"sequence {header.base_sequence} from producer id {header.producer_id}"
-        )
+        raise KafkaError(ErrorCode.INVALID_RECORD, f"sequence {header.base_sequence} from producer id {header.producer_id}")
     if header.attributes & COMPRESSION_MASK > _LAST_COMPRESSION:
         raise KafkaError(ErrorCode.INVALID_RECORD, f"compression {header.compression} is none that exists")
 
 
-def stamped_head(header: BatchHeader, buffer: Buffer, position: int, base_offset: int, leader_epoch: int) -> bytes:
+def stamped_head(
+    header: BatchHeader,
+    buffer: Buffer,  # noqa: ARG001 - one signature with stamped_head_append_time, so that one may stand for the other
+    position: int,  # noqa: ARG001 - the same
+    base_offset: int,
+    leader_epoch: int,
+) -> bytes:
     """The batch's first bytes as the log has them: to be written in front of the rest of the batch, which is not copied.
 
-        head = stamped_head(header, buffer, position, base_offset, leader_epoch)
-        file.append([head, memoryview(buffer)[position + len(head) : position + header.size_bytes]])
-
-    ``buffer`` and ``position`` are not read: the signature is that of ``stamped_head_append_time``, so that one may stand for the other.
+    head = stamped_head(header, buffer, position, base_offset, leader_epoch)
+    file.append([head, memoryview(buffer)[position + len(head) : position + header.size_bytes]])
     """
     return _STAMP.pack(base_offset, header.batch_length, leader_epoch)
 
@@ -252,9 +258,7 @@ def iter_batches(buffer: Buffer) -> Iterator[tuple[int, BatchHeader]]:
     while end - position > _MAGIC_POSITION:
         (batch_length,) = _LENGTH.unpack_from(buffer, position)
         if batch_length < _MIN_OLD_MESSAGE_BYTES or buffer[position + _MAGIC_POSITION] > MAGIC:
-            raise MalformedMessage(
-                f"at {position}: length {batch_length}, magic {buffer[position + _MAGIC_POSITION]}"
-            )
+            raise MalformedMessage(f"at {position}: length {batch_length}, magic {buffer[position + _MAGIC_POSITION]}")
         size = batch_length + LOG_OVERHEAD
         if end - position < size:
             return

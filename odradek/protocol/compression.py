@@ -1,0 +1,131 @@
+"""The codecs of record batches, by their number in a batch's attributes: 0 none, 1 gzip, 2 snappy, 3 lz4, 4 zstd (KIP-110).
+
+Two of them need a word. Snappy has no framing of its own that Kafka uses: Java clients cut the data into blocks as xerial's
+snappy-java does, others send one raw block, and a reader takes both. xerial's stream is
+
+    0   82 53 4e 41 50 50 59 00     magic
+    8   version int32, compatible version int32
+    16  blocks: length int32, then that many bytes of raw snappy
+
+and is what is written here, since every client reads it. An lz4 frame has to have independent blocks: Java clients refuse
+linked ones.
+
+What comes out of ``decompress`` is limited before memory is taken for it. cramjam is imported at the first use.
+"""
+
+import struct
+from typing import TYPE_CHECKING, Any
+
+from odradek.protocol.errors import MalformedMessage
+
+if TYPE_CHECKING:
+    from odradek.protocol.record_batch import Buffer
+
+NONE = 0
+GZIP = 1
+SNAPPY = 2
+LZ4 = 3
+ZSTD = 4
+
+DEFAULT_LIMIT_BYTES = 256 * 1024 * 1024
+
+_XERIAL_MAGIC = b"\x82SNAPPY\x00"
+_XERIAL_HEADER = _XERIAL_MAGIC + struct.pack(">ii", 1, 1)
+_XERIAL_BLOCK_BYTES = 32 * 1024
+_BLOCK_LENGTH = struct.Struct(">i")
+# How much a byte can become at most, by the format: DEFLATE's longest match in two bits, an lz4 length byte,
+# a zstd block of 128 KiB in four bytes, a snappy copy of 64 bytes in three.
+_MAX_EXPANSION = {GZIP: 1032, LZ4: 255, ZSTD: 32 * 1024}
+_MAX_SNAPPY_EXPANSION = 22
+_SMALLEST_ROOM_BYTES = 128 * 1024
+
+
+def decompress(codec: int, data: "Buffer", limit_bytes: int = DEFAULT_LIMIT_BYTES) -> bytes:
+    """``data`` opened. Raises MalformedMessage where it is not what ``codec`` writes, or would be more than ``limit_bytes``."""
+    if codec == NONE:
+        return bytes(data)
+    if codec == SNAPPY:
+        return _decompress_snappy(data, limit_bytes)
+    if codec in _MAX_EXPANSION:
+        return _decompress_stream(codec, data, limit_bytes)
+    raise MalformedMessage(f"compression {codec} is none that exists")
+
+
+def compress(codec: int, data: "Buffer") -> bytes:
+    """``data`` as Kafka's clients expect it compressed. Raises ValueError for an unknown codec."""
+    if codec == NONE:
+        return bytes(data)
+    import cramjam
+
+    if codec == GZIP:
+        return bytes(cramjam.gzip.compress(data))
+    if codec == SNAPPY:
+        return _compress_xerial(data)
+    if codec == LZ4:
+        compressor = cramjam.lz4.Compressor(block_linked=False, content_checksum=False)
+        compressor.compress(bytes(data))
+        return bytes(compressor.finish())
+    if codec == ZSTD:
+        return bytes(cramjam.zstd.compress(data))
+    raise ValueError(f"compression {codec} is none that exists")
+
+
+def _decompress_stream(codec: int, data: "Buffer", limit_bytes: int) -> bytes:
+    """gzip, lz4 or zstd into a room of the size allowed: pages of an anonymous mapping cost nothing until they are written."""
+    import mmap
+
+    import cramjam
+
+    module: Any = {GZIP: cramjam.gzip, LZ4: cramjam.lz4, ZSTD: cramjam.zstd}[codec]
+    room_bytes = min(limit_bytes, len(data) * _MAX_EXPANSION[codec] + _SMALLEST_ROOM_BYTES)
+    with mmap.mmap(-1, room_bytes) as room:
+        try:
+            size = module.decompress_into(data, room)
+        except cramjam.DecompressionError as error:
+            raise MalformedMessage(f"compression {codec}, at most {limit_bytes} bytes: {error}") from None
+        return room[:size]
+
+
+def _decompress_snappy(data: "Buffer", limit_bytes: int) -> bytes:
+    if bytes(data[: len(_XERIAL_MAGIC)]) != _XERIAL_MAGIC:
+        return _decompress_raw_snappy(data, limit_bytes)
+    view = memoryview(data)
+    position = len(_XERIAL_HEADER)
+    blocks: list[bytes] = []
+    room_bytes = limit_bytes
+    while position < len(view):
+        if len(view) - position < _BLOCK_LENGTH.size:
+            raise MalformedMessage("snappy: the data ends within a block's length")
+        (length,) = _BLOCK_LENGTH.unpack_from(view, position)
+        position += _BLOCK_LENGTH.size
+        if not 0 < length <= len(view) - position:
+            raise MalformedMessage(f"snappy: a block of {length} bytes in {len(view) - position}")
+        block = _decompress_raw_snappy(view[position : position + length], room_bytes)
+        blocks.append(block)
+        room_bytes -= len(block)
+        position += length
+    return b"".join(blocks)
+
+
+def _decompress_raw_snappy(block: "Buffer", limit_bytes: int) -> bytes:
+    """One raw block, which says in front how long it will be."""
+    import cramjam
+
+    try:
+        size = cramjam.snappy.decompress_raw_len(block)
+        if size > min(limit_bytes, len(block) * _MAX_SNAPPY_EXPANSION):
+            raise MalformedMessage(f"snappy: {size} bytes out of {len(block)}, at most {limit_bytes}")
+        return bytes(cramjam.snappy.decompress_raw(block))
+    except cramjam.DecompressionError as error:
+        raise MalformedMessage(f"snappy: {error}") from None
+
+
+def _compress_xerial(data: "Buffer") -> bytes:
+    import cramjam
+
+    view = memoryview(data)
+    parts = [_XERIAL_HEADER]
+    for start in range(0, len(view), _XERIAL_BLOCK_BYTES):
+        block = bytes(cramjam.snappy.compress_raw(view[start : start + _XERIAL_BLOCK_BYTES]))
+        parts += (_BLOCK_LENGTH.pack(len(block)), block)
+    return b"".join(parts)

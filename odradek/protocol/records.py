@@ -1,0 +1,213 @@
+"""Records: a batch opened and built, for those who need what is inside. ``odradek.protocol.record_batch`` is for the others.
+
+One record, of the batch's records as they are once decompressed (protocol guide, "Record"; KIP-82, KIP-98):
+
+    length            varint      bytes from here on
+    attributes        int8        unused
+    timestamp delta   varlong     to the batch's base timestamp, ms
+    offset delta      varint      to the batch's base offset
+    key, value        varint length, then bytes; a negative length is null
+    header count      varint
+    headers           key: varint length, UTF-8; value: as above
+
+Left out: message formats v0 and v1.
+"""
+
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+from odradek.protocol.compression import DEFAULT_LIMIT_BYTES, NONE, compress, decompress
+from odradek.protocol.errors import MalformedMessage
+from odradek.protocol.record_batch import (
+    CONTROL_MASK,
+    CREATE_TIME,
+    HEADER,
+    HEADER_SIZE,
+    LOG_APPEND_TIME,
+    LOG_OVERHEAD,
+    MAGIC,
+    NO_PRODUCER_ID,
+    NO_SEQUENCE,
+    TIMESTAMP_TYPE_MASK,
+    TRANSACTIONAL_MASK,
+    BatchHeader,
+    Buffer,
+    batch_crc,
+    read_header,
+)
+from odradek.protocol.varint import read_varint, write_varint
+
+# Length, attributes, timestamp, offset, key, value and headers, a byte each.
+_MIN_RECORD_BYTES = 7
+_MIN_HEADER_BYTES = 2
+_MIN_INT64 = -(1 << 63)
+_MAX_INT64 = (1 << 63) - 1
+_MAX_INT32 = (1 << 31) - 1
+_CRC_POSITION = 17
+
+
+class Record(NamedTuple):
+    """One record. ``timestamp`` in ms since the epoch, -1 for none; ``offset`` -1 lets ``build_batch`` give the next one."""
+
+    offset: int = -1
+    timestamp: int = -1
+    key: bytes | None = None
+    value: bytes | None = None
+    headers: tuple[tuple[str, bytes | None], ...] = ()
+
+
+def read_records(buffer: Buffer, position: int = 0, *, limit_bytes: int = DEFAULT_LIMIT_BYTES) -> Iterator[Record]:
+    """The records of the batch at ``position``, one at a time, with absolute offsets and timestamps.
+
+    The batch is decompressed at once, to at most ``limit_bytes``; its CRC is ``ensure_intact``'s to check. Raises
+    MalformedMessage for anything that is no such batch, on the way too: take a list to have all of the records or none.
+    """
+    header = read_header(buffer, position)
+    if header.magic != MAGIC:
+        raise MalformedMessage(f"magic {header.magic}: not a v2 batch")
+    if position + header.size_bytes > len(buffer):
+        raise MalformedMessage(f"a batch of {header.size_bytes} bytes in {len(buffer) - position}")
+    if not 0 <= header.base_offset <= _MAX_INT64 - _MAX_INT32:
+        raise MalformedMessage(f"base offset {header.base_offset}")
+    payload = memoryview(buffer)[position + HEADER_SIZE : position + header.size_bytes]
+    data = decompress(header.compression, payload, limit_bytes)
+    if not 0 <= header.record_count <= len(data) // _MIN_RECORD_BYTES:
+        raise MalformedMessage(f"{header.record_count} records in {len(data)} bytes")
+    return _iterate(header, data)
+
+
+def _iterate(header: BatchHeader, data: bytes) -> Iterator[Record]:
+    position = 0
+    for _ in range(header.record_count):
+        record, position = _read_record(header, data, position)
+        yield record
+    if position != len(data):
+        raise MalformedMessage(f"{len(data) - position} bytes behind the last record")
+
+
+def _read_record(header: BatchHeader, data: bytes, position: int) -> tuple[Record, int]:
+    """(the record at ``position``, the position behind it)."""
+    length, position = read_varint(data, position)
+    end = position + length
+    if length < _MIN_RECORD_BYTES - 1 or end > len(data):
+        raise MalformedMessage(f"a record of {length} bytes in {len(data) - position}")
+    timestamp_delta, position = read_varint(data, position + 1, 64)
+    offset_delta, position = read_varint(data, position)
+    key, position = _read_bytes(data, position, end)
+    value, position = _read_bytes(data, position, end)
+    header_count, position = read_varint(data, position)
+    headers, position = _read_headers(data, position, end, header_count) if header_count else ((), position)
+    if position != end:
+        raise MalformedMessage(f"a record ends {end - position} bytes from where its length says")
+    timestamp = header.base_timestamp + timestamp_delta
+    if header.attributes & TIMESTAMP_TYPE_MASK:
+        timestamp = header.max_timestamp
+    if offset_delta < 0 or not _MIN_INT64 <= timestamp <= _MAX_INT64:
+        raise MalformedMessage(f"a record with offset delta {offset_delta}, timestamp {timestamp}")
+    return Record(header.base_offset + offset_delta, timestamp, key, value, headers), end
+
+
+def _read_bytes(data: bytes, position: int, end: int) -> tuple[bytes | None, int]:
+    length, position = read_varint(data, position)
+    if length < 0:
+        return None, position
+    stop = position + length
+    if stop > end:
+        raise MalformedMessage(f"a field of {length} bytes in {end - position}")
+    return data[position:stop], stop
+
+
+def _read_headers(data: bytes, position: int, end: int, count: int) -> tuple[tuple[tuple[str, bytes | None], ...], int]:
+    if not 0 < count <= (end - position) // _MIN_HEADER_BYTES:
+        raise MalformedMessage(f"{count} headers in {end - position} bytes")
+    headers: list[tuple[str, bytes | None]] = []
+    for _ in range(count):
+        key, position = _read_bytes(data, position, end)
+        if key is None:
+            raise MalformedMessage("a header without a key")
+        value, position = _read_bytes(data, position, end)
+        try:
+            headers.append((key.decode(), value))
+        except UnicodeDecodeError:
+            raise MalformedMessage("a header key that is not UTF-8") from None
+    return tuple(headers), position
+
+
+def build_batch(
+    records: Sequence[Record],
+    *,
+    base_offset: int = 0,
+    compression: int = NONE,
+    leader_epoch: int = -1,
+    producer_id: int = NO_PRODUCER_ID,
+    producer_epoch: int = -1,
+    base_sequence: int = NO_SEQUENCE,
+    transactional: bool = False,
+    control: bool = False,
+    timestamp_type: int = CREATE_TIME,
+) -> bytes:
+    """A v2 batch of ``records``, one at least.
+
+    Records without an offset follow on from the one before; offsets given are absolute, rise and start no lower than
+    ``base_offset``. Raises ValueError where there are no records, their offsets do not rise, or the codec is unknown.
+    """
+    if not records:
+        raise ValueError("a batch has one record at least")
+    base_timestamp = records[0].timestamp
+    offset_delta = -1
+    data = bytearray()
+    for record in records:
+        delta = offset_delta + 1 if record.offset < 0 else record.offset - base_offset
+        if delta <= offset_delta:
+            raise ValueError(f"offset {record.offset} behind {base_offset + offset_delta}")
+        offset_delta = delta
+        _write_record(data, record, offset_delta, record.timestamp - base_timestamp)
+    payload = compress(compression, data)
+    attributes = (
+        compression
+        | (TIMESTAMP_TYPE_MASK if timestamp_type == LOG_APPEND_TIME else 0)
+        | (TRANSACTIONAL_MASK if transactional else 0)
+        | (CONTROL_MASK if control else 0)
+    )
+    batch = bytearray(
+        HEADER.pack(
+            base_offset,
+            HEADER_SIZE - LOG_OVERHEAD + len(payload),
+            leader_epoch,
+            MAGIC,
+            0,
+            attributes,
+            offset_delta,
+            base_timestamp,
+            max(record.timestamp for record in records),
+            producer_id,
+            producer_epoch,
+            base_sequence,
+            len(records),
+        )
+    )
+    batch += payload
+    batch[_CRC_POSITION : _CRC_POSITION + 4] = batch_crc(batch, 0, len(batch)).to_bytes(4, "big")
+    return bytes(batch)
+
+
+def _write_record(out: bytearray, record: Record, offset_delta: int, timestamp_delta: int) -> None:
+    body = bytearray(1)
+    write_varint(body, timestamp_delta)
+    write_varint(body, offset_delta)
+    _write_bytes(body, record.key)
+    _write_bytes(body, record.value)
+    write_varint(body, len(record.headers))
+    for key, value in record.headers:
+        _write_bytes(body, key.encode())
+        _write_bytes(body, value)
+    write_varint(out, len(body))
+    out += body
+
+
+def _write_bytes(out: bytearray, value: bytes | None) -> None:
+    if value is None:
+        out.append(1)
+    else:
+        write_varint(out, len(value))
+        out += value
