@@ -1,6 +1,6 @@
 """A real broker in a process of its own, for tests that need a real socket, a real disk or a real kill.
 
-Tests take it from the fixture ``broker_process`` (tests/conftest.py); a fixture of a wider scope uses ``BrokerProcess`` itself, as
+Tests take it from the fixture ``broker_process`` (tests/conftest.py); a fixture of wider scope uses ``BrokerProcess`` itself, as
 a context manager.
 """
 

@@ -1,0 +1,60 @@
+"""The command line: what can be said, and how mistakes are told (one line on stderr, exit status 2)."""
+
+import sys
+from pathlib import Path
+from typing import NoReturn
+
+import click
+
+from odradek import __version__
+
+
+@click.group(invoke_without_command=True, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(__version__, message="%(prog)s %(version)s")
+@click.pass_context
+def command(context: click.Context) -> None:
+    """A Kafka broker in one Python process."""
+    if context.invoked_subcommand is None:
+        click.echo(context.get_help(), err=True)
+        context.exit(2)
+
+
+def _key_and_value(_context: click.Context, _option: click.Parameter, settings: tuple[str, ...]) -> dict[str, str]:
+    """Turn ``key=value`` arguments into a dict; a later one replaces an earlier one of the same key."""
+    parsed = {}
+    for setting in settings:
+        key, equals, value = setting.partition("=")
+        if not equals or not key.strip():
+            message = f"{setting!r} is not of the form key=value"
+            raise click.BadParameter(message)
+        parsed[key.strip()] = value.strip()
+    return parsed
+
+
+@command.command()
+@click.option("--host", help="Address to listen on.  [default: that of listeners: 127.0.0.1]")
+@click.option("--port", type=click.IntRange(0, 65535), help="Port; 0 takes a free one.  [default: that of listeners: 9092]")
+@click.option("--data-dir", type=click.Path(path_type=Path), help="Where the data lives.  [default: the user's data folder]")
+@click.option("--config", "config_file", type=click.Path(path_type=Path), help="A server.properties, as Kafka has it.")
+@click.option("--set", "settings", metavar="KEY=VALUE", multiple=True, callback=_key_and_value, help="One config; repeatable.")
+def serve(host: str | None, port: int | None, data_dir: Path | None, config_file: Path | None, settings: dict[str, str]) -> int:
+    """Run a broker until it is told to stop (SIGTERM, SIGINT).
+
+    When it can answer it prints one line on stdout: odradek ready on HOST:PORT. Its log goes to stderr. The flags weigh more than
+    --set, and --set more than the file.
+    """
+    from odradek.cli.serve import run
+
+    return run(host=host, port=port, data_dir=data_dir, config_file=config_file, settings=settings)
+
+
+def main() -> NoReturn:
+    """Run the command and exit with its status."""
+    try:
+        status = command.main(prog_name="odradek", standalone_mode=False)
+    except click.ClickException as error:
+        click.echo(f"odradek: {error.format_message()}", err=True)
+        sys.exit(error.exit_code)
+    except click.Abort:
+        sys.exit(130)
+    sys.exit(status)
