@@ -1,0 +1,68 @@
+"""Joins a timer to an asyncio event loop, with at most one loop timer armed however many tasks are pending.
+
+A loop timer is armed for the earliest deadline known. When that task is cancelled the loop timer is left alone: it fires
+once for nothing and is armed anew, which costs less than re-arming at every cancel, since nearly all tasks are cancelled.
+"""
+
+from __future__ import annotations
+
+from math import ceil
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from asyncio import AbstractEventLoop, Handle
+
+    from odradek.timing.timer import Timer
+
+
+class AsyncioDriver:
+    """Runs `timer` on `loop` until closed. For a `SystemClock` only: a `VirtualClock` runs its timers itself."""
+
+    __slots__ = ("_armed_deadline_ms", "_handle", "_loop", "_timer")
+
+    def __init__(self, timer: Timer, loop: AbstractEventLoop) -> None:
+        self._timer = timer
+        self._loop = loop
+        self._handle: Handle | None = None
+        self._armed_deadline_ms = float("inf")
+        timer.on_earlier_deadline = self._arm
+        self._arm_next()
+
+    def close(self) -> None:
+        """Let go of loop and timer; what is pending in the timer stays there."""
+        self._timer.on_earlier_deadline = None
+        self._disarm()
+
+    def _arm(self, deadline_ms: float) -> None:
+        if deadline_ms >= self._armed_deadline_ms:
+            return
+        self._disarm()
+        self._armed_deadline_ms = deadline_ms
+        delay_ms = deadline_ms - self._timer.clock.monotonic_ms()
+        # Rounded up to what every loop resolves: uvloop counts whole milliseconds, and a timer that fires a fraction
+        # too early would find nothing due and spin until it is.
+        self._handle = (
+            self._loop.call_soon(self._fire) if delay_ms <= 0 else self._loop.call_later(ceil(delay_ms) / 1000, self._fire)
+        )
+
+    def _arm_next(self) -> None:
+        deadline_ms = self._timer.next_deadline_ms()
+        if deadline_ms is not None:
+            self._arm(deadline_ms)
+
+    def _disarm(self) -> None:
+        if self._handle is not None:
+            self._handle.cancel()
+        self._handle = None
+        self._armed_deadline_ms = float("inf")
+
+    def _fire(self) -> None:
+        self._handle = None
+        # While callbacks run, nothing they add needs a loop timer of its own.
+        self._armed_deadline_ms = float("-inf")
+        try:
+            self._timer.advance()
+        finally:
+            self._armed_deadline_ms = float("inf")
+            if self._timer.on_earlier_deadline is not None:
+                self._arm_next()
