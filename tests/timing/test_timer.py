@@ -106,9 +106,11 @@ def test_waiting_and_being_cancelled_over_and_over_leaves_no_garbage():
 def test_a_callback_may_cancel_another_that_is_due_at_the_same_moment():
     clock = VirtualClock()
     timer = Timer(clock)
-    timer.call_at(10, lambda: victim.cancel())
+    cancelled: list[bool] = []
+    timer.call_at(10, lambda: cancelled.append(victim.cancel()))
     victim = timer.call_at(10, pytest.fail)
     assert clock.advance(10) == 1
+    assert cancelled == [True]
 
 
 def test_a_task_cannot_be_cancelled_from_its_own_callback():
