@@ -1,0 +1,37 @@
+# odradek in a small image: no compiler, no package cache, no root.
+#   docker build -t odradek .
+#   docker run -p 9092:9092 -v odradek-data:/data odradek
+# The target "spark" adds Java and PySpark, for the example job of docker-compose.yml.
+
+FROM python:3.13-slim AS build
+WORKDIR /source
+COPY pyproject.toml README.md LICENSE ./
+COPY odradek ./odradek
+RUN python -m venv /opt/odradek && /opt/odradek/bin/pip install --no-cache-dir .
+
+FROM python:3.13-slim AS spark
+RUN apt-get update \
+    && apt-get install -y --no-install-recommends default-jre-headless procps \
+    && rm -rf /var/lib/apt/lists/*
+RUN pip install --no-cache-dir "pyspark==4.0.*"
+RUN useradd --create-home --uid 10001 spark
+USER spark
+WORKDIR /home/spark
+COPY docs/examples/spark_read.py ./
+ENTRYPOINT ["python", "spark_read.py"]
+
+# The broker is the last stage, so that it is what a build without a target makes.
+FROM python:3.13-slim AS broker
+RUN useradd --system --uid 10000 --home-dir /data odradek && install -d -o odradek -g odradek /data
+COPY --from=build /opt/odradek /opt/odradek
+ENV PATH=/opt/odradek/bin:$PATH PYTHONUNBUFFERED=1
+USER odradek
+VOLUME /data
+EXPOSE 9092
+STOPSIGNAL SIGTERM
+# A real ApiVersions round trip. One listener always has port 9092 inside the container.
+HEALTHCHECK --interval=5s --timeout=4s --start-period=5s --retries=3 \
+    CMD ["python", "-m", "odradek.cli.health", "127.0.0.1:9092"]
+ENTRYPOINT ["odradek", "serve", "--data-dir", "/data"]
+# What clients outside the container are told to connect to; override CMD to be reached from other machines.
+CMD ["--set", "listeners=PLAINTEXT://0.0.0.0:9092", "--set", "advertised.listeners=PLAINTEXT://localhost:9092"]

@@ -1,0 +1,111 @@
+"""``odradek serve``: from what was said on the command line to a broker that runs, and to its graceful end.
+
+Exit status: 0 after a graceful stop, 2 where the broker could not start for a reason its user can mend (a bad config, a port in
+use, a data directory that another broker holds or that cannot be written). Such a reason is one line on stderr.
+"""
+
+import asyncio
+import contextlib
+import signal
+import sys
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+from odradek.broker.config.broker_config import BrokerConfig, InvalidConfig, load, parse_properties
+from odradek.broker.logging import log
+from odradek.broker.server import Broker
+from odradek.storage.errors import DataDirectoryLocked
+
+CANNOT_START = 2
+DEFAULT_LISTENER = "PLAINTEXT://127.0.0.1:9092"
+
+
+def run(
+    *, host: str | None, port: int | None, data_dir: Path | None, config_file: Path | None, settings: Mapping[str, str]
+) -> int:
+    """Run a broker until SIGTERM or SIGINT; the exit status."""
+    try:
+        properties = parse_properties(config_file.read_text(encoding="utf-8")) if config_file else {}
+        merged = {**properties, **settings}
+        used_default = place_data(merged, data_dir)
+        place_listener(merged, host, port)
+        config = load(None, merged)
+    except (InvalidConfig, OSError, UnicodeDecodeError) as error:
+        return _cannot_start(error)
+    try:
+        with asyncio.Runner(loop_factory=_loop_factory()) as runner:
+            return runner.run(_serve(config, default_data_dir=used_default))
+    except KeyboardInterrupt:
+        return 128 + signal.SIGINT
+
+
+def place_data(settings: dict[str, str], data_dir: Path | None) -> str | None:
+    """Decide where the data lives: the flag, else ``log.dirs`` or ``log.dir``, else the user's data folder, which is returned."""
+    if data_dir is not None:
+        settings["log.dirs"] = str(data_dir.absolute())
+    elif "log.dirs" not in settings and "log.dir" not in settings:
+        import platformdirs
+
+        settings["log.dirs"] = platformdirs.user_data_dir("odradek", appauthor=False)
+        return settings["log.dirs"]
+    return None
+
+
+def place_listener(settings: dict[str, str], host: str | None, port: int | None) -> None:
+    """Put the host and port flags into the first of ``listeners``; what is not given stays as it is there."""
+    if host is None and port is None:
+        return
+    first, *others = settings.get("listeners", DEFAULT_LISTENER).split(",")
+    name, separator, address = first.strip().partition("://")
+    listener_host, colon, listener_port = address.rpartition(":")
+    if not separator or not colon:
+        return  # not a listener; the config's own validation says so
+    if host is not None:
+        listener_host = f"[{host}]" if ":" in host else host
+    settings["listeners"] = ",".join([f"{name}://{listener_host}:{listener_port if port is None else port}", *others])
+
+
+async def _serve(config: BrokerConfig, *, default_data_dir: str | None) -> int:
+    stopping = asyncio.Event()
+    _on_stop_signal(stopping.set)
+    broker = Broker(config)
+    try:
+        await broker.start()
+    except (DataDirectoryLocked, OSError) as error:
+        return _cannot_start(error)
+    host, port = broker.bound_address
+    print(f"odradek ready on {f'[{host}]' if ':' in host else host}:{port}", flush=True)
+    if default_data_dir is not None:
+        log.info("data directory", path=default_data_dir)
+    await stopping.wait()
+    await broker.stop()
+    return 0
+
+
+def _on_stop_signal(stop: Callable[[], None]) -> None:
+    """Call ``stop`` on the first SIGTERM or SIGINT; a second one ends the process as it would without us."""
+    loop = asyncio.get_running_loop()
+
+    def on_signal(number: signal.Signals) -> None:
+        loop.remove_signal_handler(number)
+        stop()
+
+    for number in (signal.SIGTERM, signal.SIGINT):
+        try:
+            loop.add_signal_handler(number, on_signal, number)
+        except NotImplementedError:  # Windows has no signals in its event loop
+            signal.signal(number, lambda *_: loop.call_soon_threadsafe(stop))
+
+
+def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
+    """Make uvloop's loop where it is installed, else the standard library's loop."""
+    with contextlib.suppress(ImportError):
+        import uvloop
+
+        return uvloop.new_event_loop
+    return None
+
+
+def _cannot_start(error: Exception) -> int:
+    print(f"odradek: {' '.join(str(error).split())}", file=sys.stderr)
+    return CANNOT_START
