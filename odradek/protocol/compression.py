@@ -91,6 +91,8 @@ def _decompress_snappy(data: "Buffer", limit_bytes: int) -> bytes:
         return _decompress_raw_snappy(data, limit_bytes)
     view = memoryview(data)
     position = len(_XERIAL_HEADER)
+    if len(view) < position:
+        raise MalformedMessage("snappy: the data ends within xerial's header")
     blocks: list[bytes] = []
     room_bytes = limit_bytes
     while position < len(view):
