@@ -1,0 +1,97 @@
+"""The broker's configuration: server.properties and command line at the start, dynamic overrides on top of them later.
+
+``config["num.partitions"]`` is the value in force, whoever set it last. A key that is not in the table is a warning; one that is,
+with a value it may not have, is an error that stops the start.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+from odradek.broker.config.checks import check
+from odradek.broker.config.definitions import InvalidConfig, parse
+from odradek.broker.config.endpoints import opened_listeners
+from odradek.broker.config.properties import parse_properties
+from odradek.broker.config.table import BROKER_CONFIGS, BROKER_DEFAULTS, synonyms
+from odradek.broker.config.topic_config import effective, log_config, validate_overrides
+from odradek.storage.log_config import LogConfig
+
+__all__ = ["BrokerConfig", "InvalidConfig", "load", "parse_properties"]
+
+
+def load(properties: str | None = None, overrides: Mapping[str, str] | None = None) -> "BrokerConfig":
+    """The configuration in the text of a server.properties, with ``overrides`` over it; raises InvalidConfig."""
+    texts = parse_properties(properties) if properties else {}
+    texts.update(overrides or {})
+    return BrokerConfig(texts)
+
+
+class BrokerConfig:
+    """Every broker config by name: ``config["fetch.max.bytes"]``, typed, the value in force.
+
+    ``static`` is what was set at the start, as text, unknown keys included; ``warnings`` tells of those. Loop thread only.
+    """
+
+    __slots__ = ("_values", "static", "warnings")
+
+    def __init__(self, static: Mapping[str, str]) -> None:
+        self.static = _with_both_ids(static)
+        unknown = [name for name in self.static if name not in BROKER_CONFIGS]
+        self.warnings: tuple[str, ...] = ()
+        if unknown:
+            from odradek.broker.config.unknown_keys import warning
+
+            self.warnings = tuple(warning(name) for name in unknown)
+        self._values = values_in_force(self.static)
+
+    def __getitem__(self, name: str) -> Any:
+        return self._values[name]
+
+    def override(self, *layers: Mapping[str, str]) -> None:
+        """Put dynamic overrides in force, in place of earlier ones: the cluster's, then this broker's. Raises InvalidConfig."""
+        self._values = self.overridden(*layers)
+
+    def overridden(self, *layers: Mapping[str, str]) -> dict[str, Any]:
+        """The values that would be in force with ``layers`` of dynamic overrides; raises InvalidConfig."""
+        texts = dict(self.static)
+        for layer in layers:
+            # A dynamic log.retention.ms, say, wins over a static log.retention.hours, and the other way round.
+            for name in layer:
+                for synonym in synonyms(name):
+                    texts.pop(synonym, None)
+            texts.update(layer)
+        return values_in_force(texts)
+
+    def topic_config(self, overrides: Mapping[str, str]) -> dict[str, Any]:
+        """Every topic config of a topic with ``overrides``, typed, by name."""
+        return effective(self._values, overrides)
+
+    def log_config(self, overrides: Mapping[str, str]) -> LogConfig:
+        """What the logs of a topic with ``overrides`` act on."""
+        return log_config(self._values, overrides)
+
+    def validate_topic_configs(self, overrides: Mapping[str, str]) -> None:
+        """Raise KafkaError(INVALID_CONFIG) where ``overrides`` may not be those of a topic."""
+        validate_overrides(self._values, overrides)
+
+
+def values_in_force(texts: Mapping[str, str]) -> dict[str, Any]:
+    """The typed value of every broker config, by what was set as text; raises InvalidConfig."""
+    values: dict[str, Any] = dict(BROKER_DEFAULTS)
+    for name, text in texts.items():
+        definition = BROKER_CONFIGS.get(name)
+        if definition is not None:
+            values[name] = parse(definition, text)
+    values["listeners"] = opened_listeners(values["listeners"], values["controller.listener.names"])
+    check(values)
+    return values
+
+
+def _with_both_ids(static: Mapping[str, str]) -> dict[str, str]:
+    """node.id and its older name broker.id: one stands for the other."""
+    texts = dict(static)
+    node_id = texts.get("node.id", texts.get("broker.id"))
+    if node_id is not None:
+        if texts.get("broker.id", node_id).strip() != node_id.strip():
+            raise InvalidConfig("broker.id", texts["broker.id"], f"the same as node.id, {node_id}")
+        texts["node.id"] = texts["broker.id"] = node_id
+    return texts

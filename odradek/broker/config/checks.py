@@ -1,0 +1,44 @@
+"""What configs must be together, which none of them can tell alone. The rules are those of Kafka's ``validateValues``."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from odradek.broker.config.definitions import InvalidConfig
+from odradek.broker.config.endpoints import check_listeners, per_ip_overrides
+from odradek.broker.config.topic_config import check_defaults
+
+_MIB = 1024 * 1024
+
+
+def check(values: Mapping[str, Any]) -> None:
+    """Raise InvalidConfig, naming the config that most likely is the wrong one."""
+    check_listeners(values)
+    _check_connections(values)
+    _check_retention(values)
+    check_defaults(values)
+    if values["log.cleaner.dedupe.buffer.size"] // values["log.cleaner.threads"] <= _MIB:
+        raise InvalidConfig(
+            "log.cleaner.dedupe.buffer.size",
+            str(values["log.cleaner.dedupe.buffer.size"]),
+            "more than 1 MiB for each of log.cleaner.threads",
+        )
+
+
+def _check_connections(values: Mapping[str, Any]) -> None:
+    exceptions = per_ip_overrides(values["max.connections.per.ip.overrides"])
+    if values["max.connections.per.ip"] == 0 and not exceptions:
+        raise InvalidConfig("max.connections.per.ip", "0", "at least 1 where max.connections.per.ip.overrides is not set")
+    if 0 < values["queued.max.request.bytes"] < values["socket.request.max.bytes"]:
+        raise InvalidConfig(
+            "queued.max.request.bytes",
+            str(values["queued.max.request.bytes"]),
+            "at least socket.request.max.bytes, or not positive for no limit",
+        )
+
+
+def _check_retention(values: Mapping[str, Any]) -> None:
+    for name in ("log.retention.ms", "log.retention.minutes", "log.retention.hours"):
+        if values[name] is not None:
+            if values[name] == 0:
+                raise InvalidConfig(name, "0", "at least 1, or -1 to keep records for ever")
+            return

@@ -1,0 +1,179 @@
+"""What a config is, and how its text becomes a value and a value its text.
+
+The types are those of DescribeConfigs (KIP-226, KIP-569); text is read as Kafka reads it: space around a value goes, a boolean
+is true or false in any case, a number is decimal, a list is separated by commas and keeps the first of equal entries. A config
+that is not set is None. Typed values: bool, str, int (int, short and long), float, tuple of str (list).
+"""
+
+import re
+from enum import IntEnum
+from typing import NamedTuple
+
+from odradek.broker.config.validators import Validator
+
+Value = bool | str | int | float | tuple[str, ...] | None
+
+READ_ONLY = "read-only"
+PER_BROKER = "per-broker"
+CLUSTER_WIDE = "cluster-wide"
+
+MAX_INT = 2**31 - 1
+MAX_LONG = 2**63 - 1
+MAX_DOUBLE = 1.7976931348623157e308
+
+
+class ConfigType(IntEnum):
+    """The type of a config in a DescribeConfigs response."""
+
+    UNKNOWN = 0
+    BOOLEAN = 1
+    STRING = 2
+    INT = 3
+    SHORT = 4
+    LONG = 5
+    DOUBLE = 6
+    LIST = 7
+    CLASS = 8
+    PASSWORD = 9
+
+
+BOOLEAN, STRING, INT, SHORT, LONG, DOUBLE, LIST = (
+    ConfigType.BOOLEAN,
+    ConfigType.STRING,
+    ConfigType.INT,
+    ConfigType.SHORT,
+    ConfigType.LONG,
+    ConfigType.DOUBLE,
+    ConfigType.LIST,
+)
+
+
+class ConfigSource(IntEnum):
+    """Where the value of a config comes from, in a DescribeConfigs response."""
+
+    DYNAMIC_TOPIC_CONFIG = 1
+    DYNAMIC_BROKER_CONFIG = 2
+    DYNAMIC_DEFAULT_BROKER_CONFIG = 3
+    STATIC_BROKER_CONFIG = 4
+    DEFAULT_CONFIG = 5
+
+
+class ResourceType(IntEnum):
+    """What a config belongs to, in requests and in the metadata log."""
+
+    TOPIC = 2
+    BROKER = 4
+    BROKER_LOGGER = 8
+    CLIENT_METRICS = 16
+    GROUP = 32
+
+
+class InvalidConfig(Exception):
+    """A known key with a value it may not have. Start-up stops; a request to set it is refused."""
+
+    def __init__(self, key: str, value: str, allowed: str) -> None:
+        super().__init__(key, value, allowed)
+        self.key = key
+        self.value = value
+        self.allowed = allowed
+
+    def __str__(self) -> str:
+        return f"Invalid value {self.value} for configuration {self.key}: must be {self.allowed}"
+
+
+class ConfigDefinition(NamedTuple):
+    """One config: a row of the table.
+
+    ``importance`` is Kafka's high, medium or low. ``update_mode`` says whether it can be changed in a running broker, and for one
+    broker or the whole cluster (topic configs always can, for one topic). ``server_default`` is the broker config a topic config
+    falls back to. Where odradek's default is not Kafka's, ``kafka_default`` is Kafka's as text and ``difference`` the reason.
+    ``internal`` configs are for tests: not described unless set.
+    """
+
+    name: str
+    type: ConfigType
+    default: Value
+    doc: str
+    valid: Validator | None = None
+    importance: str = "medium"
+    update_mode: str = READ_ONLY
+    server_default: str | None = None
+    kafka_default: str | None = None
+    difference: str = ""
+    internal: bool = False
+
+    @property
+    def sensitive(self) -> bool:
+        """Whether clients are told that it is set, but not to what."""
+        return self.type is ConfigType.PASSWORD
+
+
+_WHOLE_NUMBER = re.compile(r"[+-]?[0-9]{1,40}")
+# Java's Double.parseDouble without the hexadecimal form, which nobody writes in a properties file.
+_DECIMAL = re.compile(r"[+-]?(?:(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?|Infinity|NaN)[fFdD]?")
+_BITS = {ConfigType.SHORT: 16, ConfigType.INT: 32, ConfigType.LONG: 64}
+
+
+def parse(definition: ConfigDefinition, text: str) -> Value:
+    """The typed value of a config; raises InvalidConfig."""
+    value = _typed(definition, text)
+    complain(definition, value)
+    return value
+
+
+def complain(definition: ConfigDefinition, value: Value) -> None:
+    """Raise InvalidConfig for a typed value that is out of the config's bounds."""
+    if value is not None and definition.valid is not None:
+        complaint = definition.valid(value)
+        if complaint is not None:
+            raise InvalidConfig(definition.name, complaint, definition.valid.allowed)
+
+
+def _typed(definition: ConfigDefinition, text: str) -> Value:
+    stripped = text.strip()
+    bits = _BITS.get(definition.type)
+    if bits is not None:
+        if _WHOLE_NUMBER.fullmatch(stripped) and -(1 << bits - 1) <= int(stripped) < 1 << bits - 1:
+            return int(stripped)
+        raise InvalidConfig(definition.name, text, f"a whole number of {bits} bits")
+    if definition.type is ConfigType.LIST:
+        return parse_list(text)
+    if definition.type is ConfigType.BOOLEAN:
+        if stripped.lower() in ("true", "false"):
+            return stripped.lower() == "true"
+        raise InvalidConfig(definition.name, text, "true or false")
+    if definition.type is ConfigType.DOUBLE:
+        if _DECIMAL.fullmatch(stripped):
+            return float(stripped.rstrip("fFdD"))
+        raise InvalidConfig(definition.name, text, "a number")
+    return stripped
+
+
+def parse_list(text: str) -> tuple[str, ...]:
+    """The entries of a list, in order, each once."""
+    stripped = text.strip()
+    return tuple(dict.fromkeys(entry.strip() for entry in stripped.split(","))) if stripped else ()
+
+
+def to_text(value: Value) -> str | None:
+    """A value as clients are told it; None where it is not set."""
+    if value is None or isinstance(value, str):
+        return value
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, tuple):
+        return ",".join(value)
+    return str(value) if isinstance(value, int) else _double_to_text(value)
+
+
+def _double_to_text(value: float) -> str:
+    """As Java writes a double: plain from 0.001 up to ten million, else with an exponent, and never without a fraction."""
+    if value != value or value in (float("inf"), float("-inf")):  # noqa: PLR0124  only NaN is not itself
+        return {"nan": "NaN", "inf": "Infinity", "-inf": "-Infinity"}[str(value)]
+    if value == 0 or 1e-3 <= abs(value) < 1e7:
+        return repr(value)
+    from decimal import Decimal
+
+    sign, digits, exponent = Decimal(repr(value)).normalize().as_tuple()
+    fraction = "".join(map(str, digits[1:])) or "0"
+    return f"{'-' if sign else ''}{digits[0]}.{fraction}E{int(exponent) + len(digits) - 1}"

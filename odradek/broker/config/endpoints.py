@@ -1,0 +1,110 @@
+"""Listeners as they are written in a configuration, and whether they make sense together.
+
+``NAME://HOST:PORT``: the name in any case, an empty host for every interface, an IPv6 host in brackets. ``NAME:VALUE`` maps, for
+security protocols and for connection limits by address, are parted at the last colon, so that an address may have its own.
+"""
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+from odradek.broker.config.definitions import InvalidConfig
+
+_ENDPOINT = re.compile(r"(?P<name>[^:/]+)://\[?(?P<host>[0-9a-zA-Z\-%._:]*)\]?:(?P<port>[0-9]{1,5})")
+_PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
+_ANY_ADDRESS = ("0.0.0.0", "::")  # noqa: S104  compared, not bound
+
+
+class Endpoint(NamedTuple):
+    """A listener as configured; an empty host is every interface, port 0 a free one."""
+
+    name: str
+    host: str
+    port: int
+
+
+def opened_listeners(listeners: Sequence[str], controller_listener_names: Sequence[str]) -> tuple[str, ...]:
+    """Those of ``listeners`` that are opened: all but Kafka's controller's."""
+    withheld = {name.upper() for name in controller_listener_names}
+    return tuple(listener for listener in listeners if listener.partition("://")[0].strip().upper() not in withheld)
+
+
+def check_listeners(values: Mapping[str, Any]) -> None:
+    """Raise InvalidConfig where listeners cannot be parsed, bound or secured, or what is advertised is not listened on."""
+    protocols = _security_protocols(values["listener.security.protocol.map"])
+    listeners = _parse("listeners", values["listeners"])
+    if not listeners:
+        raise InvalidConfig("listeners", "", "more than the controller's listeners")
+    _check_bindable(listeners, protocols)
+    names = [endpoint.name for endpoint in listeners]
+    controllers = {name.upper() for name in values["controller.listener.names"]}
+    advertised = [
+        endpoint
+        for endpoint in _parse("advertised.listeners", values["advertised.listeners"] or ())
+        if endpoint.name not in controllers
+    ]
+    for endpoint in advertised:
+        if endpoint.name not in names:
+            raise InvalidConfig("advertised.listeners", endpoint.name, f"among the names of listeners: {', '.join(names)}")
+        if endpoint.host in _ANY_ADDRESS:
+            raise InvalidConfig("advertised.listeners", endpoint.host, "an address that clients can connect to")
+    inter_broker = values["inter.broker.listener.name"]
+    if inter_broker is not None and inter_broker.upper() not in names:
+        raise InvalidConfig("inter.broker.listener.name", inter_broker, f"among the names of listeners: {', '.join(names)}")
+
+
+def per_ip_overrides(text: str) -> dict[str, int]:
+    """``max.connections.per.ip.overrides``: the limit of each address or host name; raises InvalidConfig."""
+    overrides = {}
+    for address, limit in _parse_map("max.connections.per.ip.overrides", text, "a list of ADDRESS:COUNT"):
+        if not limit.isdecimal():
+            raise InvalidConfig("max.connections.per.ip.overrides", f"{address}:{limit}", "a list of ADDRESS:COUNT")
+        overrides[address] = int(limit)
+    return overrides
+
+
+def _parse(key: str, listeners: Sequence[str]) -> list[Endpoint]:
+    endpoints = []
+    for listener in listeners:
+        match = _ENDPOINT.fullmatch(listener)
+        if match is None or int(match["port"]) > 65535:
+            raise InvalidConfig(key, listener, "NAME://HOST:PORT")
+        endpoints.append(Endpoint(match["name"].strip().upper(), match["host"], int(match["port"])))
+    names = [endpoint.name for endpoint in endpoints]
+    if len(set(names)) < len(names):
+        raise InvalidConfig(key, ",".join(listeners), "listeners of different names")
+    return endpoints
+
+
+def _check_bindable(listeners: Sequence[Endpoint], protocols: Mapping[str, str]) -> None:
+    taken: dict[tuple[int, bool], str] = {}
+    for endpoint in listeners:
+        protocol = protocols.get(endpoint.name)
+        if protocol is None:
+            raise InvalidConfig("listeners", endpoint.name, "given a protocol in listener.security.protocol.map")
+        if protocol != "PLAINTEXT":
+            raise InvalidConfig("listeners", endpoint.name, f"a PLAINTEXT listener, not {protocol}: there is no TLS or SASL")
+        # As in Kafka an IPv4 and an IPv6 listener may share a port, and no others.
+        place = (endpoint.port, ":" in endpoint.host)
+        if endpoint.port and place in taken:
+            raise InvalidConfig("listeners", f"{taken[place]},{endpoint.name}", "on different ports")
+        taken[place] = endpoint.name
+
+
+def _security_protocols(text: str) -> dict[str, str]:
+    protocols = {}
+    for name, protocol in _parse_map("listener.security.protocol.map", text, "a list of NAME:PROTOCOL"):
+        if protocol.upper() not in _PROTOCOLS:
+            raise InvalidConfig("listener.security.protocol.map", protocol, f"one of {', '.join(_PROTOCOLS)}")
+        protocols[name.upper()] = protocol.upper()
+    return protocols
+
+
+def _parse_map(key: str, text: str, allowed: str) -> list[tuple[str, str]]:
+    pairs = []
+    for entry in filter(None, text.split(",")):
+        name, colon, value = entry.rpartition(":")
+        if not colon or not name.strip():
+            raise InvalidConfig(key, entry, allowed)
+        pairs.append((name.strip(), value.strip()))
+    return pairs

@@ -1,0 +1,56 @@
+r"""server.properties, by the rules of java.util.Properties, which Kafka reads it with.
+
+A line is a key and a value, parted by ``=``, ``:`` or white space, each with white space around it. ``#`` and ``!`` open a
+comment at the start of a line. A backslash at the end of a line goes on with the next one, less its indent; before ``t``,
+``n``, ``r``, ``f`` and ``uXXXX`` it means what it means in Java; before anything else it is dropped.
+"""
+
+import re
+from collections.abc import Iterator
+
+from odradek.broker.config.definitions import InvalidConfig
+
+_LINE_END = re.compile(r"\r\n|\r|\n")
+_BLANKS = " \t\f"
+_ESCAPES = {"t": "\t", "n": "\n", "r": "\r", "f": "\f"}
+_ESCAPE = re.compile(r"\\(?:u([0-9A-Fa-f]{4})|(.))", re.DOTALL)
+_KEY = re.compile(r"((?:\\.|[^\\=: \t\f])*)[ \t\f]*[=:]?[ \t\f]*", re.DOTALL)
+
+
+def parse_properties(text: str) -> dict[str, str]:
+    r"""The keys and values in ``text``; of equal keys the last. Raises InvalidConfig for a ``\u`` without its four digits."""
+    properties = {}
+    for line in _logical_lines(text):
+        key = _KEY.match(line)
+        if key is not None:  # as it always is: an empty key is one, too
+            properties[_unescape(key[1])] = _unescape(line[key.end() :])
+    return properties
+
+
+def _logical_lines(text: str) -> Iterator[str]:
+    pending = ""
+    for natural in _LINE_END.split(text):
+        line = natural.lstrip(_BLANKS)
+        if not pending and (not line or line[0] in "#!"):
+            continue
+        backslashes = len(line) - len(line.rstrip("\\"))
+        if backslashes % 2:
+            pending += line[:-1]
+            continue
+        if pending + line:
+            yield pending + line
+        pending = ""
+    if pending:
+        yield pending
+
+
+def _unescape(text: str) -> str:
+    return _ESCAPE.sub(_unescaped, text) if "\\" in text else text
+
+
+def _unescaped(match: re.Match[str]) -> str:
+    if match[1] is not None:
+        return chr(int(match[1], 16))
+    if match[2] == "u":
+        raise InvalidConfig("a \\u escape", match.string, "followed by four hexadecimal digits")
+    return _ESCAPES.get(match[2], match[2])

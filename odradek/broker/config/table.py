@@ -1,0 +1,38 @@
+"""The table by name: every broker config and every topic config."""
+
+from odradek.broker.config.definitions import CLUSTER_WIDE, ConfigDefinition, Value
+from odradek.broker.config.table_log import LOG_SECTIONS
+from odradek.broker.config.table_server import SERVER_SECTIONS
+from odradek.broker.config.table_topic import TOPIC_DEFINITIONS
+
+SECTIONS = SERVER_SECTIONS + LOG_SECTIONS
+BROKER_CONFIGS: dict[str, ConfigDefinition] = {row.name: row for _, rows in SECTIONS for row in rows}
+TOPIC_CONFIGS: dict[str, ConfigDefinition] = {row.name: row for row in TOPIC_DEFINITIONS}
+BROKER_DEFAULTS: dict[str, Value] = {name: row.default for name, row in BROKER_CONFIGS.items()}
+
+# Configs that say one thing in several units: the finer unit wins over the coarser, whatever their order in a file.
+_FAMILIES = (
+    ("log.roll.ms", "log.roll.hours"),
+    ("log.roll.jitter.ms", "log.roll.jitter.hours"),
+    ("log.retention.ms", "log.retention.minutes", "log.retention.hours"),
+)
+_SYNONYMS = {name: family for family in _FAMILIES for name in family} | {
+    # One way only: the scheduler's interval is what flushing by age falls back to, and a config of its own besides.
+    "log.flush.interval.ms": ("log.flush.interval.ms", "log.flush.scheduler.interval.ms"),
+}
+
+
+def synonyms(name: str) -> tuple[str, ...]:
+    """The names that decide a broker config, first the one that wins."""
+    return _SYNONYMS.get(name, (name,))
+
+
+def update_mode(name: str) -> str:
+    """Whether a broker config may change while the broker runs. Kafka takes keys it does not know: plugins may."""
+    definition = BROKER_CONFIGS.get(name)
+    if definition is not None:
+        return definition.update_mode
+    from odradek.broker.config.ignored import IGNORED
+
+    ignored = IGNORED.get(name)
+    return CLUSTER_WIDE if ignored is None else ignored.update_mode

@@ -1,0 +1,369 @@
+"""The table, first part: who the broker is, its listeners and connections, requests, topics, groups, transactions."""
+
+from odradek.broker.config.definitions import (
+    BOOLEAN,
+    CLUSTER_WIDE,
+    INT,
+    LIST,
+    LONG,
+    MAX_INT,
+    SHORT,
+    STRING,
+    ConfigDefinition,
+)
+from odradek.broker.config.validators import AtLeast, Entries, OneOf
+
+_Config = ConfigDefinition
+_ONE_BROKER = "one broker holds the only replica"
+
+IDENTITY = (
+    _Config(
+        "node.id",
+        INT,
+        1,
+        "The id of this broker. It is written into the data directory, which no broker of another id may open.",
+        AtLeast(0),
+        "high",
+        kafka_default="none: it must be set",
+        difference="a broker on its own needs no configuration",
+    ),
+    _Config("broker.id", INT, -1, "The older name of node.id. If both are set they must agree.", None, "high"),
+    _Config("broker.rack", STRING, None, "The rack of this broker, told to clients in Metadata and DescribeCluster."),
+    _Config(
+        "log.dirs",
+        LIST,
+        None,
+        "The data directory. More than one is refused: partitions are not yet placed over several.",
+        Entries(least=1, most=1),
+        "high",
+    ),
+    _Config(
+        "log.dir",
+        LIST,
+        None,
+        "The data directory, where log.dirs is not set. Without either, data is kept in the platform's folder for user data.",
+        Entries(least=1, most=1),
+        "high",
+        kafka_default="/tmp/kafka-logs",  # noqa: S108  it is not ours
+        difference="what is in a folder for temporary files is lost at the next boot",
+    ),
+)
+
+LISTENERS = (
+    _Config(
+        "listeners",
+        LIST,
+        ("PLAINTEXT://127.0.0.1:9092",),
+        "Where the broker listens: NAME://HOST:PORT, separated by commas. No host means every interface, port 0 a free port.",
+        Entries(least=1),
+        "high",
+        kafka_default="PLAINTEXT://:9092",
+        difference="a broker without authentication is not put on the network unasked",
+    ),
+    _Config(
+        "advertised.listeners",
+        LIST,
+        None,
+        "What clients are told to connect to, listener by listener, where it is not what is listened on: behind a port mapping. "
+        "Port 0 stands for the port the listener is bound to.",
+        Entries(least=1),
+        "high",
+    ),
+    _Config(
+        "listener.security.protocol.map",
+        STRING,
+        "SASL_SSL:SASL_SSL,PLAINTEXT:PLAINTEXT,SSL:SSL,SASL_PLAINTEXT:SASL_PLAINTEXT",
+        "The security protocol of each listener name: NAME:PROTOCOL, separated by commas. A listener can only be PLAINTEXT.",
+        None,
+        "low",
+    ),
+    _Config(
+        "inter.broker.listener.name",
+        STRING,
+        None,
+        "The listener for brokers among themselves. There is one broker: it must name a listener, and nothing comes of it.",
+    ),
+    _Config(
+        "controller.listener.names",
+        LIST,
+        (),
+        "Listeners that Kafka keeps for its controllers. The controller is in this process, so they are not opened: "
+        "a server.properties written for Kafka can be used as it is.",
+        Entries(),
+        "high",
+        kafka_default="none: it must be set",
+        difference="there is no controller to listen for",
+    ),
+)
+
+CONNECTIONS = (
+    _Config("socket.listen.backlog.size", INT, 50, "Connections that may wait to be accepted, per listener.", AtLeast(1)),
+    _Config("socket.send.buffer.bytes", INT, 102400, "SO_SNDBUF of client sockets; -1 leaves the system's choice.", None, "high"),
+    _Config(
+        "socket.receive.buffer.bytes", INT, 102400, "SO_RCVBUF of client sockets; -1 leaves the system's choice.", None, "high"
+    ),
+    _Config(
+        "socket.request.max.bytes", INT, 104857600, "The largest request; a larger one closes its connection.", AtLeast(1), "high"
+    ),
+    _Config("connections.max.idle.ms", LONG, 600000, "A connection idle for this long is closed; never, if negative."),
+    _Config(
+        "max.connections", INT, MAX_INT, "Connections open at a time, over all listeners.", AtLeast(0), "medium", CLUSTER_WIDE
+    ),
+    _Config(
+        "max.connections.per.ip",
+        INT,
+        MAX_INT,
+        "Connections open at a time from one address. Zero needs exceptions in max.connections.per.ip.overrides.",
+        AtLeast(0),
+        "medium",
+        CLUSTER_WIDE,
+    ),
+    _Config(
+        "max.connections.per.ip.overrides",
+        STRING,
+        "",
+        "Exceptions to max.connections.per.ip: ADDRESS:COUNT, separated by commas; an address or host name.",
+        None,
+        "medium",
+        CLUSTER_WIDE,
+    ),
+    _Config(
+        "max.connection.creation.rate",
+        INT,
+        MAX_INT,
+        "New connections accepted per second, over all listeners.",
+        AtLeast(0),
+        "medium",
+        CLUSTER_WIDE,
+    ),
+    _Config(
+        "queued.max.requests", INT, 500, "Requests read and not yet answered; beyond it no more are read.", AtLeast(1), "high"
+    ),
+    _Config("queued.max.request.bytes", LONG, -1, "Bytes of requests read and not yet answered; no limit where not positive."),
+)
+
+REQUESTS = (
+    _Config(
+        "fetch.max.bytes", INT, 57671680, "The most that one Fetch response carries, whatever the client asks.", AtLeast(1024)
+    ),
+    _Config(
+        "max.incremental.fetch.session.cache.slots",
+        INT,
+        1000,
+        "Fetch sessions remembered (KIP-227); a client beyond it sends whole requests.",
+        AtLeast(0),
+    ),
+    _Config(
+        "max.request.partition.size.limit",
+        INT,
+        2000,
+        "Partitions in one page of DescribeTopicPartitions (KIP-966).",
+        AtLeast(1),
+    ),
+    _Config("fetch.purgatory.purge.interval.requests", INT, 1000, "Finished waiting Fetch requests kept before they are swept."),
+    _Config(
+        "producer.purgatory.purge.interval.requests", INT, 1000, "Finished waiting Produce requests kept before they are swept."
+    ),
+    _Config(
+        "delete.records.purgatory.purge.interval.requests",
+        INT,
+        1,
+        "Finished waiting DeleteRecords requests kept before they are swept.",
+    ),
+)
+
+TOPICS = (
+    _Config(
+        "auto.create.topics.enable", BOOLEAN, True, "Whether a topic that a client asks for by name is created.", None, "high"
+    ),
+    _Config("delete.topic.enable", BOOLEAN, True, "Whether DeleteTopics deletes, or is refused.", None, "high"),
+    _Config("num.partitions", INT, 1, "Partitions of a topic created without saying how many.", AtLeast(1)),
+    _Config(
+        "default.replication.factor", INT, 1, "Replicas of a topic created without saying how many; one broker can hold one."
+    ),
+    _Config(
+        "min.insync.replicas",
+        INT,
+        1,
+        "Replicas that must have a record before acks=all is answered. More than one cannot be met by one broker.",
+        AtLeast(1),
+        "high",
+        CLUSTER_WIDE,
+    ),
+    _Config(
+        "unclean.leader.election.enable",
+        BOOLEAN,
+        False,
+        "Whether a replica out of sync may lead. One broker has none.",
+        None,
+        "high",
+        CLUSTER_WIDE,
+    ),
+)
+
+GROUPS = (
+    _Config("group.min.session.timeout.ms", INT, 6000, "The shortest session timeout a group member may ask for."),
+    _Config("group.max.session.timeout.ms", INT, 1800000, "The longest session timeout a group member may ask for."),
+    _Config(
+        "group.initial.rebalance.delay.ms",
+        INT,
+        0,
+        "How long the first rebalance of an empty group waits for more members.",
+        kafka_default="3000",
+        difference="on a laptop and in tests three seconds are lost on every new group, and there is seldom a second member",
+    ),
+    _Config("group.max.size", INT, MAX_INT, "Members in one group.", AtLeast(1)),
+    _Config("offset.metadata.max.bytes", INT, 4096, "The longest metadata that may be committed with an offset.", None, "high"),
+    _Config(
+        "offsets.commit.timeout.ms",
+        INT,
+        5000,
+        "How long a commit waits for the offsets topic to take it, before REQUEST_TIMED_OUT.",
+        AtLeast(1),
+        "high",
+    ),
+    _Config("offsets.load.buffer.size", INT, 5242880, "Bytes read at a time when offsets are loaded.", AtLeast(1), "high"),
+    _Config(
+        "offsets.retention.minutes",
+        INT,
+        10080,
+        "How long committed offsets are kept after their group became empty.",
+        AtLeast(1),
+        "high",
+    ),
+    _Config("offsets.retention.check.interval.ms", LONG, 600000, "How often expired offsets are looked for.", AtLeast(1), "high"),
+    _Config(
+        "offsets.topic.num.partitions",
+        INT,
+        50,
+        "Partitions of __consumer_offsets. It decides which partition a group lives on: not to be changed later.",
+        AtLeast(1),
+        "high",
+    ),
+    _Config(
+        "offsets.topic.replication.factor",
+        SHORT,
+        1,
+        "Replicas of __consumer_offsets.",
+        AtLeast(1),
+        "high",
+        kafka_default="3",
+        difference=_ONE_BROKER,
+    ),
+    _Config("offsets.topic.segment.bytes", INT, 104857600, "segment.bytes of __consumer_offsets.", AtLeast(1), "high"),
+    _Config(
+        "offsets.topic.compression.codec",
+        INT,
+        0,
+        "Compression of __consumer_offsets: 0 none, 1 gzip, 2 snappy, 3 lz4, 4 zstd.",
+        OneOf(0, 1, 2, 3, 4),
+        "high",
+    ),
+)
+
+TRANSACTIONS = (
+    _Config(
+        "producer.id.expiration.ms",
+        INT,
+        86400000,
+        "How long a partition remembers a producer that writes no more.",
+        AtLeast(1),
+        "low",
+        CLUSTER_WIDE,
+    ),
+    _Config(
+        "producer.id.expiration.check.interval.ms",
+        INT,
+        600000,
+        "How often expired producers are looked for.",
+        AtLeast(1),
+        "low",
+        internal=True,
+    ),
+    _Config(
+        "transaction.max.timeout.ms", INT, 900000, "The longest transaction timeout a producer may ask for.", AtLeast(1), "high"
+    ),
+    _Config(
+        "transactional.id.expiration.ms", INT, 604800000, "How long a transactional id without use is kept.", AtLeast(1), "high"
+    ),
+    _Config(
+        "transaction.abort.timed.out.transaction.cleanup.interval.ms",
+        INT,
+        10000,
+        "How often transactions past their timeout are looked for.",
+        AtLeast(1),
+        "low",
+    ),
+    _Config(
+        "transaction.remove.expired.transaction.cleanup.interval.ms",
+        INT,
+        3600000,
+        "How often expired transactional ids are looked for.",
+        AtLeast(1),
+        "low",
+    ),
+    _Config(
+        "transaction.partition.verification.enable",
+        BOOLEAN,
+        True,
+        "Whether a transactional write to a partition that is not in the transaction is refused (KIP-890).",
+        None,
+        "low",
+        CLUSTER_WIDE,
+    ),
+    _Config(
+        "transaction.two.phase.commit.enable",
+        BOOLEAN,
+        False,
+        "Whether transactions may be prepared by their producer and stay open without a timeout (KIP-939).",
+        None,
+        "low",
+    ),
+    _Config(
+        "transaction.state.log.num.partitions",
+        INT,
+        50,
+        "Partitions of __transaction_state. It decides which partition a transactional id lives on: not to be changed later.",
+        AtLeast(1),
+        "high",
+    ),
+    _Config(
+        "transaction.state.log.replication.factor",
+        SHORT,
+        1,
+        "Replicas of __transaction_state.",
+        AtLeast(1),
+        "high",
+        kafka_default="3",
+        difference=_ONE_BROKER,
+    ),
+    _Config(
+        "transaction.state.log.min.isr",
+        INT,
+        1,
+        "min.insync.replicas of __transaction_state.",
+        AtLeast(1),
+        "high",
+        kafka_default="2",
+        difference=_ONE_BROKER,
+    ),
+    _Config("transaction.state.log.segment.bytes", INT, 104857600, "segment.bytes of __transaction_state.", AtLeast(1), "high"),
+    _Config(
+        "transaction.state.log.load.buffer.size",
+        INT,
+        5242880,
+        "Bytes read at a time when transactions are loaded.",
+        AtLeast(1),
+        "high",
+    ),
+)
+
+SERVER_SECTIONS = (
+    ("The broker itself", IDENTITY),
+    ("Listeners", LISTENERS),
+    ("Connections", CONNECTIONS),
+    ("Requests", REQUESTS),
+    ("Topics", TOPICS),
+    ("Groups and offsets", GROUPS),
+    ("Producers and transactions", TRANSACTIONS),
+)

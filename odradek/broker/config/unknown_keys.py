@@ -1,0 +1,22 @@
+"""What to say of a key in server.properties that does nothing. Imported only when there is one."""
+
+import difflib
+
+from odradek.broker.config.ignored import IGNORED
+from odradek.broker.config.table import BROKER_CONFIGS, TOPIC_CONFIGS
+
+_PER_LISTENER = "listener.name."
+
+
+def warning(name: str) -> str:
+    """One line: that ``name`` is ignored, why, and which config may have been meant."""
+    ignored = IGNORED.get(name)
+    if ignored is not None:
+        return f"{name} is ignored: {ignored.reason}"
+    if name.startswith(_PER_LISTENER):
+        return f"{name} is ignored: configs cannot be set for one listener"
+    topic_config = TOPIC_CONFIGS.get(name)
+    if topic_config is not None and topic_config.server_default is not None:
+        return f"{name} is ignored: it is set on a topic; the broker's default for it is {topic_config.server_default}"
+    nearest = difflib.get_close_matches(name, [*BROKER_CONFIGS, *IGNORED], n=1)
+    return f"{name} is ignored: there is no such config" + (f"; did you mean {nearest[0]}?" if nearest else "")
