@@ -14,7 +14,7 @@ from pathlib import Path
 from odradek.broker.config.broker_config import BrokerConfig, InvalidConfig, load, parse_properties
 from odradek.broker.logging import log
 from odradek.broker.server import Broker
-from odradek.storage.errors import DataDirectoryLocked
+from odradek.storage.errors import DataDirectoryLocked, InconsistentDataDirectory
 
 CANNOT_START = 2
 DEFAULT_LISTENER = "PLAINTEXT://127.0.0.1:9092"
@@ -30,7 +30,9 @@ def run(
         used_default = place_data(merged, data_dir)
         place_listener(merged, host, port)
         config = load(None, merged)
-    except (InvalidConfig, OSError, UnicodeDecodeError) as error:
+    except UnicodeDecodeError:
+        return _cannot_start(f"{config_file} is not UTF-8 text")
+    except (InvalidConfig, OSError) as error:
         return _cannot_start(error)
     try:
         with asyncio.Runner(loop_factory=_loop_factory()) as runner:
@@ -52,17 +54,28 @@ def place_data(settings: dict[str, str], data_dir: Path | None) -> str | None:
 
 
 def place_listener(settings: dict[str, str], host: str | None, port: int | None) -> None:
-    """Put the host and port flags into the first of ``listeners``; what is not given stays as it is there."""
+    """Put the host and port flags into the first of ``listeners``; what is not given stays as it is there.
+
+    A controller's listener, which a server.properties of Kafka's may name first, is not opened, and so is passed over.
+    """
     if host is None and port is None:
         return
-    first, *others = settings.get("listeners", DEFAULT_LISTENER).split(",")
-    name, separator, address = first.strip().partition("://")
-    listener_host, colon, listener_port = address.rpartition(":")
-    if not separator or not colon:
-        return  # not a listener; the config's own validation says so
-    if host is not None:
-        listener_host = f"[{host}]" if ":" in host else host
-    settings["listeners"] = ",".join([f"{name}://{listener_host}:{listener_port if port is None else port}", *others])
+    withheld = {name.strip().upper() for name in settings.get("controller.listener.names", "").split(",")}
+    listeners = [listener.strip() for listener in settings.get("listeners", DEFAULT_LISTENER).split(",")]
+    for index, listener in enumerate(listeners):
+        name, separator, address = listener.partition("://")
+        listener_host, colon, listener_port = address.rpartition(":")
+        if separator and colon and name.upper() not in withheld:
+            if host is not None:
+                listener_host = f"[{host}]" if ":" in host else host
+            listeners[index] = f"{name}://{listener_host}:{listener_port if port is None else port}"
+            break
+    settings["listeners"] = ",".join(listeners)
+
+
+def ready_line(host: str, port: int) -> str:
+    """What is printed when the broker can answer. A listener on every interface is told as localhost, where it can be reached."""
+    return f"odradek ready on {f'[{host}]' if ':' in host else host or 'localhost'}:{port}"
 
 
 async def _serve(config: BrokerConfig, *, default_data_dir: str | None) -> int:
@@ -71,10 +84,12 @@ async def _serve(config: BrokerConfig, *, default_data_dir: str | None) -> int:
     broker = Broker(config)
     try:
         await broker.start()
-    except (DataDirectoryLocked, OSError) as error:
+    except (DataDirectoryLocked, InconsistentDataDirectory, OSError) as error:
         return _cannot_start(error)
-    host, port = broker.bound_address
-    print(f"odradek ready on {f'[{host}]' if ':' in host else host}:{port}", flush=True)
+    print(ready_line(*broker.bound_address), flush=True)
+    # Said after that line: the log takes its time to come up.
+    for warning in config.warnings:
+        log.warn("unknown config", reason=warning)
     if default_data_dir is not None:
         log.info("data directory", path=default_data_dir)
     await stopping.wait()
@@ -106,6 +121,6 @@ def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
     return None
 
 
-def _cannot_start(error: Exception) -> int:
-    print(f"odradek: {' '.join(str(error).split())}", file=sys.stderr)
+def _cannot_start(reason: object) -> int:
+    print(f"odradek: {' '.join(str(reason).split())}", file=sys.stderr)
     return CANNOT_START
