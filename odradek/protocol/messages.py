@@ -21,7 +21,11 @@ _OLDER_FIELDS: dict[ApiKey, dict[str, dict[str, object]]] = {
         "MetadataResponse": {"cluster_authorized_operations": -(2**31)},
     },
     ApiKey.PRODUCE: {"TopicProduceResponse": {"name": ""}},
-    ApiKey.FETCH: {"FetchableTopicResponse": {"topic": ""}},
+    ApiKey.FETCH: {
+        "FetchTopic": {"topic": ""},
+        "ForgottenTopic": {"topic": ""},
+        "FetchableTopicResponse": {"topic": ""},
+    },
     ApiKey.OFFSET_COMMIT: {
         "OffsetCommitRequest": {"retention_time_ms": -1},
         "OffsetCommitRequestTopic": {"name": ""},

@@ -4,8 +4,8 @@ Between versions most fields agree by name, so ``up`` is compiled: one flat func
 leaves the rest at its default. What an older version says in another shape (one coordinator key for a list of them, topic
 names for topics) is put right in ``_REWRITES``, by hand, one function per API.
 
-Produce and Fetch are handed on as kio decoded them (``AS_DECODED``): their versions differ only in how a topic is named, by name
-or by id, and on that path an object saved is worth more than one shape. Their handlers ask for ``context.version``.
+Produce is handed on as kio decoded it (``AS_DECODED``): its versions differ only in how a topic is named, by name or by id, and
+there an object saved is worth more than one shape. Its handler asks for ``context.version``.
 """
 
 from collections.abc import Callable
@@ -17,7 +17,7 @@ from odradek.protocol.headers import skip_tagged_fields
 from odradek.protocol.messages import messages
 from odradek.protocol.schemas import MILLISECOND, field_specs, load
 
-AS_DECODED = frozenset({ApiKey.PRODUCE, ApiKey.FETCH})
+AS_DECODED = frozenset({ApiKey.PRODUCE})
 
 Decoder = Callable[[bytes, int], Any]
 _decoders: dict[int, Decoder] = {}

@@ -1,0 +1,195 @@
+"""One client's connection: frames in, responses out, in order.
+
+As in Kafka, a connection works on one request at a time: while an answer is awaited (a Fetch that waits for data), while the
+client does not read what was sent, or while the broker stops, the frames that have arrived wait here and the socket is not
+read. That is what keeps the order of responses, and what bounds the memory of a connection: one request's answer, the frames of
+one read, and a frame under way.
+
+Requests that came in one read are answered in one write. A slice of a log file goes from the file to the socket by
+``sendfile`` where nothing is queued before it (``socket_writer``).
+"""
+
+import asyncio
+from typing import TYPE_CHECKING, Any, cast
+
+from odradek.broker.dispatch import CloseConnection, Dispatcher
+from odradek.broker.logging import log
+from odradek.broker.socket_writer import SocketWriter
+from odradek.protocol.errors import MalformedMessage
+from odradek.protocol.frames import FrameReader
+
+if TYPE_CHECKING:
+    from odradek.broker.listeners import ConnectionRegistry
+
+
+class Connection(asyncio.BufferedProtocol):
+    """The asyncio end of one client. Everything here happens on the loop thread."""
+
+    __slots__ = (
+        "_dispatcher",
+        "_frames",
+        "_is_processing",
+        "_is_waiting",
+        "_reader",
+        "_reading_paused",
+        "_registry",
+        "_transport",
+        "_writer",
+        "_writing_paused",
+        "last_active_ms",
+        "listener_name",
+        "peer",
+    )
+
+    def __init__(
+        self, dispatcher: Dispatcher, registry: "ConnectionRegistry", listener_name: str, max_frame_bytes: int
+    ) -> None:
+        # For the life of the connection.
+        self._dispatcher = dispatcher
+        self._registry = registry
+        self.listener_name = listener_name
+        self.peer: tuple[str, int] = ("", 0)
+        self._transport: asyncio.Transport | None = None
+        self._writer: SocketWriter | None = None
+        self._reader = FrameReader(max_frame_bytes)
+        # For the request under way.
+        self._frames: list[bytes] = []
+        self._is_waiting = False
+        self._is_processing = False
+        # Flow control.
+        self._reading_paused = False
+        self._writing_paused = False
+        self.last_active_ms = 0.0
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether a request is unanswered or an answer not yet handed to the kernel."""
+        return self._is_waiting or bool(self._frames) or (self._writer is not None and self._writer.pending_bytes > 0)
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Part of asyncio's protocol interface."""
+        self._transport = cast("asyncio.Transport", transport)
+        peername = transport.get_extra_info("peername")
+        self.peer = (str(peername[0]), int(peername[1])) if peername else ("", 0)
+        self._writer = SocketWriter(self._transport)
+        if not self._registry.add(self):
+            self._transport.abort()
+
+    def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002  a lost connection needs no reason
+        """Part of asyncio's protocol interface."""
+        self._registry.remove(self)
+        self._frames.clear()
+        self._transport = None
+
+    def get_buffer(self, sizehint: int) -> memoryview:  # type: ignore[override]  # noqa: ARG002
+        """Part of asyncio's protocol interface: where the next bytes go."""
+        return self._reader.writable()
+
+    def buffer_updated(self, nbytes: int) -> None:
+        """Part of asyncio's protocol interface: ``nbytes`` have come."""
+        self.last_active_ms = self._registry.clock.monotonic_ms()
+        try:
+            frames = self._reader.filled(nbytes)
+        except MalformedMessage as error:
+            self._close_for(error.reason)
+            return
+        if frames:
+            if self._frames:
+                self._frames += frames
+            else:
+                self._frames = frames
+            self._process()
+
+    def pause_writing(self) -> None:
+        """Part of asyncio's protocol interface: the client does not keep up."""
+        self._writing_paused = True
+        self._update_reading()
+
+    def resume_writing(self) -> None:
+        """Part of asyncio's protocol interface: what was queued has drained."""
+        self._writing_paused = False
+        self._process()
+
+    def close(self) -> None:
+        """Close once what is queued has been sent."""
+        if self._transport is not None:
+            self._transport.close()
+
+    def stop_reading(self) -> None:
+        """Take no further request; those already here are still answered."""
+        if self._transport is not None and not self._reading_paused:
+            self._reading_paused = True
+            self._transport.pause_reading()
+
+    def _process(self) -> None:
+        """Answer the frames that are here, until one has to wait or the client falls behind."""
+        if self._is_processing:
+            # A reply that completes while its own frame is being handled: the loop below goes on with the rest.
+            return
+        self._is_processing = True
+        done = 0
+        frames = self._frames
+        queue: list[Any] = []
+        try:
+            while done < len(frames) and not self._is_waiting and not self._writing_paused:
+                frame = frames[done]
+                done += 1
+                chunks = self._dispatcher.dispatch(frame, self.listener_name, self.peer, self._respond_later)
+                if chunks is None:
+                    self._is_waiting = True
+                else:
+                    queue += chunks
+                    if len(queue) > 512:
+                        self._write(queue)
+                        queue = []
+        except MalformedMessage as error:
+            self._write(queue)
+            queue = []
+            self._close_for(error.reason)
+        except CloseConnection:
+            self._write(queue)
+            queue = []
+            self.close()
+            done = len(frames)
+        finally:
+            self._is_processing = False
+        if done == len(frames):
+            self._frames = []
+        else:
+            del frames[:done]
+        if queue:
+            self._write(queue)
+        self._update_reading()
+
+    def _respond_later(self, chunks: list[Any]) -> None:
+        """A request that waited has its answer."""
+        if self._transport is None:
+            return
+        self._is_waiting = False
+        self._write(chunks)
+        if self._frames:
+            self._process()
+        else:
+            self._update_reading()
+
+    def _write(self, chunks: list[Any]) -> None:
+        if chunks and self._writer is not None and self._transport is not None and not self._transport.is_closing():
+            self._writer.write(chunks)
+
+    def _update_reading(self) -> None:
+        """Read while nothing holds the connection up; leave the bytes with the kernel, and so with the client, otherwise."""
+        if self._transport is None or self._transport.is_closing():
+            return
+        pause = self._is_waiting or self._writing_paused or self._registry.is_stopping
+        if pause == self._reading_paused:
+            return
+        self._reading_paused = pause
+        if pause:
+            self._transport.pause_reading()
+        else:
+            self._transport.resume_reading()
+
+    def _close_for(self, reason: str) -> None:
+        log.warn("closing a connection", peer=f"{self.peer[0]}:{self.peer[1]}", cause=reason)
+        self._frames = []
+        self.close()

@@ -1,0 +1,39 @@
+"""A Produce with acks=all whose batches the high watermark does not cover yet."""
+
+from collections.abc import Callable
+from typing import Any
+
+from odradek.broker.partitions import Partition
+from odradek.protocol.errors import ErrorCode
+from odradek.timing.purgatory import DelayedOperation
+
+
+class DelayedProduce(DelayedOperation):
+    """Completes when every partition's high watermark has passed its batch; what has not by the deadline timed out.
+
+    ``waiting`` holds (partition, last offset of the batch, its part of the response). A partition that goes offline meanwhile is
+    answered with KAFKA_STORAGE_ERROR.
+    """
+
+    __slots__ = ("_respond", "_waiting")
+
+    def __init__(self, deadline_ms: float, waiting: list[tuple[Partition, int, Any]], respond: Callable[[], None]) -> None:
+        super().__init__(deadline_ms)
+        self._waiting = waiting
+        self._respond = respond
+
+    def try_complete(self) -> bool:
+        """Part of the purgatory's interface."""
+        for partition, last_offset, _ in self._waiting:
+            if partition.log is not None and partition.high_watermark <= last_offset:
+                return False
+        return self.force_complete()
+
+    def on_complete(self) -> None:
+        """Part of the purgatory's interface."""
+        for partition, last_offset, result in self._waiting:
+            if partition.log is None:
+                result.error_code = ErrorCode.KAFKA_STORAGE_ERROR
+            elif partition.high_watermark <= last_offset:
+                result.error_code = ErrorCode.REQUEST_TIMED_OUT
+        self._respond()

@@ -1,0 +1,395 @@
+"""Incremental fetch sessions (KIP-227, KIP-516): what a consumer fetches is remembered, so that it need not say it again.
+
+A full fetch (session epoch 0) names all its partitions and is given a session, if there is room for one. From then on the
+consumer sends only what has changed (new offsets, partitions added and forgotten) under a growing epoch, and the broker
+answers only the partitions that have something to tell: records, an error, or a high watermark or log start offset other
+than the ones sent last. Epoch -1 closes the session and fetches without one, which is also how versions before 7 fetch.
+
+Pure: the time comes in as an argument, the ids from a source of randomness. The steady state, many partitions of which few
+have anything new, costs `open` the partitions named in the request and `select` one comparison for each partition read;
+no key is hashed for a partition that was not named, since hashing and comparing a UUID costs more than the rest.
+
+Left out: followers' privileged sessions and preferred read replicas (there is one broker), throttled responses, and Kafka's
+division of the cache into eight shards, which is there to divide its lock: here the slots are one pool.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, TypeVar
+
+from odradek.protocol.errors import ErrorCode
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+    from random import Random
+    from uuid import UUID
+
+    # From version 13 on the topic's id (None is the zero id), before that its name.
+    TopicKey: TypeAlias = UUID | str | None
+
+NO_SESSION_ID = 0
+INITIAL_EPOCH = 0
+FINAL_EPOCH = -1
+MAX_EPOCH = MAX_SESSION_ID = 2**31 - 1
+UNKNOWN_OFFSET = -1
+
+
+def next_epoch(epoch: int) -> int:
+    """The session epoch after `epoch`, which is positive or 0; the greatest is followed by 1, since 0 asks for a new session."""
+    return 1 if epoch == MAX_EPOCH else epoch + 1
+
+
+class FetchResult(Protocol):
+    """What `select` must know of a partition's answer. Offsets are -1 where unknown, as they are beside an error."""
+
+    @property
+    def error_code(self) -> int:
+        """0, or Kafka's error code."""
+
+    @property
+    def high_watermark(self) -> int:
+        """The partition's high watermark."""
+
+    @property
+    def log_start_offset(self) -> int:
+        """The partition's first offset."""
+
+    @property
+    def records_size_bytes(self) -> int:
+        """How many bytes of records the answer carries."""
+
+    @property
+    def diverging_epoch(self) -> object | None:
+        """Not None when the fetcher's log has diverged and must be truncated."""
+
+
+ResultT = TypeVar("ResultT", bound=FetchResult)
+
+
+class FetchPartition:
+    """One partition a consumer fetches: what it asked for last, and what it was told last.
+
+    `topic_key` and `partition` name it. `fetch_offset`, `max_bytes`, `current_leader_epoch`, `last_fetched_epoch` and
+    `log_start_offset` (the fetcher's own) are as in the request. `sent_high_watermark` and `sent_log_start_offset` are as
+    in the last response. `target` is the handler's: whatever it found the names to stand for, so that it need not look again.
+    """
+
+    __slots__ = (
+        "current_leader_epoch",
+        "fetch_offset",
+        "last_fetched_epoch",
+        "log_start_offset",
+        "max_bytes",
+        "partition",
+        "sent_high_watermark",
+        "sent_log_start_offset",
+        "target",
+        "topic_key",
+    )
+
+    def __init__(self, topic_key: TopicKey, asked: Any) -> None:
+        self.topic_key = topic_key
+        self.partition: int = asked.partition
+        self.sent_high_watermark = UNKNOWN_OFFSET
+        self.sent_log_start_offset = UNKNOWN_OFFSET
+        self.target: Any = None
+        self.ask(asked)
+
+    def ask(self, asked: Any) -> None:
+        """Take over what a request's FetchPartition asks for."""
+        self.fetch_offset: int = asked.fetch_offset
+        self.max_bytes: int = asked.partition_max_bytes
+        self.current_leader_epoch: int = asked.current_leader_epoch
+        self.last_fetched_epoch: int = asked.last_fetched_epoch
+        self.log_start_offset: int = asked.log_start_offset
+
+    def note_sent(self, result: FetchResult) -> None:
+        """Remember what the response tells, so that it need not be told again; an error's end must be told, so then nothing."""
+        self.sent_high_watermark = UNKNOWN_OFFSET if result.error_code else result.high_watermark
+        self.sent_log_start_offset = result.log_start_offset
+
+
+class FetchPartitions:
+    """The partitions of one session or request, iterated in the order in which they are to be read.
+
+    A partition named twice counts once, at its first place with its last offset.
+    """
+
+    __slots__ = ("_by_topic", "_order")
+
+    def __init__(self) -> None:
+        self._by_topic: dict[TopicKey, dict[int, FetchPartition]] = {}
+        # A set that keeps its order. FetchPartition has an object's own hash, so that moving one costs no UUID's.
+        self._order: dict[FetchPartition, None] = {}
+
+    def __len__(self) -> int:
+        return len(self._order)
+
+    def __iter__(self) -> Iterator[FetchPartition]:
+        return iter(self._order)
+
+    def __contains__(self, partition: FetchPartition) -> bool:
+        return partition in self._order
+
+    def ask(self, topics: Iterable[Any], topic_keys_are_ids: bool) -> None:
+        """Add the partitions of a request's `topics` at the end, or update those that are there."""
+        for topic in topics:
+            topic_key = topic.topic_id if topic_keys_are_ids else topic.topic
+            known = self._by_topic.setdefault(topic_key, {})
+            for asked in topic.partitions:
+                partition = known.get(asked.partition)
+                if partition is not None:
+                    partition.ask(asked)
+                else:
+                    partition = known[asked.partition] = FetchPartition(topic_key, asked)
+                    self._order[partition] = None
+
+    def forget(self, topics: Iterable[Any], topic_keys_are_ids: bool) -> None:
+        """Drop the partitions of a request's `forgotten_topics_data`; those that are not there do no harm."""
+        for topic in topics:
+            topic_key = topic.topic_id if topic_keys_are_ids else topic.topic
+            known = self._by_topic.get(topic_key, {})
+            for index in topic.partitions:
+                partition = known.pop(index, None)
+                if partition is not None:
+                    del self._order[partition]
+            if not known:
+                self._by_topic.pop(topic_key, None)
+
+    def move_to_end(self, partition: FetchPartition) -> None:
+        """Read this one last from now on."""
+        del self._order[partition]
+        self._order[partition] = None
+
+
+class FetchSession:
+    """What is kept of one consumer between its fetches. `epoch` is the one its next request must carry."""
+
+    __slots__ = (
+        "counted_size",
+        "created_ms",
+        "epoch",
+        "evictable_size",
+        "id",
+        "last_used_ms",
+        "partitions",
+        "topic_keys_are_ids",
+    )
+
+    def __init__(self, session_id: int, partitions: FetchPartitions, topic_keys_are_ids: bool, now_ms: float) -> None:
+        self.id = session_id
+        self.partitions = partitions
+        self.topic_keys_are_ids = topic_keys_are_ids
+        self.created_ms = now_ms
+        self.last_used_ms = now_ms
+        self.epoch = next_epoch(INITIAL_EPOCH)
+        # The cache's notes: the size it has counted, and the size it is offered for eviction under (None: too young).
+        self.counted_size = 0
+        self.evictable_size: int | None = None
+
+
+class FetchContext:
+    """One Fetch request's partitions, and what becomes of its results. This class itself: a fetch without a session, or a refusal.
+
+    Where `error_code` is not 0, that and `session_id` are the whole response. Otherwise read `partitions`, `select` what
+    to send, and only then read `session_id` and, once more, `error_code` for the response. `partitions` is the session's
+    own set, not a copy.
+    """
+
+    __slots__ = ("error_code", "partitions", "session_id")
+
+    def __init__(self, partitions: FetchPartitions, error_code: ErrorCode = ErrorCode.NONE) -> None:
+        self.partitions = partitions
+        self.error_code = error_code
+        self.session_id = NO_SESSION_ID
+
+    def select(
+        self,
+        results: Sequence[tuple[FetchPartition, ResultT]],
+        now_ms: float,  # noqa: ARG002 - a full fetch's session begins here
+    ) -> Sequence[tuple[FetchPartition, ResultT]]:
+        """Of the results of all `partitions`, in any order, those to send, in the same order. Call it once, when the response is made."""
+        return results
+
+
+class FullFetchContext(FetchContext):
+    """A full fetch that asks for a session, which it gets with its response if there is room; `session_id` is 0 if not."""
+
+    __slots__ = ("_sessions", "_topic_keys_are_ids")
+
+    def __init__(self, partitions: FetchPartitions, sessions: FetchSessions, topic_keys_are_ids: bool) -> None:
+        super().__init__(partitions)
+        self._sessions = sessions
+        self._topic_keys_are_ids = topic_keys_are_ids
+
+    def select(
+        self, results: Sequence[tuple[FetchPartition, ResultT]], now_ms: float
+    ) -> Sequence[tuple[FetchPartition, ResultT]]:
+        """All results; they are remembered as sent."""
+        for partition, result in results:
+            partition.note_sent(result)
+        self.session_id = self._sessions.create(self.partitions, self._topic_keys_are_ids, now_ms)
+        return results
+
+
+class IncrementalFetchContext(FetchContext):
+    """A fetch within a session."""
+
+    __slots__ = ("_epoch", "_session")
+
+    def __init__(self, session: FetchSession) -> None:
+        super().__init__(session.partitions)
+        self.session_id = session.id
+        self._session = session
+        self._epoch = session.epoch
+
+    def select(
+        self,
+        results: Sequence[tuple[FetchPartition, ResultT]],
+        now_ms: float,  # noqa: ARG002 - as in every context
+    ) -> Sequence[tuple[FetchPartition, ResultT]]:
+        """The results that tell something new.
+
+        Partitions with records go to the end of the session's order, so that those behind them are read first next time
+        and a response's size limit starves none. Sets `error_code` to INVALID_FETCH_SESSION_EPOCH, and selects nothing,
+        when another request has used the session since this one was opened.
+        """
+        if self._session.epoch != self._epoch:
+            self.error_code = ErrorCode.INVALID_FETCH_SESSION_EPOCH
+            return ()
+        selected = []
+        for pair in results:
+            partition, result = pair
+            has_records = result.records_size_bytes > 0
+            if (
+                (
+                    has_records
+                    or result.high_watermark != partition.sent_high_watermark
+                    or result.log_start_offset != partition.sent_log_start_offset
+                    or result.error_code != 0
+                    or result.diverging_epoch is not None
+                )
+                # A request that forgets the last partitions ends the session without using up an epoch.
+                and partition in self.partitions
+            ):
+                partition.note_sent(result)
+                if has_records:
+                    self.partitions.move_to_end(partition)
+                selected.append(pair)
+        return selected
+
+
+class FetchSessions:
+    """All fetch sessions of the broker: Kafka's FetchManager and FetchSessionCache.
+
+    `slots` is `max.incremental.fetch.session.cache.slots`, `eviction_ms` is Kafka's 2 minutes. When all slots are taken, a
+    new session takes the place of the one idle longest if that has not been used for more than `eviction_ms`; else of the
+    smallest one older than that, if the new one is larger; else there is no session.
+
+    `now_ms` must come from a clock that does not go back. Counts: `len(sessions)` (Kafka's NumIncrementalFetchSessions),
+    `partitions_cached` (NumIncrementalFetchPartitionsCached), `evictions` (IncrementalFetchSessionEvictionsPerSec).
+    """
+
+    __slots__ = ("_evictable", "_eviction_ms", "_random", "_sessions", "_slots", "evictions", "partitions_cached")
+
+    def __init__(self, random: Random, slots: int = 1_000, eviction_ms: int = 120_000) -> None:
+        self.partitions_cached = 0
+        self.evictions = 0
+        self._random = random
+        self._slots = slots
+        self._eviction_ms = eviction_ms
+        # By id; in the order of last use.
+        self._sessions: OrderedDict[int, FetchSession] = OrderedDict()
+        # Those old enough to give way to a larger one, by the number of their partitions, then by id.
+        self._evictable: dict[int, dict[int, FetchSession]] = {}
+
+    def __len__(self) -> int:
+        return len(self._sessions)
+
+    def open(self, request: Any, topic_keys_are_ids: bool, now_ms: float) -> FetchContext:
+        """Find the session a Fetch request belongs to, and bring it up to date with the request.
+
+        `request` is a canonical FetchRequest; `topic_keys_are_ids` is true from version 13 on. The context's error is
+        FETCH_SESSION_ID_NOT_FOUND, INVALID_FETCH_SESSION_EPOCH, or FETCH_SESSION_TOPIC_ID_ERROR where a session that
+        began with topic names goes on with ids or the other way round.
+        """
+        epoch = request.session_epoch
+        if epoch in (INITIAL_EPOCH, FINAL_EPOCH):
+            self._remove(request.session_id)
+            partitions = self._asked(request, topic_keys_are_ids)
+            if epoch == FINAL_EPOCH:
+                return FetchContext(partitions)
+            return FullFetchContext(partitions, self, topic_keys_are_ids)
+        session = self._sessions.get(request.session_id)
+        if session is None:
+            return FetchContext(FetchPartitions(), ErrorCode.FETCH_SESSION_ID_NOT_FOUND)
+        if session.epoch != epoch:
+            return FetchContext(FetchPartitions(), ErrorCode.INVALID_FETCH_SESSION_EPOCH)
+        if session.topic_keys_are_ids != topic_keys_are_ids:
+            return FetchContext(FetchPartitions(), ErrorCode.FETCH_SESSION_TOPIC_ID_ERROR)
+        session.partitions.ask(request.topics, topic_keys_are_ids)
+        session.partitions.forget(request.forgotten_topics_data, topic_keys_are_ids)
+        if not session.partitions:
+            self._remove(session.id)
+            return FetchContext(self._asked(request, topic_keys_are_ids))
+        self._touch(session, now_ms)
+        session.epoch = next_epoch(epoch)
+        return IncrementalFetchContext(session)
+
+    def create(self, partitions: FetchPartitions, topic_keys_are_ids: bool, now_ms: float) -> int:
+        """Begin a session over `partitions`; its id, or 0 when there is no room for one."""
+        if len(self._sessions) >= self._slots and not self._evict_for(len(partitions), now_ms):
+            return NO_SESSION_ID
+        session_id = self._random.randint(1, MAX_SESSION_ID)
+        while session_id in self._sessions:
+            session_id = self._random.randint(1, MAX_SESSION_ID)
+        session = self._sessions[session_id] = FetchSession(session_id, partitions, topic_keys_are_ids, now_ms)
+        self._touch(session, now_ms)
+        return session_id
+
+    @staticmethod
+    def _asked(request: Any, topic_keys_are_ids: bool) -> FetchPartitions:
+        partitions = FetchPartitions()
+        partitions.ask(request.topics, topic_keys_are_ids)
+        return partitions
+
+    def _touch(self, session: FetchSession, now_ms: float) -> None:
+        session.last_used_ms = now_ms
+        self._sessions.move_to_end(session.id)
+        size = len(session.partitions)
+        self.partitions_cached += size - session.counted_size
+        session.counted_size = size
+        if size != session.evictable_size and now_ms - session.created_ms > self._eviction_ms:
+            self._withdraw(session)
+            session.evictable_size = size
+            self._evictable.setdefault(size, {})[session.id] = session
+
+    def _withdraw(self, session: FetchSession) -> None:
+        if session.evictable_size is None:
+            return
+        same_size = self._evictable[session.evictable_size]
+        del same_size[session.id]
+        if not same_size:
+            del self._evictable[session.evictable_size]
+
+    def _remove(self, session_id: int) -> None:
+        session = self._sessions.pop(session_id, None)
+        if session is not None:
+            self.partitions_cached -= session.counted_size
+            self._withdraw(session)
+
+    def _evict_for(self, size: int, now_ms: float) -> bool:
+        if not self._sessions:
+            return False
+        victim = next(iter(self._sessions.values()))
+        if now_ms - victim.last_used_ms <= self._eviction_ms:
+            if not self._evictable:
+                return False
+            smallest_size = min(self._evictable)
+            if size <= smallest_size:
+                return False
+            victim = next(iter(self._evictable[smallest_size].values()))
+        self._remove(victim.id)
+        self.evictions += 1
+        return True

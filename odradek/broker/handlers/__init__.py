@@ -1,0 +1,66 @@
+"""One file an API key, each with a ``handle(broker, context, request)``.
+
+``SERVED`` is the one table of what the broker serves: ApiVersions is answered from it and dispatch obeys it. A handler's module
+is imported by the first request that needs it. ``handle`` returns the canonical response (``protocol.messages``), or a
+``Reply`` that will have it later, or ``NO_RESPONSE``.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from importlib import import_module
+from typing import Any
+
+from odradek.protocol.api_keys import ApiKey
+
+Handler = Callable[[Any, Any, Any], Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Served:
+    """An API in the versions served, both ends included.
+
+    ``advertised_min`` is what ApiVersions says where that is lower than what is really served.
+    """
+
+    min_version: int
+    max_version: int
+    advertised_min: int
+
+
+def _served(min_version: int, max_version: int, advertised_min: int | None = None) -> Served:
+    return Served(min_version, max_version, min_version if advertised_min is None else advertised_min)
+
+
+SERVED: dict[ApiKey, Served] = {
+    # librdkafka before 2.8 takes from the lowest Produce version what compression it may use (KAFKA-18659).
+    ApiKey.PRODUCE: _served(3, 13, advertised_min=0),
+    ApiKey.FETCH: _served(4, 18),
+    ApiKey.LIST_OFFSETS: _served(1, 11),
+    ApiKey.METADATA: _served(0, 13),
+    ApiKey.FIND_COORDINATOR: _served(0, 6),
+    ApiKey.API_VERSIONS: _served(0, 4),
+    ApiKey.CREATE_TOPICS: _served(2, 7),
+    ApiKey.DELETE_TOPICS: _served(1, 6),
+    ApiKey.DELETE_RECORDS: _served(0, 2),
+    ApiKey.INIT_PRODUCER_ID: _served(0, 5),
+    ApiKey.OFFSET_FOR_LEADER_EPOCH: _served(2, 4),
+    ApiKey.DESCRIBE_CONFIGS: _served(1, 4),
+    ApiKey.ALTER_CONFIGS: _served(0, 2),
+    ApiKey.DESCRIBE_LOG_DIRS: _served(1, 5),
+    ApiKey.CREATE_PARTITIONS: _served(0, 3),
+    ApiKey.ELECT_LEADERS: _served(0, 2),
+    ApiKey.INCREMENTAL_ALTER_CONFIGS: _served(0, 1),
+    ApiKey.ALTER_PARTITION_REASSIGNMENTS: _served(0, 1),
+    ApiKey.LIST_PARTITION_REASSIGNMENTS: _served(0, 0),
+    ApiKey.DESCRIBE_QUORUM: _served(0, 2),
+    ApiKey.UPDATE_FEATURES: _served(0, 2),
+    ApiKey.DESCRIBE_CLUSTER: _served(0, 2),
+    ApiKey.LIST_CONFIG_RESOURCES: _served(0, 1),
+    ApiKey.DESCRIBE_TOPIC_PARTITIONS: _served(0, 0),
+}
+
+
+def load_handler(api_key: ApiKey) -> Handler:
+    """The ``handle`` of an API that is served."""
+    module = import_module(f"odradek.broker.handlers.{api_key.name.lower()}")
+    return module.handle  # type: ignore[no-any-return]

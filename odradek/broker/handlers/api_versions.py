@@ -1,0 +1,47 @@
+"""ApiVersions 0-4: what the broker speaks, straight from the table of handlers.
+
+KIP-511 (client software name and version, checked from version 3 on), KIP-584 (finalized features). From version 4 on a
+feature's range may begin at 0; older clients are not told of such features, which they could not read (KAFKA-17011).
+
+Left out: quotas (throttle time is always 0), ZooKeeper migration.
+"""
+
+import re
+from typing import TYPE_CHECKING, Any
+
+from odradek.broker.context import RequestContext
+from odradek.broker.controller.features import SUPPORTED_FEATURES
+from odradek.broker.handlers import SERVED
+from odradek.protocol.api_keys import ApiKey
+from odradek.protocol.errors import ErrorCode
+from odradek.protocol.messages import messages
+
+if TYPE_CHECKING:
+    from odradek.broker.server import Broker
+
+_CLIENT_SOFTWARE = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")
+
+
+def handle(broker: "Broker", context: RequestContext, request: Any) -> Any:
+    """The table; INVALID_REQUEST for a client software name or version that is not one (KIP-511)."""
+    m = messages(ApiKey.API_VERSIONS)
+    if context.version >= 3 and not (
+        _CLIENT_SOFTWARE.fullmatch(request.client_software_name) and _CLIENT_SOFTWARE.fullmatch(request.client_software_version)
+    ):
+        return m.ApiVersionsResponse(error_code=ErrorCode.INVALID_REQUEST)
+    levels = broker.controller.image.features
+    return m.ApiVersionsResponse(
+        api_keys=[
+            m.ApiVersion(api_key=api_key, min_version=served.advertised_min, max_version=served.max_version)
+            for api_key, served in SERVED.items()
+        ],
+        supported_features=[
+            m.SupportedFeatureKey(name=name, min_version=low, max_version=high)
+            for name, (low, high) in SUPPORTED_FEATURES.items()
+            if low > 0 or context.version >= 4
+        ],
+        finalized_features_epoch=broker.controller.log_end_offset - 1,
+        finalized_features=[
+            m.FinalizedFeatureKey(name=name, min_version_level=level, max_version_level=level) for name, level in levels.items()
+        ],
+    )

@@ -1,0 +1,88 @@
+"""DescribeTopicPartitions 0: topics' partitions a page at a time (KIP-966).
+
+Topics come in the order of their names. A page holds at most ``responsePartitionLimit`` partitions, and never more than
+``max.request.partition.size.limit``; where there are more, ``nextCursor`` says where to go on. Without topic names all topics are
+described. Unknown topics are answered with UNKNOWN_TOPIC_OR_PARTITION, invalid names with INVALID_TOPIC_EXCEPTION.
+
+Left out: eligible leader replicas; with one replica there is never another to choose.
+"""
+
+from typing import TYPE_CHECKING, Any
+
+from odradek.broker.context import RequestContext
+from odradek.broker.controller.topic_names import INTERNAL_TOPICS, validate_topic_name
+from odradek.broker.topic_description import TOPIC_OPERATIONS, partition_state
+from odradek.protocol.api_keys import ApiKey
+from odradek.protocol.errors import ErrorCode, KafkaError
+from odradek.protocol.messages import messages
+
+if TYPE_CHECKING:
+    from odradek.broker.server import Broker
+
+
+def handle(broker: "Broker", context: RequestContext, request: Any) -> Any:  # noqa: ARG001  one signature for all
+    """One page, from the cursor on. INVALID_REQUEST for a cursor with a negative partition or a limit below 1."""
+    m = messages(ApiKey.DESCRIBE_TOPIC_PARTITIONS)
+    cursor = request.cursor
+    if cursor is not None and cursor.partition_index < 0:
+        raise KafkaError(ErrorCode.INVALID_REQUEST, "the cursor's partition index is negative")
+    fetch_all = not request.topics
+    names = sorted(broker.controller.image.topics if fetch_all else {topic.name for topic in request.topics})
+    if cursor is not None:
+        names = [name for name in names if name >= cursor.topic_name]
+        if names and names[0] != cursor.topic_name and not fetch_all:
+            cursor = None
+    limit = max(min(request.response_partition_limit, broker.config["max.request.partition.size.limit"]), 1)
+    topics: list[Any] = []
+    for name in names:
+        first = cursor.partition_index if cursor is not None and name == cursor.topic_name else 0
+        if limit <= 0:
+            next_cursor = m.classes["response"]["Cursor"](topic_name=name, partition_index=first)
+            return m.DescribeTopicPartitionsResponse(topics=topics, next_cursor=next_cursor)
+        described, following = _describe(broker, name, first, limit)
+        topics.append(described)
+        limit -= len(described.partitions)
+        if following is not None:
+            next_cursor = m.classes["response"]["Cursor"](topic_name=name, partition_index=following)
+            return m.DescribeTopicPartitionsResponse(topics=topics, next_cursor=next_cursor)
+    return m.DescribeTopicPartitionsResponse(topics=topics)
+
+
+def _describe(broker: "Broker", name: str, first: int, limit: int) -> tuple[Any, int | None]:
+    """A topic with up to ``limit`` partitions from ``first`` on, and the first partition left out."""
+    m = messages(ApiKey.DESCRIBE_TOPIC_PARTITIONS)
+    topic = broker.controller.image.topics.get(name)
+    if topic is None:
+        return m.DescribeTopicPartitionsResponseTopic(
+            error_code=_why_not(name), name=name, is_internal=name in INTERNAL_TOPICS, topic_authorized_operations=TOPIC_OPERATIONS
+        ), None
+    end = min(first + limit, len(topic.partitions))
+    described = m.DescribeTopicPartitionsResponseTopic(
+        name=name,
+        topic_id=topic.topic_id,
+        is_internal=name in INTERNAL_TOPICS,
+        topic_authorized_operations=TOPIC_OPERATIONS,
+        partitions=[
+            m.DescribeTopicPartitionsResponsePartition(
+                error_code=state.error_code,
+                partition_index=state.index,
+                leader_id=state.leader_id,
+                leader_epoch=state.leader_epoch,
+                replica_nodes=state.replicas,
+                isr_nodes=state.isr,
+                eligible_leader_replicas=(),
+                last_known_elr=(),
+                offline_replicas=state.offline_replicas,
+            )
+            for state in (partition_state(broker, name, index) for index in range(first, end))
+        ],
+    )
+    return described, end if end < len(topic.partitions) else None
+
+
+def _why_not(name: str) -> ErrorCode:
+    try:
+        validate_topic_name(name)
+    except KafkaError as error:
+        return error.code
+    return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION

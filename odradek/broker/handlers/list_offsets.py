@@ -1,0 +1,78 @@
+"""ListOffsets 1-11: the earliest, the latest, the newest by timestamp, the first at or after a time.
+
+Special timestamps: -1 latest, -2 earliest, -3 the record with the largest timestamp (KIP-734, version 7), -4 earliest local (KIP-405,
+version 8), -5 latest tiered (version 9), -6 earliest pending upload (version 11). Without tiered storage -4 is the earliest, and -5 and
+-6 find nothing. Read committed (isolation level 1) ends at the last stable offset, read uncommitted at the high watermark.
+"""
+
+from typing import TYPE_CHECKING, Any
+
+from odradek.broker.context import RequestContext
+from odradek.protocol.api_keys import ApiKey
+from odradek.protocol.errors import ErrorCode, KafkaError
+from odradek.protocol.messages import messages
+
+if TYPE_CHECKING:
+    from odradek.broker.partitions import Partition
+    from odradek.broker.server import Broker
+
+_LATEST = -1
+_EARLIEST = -2
+_MAX_TIMESTAMP = -3
+_EARLIEST_LOCAL = -4
+_LATEST_TIERED = -5
+_EARLIEST_PENDING_UPLOAD = -6
+# Timestamp: the first version in which a client may ask for it.
+_SINCE = {_MAX_TIMESTAMP: 7, _EARLIEST_LOCAL: 8, _LATEST_TIERED: 9, _EARLIEST_PENDING_UPLOAD: 11}
+_NOT_FOUND = (-1, -1, -1)
+
+
+def handle(broker: "Broker", context: RequestContext, request: Any) -> Any:
+    """One offset a partition; a partition named twice is INVALID_REQUEST, a timestamp too new for the version UNSUPPORTED_VERSION."""
+    m = messages(ApiKey.LIST_OFFSETS)
+    seen: set[tuple[str, int]] = set()
+    twice: set[tuple[str, int]] = set()
+    for topic in request.topics:
+        for asked in topic.partitions:
+            key = (topic.name, asked.partition_index)
+            (twice if key in seen else seen).add(key)
+    topics = []
+    for topic in request.topics:
+        partitions = []
+        for asked in topic.partitions:
+            result = m.ListOffsetsPartitionResponse(partition_index=asked.partition_index)
+            try:
+                if (topic.name, asked.partition_index) in twice:
+                    raise KafkaError(ErrorCode.INVALID_REQUEST, "a partition named twice")
+                partition = broker.partitions.require(topic.name, asked.partition_index)
+                partition.check_leader_epoch(asked.current_leader_epoch)
+                _check_version(context.version, asked.timestamp)
+                found = _find(partition, asked.timestamp, request.isolation_level)
+                result.timestamp, result.offset, result.leader_epoch = found
+            except KafkaError as error:
+                result.error_code = error.code
+            partitions.append(result)
+        topics.append(m.ListOffsetsTopicResponse(name=topic.name, partitions=partitions))
+    return m.ListOffsetsResponse(topics=topics)
+
+
+def _check_version(version: int, timestamp: int) -> None:
+    if timestamp < _EARLIEST_PENDING_UPLOAD or version < _SINCE.get(timestamp, 0):
+        raise KafkaError(ErrorCode.UNSUPPORTED_VERSION, f"timestamp {timestamp} has no meaning in version {version}")
+
+
+def _find(partition: "Partition", timestamp: int, isolation_level: int) -> tuple[int, int, int]:
+    """(timestamp, offset, leader epoch), all -1 where there is none."""
+    log = partition.require_log()
+    end = partition.last_stable_offset if isolation_level == 1 else partition.high_watermark
+    if timestamp == _LATEST:
+        return -1, end, partition.leader_epoch
+    if timestamp in (_EARLIEST, _EARLIEST_LOCAL):
+        epoch = log.leader_epochs.epoch_for(log.log_start_offset)
+        return -1, log.log_start_offset, partition.leader_epoch if epoch < 0 else epoch
+    if timestamp in (_LATEST_TIERED, _EARLIEST_PENDING_UPLOAD):
+        return _NOT_FOUND
+    found = log.max_timestamp_offset() if timestamp == _MAX_TIMESTAMP else log.offset_for_timestamp(timestamp)
+    if found is None or found.offset >= end:
+        return _NOT_FOUND
+    return found.timestamp, found.offset, found.leader_epoch

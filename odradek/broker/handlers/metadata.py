@@ -1,0 +1,102 @@
+"""Metadata 0-13: brokers, topics, partitions and their leader, which is this broker.
+
+Topic ids (KIP-516, from version 10 on; by id since 12), auto-creation where the client and ``auto.create.topics.enable`` agree
+(``allowAutoTopicCreation``, from version 4 on), internal flags, authorised operations on request (KIP-430), the address of the
+listener the client came in by.
+
+Left out: authorisation (everybody may do everything), racks, offline replicas of other brokers.
+"""
+
+from typing import TYPE_CHECKING, Any
+
+from odradek.broker.context import RequestContext
+from odradek.broker.controller.topic_names import INTERNAL_TOPICS
+from odradek.broker.topic_description import CLUSTER_OPERATIONS, NO_OPERATIONS, TOPIC_OPERATIONS, partition_state
+from odradek.protocol.api_keys import ApiKey
+from odradek.protocol.errors import ErrorCode, KafkaError
+from odradek.protocol.messages import messages
+
+if TYPE_CHECKING:
+    from odradek.broker.controller.image import Topic
+    from odradek.broker.server import Broker
+
+
+def handle(broker: "Broker", context: RequestContext, request: Any) -> Any:
+    """All topics where ``topics`` is null; unknown ones with UNKNOWN_TOPIC_OR_PARTITION, UNKNOWN_TOPIC_ID, or as created now."""
+    m = messages(ApiKey.METADATA)
+    image = broker.controller.image
+    operations = TOPIC_OPERATIONS if request.include_topic_authorized_operations else NO_OPERATIONS
+    if request.topics is None:
+        topics = [_describe(broker, topic, operations) for topic in image.topics.values()]
+    else:
+        _check_names(context, request)
+        topics = [_requested(broker, request, item, operations) for item in request.topics]
+    host, port = broker.advertised(context.listener_name)
+    return m.MetadataResponse(
+        brokers=[m.MetadataResponseBroker(node_id=broker.node_id, host=host, port=port, rack=broker.rack)],
+        cluster_id=broker.cluster_id,
+        controller_id=broker.node_id,
+        topics=topics,
+        cluster_authorized_operations=(
+            CLUSTER_OPERATIONS if request.include_cluster_authorized_operations else NO_OPERATIONS
+        ),
+    )
+
+
+def _check_names(context: RequestContext, request: Any) -> None:
+    """Versions 10 and 11 have a place for an id and do not use it."""
+    if context.version < 12:
+        for item in request.topics:
+            if item.topic_id is not None or item.name is None:
+                raise KafkaError(ErrorCode.INVALID_REQUEST, "topic ids are for Metadata version 12 and later")
+
+
+def _requested(broker: "Broker", request: Any, item: Any, operations: int) -> Any:
+    m = messages(ApiKey.METADATA)
+    image = broker.controller.image
+    if item.topic_id is not None:
+        topic = image.topics_by_id.get(item.topic_id)
+        if topic is None:
+            return m.MetadataResponseTopic(
+                error_code=ErrorCode.UNKNOWN_TOPIC_ID, name=None, topic_id=item.topic_id, topic_authorized_operations=operations
+            )
+        return _describe(broker, topic, operations)
+    topic = image.topics.get(item.name)
+    if topic is None:
+        error = _create(broker, request, item.name)
+        topic = image.topics.get(item.name)
+        if topic is None:
+            return m.MetadataResponseTopic(
+                error_code=error, name=item.name, is_internal=item.name in INTERNAL_TOPICS, topic_authorized_operations=operations
+            )
+    return _describe(broker, topic, operations)
+
+
+def _create(broker: "Broker", request: Any, name: str) -> ErrorCode:
+    """Create a topic that was asked for, where that is allowed; otherwise the code that says why there is none."""
+    if not request.allow_auto_topic_creation or not broker.config["auto.create.topics.enable"]:
+        return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    (result,) = broker.controller.auto_create([name])
+    return ErrorCode.NONE if result.error is None else result.error.code
+
+
+def _describe(broker: "Broker", topic: "Topic", operations: int) -> Any:
+    m = messages(ApiKey.METADATA)
+    return m.MetadataResponseTopic(
+        name=topic.name,
+        topic_id=topic.topic_id,
+        is_internal=topic.name in INTERNAL_TOPICS,
+        partitions=[
+            m.MetadataResponsePartition(
+                error_code=state.error_code,
+                partition_index=state.index,
+                leader_id=state.leader_id,
+                leader_epoch=state.leader_epoch,
+                replica_nodes=state.replicas,
+                isr_nodes=state.isr,
+                offline_replicas=state.offline_replicas,
+            )
+            for state in (partition_state(broker, topic.name, index) for index in topic.partitions)
+        ],
+        topic_authorized_operations=operations,
+    )

@@ -1,0 +1,134 @@
+"""Produce 3-13: one batch a partition, appended and acknowledged.
+
+acks 0 (no response; where something went wrong the connection is closed, KIP-98's client would not notice otherwise), 1 and -1. With one
+replica the high watermark covers a batch as it is appended, so acks=-1 rarely waits; where it does not cover it, the response waits
+in the Produce purgatory for at most ``timeout``. Idempotent batches are checked by the log. From version 8 on errors come with the
+records that caused them (KIP-467); topics are named by id from version 13 on (KIP-516).
+
+Left out: transactional batches, which nothing can have begun yet (INVALID_TXN_STATE); quotas; message formats before v2 (INVALID_RECORD).
+"""
+
+from typing import TYPE_CHECKING, Any
+
+from odradek.broker.context import CLOSE_CONNECTION, NO_RESPONSE, Reply, RequestContext
+from odradek.broker.delayed_produce import DelayedProduce
+from odradek.broker.logging import log
+from odradek.broker.controller.topic_names import INTERNAL_TOPICS
+from odradek.protocol.api_keys import ApiKey
+from odradek.protocol.errors import ErrorCode, InvalidRecords, KafkaError
+from odradek.protocol.messages import messages
+from odradek.protocol.record_batch import COMPRESSION_MASK, HEADER_SIZE, TRANSACTIONAL_MASK
+from odradek.protocol.schemas import MILLISECOND
+
+if TYPE_CHECKING:
+    from odradek.broker.partitions import Partition
+    from odradek.broker.server import Broker
+
+_ATTRIBUTES_LOW_BYTE = 22
+_ZSTD = 4
+# Who may write to internal topics in Kafka: the client id of its own tools.
+_ADMIN_CLIENT_ID = "__admin_client"
+
+_m = messages(ApiKey.PRODUCE)
+_Partition = _m.PartitionProduceResponse
+_Topic = _m.TopicProduceResponse
+_Response = _m.ProduceResponse
+
+
+def handle(broker: "Broker", context: RequestContext, request: Any) -> Any:
+    """Append every partition's batch; each has its own error. ``request`` is as kio decoded it (``protocol.requests``)."""
+    acks = request.acks
+    by_id = context.version >= 13
+    partitions_by_topic = broker.partitions
+    now_ms = broker.clock.now_ms()
+    topics = []
+    waiting: list[tuple[Partition, int, Any]] = []
+    failed = False
+    for topic in request.topic_data:
+        if by_id:
+            partitions = partitions_by_topic.topic_for_id(topic.topic_id)
+        else:
+            partitions = partitions_by_topic.of_topic(topic.name)
+        results = []
+        for data in topic.partition_data:
+            index = data.index
+            try:
+                partition = partitions[index] if 0 <= index < len(partitions) else _unknown(partitions, by_id)
+                records = data.records
+                _check(context, partition, acks, records)
+                info = partition.append(records, now_ms)
+            except KafkaError as error:
+                failed = True
+                results.append(_refused(context, topic, index, error))
+                continue
+            result = _Partition(
+                index=index,
+                base_offset=info.first_offset,
+                log_append_time_ms=info.log_append_time_ms,
+                log_start_offset=info.log_start_offset,
+            )
+            if acks == -1 and partition.high_watermark <= info.last_offset:
+                waiting.append((partition, info.last_offset, result))
+            results.append(result)
+        if by_id:
+            topics.append(_Topic(topic_id=topic.topic_id, partition_responses=results))
+        else:
+            topics.append(_Topic(name=topic.name, partition_responses=results))
+    if acks == 0:
+        return CLOSE_CONNECTION if failed else NO_RESPONSE
+    response = _Response(responses=topics)
+    if waiting:
+        return _wait(broker, request, response, waiting)
+    return response
+
+
+def _unknown(partitions: "list[Partition]", by_id: bool) -> "Partition":
+    if by_id and not partitions:
+        raise KafkaError(ErrorCode.UNKNOWN_TOPIC_ID, "no topic has this id")
+    raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, "there is no such partition here")
+
+
+def _check(context: RequestContext, partition: "Partition", acks: int, records: bytes | None) -> None:
+    """What is refused before the log looks at the batch."""
+    if acks not in (-1, 0, 1):
+        raise KafkaError(ErrorCode.INVALID_REQUIRED_ACKS, f"acks is {acks}: allowed are -1, 0 and 1")
+    if partition.topic in INTERNAL_TOPICS and context.client_id != _ADMIN_CLIENT_ID:
+        raise KafkaError(ErrorCode.INVALID_TOPIC_EXCEPTION, f"clients do not write to internal topic {partition.topic}")
+    if not records:
+        raise KafkaError(ErrorCode.INVALID_RECORD, "a partition of a produce request without a batch")
+    if len(records) >= HEADER_SIZE:
+        attributes = records[_ATTRIBUTES_LOW_BYTE]
+        if attributes & TRANSACTIONAL_MASK:
+            raise KafkaError(ErrorCode.INVALID_TXN_STATE, "this partition was not added to a transaction")
+        if context.version < 7 and attributes & COMPRESSION_MASK == _ZSTD:
+            raise KafkaError(ErrorCode.UNSUPPORTED_COMPRESSION_TYPE, "zstd needs produce version 7 or later")
+
+
+def _refused(context: RequestContext, topic: Any, index: int, error: KafkaError) -> Any:
+    """A partition's error as its client is told of it (KIP-467), and as the log is."""
+    log.info(
+        "a produce was refused",
+        topic=str(topic.topic_id if context.version >= 13 else topic.name),
+        partition=index,
+        error=error.code.name,
+        reason=error.reason,
+        client_id=context.client_id,
+        peer=f"{context.peer[0]}:{context.peer[1]}",
+    )
+    record_errors: list[Any] = []
+    if isinstance(error, InvalidRecords):
+        record_errors = [
+            _m.BatchIndexAndErrorMessage(batch_index=batch_index, batch_index_error_message=message)
+            for batch_index, message in error.record_errors
+        ]
+    return _Partition(
+        index=index, error_code=error.code, base_offset=-1, record_errors=record_errors, error_message=error.reason or None
+    )
+
+
+def _wait(broker: "Broker", request: Any, response: Any, waiting: "list[tuple[Partition, int, Any]]") -> Reply:
+    reply = Reply()
+    timeout_ms = request.timeout // MILLISECOND
+    operation = DelayedProduce(broker.clock.monotonic_ms() + timeout_ms, waiting, lambda: reply.complete(response))
+    broker.produce_purgatory.try_complete_else_watch(operation, [partition for partition, _, _ in waiting])
+    return reply

@@ -1,0 +1,186 @@
+"""The listeners: where the broker binds, what it tells clients, and which connections there are.
+
+``listeners`` names where to bind, ``advertised.listeners`` what Metadata answers to a client that came in by the listener of
+that name; a port of 0 takes a free one, and the advertised port follows. Limits: ``max.connections`` and
+``max.connections.per.ip`` refuse by closing at once, ``connections.max.idle.ms`` closes what has been silent.
+
+Left out: TLS and SASL. ``listener.security.protocol.map`` may say PLAINTEXT only.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from odradek.broker.connection import Connection
+from odradek.broker.logging import log
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from odradek.timing.clock import Clock
+    from odradek.timing.timer import Timer
+
+_MIN_SWEEP_MS = 100
+
+
+@dataclass(frozen=True, slots=True)
+class Endpoint:
+    """A listener by its name: where it is."""
+
+    name: str
+    host: str
+    port: int
+
+
+def parse_listeners(text: list[str] | tuple[str, ...]) -> list[Endpoint]:
+    """``NAME://host:port`` endpoints, as in ``listeners``; an IPv6 host stands in brackets. ValueError says what is wrong."""
+    endpoints = []
+    for item in text:
+        name, separator, address = item.partition("://")
+        host, colon, port = address.rpartition(":")
+        if not separator or not colon or not port.isdigit() or int(port) > 65535:
+            raise ValueError(f"{item!r} is not NAME://host:port")
+        endpoints.append(Endpoint(name.upper(), host.strip("[]"), int(port)))
+    names = [endpoint.name for endpoint in endpoints]
+    if len(set(names)) != len(names):
+        raise ValueError(f"each listener name may be used once: {', '.join(names)}")
+    return endpoints
+
+
+@dataclass(frozen=True, slots=True)
+class ConnectionLimits:
+    """``max.connections``, ``max.connections.per.ip``, ``connections.max.idle.ms`` (negative: never)."""
+
+    max_connections: int
+    max_connections_per_ip: int
+    max_idle_ms: int
+
+
+class ConnectionRegistry:
+    """The open connections of a broker, counted and limited. Loop thread only."""
+
+    def __init__(self, limits: ConnectionLimits, clock: Clock, timer: Timer) -> None:
+        self.clock = clock
+        self.is_stopping = False
+        self._limits = limits
+        self._timer = timer
+        self._connections: set[Connection] = set()
+        self._by_ip: dict[str, int] = {}
+        self._is_sweep_armed = False
+        self.accepted = 0
+        self.refused = 0
+        self.closed_idle = 0
+
+    def __len__(self) -> int:
+        return len(self._connections)
+
+    def add(self, connection: Connection) -> bool:
+        """Take in a new connection; False where a limit forbids it."""
+        ip = connection.peer[0]
+        here = self._by_ip.get(ip, 0)
+        if self.is_stopping or len(self._connections) >= self._limits.max_connections:
+            return self._refuse(connection, "max.connections", self._limits.max_connections)
+        if here >= self._limits.max_connections_per_ip:
+            return self._refuse(connection, "max.connections.per.ip", self._limits.max_connections_per_ip)
+        self._arm_sweep()
+        self.accepted += 1
+        self._by_ip[ip] = here + 1
+        self._connections.add(connection)
+        connection.last_active_ms = self.clock.monotonic_ms()
+        return True
+
+    def remove(self, connection: Connection) -> None:
+        """Forget a connection that was lost; one that was refused is not known."""
+        if connection not in self._connections:
+            return
+        self._connections.discard(connection)
+        ip = connection.peer[0]
+        self._by_ip[ip] -= 1
+        if not self._by_ip[ip]:
+            del self._by_ip[ip]
+
+    def stop_reading(self) -> None:
+        """No further request is taken from any connection."""
+        self.is_stopping = True
+        for connection in self._connections:
+            connection.stop_reading()
+
+    def busy(self) -> int:
+        """How many connections still owe an answer."""
+        return sum(connection.is_busy for connection in self._connections)
+
+    def close_all(self) -> None:
+        """Close every connection, sending what is queued."""
+        for connection in tuple(self._connections):
+            connection.close()
+
+    def _refuse(self, connection: Connection, config: str, limit: int) -> bool:
+        self.refused += 1
+        if not self.is_stopping:
+            log.warn("refusing a connection", peer=f"{connection.peer[0]}:{connection.peer[1]}", config=config, limit=limit)
+        return False
+
+    def _arm_sweep(self) -> None:
+        if self._limits.max_idle_ms >= 0 and not self._is_sweep_armed:
+            self._is_sweep_armed = True
+            self._timer.call_after(max(self._limits.max_idle_ms / 4, _MIN_SWEEP_MS), self._sweep)
+
+    def _sweep(self) -> None:
+        """Close what has been silent for too long; goes on as long as anybody is connected."""
+        self._is_sweep_armed = False
+        silent_since = self.clock.monotonic_ms() - self._limits.max_idle_ms
+        for connection in tuple(self._connections):
+            if connection.last_active_ms < silent_since and not connection.is_busy:
+                self.closed_idle += 1
+                connection.close()
+        if self._connections:
+            self._arm_sweep()
+
+
+class Listeners:
+    """The sockets a broker listens on."""
+
+    def __init__(self, make_connection: Callable[[str], Connection]) -> None:
+        self._make_connection = make_connection
+        self._servers: list[asyncio.AbstractServer] = []
+        self.bound: dict[str, Endpoint] = {}
+
+    async def start(self, endpoints: list[Endpoint], loop: asyncio.AbstractEventLoop) -> None:
+        """Bind them all; OSError where one cannot be, and then none stays bound."""
+        try:
+            for endpoint in endpoints:
+                self.bound[endpoint.name] = await self._bind(endpoint, loop)
+        except OSError:
+            await self.stop()
+            raise
+
+    async def stop(self) -> None:
+        """Accept no more connections; those that are open stay."""
+        for server in self._servers:
+            server.close()
+        self._servers = []
+
+    async def _bind(self, endpoint: Endpoint, loop: asyncio.AbstractEventLoop) -> Endpoint:
+        name = endpoint.name
+        server = await loop.create_server(
+            lambda: self._make_connection(name), endpoint.host or None, endpoint.port, backlog=512, reuse_address=True
+        )
+        self._servers.append(server)
+        port = server.sockets[0].getsockname()[1]
+        return Endpoint(name, endpoint.host, port)
+
+
+def advertised_endpoints(bound: dict[str, Endpoint], advertised: list[Endpoint]) -> dict[str, Endpoint]:
+    """What each listener's clients are told: ``advertised.listeners`` where it names the listener, else where it is bound.
+
+    An advertised port of 0 stands for the port that was bound; a listener bound to every address is advertised as localhost.
+    """
+    told = {endpoint.name: endpoint for endpoint in advertised}
+    result = {}
+    for name, endpoint in bound.items():
+        chosen = told.get(name, endpoint)
+        host = chosen.host if chosen.host not in {"", "0.0.0.0", "::"} else "localhost"  # noqa: S104  compared, not bound
+        result[name] = Endpoint(name, host, chosen.port or endpoint.port)
+    return result

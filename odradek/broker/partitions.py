@@ -1,0 +1,129 @@
+"""The partitions this broker leads, each a log and the marks on it, found by topic name or id.
+
+One broker is every partition's only replica, so what is appended is replicated: the high watermark follows the log's end at
+once. Everything that asks about replication (acks=all, delayed produce, reads bounded by the high watermark) goes by the
+marks kept here all the same, not by that shortcut.
+"""
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+from uuid import UUID
+
+from odradek.protocol.errors import ErrorCode, KafkaError
+
+if TYPE_CHECKING:
+    from odradek.storage.log import AppendInfo, Log
+    from odradek.protocol.record_batch import Buffer
+    from odradek.timing.purgatory import Purgatory
+
+
+class Partition:
+    """A partition led here. ``log`` is None while it is offline, and then ``offline_reason`` says why."""
+
+    __slots__ = ("_fetches", "high_watermark", "index", "leader_epoch", "log", "offline_reason", "topic", "topic_id")
+
+    def __init__(
+        self,
+        topic: str,
+        index: int,
+        topic_id: UUID,
+        leader_epoch: int,
+        log: "Log | None",
+        fetches: "Purgatory[Any]",
+        offline_reason: str = "",
+    ) -> None:
+        self.topic = topic
+        self.index = index
+        self.topic_id = topic_id
+        self.leader_epoch = leader_epoch
+        self.log = log
+        self.offline_reason = offline_reason
+        self.high_watermark = 0 if log is None else log.log_end_offset
+        self._fetches = fetches
+
+    @property
+    def last_stable_offset(self) -> int:
+        """Up to where no transaction is open; until there are transactions, the high watermark."""
+        return self.high_watermark
+
+    def require_log(self) -> "Log":
+        """The log, or KAFKA_STORAGE_ERROR where it is offline."""
+        if self.log is None:
+            raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, f"{self.topic}-{self.index} is offline: {self.offline_reason}")
+        return self.log
+
+    def check_leader_epoch(self, current_leader_epoch: int) -> None:
+        """Compare a client's idea of the epoch (KIP-320): FENCED_LEADER_EPOCH, UNKNOWN_LEADER_EPOCH; -1 asks for nothing."""
+        if current_leader_epoch in (-1, self.leader_epoch):
+            return
+        if current_leader_epoch < self.leader_epoch:
+            raise KafkaError(ErrorCode.FENCED_LEADER_EPOCH, f"the leader epoch is {self.leader_epoch}")
+        raise KafkaError(ErrorCode.UNKNOWN_LEADER_EPOCH, f"the leader epoch is {self.leader_epoch}")
+
+    def append(self, records: "Buffer", now_ms: int) -> "AppendInfo":
+        """Append one batch as leader and wake the fetches that wait here. Errors are ``Log.append``'s."""
+        log = self.log
+        if log is None:
+            log = self.require_log()
+        info = log.append(records, leader_epoch=self.leader_epoch, now_ms=now_ms)
+        self.high_watermark = log.log_end_offset
+        self._fetches.check_and_complete(self)
+        return info
+
+    def take_offline(self, reason: str) -> None:
+        """Stop serving: its disk or its log failed."""
+        self.log = None
+        self.offline_reason = reason
+        self._fetches.check_and_complete(self)
+
+
+class Partitions:
+    """All partitions of this broker. Indexes within a topic count from 0 without gaps."""
+
+    def __init__(self) -> None:
+        self._by_name: dict[str, list[Partition]] = {}
+        self._by_id: dict[UUID, list[Partition]] = {}
+
+    def __len__(self) -> int:
+        return sum(len(partitions) for partitions in self._by_name.values())
+
+    def __iter__(self) -> Iterator[Partition]:
+        for partitions in tuple(self._by_name.values()):
+            yield from partitions
+
+    def add(self, partition: Partition) -> None:
+        """Take in a partition, the next index of its topic."""
+        partitions = self._by_name.setdefault(partition.topic, [])
+        if partition.index != len(partitions):
+            raise ValueError(f"{partition.topic}-{partition.index} comes out of order")
+        partitions.append(partition)
+        self._by_id[partition.topic_id] = partitions
+
+    def remove_topic(self, topic: str) -> list[Partition]:
+        """Forget a topic; returns the partitions it had."""
+        partitions = self._by_name.pop(topic, [])
+        if partitions:
+            del self._by_id[partitions[0].topic_id]
+        return partitions
+
+    def of_topic(self, topic: str) -> list[Partition]:
+        """A topic's partitions by index; empty where there is no such topic."""
+        return self._by_name.get(topic, [])
+
+    def topic_for_id(self, topic_id: UUID) -> list[Partition]:
+        """The same by topic id."""
+        return self._by_id.get(topic_id, [])
+
+    def get(self, topic: str, index: int) -> Partition | None:
+        """One partition, or None."""
+        partitions = self._by_name.get(topic)
+        if partitions is None or not 0 <= index < len(partitions):
+            return None
+        return partitions[index]
+
+    def require(self, topic: str, index: int) -> Partition:
+        """One partition, or UNKNOWN_TOPIC_OR_PARTITION."""
+        partition = self.get(topic, index)
+        if partition is None:
+            raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"there is no {topic}-{index}")
+        return partition

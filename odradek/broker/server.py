@@ -1,0 +1,153 @@
+"""The broker: every room put together, started and stopped.
+
+Start: lock the data directory, read the metadata log, open every partition's log (recovering what an unclean stop left), bind the
+listeners. Stop: take no more requests, answer those in flight, flush, write the checkpoints and the clean-shutdown marker, let go
+of the lock. One thread and one event loop own all of it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Any
+
+from odradek.broker.connection import Connection
+from odradek.broker.dispatch import Dispatcher
+from odradek.broker.fetch_sessions import FetchSessions
+from odradek.broker.listeners import (
+    ConnectionLimits,
+    ConnectionRegistry,
+    Listeners,
+    advertised_endpoints,
+    parse_listeners,
+)
+from odradek.broker.partitions import Partitions
+from odradek.broker.storage_start import open_storage
+from odradek.timing.clock import SystemClock
+from odradek.timing.driver import AsyncioDriver
+from odradek.timing.purgatory import Purgatory
+from odradek.timing.timer import Timer
+
+if TYPE_CHECKING:
+    from odradek.broker.config import BrokerConfig
+    from odradek.broker.controller.controller import Controller
+    from odradek.broker.delayed_fetch import DelayedFetch
+    from odradek.broker.delayed_produce import DelayedProduce
+    from odradek.broker.listeners import Endpoint
+    from odradek.storage.filesystem import FileSystem
+    from odradek.storage.log_manager import LogManager
+    from odradek.timing.clock import Clock
+
+# How long stop() lets requests in flight finish.
+_DRAIN_MS = 3000
+_DRAIN_STEP_S = 0.01
+
+
+class Broker:
+    """A broker over one data directory. ``start`` and ``stop`` on the loop that serves it; both once."""
+
+    def __init__(
+        self,
+        config: BrokerConfig,
+        *,
+        clock: Clock | None = None,
+        file_system: FileSystem | None = None,
+    ) -> None:
+        self.config = config
+        self.clock: Clock = clock or SystemClock()
+        self.timer = Timer(self.clock)
+        self.node_id: int = config["node.id"]
+        self.rack: str | None = config["broker.rack"]
+        self.fetch_purgatory: Purgatory[DelayedFetch] = Purgatory("Fetch", self.timer)
+        self.produce_purgatory: Purgatory[DelayedProduce] = Purgatory("Produce", self.timer)
+        self.partitions = Partitions()
+        self.fetch_sessions = FetchSessions(config["max.incremental.fetch.session.cache.slots"])
+        self.dispatcher = Dispatcher(self)
+        self.connections = ConnectionRegistry(
+            ConnectionLimits(
+                max_connections=config["max.connections"],
+                max_connections_per_ip=config["max.connections.per.ip"],
+                max_idle_ms=config["connections.max.idle.ms"],
+            ),
+            self.clock,
+            self.timer,
+        )
+        self._file_system = file_system
+        self._max_frame_bytes: int = config["socket.request.max.bytes"]
+        self._listeners = Listeners(self._make_connection)
+        self._advertised: dict[str, Endpoint] = {}
+        self._driver: AsyncioDriver | None = None
+        # Set by start().
+        self.log_manager: LogManager
+        self.controller: Controller
+
+    @property
+    def cluster_id(self) -> str:
+        """The id in ``meta.properties``."""
+        return self.log_manager.cluster_id
+
+    @property
+    def bound_address(self) -> tuple[str, int]:
+        """(host, port) of the first listener."""
+        endpoint = next(iter(self._listeners.bound.values()))
+        return endpoint.host, endpoint.port
+
+    def advertised(self, listener_name: str) -> tuple[str, int]:
+        """The (host, port) that clients of a listener are told to connect to."""
+        endpoint = self._advertised[listener_name]
+        return endpoint.host, endpoint.port
+
+    async def start(self) -> None:
+        """Open everything and listen.
+
+        Raises DataDirectoryLocked, InconsistentDataDirectory, or OSError where a listener cannot be bound; nothing stays open then.
+        """
+        loop = asyncio.get_running_loop()
+        self._driver = AsyncioDriver(self.timer, loop)
+        storage = open_storage(self, self._file_system)
+        self.log_manager = storage.log_manager
+        self.controller = storage.controller
+        self._schedule_flushes()
+        try:
+            await self._listeners.start(parse_listeners(self.config["listeners"]), loop)
+        except OSError:
+            self._close()
+            raise
+        self._advertised = advertised_endpoints(
+            self._listeners.bound, parse_listeners(self.config["advertised.listeners"] or [])
+        )
+
+    async def stop(self) -> None:
+        """Finish requests in flight, flush, mark the shutdown clean."""
+        await self._listeners.stop()
+        self.connections.stop_reading()
+        for partition in self.partitions:
+            for operation in self.fetch_purgatory.cancel_for_key(partition):
+                operation.force_complete()
+        deadline_ms = self.clock.monotonic_ms() + _DRAIN_MS
+        while self.connections.busy() and self.clock.monotonic_ms() < deadline_ms:
+            await asyncio.sleep(_DRAIN_STEP_S)
+        self.connections.close_all()
+        # One turn of the loop, in which the transports close.
+        await asyncio.sleep(0)
+        self._close()
+
+    def _close(self) -> None:
+        if self._driver is not None:
+            self._driver.close()
+        self.controller.close()
+        self.log_manager.shutdown(self.clock.now_ms())
+
+    def _make_connection(self, listener_name: str) -> Connection:
+        return Connection(self.dispatcher, self.connections, listener_name, self._max_frame_bytes)
+
+    def _schedule_flushes(self) -> None:
+        """Flush what ``flush.ms`` makes due, and write the recovery points now and then."""
+        self._every(self.config["log.flush.scheduler.interval.ms"], lambda: self.log_manager.flush_dirty(self.clock.now_ms()))
+        self._every(self.config["log.flush.offset.checkpoint.interval.ms"], lambda: self.log_manager.write_checkpoints())
+
+    def _every(self, interval_ms: float, action: Any) -> None:
+        def run() -> None:
+            action()
+            self._every(interval_ms, action)
+
+        self.timer.call_after(interval_ms, run)

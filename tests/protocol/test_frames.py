@@ -1,0 +1,66 @@
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from odradek.protocol.errors import MalformedMessage
+from odradek.protocol.frames import MIN_FRAME_BYTES, FrameReader
+
+_bodies = st.lists(st.binary(min_size=MIN_FRAME_BYTES, max_size=300), max_size=12)
+
+
+def _framed(bodies: list[bytes]) -> bytes:
+    return b"".join(len(body).to_bytes(4, "big") + body for body in bodies)
+
+
+@given(_bodies, st.lists(st.integers(1, 400), min_size=1, max_size=50))
+def test_frames_come_out_whole_and_in_order_however_the_stream_is_cut(bodies, cuts):
+    reader = FrameReader(1024)
+    stream = _framed(bodies)
+    frames = []
+    position = 0
+    turn = 0
+    while position < len(stream):
+        size = cuts[turn % len(cuts)]
+        frames += reader.feed(stream[position : position + size])
+        position += size
+        turn += 1
+    assert frames == bodies
+    assert reader.buffered_bytes == 0
+
+
+@given(st.binary(max_size=40))
+def test_an_incomplete_frame_stays_inside(tail):
+    reader = FrameReader(1024)
+    assert reader.feed((100).to_bytes(4, "big") + tail) == []
+    assert reader.buffered_bytes == 4 + len(tail)
+
+
+@pytest.mark.parametrize("length", [-1, -(2**31), 0, MIN_FRAME_BYTES - 1, 1025, 2**31 - 1])
+def test_a_length_outside_the_limits_is_malformed(length):
+    with pytest.raises(MalformedMessage, match="socket.request.max.bytes"):
+        FrameReader(1024).feed(length.to_bytes(4, "big", signed=True))
+
+
+def test_a_frame_of_the_largest_size_passes():
+    body = bytes(1024)
+    assert FrameReader(1024).feed(_framed([body])) == [body]
+
+
+def test_a_claimed_length_takes_no_memory_before_its_bytes_come():
+    reader = FrameReader(100 * 1024 * 1024)
+    reader.feed((100 * 1024 * 1024).to_bytes(4, "big"))
+    assert len(reader.writable()) <= 256 * 1024
+
+
+def test_the_buffer_shrinks_again_after_a_large_frame():
+    reader = FrameReader(16 * 1024 * 1024)
+    body = bytes(8 * 1024 * 1024)
+    assert reader.feed(_framed([body])) == [body]
+    assert len(reader.writable()) <= 64 * 1024
+
+
+def test_a_frame_taken_stays_as_it_was_while_the_stream_goes_on():
+    reader = FrameReader(1024)
+    (first,) = reader.feed(_framed([b"a" * 50]))
+    reader.feed(_framed([b"b" * 50]))
+    assert first == b"a" * 50

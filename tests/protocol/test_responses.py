@@ -1,0 +1,79 @@
+"""Canonical responses, encoded for every served version, read back by kio."""
+
+from typing import Any
+
+import pytest
+from kio.serial import entity_reader
+
+from odradek.broker.handlers import SERVED
+from odradek.protocol.api_keys import ApiKey
+from odradek.protocol.errors import ErrorCode
+from odradek.protocol.messages import messages
+from odradek.protocol.responses import encode_response
+from odradek.protocol.schemas import load
+
+_SERVED = [
+    pytest.param(api_key, version, id=f"{api_key.name}-v{version}")
+    for api_key, served in SERVED.items()
+    for version in range(served.min_version, served.max_version + 1)
+]
+
+
+def _sent(api_key: ApiKey, version: int, response: Any) -> bytes:
+    return b"".join(chunk if isinstance(chunk, bytes) else chunk.read() for chunk in encode_response(api_key, version, 77, response))
+
+
+def _read_back(api_key: ApiKey, version: int, frame: bytes) -> Any:
+    entity = load(api_key, version, "response")
+    assert int.from_bytes(frame[:4], "big") == len(frame) - 4
+    assert int.from_bytes(frame[4:8], "big") == 77
+    start = 9 if entity.__flexible__ and api_key != ApiKey.API_VERSIONS else 8
+    message, size = entity_reader(entity)(frame, start)
+    assert start + size == len(frame)
+    return message
+
+
+@pytest.mark.parametrize(("api_key", "version"), _SERVED)
+def test_a_response_of_defaults_can_be_read_in_every_version(api_key, version):
+    m = messages(api_key)
+    response = m.response()
+    if api_key == ApiKey.FIND_COORDINATOR:
+        response.coordinators = [m.Coordinator(key="g")]
+    _read_back(api_key, version, _sent(api_key, version, response))
+
+
+@pytest.mark.parametrize("version", range(7))
+def test_a_coordinator_is_told_in_the_shape_of_each_version(version):
+    m = messages(ApiKey.FIND_COORDINATOR)
+    coordinator = m.Coordinator(key="g", node_id=3, host="h", port=9, error_code=ErrorCode.NONE)
+    frame = _sent(ApiKey.FIND_COORDINATOR, version, m.FindCoordinatorResponse(coordinators=[coordinator]))
+    message = _read_back(ApiKey.FIND_COORDINATOR, version, frame)
+    told = message if version < 4 else message.coordinators[0]
+    assert (told.node_id, told.host, told.port) == (3, "h", 9)
+
+
+class _Slice:
+    """As the log's: it has a length and is read late."""
+
+    def __init__(self, data: bytes) -> None:
+        self._data = data
+
+    def __len__(self) -> int:
+        return len(self._data)
+
+    def read(self) -> bytes:
+        return self._data
+
+
+@pytest.mark.parametrize("version", range(4, 19))
+def test_records_that_nobody_has_read_are_passed_on_as_they_are(version):
+    m = messages(ApiKey.FETCH)
+    records = _Slice(b"r" * 300)
+    partition = m.PartitionData(partition_index=2, high_watermark=9, records=records)
+    topic = m.FetchableTopicResponse(topic="t", partitions=[partition])
+    chunks = encode_response(ApiKey.FETCH, version, 77, m.FetchResponse(responses=[topic]))
+    assert any(chunk is records for chunk in chunks)
+    message = _read_back(ApiKey.FETCH, version, _sent(ApiKey.FETCH, version, m.FetchResponse(responses=[topic])))
+    (read_back,) = message.responses[0].partitions
+    assert read_back.records == b"r" * 300
+    assert read_back.high_watermark == 9
