@@ -48,26 +48,6 @@ BOOLEAN, STRING, INT, SHORT, LONG, DOUBLE, LIST = (
 )
 
 
-class ConfigSource(IntEnum):
-    """Where the value of a config comes from, in a DescribeConfigs response."""
-
-    DYNAMIC_TOPIC_CONFIG = 1
-    DYNAMIC_BROKER_CONFIG = 2
-    DYNAMIC_DEFAULT_BROKER_CONFIG = 3
-    STATIC_BROKER_CONFIG = 4
-    DEFAULT_CONFIG = 5
-
-
-class ResourceType(IntEnum):
-    """What a config belongs to, in requests and in the metadata log."""
-
-    TOPIC = 2
-    BROKER = 4
-    BROKER_LOGGER = 8
-    CLIENT_METRICS = 16
-    GROUP = 32
-
-
 class InvalidConfig(Exception):
     """A known key with a value it may not have. Start-up stops; a request to set it is refused."""
 
@@ -108,9 +88,9 @@ class ConfigDefinition(NamedTuple):
         return self.type is ConfigType.PASSWORD
 
 
-_WHOLE_NUMBER = re.compile(r"[+-]?[0-9]{1,40}")
-# Java's Double.parseDouble without the hexadecimal form, which nobody writes in a properties file.
-_DECIMAL = re.compile(r"[+-]?(?:(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?|Infinity|NaN)[fFdD]?")
+# Java's Double.parseDouble without the hexadecimal form, which nobody writes in a properties file. Compiled when it is needed.
+_DECIMAL = r"[+-]?(?:(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?|Infinity|NaN)[fFdD]?"
+_MAX_DIGITS = 40
 _BITS = {ConfigType.SHORT: 16, ConfigType.INT: 32, ConfigType.LONG: 64}
 
 
@@ -133,7 +113,13 @@ def _typed(definition: ConfigDefinition, text: str) -> Value:
     stripped = text.strip()
     bits = _BITS.get(definition.type)
     if bits is not None:
-        if _WHOLE_NUMBER.fullmatch(stripped) and -(1 << bits - 1) <= int(stripped) < 1 << bits - 1:
+        digits = stripped[1:] if stripped[:1] in ("+", "-") else stripped
+        if (
+            digits.isascii()
+            and digits.isdigit()
+            and len(digits) <= _MAX_DIGITS
+            and -(1 << bits - 1) <= int(stripped) < 1 << bits - 1
+        ):
             return int(stripped)
         raise InvalidConfig(definition.name, text, f"a whole number of {bits} bits")
     if definition.type is ConfigType.LIST:
@@ -143,7 +129,7 @@ def _typed(definition: ConfigDefinition, text: str) -> Value:
             return stripped.lower() == "true"
         raise InvalidConfig(definition.name, text, "true or false")
     if definition.type is ConfigType.DOUBLE:
-        if _DECIMAL.fullmatch(stripped):
+        if re.fullmatch(_DECIMAL, stripped):
             return float(stripped.rstrip("fFdD"))
         raise InvalidConfig(definition.name, text, "a number")
     return stripped

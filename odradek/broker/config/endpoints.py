@@ -4,13 +4,12 @@
 security protocols and for connection limits by address, are parted at the last colon, so that an address may have its own.
 """
 
-import re
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from odradek.broker.config.definitions import InvalidConfig
 
-_ENDPOINT = re.compile(r"(?P<name>[^:/]+)://\[?(?P<host>[0-9a-zA-Z\-%._:]*)\]?:(?P<port>[0-9]{1,5})")
+MAX_PORT = 65535
 _PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
 _ANY_ADDRESS = ("0.0.0.0", "::")  # noqa: S104  compared, not bound
 
@@ -66,10 +65,11 @@ def per_ip_overrides(text: str) -> dict[str, int]:
 def _parse(key: str, listeners: Sequence[str]) -> list[Endpoint]:
     endpoints = []
     for listener in listeners:
-        match = _ENDPOINT.fullmatch(listener)
-        if match is None or int(match["port"]) > 65535:
+        name, separator, address = listener.partition("://")
+        host, colon, port = address.rpartition(":")
+        if not (name.strip() and separator and colon and port.isascii() and port.isdigit()) or int(port) > MAX_PORT:
             raise InvalidConfig(key, listener, "NAME://HOST:PORT")
-        endpoints.append(Endpoint(match["name"].strip().upper(), match["host"], int(match["port"])))
+        endpoints.append(Endpoint(name.strip().upper(), host.strip("[]"), int(port)))
     names = [endpoint.name for endpoint in endpoints]
     if len(set(names)) < len(names):
         raise InvalidConfig(key, ",".join(listeners), "listeners of different names")

@@ -10,18 +10,18 @@ from collections.abc import Iterator
 
 from odradek.broker.config.definitions import InvalidConfig
 
-_LINE_END = re.compile(r"\r\n|\r|\n")
+_LINE_END = r"\r\n|\r|\n"
 _BLANKS = " \t\f"
 _ESCAPES = {"t": "\t", "n": "\n", "r": "\r", "f": "\f"}
-_ESCAPE = re.compile(r"\\(?:u([0-9A-Fa-f]{4})|(.))", re.DOTALL)
-_KEY = re.compile(r"((?:\\.|[^\\=: \t\f])*)[ \t\f]*[=:]?[ \t\f]*", re.DOTALL)
+_ESCAPE = r"\\(?:u([0-9A-Fa-f]{4})|(.))"
+_KEY = r"((?:\\.|[^\\=: \t\f])*)[ \t\f]*[=:]?[ \t\f]*"
 
 
 def parse_properties(text: str) -> dict[str, str]:
     r"""The keys and values in ``text``; of equal keys the last. Raises InvalidConfig for a ``\u`` without its four digits."""
     properties = {}
     for line in _logical_lines(text):
-        key = _KEY.match(line)
+        key = re.match(_KEY, line)
         if key is not None:  # as it always is: an empty key is one, too
             properties[_unescape(key[1])] = _unescape(line[key.end() :])
     return properties
@@ -29,7 +29,7 @@ def parse_properties(text: str) -> dict[str, str]:
 
 def _logical_lines(text: str) -> Iterator[str]:
     pending = ""
-    for natural in _LINE_END.split(text):
+    for natural in re.split(_LINE_END, text):
         line = natural.lstrip(_BLANKS)
         if not pending and (not line or line[0] in "#!"):
             continue
@@ -45,7 +45,7 @@ def _logical_lines(text: str) -> Iterator[str]:
 
 
 def _unescape(text: str) -> str:
-    return _ESCAPE.sub(_unescaped, text) if "\\" in text else text
+    return re.sub(_ESCAPE, _unescaped, text) if "\\" in text else text
 
 
 def _unescaped(match: re.Match[str]) -> str:
