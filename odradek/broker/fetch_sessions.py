@@ -16,7 +16,7 @@ division of the cache into eight shards, which is there to divide its lock: here
 from __future__ import annotations
 
 from collections import OrderedDict
-from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from odradek.protocol.errors import ErrorCode
 
@@ -27,44 +27,22 @@ if TYPE_CHECKING:
 
     # From version 13 on the topic's id (None is the zero id), before that its name.
     TopicKey: TypeAlias = UUID | str | None
+    # A partition and what was found for it: a canonical PartitionData of the response, whose records may be whatever is
+    # false when there are none.
+    Results: TypeAlias = Sequence[tuple["FetchPartition", Any]]
 
 NO_SESSION_ID = 0
 INITIAL_EPOCH = 0
 FINAL_EPOCH = -1
 MAX_EPOCH = MAX_SESSION_ID = 2**31 - 1
 UNKNOWN_OFFSET = -1
+# Kafka's MIN_INCREMENTAL_FETCH_SESSION_EVICTION_MS; not a config there either.
+EVICTION_MS = 120_000
 
 
 def next_epoch(epoch: int) -> int:
     """The session epoch after `epoch`, which is positive or 0; the greatest is followed by 1, since 0 asks for a new session."""
     return 1 if epoch == MAX_EPOCH else epoch + 1
-
-
-class FetchResult(Protocol):
-    """What `select` must know of a partition's answer. Offsets are -1 where unknown, as they are beside an error."""
-
-    @property
-    def error_code(self) -> int:
-        """0, or Kafka's error code."""
-
-    @property
-    def high_watermark(self) -> int:
-        """The partition's high watermark."""
-
-    @property
-    def log_start_offset(self) -> int:
-        """The partition's first offset."""
-
-    @property
-    def records_size_bytes(self) -> int:
-        """How many bytes of records the answer carries."""
-
-    @property
-    def diverging_epoch(self) -> object | None:
-        """Not None when the fetcher's log has diverged and must be truncated."""
-
-
-ResultT = TypeVar("ResultT", bound=FetchResult)
 
 
 class FetchPartition:
@@ -104,10 +82,10 @@ class FetchPartition:
         self.last_fetched_epoch: int = asked.last_fetched_epoch
         self.log_start_offset: int = asked.log_start_offset
 
-    def note_sent(self, result: FetchResult) -> None:
+    def note_sent(self, data: Any) -> None:
         """Remember what the response tells, so that it need not be told again; an error's end must be told, so then nothing."""
-        self.sent_high_watermark = UNKNOWN_OFFSET if result.error_code else result.high_watermark
-        self.sent_log_start_offset = result.log_start_offset
+        self.sent_high_watermark = UNKNOWN_OFFSET if data.error_code else data.high_watermark
+        self.sent_log_start_offset = data.log_start_offset
 
 
 class FetchPartitions:
@@ -190,11 +168,11 @@ class FetchSession:
 
 
 class FetchContext:
-    """One Fetch request's partitions, and what becomes of its results. This class itself: a fetch without a session, or a refusal.
+    """One Fetch request's partitions, and what becomes of its results. The class itself: a fetch without session, or a refusal.
 
-    Where `error_code` is not 0, that and `session_id` are the whole response. Otherwise read `partitions`, `select` what
-    to send, and only then read `session_id` and, once more, `error_code` for the response. `partitions` is the session's
-    own set, not a copy.
+    Where `error_code` is not 0, that and `session_id` are the whole response. Otherwise read `partitions`, `select` what to
+    send, and only then take `session_id` and, once more, `error_code` for the response. `partitions` is the session's own
+    set, not a copy.
     """
 
     __slots__ = ("error_code", "partitions", "session_id")
@@ -204,32 +182,27 @@ class FetchContext:
         self.error_code = error_code
         self.session_id = NO_SESSION_ID
 
-    def select(
-        self,
-        results: Sequence[tuple[FetchPartition, ResultT]],
-        now_ms: float,  # noqa: ARG002 - a full fetch's session begins here
-    ) -> Sequence[tuple[FetchPartition, ResultT]]:
-        """Of the results of all `partitions`, in any order, those to send, in the same order. Call it once, when the response is made."""
+    def select(self, results: Results) -> Results:
+        """Of the results for all `partitions`, in whatever order, those to send. Call it once, when the response is made."""
         return results
 
 
 class FullFetchContext(FetchContext):
-    """A full fetch that asks for a session, which it gets with its response if there is room; `session_id` is 0 if not."""
+    """A full fetch that asks for a session, which begins with its response if there is room; `session_id` is 0 if not."""
 
-    __slots__ = ("_sessions", "_topic_keys_are_ids")
+    __slots__ = ("_now_ms", "_sessions", "_topic_keys_are_ids")
 
-    def __init__(self, partitions: FetchPartitions, sessions: FetchSessions, topic_keys_are_ids: bool) -> None:
+    def __init__(self, partitions: FetchPartitions, sessions: FetchSessions, topic_keys_are_ids: bool, now_ms: float) -> None:
         super().__init__(partitions)
         self._sessions = sessions
         self._topic_keys_are_ids = topic_keys_are_ids
+        self._now_ms = now_ms
 
-    def select(
-        self, results: Sequence[tuple[FetchPartition, ResultT]], now_ms: float
-    ) -> Sequence[tuple[FetchPartition, ResultT]]:
-        """All results; they are remembered as sent."""
-        for partition, result in results:
-            partition.note_sent(result)
-        self.session_id = self._sessions.create(self.partitions, self._topic_keys_are_ids, now_ms)
+    def select(self, results: Results) -> Results:
+        """All of them; they are remembered as sent."""
+        for partition, data in results:
+            partition.note_sent(data)
+        self.session_id = self._sessions.create(self.partitions, self._topic_keys_are_ids, self._now_ms)
         return results
 
 
@@ -244,11 +217,7 @@ class IncrementalFetchContext(FetchContext):
         self._session = session
         self._epoch = session.epoch
 
-    def select(
-        self,
-        results: Sequence[tuple[FetchPartition, ResultT]],
-        now_ms: float,  # noqa: ARG002 - as in every context
-    ) -> Sequence[tuple[FetchPartition, ResultT]]:
+    def select(self, results: Results) -> Results:
         """The results that tell something new.
 
         Partitions with records go to the end of the session's order, so that those behind them are read first next time
@@ -259,31 +228,30 @@ class IncrementalFetchContext(FetchContext):
             self.error_code = ErrorCode.INVALID_FETCH_SESSION_EPOCH
             return ()
         selected = []
-        for pair in results:
-            partition, result = pair
-            has_records = result.records_size_bytes > 0
+        for result in results:
+            partition, data = result
             if (
-                (
-                    has_records
-                    or result.high_watermark != partition.sent_high_watermark
-                    or result.log_start_offset != partition.sent_log_start_offset
-                    or result.error_code != 0
-                    or result.diverging_epoch is not None
-                )
-                # A request that forgets the last partitions ends the session without using up an epoch.
-                and partition in self.partitions
+                not data.records
+                and data.high_watermark == partition.sent_high_watermark
+                and data.log_start_offset == partition.sent_log_start_offset
+                and not data.error_code
+                and data.diverging_epoch.epoch < 0
             ):
-                partition.note_sent(result)
-                if has_records:
-                    self.partitions.move_to_end(partition)
-                selected.append(pair)
+                continue
+            # A request that forgets the last partitions ends the session without using up an epoch.
+            if partition not in self.partitions:
+                continue
+            partition.note_sent(data)
+            if data.records:
+                self.partitions.move_to_end(partition)
+            selected.append(result)
         return selected
 
 
 class FetchSessions:
     """All fetch sessions of the broker: Kafka's FetchManager and FetchSessionCache.
 
-    `slots` is `max.incremental.fetch.session.cache.slots`, `eviction_ms` is Kafka's 2 minutes. When all slots are taken, a
+    `slots` is `max.incremental.fetch.session.cache.slots`; `random` draws the sessions' ids. When all slots are taken, a
     new session takes the place of the one idle longest if that has not been used for more than `eviction_ms`; else of the
     smallest one older than that, if the new one is larger; else there is no session.
 
@@ -293,7 +261,7 @@ class FetchSessions:
 
     __slots__ = ("_evictable", "_eviction_ms", "_random", "_sessions", "_slots", "evictions", "partitions_cached")
 
-    def __init__(self, random: Random, slots: int = 1_000, eviction_ms: int = 120_000) -> None:
+    def __init__(self, slots: int, random: Random, eviction_ms: int = EVICTION_MS) -> None:
         self.partitions_cached = 0
         self.evictions = 0
         self._random = random
@@ -320,7 +288,7 @@ class FetchSessions:
             partitions = self._asked(request, topic_keys_are_ids)
             if epoch == FINAL_EPOCH:
                 return FetchContext(partitions)
-            return FullFetchContext(partitions, self, topic_keys_are_ids)
+            return FullFetchContext(partitions, self, topic_keys_are_ids, now_ms)
         session = self._sessions.get(request.session_id)
         if session is None:
             return FetchContext(FetchPartitions(), ErrorCode.FETCH_SESSION_ID_NOT_FOUND)
