@@ -1,0 +1,34 @@
+"""Walking over the batches that lie one behind the other in a segment file, by their headers.
+
+Reads go in chunks: a chunk holds many headers where batches are small, and what lies between headers is skipped where they are large.
+Anything that no batch looks like raises LogCorrupt, as does an end that is not a batch's end: callers pass the end of what was
+written whole.
+"""
+
+from collections.abc import Iterator
+
+from odradek.protocol.errors import MalformedMessage
+from odradek.protocol.record_batch import HEADER_SIZE, MAGIC, BatchHeader, read_header
+from odradek.storage.errors import LogCorrupt
+from odradek.storage.filesystem import File
+
+_CHUNK_BYTES = 64 * 1024
+
+
+def iter_headers(file: File, position: int, end: int, chunk_bytes: int = _CHUNK_BYTES) -> Iterator[tuple[int, BatchHeader]]:
+    """(position, header) of each batch from ``position``, where one begins, to ``end``, where one ends."""
+    chunk = b""
+    chunk_start = position
+    while position < end:
+        if position + HEADER_SIZE > chunk_start + len(chunk):
+            chunk = file.pread(min(chunk_bytes, end - position), position)
+            chunk_start = position
+        try:
+            header = read_header(chunk, position - chunk_start)
+        except MalformedMessage as error:
+            raise LogCorrupt(f"at position {position}: {error.reason}") from error
+        size = header.size_bytes
+        if header.magic != MAGIC or position + size > end:
+            raise LogCorrupt(f"at position {position}: magic {header.magic}, {size} bytes, the log ends at {end}")
+        yield position, header
+        position += size

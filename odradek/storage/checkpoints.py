@@ -1,0 +1,114 @@
+"""The small text files of a data directory, as Kafka writes them.
+
+    recovery-point-offset-checkpoint, log-start-offset-checkpoint      version 0, a count, lines of "topic partition offset"
+    <partition>/leader-epoch-checkpoint                                version 0, a count, lines of "epoch offset"
+    <partition>/partition.metadata                                     "version: 0" and "topic_id: <URL-safe base64>"
+    meta.properties                                                    Java properties: version, cluster.id, node.id, directory.id
+    .kafka_cleanshutdown                                               JSON: version, brokerEpoch
+
+A file that cannot be understood raises ValueError, one that is not there FileNotFoundError.
+"""
+
+from base64 import urlsafe_b64decode, urlsafe_b64encode
+from collections.abc import Iterable, Mapping, Sequence
+from uuid import UUID
+
+from odradek.storage.filesystem import FileSystem
+
+RECOVERY_POINT_FILE = "recovery-point-offset-checkpoint"
+LOG_START_FILE = "log-start-offset-checkpoint"
+PARTITION_METADATA_FILE = "partition.metadata"
+META_PROPERTIES_FILE = "meta.properties"
+CLEAN_SHUTDOWN_FILE = ".kafka_cleanshutdown"
+LOCK_FILE = ".lock"
+DELETED_SUFFIX = "-delete"
+_MAX_NAME_LENGTH = 255
+_UUID_TEXT_LENGTH = 22
+
+
+def deleted_path(directory: str, unique: str) -> str:
+    """What a partition's directory is called between its deletion and its removal; ``unique`` is a UUID in hex."""
+    parent, _, name = directory.rpartition("/")
+    topic, _, partition = name.rpartition("-")
+    suffix = f"-{partition}.{unique}{DELETED_SUFFIX}"
+    return f"{parent}/{topic[: _MAX_NAME_LENGTH - len(suffix)]}{suffix}"
+
+
+def read_table(file_system: FileSystem, path: str) -> list[list[str]]:
+    """The lines behind version and count, split at blanks."""
+    lines = file_system.read_bytes(path).decode().splitlines()
+    if len(lines) < 2 or lines[0] != "0" or int(lines[1]) != len(lines) - 2:
+        raise ValueError(f"{path} is no checkpoint of version 0 that is whole")
+    return [line.split() for line in lines[2:]]
+
+
+def write_table(file_system: FileSystem, path: str, lines: Sequence[str], *, durable: bool) -> None:
+    """The counterpart of ``read_table``."""
+    text = "\n".join(("0", str(len(lines)), *lines, ""))
+    file_system.write_atomic(path, text.encode(), durable=durable)
+
+
+def read_offsets(file_system: FileSystem, path: str) -> dict[tuple[str, int], int]:
+    """(topic, partition) -> offset. A file that is not there has none."""
+    try:
+        rows = read_table(file_system, path)
+    except FileNotFoundError:
+        return {}
+    return {(topic, int(partition)): int(offset) for topic, partition, offset in rows}
+
+
+def write_offsets(file_system: FileSystem, path: str, offsets: Mapping[tuple[str, int], int]) -> None:
+    """The counterpart of ``read_offsets``; it outlives the machine."""
+    lines = [f"{topic} {partition} {offset}" for (topic, partition), offset in offsets.items()]
+    write_table(file_system, path, lines, durable=True)
+
+
+def uuid_text(value: UUID) -> str:
+    """Kafka's way to write a UUID: URL-safe base64 without padding, 22 characters."""
+    return urlsafe_b64encode(value.bytes).decode().rstrip("=")
+
+
+def parse_uuid(text: str) -> UUID:
+    """The counterpart of ``uuid_text``."""
+    if len(text) != _UUID_TEXT_LENGTH:
+        raise ValueError(f"{text!r} is no UUID in base64")
+    return UUID(bytes=urlsafe_b64decode(text + "=="))
+
+
+def _parse_properties(text: str, separator: str) -> dict[str, str]:
+    lines = [line.strip() for line in text.splitlines()]
+    pairs = [line.partition(separator) for line in lines if line and not line.startswith("#")]
+    return {key.strip(): value.strip() for key, _, value in pairs}
+
+
+def read_topic_id(file_system: FileSystem, directory: str) -> UUID | None:
+    """The topic id in ``partition.metadata``; None where there is no such file."""
+    try:
+        data = file_system.read_bytes(f"{directory}/{PARTITION_METADATA_FILE}")
+    except FileNotFoundError:
+        return None
+    fields = _parse_properties(data.decode(), ":")
+    if fields.get("version") != "0" or "topic_id" not in fields:
+        raise ValueError(f"{directory}/{PARTITION_METADATA_FILE} is not of version 0")
+    return parse_uuid(fields["topic_id"])
+
+
+def write_topic_id(file_system: FileSystem, directory: str, topic_id: UUID) -> None:
+    """Not synced: who creates topics knows their ids and creates the directory again if it is lost."""
+    data = f"version: 0\ntopic_id: {uuid_text(topic_id)}"
+    file_system.write_atomic(f"{directory}/{PARTITION_METADATA_FILE}", data.encode(), durable=False)
+
+
+def read_meta_properties(file_system: FileSystem, directory: str) -> dict[str, str] | None:
+    """The keys of ``meta.properties``; None where there is none yet."""
+    try:
+        data = file_system.read_bytes(f"{directory}/{META_PROPERTIES_FILE}")
+    except FileNotFoundError:
+        return None
+    return _parse_properties(data.decode(), "=")
+
+
+def write_meta_properties(file_system: FileSystem, directory: str, properties: Iterable[tuple[str, str]]) -> None:
+    """The counterpart of ``read_meta_properties``."""
+    text = "".join(f"{key}={value}\n" for key, value in properties)
+    file_system.write_atomic(f"{directory}/{META_PROPERTIES_FILE}", text.encode())

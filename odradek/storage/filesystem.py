@@ -1,0 +1,202 @@
+"""The port through which the storage room reaches files: a real disk, or one in memory for tests and in-process brokers.
+
+Paths are strings. A file that grows is written at its end only, by ``File.append``, and read anywhere; a small file (checkpoint,
+metadata) is replaced whole by ``write_atomic``, so that a reader sees the old or the new content and never a part of it.
+
+Left out: losing power. ``sync`` and ``durable`` say what must survive it, and the file in memory is where a simulation of it will
+look; today the file in memory keeps everything.
+"""
+
+import fcntl
+import os
+from collections.abc import Sequence
+from typing import Protocol
+
+from odradek.protocol.record_batch import Buffer
+
+_OPEN_FLAGS = os.O_RDWR | os.O_CLOEXEC
+
+
+class File(Protocol):
+    """A file that is appended to. All errors are OSError."""
+
+    def pread(self, length: int, offset: int) -> bytes:
+        """At most ``length`` bytes from ``offset``: fewer at the end of the file."""
+        ...
+
+    def append(self, buffers: Sequence[Buffer]) -> None:
+        """Write all of ``buffers`` at the end, or nothing and raise."""
+        ...
+
+    def size(self) -> int: ...
+    def truncate(self, size: int) -> None: ...
+    def sync(self) -> None: ...
+
+    def close(self) -> None:
+        """Idempotent. A file that is merely dropped closes itself with its last reader."""
+        ...
+
+    def fileno(self) -> int | None:
+        """The descriptor, for sendfile; None where there is none."""
+        ...
+
+
+class Lock(Protocol):
+    """A lock that is held until it is released or the process ends."""
+
+    def release(self) -> None: ...
+
+
+class FileSystem(Protocol):
+    """Directories and files by path. Errors are OSError: FileNotFoundError, FileExistsError, BlockingIOError for a held lock."""
+
+    def open(self, path: str, *, create: bool = False) -> File: ...
+    def read_bytes(self, path: str) -> bytes: ...
+
+    def write_atomic(self, path: str, data: bytes, *, durable: bool = True) -> None:
+        """Replace ``path`` as a whole. Unless ``durable``, it outlives the process but perhaps not the machine."""
+        ...
+
+    def exists(self, path: str) -> bool: ...
+    def list_dir(self, path: str) -> list[str]: ...
+    def make_dirs(self, path: str) -> None: ...
+    def rename(self, source: str, target: str) -> None: ...
+    def remove(self, path: str) -> None: ...
+    def remove_tree(self, path: str) -> None: ...
+    def sync_dir(self, path: str) -> None: ...
+    def size(self, path: str) -> int: ...
+    def lock(self, path: str) -> Lock: ...
+
+
+class RealFile:
+    """A file on disk. Its size is kept here: nobody else writes to it."""
+
+    __slots__ = ("_fd", "_size")
+
+    def __init__(self, fd: int) -> None:
+        self._fd = fd
+        self._size = os.fstat(fd).st_size
+
+    def pread(self, length: int, offset: int) -> bytes:
+        return os.pread(self._fd, length, offset)
+
+    def append(self, buffers: Sequence[Buffer]) -> None:
+        start = self._size
+        total = 0
+        for buffer in buffers:
+            total += len(buffer)
+        if os.pwritev(self._fd, buffers, start) != total:
+            self._finish_append(b"".join(buffers), start)
+        self._size = start + total
+
+    def _finish_append(self, data: bytes, start: int) -> None:
+        """Write ``data`` again from ``start`` after a short write, or leave nothing of it."""
+        view = memoryview(data)
+        try:
+            while view:
+                view = view[os.pwrite(self._fd, view, start + len(data) - len(view)) :]
+        except OSError:
+            os.ftruncate(self._fd, start)
+            raise
+
+    def size(self) -> int:
+        return self._size
+
+    def truncate(self, size: int) -> None:
+        os.ftruncate(self._fd, size)
+        self._size = size
+
+    def sync(self) -> None:
+        os.fdatasync(self._fd)
+
+    def close(self) -> None:
+        if self._fd >= 0:
+            os.close(self._fd)
+            self._fd = -1
+
+    def fileno(self) -> int:
+        return self._fd
+
+    def __del__(self) -> None:
+        if getattr(self, "_fd", -1) >= 0:
+            os.close(self._fd)
+
+
+class RealLock:
+    """An advisory lock on a whole file, as Kafka takes on ``.lock`` (fcntl, so that the two see each other)."""
+
+    __slots__ = ("_fd",)
+
+    def __init__(self, fd: int) -> None:
+        self._fd = fd
+
+    def release(self) -> None:
+        if self._fd >= 0:
+            os.close(self._fd)
+            self._fd = -1
+
+
+class RealFileSystem:
+    """The machine's own file system."""
+
+    def open(self, path: str, *, create: bool = False) -> RealFile:
+        flags = _OPEN_FLAGS | os.O_CREAT if create else _OPEN_FLAGS
+        return RealFile(os.open(path, flags, 0o644))
+
+    def read_bytes(self, path: str) -> bytes:
+        with open(path, "rb", buffering=0) as file:
+            return file.read()
+
+    def write_atomic(self, path: str, data: bytes, *, durable: bool = True) -> None:
+        temporary = path + ".tmp"
+        with open(temporary, "wb", buffering=0) as file:
+            file.write(data)
+            if durable:
+                os.fsync(file.fileno())
+        os.replace(temporary, path)
+        if durable:
+            self.sync_dir(os.path.dirname(path))
+
+    def exists(self, path: str) -> bool:
+        return os.path.exists(path)
+
+    def list_dir(self, path: str) -> list[str]:
+        return os.listdir(path)
+
+    def make_dirs(self, path: str) -> None:
+        os.makedirs(path, exist_ok=True)
+
+    def rename(self, source: str, target: str) -> None:
+        os.rename(source, target)
+
+    def remove(self, path: str) -> None:
+        os.unlink(path)
+
+    def remove_tree(self, path: str) -> None:
+        for entry in os.scandir(path):
+            if entry.is_dir(follow_symlinks=False):
+                self.remove_tree(entry.path)
+            else:
+                os.unlink(entry.path)
+        os.rmdir(path)
+
+    def sync_dir(self, path: str) -> None:
+        fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        try:
+            os.fsync(fd)
+        finally:
+            os.close(fd)
+
+    def size(self, path: str) -> int:
+        return os.stat(path).st_size
+
+    def lock(self, path: str) -> RealLock:
+        fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        try:
+            # fcntl locks never conflict within one process; flock does, so two brokers of one process are kept apart too.
+            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            fcntl.lockf(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            os.close(fd)
+            raise BlockingIOError(error.errno, "held by another process", path) from error
+        return RealLock(fd)

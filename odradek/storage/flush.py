@@ -1,0 +1,22 @@
+"""What has to be synced for a log to outlive the machine, as a thing that another thread can do while the loop goes on."""
+
+from dataclasses import dataclass
+
+from odradek.storage.filesystem import File, FileSystem
+
+
+@dataclass(frozen=True, slots=True)
+class FlushTask:
+    """Syncing what was in a log up to ``offset``: ``run`` may be called in any thread, then ``Log.flushed`` on the loop's."""
+
+    file_system: FileSystem
+    directories: tuple[str, ...]
+    files: tuple[File, ...]
+    offset: int
+
+    def run(self) -> None:
+        """Sync files first, then the directories that name them. Raises OSError."""
+        for file in self.files:
+            file.sync()
+        for directory in self.directories:
+            self.file_system.sync_dir(directory)

@@ -1,0 +1,174 @@
+"""The sparse offset and time indexes of one segment, in Kafka's format.
+
+    <base offset>.index       entries of  int32 offset - base offset, int32 position in the segment          8 bytes
+    <base offset>.timeindex   entries of  int64 timestamp in ms,      int32 offset - base offset            12 bytes
+
+Both ascend. An offset entry names a batch's *last* offset and where that batch begins; a time entry says that no record up to and
+including its offset is younger than its timestamp.
+
+The newest entries are held in memory and written out when they have become many, and at roll, flush and close: until then the disk
+has a shorter index, which recovery rebuilds. Entries on disk are not kept in memory: a look-up there costs some twenty small reads,
+and an index that nobody asks costs nothing.
+
+Left out: Kafka's preallocation of an active index to ``segment.index.bytes``; its tools take the short file as it is.
+"""
+
+from bisect import bisect_right
+from contextlib import suppress
+from struct import Struct
+from typing import ClassVar
+
+from odradek.storage.filesystem import FileSystem
+
+_OFFSET_ENTRY = Struct(">II")
+_TIME_ENTRY = Struct(">qI")
+_MAX_TAIL_ENTRIES = 4096
+
+
+class _SparseIndex:
+    """Entries of one fixed size that ascend by their first field: on disk first, the tail in memory."""
+
+    __slots__ = ("_base_offset", "_file_system", "_on_disk", "_tail", "entry_count", "max_entries", "path")
+    entry: ClassVar[Struct]
+
+    def __init__(self, file_system: FileSystem, path: str, base_offset: int, max_bytes: int, size: int) -> None:
+        self._file_system = file_system
+        self._base_offset = base_offset
+        self._on_disk = size // self.entry.size
+        self._tail = bytearray()
+        self.path = path
+        self.entry_count = self._on_disk
+        self.max_entries = max_bytes // self.entry.size
+
+    def _append_entry(self, entry: bytes) -> None:
+        tail = self._tail
+        tail += entry
+        self.entry_count += 1
+        if len(tail) >= _MAX_TAIL_ENTRIES * self.entry.size:
+            # The batch is in the log already: an index that cannot grow now is written out with the next entry.
+            with suppress(OSError):
+                self.write_out()
+
+    def _last_entry(self) -> tuple[int, int] | None:
+        """The youngest entry's fields, read from wherever it is."""
+        if self._tail:
+            return self.entry.unpack_from(self._tail, len(self._tail) - self.entry.size)
+        if not self._on_disk:
+            return None
+        file = self._file_system.open(self.path)
+        return self.entry.unpack(file.pread(self.entry.size, (self._on_disk - 1) * self.entry.size))
+
+    def _floor_entry(self, key: int) -> tuple[int, int] | None:
+        """The fields of the last entry whose first field is at most ``key``."""
+        size = self.entry.size
+        unpack = self.entry.unpack_from
+        tail = self._tail
+        if tail and unpack(tail, 0)[0] <= key:
+            slot = bisect_right(range(len(tail) // size), key, key=lambda number: unpack(tail, number * size)[0])
+            return unpack(tail, (slot - 1) * size)
+        if not self._on_disk:
+            return None
+        file = self._file_system.open(self.path)
+        slot = bisect_right(range(self._on_disk), key, key=lambda number: unpack(file.pread(size, number * size))[0])
+        return unpack(file.pread(size, (slot - 1) * size)) if slot else None
+
+    def write_out(self) -> None:
+        """Put the entries held in memory into the file, which is created if need be."""
+        if self._tail:
+            file = self._file_system.open(self.path, create=True)
+            file.append([self._tail])
+            file.close()
+            self._on_disk = self.entry_count
+            self._tail = bytearray()
+
+    def keep_entries(self, count: int) -> None:
+        """Forget all but the first ``count`` entries, on disk too."""
+        self.write_out()
+        file = self._file_system.open(self.path, create=True)
+        file.truncate(count * self.entry.size)
+        file.close()
+        self._on_disk = self.entry_count = count
+
+    def entries_below(self, offset: int) -> int:
+        """How many of the first entries ascend and are about offsets below ``offset``."""
+        self.write_out()
+        if not self._on_disk:
+            return 0
+        data = self._file_system.read_bytes(self.path)
+        which = 0 if self.entry is _OFFSET_ENTRY else 1
+        count = 0
+        previous = (-1, -1)
+        for fields in self.entry.iter_unpack(data[: self._on_disk * self.entry.size]):
+            if fields[which] >= offset - self._base_offset or fields[0] <= previous[0] or fields[1] <= previous[1]:
+                break
+            previous = fields
+            count += 1
+        return count
+
+
+class OffsetIndex(_SparseIndex):
+    """Where to begin looking for an offset."""
+
+    __slots__ = ()
+    entry = _OFFSET_ENTRY
+
+    @property
+    def is_full(self) -> bool:
+        return self.entry_count >= self.max_entries
+
+    def append(self, last_offset: int, position: int) -> None:
+        """Add the batch that begins at ``position``; its offset must be above the last entry's."""
+        self._append_entry(_OFFSET_ENTRY.pack(last_offset - self._base_offset, position))
+
+    def position_before(self, offset: int) -> int:
+        """The position of a batch at or before the one with ``offset``: that of the last entry not above it, else 0."""
+        found = self._floor_entry(offset - self._base_offset)
+        return found[1] if found else 0
+
+    def last_position(self) -> int:
+        """Where the last entry's batch begins; 0 without one."""
+        found = self._last_entry()
+        return found[1] if found else 0
+
+    def last_offset(self) -> int:
+        """The last entry's offset; the base offset without one."""
+        found = self._last_entry()
+        return (found[0] if found else 0) + self._base_offset
+
+
+class TimeIndex(_SparseIndex):
+    """Where to begin looking for a timestamp."""
+
+    __slots__ = ("_last_timestamp",)
+    entry = _TIME_ENTRY
+
+    def __init__(self, file_system: FileSystem, path: str, base_offset: int, max_bytes: int, size: int) -> None:
+        super().__init__(file_system, path, base_offset, max_bytes, size)
+        self._last_timestamp: int | None = -1 if size < _TIME_ENTRY.size else None
+
+    @property
+    def is_full(self) -> bool:
+        """One entry is kept for the one that closes the segment."""
+        return self.entry_count >= self.max_entries - 1
+
+    def last(self) -> tuple[int, int]:
+        """(timestamp, offset) of the last entry; (-1, base offset) without one."""
+        found = self._last_entry()
+        self._last_timestamp = found[0] if found else -1
+        return (found[0], found[1] + self._base_offset) if found else (-1, self._base_offset)
+
+    def maybe_append(self, timestamp_ms: int, offset: int) -> None:
+        """Add an entry if it is younger than the last."""
+        last = self._last_timestamp
+        if timestamp_ms > (self.last()[0] if last is None else last):
+            self._append_entry(_TIME_ENTRY.pack(timestamp_ms, offset - self._base_offset))
+            self._last_timestamp = timestamp_ms
+
+    def keep_entries(self, count: int) -> None:
+        super().keep_entries(count)
+        self._last_timestamp = None
+
+    def offset_before(self, timestamp_ms: int) -> int:
+        """An offset up to which no record is as young as ``timestamp_ms``, or the base offset."""
+        found = self._floor_entry(timestamp_ms)
+        return (found[1] if found else 0) + self._base_offset

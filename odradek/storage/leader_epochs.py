@@ -1,0 +1,96 @@
+"""Which leader epoch began at which offset (KIP-101), kept in ``leader-epoch-checkpoint``.
+
+    0                       version
+    2                       number of entries
+    0 0                     epoch, start offset
+    3 1742
+
+The file is written as an epoch begins, but not synced: past the recovery point the epochs are in the batches themselves, from which
+recovery takes them again; ``flush`` syncs it before the recovery point moves.
+"""
+
+from odradek.storage.checkpoints import read_table, write_table
+from odradek.storage.filesystem import FileSystem
+
+FILE_NAME = "leader-epoch-checkpoint"
+UNDEFINED_EPOCH = -1
+UNDEFINED_OFFSET = -1
+
+
+class LeaderEpochs:
+    """The epochs of one log, ascending in both epoch and start offset."""
+
+    __slots__ = ("_entries", "_file_system", "_is_synced", "_path", "latest")
+
+    def __init__(self, file_system: FileSystem, directory: str) -> None:
+        self._file_system = file_system
+        self._path = f"{directory}/{FILE_NAME}"
+        self._entries: list[tuple[int, int]] = []
+        self._is_synced = True
+        self.latest = UNDEFINED_EPOCH
+
+    def load(self) -> bool:
+        """Read the file; False if there is none or it cannot be read, and the log itself has to be asked."""
+        try:
+            rows = read_table(self._file_system, self._path)
+            self._set([(int(epoch), int(start)) for epoch, start in rows])
+        except (OSError, ValueError):
+            return False
+        return True
+
+    def _set(self, entries: list[tuple[int, int]]) -> None:
+        self._entries = entries
+        self.latest = entries[-1][0] if entries else UNDEFINED_EPOCH
+
+    @property
+    def entries(self) -> tuple[tuple[int, int], ...]:
+        """Pairs of (epoch, start offset)."""
+        return tuple(self._entries)
+
+    def assign(self, epoch: int, start_offset: int) -> None:
+        """Let ``epoch`` begin at ``start_offset``, unless it has begun before; entries that contradict it go."""
+        if epoch == self.latest or epoch < 0:
+            return
+        kept = [entry for entry in self._entries if entry[0] < epoch and entry[1] < start_offset]
+        self._set([*kept, (epoch, start_offset)])
+        self._save()
+
+    def truncate_from_end(self, end_offset: int) -> None:
+        """Forget epochs that begin at or behind ``end_offset``."""
+        kept = [entry for entry in self._entries if entry[1] < end_offset]
+        if len(kept) != len(self._entries):
+            self._set(kept)
+            self._save()
+
+    def truncate_from_start(self, start_offset: int) -> None:
+        """Forget epochs that end before ``start_offset``; the one that it lies in now begins there."""
+        passed = [entry for entry in self._entries if entry[1] <= start_offset]
+        if passed and passed != [(passed[-1][0], start_offset)]:
+            self._set([(passed[-1][0], start_offset), *self._entries[len(passed) :]])
+            self._save()
+
+    def epoch_for(self, offset: int) -> int:
+        """The epoch that ``offset`` was written in; -1 if it is not known."""
+        return next((epoch for epoch, start in reversed(self._entries) if start <= offset), UNDEFINED_EPOCH)
+
+    def end_offset_for(self, epoch: int, log_end_offset: int) -> tuple[int, int]:
+        """(the largest epoch not above ``epoch``, where it ends); (-1, -1) if that is not known (OffsetForLeaderEpoch)."""
+        if epoch == UNDEFINED_EPOCH:
+            return UNDEFINED_EPOCH, UNDEFINED_OFFSET
+        if epoch == self.latest:
+            return epoch, log_end_offset
+        later = next((entry for entry in self._entries if entry[0] > epoch), None)
+        if later is None:
+            return UNDEFINED_EPOCH, UNDEFINED_OFFSET
+        floor = next((known for known, _ in reversed(self._entries) if known <= epoch), epoch)
+        return floor, later[1]
+
+    def _save(self) -> None:
+        write_table(self._file_system, self._path, [f"{epoch} {start}" for epoch, start in self._entries], durable=False)
+        self._is_synced = False
+
+    def sync(self) -> None:
+        """Make sure that the file outlives the machine."""
+        if not self._is_synced:
+            write_table(self._file_system, self._path, [f"{epoch} {start}" for epoch, start in self._entries], durable=True)
+            self._is_synced = True

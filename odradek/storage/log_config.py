@@ -1,0 +1,49 @@
+"""The topic configs that a log acts on, under Kafka's names (dots as underscores) and with Kafka's defaults.
+
+Left out: retention and compaction beyond ``cleanup_policy``, and ``preallocate``, which only ever made appends faster.
+"""
+
+from dataclasses import dataclass
+
+_MAX_LONG = 2**63 - 1
+_DAY_MS = 24 * 60 * 60 * 1000
+CODECS = {"uncompressed": 0, "gzip": 1, "snappy": 2, "lz4": 3, "zstd": 4}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LogConfig:
+    """One topic's effective configuration. Sizes in bytes, times in ms. Replaced as a whole when the topic is altered."""
+
+    segment_bytes: int = 1024 * 1024 * 1024
+    segment_ms: int = 7 * _DAY_MS
+    segment_jitter_ms: int = 0
+    segment_index_bytes: int = 10 * 1024 * 1024
+    index_interval_bytes: int = 4096
+    max_message_bytes: int = 1024 * 1024 + 12
+    message_timestamp_type: str = "CreateTime"
+    message_timestamp_before_max_ms: int = _MAX_LONG
+    message_timestamp_after_max_ms: int = 60 * 60 * 1000
+    cleanup_policy: tuple[str, ...] = ("delete",)
+    flush_messages: int = _MAX_LONG
+    flush_ms: int = _MAX_LONG
+    compression_type: str = "producer"
+    # A broker config in Kafka, here because each log holds its own producers.
+    producer_id_expiration_ms: int = _DAY_MS
+
+    @property
+    def is_compacted(self) -> bool:
+        return "compact" in self.cleanup_policy
+
+    @property
+    def stamps_append_time(self) -> bool:
+        return self.message_timestamp_type == "LogAppendTime"
+
+    @property
+    def limits_old_timestamps(self) -> bool:
+        """Whether a record can be too old at all: the default leaves no room for one."""
+        return self.message_timestamp_before_max_ms < _MAX_LONG
+
+    @property
+    def target_codec(self) -> int | None:
+        """The codec that the log is kept in; None where that is the producer's choice."""
+        return CODECS.get(self.compression_type)

@@ -1,0 +1,156 @@
+"""Opening a log's directory: which segments there are, which of them need recovery, where the log begins and ends.
+
+Left out: files of an interrupted compaction (.cleaned, .swap), and splitting segments that Kafka of before 2.0 let overflow.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from odradek.storage.errors import LogCorrupt
+from odradek.storage.filesystem import FileSystem
+from odradek.storage.leader_epochs import LeaderEpochs
+from odradek.storage.log_config import LogConfig
+from odradek.storage.recovery import Warn, recover_segment
+from odradek.storage.segment import Segment, segment_path
+
+_LOG_SUFFIX = ".log"
+_OFFSET_DIGITS = 20
+_SUFFIXES = (".log", ".index", ".timeindex")
+_ENTRY_BYTES = (1, 8, 12)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LoadRequest:
+    """What is known of a log before its directory is read. Offsets are those of the checkpoint files, 0 without one."""
+
+    file_system: FileSystem
+    directory: str
+    config: LogConfig
+    recovery_point: int
+    log_start_offset: int
+    is_clean: bool
+    now_ms: int
+    warn: Warn
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LoadedLog:
+    """What was found; ``segments`` ascend and are never none."""
+
+    segments: list[Segment]
+    leader_epochs: LeaderEpochs
+    log_start_offset: int
+    log_end_offset: int
+    recovery_point: int
+
+
+def load(request: LoadRequest) -> LoadedLog:
+    """Read a log's directory, recover what was not flushed, and create the first segment if there is none.
+
+    Raises LogCorrupt, OSError.
+    """
+    names = set(request.file_system.list_dir(request.directory))
+    epochs = LeaderEpochs(request.file_system, request.directory)
+    knows_epochs = epochs.load()
+    segments = _find_segments(request, names)
+    recovery_point = request.recovery_point
+    if not knows_epochs and any(segment.size for segment in segments):
+        request.warn("leader epochs not readable, taking them from the log", directory=request.directory)
+        recovery_point = 0
+    next_offset = _recover(request, segments, epochs, recovery_point, names, knows_epochs=knows_epochs)
+    log_start_offset = max(request.log_start_offset, segments[0].base_offset if segments else 0)
+    if segments and next_offset < log_start_offset:
+        request.warn(
+            "log ends before it starts, beginning anew",
+            directory=request.directory,
+            log_start_offset=log_start_offset,
+            log_end_offset=next_offset,
+        )
+        _remove(request, segments)
+        segments = []
+    if not segments:
+        next_offset = log_start_offset
+        segments = [Segment.create(request.file_system, request.directory, next_offset, request.config, request.now_ms)]
+    epochs.truncate_from_end(next_offset)
+    epochs.truncate_from_start(log_start_offset)
+    segments[-1].learn_max_timestamp()
+    for segment in segments:
+        segment.release_file()
+    return LoadedLog(
+        segments=segments,
+        leader_epochs=epochs,
+        log_start_offset=log_start_offset,
+        log_end_offset=next_offset,
+        recovery_point=next_offset if request.is_clean else min(request.recovery_point, next_offset),
+    )
+
+
+def _find_segments(request: LoadRequest, names: Iterable[str]) -> list[Segment]:
+    """The segments whose .log is there, ascending."""
+    stems = [name.removesuffix(_LOG_SUFFIX) for name in names if name.endswith(_LOG_SUFFIX)]
+    offsets = sorted(int(stem) for stem in stems if len(stem) == _OFFSET_DIGITS and stem.isdecimal())
+    segments = []
+    for base_offset in offsets:
+        log, index, time_index = (_size(request, names, base_offset, suffix) for suffix in _SUFFIXES)
+        segments.append(
+            Segment(
+                request.file_system,
+                request.directory,
+                base_offset,
+                request.config,
+                request.now_ms,
+                (log, index, time_index),
+            )
+        )
+    return segments
+
+
+def _size(request: LoadRequest, names: Iterable[str], base_offset: int, suffix: str) -> int:
+    if f"{base_offset:020d}{suffix}" not in names:
+        return 0
+    return request.file_system.size(segment_path(request.directory, base_offset, suffix))
+
+
+def _recover(
+    request: LoadRequest,
+    segments: list[Segment],
+    epochs: LeaderEpochs,
+    recovery_point: int,
+    names: Iterable[str],
+    *,
+    knows_epochs: bool,
+) -> int:
+    """Recover the segments that need it; the offset behind the last batch of the log."""
+    next_offset = 0
+    for number, segment in enumerate(segments):
+        later = segments[number + 1 :]
+        if number and segment.base_offset < next_offset:
+            raise LogCorrupt(f"{segment.path} begins before the segment in front of it ends, at {next_offset}")
+        is_flushed = bool(later) and later[0].base_offset <= recovery_point
+        has_indexes = not segment.size or _has_indexes(request, segment, names)
+        if knows_epochs and has_indexes and (request.is_clean or is_flushed):
+            next_offset = later[0].base_offset if later else segment.next_offset()
+            continue
+        trusted_offset = recovery_point if has_indexes and not request.is_clean else 0
+        is_last = not any(other.size for other in later)
+        next_offset = recover_segment(segment, trusted_offset, request.config, epochs, is_last=is_last, warn=request.warn)
+        segment.release_file()
+    return next_offset
+
+
+def _has_indexes(request: LoadRequest, segment: Segment, names: Iterable[str]) -> bool:
+    """Whether both indexes are there and made of whole entries."""
+    for suffix, entry_bytes in zip(_SUFFIXES, _ENTRY_BYTES, strict=True):
+        if f"{segment.base_offset:020d}{suffix}" not in names:
+            return False
+        if _size(request, names, segment.base_offset, suffix) % entry_bytes:
+            return False
+    return True
+
+
+def _remove(request: LoadRequest, segments: Iterable[Segment]) -> None:
+    for segment in segments:
+        for suffix in _SUFFIXES:
+            path = segment_path(request.directory, segment.base_offset, suffix)
+            if request.file_system.exists(path):
+                request.file_system.remove(path)

@@ -1,0 +1,98 @@
+"""The segments of one log in their order, and reading from them by offset."""
+
+from bisect import bisect_right
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from odradek.protocol.record_batch import HEADER_SIZE, read_header
+from odradek.storage.filesystem import File
+from odradek.storage.segment import Segment
+
+_MAX_TAIL_POSITIONS = 16
+
+
+class LogSlice(NamedTuple):
+    """``length`` bytes of ``file`` from ``position``: batches as the log has them, the last perhaps cut. Holds the file open."""
+
+    file: File
+    position: int
+    length: int
+
+    def read(self) -> bytes:
+        """The bytes themselves. Raises OSError."""
+        return self.file.pread(self.length, self.position)
+
+
+class LogSegments:
+    """One segment at least, ascending by base offset. The last one, ``active``, is the one that grows."""
+
+    __slots__ = ("_base_offsets", "_segments", "_tail_positions", "active")
+
+    def __init__(self, segments: list[Segment]) -> None:
+        self._segments = segments
+        self._base_offsets = [segment.base_offset for segment in segments]
+        # Where fetches stand that have read everything: offset -> position in the active segment.
+        self._tail_positions: dict[int, int] = {}
+        self.active = segments[-1]
+
+    def __iter__(self) -> Iterator[Segment]:
+        return iter(self._segments)
+
+    def __len__(self) -> int:
+        return len(self._segments)
+
+    @property
+    def first_offset(self) -> int:
+        """The first segment's base offset: what the log would start at if it were not told otherwise."""
+        return self._base_offsets[0]
+
+    def add(self, segment: Segment) -> None:
+        """Let ``segment`` be the active one from now on."""
+        self._segments.append(segment)
+        self._base_offsets.append(segment.base_offset)
+        self._tail_positions.clear()
+        self.active = segment
+
+    def read(self, offset: int, max_bytes: int, upper_offset: int, end_offset: int, *, min_one_batch: bool) -> LogSlice | None:
+        """``Log.read`` for an offset that is below ``upper_offset``, itself at most the log's ``end_offset``."""
+        segment = self.active
+        first_size = 0
+        position = self._tail_positions.get(offset, -1)
+        if position < 0:
+            found = self._locate(offset)
+            if found is None:
+                return None
+            segment, position, first_size = found
+        length = segment.size - position
+        if upper_offset < end_offset:
+            length = self._end_position(segment, upper_offset) - position
+        elif length <= max_bytes and segment is self.active:
+            self.remember_tail(end_offset)
+        if length > max_bytes:
+            if first_size == 0:
+                first_size = read_header(segment.file.pread(HEADER_SIZE, position)).size_bytes
+            if first_size > max_bytes and not min_one_batch:
+                return None
+            length = min(length, max(first_size, max_bytes))
+        return LogSlice(segment.file, position, length) if length > 0 else None
+
+    def remember_tail(self, end_offset: int) -> None:
+        """A fetch has all there is up to ``end_offset``: when it comes back for more, nothing has to be looked up."""
+        if len(self._tail_positions) >= _MAX_TAIL_POSITIONS:
+            self._tail_positions.clear()
+        self._tail_positions[end_offset] = self.active.size
+
+    def _locate(self, offset: int) -> tuple[Segment, int, int] | None:
+        """The segment that holds ``offset``, or the next one above a gap, and the batch's position and size in it."""
+        for segment in self._segments[max(bisect_right(self._base_offsets, offset) - 1, 0) :]:
+            found = segment.find(offset)
+            if found is not None:
+                return segment, *found
+        return None
+
+    def _end_position(self, segment: Segment, upper_offset: int) -> int:
+        """Up to where ``segment`` holds offsets below ``upper_offset``."""
+        located = self._locate(upper_offset)
+        if located is None or located[0] is not segment:
+            return segment.size
+        return located[1]

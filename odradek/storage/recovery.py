@@ -1,0 +1,172 @@
+"""What is done with a segment after a stop that was not clean: everything past the recovery point is read and checked again.
+
+Batches are checked by length, offset and CRC; the indexes and leader epochs are rebuilt on the way. The first batch that is wrong is
+one of two things:
+
+- the torn tail: an append that was under way. Nothing valid lies behind it, and it was never acknowledged. It is cut off, with a
+  warning that says how many bytes went.
+- damage: a valid batch lies behind it, in this segment or a later one, or the recovery point does. Cutting would lose what was
+  acknowledged, so the log is left as it is and LogCorrupt raised.
+
+Kafka truncates in both cases, and fetches from another replica what it lost; one broker has nobody to ask.
+"""
+
+from collections.abc import Iterator
+from struct import Struct
+from typing import Protocol
+
+from odradek.protocol.errors import KafkaError, MalformedMessage
+from odradek.protocol.record_batch import HEADER_SIZE, LOG_OVERHEAD, MAGIC, BatchHeader, ensure_intact, read_header
+from odradek.storage.errors import LogCorrupt
+from odradek.storage.filesystem import File
+from odradek.storage.leader_epochs import LeaderEpochs
+from odradek.storage.log_config import LogConfig
+from odradek.storage.segment import MAX_RELATIVE_OFFSET, Segment
+
+_CHUNK_BYTES = 1024 * 1024
+_MAGIC_POSITION = 16
+_OFFSET_AND_LENGTH = Struct(">qi")
+
+
+class Warn(Protocol):
+    """Where warnings go, in structlog's manner: an event and what belongs to it."""
+
+    def __call__(self, event: str, **fields: object) -> object: ...
+
+
+class _BadBatch(Exception):
+    """What lies at ``position`` is not the batch that begins with ``offset``."""
+
+    def __init__(self, position: int, offset: int, reason: str) -> None:
+        super().__init__(reason)
+        self.position = position
+        self.offset = offset
+        self.reason = reason
+
+
+def recover_segment(
+    segment: Segment, recovery_point: int, config: LogConfig, epochs: LeaderEpochs, *, is_last: bool, warn: Warn
+) -> int:
+    """Check and index ``segment`` past ``recovery_point``, cut a torn tail off, and return the offset behind its last batch.
+
+    ``is_last``: no later segment has data. Raises LogCorrupt for damage.
+    """
+    start, next_offset = _resume_point(segment, recovery_point)
+    end = segment.size
+    try:
+        for position, header in _checked_batches(segment, start, next_offset, recovery_point, is_last=is_last):
+            next_offset = header.next_offset
+            segment.note_batch(position, header.size_bytes, next_offset - 1, header.max_timestamp, config.index_interval_bytes)
+            if header.partition_leader_epoch > epochs.latest:
+                epochs.assign(header.partition_leader_epoch, header.base_offset)
+    except _BadBatch as bad:
+        if bad.offset < recovery_point or not is_last or _is_followed(segment.file, bad, end):
+            raise LogCorrupt(f"{segment.path}, position {bad.position}, offset {bad.offset}: {bad.reason}") from bad
+        segment.truncate(bad.position)
+        warn(
+            "torn tail truncated",
+            segment=segment.path,
+            truncated_bytes=end - bad.position,
+            next_offset=bad.offset,
+            reason=bad.reason,
+        )
+    segment.close_indexes()
+    return next_offset
+
+
+def _resume_point(segment: Segment, recovery_point: int) -> tuple[int, int]:
+    """Shorten the indexes to what they say of offsets below ``recovery_point``; where to begin reading, with which offset."""
+    for index in (segment.offset_index, segment.time_index):
+        index.keep_entries(index.entries_below(recovery_point))
+    position = segment.offset_index.last_position()
+    try:
+        header = read_header(segment.file.pread(HEADER_SIZE, position))
+        is_sound = position == 0 or header.last_offset == segment.offset_index.last_offset()
+    except MalformedMessage:
+        is_sound = False
+    if position == 0 or not is_sound:
+        segment.offset_index.keep_entries(0)
+        segment.time_index.keep_entries(0)
+        segment.resume()
+        return 0, segment.base_offset
+    segment.resume()
+    return position, header.base_offset
+
+
+def _checked_batches(
+    segment: Segment, position: int, next_offset: int, recovery_point: int, *, is_last: bool
+) -> Iterator[tuple[int, BatchHeader]]:
+    """(position, header) of each batch to the segment's end; raises _BadBatch at the first that is wrong.
+
+    Compaction leaves gaps between offsets, but never in the last segment.
+    """
+    file, end = segment.file, segment.size
+    chunk, chunk_start = b"", position
+    while position < end:
+        if position + HEADER_SIZE > chunk_start + len(chunk):
+            chunk, chunk_start = file.pread(min(_CHUNK_BYTES, end - position), position), position
+        try:
+            header = read_header(chunk, position - chunk_start)
+        except MalformedMessage as error:
+            raise _BadBatch(position, next_offset, error.reason) from error
+        size = header.size_bytes
+        if position + size > end:
+            raise _BadBatch(position, next_offset, f"a record batch of {size} bytes in {end - position}")
+        base_offset = header.base_offset
+        if base_offset < next_offset or (is_last and base_offset > next_offset) or header.last_offset_delta < 0:
+            raise _BadBatch(position, next_offset, f"a record batch from offset {base_offset}")
+        if header.last_offset - segment.base_offset > MAX_RELATIVE_OFFSET:
+            raise _BadBatch(position, next_offset, f"offset {header.last_offset} is out of the segment's range")
+        if header.next_offset > recovery_point:
+            if position + size > chunk_start + len(chunk):
+                chunk, chunk_start = file.pread(min(max(size, _CHUNK_BYTES), end - position), position), position
+            try:
+                ensure_intact(header, chunk, position - chunk_start)
+            except KafkaError as error:
+                raise _BadBatch(position, next_offset, error.reason) from error
+        yield position, header
+        position += size
+        next_offset = header.next_offset
+
+
+def _is_followed(file: File, bad: _BadBatch, end: int) -> bool:
+    """Whether a valid batch of this log lies anywhere behind ``bad``.
+
+    A batch of which only the beginning was written may hold anything, whole batches of another log included. Its header is
+    whole, so the offset that would follow it is known, and only a batch with just that one counts.
+    """
+    exactly = _next_offset_if_cut(file, bad, end)
+    start = bad.position + 1
+    while start + HEADER_SIZE <= end:
+        window = file.pread(min(_CHUNK_BYTES + HEADER_SIZE, end - start), start)
+        at = window.find(MAGIC, _MAGIC_POSITION)
+        while at != -1:
+            candidate = at - _MAGIC_POSITION
+            base_offset, batch_length = _OFFSET_AND_LENGTH.unpack_from(window, candidate)
+            is_later = base_offset == exactly if exactly else bad.offset < base_offset <= bad.offset + MAX_RELATIVE_OFFSET
+            if is_later and _is_whole(file, start + candidate, batch_length + LOG_OVERHEAD, end):
+                return True
+            at = window.find(MAGIC, at + 1)
+        start += _CHUNK_BYTES
+    return False
+
+
+def _next_offset_if_cut(file: File, bad: _BadBatch, end: int) -> int | None:
+    """The offset to follow a batch whose header is whole and says that the file ends within it."""
+    try:
+        header = read_header(file.pread(HEADER_SIZE, bad.position))
+    except MalformedMessage:
+        return None
+    is_cut = header.magic == MAGIC and bad.position + header.size_bytes > end
+    return header.next_offset if is_cut and header.base_offset == bad.offset else None
+
+
+def _is_whole(file: File, position: int, size: int, end: int) -> bool:
+    if size < HEADER_SIZE or position + size > end:
+        return False
+    batch = file.pread(size, position)
+    try:
+        ensure_intact(read_header(batch), batch)
+    except (KafkaError, MalformedMessage):
+        return False
+    return True

@@ -1,0 +1,215 @@
+"""One segment of a log: a file of record batches one behind the other, and its two sparse indexes.
+
+    <base offset, 20 digits>.log         record batches (odradek.protocol.record_batch has their layout)
+    <base offset, 20 digits>.index       where offsets lie      (odradek.storage.index)
+    <base offset, 20 digits>.timeindex   where timestamps lie
+
+Only the last segment of a log, the active one, is written to. A segment opens its file when it is first used, so that the many
+partitions that nobody uses cost no descriptor.
+
+Left out: the index of aborted transactions (.txnindex) and producer snapshots (.snapshot), which come with transactions.
+"""
+
+from collections.abc import Sequence
+from struct import Struct
+from zlib import crc32
+
+from odradek.protocol.record_batch import HEADER_SIZE, Buffer
+from odradek.storage.batch_scan import iter_headers
+from odradek.storage.errors import LogCorrupt
+from odradek.storage.filesystem import File, FileSystem
+from odradek.storage.index import OffsetIndex, TimeIndex
+from odradek.storage.log_config import LogConfig
+
+MAX_RELATIVE_OFFSET = 2**31 - 1
+_NOT_READ = -2
+_SMALL_CHUNK_BYTES = 4096 + HEADER_SIZE
+# Base offset, batch length, last offset delta: what it takes to find an offset.
+_PLACE = Struct(">qi11xi")
+
+
+def segment_path(directory: str, base_offset: int, suffix: str) -> str:
+    """The path of one of a segment's files; ``suffix`` is ".log", ".index" or ".timeindex"."""
+    return f"{directory}/{base_offset:020d}{suffix}"
+
+
+class Segment:
+    """One segment. ``size`` is what has been written whole, in bytes; positions are byte positions in the .log file."""
+
+    __slots__ = (
+        "_bytes_since_index_entry",
+        "_file",
+        "_file_system",
+        "_first_timestamp",
+        "_knows_timestamps",
+        "base_offset",
+        "created_ms",
+        "max_timestamp",
+        "offset_index",
+        "offset_of_max_timestamp",
+        "path",
+        "roll_jitter_ms",
+        "size",
+        "time_index",
+    )
+
+    def __init__(
+        self,
+        file_system: FileSystem,
+        directory: str,
+        base_offset: int,
+        config: LogConfig,
+        now_ms: int,
+        sizes: tuple[int, int, int],
+    ) -> None:
+        """``sizes`` are those of the .log, .index and .timeindex as they lie in ``directory``, 0 for a new segment."""
+        self._file_system = file_system
+        self.path = segment_path(directory, base_offset, ".log")
+        self._file: File | None = None
+        self._bytes_since_index_entry = 0
+        self._first_timestamp = _NOT_READ
+        self._knows_timestamps = sizes[0] == 0
+        self.base_offset = base_offset
+        self.size = sizes[0]
+        self.created_ms = now_ms
+        self.max_timestamp = -1
+        self.offset_of_max_timestamp = base_offset
+        index_bytes = config.segment_index_bytes
+        self.offset_index = OffsetIndex(
+            file_system, segment_path(directory, base_offset, ".index"), base_offset, index_bytes, sizes[1]
+        )
+        self.time_index = TimeIndex(
+            file_system, segment_path(directory, base_offset, ".timeindex"), base_offset, index_bytes, sizes[2]
+        )
+        # Kafka draws it at random; the path spreads segments as well, and the same log always rolls at the same time.
+        jitter_ms = min(config.segment_jitter_ms, config.segment_ms)
+        self.roll_jitter_ms = crc32(self.path.encode()) % jitter_ms if jitter_ms else 0
+
+    @classmethod
+    def create(cls, file_system: FileSystem, directory: str, base_offset: int, config: LogConfig, now_ms: int) -> "Segment":
+        """A new segment, with its files. Files of that name that a crash left behind are replaced."""
+        for suffix in (".index", ".timeindex", ".log"):
+            file = file_system.open(segment_path(directory, base_offset, suffix), create=True)
+            if file.size():
+                file.truncate(0)
+            file.close()
+        return cls(file_system, directory, base_offset, config, now_ms, (0, 0, 0))
+
+    @property
+    def file(self) -> File:
+        """The .log file, opened if it is not."""
+        if self._file is None:
+            self._file = self._file_system.open(self.path)
+        return self._file
+
+    def append(
+        self, buffers: Sequence[Buffer], size: int, last_offset: int, max_timestamp: int, index_interval_bytes: int
+    ) -> None:
+        """Write ``size`` bytes of batches that end with ``last_offset``: all, or none and OSError."""
+        position = self.size
+        (self._file or self.file).append(buffers)
+        self.size = position + size
+        if position == 0:
+            self._first_timestamp = max_timestamp
+        self.note_batch(position, size, last_offset, max_timestamp, index_interval_bytes)
+
+    def note_batch(self, position: int, size: int, last_offset: int, max_timestamp: int, index_interval_bytes: int) -> None:
+        """Keep the indexes and the largest timestamp for bytes that lie at ``position``."""
+        if max_timestamp > self.max_timestamp:
+            self.max_timestamp = max_timestamp
+            self.offset_of_max_timestamp = last_offset
+        if self._bytes_since_index_entry > index_interval_bytes:
+            self.offset_index.append(last_offset, position)
+            self.time_index.maybe_append(self.max_timestamp, self.offset_of_max_timestamp)
+            self._bytes_since_index_entry = 0
+        self._bytes_since_index_entry += size
+
+    def should_roll(self, size: int, last_offset: int, max_timestamp: int, now_ms: int, config: LogConfig) -> bool:
+        """Whether ``size`` more bytes, with these offsets and timestamps, belong into a new segment."""
+        if not self.size:
+            return False
+        if self.size + size > config.segment_bytes:
+            return True
+        if self._waited_ms(max_timestamp, now_ms) > config.segment_ms - self.roll_jitter_ms:
+            return True
+        return self.offset_index.is_full or self.time_index.is_full or last_offset - self.base_offset > MAX_RELATIVE_OFFSET
+
+    def _waited_ms(self, max_timestamp: int, now_ms: int) -> int:
+        """How long the segment has been growing: by its records' timestamps where they have any, else by the clock."""
+        if self._first_timestamp == _NOT_READ:
+            _, header = next(iter_headers(self.file, 0, self.size, HEADER_SIZE))
+            self._first_timestamp = header.max_timestamp
+        if self._first_timestamp >= 0:
+            return max_timestamp - self._first_timestamp
+        return now_ms - self.created_ms
+
+    def find(self, offset: int) -> tuple[int, int] | None:
+        """(position, size) of the batch that holds ``offset``, or of the next one behind a gap; None if none is left."""
+        return self.find_from(self.offset_index.position_before(offset), offset)
+
+    def find_from(self, position: int, offset: int) -> tuple[int, int] | None:
+        """``find``, beginning with the batch at ``position``."""
+        file = self.file
+        end = self.size
+        chunk_start = position
+        chunk = file.pread(min(_SMALL_CHUNK_BYTES, end - position), position)
+        limit = chunk_start + len(chunk) - HEADER_SIZE
+        while position < end:
+            if position > limit:
+                chunk_start = position
+                chunk = file.pread(min(_SMALL_CHUNK_BYTES, end - position), position)
+                limit = chunk_start + len(chunk) - HEADER_SIZE
+                if position > limit:
+                    break
+            base_offset, batch_length, last_offset_delta = _PLACE.unpack_from(chunk, position - chunk_start)
+            size = batch_length + 12
+            if size < HEADER_SIZE or position + size > end:
+                break
+            if base_offset + last_offset_delta >= offset:
+                return position, size
+            position += size
+        if position != end:
+            raise LogCorrupt(f"{self.path}: no record batch at position {position}")
+        return None
+
+    def learn_max_timestamp(self) -> int:
+        """The largest timestamp, from the time index if it is not known yet: -1 where no record has one."""
+        if not self._knows_timestamps:
+            self.max_timestamp, self.offset_of_max_timestamp = self.time_index.last()
+            self._knows_timestamps = True
+        return self.max_timestamp
+
+    def next_offset(self) -> int:
+        """The offset behind the last batch, by scanning from the last index entry."""
+        next_offset = self.base_offset
+        for _, header in iter_headers(self.file, self.offset_index.last_position(), self.size):
+            next_offset = header.next_offset
+        return next_offset
+
+    def resume(self) -> None:
+        """Begin to note batches from the last index entry's on: recovery does, having shortened the indexes."""
+        self._bytes_since_index_entry = 0
+        self._knows_timestamps = False
+        self.learn_max_timestamp()
+
+    def truncate(self, size: int) -> None:
+        self.file.truncate(size)
+        self.size = size
+
+    def close_indexes(self) -> None:
+        """Give the time index its last entry, from which a clean start knows the largest timestamp; write both out."""
+        if self._knows_timestamps:
+            self.time_index.maybe_append(self.max_timestamp, self.offset_of_max_timestamp)
+        self.offset_index.write_out()
+        self.time_index.write_out()
+
+    def files_to_sync(self) -> list[File]:
+        """The segment's files, with all that is known of it written to them. Raises OSError."""
+        self.offset_index.write_out()
+        self.time_index.write_out()
+        indexes = (self.offset_index.path, self.time_index.path)
+        return [self.file, *(self._file_system.open(path, create=True) for path in indexes)]
+
+    def release_file(self) -> None:
+        """Let go of the .log file: it is closed as soon as no slice of it is in use, and opened again when needed."""
+        self._file = None
