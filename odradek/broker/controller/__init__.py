@@ -1,0 +1,1 @@
+"""The cluster's metadata: decided, appended to a log, replayed."""

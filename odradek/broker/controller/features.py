@@ -1,0 +1,57 @@
+"""Feature levels (KIP-584): what this broker supports, and what an update may make of them.
+
+One feature is there, `metadata.version`: the level of Kafka 4.3, in whose record versions the metadata log is written. Lower
+levels are understood but not written, so it cannot be lowered. Groups and transactions bring features of their own.
+"""
+
+from collections.abc import Iterable, Mapping
+
+from odradek.protocol.errors import ErrorCode, KafkaError
+from odradek.protocol.metadata_records import FeatureLevelRecord
+
+METADATA_VERSION = "metadata.version"
+SUPPORTED_FEATURES: dict[str, tuple[int, int]] = {METADATA_VERSION: (7, 30)}  # 3.3-IV3 to 4.3-IV0
+BOOTSTRAP_RECORDS = (FeatureLevelRecord(name=METADATA_VERSION, feature_level=30),)
+
+UPGRADE = 1
+SAFE_DOWNGRADE = 2
+UNSAFE_DOWNGRADE = 3
+
+
+def update_features(
+    finalized: Mapping[str, int], updates: Iterable[tuple[str, int, int]], node_id: int
+) -> list[FeatureLevelRecord]:
+    """The records that ``updates``, triples of feature, level and upgrade type, come to.
+
+    All or nothing: raises KafkaError(INVALID_UPDATE_VERSION) for the first that may not be.
+    """
+    records = []
+    for name, level, upgrade_type in updates:
+        problem = _problem(finalized.get(name, 0), name, level, upgrade_type, node_id)
+        if problem is not None:
+            raise KafkaError(
+                ErrorCode.INVALID_UPDATE_VERSION,
+                f"No feature was updated: {problem}",
+            )
+        if finalized.get(name, 0) != level:
+            records.append(FeatureLevelRecord(name=name, feature_level=level))
+    return records
+
+
+def _problem(current: int, name: str, level: int, upgrade_type: int, node_id: int) -> str | None:
+    invalid = f"{name} cannot be set to {level}:"
+    if upgrade_type not in {UPGRADE, SAFE_DOWNGRADE, UNSAFE_DOWNGRADE}:
+        return f"{invalid} there is no upgrade type {upgrade_type}."
+    if level < 0:
+        return f"{invalid} levels start at 0."
+    supported = SUPPORTED_FEATURES.get(name)
+    if supported is None:
+        return f"{invalid} there is no such feature on controller {node_id}."
+    lowest, highest = supported
+    if not lowest <= level <= highest:
+        return f"{invalid} controller {node_id} supports {lowest} to {highest}."
+    if level < current and upgrade_type == UPGRADE:
+        return f"{invalid} it is at {current}, and an upgrade cannot lower it."
+    if level < current:
+        return f"{invalid} it is at {current}, and the metadata log is written at no other level."
+    return None

@@ -1,0 +1,37 @@
+"""What a topic may be called (Kafka's ``Topic`` class), and which topics are the broker's own."""
+
+from odradek.protocol.errors import ErrorCode, KafkaError
+
+MAX_NAME_LENGTH = 249
+
+CLUSTER_METADATA_TOPIC = "__cluster_metadata"
+CONSUMER_OFFSETS_TOPIC = "__consumer_offsets"
+TRANSACTION_STATE_TOPIC = "__transaction_state"
+INTERNAL_TOPICS = frozenset({CONSUMER_OFFSETS_TOPIC, TRANSACTION_STATE_TOPIC})
+
+_LEGAL_CHARACTERS = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-")
+
+
+def validate_topic_name(name: str) -> None:
+    """Raise KafkaError(INVALID_TOPIC_EXCEPTION) where ``name`` may not name a topic."""
+    problem = None
+    if not name:
+        problem = "it is empty"
+    elif name in {".", ".."}:
+        problem = f"'{name}' means a directory"
+    elif len(name) > MAX_NAME_LENGTH:
+        problem = f"'{name}' has {len(name)} characters, and {MAX_NAME_LENGTH} are allowed"
+    elif not _LEGAL_CHARACTERS.issuperset(name):
+        problem = f"'{name}' has characters besides ASCII letters and digits, '.', '_' and '-'"
+    if problem is not None:
+        raise KafkaError(ErrorCode.INVALID_TOPIC_EXCEPTION, f"Invalid topic name: {problem}.")
+
+
+def has_collision_chars(name: str) -> bool:
+    """Whether ``name`` has characters that look alike in metric names."""
+    return "." in name or "_" in name
+
+
+def unify_collision_chars(name: str) -> str:
+    """``name`` as metrics show it."""
+    return name.replace(".", "_")
