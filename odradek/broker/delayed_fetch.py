@@ -17,7 +17,7 @@ from odradek.timing.purgatory import DelayedOperation
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from odradek.broker.fetch_sessions import FetchPartition
+    from odradek.broker.fetch_sessions import FetchPartition, FetchPartitions
     from odradek.broker.partitions import Partition
 
 _m = messages(ApiKey.FETCH)
@@ -26,28 +26,27 @@ _EpochEndOffset = _m.classes["response"]["EpochEndOffset"]
 
 
 class FetchRead:
-    """The partitions of one request, in the order in which they are read.
+    """The partitions of one request, in the order in which they are read; ``find`` gives a name's ``Partition`` or its error."""
 
-    ``wanted`` holds (key in the session, what is asked, the partition or the error that stands for it).
-    """
-
-    __slots__ = ("_committed_only", "_max_bytes", "min_bytes", "wanted")
+    __slots__ = ("_committed_only", "_find", "_max_bytes", "_wanted", "min_bytes")
 
     def __init__(
         self,
-        wanted: list[tuple[tuple[Any, int], FetchPartition, Partition | KafkaError]],
+        wanted: FetchPartitions,
+        find: Callable[[FetchPartition], Partition | KafkaError],
         *,
         min_bytes: int,
         max_bytes: int,
         committed_only: bool,
     ) -> None:
-        self.wanted = wanted
         self.min_bytes = min_bytes
+        self._wanted = wanted
+        self._find = find
         self._max_bytes = max_bytes
         self._committed_only = committed_only
 
-    def read(self) -> tuple[list[tuple[tuple[Any, int], Any]], int, bool]:
-        """(results by key, bytes found, whether the answer should not wait).
+    def read(self) -> tuple[list[tuple[FetchPartition, Any]], bool]:
+        """(results, whether they are answer enough: ``min_bytes``, or something that should not wait).
 
         The limits are Kafka's: ``max_bytes`` over all and ``partition_max_bytes`` for each, but the first batch of the first partition
         that has one is given whole whatever its size, so that a reader gets on (KIP-74).
@@ -56,43 +55,50 @@ class FetchRead:
         left = self._max_bytes
         total = 0
         must_answer = False
-        for key, asked, partition in self.wanted:
-            if isinstance(partition, KafkaError):
-                data = _failed(key, partition)
+        for asked in self._wanted:
+            try:
+                data = self._read_partition(self._resolve(asked), asked, min(asked.max_bytes, left), total == 0)
+            except KafkaError as error:
+                data = _failed(asked, error)
                 must_answer = True
             else:
-                try:
-                    data = self._read_partition(partition, key[1], asked, min(asked.max_bytes, left), total == 0)
-                    size = len(data.records)
-                    total += size
-                    left = max(left - size, 0)
-                    if data.diverging_epoch.epoch >= 0:
-                        must_answer = True
-                except KafkaError as error:
-                    data = _failed(key, error)
+                size = len(data.records)
+                total += size
+                left = max(left - size, 0)
+                if data.diverging_epoch.epoch >= 0:
                     must_answer = True
-            results.append((key, data))
-        return results, total, must_answer
+            results.append((asked, data))
+        return results, must_answer or total >= self.min_bytes
 
     def has_enough(self) -> bool:
-        """Whether ``read`` would find ``min_bytes`` or something that cannot wait."""
-        if self.min_bytes <= 1:
-            # The common case asks for anything at all: offsets tell that without a look into the log.
-            if not any(self._has_something(asked, partition) for _, asked, partition in self.wanted):
-                return False
-        _, total, must_answer = self.read()
-        return must_answer or total >= self.min_bytes
+        """Whether ``read`` would find enough."""
+        # The common case asks for anything at all: offsets tell that without a look into the log.
+        if self.min_bytes <= 1 and not any(self._has_something(asked) for asked in self._wanted):
+            return False
+        return self.read()[1]
 
     def partitions(self) -> list[Partition]:
         """What to wait on."""
-        return [partition for _, _, partition in self.wanted if not isinstance(partition, KafkaError)]
+        return [asked.target for asked in self._wanted if asked.target is not None]
 
-    def _has_something(self, asked: FetchPartition, partition: Partition | KafkaError) -> bool:
-        if isinstance(partition, KafkaError) or partition.log is None:
+    def _resolve(self, asked: FetchPartition) -> Partition:
+        """The partition, remembered in the session's note of it until it is deleted."""
+        partition: Partition | None = asked.target
+        if partition is None or partition.is_deleted:
+            asked.target = None
+            found = self._find(asked)
+            if isinstance(found, KafkaError):
+                raise found
+            partition = asked.target = found
+        return partition
+
+    def _has_something(self, asked: FetchPartition) -> bool:
+        partition: Partition | None = asked.target
+        if partition is None or partition.log is None:
             return True
         return asked.fetch_offset != (partition.last_stable_offset if self._committed_only else partition.high_watermark)
 
-    def _read_partition(self, partition: Partition, index: int, asked: FetchPartition, max_bytes: int, min_one: bool) -> Any:
+    def _read_partition(self, partition: Partition, asked: FetchPartition, max_bytes: int, min_one: bool) -> Any:
         log = partition.require_log()
         partition.check_leader_epoch(asked.current_leader_epoch)
         if asked.last_fetched_epoch >= 0:
@@ -101,7 +107,7 @@ class FetchRead:
                 raise KafkaError(ErrorCode.OFFSET_OUT_OF_RANGE, f"no offset is known for epoch {asked.last_fetched_epoch}")
             if epoch < asked.last_fetched_epoch or end_offset < asked.fetch_offset:
                 return PartitionData(
-                    partition_index=index,
+                    partition_index=asked.partition,
                     high_watermark=partition.high_watermark,
                     last_stable_offset=partition.last_stable_offset,
                     log_start_offset=log.log_start_offset,
@@ -111,7 +117,7 @@ class FetchRead:
         upper = partition.last_stable_offset if self._committed_only else partition.high_watermark
         found = log.read(asked.fetch_offset, max_bytes, upper_offset=upper, min_one_batch=min_one)
         return PartitionData(
-            partition_index=index,
+            partition_index=asked.partition,
             high_watermark=partition.high_watermark,
             last_stable_offset=partition.last_stable_offset,
             log_start_offset=log.log_start_offset,
@@ -120,9 +126,9 @@ class FetchRead:
         )
 
 
-def _failed(key: tuple[Any, int], error: KafkaError) -> Any:
+def _failed(asked: FetchPartition, error: KafkaError) -> Any:
     return PartitionData(
-        partition_index=key[1],
+        partition_index=asked.partition,
         error_code=error.code,
         high_watermark=-1,
         last_stable_offset=-1,

@@ -13,11 +13,12 @@ import asyncio
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from odradek.broker.config.endpoints import Endpoint
 from odradek.broker.connection import Connection
 from odradek.broker.logging import log
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
     from odradek.timing.clock import Clock
     from odradek.timing.timer import Timer
@@ -26,35 +27,12 @@ _MIN_SWEEP_MS = 100
 
 
 @dataclass(frozen=True, slots=True)
-class Endpoint:
-    """A listener by its name: where it is."""
-
-    name: str
-    host: str
-    port: int
-
-
-def parse_listeners(text: list[str] | tuple[str, ...]) -> list[Endpoint]:
-    """``NAME://host:port`` endpoints, as in ``listeners``; an IPv6 host stands in brackets. ValueError says what is wrong."""
-    endpoints = []
-    for item in text:
-        name, separator, address = item.partition("://")
-        host, colon, port = address.rpartition(":")
-        if not separator or not colon or not port.isdigit() or int(port) > 65535:
-            raise ValueError(f"{item!r} is not NAME://host:port")
-        endpoints.append(Endpoint(name.upper(), host.strip("[]"), int(port)))
-    names = [endpoint.name for endpoint in endpoints]
-    if len(set(names)) != len(names):
-        raise ValueError(f"each listener name may be used once: {', '.join(names)}")
-    return endpoints
-
-
-@dataclass(frozen=True, slots=True)
 class ConnectionLimits:
-    """``max.connections``, ``max.connections.per.ip``, ``connections.max.idle.ms`` (negative: never)."""
+    """``max.connections``, ``max.connections.per.ip`` and its overrides by address, ``connections.max.idle.ms`` (negative: never)."""
 
     max_connections: int
     max_connections_per_ip: int
+    per_ip_overrides: Mapping[str, int]
     max_idle_ms: int
 
 
@@ -82,8 +60,9 @@ class ConnectionRegistry:
         here = self._by_ip.get(ip, 0)
         if self.is_stopping or len(self._connections) >= self._limits.max_connections:
             return self._refuse(connection, "max.connections", self._limits.max_connections)
-        if here >= self._limits.max_connections_per_ip:
-            return self._refuse(connection, "max.connections.per.ip", self._limits.max_connections_per_ip)
+        allowed_here = self._limits.per_ip_overrides.get(ip, self._limits.max_connections_per_ip)
+        if here >= allowed_here:
+            return self._refuse(connection, "max.connections.per.ip", allowed_here)
         self._arm_sweep()
         self.accepted += 1
         self._by_ip[ip] = here + 1

@@ -6,12 +6,13 @@ marks kept here all the same, not by that shortcut.
 """
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 from uuid import UUID
 
 from odradek.protocol.errors import ErrorCode, KafkaError
 
 if TYPE_CHECKING:
+    from odradek.broker.fetch_sessions import FetchPartition
     from odradek.storage.log import AppendInfo, Log
     from odradek.protocol.record_batch import Buffer
     from odradek.timing.purgatory import Purgatory
@@ -20,7 +21,17 @@ if TYPE_CHECKING:
 class Partition:
     """A partition led here. ``log`` is None while it is offline, and then ``offline_reason`` says why."""
 
-    __slots__ = ("_fetches", "high_watermark", "index", "leader_epoch", "log", "offline_reason", "topic", "topic_id")
+    __slots__ = (
+        "_fetches",
+        "high_watermark",
+        "index",
+        "is_deleted",
+        "leader_epoch",
+        "log",
+        "offline_reason",
+        "topic",
+        "topic_id",
+    )
 
     def __init__(
         self,
@@ -38,6 +49,7 @@ class Partition:
         self.leader_epoch = leader_epoch
         self.log = log
         self.offline_reason = offline_reason
+        self.is_deleted = False
         self.high_watermark = 0 if log is None else log.log_end_offset
         self._fetches = fetches
 
@@ -75,6 +87,11 @@ class Partition:
         self.log = None
         self.offline_reason = reason
         self._fetches.check_and_complete(self)
+
+    def delete(self) -> None:
+        """Its topic is gone: who waits here is told so."""
+        self.is_deleted = True
+        self.take_offline("deleted")
 
 
 class Partitions:
@@ -120,6 +137,18 @@ class Partitions:
         if partitions is None or not 0 <= index < len(partitions):
             return None
         return partitions[index]
+
+    def find_fetched(self, asked: "FetchPartition") -> Partition | KafkaError:
+        """What a fetch names, by topic id or name; the error that answers it where there is none."""
+        key = asked.topic_key
+        partitions = self._by_name.get(key) if isinstance(key, str) else self._by_id.get(cast("UUID", key))
+        if partitions is None:
+            return KafkaError(
+                ErrorCode.UNKNOWN_TOPIC_OR_PARTITION if isinstance(key, str) else ErrorCode.UNKNOWN_TOPIC_ID
+            )
+        if not 0 <= asked.partition < len(partitions):
+            return KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+        return partitions[asked.partition]
 
     def require(self, topic: str, index: int) -> Partition:
         """One partition, or UNKNOWN_TOPIC_OR_PARTITION."""

@@ -8,18 +8,14 @@ of the lock. One thread and one event loop own all of it.
 from __future__ import annotations
 
 import asyncio
+from random import Random
 from typing import TYPE_CHECKING, Any
 
+from odradek.broker.config.endpoints import parse_endpoints, per_ip_overrides
 from odradek.broker.connection import Connection
 from odradek.broker.dispatch import Dispatcher
 from odradek.broker.fetch_sessions import FetchSessions
-from odradek.broker.listeners import (
-    ConnectionLimits,
-    ConnectionRegistry,
-    Listeners,
-    advertised_endpoints,
-    parse_listeners,
-)
+from odradek.broker.listeners import ConnectionLimits, ConnectionRegistry, Listeners, advertised_endpoints
 from odradek.broker.partitions import Partitions
 from odradek.broker.storage_start import open_storage
 from odradek.timing.clock import SystemClock
@@ -28,11 +24,11 @@ from odradek.timing.purgatory import Purgatory
 from odradek.timing.timer import Timer
 
 if TYPE_CHECKING:
-    from odradek.broker.config import BrokerConfig
+    from odradek.broker.config.broker_config import BrokerConfig
+    from odradek.broker.config.endpoints import Endpoint
     from odradek.broker.controller.controller import Controller
     from odradek.broker.delayed_fetch import DelayedFetch
     from odradek.broker.delayed_produce import DelayedProduce
-    from odradek.broker.listeners import Endpoint
     from odradek.storage.filesystem import FileSystem
     from odradek.storage.log_manager import LogManager
     from odradek.timing.clock import Clock
@@ -51,21 +47,24 @@ class Broker:
         *,
         clock: Clock | None = None,
         file_system: FileSystem | None = None,
+        random: Random | None = None,
     ) -> None:
         self.config = config
         self.clock: Clock = clock or SystemClock()
+        self.random = random or Random()
         self.timer = Timer(self.clock)
         self.node_id: int = config["node.id"]
         self.rack: str | None = config["broker.rack"]
         self.fetch_purgatory: Purgatory[DelayedFetch] = Purgatory("Fetch", self.timer)
         self.produce_purgatory: Purgatory[DelayedProduce] = Purgatory("Produce", self.timer)
         self.partitions = Partitions()
-        self.fetch_sessions = FetchSessions(config["max.incremental.fetch.session.cache.slots"])
+        self.fetch_sessions = FetchSessions(config["max.incremental.fetch.session.cache.slots"], self.random)
         self.dispatcher = Dispatcher(self)
         self.connections = ConnectionRegistry(
             ConnectionLimits(
                 max_connections=config["max.connections"],
                 max_connections_per_ip=config["max.connections.per.ip"],
+                per_ip_overrides=per_ip_overrides(config["max.connections.per.ip.overrides"]),
                 max_idle_ms=config["connections.max.idle.ms"],
             ),
             self.clock,
@@ -108,13 +107,12 @@ class Broker:
         self.controller = storage.controller
         self._schedule_flushes()
         try:
-            await self._listeners.start(parse_listeners(self.config["listeners"]), loop)
+            await self._listeners.start(parse_endpoints("listeners", self.config["listeners"]), loop)
         except OSError:
             self._close()
             raise
-        self._advertised = advertised_endpoints(
-            self._listeners.bound, parse_listeners(self.config["advertised.listeners"] or [])
-        )
+        advertised = parse_endpoints("advertised.listeners", self.config["advertised.listeners"] or ())
+        self._advertised = advertised_endpoints(self._listeners.bound, advertised)
 
     async def stop(self) -> None:
         """Finish requests in flight, flush, mark the shutdown clean."""

@@ -31,7 +31,7 @@ def opened_listeners(listeners: Sequence[str], controller_listener_names: Sequen
 def check_listeners(values: Mapping[str, Any]) -> None:
     """Raise InvalidConfig where listeners cannot be parsed, bound or secured, or what is advertised is not listened on."""
     protocols = _security_protocols(values["listener.security.protocol.map"])
-    listeners = _parse("listeners", values["listeners"])
+    listeners = parse_endpoints("listeners", values["listeners"])
     if not listeners:
         raise InvalidConfig("listeners", "", "more than the controller's listeners")
     _check_bindable(listeners, protocols)
@@ -39,7 +39,7 @@ def check_listeners(values: Mapping[str, Any]) -> None:
     controllers = {name.upper() for name in values["controller.listener.names"]}
     advertised = [
         endpoint
-        for endpoint in _parse("advertised.listeners", values["advertised.listeners"] or ())
+        for endpoint in parse_endpoints("advertised.listeners", values["advertised.listeners"] or ())
         if endpoint.name not in controllers
     ]
     for endpoint in advertised:
@@ -62,7 +62,8 @@ def per_ip_overrides(text: str) -> dict[str, int]:
     return overrides
 
 
-def _parse(key: str, listeners: Sequence[str]) -> list[Endpoint]:
+def parse_endpoints(key: str, listeners: Sequence[str]) -> list[Endpoint]:
+    """The listeners of config ``key``; raises InvalidConfig."""
     endpoints = []
     for listener in listeners:
         name, separator, address = listener.partition("://")

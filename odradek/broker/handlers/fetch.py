@@ -8,17 +8,14 @@ Left out: followers (a replica id is not looked at: there is one replica), prefe
 """
 
 from typing import TYPE_CHECKING, Any
-from uuid import UUID
 
 from odradek.broker.context import Reply, RequestContext
 from odradek.broker.delayed_fetch import DelayedFetch, FetchRead
 from odradek.protocol.api_keys import ApiKey
-from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.messages import messages
 
 if TYPE_CHECKING:
-    from odradek.broker.fetch_sessions import FetchContext
-    from odradek.broker.partitions import Partition
+    from odradek.broker.fetch_sessions import FetchContext, FetchPartition
     from odradek.broker.server import Broker
 
 _m = messages(ApiKey.FETCH)
@@ -30,18 +27,18 @@ _READ_COMMITTED = 1
 def handle(broker: "Broker", context: RequestContext, request: Any) -> Any:
     """What there is where that is enough, else a ``Reply``. Session errors are answered for the request, all else per partition."""
     by_id = context.version >= 13
-    session = broker.fetch_sessions.open(request, by_id, broker.clock.now_ms())
+    session = broker.fetch_sessions.open(request, by_id, broker.clock.monotonic_ms())
     if session.error_code:
         return _Response(error_code=session.error_code, session_id=session.session_id)
-    wanted = [(key, asked, _find(broker, key[0], key[1])) for key, asked in session.partitions.items()]
     read = FetchRead(
-        wanted,
+        session.partitions,
+        broker.partitions.find_fetched,
         min_bytes=request.min_bytes,
         max_bytes=min(request.max_bytes, broker.config["fetch.max.bytes"]),
         committed_only=request.isolation_level == _READ_COMMITTED,
     )
-    results, total, must_answer = read.read()
-    if must_answer or total >= request.min_bytes or request.max_wait_ms <= 0 or not wanted:
+    results, enough = read.read()
+    if enough or request.max_wait_ms <= 0 or not session.partitions:
         return _respond(session, results, by_id)
     reply = Reply()
     operation = DelayedFetch(
@@ -53,29 +50,16 @@ def handle(broker: "Broker", context: RequestContext, request: Any) -> Any:
     return reply
 
 
-def _find(broker: "Broker", topic: UUID | str, index: int) -> "Partition | KafkaError":
-    if isinstance(topic, str):
-        partitions = broker.partitions.of_topic(topic)
-    else:
-        partitions = broker.partitions.topic_for_id(topic)
-        if not partitions:
-            return KafkaError(ErrorCode.UNKNOWN_TOPIC_ID)
-    if 0 <= index < len(partitions):
-        return partitions[index]
-    return KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
-
-
-def _respond(session: "FetchContext", results: list[tuple[tuple[Any, int], Any]], by_id: bool) -> Any:
-    """The response: what the session lets through, partitions of a topic together."""
+def _respond(session: "FetchContext", results: list[tuple["FetchPartition", Any]], by_id: bool) -> Any:
+    """The response: what the session lets through, partitions of a topic together where they follow one another."""
     topics: list[Any] = []
-    last_key: Any = None
+    last_key: Any = _Topic
     partitions: list[Any] = []
-    for (topic, _), data in session.select(results):
-        if topic != last_key:
-            last_key = topic
+    for asked, data in session.select(results):
+        key = asked.topic_key
+        if key != last_key:
+            last_key = key
             partitions = []
-            topics.append(
-                _Topic(topic_id=topic, partitions=partitions) if by_id else _Topic(topic=topic, partitions=partitions)
-            )
+            topics.append(_Topic(topic_id=key, partitions=partitions) if by_id else _Topic(topic=key, partitions=partitions))
         partitions.append(data)
-    return _Response(session_id=session.session_id, responses=topics)
+    return _Response(error_code=session.error_code, session_id=session.session_id, responses=topics)

@@ -1,0 +1,239 @@
+"""A connection between a dispatcher that does what the test says and a transport that keeps what it is given."""
+
+import pytest
+
+from odradek.broker.connection import Connection
+from odradek.broker.dispatch import CloseConnection
+from odradek.broker.listeners import ConnectionLimits, ConnectionRegistry
+from odradek.protocol.errors import MalformedMessage
+from odradek.timing.clock import VirtualClock
+from odradek.timing.timer import Timer
+
+
+class FakeTransport:
+    def __init__(self, peer=("10.0.0.1", 5)):
+        self.peer = peer
+        self.sent = b""
+        self.reading = True
+        self.closed = False
+        self.aborted = False
+        self.queued = 0
+
+    def get_extra_info(self, name):
+        return self.peer if name == "peername" else None
+
+    def set_write_buffer_limits(self, high):
+        pass
+
+    def get_write_buffer_size(self):
+        return self.queued
+
+    def write(self, data):
+        self.sent += data
+
+    def pause_reading(self):
+        assert self.reading
+        self.reading = False
+
+    def resume_reading(self):
+        assert not self.reading
+        self.reading = True
+
+    def is_closing(self):
+        return self.closed
+
+    def close(self):
+        self.closed = True
+
+    def abort(self):
+        self.aborted = True
+
+
+class FakeDispatcher:
+    """Echoes a frame; ``w...`` waits, ``m...`` is malformed, ``c...`` closes, ``n...`` is not answered."""
+
+    def __init__(self):
+        self.waiting = []
+        self.seen = []
+
+    def dispatch(self, frame, listener_name, peer, respond):
+        self.seen.append(frame)
+        match frame[:1]:
+            case b"w":
+                self.waiting.append(lambda: respond([frame]))
+                return None
+            case b"m":
+                raise MalformedMessage("no")
+            case b"c":
+                raise CloseConnection
+            case b"n":
+                return []
+        return [frame]
+
+
+class Setup:
+    def __init__(self, **limits):
+        self.clock = VirtualClock()
+        self.timer = Timer(self.clock)
+        values = {"max_connections": 10, "max_connections_per_ip": 10, "per_ip_overrides": {}, "max_idle_ms": 600_000}
+        self.registry = ConnectionRegistry(ConnectionLimits(**{**values, **limits}), self.clock, self.timer)
+        self.dispatcher = FakeDispatcher()
+
+    def connect(self, peer=("10.0.0.1", 5)):
+        connection = Connection(self.dispatcher, self.registry, "PLAINTEXT", 1024)
+        transport = FakeTransport(peer)
+        connection.connection_made(transport)
+        return connection, transport
+
+
+def send(connection, *bodies):
+    for data in [b"".join(len(body).to_bytes(4, "big") + body for body in bodies)]:
+        room = connection.get_buffer(-1)
+        room[: len(data)] = data
+        connection.buffer_updated(len(data))
+
+
+def test_requests_are_answered_in_order():
+    connection, transport = Setup().connect()
+    send(connection, b"aaaaaaaa", b"bbbbbbbb")
+    assert transport.sent == b"aaaaaaaabbbbbbbb"
+    assert transport.reading
+
+
+def test_what_comes_behind_a_waiting_request_waits_with_it():
+    setup = Setup()
+    connection, transport = setup.connect()
+    send(connection, b"aaaaaaaa", b"wwwwwwww", b"bbbbbbbb")
+    assert transport.sent == b"aaaaaaaa"
+    assert not transport.reading
+    assert connection.is_busy
+    setup.dispatcher.waiting.pop()()
+    assert transport.sent == b"aaaaaaaawwwwwwwwbbbbbbbb"
+    assert transport.reading
+    assert not connection.is_busy
+
+
+def test_two_requests_wait_one_after_the_other():
+    setup = Setup()
+    connection, transport = setup.connect()
+    send(connection, b"w1111111", b"w2222222", b"aaaaaaaa")
+    setup.dispatcher.waiting.pop()()
+    assert transport.sent == b"w1111111"
+    setup.dispatcher.waiting.pop()()
+    assert transport.sent == b"w1111111w2222222aaaaaaaa"
+
+
+def test_a_client_that_does_not_read_is_not_read_from():
+    connection, transport = Setup().connect()
+    connection.pause_writing()
+    assert not transport.reading
+    send(connection, b"aaaaaaaa")
+    assert transport.sent == b""
+    connection.resume_writing()
+    assert transport.sent == b"aaaaaaaa"
+    assert transport.reading
+
+
+def test_a_malformed_request_closes_its_connection_after_the_answers_before_it():
+    setup = Setup()
+    connection, transport = setup.connect()
+    other, other_transport = setup.connect(("10.0.0.2", 6))
+    send(connection, b"aaaaaaaa", b"mmmmmmmm", b"bbbbbbbb")
+    assert transport.sent == b"aaaaaaaa"
+    assert transport.closed
+    assert b"bbbbbbbb" not in setup.dispatcher.seen
+    send(other, b"dddddddd")
+    assert other_transport.sent == b"dddddddd"
+
+
+def test_the_log_names_peer_and_cause_of_a_malformed_frame(capsys):
+    connection, transport = Setup().connect()
+    room = connection.get_buffer(-1)
+    room[:4] = b"\xff\xff\xff\xff"
+    connection.buffer_updated(4)
+    assert transport.closed
+    (line,) = capsys.readouterr().err.splitlines()
+    assert "10.0.0.1:5" in line
+    assert "a frame of -1 bytes" in line
+
+
+def test_a_request_without_an_answer_does_not_hold_up_the_next():
+    connection, transport = Setup().connect()
+    send(connection, b"nnnnnnnn", b"aaaaaaaa")
+    assert transport.sent == b"aaaaaaaa"
+
+
+def test_a_failed_request_without_an_answer_closes_the_connection():
+    setup = Setup()
+    connection, transport = setup.connect()
+    send(connection, b"cccccccc", b"aaaaaaaa")
+    assert transport.closed
+    assert setup.dispatcher.seen == [b"cccccccc"]
+
+
+def test_an_answer_to_a_lost_connection_is_dropped():
+    setup = Setup()
+    connection, transport = setup.connect()
+    send(connection, b"wwwwwwww")
+    connection.connection_lost(None)
+    setup.dispatcher.waiting.pop()()
+    assert transport.sent == b""
+    assert len(setup.registry) == 0
+
+
+def test_connections_over_the_limit_are_refused():
+    setup = Setup(max_connections=1)
+    _, first = setup.connect()
+    refused, second = setup.connect()
+    assert not first.aborted
+    assert second.aborted
+    refused.connection_lost(None)
+    assert len(setup.registry) == 1
+
+
+def test_the_limit_per_ip_has_overrides_and_frees_its_places():
+    setup = Setup(max_connections_per_ip=1, per_ip_overrides={"10.0.0.2": 2})
+    first, _ = setup.connect(("10.0.0.1", 1))
+    assert setup.connect(("10.0.0.1", 2))[1].aborted
+    assert not setup.connect(("10.0.0.2", 1))[1].aborted
+    assert not setup.connect(("10.0.0.2", 2))[1].aborted
+    assert setup.connect(("10.0.0.2", 3))[1].aborted
+    first.connection_lost(None)
+    assert not setup.connect(("10.0.0.1", 3))[1].aborted
+
+
+@pytest.mark.parametrize(("silent_ms", "closed"), [(599_000, False), (800_000, True)])
+def test_a_silent_connection_is_closed(silent_ms, closed):
+    setup = Setup()
+    _, transport = setup.connect()
+    setup.clock.advance(silent_ms)
+    assert transport.closed is closed
+
+
+def test_a_waiting_request_keeps_its_connection_open():
+    setup = Setup()
+    connection, transport = setup.connect()
+    send(connection, b"wwwwwwww")
+    setup.clock.advance(2_000_000)
+    assert not transport.closed
+    setup.dispatcher.waiting.pop()()
+    assert transport.sent == b"wwwwwwww"
+
+
+def test_a_negative_idle_limit_means_never():
+    setup = Setup(max_idle_ms=-1)
+    _, transport = setup.connect()
+    setup.clock.advance(10_000_000)
+    assert not transport.closed
+
+
+def test_nothing_more_is_read_once_the_broker_stops():
+    setup = Setup()
+    connection, transport = setup.connect()
+    send(connection, b"wwwwwwww")
+    setup.registry.stop_reading()
+    assert setup.registry.busy() == 1
+    setup.dispatcher.waiting.pop()()
+    assert transport.sent == b"wwwwwwww"
+    assert setup.registry.busy() == 0
+    assert not transport.reading
