@@ -113,6 +113,8 @@ class FetchPartitions:
     def ask(self, topics: Iterable[Any], topic_keys_are_ids: bool) -> None:
         """Add the partitions of a request's `topics` at the end, or update those that are there."""
         for topic in topics:
+            if not topic.partitions:
+                continue
             topic_key = topic.topic_id if topic_keys_are_ids else topic.topic
             known = self._by_topic.setdefault(topic_key, {})
             for asked in topic.partitions:

@@ -219,6 +219,20 @@ def test_a_session_that_forgets_everything_ends(sessions):
     assert (len(sessions), sessions.partitions_cached) == (0, 0)
 
 
+def test_partitions_added_and_forgotten_in_the_request_that_ends_a_session_are_answered_without_one(sessions):
+    session_id = begin(sessions, [(ORDERS, (0,))])
+    context = sessions.open(request(session_id, 1, [(PAYMENTS, (4,))], [(ORDERS, (0,)), (PAYMENTS, (4,))]), True, 0)
+    assert answer(context) == [4]
+    assert (context.session_id, len(sessions)) == (0, 0)
+
+
+def test_a_session_keeps_nothing_of_topics_it_has_no_partitions_of(sessions):
+    session_id = begin(sessions)
+    use(sessions, session_id, 1, 0, [(PAYMENTS, (1, 2)), (UUID(int=9), ())])
+    context = sessions.open(request(session_id, 2, (), [(PAYMENTS, (2, 1)), (UUID(int=8), (1,))]), True, 0)
+    assert list(context.partitions._by_topic) == [ORDERS]
+
+
 def test_a_partition_forgotten_while_a_fetch_waits_is_not_answered(sessions):
     session_id = begin(sessions)
     waiting = sessions.open(request(session_id, 1), True, 0)
