@@ -26,7 +26,7 @@ class Log:
         """Something that was mended, ignored or refused, and that an operator should know."""
         self._lines().warning(event, **fields)
 
-    def error(self, event: str, exception: BaseException | None = None, **fields: object) -> None:
+    def error(self, event: str, *, exception: BaseException | None = None, **fields: object) -> None:
         """A fault of the broker or of its machine; with an exception, its traceback follows."""
         if exception is not None:
             fields["exc_info"] = exception
@@ -49,11 +49,18 @@ class _StandardError:
     info = warning = error = msg
 
 
+def _on_a_terminal() -> bool:
+    try:
+        return sys.stderr.isatty()
+    except (ValueError, AttributeError):  # closed, or there is none
+        return False
+
+
 def _structlog_logger() -> Any:
     import structlog
 
     processors: list[Any] = [structlog.processors.add_log_level, structlog.processors.TimeStamper(fmt="iso", utc=True)]
-    if sys.stderr is not None and sys.stderr.isatty():
+    if _on_a_terminal():
         processors.append(structlog.dev.ConsoleRenderer(exception_formatter=structlog.dev.plain_traceback))
     else:
         processors += [structlog.processors.format_exc_info, structlog.processors.JSONRenderer()]

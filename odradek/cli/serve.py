@@ -89,7 +89,7 @@ async def _serve(config: BrokerConfig, *, default_data_dir: str | None) -> int:
     print(ready_line(*broker.bound_address), flush=True)
     # Said after that line: the log takes its time to come up.
     for warning in config.warnings:
-        log.warn("unknown config", reason=warning)
+        log.warn(warning)
     if default_data_dir is not None:
         log.info("data directory", path=default_data_dir)
     await stopping.wait()

@@ -1,0 +1,63 @@
+"""The log on stderr: a JSON object a line, no global configuration touched, never the broker's undoing."""
+
+import io
+import json
+import sys
+
+import structlog
+
+from odradek.broker.logging import Log
+
+
+class Terminal(io.StringIO):
+    def isatty(self):
+        return True
+
+
+def test_off_a_terminal_a_line_is_a_json_object_with_its_fields(capsys):
+    Log().warn("torn tail truncated", topic="orders", bytes=512)
+    line = json.loads(capsys.readouterr().err)
+    assert line.pop("timestamp").endswith("Z")
+    assert line == {"event": "torn tail truncated", "level": "warning", "topic": "orders", "bytes": 512}
+
+
+def test_on_a_terminal_a_line_is_for_people(monkeypatch):
+    terminal = Terminal()
+    monkeypatch.setattr(sys, "stderr", terminal)
+    Log().info("data directory", path="/data")
+    assert "data directory" in terminal.getvalue()
+    assert not terminal.getvalue().startswith("{")
+
+
+def test_an_exception_is_told_with_its_traceback(capsys):
+    try:
+        int("broken")
+    except ValueError as error:
+        Log().error("a request failed", exception=error, api="FETCH")
+    line = json.loads(capsys.readouterr().err)
+    assert (line["level"], line["api"]) == ("error", "FETCH")
+    assert "ValueError: invalid literal" in line["exception"]
+
+
+def test_the_log_follows_stderr_where_it_is_put(monkeypatch):
+    log = Log()
+    first, second = io.StringIO(), io.StringIO()
+    monkeypatch.setattr(sys, "stderr", first)
+    log.info("first")
+    monkeypatch.setattr(sys, "stderr", second)
+    log.info("second")
+    assert [json.loads(stream.getvalue())["event"] for stream in (first, second)] == ["first", "second"]
+
+
+def test_a_log_that_cannot_be_written_is_lost_without_an_error(monkeypatch):
+    log = Log()
+    closed = io.StringIO()
+    closed.close()
+    for stream in (closed, None):
+        monkeypatch.setattr(sys, "stderr", stream)
+        log.info("into nothing")
+
+
+def test_structlogs_global_configuration_is_left_alone(capsys):
+    Log().info("hello")
+    assert not structlog.is_configured()

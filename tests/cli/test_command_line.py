@@ -1,0 +1,75 @@
+"""What can be said on the command line, and how mistakes are told."""
+
+import sys
+
+import pytest
+
+from odradek import __version__
+from odradek.cli import serve
+from odradek.cli.main import main
+
+
+@pytest.fixture
+def odradek(monkeypatch, capsys):
+    """Run the command with arguments; (exit status, stdout, stderr)."""
+
+    def run(*arguments):
+        monkeypatch.setattr(sys, "argv", ["odradek", *arguments])
+        with pytest.raises(SystemExit) as exit_:
+            main()
+        captured = capsys.readouterr()
+        return exit_.value.code or 0, captured.out, captured.err
+
+    return run
+
+
+@pytest.fixture
+def served(monkeypatch):
+    """What ``serve`` is asked for, instead of a broker."""
+    calls = []
+    monkeypatch.setattr(serve, "run", lambda **options: calls.append(options) or 0)
+    return calls
+
+
+def test_the_version_is_printed(odradek):
+    assert odradek("--version") == (0, f"odradek {__version__}\n", "")
+
+
+def test_without_a_command_the_help_goes_to_stderr_with_status_2(odradek):
+    status, out, err = odradek()
+    assert (status, out) == (2, "")
+    assert "serve" in err
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("serve", "--port", "70000"),
+        ("serve", "--port", "http"),
+        ("serve", "--set", "num.partitions"),
+        ("serve", "--set", "=3"),
+        ("serve", "--nonsense"),
+        ("serve", "surplus"),
+        ("broker",),
+    ],
+)
+def test_a_mistake_is_one_line_on_stderr_and_status_2(odradek, served, arguments):
+    status, out, err = odradek(*arguments)
+    assert (status, out, err.count("\n")) == (2, "", 1)
+    assert err.startswith("odradek: ")
+    assert served == []
+
+
+def test_settings_are_split_at_their_first_equals_sign(odradek, served):
+    odradek("serve", "--set", "log.dir=/tmp/a=b", "--set", " broker.rack = west ")
+    assert served[0]["settings"] == {"log.dir": "/tmp/a=b", "broker.rack": "west"}
+
+
+def test_the_later_of_two_settings_of_a_key_counts(odradek, served):
+    odradek("serve", "--set", "num.partitions=1", "--set", "num.partitions=2")
+    assert served[0]["settings"] == {"num.partitions": "2"}
+
+
+def test_the_status_of_serve_is_the_status_of_the_command(odradek, monkeypatch):
+    monkeypatch.setattr(serve, "run", lambda **_: 2)
+    assert odradek("serve")[0] == 2

@@ -1,0 +1,178 @@
+"""``odradek serve`` as a process: its one line on stdout, its signals, and every way it refuses to start."""
+
+import json
+import signal
+import socket
+import subprocess
+import sys
+import time
+
+import pytest
+
+from odradek.cli.health import check
+from tests.broker_process import command_environment
+
+
+def odradek_serve(*arguments, **environment):
+    """Run ``odradek serve`` to its end, which must come by itself."""
+    command = [sys.executable, "-m", "odradek", "serve", *map(str, arguments)]
+    return subprocess.run(
+        command, capture_output=True, text=True, timeout=30, env=command_environment() | environment, check=False
+    )
+
+
+def assert_refused(process, *mentions):
+    """One line on stderr, with ``mentions`` in it; nothing on stdout; status 2."""
+    assert process.stdout == ""
+    assert process.stderr.count("\n") == 1, process.stderr
+    assert process.stderr.startswith("odradek: ")
+    for mention in mentions:
+        assert str(mention) in process.stderr
+    assert process.returncode == 2
+
+
+def listing(directory):
+    """Every file under a directory with its bytes; None where there is no directory."""
+    if not directory.exists():
+        return None
+    return {path.relative_to(directory): path.is_file() and path.read_bytes() for path in directory.rglob("*")}
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT], ids=lambda number: number.name)
+def test_a_signal_ends_the_broker_within_5_seconds_with_status_0_and_nothing_more_said(tmp_path, number):
+    command = [sys.executable, "-m", "odradek", "serve", "--port", "0", "--data-dir", str(tmp_path / "data")]
+    with subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=command_environment()
+    ) as process:
+        ready = process.stdout.readline()
+        process.send_signal(number)
+        started = time.monotonic()
+        out, err = process.communicate(timeout=10)
+        took = time.monotonic() - started
+    assert ready.startswith("odradek ready on 127.0.0.1:")
+    assert (out, err, process.returncode) == ("", "", 0)
+    assert took < 5
+
+
+def test_a_graceful_stop_marks_a_clean_shutdown(broker_process):
+    broker = broker_process()
+    marker = broker.data_dir / ".kafka_cleanshutdown"
+    assert not marker.exists()
+    assert broker.stop() == 0
+    assert marker.exists()
+
+
+def test_a_broker_stops_while_a_client_is_connected_and_silent(broker_process):
+    broker = broker_process()
+    with socket.create_connection((broker.host, broker.port)):
+        assert broker.stop() == 0
+
+
+def test_a_broker_comes_back_on_the_same_port_and_data(broker_process):
+    broker = broker_process()
+    port = broker.port
+    broker.restart()
+    assert broker.port == port
+    check(broker.host, broker.port)
+
+
+def test_a_second_broker_on_the_same_directory_is_refused_and_the_first_unharmed(broker_process):
+    broker = broker_process()
+    before = listing(broker.data_dir)
+    assert_refused(odradek_serve("--port", 0, "--data-dir", broker.data_dir), broker.data_dir)
+    assert listing(broker.data_dir) == before
+    check(broker.host, broker.port)
+
+
+def test_a_directory_whose_broker_was_killed_is_free(broker_process):
+    broker = broker_process()
+    broker.kill9()
+    broker.start()
+    check(broker.host, broker.port)
+
+
+def test_a_port_in_use_is_refused_and_no_data_directory_made(tmp_path):
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        assert_refused(odradek_serve("--port", port, "--data-dir", tmp_path / "data"), port, "in use")
+    assert listing(tmp_path / "data") is None
+
+
+def test_a_port_in_use_leaves_an_unclean_data_directory_to_the_next_start(broker_process):
+    broker = broker_process()
+    broker.kill9()
+    before = listing(broker.data_dir)
+    with socket.create_server((broker.host, broker.port)):
+        assert_refused(odradek_serve("--port", broker.port, "--data-dir", broker.data_dir), broker.port, "in use")
+    assert listing(broker.data_dir) == before
+
+
+@pytest.mark.parametrize(
+    ("setting", "mentions"),
+    [
+        ("num.partitions=many", ["num.partitions", "many"]),
+        ("num.partitions=0", ["num.partitions", "0"]),
+        ("listeners=nonsense", ["listeners", "nonsense"]),
+        ("listeners=SSL://127.0.0.1:0", ["listeners", "SSL"]),
+    ],
+)
+def test_a_bad_value_is_refused_and_no_data_directory_made(tmp_path, setting, mentions):
+    assert_refused(odradek_serve("--set", setting, "--data-dir", tmp_path / "data"), *mentions)
+    assert listing(tmp_path / "data") is None
+
+
+def test_a_config_file_that_is_not_there_is_refused(tmp_path):
+    assert_refused(odradek_serve("--config", tmp_path / "server.properties"), tmp_path / "server.properties")
+
+
+def test_a_config_file_that_is_not_text_is_refused(tmp_path):
+    file = tmp_path / "server.properties"
+    file.write_bytes(b"\xff\xfe")
+    assert_refused(odradek_serve("--config", file), file)
+
+
+def test_a_data_directory_that_is_a_file_is_refused(tmp_path):
+    file = tmp_path / "data"
+    file.write_text("mine")
+    assert_refused(odradek_serve("--port", 0, "--data-dir", file), file)
+    assert file.read_text() == "mine"
+
+
+def test_a_host_that_is_not_this_machines_is_refused(tmp_path):
+    assert_refused(odradek_serve("--host", "192.0.2.1", "--port", 0, "--data-dir", tmp_path / "data"), "192.0.2.1")
+
+
+def test_flags_weigh_more_than_set_and_set_more_than_the_file(broker_process, tmp_path):
+    config = tmp_path / "server.properties"
+    config.write_text("listeners=PLAINTEXT://192.0.2.1:1\nlog.dirs=/proc/nowhere\nnum.partitions=0\n")
+    broker = broker_process(arguments=("--config", str(config)), settings={"num.partitions": 3, "log.dirs": "/proc/nor/here"})
+    assert (broker.data_dir / "meta.properties").exists()
+
+
+def test_an_unknown_key_is_a_warning_that_names_the_nearest_one(broker_process):
+    broker = broker_process(settings={"num.partition": 3})
+    broker.stop()
+    events = [json.loads(line) for line in broker.stderr.splitlines()]
+    assert [event["level"] for event in events] == ["warning"]
+    assert "num.partitions" in events[0]["event"]
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="the folder is named by XDG_DATA_HOME on Linux")
+def test_the_users_data_folder_is_used_and_logged(tmp_path):
+    command = [sys.executable, "-m", "odradek", "serve", "--port", "0"]
+    environment = command_environment() | {"XDG_DATA_HOME": str(tmp_path)}
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment) as process:
+        assert process.stdout.readline().startswith("odradek ready on ")
+        logged = json.loads(process.stderr.readline())
+        process.terminate()
+        process.communicate(timeout=10)
+    assert logged["path"] == str(tmp_path / "odradek")
+    assert (tmp_path / "odradek" / "meta.properties").exists()
+
+
+def test_start_up_imports_neither_structlog_nor_the_metrics_library():
+    late = ["structlog", "prometheus_client", "hypothesis", "http", "platformdirs"]
+    script = f"import sys, odradek.cli.main, odradek.cli.serve; print([name for name in {late} if name in sys.modules])"
+    command = [sys.executable, "-c", script]
+    process = subprocess.run(command, capture_output=True, text=True, env=command_environment(), check=True)
+    assert process.stdout.strip() == "[]"
