@@ -1,0 +1,189 @@
+"""Decides on changes to overrides: from what was asked to the ConfigRecords to be, or to the error Kafka gives.
+
+Nothing here changes anything. ``alter_resources`` runs a whole request: each resource is decided by itself, and what was
+decided is handed to the controller as one batch. Topics answer INVALID_CONFIG to a value they cannot have, brokers
+INVALID_REQUEST, as in Kafka (KAFKA-13609).
+
+Left out: CLIENT_METRICS and GROUP, whose protocols are not served, and loggers, of which there are none by Kafka's names.
+"""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import NamedTuple, NoReturn
+
+from odradek.broker.config.definitions import ConfigDefinition, ConfigType, InvalidConfig, parse, to_text
+from odradek.broker.config.dynamic import (
+    CLUSTER_DEFAULT,
+    ConfigView,
+    ResourceType,
+    applicable,
+    definition_of,
+    is_dynamic,
+    is_for_one_broker_only,
+)
+from odradek.broker.config.table import BROKER_CONFIGS, TOPIC_CONFIGS
+from odradek.broker.controller.topic_names import validate_topic_name
+from odradek.protocol.errors import ErrorCode, KafkaError
+
+# (resource type, resource name, config, value or None to remove the override): a ConfigRecord to be.
+ConfigChange = tuple[int, str, str, str | None]
+# (error code, message): the answer for one resource.
+Answer = tuple[int, str | None]
+
+SET, DELETE, APPEND, SUBTRACT = range(4)
+_LIST_OPERATIONS = {APPEND: "append", SUBTRACT: "subtract"}
+
+
+class Operation(NamedTuple):
+    """One config of one resource, and what is to be done with it: SET, DELETE, APPEND or SUBTRACT ``value``."""
+
+    name: str
+    kind: int
+    value: str | None
+
+
+class Alteration(NamedTuple):
+    """What is asked for one resource. ``replaces``: its overrides shall be these and no others (AlterConfigs)."""
+
+    resource_type: int
+    resource_name: str
+    operations: Sequence[Operation]
+    replaces: bool = False
+
+
+def alter_resources(
+    view: ConfigView, alterations: Sequence[Alteration], commit: Callable[[list[ConfigChange]], None] | None
+) -> list[Answer]:
+    """Decide on every alteration and commit those that may be, all at once; without ``commit`` only decide. Answers in order."""
+    named = [(alteration.resource_type, alteration.resource_name) for alteration in alterations]
+    answers: list[Answer] = []
+    changes: list[ConfigChange] = []
+    for alteration, resource in zip(alterations, named, strict=True):
+        try:
+            if named.count(resource) > 1:
+                _refuse("Each resource must appear at most once.")
+            changes += decide(view, alteration)
+        except KafkaError as error:
+            answers.append((error.code, error.reason))
+        else:
+            answers.append((ErrorCode.NONE, None))
+    if commit is not None and changes:
+        try:
+            commit(changes)
+        except KafkaError as error:
+            return [(error.code, error.reason) if answer[0] == ErrorCode.NONE else answer for answer in answers]
+    return answers
+
+
+def decide(view: ConfigView, alteration: Alteration) -> list[ConfigChange]:
+    """The records that make ``alteration`` so, none where it is so already; raises KafkaError."""
+    resource_type, resource_name, operations, replaces = alteration
+    _check_operations(operations)
+    match resource_type:
+        case ResourceType.TOPIC:
+            current = view.overrides(resource_type, resource_name)
+            wanted = _wanted(current, alteration, TOPIC_CONFIGS)
+            _check_topic(view, resource_name, wanted)
+        case ResourceType.BROKER:
+            _check_node_id(view, resource_name)
+            current = view.overrides(resource_type, resource_name)
+            wanted = _wanted(current, alteration, BROKER_CONFIGS)
+            _check_broker(view, resource_name, wanted)
+        case ResourceType.BROKER_LOGGER if not replaces:
+            _refuse_loggers(view, resource_name, operations)
+            return []
+        case _:
+            _refuse(f"Unknown resource type {resource_type}")
+    return [
+        (int(resource_type), resource_name, name, wanted.get(name))
+        for name in dict.fromkeys((*wanted, *current))
+        if wanted.get(name) != current.get(name)
+    ]
+
+
+def _check_operations(operations: Sequence[Operation]) -> None:
+    names = [operation.name for operation in operations]
+    if len(set(names)) < len(names):
+        _refuse("Error due to duplicate config keys")
+    nulls = [operation.name for operation in operations if operation.value is None and operation.kind != DELETE]
+    if nulls:
+        _refuse(f"Null value not supported for : {', '.join(nulls)}")
+    for operation in operations:
+        if operation.kind not in (SET, DELETE, APPEND, SUBTRACT):
+            _refuse(f"Unknown operations type {operation.kind}")
+
+
+def _wanted(current: Mapping[str, str], alteration: Alteration, definitions: Mapping[str, ConfigDefinition]) -> dict[str, str]:
+    """The overrides as they will be."""
+    wanted = {} if alteration.replaces else dict(current)
+    for name, kind, value in alteration.operations:
+        if kind in _LIST_OPERATIONS:
+            definition = definitions.get(name)
+            if definition is None or definition.type is not ConfigType.LIST:
+                raise KafkaError(ErrorCode.INVALID_CONFIG, f"Cannot {_LIST_OPERATIONS[kind]} to {name}: it is not a list")
+            entries = [entry for entry in (wanted.get(name) or to_text(definition.default) or "").split(",") if entry]
+            wanted[name] = ",".join(_edited(entries, kind, (value or "").split(",")))
+        elif value is None or kind == DELETE:
+            wanted.pop(name, None)
+        else:
+            wanted[name] = value
+    return wanted
+
+
+def _edited(entries: list[str], kind: int, operands: Iterable[str]) -> list[str]:
+    if kind == APPEND:
+        return list(entries) + [operand for operand in operands if operand not in entries]
+    removed = set(operands)
+    return [entry for entry in entries if entry not in removed]
+
+
+def _check_topic(view: ConfigView, topic: str, wanted: Mapping[str, str]) -> None:
+    if not topic:
+        _refuse("Default topic resources are not allowed.")
+    validate_topic_name(topic)
+    view.config.validate_topic_configs(wanted)
+    if not view.topic_exists(topic):
+        raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"The topic '{topic}' does not exist.")
+
+
+def _check_node_id(view: ConfigView, name: str) -> None:
+    if name != CLUSTER_DEFAULT:
+        if not name.removeprefix("-").isdecimal():
+            _refuse(f"Node id must be an integer, but it is: {name}")
+        if name != view.node_id:
+            _refuse(f"Unexpected broker id, expected {view.node_id}, but received {name}")
+
+
+def _check_broker(view: ConfigView, broker: str, wanted: Mapping[str, str]) -> None:
+    for_cluster = broker == CLUSTER_DEFAULT
+    fixed = [name for name in wanted if not is_dynamic(name)]
+    if fixed:
+        _refuse(f"Cannot update these configs dynamically: {', '.join(fixed)}")
+    for_one_only = [name for name in wanted if for_cluster and is_for_one_broker_only(name)]
+    if for_one_only:
+        _refuse(f"These configs must be set on a broker, not on the cluster's default: {', '.join(for_one_only)}")
+    other_level, _ = applicable(
+        view.overrides(ResourceType.BROKER, view.node_id if for_cluster else CLUSTER_DEFAULT), for_cluster=not for_cluster
+    )
+    try:
+        for name, text in wanted.items():
+            definition = definition_of(name)
+            if definition is not None:
+                parse(definition, text)
+        view.config.overridden(*((wanted, other_level) if for_cluster else (other_level, wanted)))
+    except InvalidConfig as error:
+        _refuse(str(error))
+
+
+def _refuse_loggers(view: ConfigView, name: str, operations: Sequence[Operation]) -> None:
+    if not name.removeprefix("-").isdecimal():
+        _refuse(f"Node id must be an integer, but it is: {name}")
+    if name != view.node_id:
+        _refuse(f"Unexpected node id. Expected {view.node_id}, but received {name}")
+    for operation in operations:
+        if operation.kind in _LIST_OPERATIONS:
+            _refuse(f"{_LIST_OPERATIONS[operation.kind].upper()} operation is not allowed for the BROKER_LOGGER resource")
+        raise KafkaError(ErrorCode.INVALID_CONFIG, f"Logger {operation.name} does not exist!")
+
+
+def _refuse(reason: str) -> NoReturn:
+    raise KafkaError(ErrorCode.INVALID_REQUEST, reason)

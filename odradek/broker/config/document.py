@@ -1,0 +1,81 @@
+"""Writes docs/configuration.md from the table: ``python -m odradek.broker.config.document > docs/configuration.md``."""
+
+import sys
+from collections.abc import Iterable, Iterator
+
+from odradek.broker.config.definitions import MAX_DOUBLE, MAX_INT, MAX_LONG, ConfigDefinition, Value, to_text
+from odradek.broker.config.table import SECTIONS
+from odradek.broker.config.table_topic import TOPIC_DEFINITIONS
+
+_OPENING = """\
+# Configuration
+
+This page is generated from the table in `odradek/broker/config/`, by
+`python -m odradek.broker.config.document > docs/configuration.md`.
+
+Names, types, defaults and limits are those of Apache Kafka 4.3. Where odradek's default is another one, it says so and why; all
+of those are listed at the end.
+
+A config is set in a file given with `--config server.properties` (the format is Kafka's), or on the command line with
+`--set key=value`, which wins over the file; `--host`, `--port` and `--data-dir` win over both. A config that is *dynamic* can
+also be changed while the broker runs, with `kafka-configs.sh` or any admin client: for one broker, or for the whole cluster.
+Topic configs are given when a topic is created, and can be altered later. Dynamic and topic configs survive a restart.
+
+A key that is not listed here is ignored with a warning. That includes keys Apache Kafka knows and odradek has no use for, so a
+`server.properties` written for Kafka can be used as it is. A known key with a value it may not have stops the start, with exit
+status 2.
+"""
+
+_NO_LIMIT = (MAX_INT, MAX_LONG, MAX_DOUBLE)
+
+
+def document() -> str:
+    """The whole page."""
+    return "\n".join(_lines())
+
+
+def _lines() -> Iterator[str]:
+    yield _OPENING
+    yield "## Broker configs\n"
+    for title, rows in SECTIONS:
+        yield f"### {title}\n"
+        yield from _table(rows)
+    yield "## Topic configs\n"
+    yield "Where a topic has none of its own, the broker config under *falls back to* counts.\n"
+    yield from _table(TOPIC_DEFINITIONS)
+    yield "## Differences from Kafka's defaults\n"
+    yield "| config | odradek | Apache Kafka | why |"
+    yield "|---|---|---|---|"
+    for _, rows in SECTIONS:
+        for row in rows:
+            if row.kafka_default is not None:
+                yield f"| `{row.name}` | {_default(row.default)} | {row.kafka_default} | {row.difference} |"
+    yield ""
+
+
+def _table(rows: Iterable[ConfigDefinition]) -> Iterator[str]:
+    shown = [row for row in rows if not row.internal]
+    topics = any(row.server_default is not None for row in shown)
+    yield f"| config | type | default | allowed | {'falls back to' if topics else 'dynamic'} | what it does |"
+    yield "|---|---|---|---|---|---|"
+    for row in shown:
+        allowed = "" if row.valid is None else row.valid.allowed
+        last = (f"`{row.server_default}`" if row.server_default else "") if topics else _dynamic(row)
+        yield f"| `{row.name}` | {row.type.name.lower()} | {_default(row.default)} | {allowed} | {last} | {row.doc} |"
+    yield ""
+
+
+def _default(value: Value) -> str:
+    if value is None:
+        return "not set"
+    if value in ("", ()):
+        return "empty"
+    return f"no limit (`{to_text(value)}`)" if value in _NO_LIMIT else f"`{to_text(value)}`"
+
+
+def _dynamic(row: ConfigDefinition) -> str:
+    return "" if row.update_mode == "read-only" else row.update_mode
+
+
+if __name__ == "__main__":
+    sys.stdout.write(document())

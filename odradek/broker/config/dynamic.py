@@ -1,0 +1,109 @@
+"""Overrides made while the broker runs: for one topic, for one broker, for every broker of the cluster.
+
+They are records in the metadata log, and the controller's image holds them as text; here they are laid over the static
+configuration. A topic's override wins over everything the broker says. For the broker's own configs this broker's override wins
+over the cluster's (the broker named ""), and both over server.properties.
+"""
+
+from collections.abc import Callable, Mapping
+from enum import IntEnum
+from typing import NamedTuple
+
+from odradek.broker.config.broker_config import BrokerConfig
+from odradek.broker.config.definitions import (
+    PER_BROKER,
+    READ_ONLY,
+    ConfigDefinition,
+    InvalidConfig,
+    parse,
+)
+from odradek.broker.config.table import BROKER_CONFIGS, update_mode
+
+CLUSTER_DEFAULT = ""  # the name of the broker resource whose overrides are every broker's
+_PER_LISTENER = "listener.name."
+# What Kafka lets the cluster set for a listener; anything else of a listener is set broker by broker.
+_CLUSTER_WIDE_OF_LISTENERS = frozenset({"max.connections", "max.connection.creation.rate", "num.network.threads"})
+
+
+class ResourceType(IntEnum):
+    """What a config belongs to, in requests and in the metadata log."""
+
+    TOPIC = 2
+    BROKER = 4
+    BROKER_LOGGER = 8
+    CLIENT_METRICS = 16
+    GROUP = 32
+
+
+class ConfigView(NamedTuple):
+    """What is needed to tell or change configs: the broker's, the overrides of a (resource type, name), and which topics are."""
+
+    config: BrokerConfig
+    overrides: Callable[[int, str], Mapping[str, str]]
+    topic_exists: Callable[[str], bool]
+
+    @property
+    def node_id(self) -> str:
+        """This broker as the name of a resource."""
+        return str(self.config["node.id"])
+
+
+def base_name(name: str) -> str:
+    """The config that a key sets: for ``listener.name.<listener>.<config>`` the config."""
+    return name.split(".", 3)[3] if name.startswith(_PER_LISTENER) and name.count(".") > 2 else name
+
+
+def definition_of(name: str) -> ConfigDefinition | None:
+    """The row of the table behind a broker config, be it for one listener only."""
+    return BROKER_CONFIGS.get(name) or BROKER_CONFIGS.get(base_name(name))
+
+
+def is_dynamic(name: str) -> bool:
+    """Whether a broker config may change while the broker runs. One that nobody knows may: to Kafka it is a plugin's."""
+    return name.startswith(_PER_LISTENER) or update_mode(name) != READ_ONLY
+
+
+def is_for_one_broker_only(name: str) -> bool:
+    """Whether a broker config cannot be set for the whole cluster."""
+    base = base_name(name)
+    return base not in _CLUSTER_WIDE_OF_LISTENERS if base != name else update_mode(name) == PER_BROKER
+
+
+def apply_broker_overrides(view: ConfigView) -> list[str]:
+    """Put in force what is overridden for the cluster and for this broker, as it stands now.
+
+    To be called when the metadata log was replayed, and when overrides of a broker changed. An override that cannot be applied
+    is left out, and told in the answer: it was valid when it was made, under another static configuration or version.
+    """
+    cluster, broker = (view.overrides(ResourceType.BROKER, name) for name in (CLUSTER_DEFAULT, view.node_id))
+    if not cluster and not broker:
+        view.config.override()
+        return []
+    applied, warnings = applicable(cluster, for_cluster=True)
+    applied_here, more_warnings = applicable(broker, for_cluster=False)
+    warnings += more_warnings
+    try:
+        view.config.override(applied, applied_here)
+    except InvalidConfig as error:
+        view.config.override()
+        warnings.append(f"no dynamic config is applied, for they do not go together: {error}")
+    return warnings
+
+
+def applicable(overrides: Mapping[str, str], *, for_cluster: bool) -> tuple[dict[str, str], list[str]]:
+    """Those of a broker's, or the cluster's, ``overrides`` that can be applied, and a word on each of the others."""
+    fine: dict[str, str] = {}
+    warnings = []
+    for name, text in overrides.items():
+        definition = definition_of(name)
+        try:
+            if definition is not None:
+                parse(definition, text)
+        except InvalidConfig as error:
+            warnings.append(f"a dynamic config is not applied: {error}")
+            continue
+        if not is_dynamic(name) or (for_cluster and is_for_one_broker_only(name)):
+            warnings.append(f"a dynamic config is not applied: {name} cannot be set there")
+            continue
+        fine[name] = text
+    return fine, warnings

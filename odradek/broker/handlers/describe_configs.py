@@ -1,0 +1,96 @@
+"""DescribeConfigs, versions 1 to 4: the configs of topics, of this broker, and of the cluster's default broker.
+
+Synonyms since version 1 (KIP-226), types and documentation since 3 (KIP-569). A resource that cannot be described has its own
+error, the others are answered: UNKNOWN_TOPIC_OR_PARTITION, INVALID_TOPIC_EXCEPTION, and INVALID_REQUEST for another broker than
+this one. A list of keys limits the answer to those; an empty one does not.
+
+Deliberate gaps: a broker has no loggers by Kafka's names, so BROKER_LOGGER is an empty list; CLIENT_METRICS and GROUP, whose
+protocols (KIP-714, KIP-848) are not served, are INVALID_REQUEST.
+"""
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
+
+from odradek.broker.config.describe import ConfigEntry, broker_entries, cluster_default_entries, topic_entries
+from odradek.broker.config.dynamic import ConfigView, ResourceType
+from odradek.broker.controller.topic_names import validate_topic_name
+from odradek.protocol.api_keys import ApiKey
+from odradek.protocol.errors import ErrorCode, KafkaError
+from odradek.protocol.messages import messages
+
+if TYPE_CHECKING:
+    from odradek.broker.context import RequestContext
+    from odradek.broker.server import Broker
+
+M = messages(ApiKey.DESCRIBE_CONFIGS)
+
+
+def handle(broker: "Broker", context: "RequestContext", request: Any) -> Any:  # noqa: ARG001
+    """Describe every resource of ``request``, each by itself."""
+    image = broker.controller.image
+    view = ConfigView(broker.config, image.configs, image.topics.__contains__)
+    return M.DescribeConfigsResponse(results=[_describe(view, resource, request) for resource in request.resources])
+
+
+def _describe(view: ConfigView, resource: Any, request: Any) -> Any:
+    result = M.DescribeConfigsResult(error_message="", resource_type=resource.resource_type, resource_name=resource.resource_name)
+    try:
+        entries = _entries(view, resource.resource_type, resource.resource_name)
+    except KafkaError as error:
+        result.error_code = error.code
+        result.error_message = error.reason
+        return result
+    keys = resource.configuration_keys
+    result.configs = [
+        _told(entry, synonyms=request.include_synonyms, documentation=request.include_documentation)
+        for entry in entries
+        if not keys or entry.name in keys
+    ]
+    return result
+
+
+def _entries(view: ConfigView, resource_type: int, name: str) -> Iterable[ConfigEntry]:
+    match resource_type:
+        case ResourceType.TOPIC:
+            validate_topic_name(name)
+            if not view.topic_exists(name):
+                raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+            return topic_entries(view, view.overrides(resource_type, name))
+        case ResourceType.BROKER if not name:
+            return cluster_default_entries(view)
+        case ResourceType.BROKER:
+            _check_broker(view, name, f"expected {view.node_id} or empty string, but received {name}")
+            return broker_entries(view)
+        case ResourceType.BROKER_LOGGER:
+            if not name:
+                raise _invalid_request("Broker id must not be empty")
+            _check_broker(view, name, f"expected {view.node_id} but received {name}")
+            return ()
+        case _:
+            raise _invalid_request(f"Unsupported resource type: {resource_type}")
+
+
+def _check_broker(view: ConfigView, name: str, expectation: str) -> None:
+    if not name.removeprefix("-").isdecimal():
+        raise _invalid_request(f"Broker id must be an integer, but it is: {name}")
+    if name != view.node_id:
+        raise _invalid_request(f"Unexpected broker id, {expectation}")
+
+
+def _invalid_request(reason: str) -> KafkaError:
+    return KafkaError(ErrorCode.INVALID_REQUEST, reason)
+
+
+def _told(entry: ConfigEntry, *, synonyms: bool, documentation: bool) -> Any:
+    return M.DescribeConfigsResourceResult(
+        name=entry.name,
+        value=entry.value,
+        read_only=entry.read_only,
+        config_source=entry.source,
+        is_sensitive=entry.sensitive,
+        synonyms=[M.DescribeConfigsSynonym(name=each.name, value=each.value, source=each.source) for each in entry.synonyms]
+        if synonyms
+        else [],
+        config_type=entry.type,
+        documentation=entry.documentation if documentation else None,
+    )

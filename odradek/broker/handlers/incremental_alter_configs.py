@@ -1,0 +1,52 @@
+"""IncrementalAlterConfigs, versions 0 and 1 (KIP-339): set, delete, append to and subtract from overrides, one by one.
+
+Topics, this broker, and the cluster's default broker (the name ""). Each resource succeeds or fails as a whole; what succeeds is
+one batch of the metadata log. INVALID_CONFIG for a topic config that is unknown or cannot have the value, and for appending to
+what is no list; INVALID_REQUEST for a broker config that cannot, for a key named twice and for a null;
+UNKNOWN_TOPIC_OR_PARTITION.
+
+Deliberate gaps: no ``alter.config.policy.class.name``; BROKER_LOGGER has no loggers to set; CLIENT_METRICS and GROUP, whose
+protocols (KIP-714, KIP-848) are not served, are INVALID_REQUEST. An unknown operation is INVALID_REQUEST for topics as for
+brokers, where Kafka runs into a null pointer.
+"""
+
+from typing import TYPE_CHECKING, Any
+
+from odradek.broker.config.alterations import Alteration, Operation, alter_resources
+from odradek.broker.config.dynamic import ConfigView
+from odradek.protocol.api_keys import ApiKey
+from odradek.protocol.messages import messages
+
+if TYPE_CHECKING:
+    from odradek.broker.context import RequestContext
+    from odradek.broker.server import Broker
+
+M = messages(ApiKey.INCREMENTAL_ALTER_CONFIGS)
+
+
+def handle(broker: "Broker", context: "RequestContext", request: Any) -> Any:  # noqa: ARG001
+    """Alter the overrides of every resource of ``request``, each by itself."""
+    image = broker.controller.image
+    answers = alter_resources(
+        ConfigView(broker.config, image.configs, image.topics.__contains__),
+        [
+            Alteration(
+                resource.resource_type,
+                resource.resource_name,
+                [Operation(config.name, config.config_operation, config.value) for config in resource.configs],
+            )
+            for resource in request.resources
+        ],
+        None if request.validate_only else broker.controller.alter_configs,
+    )
+    return M.IncrementalAlterConfigsResponse(
+        responses=[
+            M.AlterConfigsResourceResponse(
+                error_code=code,
+                error_message=message,
+                resource_type=resource.resource_type,
+                resource_name=resource.resource_name,
+            )
+            for resource, (code, message) in zip(request.resources, answers, strict=True)
+        ]
+    )
