@@ -1,0 +1,81 @@
+"""The image and the compose file, as far as they can be held to account without a container engine."""
+
+import re
+import shlex
+
+import pytest
+import yaml
+
+from odradek.broker.config.broker_config import load
+from tests.broker_process import REPOSITORY
+
+DOCKERFILE = (REPOSITORY / "Dockerfile").read_text()
+COMPOSE = yaml.safe_load((REPOSITORY / "docker-compose.yml").read_text())
+
+
+def settings(arguments):
+    """What ``--set`` options set; nothing else may stand among them."""
+    assert arguments[::2] == ["--set"] * (len(arguments) // 2)
+    return dict(argument.split("=", 1) for argument in arguments[1::2])
+
+
+def stage(name):
+    """The instructions of one stage of the Dockerfile."""
+    stages = re.split(r"^(?=FROM )", DOCKERFILE, flags=re.MULTILINE)
+    return next(text for text in stages if f" AS {name}\n" in text)
+
+
+def listed(instruction, text):
+    """The JSON form of the last instruction of that name."""
+    return yaml.safe_load(re.findall(rf"{instruction} (\[.*\])", text)[-1])
+
+
+def test_the_settings_of_the_image_are_a_valid_configuration():
+    config = load(None, settings(listed("CMD", stage("broker"))))
+    assert config.warnings == ()
+
+
+def test_the_settings_of_the_compose_file_are_a_valid_configuration_of_two_listeners():
+    config = load(None, settings(COMPOSE["services"]["odradek"]["command"]))
+    assert config.warnings == ()
+    assert len(config["listeners"]) == 2
+
+
+def test_the_host_is_told_localhost_and_other_containers_the_service_name():
+    config = load(None, settings(COMPOSE["services"]["odradek"]["command"]))
+    assert set(config["advertised.listeners"]) == {"HOST://localhost:9092", "INTERNAL://odradek:29092"}
+    assert COMPOSE["services"]["odradek"]["ports"] == ["127.0.0.1:9092:9092"]
+
+
+def test_spark_waits_for_a_healthy_broker_and_reads_by_the_internal_listener():
+    spark = COMPOSE["services"]["spark"]
+    assert spark["profiles"] == ["spark"]
+    assert spark["depends_on"] == {"odradek": {"condition": "service_healthy"}}
+    assert spark["command"] == ["odradek:29092"]
+
+
+def test_data_is_on_a_volume_where_the_broker_keeps_it():
+    assert "data:/data" in COMPOSE["services"]["odradek"]["volumes"]
+    assert listed("ENTRYPOINT", stage("broker")) == ["odradek", "serve", "--data-dir", "/data"]
+    assert "VOLUME /data" in stage("broker")
+
+
+@pytest.mark.parametrize("name", ["broker", "spark"])
+def test_what_runs_is_not_root(name):
+    assert re.search(r"^USER (?!root)", stage(name), re.MULTILINE)
+
+
+def test_the_image_that_is_built_without_a_target_is_the_broker():
+    assert re.findall(r"^FROM .* AS (\w+)$", DOCKERFILE, re.MULTILINE)[-1] == "broker"
+
+
+def test_everything_the_dockerfile_copies_is_let_through():
+    let_through = {line[1:] for line in (REPOSITORY / ".dockerignore").read_text().splitlines() if line.startswith("!")}
+    copied = [word for line in re.findall(r"^COPY (?!--from)(.*)$", DOCKERFILE, re.MULTILINE) for word in shlex.split(line)[:-1]]
+    assert [name for name in copied if name not in let_through or not (REPOSITORY / name).exists()] == []
+
+
+def test_the_health_check_is_a_round_trip_to_the_port_exposed():
+    health = DOCKERFILE[DOCKERFILE.index("HEALTHCHECK") : DOCKERFILE.index('ENTRYPOINT ["odradek"')]
+    assert listed("CMD", health) == ["python", "-m", "odradek.cli.health", "127.0.0.1:9092"]
+    assert "EXPOSE 9092" in stage("broker")

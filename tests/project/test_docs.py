@@ -1,0 +1,91 @@
+"""What the documents say is what is so: the examples run, the tables hold."""
+
+import re
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+
+from odradek.broker.config.broker_config import load
+from odradek.broker.config.table import BROKER_CONFIGS
+from odradek.broker.handlers import SERVED
+from tests.broker_process import REPOSITORY
+from tests.project.documents import DOCS, README, code_blocks, table
+
+PYPROJECT = tomllib.loads((REPOSITORY / "pyproject.toml").read_text())
+DOCUMENTS = [README, *sorted(DOCS.glob("*.md"))]
+
+
+def run_python(source: str) -> str:
+    """Run a script as its reader would; its output."""
+    return subprocess.run([sys.executable, "-c", source], capture_output=True, text=True, timeout=30, check=True).stdout
+
+
+def test_the_readmes_example_prints_what_the_readme_says_and_twice_that_the_second_time(broker_process):
+    broker = broker_process()
+    [example] = code_blocks(README, "python")
+    [printed] = code_blocks(README, "text")
+    assert "127.0.0.1:9092" in example
+    example = example.replace("127.0.0.1:9092", broker.address)
+    assert run_python(example) == printed
+    broker.restart()
+    assert len(run_python(example).splitlines()) == 2 * len(printed.splitlines())
+
+
+@pytest.mark.timeout(240)
+@pytest.mark.spark
+@pytest.mark.xdist_group("spark")
+def test_the_spark_example_prints_the_records_there_are(broker_process):
+    broker = broker_process()
+    [example] = code_blocks(README, "python")
+    run_python(example.replace("127.0.0.1:9092", broker.address))
+    command = [sys.executable, str(DOCS / "examples" / "spark_read.py"), broker.address, "--once"]
+    process = subprocess.run(command, capture_output=True, text=True, timeout=200, check=False)
+    assert process.returncode == 0, process.stderr
+    assert "|greetings|0        |1     |NULL|hello, Grace |" in process.stdout
+
+
+def test_the_api_table_is_what_the_broker_serves():
+    told = {(row["API"], int(row["key"]), row["versions"]) for row in table(DOCS / "compatibility.md", "API", "key", "versions")}
+    served = {
+        ("".join(word.capitalize() for word in key.name.split("_")), int(key), f"{api.min_version}-{api.max_version}")
+        for key, api in SERVED.items()
+    }
+    assert told == served
+
+
+def test_every_default_that_differs_from_kafkas_is_in_the_differences():
+    rows = table(DOCS / "differences.md", "config", "Kafka", "odradek", "why")
+    told = {row["config"].strip("`"): row["Kafka"] for row in rows}
+    assert told == {config.name: config.kafka_default for config in BROKER_CONFIGS.values() if config.difference}
+    assert all(row["why"] for row in rows)
+
+
+def test_the_listeners_of_the_operations_page_are_a_valid_configuration():
+    [properties] = code_blocks(DOCS / "operations.md", "properties")
+    config = load(properties)
+    assert config.warnings == ()
+    assert len(config["listeners"]) == len(config["advertised.listeners"]) == 2
+
+
+def test_every_dependency_has_its_reason():
+    project = PYPROJECT["project"]
+    requirements = [*project["dependencies"], *(r for extra in project["optional-dependencies"].values() for r in extra)]
+    reasons = (DOCS / "dependencies.md").read_text()
+    missing = [name for name in (re.split(r"[^a-z0-9-]", r)[0] for r in requirements) if name not in reasons]
+    assert missing == []
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.name)
+def test_every_link_within_the_repository_leads_somewhere(document: Path):
+    targets = [link.partition("#")[0] for link in re.findall(r"\]\((?!https?:)([^)]+)\)", document.read_text())]
+    assert [target for target in targets if not (document.parent / target).exists()] == []
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.name)
+def test_every_make_target_named_is_there(document: Path):
+    makefile = (REPOSITORY / "Makefile").read_text()
+    named = set(re.findall(r"`make (\w+)`|\$ make (\w+)", document.read_text()))
+    assert [name for pair in named for name in pair if name and not re.search(rf"^{name}:", makefile, re.MULTILINE)] == []

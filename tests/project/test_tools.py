@@ -1,0 +1,168 @@
+"""The checks find what they are there to find, and set-up names what it misses."""
+
+import importlib.util
+import shutil
+import subprocess
+import sys
+
+import pytest
+
+from tests.broker_process import REPOSITORY
+
+
+def tool(name):
+    """A script under tools/, as a module."""
+    spec = importlib.util.spec_from_file_location(name, REPOSITORY / "tools" / f"{name}.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def function(lines):
+    return "def f():\n" + "    pass\n" * (lines - 1)
+
+
+@pytest.mark.parametrize(
+    ("source", "status", "says"),
+    [
+        (function(60), 0, ""),
+        (function(61), 0, "note: {path}:1 f: 61 of 70 lines"),
+        (function(71), 1, "too long: {path}:1 f: 71 lines, 70 at most"),
+        ("async " + function(71), 1, "too long: {path}:1 f: 71 lines, 70 at most"),
+        ("class C:\n    def g(self):\n" + "        pass\n" * 70, 1, "too long: {path}:2 g: 71 lines, 70 at most"),
+        ("x = 1\n" * 450, 0, ""),
+        ("x = 1\n" * 451, 0, "note: {path}: 451 of 500 lines"),
+        ("x = 1\n" * 501, 1, "too long: {path}: 501 lines, 500 at most"),
+    ],
+)
+def test_what_is_too_long_fails_and_what_is_nearly_so_is_noted(tmp_path, capsys, source, status, says):
+    path = tmp_path / "module.py"
+    path.write_text(source)
+    assert tool("check_lengths").main([str(tmp_path)]) == status
+    assert capsys.readouterr().out.strip() == says.format(path=path)
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "import time\n",
+        "import os, time as t\n",
+        "from time import monotonic\n",
+        "from datetime import datetime\nx = datetime.now()\n",
+        "import datetime\nx = datetime.datetime.now(datetime.UTC)\n",
+        "from datetime import date\nx = date.today()\n",
+        "def f(loop):\n    return loop.time()\n",
+    ],
+)
+def test_a_reading_of_the_clock_fails_outside_the_timing_room_and_not_in_it(tmp_path, capsys, source):
+    for room in ("timing", "broker"):
+        (tmp_path / room).mkdir()
+    (tmp_path / "timing" / "clock.py").write_text(source)
+    check = tool("check_wall_clock")
+    assert check.main(str(tmp_path)) == 0
+    (tmp_path / "broker" / "server.py").write_text(source)
+    assert check.main(str(tmp_path)) == 1
+    assert "broker/server.py" in capsys.readouterr().out
+
+
+def test_time_that_is_told_is_no_reading_of_the_clock(tmp_path):
+    (tmp_path / "module.py").write_text("from datetime import timedelta\nx = clock.now_ms()\ny = at.time(3)\n")
+    assert tool("check_wall_clock").main(str(tmp_path)) == 0
+
+
+@pytest.fixture
+def machine(tmp_path):
+    """A machine with a made-up path: put commands on it, then bootstrap there; (exit status, stderr)."""
+    path = tmp_path / "bin"
+    path.mkdir()
+    for name in ("bash", "cp", "dirname", "env", "head", "mkdir", "rm", "sed"):
+        (path / name).symlink_to(shutil.which(name))
+
+    class Machine:
+        venv = tmp_path / "venv"
+
+        def has(self, name, script):
+            command = path / name
+            command.write_text(f"#!/bin/sh\n{script}\n")
+            command.chmod(0o755)
+
+        def bootstrap(self, *arguments):
+            command = [str(REPOSITORY / "tools" / "bootstrap.sh"), str(self.venv), *arguments]
+            environment = {"PATH": str(path), "HOME": str(tmp_path)}
+            process = subprocess.run(command, capture_output=True, text=True, env=environment, timeout=50, check=False)
+            return process.returncode, process.stderr
+
+    machine = Machine()
+    machine.has("id", "echo 1000")
+    return machine
+
+
+# A Python that is as new as it should be, or misses its venv module, and installs nothing.
+WHOLE_PYTHON = f"""
+case "$*" in
+    *pip*) exit 0 ;;
+    "-m venv "*) mkdir -p "$3/bin" && cp "$0" "$3/bin/python" ;;
+    *) exec {sys.executable} "$@" ;;
+esac"""
+PYTHON_WITHOUT_VENV = f"""
+case "$*" in
+    *ensurepip*) exit 1 ;;
+    *) exec {sys.executable} "$@" ;;
+esac"""
+
+
+def java(version):
+    return f"""echo 'openjdk version "{version}" 2024-01-16' >&2"""
+
+
+def test_a_missing_python_is_named_with_the_command_that_installs_it(machine):
+    status, stderr = machine.bootstrap()
+    assert status != 0
+    assert "Python 3.11 or newer is missing" in stderr
+    assert "apt-get install -y --no-install-recommends python3 python3-venv" in stderr
+
+
+def test_a_missing_venv_module_is_named_with_the_command_that_installs_it(machine):
+    machine.has("python3", PYTHON_WITHOUT_VENV)
+    status, stderr = machine.bootstrap()
+    assert status != 0
+    assert "Python's venv module is missing" in stderr
+    assert f"python{sys.version_info.major}.{sys.version_info.minor}-venv" in stderr
+
+
+@pytest.mark.parametrize("version", [None, "1.8.0_392", "11.0.21"])
+def test_a_missing_or_old_java_is_named_with_the_command_that_installs_it(machine, version):
+    machine.has("python3", WHOLE_PYTHON)
+    if version:
+        machine.has("java", java(version))
+    status, stderr = machine.bootstrap("pipeline,test", "--java")
+    assert status != 0
+    assert "Java 17 or newer" in stderr
+    assert "default-jre-headless" in stderr
+
+
+@pytest.mark.parametrize("version", ["17.0.15", "21", "24.0.1"])
+def test_a_java_that_is_new_enough_will_do(machine, version):
+    machine.has("python3", WHOLE_PYTHON)
+    machine.has("java", java(version))
+    assert machine.bootstrap("pipeline,test", "--java") == (0, "")
+
+
+def test_for_root_on_debian_it_is_installed_when_asked_to(machine):
+    installed = machine.venv.with_name("bin") / "java"
+    machine.has("java.packaged", java("17.0.15"))
+    machine.has("id", "echo 0")
+    machine.has("apt-get", f'case "$*" in *install*default-jre-headless*) cp {installed}.packaged {installed} ;; esac')
+    machine.has("python3", WHOLE_PYTHON)
+    status, stderr = machine.bootstrap("test", "--java", "--install-missing")
+    assert status == 0
+    assert "installing it" in stderr
+
+
+def test_nothing_is_installed_for_root_unasked(machine):
+    machine.has("id", "echo 0")
+    machine.has("apt-get", "echo called >&2")
+    machine.has("python3", WHOLE_PYTHON)
+    status, stderr = machine.bootstrap("test", "--java")
+    assert status != 0
+    assert "called" not in stderr
