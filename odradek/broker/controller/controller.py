@@ -16,7 +16,7 @@ from odradek.broker.config import BrokerConfig
 from odradek.broker.controller import decisions
 from odradek.broker.controller.decisions import NewPartitions, NewTopic, Placement, TopicResult
 from odradek.broker.controller.features import BOOTSTRAP_RECORDS, update_features
-from odradek.broker.controller.image import MetadataImage, Topic
+from odradek.broker.controller.image import TOPIC_RESOURCE, MetadataImage, Topic
 from odradek.broker.controller.internal_topics import internal_topic
 from odradek.broker.controller.metadata_log import MetadataLog
 from odradek.broker.controller.topic_names import INTERNAL_TOPICS
@@ -27,6 +27,7 @@ from odradek.protocol.metadata_records import (
     ProducerIdsRecord,
     RemoveTopicRecord,
 )
+from odradek.storage.log_config import LogConfig
 from odradek.timing.clock import Clock
 
 PRODUCER_ID_BLOCK_SIZE = 1000
@@ -65,7 +66,7 @@ class Controller:
         self.node_id = node_id
         self._log = log
         self._config = config
-        self._clock = clock
+        self.clock = clock
         self._new_topic_id = new_topic_id
         self._observers: list[MetadataObserver] = []
         self._producer_ids = iter(range(0))
@@ -84,6 +85,10 @@ class Controller:
     def log_end_offset(self) -> int:
         """The offset after the last metadata record; one less is the epoch of the finalized features."""
         return self._log.end_offset
+
+    def log_config_for(self, topic_name: str) -> LogConfig:
+        """What the logs of a topic act on; for one that is not there, the broker's defaults."""
+        return self._config.log_config(self.image.configs(TOPIC_RESOURCE, topic_name))
 
     def subscribe(self, observer: MetadataObserver) -> None:
         """Tell ``observer`` of every later change."""
@@ -182,11 +187,11 @@ class Controller:
 
     def close(self) -> None:
         """Close the metadata log."""
-        self._log.close(now_ms=self._clock.now_ms())
+        self._log.close(now_ms=self.clock.now_ms())
 
     def _commit(self, records: Sequence[MetadataRecord]) -> None:
         if records:
-            self._log.append(records, now_ms=self._clock.now_ms())
+            self._log.append(records, now_ms=self.clock.now_ms())
             self.image.replay(records)
 
     def _notify_created(self, topic: Topic, partitions: Sequence[PartitionRecord]) -> None:
