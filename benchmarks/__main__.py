@@ -1,0 +1,127 @@
+"""``python -m benchmarks``: run the benchmarks, print the table.
+
+First each broker is started several times, then all are brought up together and take the loads in turn (``benchmarks.rounds``).
+"""
+
+import argparse
+import json
+import signal
+import sys
+import tempfile
+from collections.abc import Sequence
+from contextlib import ExitStack
+from pathlib import Path
+from types import FrameType
+
+from benchmarks import load_tool, processes, start_up
+from benchmarks.load_tool import LoadFailed, MissingTool
+from benchmarks.peers import BrokerFailed, Kafka, Kfake, Odradek, Peer, Running, serving
+from benchmarks.report import Figure, as_json, table
+from benchmarks.rounds import Failures, note, run_load
+from benchmarks.scenarios import LOADS, NAMES, START
+
+_STARTS, _QUICK_STARTS = 5, 1
+
+
+def parse_arguments(arguments: Sequence[str] | None = None) -> argparse.Namespace:
+    """Read the command line; ends the program on a name that is not known."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks", description="odradek side by side with Apache Kafka")
+    parser.add_argument(
+        "--only", nargs="+", choices=NAMES, metavar="NAME", default=NAMES, help="run these alone: " + ", ".join(NAMES)
+    )
+    parser.add_argument("--quick", action="store_true", help="small and once: to see that everything runs, not to compare")
+    parser.add_argument(
+        "--brokers", default="odradek,kafka", help="comma-separated, of odradek, kafka, kfake (default: odradek,kafka)"
+    )
+    parser.add_argument("--json", type=Path, metavar="FILE", help="also write the figures there")
+    chosen = parser.parse_args(arguments)
+    chosen.brokers = chosen.brokers.split(",")
+    unknown = set(chosen.brokers) - {"odradek", "kafka", "kfake"}
+    if unknown:
+        parser.error(f"no such broker: {', '.join(sorted(unknown))}")
+    return chosen
+
+
+def peers_named(names: Sequence[str], scratch: Path) -> list[Peer]:
+    """The brokers of these names."""
+    peers: list[Peer] = []
+    for name in names:
+        if name == "kafka":
+            template = scratch / "kafka-template"
+            template.mkdir()
+            peers.append(Kafka(template))
+        else:
+            peers.append(Odradek() if name == "odradek" else Kfake())
+    return peers
+
+
+def run_starts(peers: Sequence[Peer], scratch: Path, count: int, failures: Failures) -> list[Figure]:
+    """Start each broker so many times, in turn; the one before does not count: it fills the page cache."""
+    starts: dict[str, list[start_up.Start]] = {}
+    for turn in range(count + 1):
+        for peer in peers:
+            try:
+                start = start_up.measure(peer, scratch / f"start-{peer.name}-{turn}")
+            except BrokerFailed as failure:
+                failures.tell(f"start of {peer.name}", failure)
+                continue
+            note(f"start {turn} {peer.name}: {start.seconds:.3f} s, {start.memory.pss_mib:.1f} MiB")
+            if turn > 0:
+                starts.setdefault(peer.name, []).append(start)
+    return start_up.figures(dict(starts))
+
+
+def run_loads(peers: Sequence[Peer], scratch: Path, chosen: argparse.Namespace, failures: Failures) -> list[Figure]:
+    """Bring the brokers up, and run the chosen loads on them."""
+    loads = [load for load in LOADS if load.name in chosen.only]
+    figures: list[Figure] = []
+    if not loads:
+        return figures
+    with ExitStack() as stack:
+        brokers: dict[str, Running] = {}
+        for peer in peers:
+            try:
+                brokers[peer.name] = stack.enter_context(serving(peer, scratch / peer.name))
+            except BrokerFailed as failure:
+                failures.tell(f"start of {peer.name}", failure)
+        for load in loads:
+            figures += run_load(load, brokers, quick=chosen.quick, failures=failures)
+        alive = {name: running.process.pid for name, running in brokers.items() if running.process.poll() is None}
+        pss_mib = {name: processes.memory_of(pid).pss_mib for name, pid in alive.items()}
+        figures.append(Figure("after all loads", "memory (PSS) MiB", pss_mib))
+    return figures
+
+
+def main() -> int:
+    """Run what the command line chose.
+
+    Gives 0 when everything ran, targets reached or not; 1 when something failed; 2 when a tool is missing or does not build.
+    """
+    chosen = parse_arguments()
+    signal.signal(signal.SIGTERM, _leave)
+    failures = Failures()
+    try:
+        load_tool.build()
+        with tempfile.TemporaryDirectory(prefix="odradek-bench-") as directory:
+            scratch = Path(directory)
+            peers = peers_named(chosen.brokers, scratch)
+            figures: list[Figure] = []
+            if START in chosen.only:
+                figures += run_starts(peers, scratch, _QUICK_STARTS if chosen.quick else _STARTS, failures)
+            figures += run_loads(peers, scratch, chosen, failures)
+    except (MissingTool, LoadFailed) as missing:
+        note(str(missing))
+        return 2
+    print(table(figures, chosen.brokers))
+    if chosen.json:
+        chosen.json.write_text(json.dumps(as_json(figures), indent=1) + "\n", encoding="utf-8")
+    return 1 if failures.count else 0
+
+
+def _leave(signal_number: int, _frame: FrameType | None) -> None:
+    """Leave by way of every ``finally``, so that no broker and no data stays behind."""
+    sys.exit(128 + signal_number)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

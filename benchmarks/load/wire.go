@@ -1,0 +1,94 @@
+package main
+
+import (
+	"encoding/binary"
+	"fmt"
+	"hash/crc32"
+	"io"
+	"net"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kmsg"
+)
+
+// Two loads speak the protocol over plain TCP: small-batches, where a full
+// client would cost more than the broker, and first-record, which must not wait
+// for a client's back-off while a broker starts.
+
+// requestHead is what precedes a request's correlation id: length (4 bytes),
+// API key (2), version (2).
+const requestHead = 8
+
+var formatter = kmsg.NewRequestFormatter(kmsg.FormatterClientID("odradek-bench"))
+
+// exchange sends one request and reads its response.
+func exchange(conn net.Conn, request kmsg.Request) (kmsg.Response, error) {
+	if _, err := conn.Write(formatter.AppendRequest(nil, request, 1)); err != nil {
+		return nil, err
+	}
+	var length [4]byte
+	if _, err := io.ReadFull(conn, length[:]); err != nil {
+		return nil, err
+	}
+	body := make([]byte, binary.BigEndian.Uint32(length[:]))
+	if _, err := io.ReadFull(conn, body); err != nil {
+		return nil, err
+	}
+	response := request.ResponseKind()
+	response.SetVersion(request.GetVersion())
+	skip := 4 // the correlation id
+	if response.IsFlexible() {
+		skip++ // and an empty tag section
+	}
+	if len(body) < skip {
+		return nil, fmt.Errorf("response of %d bytes", len(body))
+	}
+	return response, response.ReadFrom(body[skip:])
+}
+
+var castagnoli = crc32.MakeTable(crc32.Castagnoli)
+
+// buildBatch encodes one uncompressed, non-idempotent batch (magic 2) of the given values.
+func buildBatch(values [][]byte, now time.Time) []byte {
+	var records []byte
+	for i, value := range values {
+		record := kmsg.Record{OffsetDelta: int32(i), Value: value}
+		// Length counts what follows it; as encoded with length 0, that is all but one byte.
+		record.Length = int32(len(record.AppendTo(nil)) - 1)
+		records = record.AppendTo(records)
+	}
+	batch := kmsg.NewRecordBatch()
+	batch.PartitionLeaderEpoch = -1
+	batch.Magic = 2
+	batch.LastOffsetDelta = int32(len(values) - 1)
+	batch.FirstTimestamp = now.UnixMilli()
+	batch.MaxTimestamp = now.UnixMilli()
+	batch.ProducerID = -1
+	batch.ProducerEpoch = -1
+	batch.FirstSequence = -1
+	batch.NumRecords = int32(len(values))
+	batch.Records = records
+	encoded := batch.AppendTo(nil)
+	const lengthAt, lengthEnd, crcAt, crcEnd = 8, 12, 17, 21
+	binary.BigEndian.PutUint32(encoded[lengthAt:], uint32(len(encoded)-lengthEnd))
+	binary.BigEndian.PutUint32(encoded[crcAt:], crc32.Checksum(encoded[crcEnd:], castagnoli))
+	return encoded
+}
+
+// produceRequest is a Produce, acks=all, of one batch to one partition. From
+// version 13 on the topic's id is sent, before that its name.
+func produceRequest(version int16, topic string, id [16]byte, partition int32, batch []byte) *kmsg.ProduceRequest {
+	into := kmsg.NewProduceRequestTopicPartition()
+	into.Partition = partition
+	into.Records = batch
+	of := kmsg.NewProduceRequestTopic()
+	of.Topic = topic
+	of.TopicID = id
+	of.Partitions = append(of.Partitions, into)
+	request := kmsg.NewPtrProduceRequest()
+	request.SetVersion(version)
+	request.Acks = -1
+	request.TimeoutMillis = 30_000
+	request.Topics = append(request.Topics, of)
+	return request
+}

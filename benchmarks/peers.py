@@ -1,0 +1,215 @@
+"""The brokers that are measured, and how each is started: odradek, Apache Kafka (one KRaft node), franz-go's kfake.
+
+Every broker gets a fresh data directory and a free port of 127.0.0.1, and is started as its users start it: odradek by its
+command, Kafka with the heap and the JVM flags of its own scripts and the settings of the ``server.properties`` it ships.
+"""
+
+import select
+import shutil
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+
+from benchmarks import kafka_jars, load_tool, processes
+
+_ROOT = Path(__file__).parent.parent
+_READY_TIMEOUT_S = 30.0
+_FORMAT_TIMEOUT_S = 60.0
+_TAIL_LINES = 15
+
+# What a load wrote is deleted from disk as soon as its topic is. By default that happens a minute later, and by then the kernel
+# is writing it out under the next load, which halves what that reaches. Kafka begins to look 30 s after its start, unless told.
+_DELETE_SOON: Mapping[str, str] = {"log.segment.delete.delay.ms": "100"}
+UNDER_LOAD: Mapping[str, Mapping[str, str]] = {
+    "odradek": _DELETE_SOON,
+    "kafka": {**_DELETE_SOON, "log.initial.task.delay.ms": "100"},
+    "kfake": {},
+}
+
+# kafka-run-class.sh's KAFKA_JVM_PERFORMANCE_OPTS and KAFKA_JMX_OPTS, kafka-server-start.sh's KAFKA_HEAP_OPTS.
+_JVM_FLAGS = (
+    *("-Xmx1G", "-Xms1G", "-server", "-XX:+UseG1GC", "-XX:MaxGCPauseMillis=20"),
+    *("-XX:InitiatingHeapOccupancyPercent=35", "-XX:+ExplicitGCInvokesConcurrent", "-XX:MaxInlineLevel=15"),
+    *("-Djava.awt.headless=true", "-Dcom.sun.management.jmxremote=true"),
+    *("-Dcom.sun.management.jmxremote.authenticate=false", "-Dcom.sun.management.jmxremote.ssl=false"),
+    "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn",
+)
+_KAFKA_SETTINGS: Mapping[str, str] = {
+    "process.roles": "broker,controller",
+    "node.id": "1",
+    "controller.listener.names": "CONTROLLER",
+    "inter.broker.listener.name": "PLAINTEXT",
+    "listener.security.protocol.map": "CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT",
+    "num.network.threads": "3",
+    "num.io.threads": "8",
+    "socket.send.buffer.bytes": "102400",
+    "socket.receive.buffer.bytes": "102400",
+    "offsets.topic.replication.factor": "1",
+    "transaction.state.log.replication.factor": "1",
+    "transaction.state.log.min.isr": "1",
+}
+
+
+class BrokerFailed(Exception):
+    """A broker did not come up; the message has the end of what it logged."""
+
+
+@dataclass(frozen=True, slots=True)
+class Running:
+    """A broker's process, and the HOST:PORT it serves on."""
+
+    process: subprocess.Popen[str]
+    address: str
+
+
+class Peer(Protocol):
+    """A broker that can be measured."""
+
+    name: str
+
+    def prepare(self, directory: Path, settings: Mapping[str, str]) -> list[str]:
+        """Lay out what must be there before the first start (not measured) and give the command that starts it."""
+
+    def address(self, process: subprocess.Popen[str], directory: Path) -> str:
+        """The HOST:PORT of the broker just spawned; it need not answer there yet."""
+
+
+class Odradek:
+    """``odradek serve``, with this interpreter."""
+
+    name = "odradek"
+
+    def prepare(self, directory: Path, settings: Mapping[str, str]) -> list[str]:
+        """Nothing to lay out: odradek makes its data directory."""
+        chosen = [word for key, value in settings.items() for word in ("--set", f"{key}={value}")]
+        return [sys.executable, "-m", "odradek", "serve", "--port", "0", "--data-dir", str(directory / "data"), *chosen]
+
+    def address(self, process: subprocess.Popen[str], directory: Path) -> str:
+        """What the ready line says."""
+        return _ready_address(process, directory, "odradek ready on ")
+
+
+class Kfake:
+    """franz-go's broker for tests, on disk: what the protocol costs when it is compiled."""
+
+    name = "kfake"
+
+    def prepare(self, directory: Path, settings: Mapping[str, str]) -> list[str]:
+        """Nothing to lay out; it has none of the settings."""
+        del settings
+        return [str(load_tool.BINARY), "serve-kfake", "-data-dir", str(directory / "data")]
+
+    def address(self, process: subprocess.Popen[str], directory: Path) -> str:
+        """What its ready line says."""
+        return _ready_address(process, directory, "kfake ready on ")
+
+
+class Kafka:
+    """Apache Kafka: broker and controller in one process, its data directory formatted beforehand."""
+
+    name = "kafka"
+
+    def __init__(self, template: Path) -> None:
+        """``template``: an empty directory; formatted at the first use, copied for every start."""
+        self._template = template
+
+    def prepare(self, directory: Path, settings: Mapping[str, str]) -> list[str]:
+        """Write ``server.properties``, copy a formatted data directory."""
+        port, controller_port = free_ports(2)
+        (directory / "port").write_text(str(port), encoding="ascii")
+        properties = directory / "server.properties"
+        properties.write_text(server_properties(directory / "data", port, controller_port, settings), encoding="utf-8")
+        classpath = f"{kafka_jars.libraries()}/*"
+        if not (self._template / "data").exists():
+            self._format(classpath)
+        shutil.copytree(self._template / "data", directory / "data")
+        return [kafka_jars.java(), *_JVM_FLAGS, "-cp", classpath, "kafka.Kafka", str(properties)]
+
+    def address(self, process: subprocess.Popen[str], directory: Path) -> str:
+        """The port chosen beforehand."""
+        del process
+        return "127.0.0.1:" + (directory / "port").read_text(encoding="ascii")
+
+    def _format(self, classpath: str) -> None:
+        properties = self._template / "server.properties"
+        port, controller_port = free_ports(2)
+        properties.write_text(server_properties(self._template / "data", port, controller_port, {}), encoding="utf-8")
+        storage_tool = [kafka_jars.java(), "-cp", classpath, "kafka.tools.StorageTool"]
+        cluster_id = subprocess.run(
+            [*storage_tool, "random-uuid"], check=True, capture_output=True, text=True, timeout=_FORMAT_TIMEOUT_S
+        )
+        format_command = [*storage_tool, "format", "--cluster-id", cluster_id.stdout.strip(), "--config", str(properties)]
+        done = subprocess.run(format_command, check=False, capture_output=True, text=True, timeout=_FORMAT_TIMEOUT_S)
+        if done.returncode != 0:
+            reason = f"Kafka's storage tool: {done.stderr.strip()}"
+            raise BrokerFailed(reason)
+
+
+def server_properties(data_dir: Path, port: int, controller_port: int, settings: Mapping[str, str]) -> str:
+    """The text of a ``server.properties`` for one node that is broker and controller."""
+    every = {
+        **_KAFKA_SETTINGS,
+        "controller.quorum.voters": f"1@127.0.0.1:{controller_port}",
+        "listeners": f"PLAINTEXT://127.0.0.1:{port},CONTROLLER://127.0.0.1:{controller_port}",
+        "advertised.listeners": f"PLAINTEXT://127.0.0.1:{port}",
+        "log.dirs": str(data_dir),
+        **settings,
+    }
+    return "".join(f"{key}={value}\n" for key, value in every.items())
+
+
+def free_ports(count: int) -> list[int]:
+    """Ports of 127.0.0.1 that nobody listens on, all different."""
+    sockets = [socket.create_server(("127.0.0.1", 0)) for _ in range(count)]
+    ports = [bound.getsockname()[1] for bound in sockets]
+    for bound in sockets:
+        bound.close()
+    return ports
+
+
+def spawn(command: list[str], directory: Path) -> subprocess.Popen[str]:
+    """Start a broker; what it logs goes to a file in its directory."""
+    with (directory / "stderr.log").open("w", encoding="utf-8") as log:
+        return subprocess.Popen(command, cwd=_ROOT, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=log, text=True)
+
+
+@contextmanager
+def serving(peer: Peer, directory: Path) -> Iterator[Running]:
+    """Run a broker, set up for loads, until the end of the ``with`` block, which begins when it has served its first record."""
+    directory.mkdir(parents=True)
+    process = spawn(peer.prepare(directory, UNDER_LOAD[peer.name]), directory)
+    try:
+        running = Running(process, peer.address(process, directory))
+        try:
+            load_tool.run("first-record", running.address, ("-topic=warm-up",))
+        except load_tool.LoadFailed as failure:
+            reason = f"{failure}\n{tail(directory)}"
+            raise BrokerFailed(reason) from failure
+        yield running
+    finally:
+        processes.end(process)
+        shutil.rmtree(directory, ignore_errors=True)
+
+
+def tail(directory: Path) -> str:
+    """The end of what a broker logged."""
+    lines = (directory / "stderr.log").read_text(encoding="utf-8", errors="replace").splitlines()
+    return "\n".join(lines[-_TAIL_LINES:])
+
+
+def _ready_address(process: subprocess.Popen[str], directory: Path, prefix: str) -> str:
+    """Wait for the ready line on a broker's standard output; BrokerFailed when something else comes, or nothing in time."""
+    if process.stdout is None:
+        reason = "the broker's standard output is not a pipe"
+        raise BrokerFailed(reason)
+    readable, _, _ = select.select([process.stdout], [], [], _READY_TIMEOUT_S)
+    line = process.stdout.readline() if readable else ""
+    if not line.startswith(prefix):
+        reason = f"no ready line but {line!r}\n{tail(directory)}"
+        raise BrokerFailed(reason)
+    return line.removeprefix(prefix).strip()

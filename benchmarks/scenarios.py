@@ -1,0 +1,147 @@
+"""What is measured, and what is to be reached.
+
+A load is a subcommand of the load generator and its arguments. A measure is one figure taken from each run of it, with the
+ratio to Apache Kafka's that odradek is to reach, if any.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from benchmarks.load_tool import Measurement
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """A bound on a figure, or on its ratio to Kafka's.
+
+    Args:
+        bound: the value to be reached.
+        at_least: whether the figure must be at least, or at most, that.
+        of_ratio: whether the bound is on the ratio odradek / Kafka, or on odradek's own figure.
+    """
+
+    bound: float
+    at_least: bool
+    of_ratio: bool = True
+
+    def reached(self, own: float, ratio: float | None) -> bool | None:
+        """Whether the target is met; None when it cannot be told, Kafka not having been measured."""
+        value = ratio if self.of_ratio else own
+        if value is None:
+            return None
+        return value >= self.bound if self.at_least else value <= self.bound
+
+    def __str__(self) -> str:
+        """As the table shows it: ``ratio >= 1``."""
+        return f"{'ratio ' if self.of_ratio else ''}{'>=' if self.at_least else '<='} {self.bound:g}"
+
+
+@dataclass(frozen=True, slots=True)
+class Measure:
+    """One figure of a load: its name with unit, how it is read, its target."""
+
+    name: str
+    read: Callable[[Measurement], float]
+    target: Target | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Load:
+    """A load, run several times on each broker.
+
+    Args:
+        name: what ``--only`` calls it.
+        title: what the table calls it.
+        subcommand: of the load generator.
+        arguments: its flags that stay the same.
+        count: its size in a full run, in its own unit (records or requests).
+        quick_count: its size with ``--quick``, and when it warms a broker up.
+        count_flag: the flag that takes the count.
+        measures: the first decides which of several runs is shown.
+        lower_is_better: of the first measure.
+        fill: for a load that reads: the flags of the ``produce`` that fills its topic first.
+    """
+
+    name: str
+    title: str
+    subcommand: str
+    arguments: tuple[str, ...]
+    count: int
+    quick_count: int
+    measures: tuple[Measure, ...]
+    count_flag: str = "-records"
+    lower_is_better: bool = False
+    fill: tuple[str, ...] | None = None
+
+    def arguments_for(self, count: int) -> tuple[str, ...]:
+        """The whole argument list for a run of this size."""
+        return (*self.arguments, f"{self.count_flag}={count}")
+
+    def best(self, runs: list[Measurement]) -> Measurement:
+        """The run with the best first measure: what else the machine does can only make a run worse."""
+        read = self.measures[0].read
+        return min(runs, key=read) if self.lower_is_better else max(runs, key=read)
+
+
+_AS_FAST = Target(1.0, at_least=True)
+_AS_CHEAP = Target(1.0, at_least=False)
+_TWICE = Target(2.0, at_least=True)
+
+_CPU_PER_MILLION = Measure("server CPU s / M records", lambda run: run.server_cpu_s_per_million, _AS_CHEAP)
+_CLIENT_CPU = Measure("client CPU s / M records", lambda run: run.client_cpu_s / run.records * 1e6)
+_THROUGHPUT = (Measure("records/s", lambda run: run.records_per_s, _AS_FAST), _CPU_PER_MILLION, _CLIENT_CPU)
+_LATENCY = (
+    Measure("p50 ms", lambda run: run.p50_ms, _AS_CHEAP),
+    Measure("p99 ms", lambda run: run.p99_ms, _AS_CHEAP),
+    _CPU_PER_MILLION,
+)
+_REQUESTS = (
+    Measure("requests/s", lambda run: run.requests / run.seconds, _TWICE),
+    Measure("records/s", lambda run: run.records_per_s),
+    Measure("server CPU us / request", lambda run: run.server_cpu_us_per_request, _AS_CHEAP),
+)
+
+
+def _small_batches(records: int, *, producers: int, requests: int) -> Load:
+    """Produce requests of one small batch each, 256 in flight from eight connections, or 64 on one."""
+    window = 32 if producers > 1 else 64
+    return Load(
+        name=f"batches-of-{records}-{producers}",
+        title=f"batches of {records}, {producers} producer{'s' if producers > 1 else ''}",
+        subcommand="small-batches",
+        arguments=(f"-batch={records}", f"-connections={producers}", f"-window={window}"),
+        count=requests,
+        quick_count=10_000,
+        measures=_REQUESTS,
+        count_flag="-requests",
+    )
+
+
+LOADS: tuple[Load, ...] = (
+    Load("produce-100", "produce 100 B", "produce", ("-size=100",), 4_000_000, 500_000, _THROUGHPUT),
+    Load("produce-1k", "produce 1 KB", "produce", ("-size=1024",), 600_000, 150_000, _THROUGHPUT),
+    Load(
+        "produce-100-idempotent",
+        "produce 100 B, idempotent",
+        "produce",
+        ("-size=100", "-idempotent"),
+        4_000_000,
+        500_000,
+        _THROUGHPUT,
+    ),
+    Load("consume-100", "consume 100 B", "consume", (), 4_000_000, 500_000, _THROUGHPUT, fill=("-size=100",)),
+    Load("consume-1k", "consume 1 KB", "consume", (), 600_000, 150_000, _THROUGHPUT, fill=("-size=1024",)),
+    _small_batches(1, producers=8, requests=60_000),
+    _small_batches(1, producers=1, requests=40_000),
+    _small_batches(10, producers=8, requests=60_000),
+    _small_batches(10, producers=1, requests=40_000),
+    Load("latency", "latency, one in flight", "latency", (), 2_000, 500, _LATENCY, lower_is_better=True),
+    Load("latency-2000", "latency at 2,000 records/s", "latency", ("-rate=2000",), 8_000, 2_000, _LATENCY, lower_is_better=True),
+)
+
+START = "start"
+START_TITLE = "start-up"
+START_TARGET = Target(1 / 8, at_least=False)
+IDLE_PSS_TARGET = Target(48.0, at_least=False, of_ratio=False)
+
+NAMES: tuple[str, ...] = (START, *(load.name for load in LOADS))

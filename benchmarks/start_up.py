@@ -1,0 +1,89 @@
+"""Start-up: from spawning a broker on a fresh data directory to its first record, produced with acks=all and fetched back.
+
+The client is the load generator's ``first-record``: one plain TCP connection, already running and waiting for an address when
+the broker is spawned, and trying every millisecond from then on. The clock starts before the broker is spawned and stops when
+the client says that the record is back. Then the broker is left alone for two seconds and its memory is read.
+"""
+
+import select
+import shutil
+import subprocess
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import median
+
+from benchmarks import load_tool, processes
+from benchmarks.peers import BrokerFailed, Peer, spawn, tail
+from benchmarks.report import Figure
+from benchmarks.scenarios import IDLE_PSS_TARGET, START_TARGET, START_TITLE
+
+_FIRST_RECORD_TIMEOUT_S = 60.0
+_IDLE_S = 2.0
+
+
+@dataclass(frozen=True, slots=True)
+class Start:
+    """One start: seconds to the first record; memory, and CPU used in a second, once idle."""
+
+    seconds: float
+    memory: processes.Memory
+    idle_cpu_s_per_s: float
+
+
+def measure(peer: Peer, directory: Path) -> Start:
+    """Start a broker once, and end it; BrokerFailed when no record comes back."""
+    directory.mkdir(parents=True)
+    command = peer.prepare(directory, {})
+    client = subprocess.Popen(load_tool.command("first-record", ""), stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    process = None
+    try:
+        _line(client)
+        began_s = time.perf_counter()
+        process = spawn(command, directory)
+        _tell(client, peer.address(process, directory))
+        answer = _line(client)
+        took_s = time.perf_counter() - began_s
+        if not answer:
+            raise BrokerFailed(tail(directory))
+        return _idle(process.pid, took_s)
+    finally:
+        processes.end(client)
+        if process is not None:
+            processes.end(process)
+        shutil.rmtree(directory, ignore_errors=True)
+
+
+def _idle(pid: int, took_s: float) -> Start:
+    cpu_before_s = processes.cpu_seconds_of(pid)
+    time.sleep(_IDLE_S)
+    idle_cpu_s = processes.cpu_seconds_of(pid) - cpu_before_s
+    return Start(took_s, processes.memory_of(pid), idle_cpu_s / _IDLE_S)
+
+
+def _line(client: subprocess.Popen[str]) -> str:
+    """The next line the client prints; empty when it ended, or is silent for too long."""
+    if client.stdout is None or not select.select([client.stdout], [], [], _FIRST_RECORD_TIMEOUT_S)[0]:
+        return ""
+    return client.stdout.readline()
+
+
+def _tell(client: subprocess.Popen[str], address: str) -> None:
+    if client.stdin is not None:
+        client.stdin.write(address + "\n")
+        client.stdin.flush()
+
+
+def figures(starts: dict[str, Sequence[Start]]) -> list[Figure]:
+    """Medians over each broker's starts."""
+    seconds = {name: median(start.seconds for start in runs) for name, runs in starts.items()}
+    pss_mib = {name: median(start.memory.pss_mib for start in runs) for name, runs in starts.items()}
+    rss_mib = {name: median(start.memory.rss_mib for start in runs) for name, runs in starts.items()}
+    idle_cpu = {name: median(start.idle_cpu_s_per_s for start in runs) for name, runs in starts.items()}
+    return [
+        Figure(START_TITLE, "spawn to first record s", seconds, START_TARGET),
+        Figure(START_TITLE, "idle memory (PSS) MiB", pss_mib, IDLE_PSS_TARGET),
+        Figure(START_TITLE, "idle memory (RSS) MiB", rss_mib),
+        Figure(START_TITLE, "idle CPU s / s", idle_cpu),
+    ]

@@ -1,0 +1,96 @@
+"""The list of loads, and what a load prints."""
+
+import json
+import math
+from pathlib import Path
+
+import pytest
+
+from benchmarks.__main__ import parse_arguments
+from benchmarks.load_tool import Measurement, command, parse_measurement
+from benchmarks.peers import free_ports, server_properties
+from benchmarks.scenarios import LOADS, NAMES, Load
+
+LATENCY = {
+    "load": "latency",
+    "records": 2000,
+    "seconds": 4.0,
+    "p50_ms": 0.7,
+    "p99_ms": 2.5,
+    "server_cpu_s": 0.5,
+    "client_cpu_s": 0.2,
+}
+
+
+def measurement(**changed: float) -> Measurement:
+    return parse_measurement(json.dumps(LATENCY | changed))
+
+
+def test_figures_follow_from_what_the_load_printed():
+    measured = measurement(requests=1000)
+
+    assert measured.records_per_s == 500.0
+    assert measured.server_cpu_s_per_million == 250.0
+    assert measured.server_cpu_us_per_request == 500.0
+
+
+def test_what_a_load_does_not_measure_is_not_a_number():
+    measured = parse_measurement('{"load": "consume", "records": 10, "seconds": 1.0, "client_cpu_s": 0.1}')
+
+    assert math.isnan(measured.p50_ms)
+    assert math.isnan(measured.server_cpu_s)
+
+
+def test_every_load_has_a_name_of_its_own():
+    assert len(set(NAMES)) == len(NAMES)
+
+
+@pytest.mark.parametrize("load", LOADS, ids=lambda load: load.name)
+def test_a_quick_run_is_smaller_than_a_full_one(load: Load):
+    assert load.quick_count < load.count
+
+
+@pytest.mark.parametrize("load", LOADS, ids=lambda load: load.name)
+def test_the_count_is_the_last_argument_of_a_load(load: Load):
+    assert load.arguments_for(7)[-1] == f"{load.count_flag}=7"
+
+
+def test_the_best_run_has_the_highest_throughput_or_the_lowest_latency():
+    slow, fast = measurement(seconds=4.0, p50_ms=0.9), measurement(seconds=2.0, p50_ms=0.6)
+    by_name = {load.name: load for load in LOADS}
+
+    assert by_name["produce-100"].best([slow, fast]) is fast
+    assert by_name["latency"].best([slow, fast]) is fast
+
+
+def test_only_the_named_benchmarks_and_brokers_are_chosen():
+    chosen = parse_arguments(["--only", "start", "latency", "--brokers", "odradek"])
+
+    assert chosen.only == ["start", "latency"]
+    assert chosen.brokers == ["odradek"]
+
+
+@pytest.mark.parametrize("arguments", [["--only", "nothing"], ["--brokers", "rabbit"]])
+def test_an_unknown_name_ends_the_command(arguments: list[str], capsys: pytest.CaptureFixture[str]):
+    with pytest.raises(SystemExit) as left:
+        parse_arguments(arguments)
+
+    assert left.value.code == 2
+    assert arguments[1] in capsys.readouterr().err
+
+
+def test_kafka_is_one_node_that_is_broker_and_controller():
+    lines = server_properties(Path("/data"), 1001, 1002, {"log.segment.delete.delay.ms": "5"}).splitlines()
+
+    assert "process.roles=broker,controller" in lines
+    assert "controller.quorum.voters=1@127.0.0.1:1002" in lines
+    assert "listeners=PLAINTEXT://127.0.0.1:1001,CONTROLLER://127.0.0.1:1002" in lines
+    assert "log.segment.delete.delay.ms=5" in lines
+
+
+def test_free_ports_are_all_different():
+    assert len(set(free_ports(5))) == 5
+
+
+def test_a_load_is_told_whose_cpu_time_to_read():
+    assert "-pid=17" in command("produce", "127.0.0.1:1", server_pid=17)
