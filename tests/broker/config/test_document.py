@@ -1,0 +1,17 @@
+from pathlib import Path
+
+import odradek
+from odradek.broker.config.document import document
+from odradek.broker.config.table import BROKER_CONFIGS, TOPIC_CONFIGS
+
+PAGE = Path(odradek.__file__).parent.parent / "docs" / "configuration.md"
+
+
+def test_the_page_in_the_repository_is_the_one_the_table_gives():
+    assert PAGE.read_text(encoding="utf-8") == document(), "run python -m odradek.broker.config.document > docs/configuration.md"
+
+
+def test_every_config_that_is_not_internal_is_on_the_page():
+    page = document()
+    for row in [*BROKER_CONFIGS.values(), *TOPIC_CONFIGS.values()]:
+        assert (f"| `{row.name}` |" in page) is not row.internal
