@@ -12,6 +12,7 @@ from collections.abc import Callable
 from typing import Any
 
 from odradek.protocol.api_keys import ApiKey
+from odradek.protocol.array_bounds import compile_array_check
 from odradek.protocol.errors import MalformedMessage
 from odradek.protocol.headers import skip_tagged_fields
 from odradek.protocol.messages import messages
@@ -41,6 +42,7 @@ def _make_decoder(api_key: ApiKey, version: int) -> Decoder:
 
     entity = load(api_key, version, "request")
     read = entity_reader(entity)
+    check_arrays = compile_array_check(entity)
     flexible = bool(entity.__flexible__)
     up: Callable[[Any], Any] | None = None
     if api_key not in AS_DECODED:
@@ -49,6 +51,8 @@ def _make_decoder(api_key: ApiKey, version: int) -> Decoder:
     def decode(frame: bytes, position: int) -> Any:
         if flexible:
             position = skip_tagged_fields(frame, position)
+        if check_arrays is not None:
+            check_arrays(frame, position)
         message, _ = read(frame, position)
         return message if up is None else up(message)
 
