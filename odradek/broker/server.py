@@ -9,21 +9,25 @@ from __future__ import annotations
 
 import asyncio
 from random import Random
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from odradek.broker.config.endpoints import parse_endpoints, per_ip_overrides
 from odradek.broker.connection import Connection
 from odradek.broker.dispatch import Dispatcher
 from odradek.broker.fetch_sessions import FetchSessions
 from odradek.broker.listeners import ConnectionLimits, ConnectionRegistry, Listeners, advertised_endpoints
+from odradek.broker.logging import log
 from odradek.broker.partitions import Partitions
 from odradek.broker.storage_start import open_storage
+from odradek.protocol.errors import KafkaError
 from odradek.timing.clock import SystemClock
 from odradek.timing.driver import AsyncioDriver
 from odradek.timing.purgatory import Purgatory
 from odradek.timing.timer import Timer
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from odradek.broker.config.broker_config import BrokerConfig
     from odradek.broker.config.endpoints import Endpoint
     from odradek.broker.controller.controller import Controller
@@ -36,6 +40,7 @@ if TYPE_CHECKING:
 # How long stop() lets requests in flight finish.
 _DRAIN_MS = 3000
 _DRAIN_STEP_S = 0.01
+_NEVER_MS = 100 * 365 * 24 * 60 * 60 * 1000
 
 
 class Broker:
@@ -78,11 +83,7 @@ class Broker:
         # Set by start().
         self.log_manager: LogManager
         self.controller: Controller
-
-    @property
-    def cluster_id(self) -> str:
-        """The id in ``meta.properties``."""
-        return self.log_manager.cluster_id
+        self.cluster_id: str
 
     @property
     def bound_address(self) -> tuple[str, int]:
@@ -105,6 +106,7 @@ class Broker:
         storage = open_storage(self, self._file_system)
         self.log_manager = storage.log_manager
         self.controller = storage.controller
+        self.cluster_id = storage.cluster_id
         self._schedule_flushes()
         try:
             await self._listeners.start(parse_endpoints("listeners", self.config["listeners"]), loop)
@@ -133,19 +135,30 @@ class Broker:
         if self._driver is not None:
             self._driver.close()
         self.controller.close()
-        self.log_manager.shutdown(self.clock.now_ms())
+        self.log_manager.shutdown(now_ms=self.clock.now_ms())
 
     def _make_connection(self, listener_name: str) -> Connection:
         return Connection(self.dispatcher, self.connections, listener_name, self._max_frame_bytes)
 
     def _schedule_flushes(self) -> None:
         """Flush what ``flush.ms`` makes due, and write the recovery points now and then."""
-        self._every(self.config["log.flush.scheduler.interval.ms"], lambda: self.log_manager.flush_dirty(self.clock.now_ms()))
-        self._every(self.config["log.flush.offset.checkpoint.interval.ms"], lambda: self.log_manager.write_checkpoints())
+        config = self.config
+        self._every(config["log.flush.scheduler.interval.ms"], lambda: self.log_manager.flush_dirty(self.clock.now_ms()))
+        self._every(config["log.flush.offset.checkpoint.interval.ms"], self.log_manager.write_checkpoints)
+        self._every(
+            config["producer.id.expiration.check.interval.ms"], lambda: self.log_manager.expire_producers(self.clock.now_ms())
+        )
 
-    def _every(self, interval_ms: float, action: Any) -> None:
+    def _every(self, interval_ms: float, action: Callable[[], object]) -> None:
+        """Repeat ``action``; one that fails is logged and tried again. An interval of centuries means never."""
+        if interval_ms > _NEVER_MS:
+            return
+
         def run() -> None:
-            action()
+            try:
+                action()
+            except (KafkaError, OSError) as error:
+                log.error("a periodic task failed", error)
             self._every(interval_ms, action)
 
         self.timer.call_after(interval_ms, run)

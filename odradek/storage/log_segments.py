@@ -2,7 +2,6 @@
 
 from bisect import bisect_right
 from collections.abc import Iterator
-from typing import NamedTuple
 
 from odradek.protocol.record_batch import HEADER_SIZE, read_header
 from odradek.storage.filesystem import File
@@ -11,12 +10,21 @@ from odradek.storage.segment import Segment
 _MAX_TAIL_POSITIONS = 16
 
 
-class LogSlice(NamedTuple):
-    """``length`` bytes of ``file`` from ``position``: batches as the log has them, the last perhaps cut. Holds the file open."""
+class LogSlice:
+    """``length`` bytes of ``file`` from ``position``: batches as the log has them, the last perhaps cut. Holds the file open.
 
-    file: File
-    position: int
-    length: int
+    Its ``len`` is that of the bytes it stands for, so that a response can be encoded before anybody has read them.
+    """
+
+    __slots__ = ("file", "length", "position")
+
+    def __init__(self, file: File, position: int, length: int) -> None:
+        self.file = file
+        self.position = position
+        self.length = length
+
+    def __len__(self) -> int:
+        return self.length
 
     def read(self) -> bytes:
         """The bytes themselves. Raises OSError."""

@@ -1,0 +1,92 @@
+"""Keeps directories and partitions in step with the cluster's metadata.
+
+The metadata log is the truth; a partition's directory follows it. A kill between the two leaves a topic without directories, which
+are made at the next start, or directories without a topic, which are removed if the topic was deleted and set aside with a
+warning if nobody knows them.
+"""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from odradek.broker.config.dynamic import ResourceType
+from odradek.broker.controller.image import MetadataImage, Topic
+from odradek.broker.logging import log
+from odradek.broker.partitions import Partition
+from odradek.protocol.errors import KafkaError
+from odradek.protocol.metadata_records import PartitionRecord
+from odradek.storage.log import Log
+from odradek.storage.log_config import LogConfig
+from odradek.storage.log_manager import LogManager
+
+if TYPE_CHECKING:
+    from odradek.broker.server import Broker
+
+
+class PartitionDirectories:
+    """An observer of the controller. Loop thread only."""
+
+    def __init__(self, broker: "Broker", log_manager: LogManager, image: MetadataImage) -> None:
+        self._broker = broker
+        self._log_manager = log_manager
+        self._image = image
+
+    def open_all(self, now_ms: int) -> None:
+        """At start: open every log, settle what the last stop left undone, and take up leadership of all there is."""
+        self._log_manager.load_all(self._log_config, now_ms=now_ms)
+        for (name, index), found in tuple(self._log_manager.logs.items()):
+            topic = self._image.topics.get(name)
+            if topic is None or index not in topic.partitions or found.topic_id != topic.topic_id:
+                self._remove_stray(name, index, found)
+        for topic in self._image.topics.values():
+            self.partitions_created(topic, [topic.partitions[index] for index in sorted(topic.partitions)])
+
+    def partitions_created(self, topic: Topic, partitions: Sequence[PartitionRecord]) -> None:
+        """Part of MetadataObserver."""
+        config = self._log_config(topic.name)
+        for record in partitions:
+            self._broker.partitions.add(self._partition(topic, record, config))
+
+    def topic_deleted(self, topic: Topic) -> None:
+        """Part of MetadataObserver."""
+        for partition in self._broker.partitions.remove_topic(topic.name):
+            partition.delete()
+            try:
+                self._log_manager.delete(topic.name, partition.index)
+            except OSError as error:
+                log.error("a deleted partition's directory stays", error, topic=topic.name, partition=partition.index)
+        self._broker.timer.call_after(self._broker.config["log.segment.delete.delay.ms"], self._log_manager.remove_deleted)
+
+    def configs_changed(self, resources: Sequence[tuple[int, str]]) -> None:
+        """Part of MetadataObserver: a topic's configs take effect at once; a broker's may be defaults of any topic."""
+        names = {name for kind, name in resources if kind == ResourceType.TOPIC}
+        if any(kind == ResourceType.BROKER for kind, _ in resources):
+            names |= self._image.topics.keys()
+        for name in names:
+            config = self._log_config(name)
+            for partition in self._broker.partitions.of_topic(name):
+                if partition.log is not None:
+                    partition.log.config = config
+
+    def _partition(self, topic: Topic, record: PartitionRecord, config: LogConfig) -> Partition:
+        key = (topic.name, record.partition_id)
+        found = self._log_manager.logs.get(key)
+        reason = self._log_manager.offline.get(key, "")
+        if found is None and not reason:
+            try:
+                found = self._log_manager.create(
+                    topic.name, record.partition_id, topic.topic_id, config, now_ms=self._broker.clock.now_ms()
+                )
+            except (KafkaError, OSError) as error:
+                reason = str(error)
+                log.error("a partition cannot be created", error, topic=topic.name, partition=record.partition_id)
+        return Partition(
+            topic.name, record.partition_id, topic.topic_id, record.leader_epoch, found, self._broker.fetch_purgatory, reason
+        )
+
+    def _log_config(self, topic: str) -> LogConfig:
+        return self._broker.config.log_config(self._image.configs(ResourceType.TOPIC, topic))
+
+    def _remove_stray(self, topic: str, index: int, found: Log) -> None:
+        if found.topic_id not in self._image.removed_topic_ids:
+            log.warn("a directory that belongs to no topic", topic=topic, partition=index, topic_id=str(found.topic_id))
+        self._log_manager.delete(topic, index)

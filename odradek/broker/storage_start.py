@@ -1,0 +1,83 @@
+"""Opening a data directory: the lock, the metadata log, the controller, every partition's log, and what serves them."""
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+from uuid import UUID
+
+from odradek.broker.config.dynamic import CLUSTER_DEFAULT, ConfigView, ResourceType, apply_broker_overrides
+from odradek.broker.controller.controller import Controller
+from odradek.broker.controller.image import MetadataImage
+from odradek.broker.controller.metadata_log import MetadataLog
+from odradek.broker.logging import log
+from odradek.broker.partition_directories import PartitionDirectories
+from odradek.storage.filesystem import FileSystem, RealFileSystem
+from odradek.storage.log_manager import LogManager
+
+if TYPE_CHECKING:
+    from odradek.broker.server import Broker
+
+
+@dataclass(frozen=True, slots=True)
+class OpenStorage:
+    """What a started broker stands on."""
+
+    log_manager: LogManager
+    controller: Controller
+    cluster_id: str
+
+
+def open_storage(broker: "Broker", file_system: FileSystem | None) -> OpenStorage:
+    """Open the first of ``log.dirs`` and fill ``broker.partitions``.
+
+    Raises DataDirectoryLocked, InconsistentDataDirectory, LogCorrupt (the metadata log), OSError; the lock is not kept then.
+    """
+    file_system = file_system or RealFileSystem()
+    config = broker.config
+    log_dir: str = config["log.dirs"][0]
+    log_manager = LogManager(file_system, log_dir, node_id=broker.node_id, warn=log.warn)
+    identity = log_manager.start()
+    try:
+        now_ms = broker.clock.now_ms()
+        controller = Controller(
+            MetadataLog.open(file_system, log_dir, now_ms=now_ms, warn=log.warn),
+            node_id=broker.node_id,
+            directory_id=identity.directory_id,
+            config=config,
+            clock=broker.clock,
+            new_topic_id=lambda: UUID(int=broker.random.getrandbits(128), version=4),
+        )
+        image = controller.image
+        overrides = BrokerOverrides(broker, image)
+        overrides.apply()
+        directories = PartitionDirectories(broker, log_manager, image)
+        directories.open_all(now_ms)
+    except BaseException:
+        log_manager.release()
+        raise
+    controller.subscribe(directories)
+    controller.subscribe(overrides)
+    return OpenStorage(log_manager, controller, identity.cluster_id)
+
+
+class BrokerOverrides:
+    """Puts dynamic broker configs in force when they change."""
+
+    def __init__(self, broker: "Broker", image: MetadataImage) -> None:
+        self._view = ConfigView(broker.config, image.configs, image.topics.__contains__)
+
+    def apply(self) -> None:
+        """Lay the image's overrides over the static configuration."""
+        for warning in apply_broker_overrides(self._view):
+            log.warn("dynamic config", reason=warning)
+
+    def configs_changed(self, resources: "list[tuple[int, str]]") -> None:
+        """Part of MetadataObserver."""
+        names = {name for kind, name in resources if kind == ResourceType.BROKER}
+        if names & {CLUSTER_DEFAULT, self._view.node_id}:
+            self.apply()
+
+    def partitions_created(self, topic: object, partitions: object) -> None:
+        """Part of MetadataObserver: nothing to do."""
+
+    def topic_deleted(self, topic: object) -> None:
+        """Part of MetadataObserver: nothing to do."""
