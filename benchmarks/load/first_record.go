@@ -17,6 +17,8 @@ import (
 // retryEvery is how soon a broker that is still starting is asked again.
 const retryEvery = time.Millisecond
 
+var errNotThere = errors.New("what was fetched is not the record that was produced")
+
 // runFirstRecord tells, by printing its result, when a starting broker has made a
 // topic, taken a record with acks=all and given it back. Started before the broker,
 // it reads the address from its standard input when -broker is empty, and then asks
@@ -39,8 +41,12 @@ func runFirstRecord(args []string) (*result, error) {
 	begin := time.Now()
 	var last error
 	for ctx.Err() == nil {
-		if last = c.firstRecord(begin.Add(c.timeout)); last == nil {
+		last = c.firstRecord(begin.Add(c.timeout))
+		if last == nil {
 			return &result{Records: 1, Topic: c.topic, Seconds: time.Since(begin).Seconds()}, nil
+		}
+		if errors.Is(last, kerr.UnknownServerError) || errors.Is(last, errNotThere) {
+			return nil, last // the broker is up, and at fault
 		}
 		time.Sleep(retryEvery)
 	}
@@ -130,7 +136,7 @@ func fetchOne(conn net.Conn, topic string, value []byte) error {
 		return err
 	}
 	if !bytes.Contains(got.RecordBatches, value) {
-		return fmt.Errorf("fetched %d bytes without the record", len(got.RecordBatches))
+		return fmt.Errorf("%w (%d bytes)", errNotThere, len(got.RecordBatches))
 	}
 	return nil
 }
