@@ -26,7 +26,7 @@ class Log:
         """Something that was mended, ignored or refused, and that an operator should know."""
         self._lines().warning(event, **fields)
 
-    def error(self, event: str, *, exception: BaseException | None = None, **fields: object) -> None:
+    def error(self, event: str, exception: BaseException | None = None, **fields: object) -> None:
         """A fault of the broker or of its machine; with an exception, its traceback follows."""
         if exception is not None:
             fields["exc_info"] = exception

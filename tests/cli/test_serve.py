@@ -170,9 +170,16 @@ def test_the_users_data_folder_is_used_and_logged(tmp_path):
     assert (tmp_path / "odradek" / "meta.properties").exists()
 
 
-def test_start_up_imports_neither_structlog_nor_the_metrics_library():
-    late = ["structlog", "prometheus_client", "hypothesis", "http", "platformdirs"]
-    script = f"import sys, odradek.cli.main, odradek.cli.serve; print([name for name in {late} if name in sys.modules])"
-    command = [sys.executable, "-c", script]
-    process = subprocess.run(command, capture_output=True, text=True, env=command_environment(), check=True)
-    assert process.stdout.strip() == "[]"
+def test_start_up_does_not_import_what_only_later_or_nobody_needs(tmp_path):
+    command = [sys.executable, "-X", "importtime", "-m", "odradek", "serve", "--port", "0", "--data-dir", str(tmp_path / "data")]
+    with (
+        (tmp_path / "stderr").open("w+") as stderr,
+        subprocess.Popen(command, stdout=subprocess.PIPE, stderr=stderr, text=True, env=command_environment()) as process,
+    ):
+        assert process.stdout.readline().startswith("odradek ready on ")
+        process.terminate()
+        process.wait(10)
+        stderr.seek(0)
+        imported = {line.rpartition("|")[2].strip() for line in stderr}
+    assert "odradek.broker.server" in imported
+    assert imported.isdisjoint({"cramjam", "http", "hypothesis", "platformdirs", "prometheus_client", "structlog"})
