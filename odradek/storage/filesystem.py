@@ -28,9 +28,17 @@ class File(Protocol):
         """Write all of ``buffers`` at the end, or nothing and raise."""
         ...
 
-    def size(self) -> int: ...
-    def truncate(self, size: int) -> None: ...
-    def sync(self) -> None: ...
+    def size(self) -> int:
+        """In bytes."""
+        ...
+
+    def truncate(self, size: int) -> None:
+        """Cut everything behind ``size`` bytes."""
+        ...
+
+    def sync(self) -> None:
+        """Make what was written outlive the machine."""
+        ...
 
     def close(self) -> None:
         """Idempotent. A file that is merely dropped closes itself with its last reader."""
@@ -44,28 +52,61 @@ class File(Protocol):
 class Lock(Protocol):
     """A lock that is held until it is released or the process ends."""
 
-    def release(self) -> None: ...
+    def release(self) -> None:
+        """Idempotent."""
+        ...
 
 
 class FileSystem(Protocol):
     """Directories and files by path. Errors are OSError: FileNotFoundError, FileExistsError, BlockingIOError for a held lock."""
 
-    def open(self, path: str, *, create: bool = False) -> File: ...
-    def read_bytes(self, path: str) -> bytes: ...
+    def open(self, path: str, *, create: bool = False) -> File:
+        """A file to read and append to; one that is not there is created if ``create``."""
+        ...
+
+    def read_bytes(self, path: str) -> bytes:
+        """The whole of a small file."""
+        ...
 
     def write_atomic(self, path: str, data: bytes, *, durable: bool = True) -> None:
         """Replace ``path`` as a whole. Unless ``durable``, it outlives the process but perhaps not the machine."""
         ...
 
-    def exists(self, path: str) -> bool: ...
-    def list_dir(self, path: str) -> list[str]: ...
-    def make_dirs(self, path: str) -> None: ...
-    def rename(self, source: str, target: str) -> None: ...
-    def remove(self, path: str) -> None: ...
-    def remove_tree(self, path: str) -> None: ...
-    def sync_dir(self, path: str) -> None: ...
-    def size(self, path: str) -> int: ...
-    def lock(self, path: str) -> Lock: ...
+    def exists(self, path: str) -> bool:
+        """Whether there is a file or directory."""
+        ...
+
+    def list_dir(self, path: str) -> list[str]:
+        """The names in a directory, in any order."""
+        ...
+
+    def make_dirs(self, path: str) -> None:
+        """Create a directory and those above it, where they are not there."""
+        ...
+
+    def rename(self, source: str, target: str) -> None:
+        """Move a file or directory; files that are open stay readable."""
+        ...
+
+    def remove(self, path: str) -> None:
+        """Remove a file."""
+        ...
+
+    def remove_tree(self, path: str) -> None:
+        """Remove a directory and all that is in it."""
+        ...
+
+    def sync_dir(self, path: str) -> None:
+        """Make the names in a directory outlive the machine."""
+        ...
+
+    def size(self, path: str) -> int:
+        """A file's size in bytes."""
+        ...
+
+    def lock(self, path: str) -> Lock:
+        """Take the lock that is the file at ``path``, created if need be."""
+        ...
 
 
 class RealFile:
@@ -78,9 +119,11 @@ class RealFile:
         self._size = os.fstat(fd).st_size
 
     def pread(self, length: int, offset: int) -> bytes:
+        """At most ``length`` bytes from ``offset``."""
         return os.pread(self._fd, length, offset)
 
     def append(self, buffers: Sequence[Buffer]) -> None:
+        """Write all of ``buffers`` at the end, in one system call unless the disk takes only a part."""
         start = self._size
         total = 0
         for buffer in buffers:
@@ -100,21 +143,26 @@ class RealFile:
             raise
 
     def size(self) -> int:
+        """As of the last append or truncation."""
         return self._size
 
     def truncate(self, size: int) -> None:
+        """Appends go on at ``size``."""
         os.ftruncate(self._fd, size)
         self._size = size
 
     def sync(self) -> None:
+        """Data and size, not times."""
         os.fdatasync(self._fd)
 
     def close(self) -> None:
+        """Let go of the descriptor. Idempotent."""
         if self._fd >= 0:
             os.close(self._fd)
             self._fd = -1
 
     def fileno(self) -> int:
+        """The descriptor."""
         return self._fd
 
     def __del__(self) -> None:
@@ -131,6 +179,7 @@ class RealLock:
         self._fd = fd
 
     def release(self) -> None:
+        """Idempotent."""
         if self._fd >= 0:
             os.close(self._fd)
             self._fd = -1
@@ -140,14 +189,17 @@ class RealFileSystem:
     """The machine's own file system."""
 
     def open(self, path: str, *, create: bool = False) -> RealFile:
+        """A file on disk."""
         flags = _OPEN_FLAGS | os.O_CREAT if create else _OPEN_FLAGS
         return RealFile(os.open(path, flags, 0o644))
 
     def read_bytes(self, path: str) -> bytes:
+        """The whole of a small file."""
         with open(path, "rb", buffering=0) as file:
             return file.read()
 
     def write_atomic(self, path: str, data: bytes, *, durable: bool = True) -> None:
+        """By way of ``<path>.tmp``."""
         temporary = path + ".tmp"
         with open(temporary, "wb", buffering=0) as file:
             file.write(data)
@@ -158,21 +210,27 @@ class RealFileSystem:
             self.sync_dir(os.path.dirname(path))
 
     def exists(self, path: str) -> bool:
+        """Whether there is a file or directory."""
         return os.path.exists(path)
 
     def list_dir(self, path: str) -> list[str]:
+        """The names in a directory."""
         return os.listdir(path)
 
     def make_dirs(self, path: str) -> None:
+        """Create a directory and those above it."""
         os.makedirs(path, exist_ok=True)
 
     def rename(self, source: str, target: str) -> None:
+        """Move a file or directory."""
         os.rename(source, target)
 
     def remove(self, path: str) -> None:
+        """Remove a file."""
         os.unlink(path)
 
     def remove_tree(self, path: str) -> None:
+        """Remove a directory and all that is in it."""
         for entry in os.scandir(path):
             if entry.is_dir(follow_symlinks=False):
                 self.remove_tree(entry.path)
@@ -181,6 +239,7 @@ class RealFileSystem:
         os.rmdir(path)
 
     def sync_dir(self, path: str) -> None:
+        """Sync the names in a directory."""
         fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         try:
             os.fsync(fd)
@@ -188,9 +247,11 @@ class RealFileSystem:
             os.close(fd)
 
     def size(self, path: str) -> int:
+        """A file's size in bytes."""
         return os.stat(path).st_size
 
     def lock(self, path: str) -> RealLock:
+        """Lock a file against other processes, and against others in this one."""
         fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
         try:
             # fcntl locks never conflict within one process; flock does, so two brokers of one process are kept apart too.

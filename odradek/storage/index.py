@@ -6,9 +6,9 @@
 Both ascend. An offset entry names a batch's *last* offset and where that batch begins; a time entry says that no record up to and
 including its offset is younger than its timestamp.
 
-The newest entries are held in memory and written out when they have become many, and at roll, flush and close: until then the disk
-has a shorter index, which recovery rebuilds. Entries on disk are not kept in memory: a look-up there costs some twenty small reads,
-and an index that nobody asks costs nothing.
+The newest entries are held in memory and written out when they have become many, and at roll, flush and close: until then the
+disk has a shorter index, which recovery rebuilds. Entries on disk are not kept in memory: a look-up there costs some twenty small
+reads, and an index that nobody asks costs nothing.
 
 Left out: Kafka's preallocation of an active index to ``segment.index.bytes``; its tools take the short file as it is.
 """
@@ -28,7 +28,7 @@ _MAX_TAIL_ENTRIES = 4096
 class _SparseIndex:
     """Entries of one fixed size that ascend by their first field: on disk first, the tail in memory."""
 
-    __slots__ = ("_base_offset", "_file_system", "_on_disk", "_tail", "entry_count", "max_entries", "path")
+    __slots__ = ("_base_offset", "_file_system", "_on_disk", "_tail", "entry_count", "is_synced", "max_entries", "path")
     entry: ClassVar[Struct]
 
     def __init__(self, file_system: FileSystem, path: str, base_offset: int, max_bytes: int, size: int) -> None:
@@ -36,6 +36,7 @@ class _SparseIndex:
         self._base_offset = base_offset
         self._on_disk = size // self.entry.size
         self._tail = bytearray()
+        self.is_synced = True
         self.path = path
         self.entry_count = self._on_disk
         self.max_entries = max_bytes // self.entry.size
@@ -78,6 +79,7 @@ class _SparseIndex:
             file = self._file_system.open(self.path, create=True)
             file.append([self._tail])
             file.close()
+            self.is_synced = False
             self._on_disk = self.entry_count
             self._tail = bytearray()
 
@@ -87,6 +89,7 @@ class _SparseIndex:
         file = self._file_system.open(self.path, create=True)
         file.truncate(count * self.entry.size)
         file.close()
+        self.is_synced = False
         self._on_disk = self.entry_count = count
 
     def entries_below(self, offset: int) -> int:
@@ -114,6 +117,7 @@ class OffsetIndex(_SparseIndex):
 
     @property
     def is_full(self) -> bool:
+        """Whether ``segment.index.bytes`` leave no room for another entry."""
         return self.entry_count >= self.max_entries
 
     def append(self, last_offset: int, position: int) -> None:
@@ -165,6 +169,7 @@ class TimeIndex(_SparseIndex):
             self._last_timestamp = timestamp_ms
 
     def keep_entries(self, count: int) -> None:
+        """Forget all but the first ``count`` entries, on disk too."""
         super().keep_entries(count)
         self._last_timestamp = None
 

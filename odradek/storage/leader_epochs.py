@@ -5,8 +5,8 @@
     0 0                     epoch, start offset
     3 1742
 
-The file is written as an epoch begins, but not synced: past the recovery point the epochs are in the batches themselves, from which
-recovery takes them again; ``flush`` syncs it before the recovery point moves.
+The file is written as an epoch begins, but not synced: past the recovery point the epochs are in the batches themselves, from
+which recovery takes them again; ``flush`` syncs it before the recovery point moves.
 """
 
 from odradek.storage.checkpoints import read_table, write_table

@@ -1,7 +1,7 @@
 """One partition's log: record batches appended at its end, read from any offset, found by timestamp.
 
-Directory ``<topic>-<partition>/``: segments (odradek.storage.segment), ``leader-epoch-checkpoint``, ``partition.metadata``. Where the
-log starts and up to where it is flushed is in the data directory's checkpoints, which the LogManager keeps.
+Directory ``<topic>-<partition>/``: segments (odradek.storage.segment), ``leader-epoch-checkpoint``, ``partition.metadata``. Where
+the log starts and up to where it is flushed is in the data directory's checkpoints, which the LogManager keeps.
 
 An append is one write to the active segment: the batch as it came, with offset and leader epoch in front. It is acknowledged when
 the operating system has it; ``flush.messages`` and ``flush.ms`` ask for more.
@@ -44,7 +44,7 @@ _INSPECTED_ATTRIBUTES = TIMESTAMP_TYPE_MASK | TRANSACTIONAL_MASK
 
 
 class AppendInfo(NamedTuple):
-    """Where a batch lies. ``log_append_time_ms`` is -1 for CreateTime; ``duplicate``: it was there already, nothing was written."""
+    """Where a batch lies. ``log_append_time_ms`` is -1 for CreateTime; ``duplicate``: it was there already, not written again."""
 
     first_offset: int
     last_offset: int
@@ -69,10 +69,11 @@ class Log:
         self.leader_epochs = loaded.leader_epochs
         self._file_system: FileSystem = request.file_system
         self._producers: ProducerStates | None = None
+        self._are_names_synced = False
         self.config = request.config
 
     @classmethod
-    def open(
+    def open(  # noqa: PLR0913 - what there is to know of a log before it is read, all of it by name
         cls,
         file_system: FileSystem,
         directory: str,
@@ -87,9 +88,9 @@ class Log:
         warn: Warn,
         topic_id: UUID | None = None,
     ) -> "Log":
-        """Open the log in ``directory``, which is created if need be; unless ``clean``, recover what lies past ``recovery_point``.
+        """Open the log in ``directory``, created if need be; unless ``clean``, recover what lies past ``recovery_point``.
 
-        ``topic_id`` is recorded if the directory has none. Raises LogCorrupt, OSError, ValueError (unreadable partition.metadata).
+        ``topic_id`` is recorded if the directory has none. Raises LogCorrupt, OSError, ValueError (partition.metadata).
         """
         file_system.make_dirs(directory)
         found_id = checkpoints.read_topic_id(file_system, directory)
@@ -136,12 +137,15 @@ class Log:
     def append(self, records: Buffer, *, leader_epoch: int, now_ms: int) -> AppendInfo:
         """Append what a Produce request of version 3 or later has for this partition: one batch, checked and stamped.
 
-        KafkaError: INVALID_RECORD, CORRUPT_MESSAGE, MESSAGE_TOO_LARGE, RECORD_LIST_TOO_LARGE, INVALID_TIMESTAMP, INVALID_TXN_STATE,
-        OUT_OF_ORDER_SEQUENCE_NUMBER, INVALID_PRODUCER_EPOCH: nothing has been written then. KAFKA_STORAGE_ERROR.
+        KafkaError: INVALID_RECORD, CORRUPT_MESSAGE, MESSAGE_TOO_LARGE, RECORD_LIST_TOO_LARGE, INVALID_TIMESTAMP,
+        INVALID_TXN_STATE, OUT_OF_ORDER_SEQUENCE_NUMBER, INVALID_PRODUCER_EPOCH: nothing has been written then.
+        KAFKA_STORAGE_ERROR: nothing has been written, or it could not be synced.
         """
         header, records = self._checked(records, now_ms)
+        producers = None
         if header.producer_id >= 0:
-            duplicate = (self._producers or self.producers).check(header)
+            producers = self._producers or self.producers
+            duplicate = producers.check(header)
             if duplicate is not None:
                 return AppendInfo(duplicate.first_offset, duplicate.last_offset, duplicate.timestamp, self.log_start_offset, True)
         base_offset = self.log_end_offset
@@ -155,8 +159,8 @@ class Log:
         size = header.batch_length + 12
         last_offset = base_offset + header.last_offset_delta
         self._write((head, memoryview(records)[len(head) : size]), size, last_offset, timestamp, leader_epoch, now_ms)
-        if header.producer_id >= 0:
-            self.producers.record(header, base_offset, timestamp)
+        if producers is not None:
+            producers.record(header, base_offset, timestamp)
         if last_offset + 1 - self.recovery_point >= self._config.flush_messages:
             self.flush(now_ms)
         return AppendInfo(base_offset, last_offset, append_time_ms, self.log_start_offset, False)
@@ -234,6 +238,7 @@ class Log:
             active.close_indexes()
             active = Segment.create(self._file_system, self.directory, self.log_end_offset, self._config, now_ms)
             self.segments.add(active)
+            self._are_names_synced = False
         return active
 
     def read(self, offset: int, max_bytes: int, *, upper_offset: int, min_one_batch: bool) -> LogSlice | None:
@@ -297,8 +302,9 @@ class Log:
             if end_offset > self.recovery_point and (active or segment is not self.segments.active):
                 files += segment.files_to_sync()
                 offset = end_offset
-        parent = self.directory.rpartition("/")[0]
-        return FlushTask(self._file_system, (self.directory, parent), tuple(files), offset)
+        directories = () if self._are_names_synced else (self.directory, self.directory.rpartition("/")[0])
+        self._are_names_synced = True
+        return FlushTask(self._file_system, directories, tuple(files), offset)
 
     def flushed(self, task: FlushTask, now_ms: int) -> None:
         """``task`` has run."""
@@ -315,22 +321,20 @@ class Log:
         self.flushed(task, now_ms)
 
     def close(self, *, clean: bool, now_ms: int) -> None:
-        """Let go of the files; if ``clean``, with all that the next start needs to trust them. Raises KafkaError, OSError."""
+        """Let go of the files; if ``clean``, with all that the next start needs to trust them. Raises KafkaError, OSError.
+
+        Slices in use stay readable.
+        """
         if clean:
-            self.segments.active.close_indexes()
+            active = self.segments.active
+            active.close_indexes()
             if self.recovery_point < self.log_end_offset:
                 self.flush(now_ms)
+            elif not (active.offset_index.is_synced and active.time_index.is_synced):
+                for file in active.files_to_sync():
+                    file.sync()
         for segment in self.segments:
             segment.release_file()
-
-    def mark_deleted(self, unique: str) -> str:
-        """Rename the directory so that the next start removes it, and return its new path. Slices in use stay readable."""
-        directory = checkpoints.deleted_path(self.directory, unique)
-        for segment in self.segments:
-            segment.release_file()
-        self._file_system.rename(self.directory, directory)
-        self.directory = directory
-        return directory
 
 
 def _too_large_for_segment(size: int, config: LogConfig) -> KafkaError:

@@ -32,10 +32,12 @@ class LogConfig:
 
     @property
     def is_compacted(self) -> bool:
+        """Whether every record needs a key."""
         return "compact" in self.cleanup_policy
 
     @property
     def stamps_append_time(self) -> bool:
+        """Whether the broker's time replaces the producer's."""
         return self.message_timestamp_type == "LogAppendTime"
 
     @property

@@ -131,6 +131,9 @@ def _recover(
         if knows_epochs and has_indexes and (request.is_clean or is_flushed):
             next_offset = later[0].base_offset if later else segment.next_offset()
             continue
+        if not segment.size and not segment.offset_index.entry_count:
+            next_offset = segment.base_offset
+            continue
         trusted_offset = recovery_point if has_indexes and not request.is_clean else 0
         is_last = not any(other.size for other in later)
         next_offset = recover_segment(segment, trusted_offset, request.config, epochs, is_last=is_last, warn=request.warn)

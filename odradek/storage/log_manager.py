@@ -31,7 +31,7 @@ Partition = tuple[str, int]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DirectoryIdentity:
-    """What ``meta.properties`` says. Ids are UUIDs in Kafka's base64, but a cluster id may be any text."""
+    """What ``meta.properties`` says. A cluster id is usually a UUID in Kafka's base64, but may be any text."""
 
     cluster_id: str
     node_id: int
@@ -51,7 +51,7 @@ class LogManager:
         cluster_id: str | None = None,
         new_uuid: Callable[[], UUID] = uuid4,
     ) -> None:
-        """``cluster_id`` is that of a new directory; without one it is drawn."""
+        """``cluster_id`` must be the directory's, if it has one; one that has none gets it, or else one that is drawn."""
         self.logs: dict[Partition, Log] = {}
         self.offline: dict[Partition, str] = {}
         self.log_dir = log_dir
@@ -80,7 +80,7 @@ class LogManager:
         try:
             identity = self._identify()
         except BaseException:
-            self._lock.release()
+            self.release()
             raise
         marker = self._path(checkpoints.CLEAN_SHUTDOWN_FILE)
         self.was_clean = self._file_system.exists(marker)
@@ -92,19 +92,11 @@ class LogManager:
         return identity
 
     def _identify(self) -> DirectoryIdentity:
-        """Read ``meta.properties``, or write it into a new directory."""
+        """Read ``meta.properties``, or write it into a new directory. Raises InconsistentDataDirectory."""
+        path = self._path(checkpoints.META_PROPERTIES_FILE)
         found = checkpoints.read_meta_properties(self._file_system, self.log_dir)
         if found is None:
-            directory_id = self._new_uuid()
-            cluster_id = self._cluster_id or checkpoints.uuid_text(self._new_uuid())
-            properties = (
-                ("cluster.id", cluster_id),
-                ("directory.id", checkpoints.uuid_text(directory_id)),
-                ("node.id", str(self._node_id)),
-                ("version", "1"),
-            )
-            checkpoints.write_meta_properties(self._file_system, self.log_dir, properties)
-            return DirectoryIdentity(cluster_id=cluster_id, node_id=self._node_id, directory_id=directory_id)
+            return self._write_identity()
         try:
             identity = DirectoryIdentity(
                 cluster_id=found["cluster.id"],
@@ -112,18 +104,29 @@ class LogManager:
                 directory_id=checkpoints.parse_uuid(found["directory.id"]),
             )
         except (KeyError, ValueError) as error:
-            raise InconsistentDataDirectory(f"{self._path(checkpoints.META_PROPERTIES_FILE)}: {error}") from error
+            raise InconsistentDataDirectory(f"{path} cannot be used: {error!r}") from error
         if identity.node_id != self._node_id:
-            raise InconsistentDataDirectory(
-                f"{self.log_dir} belongs to node {identity.node_id}, and this is node {self._node_id}"
-            )
+            raise InconsistentDataDirectory(f"{path}: this is the data of node {identity.node_id}, not {self._node_id}")
         if self._cluster_id not in (None, identity.cluster_id):
-            raise InconsistentDataDirectory(
-                f"{self.log_dir} belongs to cluster {identity.cluster_id}, and this is {self._cluster_id}"
-            )
+            raise InconsistentDataDirectory(f"{path}: this is the data of cluster {identity.cluster_id}, not {self._cluster_id}")
         return identity
 
-    def load_all(self, config_for_topic: Callable[[str], LogConfig], *, now_ms: int) -> None:
+    def _write_identity(self) -> DirectoryIdentity:
+        identity = DirectoryIdentity(
+            cluster_id=self._cluster_id or checkpoints.uuid_text(self._new_uuid()),
+            node_id=self._node_id,
+            directory_id=self._new_uuid(),
+        )
+        properties = (
+            ("cluster.id", identity.cluster_id),
+            ("directory.id", checkpoints.uuid_text(identity.directory_id)),
+            ("node.id", str(identity.node_id)),
+            ("version", "1"),
+        )
+        checkpoints.write_meta_properties(self._file_system, self.log_dir, properties)
+        return identity
+
+    def load_all(self, config_for_topic: Callable[[str], LogConfig], now_ms: int) -> None:
         """Open every log but that of the metadata, which is its controller's. Those that cannot be opened go offline."""
         for name in sorted(self._file_system.list_dir(self.log_dir)):
             if name.endswith(checkpoints.DELETED_SUFFIX):
@@ -140,8 +143,16 @@ class LogManager:
         self.remove_deleted()
 
     def create(self, topic: str, partition: int, topic_id: UUID, config: LogConfig, *, now_ms: int) -> Log:
-        """A new log. Not synced: whoever knows of the topic creates it again if it is lost. Raises KafkaError, OSError."""
+        """A new log, or the one there is of this topic id. Raises KafkaError, OSError.
+
+        Not synced: whoever knows of the topic creates it again if it is lost.
+        """
         key = (topic, partition)
+        log = self.logs.get(key)
+        if log is not None and log.topic_id == topic_id:
+            return log
+        if log is not None or self._file_system.exists(self._path(f"{topic}-{partition}")):
+            self.delete(topic, partition)
         if key in self._recovery_points or key in self._start_offsets:
             # Of a topic of the same name that was deleted: the new log must not be taken for it after a crash.
             self.write_checkpoints()
@@ -165,15 +176,18 @@ class LogManager:
         return log
 
     def delete(self, topic: str, partition: int) -> None:
-        """Take a log out of service, offline or not, and rename its directory; ``remove_deleted`` frees the disk. Raises OSError."""
+        """Take a log out of service, offline or not, and rename its directory: ``remove_deleted`` frees the disk later.
+
+        Raises OSError, FileNotFoundError where there is no such log.
+        """
         log = self.logs.pop((topic, partition), None)
-        unique = self._new_uuid().hex
+        self.offline.pop((topic, partition), None)
         if log is not None:
-            self._removable.append(log.mark_deleted(unique))
-        elif self.offline.pop((topic, partition), None) is not None:
-            directory = self._path(f"{topic}-{partition}")
-            self._removable.append(checkpoints.deleted_path(directory, unique))
-            self._file_system.rename(directory, self._removable[-1])
+            log.close(clean=False, now_ms=log.last_flush_ms)
+        directory = self._path(f"{topic}-{partition}")
+        deleted = checkpoints.deleted_path(directory, self._new_uuid().hex)
+        self._file_system.rename(directory, deleted)
+        self._removable.append(deleted)
 
     def remove_deleted(self) -> None:
         """Remove the directories of deleted logs. Slow with large ones: it may run in a thread. Raises OSError."""
@@ -181,8 +195,9 @@ class LogManager:
             self._file_system.remove_tree(self._removable.pop())
 
     def flush_tasks(self, now_ms: int) -> list[tuple[Log, FlushTask]]:
-        """What is due: logs that ``flush.ms`` says are, and segments that are not written to any more. For each, ``run`` the
-        task in any thread, then tell its log by ``flushed``. Raises OSError.
+        """What is due: logs that ``flush.ms`` says are, and segments that are not written to any more.
+
+        For each, ``run`` the task in any thread, then tell its log by ``flushed``. Raises OSError.
         """
         tasks = []
         for log in self.logs.values():
@@ -218,7 +233,7 @@ class LogManager:
         """Forget idle producers in all logs (every ``producer.id.expiration.check.interval.ms``); how many."""
         return sum(log.expire_producers(now_ms) for log in self.logs.values())
 
-    def shutdown(self, *, now_ms: int) -> None:
+    def shutdown(self, now_ms: int) -> None:
         """Flush and close every log, mark the stop as clean if that went well, and let go of the directory."""
         is_clean = True
         for (topic, partition), log in self.logs.items():

@@ -18,16 +18,20 @@ class MemoryFile:
         self.data = bytearray()
 
     def pread(self, length: int, offset: int) -> bytes:
+        """At most ``length`` bytes from ``offset``."""
         return bytes(memoryview(self.data)[offset : offset + length])
 
     def append(self, buffers: Sequence[Buffer]) -> None:
+        """Add all of ``buffers``."""
         for buffer in buffers:
             self.data += buffer
 
     def size(self) -> int:
+        """In bytes."""
         return len(self.data)
 
     def truncate(self, size: int) -> None:
+        """Cut everything behind ``size``."""
         del self.data[size:]
 
     def sync(self) -> None:
@@ -37,7 +41,7 @@ class MemoryFile:
         """Nothing is held."""
 
     def fileno(self) -> None:
-        return None
+        """None: there is no descriptor."""
 
 
 class MemoryLock:
@@ -50,6 +54,7 @@ class MemoryLock:
         self._path = path
 
     def release(self) -> None:
+        """Idempotent."""
         self._held.discard(self._path)
 
 
@@ -62,6 +67,7 @@ class MemoryFileSystem:
         self._locks: set[str] = set()
 
     def open(self, path: str, *, create: bool = False) -> MemoryFile:
+        """The file itself: all who open it share it."""
         file = self.files.get(path)
         if file is None:
             if not create or _parent(path) not in self._directories:
@@ -70,18 +76,22 @@ class MemoryFileSystem:
         return file
 
     def read_bytes(self, path: str) -> bytes:
+        """A copy of a file."""
         return bytes(self.open(path).data)
 
-    def write_atomic(self, path: str, data: bytes, *, durable: bool = True) -> None:
+    def write_atomic(self, path: str, data: bytes, *, durable: bool = True) -> None:  # noqa: ARG002 - all is durable
+        """Put a new file in the place of the old, which those who have it open keep."""
         if _parent(path) not in self._directories:
             raise FileNotFoundError(path)
         file = self.files[path] = MemoryFile()
         file.data += data
 
     def exists(self, path: str) -> bool:
+        """Whether there is a file or directory."""
         return path in self.files or path in self._directories
 
     def list_dir(self, path: str) -> list[str]:
+        """The names in a directory."""
         if path not in self._directories:
             raise FileNotFoundError(path)
         prefix = path.rstrip("/") + "/"
@@ -89,11 +99,13 @@ class MemoryFileSystem:
         return [name for name in below if name and "/" not in name]
 
     def make_dirs(self, path: str) -> None:
+        """Create a directory and those above it."""
         while path not in self._directories:
             self._directories.add(path)
             path = _parent(path)
 
     def rename(self, source: str, target: str) -> None:
+        """Move a file, or a directory with all that is in it."""
         if not self.exists(source):
             raise FileNotFoundError(source)
         for name in [name for name in self.files if _is_within(name, source)]:
@@ -103,10 +115,12 @@ class MemoryFileSystem:
             self._directories.add(target + name[len(source) :])
 
     def remove(self, path: str) -> None:
+        """Remove a file."""
         if self.files.pop(path, None) is None:
             raise FileNotFoundError(path)
 
     def remove_tree(self, path: str) -> None:
+        """Remove a directory and all that is in it."""
         if path not in self._directories:
             raise FileNotFoundError(path)
         self.files = {name: file for name, file in self.files.items() if not _is_within(name, path)}
@@ -116,9 +130,11 @@ class MemoryFileSystem:
         """All of a directory in memory is as safe as it will ever be."""
 
     def size(self, path: str) -> int:
+        """A file's size in bytes."""
         return self.open(path).size()
 
     def lock(self, path: str) -> MemoryLock:
+        """Take a lock that the object, not the process, knows of."""
         if path in self._locks:
             raise BlockingIOError("held by another broker", path)
         self.open(path, create=True)

@@ -1,4 +1,4 @@
-"""What a partition knows of its idempotent producers (KIP-98): the last five batches of each, so that a retry is not appended twice.
+"""What a partition knows of its idempotent producers (KIP-98): the last five batches of each, so that no retry is appended twice.
 
 A producer id that is not known may begin with any sequence number: its records may have been deleted. Within an epoch sequence
 numbers follow on, after 2^31-1 with 0; a new epoch begins with 0. A batch that equals one of the last five is answered with the
@@ -32,16 +32,13 @@ class AppendedBatch(NamedTuple):
 class Producer:
     """One producer id's state in one partition. ``batches`` are those of its epoch, oldest first."""
 
-    __slots__ = ("batches", "epoch", "last_timestamp")
+    __slots__ = ("batches", "epoch", "last_sequence", "last_timestamp")
 
     def __init__(self, epoch: int) -> None:
         self.epoch = epoch
+        self.last_sequence = _NO_SEQUENCE
         self.last_timestamp = -1
         self.batches: list[AppendedBatch] = []
-
-    @property
-    def last_sequence(self) -> int:
-        return self.batches[-1].last_sequence if self.batches else _NO_SEQUENCE
 
 
 class ProducerStates:
@@ -86,8 +83,10 @@ class ProducerStates:
         if producer is None or producer.epoch != header.producer_epoch:
             producer = self.by_id[header.producer_id] = Producer(header.producer_epoch)
         batches = producer.batches
-        last_offset = first_offset + header.last_offset_delta
-        batches.append(AppendedBatch(header.base_sequence, header.last_sequence, first_offset, last_offset, timestamp))
+        sequence = header.base_sequence
+        delta = header.last_offset_delta
+        producer.last_sequence = last_sequence = (sequence + delta) & _SEQUENCE_MASK
+        batches.append(AppendedBatch(sequence, last_sequence, first_offset, first_offset + delta, timestamp))
         if len(batches) > _BATCHES_KEPT:
             del batches[0]
         producer.last_timestamp = timestamp

@@ -1,7 +1,7 @@
 """What is done with a segment after a stop that was not clean: everything past the recovery point is read and checked again.
 
-Batches are checked by length, offset and CRC; the indexes and leader epochs are rebuilt on the way. The first batch that is wrong is
-one of two things:
+Batches are checked by length, offset and CRC; the indexes and leader epochs are rebuilt on the way. The first batch that is wrong
+is one of two things:
 
 - the torn tail: an append that was under way. Nothing valid lies behind it, and it was never acknowledged. It is cut off, with a
   warning that says how many bytes went.
@@ -31,7 +31,9 @@ _OFFSET_AND_LENGTH = Struct(">qi")
 class Warn(Protocol):
     """Where warnings go, in structlog's manner: an event and what belongs to it."""
 
-    def __call__(self, event: str, **fields: object) -> object: ...
+    def __call__(self, event: str, **fields: object) -> object:
+        """Say that ``event`` happened."""
+        ...
 
 
 class _BadBatch(Exception):

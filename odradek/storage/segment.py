@@ -193,6 +193,7 @@ class Segment:
         self.learn_max_timestamp()
 
     def truncate(self, size: int) -> None:
+        """Cut the .log at ``size`` bytes. Raises OSError."""
         self.file.truncate(size)
         self.size = size
 
@@ -204,11 +205,14 @@ class Segment:
         self.time_index.write_out()
 
     def files_to_sync(self) -> list[File]:
-        """The segment's files, with all that is known of it written to them. Raises OSError."""
-        self.offset_index.write_out()
-        self.time_index.write_out()
-        indexes = (self.offset_index.path, self.time_index.path)
-        return [self.file, *(self._file_system.open(path, create=True) for path in indexes)]
+        """The segment's files that have changed, with all that is known of it written to them. Raises OSError."""
+        files = [self.file]
+        for index in (self.offset_index, self.time_index):
+            index.write_out()
+            if not index.is_synced:
+                files.append(self._file_system.open(index.path))
+                index.is_synced = True
+        return files
 
     def release_file(self) -> None:
         """Let go of the .log file: it is closed as soon as no slice of it is in use, and opened again when needed."""

@@ -1,11 +1,11 @@
 """What a produced batch must be beyond what its header and CRC tell: the paths of ``Log.append`` that few batches take.
 
 A batch is opened only where a config asks for something about each record: a compacted topic wants keys, a timestamp limit wants
-timestamps, ``compression.type`` may want another codec. As in Kafka's LogValidator, one bad record refuses the batch, and each bad
-record is reported (KIP-467).
+timestamps, ``compression.type`` may want another codec. As in Kafka's LogValidator, one bad record refuses the batch, and each
+bad record is reported (KIP-467).
 
-Left out: batches whose header gives a wrong max timestamp are kept as they are, where Kafka corrects the header; and transactional
-batches, which are all refused as Kafka refuses those of no ongoing transaction.
+Left out: batches whose header gives a wrong max timestamp are kept as they are, where Kafka corrects the header; and
+transactional batches, which are all refused as Kafka refuses those of no ongoing transaction.
 """
 
 from struct import Struct
