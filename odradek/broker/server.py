@@ -106,7 +106,7 @@ class Broker:
         storage = open_storage(self, self._file_system)
         self.log_manager = storage.log_manager
         self.controller = storage.controller
-        self.cluster_id = self.log_manager.cluster_id
+        self.cluster_id = storage.cluster_id
         self._schedule_flushes()
         try:
             await self._listeners.start(parse_endpoints("listeners", self.config["listeners"]), loop)

@@ -23,6 +23,7 @@ class OpenStorage:
 
     log_manager: LogManager
     controller: Controller
+    cluster_id: str
 
 
 def open_storage(broker: "Broker", file_system: FileSystem | None) -> OpenStorage:
@@ -34,13 +35,13 @@ def open_storage(broker: "Broker", file_system: FileSystem | None) -> OpenStorag
     config = broker.config
     log_dir: str = config["log.dirs"][0]
     log_manager = LogManager(file_system, log_dir, node_id=broker.node_id, warn=log.warn)
-    log_manager.start()
+    identity = log_manager.start()
     try:
         now_ms = broker.clock.now_ms()
         controller = Controller(
             MetadataLog.open(file_system, log_dir, now_ms=now_ms, warn=log.warn),
             node_id=broker.node_id,
-            directory_id=log_manager.directory_id,
+            directory_id=identity.directory_id,
             config=config,
             clock=broker.clock,
             new_topic_id=lambda: UUID(int=broker.random.getrandbits(128), version=4),
@@ -55,7 +56,7 @@ def open_storage(broker: "Broker", file_system: FileSystem | None) -> OpenStorag
         raise
     controller.subscribe(directories)
     controller.subscribe(overrides)
-    return OpenStorage(log_manager, controller)
+    return OpenStorage(log_manager, controller, identity.cluster_id)
 
 
 class BrokerOverrides:
