@@ -81,6 +81,8 @@ def values_in_force(texts: Mapping[str, str]) -> dict[str, Any]:
         definition = BROKER_CONFIGS.get(name)
         if definition is not None:
             values[name] = parse(definition, text)
+    if values["log.dirs"] is None:
+        values["log.dirs"] = values["log.dir"]
     values["listeners"] = opened_listeners(values["listeners"], values["controller.listener.names"])
     check(values)
     return values

@@ -87,8 +87,8 @@ def _told(view: ConfigView, name: str) -> Value:
     static = view.config.static
     if name == "broker.id":
         value: Any = view.config["node.id"]
-    elif name == "listeners" and name in static:
-        value = parse(BROKER_CONFIGS[name], static[name])
+    elif name in ("listeners", "log.dirs"):
+        value = parse(BROKER_CONFIGS[name], static[name]) if name in static else BROKER_DEFAULTS[name]
     else:
         value = view.config[name]
     return value  # type: ignore[no-any-return]

@@ -156,6 +156,11 @@ def test_retention_is_that_of_the_finest_unit_set(text, retention_ms):
     assert load(text).topic_config({})["retention.ms"] == retention_ms
 
 
+@pytest.mark.parametrize(("text", "log_dirs"), [("log.dir=/a", ("/a",)), ("log.dir=/a\nlog.dirs=/b", ("/b",)), ("", None)])
+def test_log_dir_counts_where_log_dirs_is_not_set(text, log_dirs):
+    assert load(text)["log.dirs"] == log_dirs
+
+
 def test_a_topic_takes_its_own_configs_and_the_brokers_for_the_rest():
     config = load("log.segment.bytes=2000000\nlog.roll.hours=3\nlog.flush.scheduler.interval.ms=9")
     topic = config.topic_config({"segment.bytes": "3000000", "cleanup.policy": "compact,delete"})

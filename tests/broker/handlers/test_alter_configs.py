@@ -1,0 +1,104 @@
+"""AlterConfigs and IncrementalAlterConfigs: what is asked reaches the metadata log, and what is answered its client."""
+
+from odradek.broker.config.alterations import APPEND, SET
+from odradek.broker.handlers import alter_configs, incremental_alter_configs
+from odradek.protocol.errors import ErrorCode, KafkaError
+
+from .config_doubles import make_broker
+
+
+def alter(broker, *resources, validate_only=False):
+    m = alter_configs.M
+    request = m.AlterConfigsRequest(
+        resources=[
+            m.AlterConfigsResource(
+                resource_type=kind,
+                resource_name=name,
+                configs=[m.AlterableConfig(name=key, value=value) for key, value in configs],
+            )
+            for kind, name, *configs in resources
+        ],
+        validate_only=validate_only,
+    )
+    return alter_configs.handle(broker, None, request).responses
+
+
+def alter_incrementally(broker, *resources, validate_only=False):
+    m = incremental_alter_configs.M
+    request = m.IncrementalAlterConfigsRequest(
+        resources=[
+            m.AlterConfigsResource(
+                resource_type=kind,
+                resource_name=name,
+                configs=[
+                    m.AlterableConfig(name=key, config_operation=operation, value=value) for key, operation, value in configs
+                ],
+            )
+            for kind, name, *configs in resources
+        ],
+        validate_only=validate_only,
+    )
+    return incremental_alter_configs.handle(broker, None, request).responses
+
+
+def test_incremental_changes_are_in_the_image_and_leave_the_others():
+    broker = make_broker()
+    broker.controller.alter_configs([(2, "events", "flush.ms", "6")])
+    (answer,) = alter_incrementally(broker, (2, "events", ("retention.ms", SET, "5"), ("cleanup.policy", APPEND, "compact")))
+    assert (answer.error_code, answer.error_message) == (ErrorCode.NONE, None)
+    assert (answer.resource_type, answer.resource_name) == (2, "events")
+    assert broker.controller.image.configs(2, "events") == {
+        "flush.ms": "6",
+        "retention.ms": "5",
+        "cleanup.policy": "delete,compact",
+    }
+
+
+def test_altering_replaces_all_overrides():
+    broker = make_broker()
+    broker.controller.alter_configs([(2, "events", "flush.ms", "6")])
+    (answer,) = alter(broker, (2, "events", ("retention.ms", "5")))
+    assert (answer.error_code, answer.error_message) == (ErrorCode.NONE, None)
+    assert broker.controller.image.configs(2, "events") == {"retention.ms": "5"}
+
+
+def test_what_is_only_validated_is_answered_and_not_done():
+    broker = make_broker()
+    written = len(broker.log.batches)
+    fine, wrong = alter_incrementally(
+        broker, (2, "events", ("retention.ms", SET, "5")), (4, "1", ("num.partitions", SET, "5")), validate_only=True
+    )
+    (fine_too,) = alter(broker, (2, "events", ("retention.ms", "5")), validate_only=True)
+    assert [answer.error_code for answer in (fine, wrong, fine_too)] == [
+        ErrorCode.NONE,
+        ErrorCode.INVALID_REQUEST,
+        ErrorCode.NONE,
+    ]
+    assert len(broker.log.batches) == written
+
+
+def test_one_request_is_one_batch_of_the_metadata_log():
+    broker = make_broker(topics=("events", "clicks"))
+    written = len(broker.log.batches)
+    alter_incrementally(
+        broker,
+        (2, "events", ("retention.ms", SET, "5")),
+        (2, "nowhere", ("retention.ms", SET, "5")),
+        (2, "clicks", ("retention.ms", SET, "5")),
+    )
+    assert len(broker.log.batches) == written + 1
+    assert len(broker.log.last_records) == 2
+
+
+def test_a_refusal_tells_its_reason():
+    (answer,) = alter(make_broker(), (2, "events", ("retention.ms", "soon")))
+    assert answer.error_code == ErrorCode.INVALID_CONFIG
+    assert "retention.ms" in answer.error_message
+
+
+def test_a_metadata_log_that_fails_is_answered():
+    broker = make_broker()
+    broker.log.failure = KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, "disk full")
+    (answer,) = alter_incrementally(broker, (2, "events", ("retention.ms", SET, "5")))
+    assert answer.error_code == ErrorCode.KAFKA_STORAGE_ERROR
+    assert broker.controller.image.configs(2, "events") == {}

@@ -1,0 +1,81 @@
+import pytest
+
+from odradek.broker.handlers.describe_configs import M, handle
+from odradek.protocol.errors import ErrorCode
+
+from .config_doubles import make_broker
+
+
+def describe(broker, *resources, keys=(), synonyms=False, documentation=False):
+    request = M.DescribeConfigsRequest(
+        resources=[
+            M.DescribeConfigsResource(resource_type=kind, resource_name=name, configuration_keys=keys) for kind, name in resources
+        ],
+        include_synonyms=synonyms,
+        include_documentation=documentation,
+    )
+    return handle(broker, None, request).results
+
+
+def test_a_topic_is_described_with_its_override():
+    broker = make_broker()
+    broker.controller.alter_configs([(2, "events", "retention.ms", "5")])
+    (result,) = describe(broker, (2, "events"), keys=("retention.ms", "no.such.config"))
+    assert (result.error_code, result.resource_type, result.resource_name) == (ErrorCode.NONE, 2, "events")
+    (config,) = result.configs
+    assert (config.name, config.value, config.config_source, config.config_type) == ("retention.ms", "5", 1, 5)
+
+
+@pytest.mark.parametrize("keys", [None, ()])
+def test_without_keys_every_config_is_described(keys):
+    (topic, broker) = describe(make_broker(), (2, "events"), (4, "1"), keys=keys)
+    assert len(topic.configs) == 33
+    assert len(broker.configs) > 90
+
+
+def test_synonyms_and_documentation_come_only_when_asked_for():
+    broker = make_broker("log.segment.bytes=2000000")
+    ((without,),) = (result.configs for result in describe(broker, (2, "events"), keys=("segment.bytes",)))
+    assert (without.synonyms, without.documentation) == ([], None)
+    (asked,) = describe(broker, (2, "events"), keys=("segment.bytes",), synonyms=True, documentation=True)
+    assert [(each.name, each.value, each.source) for each in asked.configs[0].synonyms] == [
+        ("log.segment.bytes", "2000000", 4),
+        ("log.segment.bytes", "1073741824", 5),
+    ]
+    assert asked.configs[0].documentation
+
+
+def test_the_clusters_default_broker_has_the_name_of_nobody():
+    broker = make_broker()
+    broker.controller.alter_configs([(4, "", "max.connections", "5")])
+    (result,) = describe(broker, (4, ""))
+    assert [(config.name, config.value, config.config_source) for config in result.configs] == [("max.connections", "5", 3)]
+
+
+def test_a_broker_has_no_loggers():
+    (result,) = describe(make_broker(), (8, "1"))
+    assert (result.error_code, list(result.configs)) == (ErrorCode.NONE, [])
+
+
+@pytest.mark.parametrize(
+    ("resource", "code"),
+    [
+        ((2, "nowhere"), ErrorCode.UNKNOWN_TOPIC_OR_PARTITION),
+        ((2, ""), ErrorCode.INVALID_TOPIC_EXCEPTION),
+        ((2, "a b"), ErrorCode.INVALID_TOPIC_EXCEPTION),
+        ((4, "2"), ErrorCode.INVALID_REQUEST),
+        ((4, "x"), ErrorCode.INVALID_REQUEST),
+        ((8, ""), ErrorCode.INVALID_REQUEST),
+        ((8, "2"), ErrorCode.INVALID_REQUEST),
+        ((16, "m"), ErrorCode.INVALID_REQUEST),
+        ((32, "g"), ErrorCode.INVALID_REQUEST),
+        ((0, "x"), ErrorCode.INVALID_REQUEST),
+        ((3, "x"), ErrorCode.INVALID_REQUEST),
+    ],
+)
+def test_what_cannot_be_described_has_its_error_and_the_rest_is_described(resource, code):
+    refused, described = describe(make_broker(), resource, (2, "events"))
+    assert (refused.error_code, refused.resource_type, refused.resource_name) == (code, *resource)
+    assert not refused.configs
+    assert described.error_code == ErrorCode.NONE
+    assert described.configs
