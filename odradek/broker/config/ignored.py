@@ -1,7 +1,8 @@
 """Broker configs that Kafka 4.3 knows and odradek has no use for, by the reason why.
 
 Read only when an unknown key turns up: a server.properties written for Kafka is then told which of its keys do nothing, and
-which are spelt wrong. ``*`` marks what Kafka lets change while it runs, for one broker or for all; ``+`` for one broker only.
+which are spelt wrong. ``*`` marks what Kafka lets change while it runs, for one broker or for all; ``+`` for one broker only. Its
+``ssl.`` configs it lets change for one listener only (``listener.name.<listener>.ssl...``), so here they have no mark.
 """
 
 from typing import NamedTuple
@@ -39,11 +40,11 @@ _BY_REASON = {
         sasl.oauthbearer.jwt.retriever.class sasl.oauthbearer.jwt.validator.class sasl.oauthbearer.scope
         sasl.oauthbearer.scope.claim.name sasl.oauthbearer.sub.claim.name sasl.oauthbearer.token.endpoint.url
         sasl.server.callback.handler.class sasl.server.max.receive.size security.inter.broker.protocol security.providers
-        ssl.allow.dn.changes ssl.allow.san.changes ssl.cipher.suites+ ssl.client.auth+ ssl.enabled.protocols+
-        ssl.endpoint.identification.algorithm+ ssl.engine.factory.class+ ssl.key.password+ ssl.keymanager.algorithm+
-        ssl.keystore.certificate.chain+ ssl.keystore.key+ ssl.keystore.location+ ssl.keystore.password+ ssl.keystore.type+
-        ssl.principal.mapping.rules ssl.protocol+ ssl.provider+ ssl.secure.random.implementation+ ssl.trustmanager.algorithm+
-        ssl.truststore.certificates+ ssl.truststore.location+ ssl.truststore.password+ ssl.truststore.type+
+        ssl.allow.dn.changes ssl.allow.san.changes ssl.cipher.suites ssl.client.auth ssl.enabled.protocols
+        ssl.endpoint.identification.algorithm ssl.engine.factory.class ssl.key.password ssl.keymanager.algorithm
+        ssl.keystore.certificate.chain ssl.keystore.key ssl.keystore.location ssl.keystore.password ssl.keystore.type
+        ssl.principal.mapping.rules ssl.protocol ssl.provider ssl.secure.random.implementation ssl.trustmanager.algorithm
+        ssl.truststore.certificates ssl.truststore.location ssl.truststore.password ssl.truststore.type
     """,
     "there is no remote storage": """
         follower.fetch.last.tiered.offset.enable* remote.fetch.max.wait.ms* remote.list.offsets.request.timeout.ms*

@@ -138,6 +138,7 @@ def test_a_dynamic_config_is_set_on_this_broker_and_on_the_cluster(broker, opera
         (("node.id", SET, "1"), ErrorCode.INVALID_REQUEST),
         (("log.retention.hours", SET, "5"), ErrorCode.INVALID_REQUEST),
         (("process.roles", SET, "broker"), ErrorCode.INVALID_REQUEST),
+        (("ssl.keystore.password", SET, "secret"), ErrorCode.INVALID_REQUEST),
         (("log.retention.ms", SET, "x"), ErrorCode.INVALID_REQUEST),
         (("log.segment.bytes", SET, "1"), ErrorCode.INVALID_REQUEST),
         (("log.roll.ms", SET, "0"), ErrorCode.INVALID_REQUEST),

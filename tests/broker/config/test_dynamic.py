@@ -64,7 +64,8 @@ def test_a_config_for_one_listener_is_known_by_the_config_it_sets(name, base):
         ("max.connections", True, False),
         ("listener.name.a.max.connections", True, False),
         ("listener.name.a.ssl.keystore.type", True, True),
-        ("ssl.keystore.type", True, True),
+        ("ssl.keystore.type", False, False),
+        ("sasl.jaas.config", True, True),
         ("num.partitions", False, False),
     ],
 )
