@@ -54,8 +54,9 @@ def open_storage(broker: "Broker", file_system: FileSystem | None) -> OpenStorag
     except BaseException:
         log_manager.release()
         raise
-    controller.subscribe(directories)
+    # In this order: a log's config is made of the broker's, which must be in force by then.
     controller.subscribe(overrides)
+    controller.subscribe(directories)
     return OpenStorage(log_manager, controller, identity.cluster_id)
 
 
