@@ -1,0 +1,77 @@
+"""CreateTopics, versions 2 to 7.
+
+Topics are created one by one: what is wrong with one is answered for it and the others go on; all that are created are so at
+once, by one batch of the metadata log. From version 5 on the answer tells partitions, replication factor and the configs in
+effect (KIP-525), from 7 the topic id (KIP-516). ``validate_only`` does
+nothing and answers the same, with an id that means nothing.
+
+Deliberate gaps: no ``create.topic.policy.class.name``, no quota on controller mutations (KIP-599), and ``timeout_ms`` is never
+reached, since a topic is there when the answer leaves.
+"""
+
+from typing import TYPE_CHECKING, Any
+
+from odradek.broker.config.describe import topic_entries
+from odradek.broker.config.dynamic import ConfigView
+from odradek.broker.controller.decisions import NewTopic, TopicResult
+from odradek.protocol.api_keys import ApiKey
+from odradek.protocol.errors import ErrorCode, KafkaError
+from odradek.protocol.messages import messages
+
+if TYPE_CHECKING:
+    from odradek.broker.context import RequestContext
+    from odradek.broker.server import Broker
+
+M = messages(ApiKey.CREATE_TOPICS)
+
+_FIRST_VERSION_WITH_CONFIGS = 5
+
+
+def handle(broker: "Broker", context: "RequestContext", request: Any) -> Any:
+    """Create, or only validate, the topics of ``request``."""
+    asked = [_new_topic(topic) for topic in request.topics]
+    try:
+        results = broker.controller.create_topics(asked, validate_only=request.validate_only)
+    except KafkaError as error:
+        results = [TopicResult(name=topic.name, error=error) for topic in asked]
+    response = M.CreateTopicsResponse(topics=[_answer(result) for result in results])
+    if context.version >= _FIRST_VERSION_WITH_CONFIGS:
+        _tell_configs(broker, asked, response)
+    return response
+
+
+def _new_topic(topic: Any) -> NewTopic:
+    return NewTopic(
+        name=topic.name,
+        partition_count=topic.num_partitions,
+        replication_factor=topic.replication_factor,
+        assignments=[(assignment.partition_index, assignment.broker_ids) for assignment in topic.assignments],
+        configs=[(config.name, config.value) for config in topic.configs],
+    )
+
+
+def _answer(result: TopicResult) -> Any:
+    if result.error is not None:
+        return M.CreatableTopicResult(name=result.name, error_code=result.error.code, error_message=result.error.reason or None)
+    return M.CreatableTopicResult(
+        name=result.name, topic_id=result.topic_id, num_partitions=result.partition_count, replication_factor=1
+    )
+
+
+def _tell_configs(broker: "Broker", asked: list[NewTopic], response: Any) -> None:
+    """Add the configs in effect, by name, to the topics that were created."""
+    image = broker.controller.image
+    view = ConfigView(broker.config, image.configs, image.topics.__contains__)
+    overrides = {topic.name: {name: value for name, value in topic.configs if value is not None} for topic in asked}
+    for topic in response.topics:
+        if topic.error_code == ErrorCode.NONE:
+            topic.configs = [
+                M.CreatableTopicConfigs(
+                    name=entry.name,
+                    value=entry.value,
+                    read_only=entry.read_only,
+                    config_source=entry.source,
+                    is_sensitive=entry.sensitive,
+                )
+                for entry in sorted(topic_entries(view, overrides[topic.name]))
+            ]

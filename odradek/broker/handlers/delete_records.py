@@ -1,0 +1,61 @@
+"""DeleteRecords, versions 0 to 2: the log start offset of partitions is moved up (KIP-107).
+
+Offset -1 is the high watermark. Answered with the low watermark, which for one replica is the log start offset; asking for an
+offset that is gone already changes nothing. OFFSET_OUT_OF_RANGE past the high watermark; POLICY_VIOLATION where the topic is only
+compacted; INVALID_TOPIC_EXCEPTION for the broker's own topics.
+
+Deliberate gap: none; with one replica there is nothing to wait for, so ``timeout_ms`` is never reached.
+"""
+
+from typing import TYPE_CHECKING, Any
+
+from odradek.broker.controller.topic_names import INTERNAL_TOPICS
+from odradek.protocol.api_keys import ApiKey
+from odradek.protocol.errors import ErrorCode, KafkaError
+from odradek.protocol.messages import messages
+
+if TYPE_CHECKING:
+    from odradek.broker.context import RequestContext
+    from odradek.broker.server import Broker
+
+M = messages(ApiKey.DELETE_RECORDS)
+
+_HIGH_WATERMARK = -1
+_NO_LOW_WATERMARK = -1
+
+
+def handle(broker: "Broker", context: "RequestContext", request: Any) -> Any:  # noqa: ARG001
+    """Move the log start offsets that ``request`` names."""
+    return M.DeleteRecordsResponse(
+        topics=[
+            M.DeleteRecordsTopicResult(
+                name=topic.name,
+                partitions=[
+                    _answer(broker, topic.name, partition.partition_index, partition.offset) for partition in topic.partitions
+                ],
+            )
+            for topic in request.topics
+        ]
+    )
+
+
+def _answer(broker: "Broker", topic: str, partition: int, offset: int) -> Any:
+    try:
+        low_watermark = _delete_before(broker, topic, partition, offset)
+    except KafkaError as error:
+        return M.DeleteRecordsPartitionResult(partition_index=partition, low_watermark=_NO_LOW_WATERMARK, error_code=error.code)
+    return M.DeleteRecordsPartitionResult(partition_index=partition, low_watermark=low_watermark)
+
+
+def _delete_before(broker: "Broker", topic: str, partition: int, offset: int) -> int:
+    known = broker.partitions.require(topic, partition)
+    if topic in INTERNAL_TOPICS:
+        raise KafkaError(ErrorCode.INVALID_TOPIC_EXCEPTION, f"records of {topic} are the broker's own")
+    log = known.require_log()
+    if "delete" not in log.config.cleanup_policy:
+        raise KafkaError(ErrorCode.POLICY_VIOLATION, f"{topic} is only compacted")
+    if offset == _HIGH_WATERMARK:
+        offset = known.high_watermark
+    if not 0 <= offset <= known.high_watermark:
+        raise KafkaError(ErrorCode.OFFSET_OUT_OF_RANGE, f"offset {offset} of {known.high_watermark}")
+    return log.delete_records_before(offset)

@@ -1,0 +1,86 @@
+"""DeleteTopics, versions 1 to 6.
+
+Topics go by name, or by id from version 6 on (KIP-516). Their partitions are gone when the answer leaves; files go in the
+background. The broker's own topics may be deleted like any other, as in Kafka; they come back when a coordinator needs them.
+`delete.topic.enable=false` refuses the request: TOPIC_DELETION_DISABLED, or INVALID_REQUEST before version 3, which has no such
+code. Names and ids given twice, and a name that means an id also given, are INVALID_REQUEST for that topic.
+
+Deliberate gaps: no quota on controller mutations (KIP-599); ``timeout_ms`` is never reached.
+"""
+
+from collections import Counter
+from typing import TYPE_CHECKING, Any
+from uuid import UUID
+
+from odradek.protocol.api_keys import ApiKey
+from odradek.protocol.errors import ErrorCode, KafkaError
+from odradek.protocol.messages import messages
+
+if TYPE_CHECKING:
+    from odradek.broker.context import RequestContext
+    from odradek.broker.controller.controller import Controller
+    from odradek.broker.server import Broker
+
+M = messages(ApiKey.DELETE_TOPICS)
+
+
+def handle(broker: "Broker", context: "RequestContext", request: Any) -> Any:
+    """Delete the topics of ``request``."""
+    if not broker.config["delete.topic.enable"]:
+        code = ErrorCode.INVALID_REQUEST if context.version < 3 else ErrorCode.TOPIC_DELETION_DISABLED
+        error = KafkaError(code, "Topic deletion is disabled.")
+        return M.DeleteTopicsResponse(responses=[_refusal(error, topic.name, topic.topic_id) for topic in request.topics])
+    names, responses = _select(broker.controller, request.topics)
+    try:
+        deleted = broker.controller.delete_topics(names)
+    except KafkaError as error:
+        responses.extend(_refusal(error, name, topic_id) for topic_id, name in names.items())
+    else:
+        responses.extend(M.DeletableTopicResult(name=names[topic_id], topic_id=topic_id) for topic_id in deleted)
+    return M.DeleteTopicsResponse(responses=responses)
+
+
+def _select(controller: "Controller", topics: Any) -> tuple[dict[UUID, str], list[Any]]:
+    """The topics to delete, id to name, and the answers for all others."""
+    responses = []
+    names: Counter[str] = Counter()
+    ids: Counter[UUID] = Counter()
+    for topic in topics:
+        if topic.name is None and topic.topic_id is None:
+            responses.append(_refusal(_invalid("A topic is to be named, or its id given.")))
+        elif topic.name is None:
+            ids[topic.topic_id] += 1
+        elif topic.topic_id is None:
+            names[topic.name] += 1
+        else:
+            responses.append(_refusal(_invalid("A topic's name and its id may not both be given."), topic.name, topic.topic_id))
+    selected: dict[UUID, str] = {}
+    for topic_id, times in ids.items():
+        known = controller.image.topics_by_id.get(topic_id)
+        if times > 1:
+            responses.append(_refusal(_invalid("Duplicate topic id."), None, topic_id))
+        elif known is None:
+            responses.append(_refusal(KafkaError(ErrorCode.UNKNOWN_TOPIC_ID, "No topic has this id."), None, topic_id))
+        else:
+            selected[topic_id] = known.name
+    for name, times in names.items():
+        known = controller.image.topics.get(name)
+        if times > 1:
+            responses.append(_refusal(_invalid("Duplicate topic name."), name))
+        elif known is None:
+            responses.append(_refusal(KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, "There is no such topic."), name))
+        elif known.topic_id in ids:
+            # Kafka answers once for the pair, and deletes neither.
+            selected.pop(known.topic_id, None)
+            responses.append(_refusal(_invalid("The topic's id was given as well."), name, known.topic_id))
+        else:
+            selected[known.topic_id] = name
+    return selected, responses
+
+
+def _invalid(reason: str) -> KafkaError:
+    return KafkaError(ErrorCode.INVALID_REQUEST, reason)
+
+
+def _refusal(error: KafkaError, name: str | None = None, topic_id: UUID | None = None) -> Any:
+    return M.DeletableTopicResult(name=name, topic_id=topic_id, error_code=error.code, error_message=error.reason or None)

@@ -1,0 +1,59 @@
+"""ElectLeaders, versions 0 to 2: preferred (0) or unclean (1, since version 1) leader election (KIP-460).
+
+The one broker leads every partition there is, so an election is never needed: ELECTION_NOT_NEEDED for each partition asked for.
+Without a list all partitions are meant, and those that need no election are not told, which leaves every topic with none.
+"""
+
+from typing import TYPE_CHECKING, Any
+
+from odradek.protocol.api_keys import ApiKey
+from odradek.protocol.errors import ErrorCode
+from odradek.protocol.messages import messages
+
+if TYPE_CHECKING:
+    from odradek.broker.context import RequestContext
+    from odradek.broker.controller.image import MetadataImage
+    from odradek.broker.server import Broker
+
+M = messages(ApiKey.ELECT_LEADERS)
+
+_ELECTION_TYPES = (0, 1)
+
+
+def handle(broker: "Broker", context: "RequestContext", request: Any) -> Any:  # noqa: ARG001
+    """Say that the partitions of ``request`` have their leader."""
+    image = broker.controller.image
+    valid = request.election_type in _ELECTION_TYPES
+    response = M.ElectLeadersResponse(error_code=ErrorCode.NONE if valid else ErrorCode.INVALID_REQUEST)
+    if request.topic_partitions is None:
+        response.replica_election_results = [M.ReplicaElectionResult(topic=topic) for topic in image.topics] if valid else ()
+        return response
+    response.replica_election_results = [
+        M.ReplicaElectionResult(
+            topic=asked.topic,
+            partition_result=[
+                _result(image, asked.topic, partition) if valid else _unknown_election(partition, request.election_type)
+                for partition in asked.partitions
+            ],
+        )
+        for asked in request.topic_partitions
+    ]
+    return response
+
+
+def _result(image: "MetadataImage", topic: str, partition: int) -> Any:
+    known = image.topics.get(topic)
+    code = ErrorCode.ELECTION_NOT_NEEDED
+    message = "The partition has its preferred leader."
+    if known is None or partition not in known.partitions:
+        code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        message = f"There is no partition {topic}-{partition}."
+    return M.PartitionResult(partition_id=partition, error_code=code, error_message=message)
+
+
+def _unknown_election(partition: int, election_type: int) -> Any:
+    return M.PartitionResult(
+        partition_id=partition,
+        error_code=ErrorCode.INVALID_REQUEST,
+        error_message=f"There is no election of type {election_type}.",
+    )

@@ -1,0 +1,27 @@
+"""UpdateFeatures, versions 0 to 2: feature levels are finalized (KIP-584, KIP-1022), all of those asked for or none.
+
+INVALID_UPDATE_VERSION at the top tells of the first that cannot be; what can be is in ``controller/features``. Deliberate gap:
+versions 0 and 1 list a result for each feature as well; that list stays empty here, the code at the top says the same.
+"""
+
+from typing import TYPE_CHECKING, Any
+
+from odradek.protocol.api_keys import ApiKey
+from odradek.protocol.errors import KafkaError
+from odradek.protocol.messages import messages
+
+if TYPE_CHECKING:
+    from odradek.broker.context import RequestContext
+    from odradek.broker.server import Broker
+
+M = messages(ApiKey.UPDATE_FEATURES)
+
+
+def handle(broker: "Broker", context: "RequestContext", request: Any) -> Any:  # noqa: ARG001
+    """Update, or only validate, the features of ``request``."""
+    updates = [(update.feature, update.max_version_level, update.upgrade_type) for update in request.feature_updates]
+    try:
+        broker.controller.update_features(updates, validate_only=request.validate_only)
+    except KafkaError as error:
+        return M.UpdateFeaturesResponse(error_code=error.code, error_message=error.reason)
+    return M.UpdateFeaturesResponse()

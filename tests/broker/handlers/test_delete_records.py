@@ -1,0 +1,71 @@
+import pytest
+
+from odradek.protocol.api_keys import ApiKey
+from odradek.protocol.errors import ErrorCode
+from odradek.protocol.messages import messages
+
+from .metadata_broker import ask, create, make_broker
+
+M = messages(ApiKey.DELETE_RECORDS)
+
+
+def delete(broker, topic, offset, partition=0):
+    partitions = [M.DeleteRecordsPartition(partition_index=partition, offset=offset)]
+    (answer,) = ask(broker, ApiKey.DELETE_RECORDS, topics=[M.DeleteRecordsTopic(name=topic, partitions=partitions)]).topics
+    (result,) = answer.partitions
+    assert (answer.name, result.partition_index) == (topic, partition)
+    return result.low_watermark, result.error_code
+
+
+@pytest.mark.parametrize(("offset", "low_watermark"), [(0, 0), (2, 2), (3, 3), (-1, 3)])
+def test_records_before_an_offset_are_deleted(offset, low_watermark):
+    broker = make_broker()
+    create(broker, "t", records=3)
+    assert delete(broker, "t", offset) == (low_watermark, ErrorCode.NONE)
+    assert broker.log_manager.logs["t", 0].log_start_offset == low_watermark
+
+
+def test_what_is_gone_stays_gone():
+    broker = make_broker()
+    create(broker, "t", records=3)
+    delete(broker, "t", 2)
+    assert delete(broker, "t", 1) == (2, ErrorCode.NONE)
+
+
+@pytest.mark.parametrize("offset", [4, -2, 2**63 - 1])
+def test_an_offset_that_is_not_there_is_out_of_range(offset):
+    broker = make_broker()
+    create(broker, "t", records=3)
+    assert delete(broker, "t", offset) == (-1, ErrorCode.OFFSET_OUT_OF_RANGE)
+
+
+def test_a_topic_that_is_only_compacted_keeps_its_records():
+    broker = make_broker()
+    create(broker, "t", 1, ("cleanup.policy", "compact"))
+    assert delete(broker, "t", 0) == (-1, ErrorCode.POLICY_VIOLATION)
+
+
+def test_a_topic_that_is_compacted_and_deleted_from_may_lose_records():
+    broker = make_broker()
+    create(broker, "t", 1, ("cleanup.policy", "compact,delete"))
+    assert delete(broker, "t", 0) == (0, ErrorCode.NONE)
+
+
+def test_an_internal_topic_keeps_its_records():
+    broker = make_broker()
+    create(broker, "__consumer_offsets")
+    assert delete(broker, "__consumer_offsets", 0) == (-1, ErrorCode.INVALID_TOPIC_EXCEPTION)
+
+
+@pytest.mark.parametrize(("topic", "partition"), [("nope", 0), ("t", 1), ("t", -1)])
+def test_a_partition_that_is_not_there_is_unknown(topic, partition):
+    broker = make_broker()
+    create(broker, "t")
+    assert delete(broker, topic, 0, partition) == (-1, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+
+
+def test_an_offline_partition_is_a_storage_error():
+    broker = make_broker()
+    create(broker, "t")
+    broker.partitions.get("t", 0).take_offline("disk")
+    assert delete(broker, "t", 0) == (-1, ErrorCode.KAFKA_STORAGE_ERROR)

@@ -1,0 +1,55 @@
+from odradek.protocol.api_keys import ApiKey
+from odradek.protocol.errors import ErrorCode
+from odradek.protocol.messages import messages
+
+from .metadata_broker import ask, create, make_broker
+
+M = messages(ApiKey.DESCRIBE_LOG_DIRS)
+
+
+def describe(broker, topics):
+    (directory,) = ask(broker, ApiKey.DESCRIBE_LOG_DIRS, topics=topics).results
+    assert (directory.error_code, directory.log_dir) == (ErrorCode.NONE, broker.log_manager.log_dir)
+    return {
+        (topic.name, partition.partition_index): partition.partition_size
+        for topic in directory.topics
+        for partition in topic.partitions
+    }
+
+
+def test_all_partitions_are_told_with_their_sizes():
+    broker = make_broker()
+    create(broker, "t", 2, records=3)
+    create(broker, "u")
+    sizes = describe(broker, None)
+    assert set(sizes) == {("t", 0), ("t", 1), ("u", 0)}
+    assert (sizes["t", 0], sizes["t", 1]) == (broker.log_manager.logs["t", 0].size_bytes, 0)
+    assert sizes["t", 0] > 0
+
+
+def test_of_partitions_asked_for_those_are_told_that_are_there():
+    broker = make_broker()
+    create(broker, "t", 2)
+    asked = [
+        M.DescribableLogDirTopic(topic="t", partitions=(1, 9)),
+        M.DescribableLogDirTopic(topic="nope", partitions=(0,)),
+    ]
+    assert set(describe(broker, asked)) == {("t", 1)}
+
+
+def test_no_topics_are_no_partitions():
+    broker = make_broker()
+    create(broker, "t")
+    assert describe(broker, []) == {}
+
+
+def test_a_directory_on_no_volume_has_no_size():
+    (directory,) = ask(make_broker(), ApiKey.DESCRIBE_LOG_DIRS, topics=None).results
+    assert (directory.total_bytes, directory.usable_bytes) == (-1, -1)
+
+
+def test_a_volume_has_room(tmp_path):
+    broker = make_broker()
+    broker.log_manager.log_dir = str(tmp_path)
+    (directory,) = ask(broker, ApiKey.DESCRIBE_LOG_DIRS, topics=None).results
+    assert 0 <= directory.usable_bytes <= directory.total_bytes

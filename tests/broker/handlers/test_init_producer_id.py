@@ -1,0 +1,46 @@
+import pytest
+
+from odradek.protocol.api_keys import ApiKey
+from odradek.protocol.errors import ErrorCode, KafkaError
+
+from .metadata_broker import ask, make_broker
+
+
+def init(broker, **fields):
+    fields = {"transactional_id": None, "transaction_timeout_ms": 60_000, "producer_id": -1, "producer_epoch": -1, **fields}
+    answer = ask(broker, ApiKey.INIT_PRODUCER_ID, **fields)
+    return answer.error_code, answer.producer_id, answer.producer_epoch
+
+
+def test_every_producer_gets_an_id_of_its_own():
+    broker = make_broker()
+    assert [init(broker) for _ in range(3)] == [(ErrorCode.NONE, producer_id, 0) for producer_id in range(3)]
+
+
+def test_a_producer_that_has_an_id_gets_a_new_one():
+    assert init(make_broker(), producer_id=5, producer_epoch=3) == (ErrorCode.NONE, 0, 0)
+
+
+@pytest.mark.parametrize("fields", [{"producer_id": 5}, {"producer_epoch": 5}, {"transactional_id": ""}])
+def test_a_request_that_says_nothing_is_invalid(fields):
+    assert init(make_broker(), **fields) == (ErrorCode.INVALID_REQUEST, -1, -1)
+
+
+@pytest.mark.parametrize("timeout_ms", [0, -1, 900_001])
+def test_a_transaction_timeout_out_of_bounds_is_refused(timeout_ms):
+    answer = init(make_broker(), transactional_id="t", transaction_timeout_ms=timeout_ms)
+    assert answer == (ErrorCode.INVALID_TRANSACTION_TIMEOUT, -1, -1)
+
+
+def test_there_is_no_transaction_coordinator():
+    assert init(make_broker(), transactional_id="t") == (ErrorCode.COORDINATOR_NOT_AVAILABLE, -1, -1)
+
+
+def test_without_a_block_on_disk_there_is_no_id(monkeypatch):
+    broker = make_broker()
+
+    def fail():
+        raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR)
+
+    monkeypatch.setattr(broker.controller, "next_producer_id", fail)
+    assert init(broker) == (ErrorCode.KAFKA_STORAGE_ERROR, -1, -1)

@@ -1,0 +1,27 @@
+import pytest
+
+from odradek.protocol.api_keys import ApiKey
+from odradek.protocol.errors import ErrorCode
+from odradek.protocol.messages import messages
+
+from .metadata_broker import ask, make_broker
+
+M = messages(ApiKey.UPDATE_FEATURES)
+
+
+def update(feature, level, upgrade_type=1):
+    updates = [M.FeatureUpdateKey(feature=feature, max_version_level=level, upgrade_type=upgrade_type)]
+    return ask(make_broker(), ApiKey.UPDATE_FEATURES, feature_updates=updates)
+
+
+def test_the_level_that_is_may_be_asked_for():
+    assert update("metadata.version", 30).error_code == ErrorCode.NONE
+
+
+@pytest.mark.parametrize(
+    ("feature", "level", "upgrade_type"), [("nope", 1, 1), ("metadata.version", 29, 2), ("metadata.version", 31, 1)]
+)
+def test_a_level_that_cannot_be_is_refused(feature, level, upgrade_type):
+    response = update(feature, level, upgrade_type)
+    assert response.error_code == ErrorCode.INVALID_UPDATE_VERSION
+    assert feature in response.error_message
