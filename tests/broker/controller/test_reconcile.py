@@ -1,17 +1,18 @@
 """Directories are what the metadata says, wherever a kill -9 came between the two."""
 
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from uuid import UUID
 
 import pytest
 
 from odradek.broker.config import load
 from odradek.broker.controller.controller import Controller
 from odradek.broker.controller.decisions import NewPartitions, NewTopic
-from odradek.broker.controller.directories import PartitionDirectories
+from odradek.broker.controller.image import Topic
 from odradek.broker.controller.metadata_log import MetadataLog
+from odradek.broker.controller.reconcile import Reconciliation
+from odradek.protocol.metadata_records import PartitionRecord
 from odradek.protocol.records import Record, build_batch
 from odradek.storage.filesystem import RealFileSystem
 from odradek.storage.log_manager import LogManager
@@ -25,18 +26,40 @@ class Storage:
 
     def __init__(self, data_dir: Path, *, observed: bool = True) -> None:
         self.file_system = RealFileSystem()
-        self.data_dir = data_dir
         self.clock = VirtualClock()
         self.warnings: list[str] = []
         self.log_manager = LogManager(self.file_system, str(data_dir), node_id=1, warn=self.warn)
         identity = self.log_manager.start()
         log = MetadataLog.open(self.file_system, str(data_dir), now_ms=self.clock.now_ms(), warn=self.warn)
         self.controller = Controller(log, node_id=1, directory_id=identity.directory_id, config=CONFIG, clock=self.clock)
-        self.log_manager.load_all(self.controller.log_config_for, now_ms=self.clock.now_ms())
-        self.directories = PartitionDirectories(self.controller, self.log_manager, self.file_system, warn=self.warn)
-        self.directories.reconcile()
+        Reconciliation(
+            image=self.controller.image,
+            log_manager=self.log_manager,
+            file_system=self.file_system,
+            log_config_for=self.controller.log_config_for,
+            now_ms=self.clock.now_ms(),
+            warn=self.warn,
+        ).run()
         if observed:
-            self.controller.subscribe(self.directories)
+            self.controller.subscribe(self)
+
+    def partitions_created(self, topic: Topic, partitions: Sequence[PartitionRecord]) -> None:
+        for record in partitions:
+            self.log_manager.create(
+                topic.name,
+                record.partition_id,
+                topic.topic_id,
+                self.controller.log_config_for(topic.name),
+                now_ms=self.clock.now_ms(),
+            )
+
+    def topic_deleted(self, topic: Topic) -> None:
+        for partition in topic.partitions:
+            self.log_manager.delete(topic.name, partition)
+        self.log_manager.remove_deleted()
+
+    def configs_changed(self, resources: Sequence[tuple[int, str]]) -> None:
+        raise NotImplementedError
 
     def warn(self, event: str, **_: object) -> None:
         self.warnings.append(event)
@@ -156,7 +179,7 @@ def test_a_directory_nobody_knows_is_set_aside_and_kept(open_storage: Open, tmp_
     shutil.rmtree(tmp_path / "__cluster_metadata-0")
     storage = open_storage()
     assert [name.rpartition("-")[2] for name in partition_directories(tmp_path)] == ["stray", "stray"]
-    assert (storage.log_manager.logs, storage.warnings) == ({}, ["stray partition"] * 2)
+    assert (storage.log_manager.logs, storage.warnings) == ({}, ["a directory of no known topic was set aside"] * 2)
     assert any(path.stat().st_size for path in tmp_path.glob("t-0.*-stray/*.log"))
     open_storage()
     assert len(partition_directories(tmp_path)) == 2
@@ -199,38 +222,31 @@ def test_a_topic_with_a_corrupt_partition_can_be_deleted(open_storage: Open, tmp
     assert partition_directories(tmp_path) == []
 
 
-def test_a_partition_whose_directory_cannot_be_made_is_offline(open_storage: Open, tmp_path: Path):
+def test_a_partition_whose_directory_cannot_be_made_is_offline(open_storage: Open, monkeypatch: pytest.MonkeyPatch):
+    open_storage(observed=False).controller.create_topics([NewTopic(name="t", partition_count=2)])
+    make_dirs = RealFileSystem.make_dirs
+
+    def fail_for_one(self: RealFileSystem, path: str) -> None:
+        if path.endswith("/t-0"):
+            raise OSError("no inodes")
+        make_dirs(self, path)
+
+    monkeypatch.setattr(RealFileSystem, "make_dirs", fail_for_one)
     storage = open_storage()
-    (tmp_path / "t-0").write_bytes(b"in the way")
-    (result,) = storage.controller.create_topics([NewTopic(name="t", partition_count=2)])
-    assert result.error is None
-    assert list(storage.log_manager.offline) == [("t", 0)]
+    assert storage.log_manager.offline == {("t", 0): "no inodes"}
     assert list(storage.log_manager.logs) == [("t", 1)]
 
 
-def test_a_directory_of_another_topic_is_not_taken_for_a_new_topics(open_storage: Open, tmp_path: Path):
+def test_a_directory_of_another_topic_of_that_name_is_set_aside(open_storage: Open, tmp_path: Path):
     storage = open_storage()
-    (tmp_path / "t-0").mkdir()
-    (tmp_path / "t-0" / "partition.metadata").write_text("version: 0\ntopic_id: " + "A" * 21 + "g")
     storage.controller.create_topics([NewTopic(name="t")])
-    assert list(storage.log_manager.offline) == [("t", 0)]
-
-
-def test_logs_follow_their_topics_configs(open_storage: Open):
-    storage = open_storage()
-    storage.controller.create_topics([NewTopic(name="t"), NewTopic(name="other")])
-    storage.controller.alter_configs([(2, "t", "max.message.bytes", "77")])
-    assert storage.log_manager.logs["t", 0].config.max_message_bytes == 77
-    assert storage.log_manager.logs["other", 0].config.max_message_bytes != 77
+    storage.append("t", 0)
+    (tmp_path / "t-0" / "partition.metadata").write_text("version: 0\ntopic_id: " + "A" * 21 + "g")
+    assert open_storage().end_offset("t", 0) == 0
+    assert [name.rpartition("-")[2] for name in partition_directories(tmp_path)] == ["0", "stray"]
 
 
 def test_configs_of_a_topic_survive_a_restart(open_storage: Open):
     storage = open_storage()
     storage.controller.create_topics([NewTopic(name="t", configs=[("max.message.bytes", "77")])])
     assert open_storage().log_manager.logs["t", 0].config.max_message_bytes == 77
-
-
-def test_topic_ids_are_random(open_storage: Open):
-    storage = open_storage()
-    storage.controller.create_topics([NewTopic(name=f"t{number}") for number in range(5)])
-    assert len({topic.topic_id for topic in storage.controller.image.topics.values()} - {UUID(int=0)}) == 5
