@@ -1,8 +1,7 @@
 """Keeps directories and partitions in step with the cluster's metadata.
 
-The metadata log is the truth; a partition's directory follows it. A kill between the two leaves a topic without directories, which
-are made at the next start, or directories without a topic, which are removed if the topic was deleted and set aside with a
-warning if nobody knows them.
+The metadata log is the truth; a partition's directory follows it. What a kill between the two leaves undone,
+``controller.reconcile`` settles at the next start.
 """
 
 from collections.abc import Sequence
@@ -14,7 +13,6 @@ from odradek.broker.logging import log
 from odradek.broker.partitions import Partition
 from odradek.protocol.errors import KafkaError
 from odradek.protocol.metadata_records import PartitionRecord
-from odradek.storage.log import Log
 from odradek.storage.log_config import LogConfig
 from odradek.storage.log_manager import LogManager
 
@@ -30,13 +28,8 @@ class PartitionDirectories:
         self._log_manager = log_manager
         self._image = image
 
-    def open_all(self, now_ms: int) -> None:
-        """At start: open every log, settle what the last stop left undone, and take up leadership of all there is."""
-        self._log_manager.load_all(self._log_config, now_ms=now_ms)
-        for (name, index), found in tuple(self._log_manager.logs.items()):
-            topic = self._image.topics.get(name)
-            if topic is None or index not in topic.partitions or found.topic_id != topic.topic_id:
-                self._remove_stray(name, index, found)
+    def lead_all(self) -> None:
+        """At start, once the logs are open (``controller.reconcile``): take up leadership of all there is."""
         for topic in self._image.topics.values():
             self.partitions_created(topic, [topic.partitions[index] for index in sorted(topic.partitions)])
 
@@ -85,8 +78,3 @@ class PartitionDirectories:
 
     def _log_config(self, topic: str) -> LogConfig:
         return self._broker.config.log_config(self._image.configs(ResourceType.TOPIC, topic))
-
-    def _remove_stray(self, topic: str, index: int, found: Log) -> None:
-        if found.topic_id not in self._image.removed_topic_ids:
-            log.warn("a directory that belongs to no topic", topic=topic, partition=index, topic_id=str(found.topic_id))
-        self._log_manager.delete(topic, index)

@@ -1,5 +1,6 @@
 """Opening a data directory: the lock, the metadata log, the controller, every partition's log, and what serves them."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 from uuid import UUID
@@ -8,6 +9,7 @@ from odradek.broker.config.dynamic import CLUSTER_DEFAULT, ConfigView, ResourceT
 from odradek.broker.controller.controller import Controller
 from odradek.broker.controller.image import MetadataImage
 from odradek.broker.controller.metadata_log import MetadataLog
+from odradek.broker.controller.reconcile import Reconciliation
 from odradek.broker.logging import log
 from odradek.broker.partition_directories import PartitionDirectories
 from odradek.storage.filesystem import FileSystem, RealFileSystem
@@ -49,8 +51,16 @@ def open_storage(broker: "Broker", file_system: FileSystem | None) -> OpenStorag
         image = controller.image
         overrides = BrokerOverrides(broker, image)
         overrides.apply()
+        Reconciliation(
+            image=image,
+            log_manager=log_manager,
+            file_system=file_system,
+            log_config_for=controller.log_config_for,
+            now_ms=now_ms,
+            warn=log.warn,
+        ).run()
         directories = PartitionDirectories(broker, log_manager, image)
-        directories.open_all(now_ms)
+        directories.lead_all()
     except BaseException:
         log_manager.release()
         raise
@@ -71,7 +81,7 @@ class BrokerOverrides:
         for warning in apply_broker_overrides(self._view):
             log.warn("dynamic config", reason=warning)
 
-    def configs_changed(self, resources: "list[tuple[int, str]]") -> None:
+    def configs_changed(self, resources: Sequence[tuple[int, str]]) -> None:
         """Part of MetadataObserver."""
         names = {name for kind, name in resources if kind == ResourceType.BROKER}
         if names & {CLUSTER_DEFAULT, self._view.node_id}:
