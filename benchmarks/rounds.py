@@ -2,7 +2,7 @@
 
 The brokers run at the same time and take each load one after the other (A B, B A, A B), so that whatever else the machine is
 doing falls on all alike; those whose turn it is not, idle. Each is warmed up with a short run of the load first: a JVM compiles
-what it has seen run. Of the runs that count, the best is shown: other work on the machine can only make a run worse.
+what it has seen run. Of the runs that count, each figure is shown at its best.
 """
 
 import os
@@ -39,7 +39,7 @@ def note(text: str) -> None:
 
 
 def run_load(load: Load, brokers: Mapping[str, Running], *, quick: bool, failures: Failures) -> list[Figure]:
-    """Run one load on every broker, in turn, and give the figures of the best run of each."""
+    """Run one load on every broker, in turn, and give each figure at its best."""
     count = load.quick_count if quick else load.count
     runs: dict[str, list[Measurement]] = {}
     with ExitStack() as topics:
@@ -62,9 +62,9 @@ def run_load(load: Load, brokers: Mapping[str, Running], *, quick: bool, failure
                 if turn > 0:
                     runs.setdefault(name, []).append(measured)
                     note(f"{load.name} {turn} {name}: {summary(load, measured)}")
-    best = {name: load.best(measured) for name, measured in runs.items()}
     return [
-        Figure(load.title, each.name, {name: each.read(run) for name, run in best.items()}, each.target) for each in load.measures
+        Figure(load.title, each.name, {name: each.best(measured) for name, measured in runs.items()}, each.target)
+        for each in load.measures
     ]
 
 

@@ -9,7 +9,7 @@ import pytest
 from benchmarks.__main__ import parse_arguments
 from benchmarks.load_tool import Measurement, command, parse_measurement
 from benchmarks.peers import free_ports, server_properties
-from benchmarks.scenarios import LOADS, NAMES, Load
+from benchmarks.scenarios import LOADS, NAMES, Load, Measure
 
 LATENCY = {
     "load": "latency",
@@ -55,12 +55,18 @@ def test_the_count_is_the_last_argument_of_a_load(load: Load):
     assert load.arguments_for(7)[-1] == f"{load.count_flag}=7"
 
 
-def test_the_best_run_has_the_highest_throughput_or_the_lowest_latency():
-    slow, fast = measurement(seconds=4.0, p50_ms=0.9), measurement(seconds=2.0, p50_ms=0.6)
-    by_name = {load.name: load for load in LOADS}
+@pytest.mark.parametrize(("higher_is_better", "best"), [(True, 1000.0), (False, 500.0)])
+def test_of_several_runs_a_figure_is_taken_at_its_best(higher_is_better: bool, best: float):
+    runs = [measurement(seconds=4.0), measurement(seconds=2.0)]
 
-    assert by_name["produce-100"].best([slow, fast]) is fast
-    assert by_name["latency"].best([slow, fast]) is fast
+    assert Measure("records/s", lambda run: run.records_per_s, higher_is_better=higher_is_better).best(runs) == best
+
+
+def test_throughput_is_better_when_higher_and_everything_else_when_lower():
+    measures = {(measure.name, measure.higher_is_better) for load in LOADS for measure in load.measures}
+
+    assert {name for name, higher_is_better in measures if higher_is_better} == {"records/s", "requests/s"}
+    assert not {name for name, higher_is_better in measures if not higher_is_better} & {"records/s", "requests/s"}
 
 
 def test_only_the_named_benchmarks_and_brokers_are_chosen():
