@@ -14,6 +14,7 @@ from pathlib import Path
 from odradek.broker.config.broker_config import BrokerConfig, InvalidConfig, load, parse_properties
 from odradek.broker.logging import log
 from odradek.broker.server import Broker
+from odradek.protocol.errors import KafkaError
 from odradek.storage.errors import DataDirectoryLocked, InconsistentDataDirectory
 
 CANNOT_START = 2
@@ -84,7 +85,7 @@ async def _serve(config: BrokerConfig, *, default_data_dir: str | None) -> int:
     broker = Broker(config)
     try:
         await broker.start()
-    except (DataDirectoryLocked, InconsistentDataDirectory, OSError) as error:
+    except (DataDirectoryLocked, InconsistentDataDirectory, KafkaError, OSError) as error:
         return _cannot_start(error)
     print(ready_line(*broker.bound_address), flush=True)
     # Said after that line: the log takes its time to come up.
