@@ -41,9 +41,7 @@ class Connection(asyncio.BufferedProtocol):
         "peer",
     )
 
-    def __init__(
-        self, dispatcher: Dispatcher, registry: "ConnectionRegistry", listener_name: str, max_frame_bytes: int
-    ) -> None:
+    def __init__(self, dispatcher: Dispatcher, registry: "ConnectionRegistry", listener_name: str, max_frame_bytes: int) -> None:
         # For the life of the connection.
         self._dispatcher = dispatcher
         self._registry = registry
@@ -81,7 +79,7 @@ class Connection(asyncio.BufferedProtocol):
         self._frames.clear()
         self._transport = None
 
-    def get_buffer(self, sizehint: int) -> memoryview:  # type: ignore[override]  # noqa: ARG002
+    def get_buffer(self, sizehint: int) -> memoryview:  # noqa: ARG002  asyncio's guess is poorer than ours
         """Part of asyncio's protocol interface: where the next bytes go."""
         return self._reader.writable()
 

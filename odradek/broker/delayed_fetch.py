@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from odradek.broker.logging import log
 from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.messages import messages
@@ -48,8 +49,8 @@ class FetchRead:
     def read(self) -> tuple[list[tuple[FetchPartition, Any]], bool]:
         """(results, whether they are answer enough: ``min_bytes``, or something that should not wait).
 
-        The limits are Kafka's: ``max_bytes`` over all and ``partition_max_bytes`` for each, but the first batch of the first partition
-        that has one is given whole whatever its size, so that a reader gets on (KIP-74).
+        The limits are Kafka's: ``max_bytes`` over all and ``partition_max_bytes`` for each, but the first batch of the first
+        partition that has one is given whole whatever its size, so that a reader gets on (KIP-74).
         """
         results = []
         left = self._max_bytes
@@ -153,4 +154,7 @@ class DelayedFetch(DelayedOperation):
 
     def on_complete(self) -> None:
         """Part of the purgatory's interface."""
-        self._respond()
+        try:
+            self._respond()
+        except Exception as error:  # noqa: BLE001  a reader's trouble is not that of the producer whose append woke it
+            log.error("a fetch that waited could not be answered", error)

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 Respond = Callable[[list[Any]], None]
 
 
-class CloseConnection(Exception):  # noqa: N818  not an error: the answer to a failed Produce with acks=0
+class CloseConnection(Exception):
     """The connection is to be closed without a response."""
 
 

@@ -9,17 +9,17 @@ Left out: TLS and SASL. ``listener.security.protocol.map`` may say PLAINTEXT onl
 
 from __future__ import annotations
 
-import asyncio
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from odradek.broker.config.endpoints import Endpoint
-from odradek.broker.connection import Connection
 from odradek.broker.logging import log
 
 if TYPE_CHECKING:
+    import asyncio
     from collections.abc import Callable, Mapping
 
+    from odradek.broker.connection import Connection
     from odradek.timing.clock import Clock
     from odradek.timing.timer import Timer
 
@@ -28,7 +28,7 @@ _MIN_SWEEP_MS = 100
 
 @dataclass(frozen=True, slots=True)
 class ConnectionLimits:
-    """``max.connections``, ``max.connections.per.ip`` and its overrides by address, ``connections.max.idle.ms`` (negative: never)."""
+    """``max.connections``, ``max.connections.per.ip`` with its overrides, ``connections.max.idle.ms`` (negative: never)."""
 
     max_connections: int
     max_connections_per_ip: int
@@ -37,9 +37,9 @@ class ConnectionLimits:
 
 
 class ConnectionRegistry:
-    """The open connections of a broker, counted and limited. Loop thread only."""
+    """The open connections of a broker, counted and limited by what ``limits`` says at that moment. Loop thread only."""
 
-    def __init__(self, limits: ConnectionLimits, clock: Clock, timer: Timer) -> None:
+    def __init__(self, limits: Callable[[], ConnectionLimits], clock: Clock, timer: Timer) -> None:
         self.clock = clock
         self.is_stopping = False
         self._limits = limits
@@ -58,9 +58,10 @@ class ConnectionRegistry:
         """Take in a new connection; False where a limit forbids it."""
         ip = connection.peer[0]
         here = self._by_ip.get(ip, 0)
-        if self.is_stopping or len(self._connections) >= self._limits.max_connections:
-            return self._refuse(connection, "max.connections", self._limits.max_connections)
-        allowed_here = self._limits.per_ip_overrides.get(ip, self._limits.max_connections_per_ip)
+        limits = self._limits()
+        if self.is_stopping or len(self._connections) >= limits.max_connections:
+            return self._refuse(connection, "max.connections", limits.max_connections)
+        allowed_here = limits.per_ip_overrides.get(ip, limits.max_connections_per_ip)
         if here >= allowed_here:
             return self._refuse(connection, "max.connections.per.ip", allowed_here)
         self._arm_sweep()
@@ -102,14 +103,15 @@ class ConnectionRegistry:
         return False
 
     def _arm_sweep(self) -> None:
-        if self._limits.max_idle_ms >= 0 and not self._is_sweep_armed:
+        max_idle_ms = self._limits().max_idle_ms
+        if max_idle_ms >= 0 and not self._is_sweep_armed:
             self._is_sweep_armed = True
-            self._timer.call_after(max(self._limits.max_idle_ms / 4, _MIN_SWEEP_MS), self._sweep)
+            self._timer.call_after(max(max_idle_ms / 4, _MIN_SWEEP_MS), self._sweep)
 
     def _sweep(self) -> None:
         """Close what has been silent for too long; goes on as long as anybody is connected."""
         self._is_sweep_armed = False
-        silent_since = self.clock.monotonic_ms() - self._limits.max_idle_ms
+        silent_since = self.clock.monotonic_ms() - self._limits().max_idle_ms
         for connection in tuple(self._connections):
             if connection.last_active_ms < silent_since and not connection.is_busy:
                 self.closed_idle += 1
@@ -123,17 +125,22 @@ class Listeners:
 
     def __init__(self, make_connection: Callable[[str], Connection]) -> None:
         self._make_connection = make_connection
-        self._servers: list[asyncio.AbstractServer] = []
+        self._servers: list[asyncio.Server] = []
         self.bound: dict[str, Endpoint] = {}
 
-    async def start(self, endpoints: list[Endpoint], loop: asyncio.AbstractEventLoop) -> None:
-        """Bind them all; OSError where one cannot be, and then none stays bound."""
+    async def bind(self, endpoints: list[Endpoint], loop: asyncio.AbstractEventLoop, backlog: int) -> None:
+        """Take every address, without accepting connections; OSError where one cannot be had, and then none stays bound."""
         try:
             for endpoint in endpoints:
-                self.bound[endpoint.name] = await self._bind(endpoint, loop)
+                self.bound[endpoint.name] = await self._bind(endpoint, loop, backlog)
         except OSError:
             await self.stop()
             raise
+
+    async def serve(self) -> None:
+        """Accept connections."""
+        for server in self._servers:
+            await server.start_serving()
 
     async def stop(self) -> None:
         """Accept no more connections; those that are open stay."""
@@ -141,10 +148,15 @@ class Listeners:
             server.close()
         self._servers = []
 
-    async def _bind(self, endpoint: Endpoint, loop: asyncio.AbstractEventLoop) -> Endpoint:
+    async def _bind(self, endpoint: Endpoint, loop: asyncio.AbstractEventLoop, backlog: int) -> Endpoint:
         name = endpoint.name
         server = await loop.create_server(
-            lambda: self._make_connection(name), endpoint.host or None, endpoint.port, backlog=512, reuse_address=True
+            lambda: self._make_connection(name),
+            endpoint.host or None,
+            endpoint.port,
+            backlog=backlog,
+            reuse_address=True,
+            start_serving=False,
         )
         self._servers.append(server)
         port = server.sockets[0].getsockname()[1]

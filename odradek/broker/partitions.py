@@ -13,8 +13,8 @@ from odradek.protocol.errors import ErrorCode, KafkaError
 
 if TYPE_CHECKING:
     from odradek.broker.fetch_sessions import FetchPartition
-    from odradek.storage.log import AppendInfo, Log
     from odradek.protocol.record_batch import Buffer
+    from odradek.storage.log import AppendInfo, Log
     from odradek.timing.purgatory import Purgatory
 
 
@@ -143,9 +143,7 @@ class Partitions:
         key = asked.topic_key
         partitions = self._by_name.get(key) if isinstance(key, str) else self._by_id.get(cast("UUID", key))
         if partitions is None:
-            return KafkaError(
-                ErrorCode.UNKNOWN_TOPIC_OR_PARTITION if isinstance(key, str) else ErrorCode.UNKNOWN_TOPIC_ID
-            )
+            return KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION if isinstance(key, str) else ErrorCode.UNKNOWN_TOPIC_ID)
         if not 0 <= asked.partition < len(partitions):
             return KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
         return partitions[asked.partition]

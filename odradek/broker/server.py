@@ -56,7 +56,7 @@ class Broker:
     ) -> None:
         self.config = config
         self.clock: Clock = clock or SystemClock()
-        self.random = random or Random()
+        self.random = random or Random()  # noqa: S311  ids of topics and fetch sessions are no secrets
         self.timer = Timer(self.clock)
         self.node_id: int = config["node.id"]
         self.rack: str | None = config["broker.rack"]
@@ -66,12 +66,7 @@ class Broker:
         self.fetch_sessions = FetchSessions(config["max.incremental.fetch.session.cache.slots"], self.random)
         self.dispatcher = Dispatcher(self)
         self.connections = ConnectionRegistry(
-            ConnectionLimits(
-                max_connections=config["max.connections"],
-                max_connections_per_ip=config["max.connections.per.ip"],
-                per_ip_overrides=per_ip_overrides(config["max.connections.per.ip.overrides"]),
-                max_idle_ms=config["connections.max.idle.ms"],
-            ),
+            self._connection_limits,
             self.clock,
             self.timer,
         )
@@ -99,22 +94,31 @@ class Broker:
     async def start(self) -> None:
         """Open everything and listen.
 
-        Raises DataDirectoryLocked, InconsistentDataDirectory, or OSError where a listener cannot be bound; nothing stays open then.
+        Raises DataDirectoryLocked, InconsistentDataDirectory, or OSError where a listener cannot be bound; then nothing is open.
         """
         loop = asyncio.get_running_loop()
-        self._driver = AsyncioDriver(self.timer, loop)
-        storage = open_storage(self, self._file_system)
+        # First of all, so that a broker whose port is taken leaves the data directory as it is.
+        endpoints = parse_endpoints("listeners", self.config["listeners"])
+        await self._listeners.bind(endpoints, loop, self.config["socket.listen.backlog.size"])
+        advertised = parse_endpoints("advertised.listeners", self.config["advertised.listeners"] or ())
+        self._advertised = advertised_endpoints(self._listeners.bound, advertised)
+        try:
+            storage = open_storage(self, self._file_system)
+        except BaseException:
+            await self._listeners.stop()
+            raise
         self.log_manager = storage.log_manager
         self.controller = storage.controller
         self.cluster_id = storage.cluster_id
+        if isinstance(self.clock, SystemClock):
+            self._driver = AsyncioDriver(self.timer, loop)
         self._schedule_flushes()
         try:
-            await self._listeners.start(parse_endpoints("listeners", self.config["listeners"]), loop)
+            await self._listeners.serve()
         except OSError:
+            await self._listeners.stop()
             self._close()
             raise
-        advertised = parse_endpoints("advertised.listeners", self.config["advertised.listeners"] or ())
-        self._advertised = advertised_endpoints(self._listeners.bound, advertised)
 
     async def stop(self) -> None:
         """Finish requests in flight, flush, mark the shutdown clean."""
@@ -124,7 +128,7 @@ class Broker:
             for operation in self.fetch_purgatory.cancel_for_key(partition):
                 operation.force_complete()
         deadline_ms = self.clock.monotonic_ms() + _DRAIN_MS
-        while self.connections.busy() and self.clock.monotonic_ms() < deadline_ms:
+        while self.connections.busy() and self.clock.monotonic_ms() < deadline_ms:  # noqa: ASYNC110  a second at most
             await asyncio.sleep(_DRAIN_STEP_S)
         self.connections.close_all()
         # One turn of the loop, in which the transports close.
@@ -134,8 +138,18 @@ class Broker:
     def _close(self) -> None:
         if self._driver is not None:
             self._driver.close()
+        self.timer.close()
         self.controller.close()
         self.log_manager.shutdown(now_ms=self.clock.now_ms())
+
+    def _connection_limits(self) -> ConnectionLimits:
+        config = self.config
+        return ConnectionLimits(
+            max_connections=config["max.connections"],
+            max_connections_per_ip=config["max.connections.per.ip"],
+            per_ip_overrides=per_ip_overrides(config["max.connections.per.ip.overrides"]),
+            max_idle_ms=config["connections.max.idle.ms"],
+        )
 
     def _make_connection(self, listener_name: str) -> Connection:
         return Connection(self.dispatcher, self.connections, listener_name, self._max_frame_bytes)

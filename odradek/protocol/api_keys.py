@@ -96,6 +96,7 @@ class ApiKey(IntEnum):
     ALTER_SHARE_GROUP_OFFSETS = 91
     DELETE_SHARE_GROUP_OFFSETS = 92
 
+
 # The newest version kio 0.6.5 has of each, which is what Kafka 4.3 speaks; a test holds the two together.
 NEWEST_VERSION: dict[ApiKey, int] = {
     ApiKey.PRODUCE: 13,

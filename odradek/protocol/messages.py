@@ -54,6 +54,7 @@ class Messages:
         self.response: type[Any] = _build(load(api_key, version, "response"), older, self.classes["response"])
 
     def __getattr__(self, name: str) -> Any:
+        """The class of that schema name, kept as a plain attribute from then on."""
         for classes in (self.classes["response"], self.classes["request"]):
             if name in classes:
                 setattr(self, name, classes[name])
@@ -99,10 +100,8 @@ def _repr(self: Any) -> str:
     return f"{type(self).__name__}({', '.join(f'{name}={getattr(self, name)!r}' for name in self.__slots__)})"
 
 
-def _equal(self: Any, other: object) -> bool:
-    if type(self) is not type(other):
-        return NotImplemented
-    return all(getattr(self, name) == getattr(other, name) for name in self.__slots__)
+def _equal(self: Any, other: Any) -> bool:
+    return type(self) is type(other) and all(getattr(self, name) == getattr(other, name) for name in self.__slots__)
 
 
 _messages: dict[ApiKey, Messages] = {}
@@ -114,5 +113,3 @@ def messages(api_key: ApiKey) -> Messages:
     if known is None:
         known = _messages[api_key] = Messages(api_key)
     return known
-
-

@@ -38,7 +38,7 @@ def decode_request(api_key: ApiKey, version: int, frame: bytes, position: int) -
 
 
 def _make_decoder(api_key: ApiKey, version: int) -> Decoder:
-    from kio.serial import entity_reader  # noqa: PLC0415  pulled in by the first request, not by start-up
+    from kio.serial import entity_reader
 
     entity = load(api_key, version, "request")
     read = entity_reader(entity)
@@ -84,10 +84,7 @@ def _compile_up(entity: type[Any], canonical: dict[str, type[Any]]) -> Callable[
         value = f"o.{spec.wire_name}"
         if spec.entity is not None:
             scope[f"up_{spec.name}"] = _compile_up(spec.entity, canonical)
-            if spec.is_array:
-                converted = f"[up_{spec.name}(i) for i in {value}]"
-            else:
-                converted = f"up_{spec.name}({value})"
+            converted = f"[up_{spec.name}(i) for i in {value}]" if spec.is_array else f"up_{spec.name}({value})"
             value = f"(None if {value} is None else {converted})" if spec.nullable else converted
         elif spec.name != spec.wire_name:
             scope["millisecond"] = MILLISECOND

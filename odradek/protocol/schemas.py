@@ -46,7 +46,7 @@ class FieldSpec:
 
 
 def load(api_key: ApiKey, version: int, kind: str) -> type[Any]:
-    """kio's class for an API's ``kind`` ("request" or "response") in that version."""
+    """Kio's class for an API's ``kind`` ("request" or "response") in that version."""
     name = api_key.name.lower()
     module = import_module(f"kio.schema.{name}.v{version}.{kind}")
     camel = "".join(part.capitalize() for part in name.split("_"))

@@ -76,7 +76,7 @@ class Setup:
         self.clock = VirtualClock()
         self.timer = Timer(self.clock)
         values = {"max_connections": 10, "max_connections_per_ip": 10, "per_ip_overrides": {}, "max_idle_ms": 600_000}
-        self.registry = ConnectionRegistry(ConnectionLimits(**{**values, **limits}), self.clock, self.timer)
+        self.registry = ConnectionRegistry(lambda: ConnectionLimits(**{**values, **limits}), self.clock, self.timer)
         self.dispatcher = FakeDispatcher()
 
     def connect(self, peer=("10.0.0.1", 5)):

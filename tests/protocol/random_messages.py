@@ -1,6 +1,6 @@
 """Random messages of kio's classes, from a seed: what the codec tests and the fuzzers start from."""
 
-import datetime
+import datetime as dt
 import random
 import uuid
 from dataclasses import fields
@@ -70,6 +70,6 @@ def _special(kind: str, rng: random.Random) -> Any:
     if kind == "float64":
         return rng.choice((0.0, 1.5, -2.25, 1e300))
     if kind == "datetime_i64":
-        return datetime.datetime.fromtimestamp(rng.randrange(1, 2**32), tz=datetime.UTC)
+        return dt.datetime.fromtimestamp(rng.randrange(1, 2**32), tz=dt.UTC)
     assert kind in {"timedelta_i32", "timedelta_i64"}, kind
-    return datetime.timedelta(milliseconds=rng.randrange(-5, 2**31 - 1))
+    return dt.timedelta(milliseconds=rng.randrange(-5, 2**31 - 1))

@@ -37,7 +37,7 @@ def test_an_incomplete_frame_stays_inside(tail):
 
 @pytest.mark.parametrize("length", [-1, -(2**31), 0, MIN_FRAME_BYTES - 1, 1025, 2**31 - 1])
 def test_a_length_outside_the_limits_is_malformed(length):
-    with pytest.raises(MalformedMessage, match="socket.request.max.bytes"):
+    with pytest.raises(MalformedMessage, match=r"socket\.request\.max\.bytes"):
         FrameReader(1024).feed(length.to_bytes(4, "big", signed=True))
 
 

@@ -1,5 +1,6 @@
 """Requests of every served version become the one canonical message."""
 
+import datetime as dt
 import io
 import random
 import uuid
@@ -89,6 +90,4 @@ def test_a_fetch_by_name_and_by_id_differ_in_that_alone():
 
 
 def _seconds(seconds: float) -> Any:
-    import datetime
-
-    return datetime.timedelta(seconds=seconds)
+    return dt.timedelta(seconds=seconds)

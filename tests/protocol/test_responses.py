@@ -20,7 +20,9 @@ _SERVED = [
 
 
 def _sent(api_key: ApiKey, version: int, response: Any) -> bytes:
-    return b"".join(chunk if isinstance(chunk, bytes) else chunk.read() for chunk in encode_response(api_key, version, 77, response))
+    return b"".join(
+        chunk if isinstance(chunk, bytes) else chunk.read() for chunk in encode_response(api_key, version, 77, response)
+    )
 
 
 def _read_back(api_key: ApiKey, version: int, frame: bytes) -> Any:

@@ -54,7 +54,10 @@ def _describe(broker: "Broker", name: str, first: int, limit: int) -> tuple[Any,
     topic = broker.controller.image.topics.get(name)
     if topic is None:
         return m.DescribeTopicPartitionsResponseTopic(
-            error_code=_why_not(name), name=name, is_internal=name in INTERNAL_TOPICS, topic_authorized_operations=TOPIC_OPERATIONS
+            error_code=_why_not(name),
+            name=name,
+            is_internal=name in INTERNAL_TOPICS,
+            topic_authorized_operations=TOPIC_OPERATIONS,
         ), None
     end = min(first + limit, len(topic.partitions))
     described = m.DescribeTopicPartitionsResponseTopic(

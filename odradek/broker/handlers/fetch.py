@@ -1,8 +1,8 @@
 """Fetch 4-18: whole batches as they lie in the log, at once or when there is enough.
 
-min bytes and max wait through the Fetch purgatory, max bytes with the first-batch rule (KIP-74), fetch sessions (KIP-227, version 7),
-leader epochs (KIP-320, version 9) and diverging epochs (KIP-595, version 12), topic ids (KIP-516, version 13). The isolation level bounds
-what is read by the high watermark or the last stable offset.
+Min bytes and max wait through the Fetch purgatory, max bytes with the first-batch rule (KIP-74), fetch sessions (KIP-227, from
+version 7 on), leader epochs (KIP-320, version 9) and diverging epochs (KIP-595, version 12), topic ids (KIP-516, version 13). The
+isolation level bounds what is read by the high watermark or the last stable offset.
 
 Left out: followers (a replica id is not looked at: there is one replica), preferred read replicas (always -1), tiered storage.
 """
@@ -25,7 +25,7 @@ _READ_COMMITTED = 1
 
 
 def handle(broker: "Broker", context: RequestContext, request: Any) -> Any:
-    """What there is where that is enough, else a ``Reply``. Session errors are answered for the request, all else per partition."""
+    """What there is where that is enough, else a ``Reply``. Session errors are the request's, all others a partition's."""
     by_id = context.version >= 13
     session = broker.fetch_sessions.open(request, by_id, broker.clock.monotonic_ms())
     if session.error_code:

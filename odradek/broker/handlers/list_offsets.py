@@ -1,8 +1,10 @@
 """ListOffsets 1-11: the earliest, the latest, the newest by timestamp, the first at or after a time.
 
-Special timestamps: -1 latest, -2 earliest, -3 the record with the largest timestamp (KIP-734, version 7), -4 earliest local (KIP-405,
-version 8), -5 latest tiered (version 9), -6 earliest pending upload (version 11). Without tiered storage -4 is the earliest, and -5 and
--6 find nothing. Read committed (isolation level 1) ends at the last stable offset, read uncommitted at the high watermark.
+Special timestamps: -1 latest, -2 earliest, -3 the record with the largest timestamp (KIP-734, version 7), -4 earliest local
+(KIP-405, version 8), -5 latest tiered (version 9), -6 earliest pending upload (version 11). Without tiered storage -4 is the
+earliest, and -5 and -6 find nothing.
+
+Read committed (isolation level 1) ends at the last stable offset, read uncommitted at the high watermark.
 """
 
 from typing import TYPE_CHECKING, Any
@@ -28,7 +30,7 @@ _NOT_FOUND = (-1, -1, -1)
 
 
 def handle(broker: "Broker", context: RequestContext, request: Any) -> Any:
-    """One offset a partition; a partition named twice is INVALID_REQUEST, a timestamp too new for the version UNSUPPORTED_VERSION."""
+    """One offset a partition. INVALID_REQUEST for one named twice, UNSUPPORTED_VERSION for a timestamp newer than the version."""
     m = messages(ApiKey.LIST_OFFSETS)
     seen: set[tuple[str, int]] = set()
     twice: set[tuple[str, int]] = set()
@@ -42,8 +44,7 @@ def handle(broker: "Broker", context: RequestContext, request: Any) -> Any:
         for asked in topic.partitions:
             result = m.ListOffsetsPartitionResponse(partition_index=asked.partition_index)
             try:
-                if (topic.name, asked.partition_index) in twice:
-                    raise KafkaError(ErrorCode.INVALID_REQUEST, "a partition named twice")
+                _check_named_once(twice, topic.name, asked.partition_index)
                 partition = broker.partitions.require(topic.name, asked.partition_index)
                 partition.check_leader_epoch(asked.current_leader_epoch)
                 _check_version(context.version, asked.timestamp)
@@ -54,6 +55,11 @@ def handle(broker: "Broker", context: RequestContext, request: Any) -> Any:
             partitions.append(result)
         topics.append(m.ListOffsetsTopicResponse(name=topic.name, partitions=partitions))
     return m.ListOffsetsResponse(topics=topics)
+
+
+def _check_named_once(twice: set[tuple[str, int]], topic: str, index: int) -> None:
+    if (topic, index) in twice:
+        raise KafkaError(ErrorCode.INVALID_REQUEST, "a partition named twice")
 
 
 def _check_version(version: int, timestamp: int) -> None:

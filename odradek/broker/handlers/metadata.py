@@ -37,9 +37,7 @@ def handle(broker: "Broker", context: RequestContext, request: Any) -> Any:
         cluster_id=broker.cluster_id,
         controller_id=broker.node_id,
         topics=topics,
-        cluster_authorized_operations=(
-            CLUSTER_OPERATIONS if request.include_cluster_authorized_operations else NO_OPERATIONS
-        ),
+        cluster_authorized_operations=(CLUSTER_OPERATIONS if request.include_cluster_authorized_operations else NO_OPERATIONS),
     )
 
 

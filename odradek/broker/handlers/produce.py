@@ -1,19 +1,20 @@
 """Produce 3-13: one batch a partition, appended and acknowledged.
 
-acks 0 (no response; where something went wrong the connection is closed, KIP-98's client would not notice otherwise), 1 and -1. With one
-replica the high watermark covers a batch as it is appended, so acks=-1 rarely waits; where it does not cover it, the response waits
-in the Produce purgatory for at most ``timeout``. Idempotent batches are checked by the log. From version 8 on errors come with the
-records that caused them (KIP-467); topics are named by id from version 13 on (KIP-516).
+acks 0 (no response; where something went wrong the connection is closed, or its client would not notice), 1 and -1. With one
+replica the high watermark covers a batch as it is appended, so acks=-1 rarely waits; where it does not cover it, the response
+waits in the Produce purgatory for at most ``timeout``. Idempotent batches are checked by the log. From version 8 on errors come
+with the records that caused them (KIP-467); topics are named by id from version 13 on (KIP-516).
 
-Left out: transactional batches, which nothing can have begun yet (INVALID_TXN_STATE); quotas; message formats before v2 (INVALID_RECORD).
+Left out: transactional batches, which nothing can have begun yet (INVALID_TXN_STATE); quotas; message formats before v2
+(INVALID_RECORD).
 """
 
 from typing import TYPE_CHECKING, Any
 
 from odradek.broker.context import CLOSE_CONNECTION, NO_RESPONSE, Reply, RequestContext
+from odradek.broker.controller.topic_names import INTERNAL_TOPICS
 from odradek.broker.delayed_produce import DelayedProduce
 from odradek.broker.logging import log
-from odradek.broker.controller.topic_names import INTERNAL_TOPICS
 from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.errors import ErrorCode, InvalidRecords, KafkaError
 from odradek.protocol.messages import messages
@@ -45,10 +46,7 @@ def handle(broker: "Broker", context: RequestContext, request: Any) -> Any:
     waiting: list[tuple[Partition, int, Any]] = []
     failed = False
     for topic in request.topic_data:
-        if by_id:
-            partitions = partitions_by_topic.topic_for_id(topic.topic_id)
-        else:
-            partitions = partitions_by_topic.of_topic(topic.name)
+        partitions = partitions_by_topic.topic_for_id(topic.topic_id) if by_id else partitions_by_topic.of_topic(topic.name)
         results = []
         for data in topic.partition_data:
             index = data.index
