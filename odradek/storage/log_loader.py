@@ -124,8 +124,9 @@ def _recover(
     next_offset = 0
     for number, segment in enumerate(segments):
         later = segments[number + 1 :]
-        if number and segment.base_offset < next_offset:
-            raise LogCorrupt(f"{segment.path} begins before the segment in front of it ends, at {next_offset}")
+        is_adjoining = segment.base_offset == next_offset
+        if number and not is_adjoining and (segment.base_offset < next_offset or not request.config.is_compacted):
+            raise LogCorrupt(f"the segment in front of {segment.path} ends with offset {next_offset}")
         is_flushed = bool(later) and later[0].base_offset <= recovery_point
         has_indexes = not segment.size or _has_indexes(request, segment, names)
         if knows_epochs and has_indexes and (request.is_clean or is_flushed):

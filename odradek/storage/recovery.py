@@ -54,9 +54,10 @@ def recover_segment(
     ``is_last``: no later segment has data. Raises LogCorrupt for damage.
     """
     start, next_offset = _resume_point(segment, recovery_point)
+    may_have_gaps = config.is_compacted and not is_last
     end = segment.size
     try:
-        for position, header in _checked_batches(segment, start, next_offset, recovery_point, is_last=is_last):
+        for position, header in _checked_batches(segment, start, next_offset, recovery_point, may_have_gaps=may_have_gaps):
             next_offset = header.next_offset
             segment.note_batch(position, header.size_bytes, next_offset - 1, header.max_timestamp, config.index_interval_bytes)
             if header.partition_leader_epoch > epochs.latest:
@@ -96,7 +97,7 @@ def _resume_point(segment: Segment, recovery_point: int) -> tuple[int, int]:
 
 
 def _checked_batches(
-    segment: Segment, position: int, next_offset: int, recovery_point: int, *, is_last: bool
+    segment: Segment, position: int, next_offset: int, recovery_point: int, *, may_have_gaps: bool
 ) -> Iterator[tuple[int, BatchHeader]]:
     """(position, header) of each batch to the segment's end; raises _BadBatch at the first that is wrong.
 
@@ -115,7 +116,7 @@ def _checked_batches(
         if position + size > end:
             raise _BadBatch(position, next_offset, f"a record batch of {size} bytes in {end - position}")
         base_offset = header.base_offset
-        if base_offset < next_offset or (is_last and base_offset > next_offset) or header.last_offset_delta < 0:
+        if base_offset < next_offset or (base_offset > next_offset and not may_have_gaps) or header.last_offset_delta < 0:
             raise _BadBatch(position, next_offset, f"a record batch from offset {base_offset}")
         if header.last_offset - segment.base_offset > MAX_RELATIVE_OFFSET:
             raise _BadBatch(position, next_offset, f"offset {header.last_offset} is out of the segment's range")

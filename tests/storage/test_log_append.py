@@ -1,0 +1,261 @@
+"""What ``Log.append`` takes and refuses, as Kafka's UnifiedLog and LogValidator do."""
+
+import struct
+
+import pytest
+
+from odradek.protocol.errors import ErrorCode, InvalidRecords, KafkaError
+from odradek.protocol.record_batch import read_header, validate
+from odradek.protocol.records import Record, build_batch, read_records
+from odradek.storage.log_config import LogConfig
+
+from .support import NOW_MS, append, batch, open_log, read
+
+HOUR_MS = 60 * 60 * 1000
+
+
+def refusal(log, records, **options):
+    before = log.log_end_offset, log.size_bytes
+    with pytest.raises(KafkaError) as caught:
+        append(log, records, **options)
+    assert (log.log_end_offset, log.size_bytes) == before
+    return caught.value
+
+
+def patched(records, position, layout, *values):
+    """``records`` with a header field changed and the CRC put right."""
+    from odradek.protocol.record_batch import batch_crc
+
+    data = bytearray(records)
+    struct.pack_into(layout, data, position, *values)
+    struct.pack_into(">I", data, 17, batch_crc(data, 0, len(data)))
+    return bytes(data)
+
+
+def test_offsets_follow_on_from_one_another():
+    log = open_log()
+    first, second = append(log, batch(3)), append(log, batch(2))
+    assert (first.first_offset, first.last_offset, second.first_offset, second.last_offset) == (0, 2, 3, 4)
+    assert log.log_end_offset == 5
+
+
+def test_what_lies_in_the_log_is_the_batch_with_offset_and_leader_epoch_in_front():
+    log = open_log()
+    append(log, batch(3))
+    sent = batch(2, value=b"second")
+    append(log, sent, leader_epoch=7)
+    stored = read(log, 3)
+    header = read_header(stored)
+    assert (header.base_offset, header.partition_leader_epoch, stored[16:]) == (3, 7, sent[16:])
+
+
+@pytest.mark.parametrize("wrap", [bytes, bytearray, memoryview])
+def test_any_buffer_will_do(wrap):
+    log = open_log()
+    append(log, wrap(batch()))
+    validate(read_header(read(log, 0)), read(log, 0))
+
+
+@pytest.mark.parametrize("records", [b"", b"\0" * 16, batch()[:30], batch()[:-1]])
+def test_no_whole_batch_is_an_invalid_record(records):
+    assert refusal(open_log(), records).code == ErrorCode.INVALID_RECORD
+
+
+def test_two_batches_are_an_invalid_record():
+    assert refusal(open_log(), batch() + batch()).code == ErrorCode.INVALID_RECORD
+
+
+def test_a_part_of_a_second_batch_is_cut_off():
+    log = open_log()
+    append(log, batch() + batch()[:-1])
+    assert read(log, 0)[16:] == batch()[16:]
+
+
+def test_a_second_batch_of_impossible_length_is_corrupt():
+    second = batch()[:8] + struct.pack(">i", 5) + batch()[12:]
+    assert refusal(open_log(), batch() + second).code == ErrorCode.CORRUPT_MESSAGE
+
+
+def test_a_length_that_no_batch_has_is_corrupt():
+    records = batch()[:8] + struct.pack(">i", 3) + batch()[12:]
+    assert refusal(open_log(), records).code == ErrorCode.CORRUPT_MESSAGE
+
+
+def test_a_flipped_byte_is_corrupt():
+    records = bytearray(batch())
+    records[-1] ^= 1
+    assert refusal(open_log(), records).code == ErrorCode.CORRUPT_MESSAGE
+
+
+@pytest.mark.parametrize("magic", [0, 1])
+def test_an_old_format_is_an_invalid_record(magic):
+    records = bytearray(batch())
+    records[16] = magic
+    assert refusal(open_log(), records).code == ErrorCode.INVALID_RECORD
+
+
+def test_a_batch_does_not_begin_with_another_offset_than_0():
+    assert refusal(open_log(), batch(base_offset=1)).code == ErrorCode.INVALID_RECORD
+
+
+def test_a_control_batch_is_refused():
+    assert refusal(open_log(), batch(control=True)).code == ErrorCode.INVALID_RECORD
+
+
+def test_counts_that_contradict_each_other_are_refused():
+    assert refusal(open_log(), patched(batch(2), 57, ">i", 3)).code == ErrorCode.INVALID_RECORD
+
+
+def test_a_producer_id_without_a_sequence_is_refused():
+    assert refusal(open_log(), batch(producer_id=1, producer_epoch=0)).code == ErrorCode.INVALID_RECORD
+
+
+def test_a_transactional_batch_of_no_ongoing_transaction_is_refused():
+    records = batch(producer_id=1, producer_epoch=0, base_sequence=0, transactional=True)
+    assert refusal(open_log(), records).code == ErrorCode.INVALID_TXN_STATE
+
+
+def test_max_message_bytes_is_the_largest_batch():
+    records = batch(value=b"x" * 500)
+    append(open_log(config=LogConfig(max_message_bytes=len(records))), records)
+    refused = refusal(open_log(config=LogConfig(max_message_bytes=len(records) - 1)), records)
+    assert refused.code == ErrorCode.MESSAGE_TOO_LARGE
+
+
+def test_a_batch_that_no_segment_holds_is_refused():
+    records = batch(value=b"x" * 500)
+    log = open_log(config=LogConfig(segment_bytes=len(records) - 1))
+    assert refusal(log, records).code == ErrorCode.RECORD_LIST_TOO_LARGE
+
+
+def test_a_compacted_topic_wants_a_key_in_every_record():
+    log = open_log(config=LogConfig(cleanup_policy=("compact", "delete")))
+    keyed, bare = Record(timestamp=NOW_MS, key=b"k"), Record(timestamp=NOW_MS)
+    refused = refusal(log, build_batch([keyed, bare, keyed, bare]))
+    assert (type(refused), refused.code) == (InvalidRecords, ErrorCode.INVALID_RECORD)
+    assert [index for index, _ in refused.record_errors] == [1, 3]
+    append(log, build_batch([keyed, keyed]))
+
+
+def test_records_that_cannot_be_opened_are_invalid_where_they_must_be():
+    log = open_log(config=LogConfig(cleanup_policy=("compact",)))
+    data = bytearray(batch(key=b"k"))
+    data[61] = 0x7F
+    assert refusal(log, patched(data, 61, ">B", 0x7F)).code == ErrorCode.INVALID_RECORD
+
+
+def test_a_record_from_too_far_in_the_future_is_refused():
+    log = open_log()
+    late, well = Record(timestamp=NOW_MS + HOUR_MS + 1), Record(timestamp=NOW_MS + HOUR_MS)
+    refused = refusal(log, build_batch([well, late]))
+    assert (refused.code, [index for index, _ in refused.record_errors]) == (ErrorCode.INVALID_TIMESTAMP, [1])
+    append(log, build_batch([well]))
+
+
+def test_a_record_from_too_far_in_the_past_is_refused():
+    log = open_log(config=LogConfig(message_timestamp_before_max_ms=1000))
+    well, old, none = Record(timestamp=NOW_MS - 1000), Record(timestamp=NOW_MS - 1001), Record(timestamp=-1)
+    refused = refusal(log, build_batch([well, old, well]))
+    assert (refused.code, [index for index, _ in refused.record_errors]) == (ErrorCode.INVALID_TIMESTAMP, [1])
+    append(log, build_batch([well, none]))
+
+
+def test_log_append_time_replaces_the_timestamps_and_keeps_the_crc_right():
+    log = open_log(config=LogConfig(message_timestamp_type="LogAppendTime"))
+    info = append(log, batch(2, timestamp=5), now_ms=NOW_MS + 3)
+    stored = read(log, 0)
+    validate(read_header(stored), stored)
+    assert info.log_append_time_ms == NOW_MS + 3
+    assert [record.timestamp for record in read_records(stored)] == [NOW_MS + 3] * 2
+
+
+def test_log_append_time_takes_any_timestamp():
+    log = open_log(config=LogConfig(message_timestamp_type="LogAppendTime", message_timestamp_before_max_ms=0))
+    append(log, batch(timestamp=NOW_MS * 2))
+    append(log, batch(timestamp=0))
+
+
+def test_create_time_answers_no_append_time():
+    assert append(open_log()).log_append_time_ms == -1
+
+
+def test_a_producer_does_not_stamp_log_append_time_itself():
+    log = open_log(config=LogConfig(message_timestamp_type="LogAppendTime"))
+    assert refusal(log, batch(timestamp_type=1)).code == ErrorCode.INVALID_TIMESTAMP
+
+
+def test_the_timestamp_type_of_a_create_time_topic_is_the_topics():
+    log = open_log()
+    append(log, batch(timestamp_type=1))
+    stored = read(log, 0)
+    header = read_header(stored)
+    validate(header, stored)
+    assert (header.timestamp_type, header.max_timestamp) == (0, NOW_MS)
+
+
+@pytest.mark.parametrize(("name", "codec"), [("uncompressed", 0), ("gzip", 1), ("snappy", 2), ("lz4", 3), ("zstd", 4)])
+def test_a_topic_with_a_compression_type_keeps_batches_in_it(name, codec):
+    log = open_log(config=LogConfig(compression_type=name))
+    sent = batch(3, compression=2 if codec == 1 else 1, producer_id=9, producer_epoch=1, base_sequence=4)
+    append(log, sent)
+    stored = read(log, 0)
+    header = read_header(stored)
+    validate(header, stored)
+    assert header.compression == codec
+    assert header[9:] == read_header(sent)[9:]
+    assert list(read_records(stored)) == list(read_records(sent))
+
+
+def test_a_batch_in_the_topics_codec_stays_as_it_is():
+    log = open_log(config=LogConfig(compression_type="zstd"))
+    sent = batch(3, compression=4)
+    append(log, sent)
+    assert read(log, 0)[16:] == sent[16:]
+
+
+def test_a_new_config_counts_from_the_next_append():
+    log = open_log()
+    append(log)
+    log.config = LogConfig(cleanup_policy=("compact",))
+    assert refusal(log, batch()).code == ErrorCode.INVALID_RECORD
+
+
+def test_the_brokers_own_batches_are_appended_together():
+    log = open_log()
+    append(log)
+    info = log.append_internal(batch(2) + batch(3, control=True), leader_epoch=4, now_ms=NOW_MS)
+    stored = read(log, 1)
+    first = read_header(stored)
+    second = read_header(stored, first.size_bytes)
+    assert (info.first_offset, info.last_offset, log.log_end_offset) == (1, 5, 6)
+    assert (first.base_offset, second.base_offset, second.partition_leader_epoch) == (1, 3, 4)
+
+
+def test_a_full_disk_is_a_storage_error_and_the_log_goes_on_after_it(monkeypatch):
+    log = open_log()
+    append(log)
+    file = log.segments.active.file
+
+    def refuse(self, buffers):
+        raise OSError(28, "No space left on device")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(type(file), "append", refuse)
+        assert refusal(log, batch()).code == ErrorCode.KAFKA_STORAGE_ERROR
+    assert append(log).first_offset == 1
+
+
+def test_flush_messages_moves_the_recovery_point_with_the_appends():
+    log = open_log(config=LogConfig(flush_messages=3))
+    append(log, batch(2))
+    before = log.recovery_point
+    append(log, batch(1))
+    assert (before, log.recovery_point) == (0, 3)
+
+
+def test_an_append_takes_note_of_a_new_leader_epoch():
+    log = open_log()
+    append(log, leader_epoch=2)
+    append(log, batch(4), leader_epoch=2)
+    append(log, leader_epoch=5)
+    assert (log.leader_epochs.entries, log.end_offset_for_epoch(3)) == (((2, 0), (5, 5)), (2, 5))

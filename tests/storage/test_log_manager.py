@@ -1,0 +1,311 @@
+"""A data directory: who it belongs to, which logs are in it, and what a restart finds."""
+
+from uuid import UUID
+
+import pytest
+
+from odradek.protocol.errors import ErrorCode
+from odradek.storage.errors import DataDirectoryLocked, InconsistentDataDirectory
+from odradek.storage.filesystem import RealFileSystem
+from odradek.storage.log_config import LogConfig
+from odradek.storage.log_manager import LogManager
+from odradek.storage.memory_filesystem import MemoryFileSystem
+
+from .support import NOW_MS, Warnings, append, batch, read
+
+ROOT = "/var/data"
+FIRST, SECOND = UUID(int=1), UUID(int=2)
+
+
+def started(file_system, *, warn=None, load=True, config=None, **options):
+    manager = LogManager(file_system, ROOT, node_id=1, warn=warn or Warnings(), **options)
+    manager.start()
+    if load:
+        manager.load_all(lambda _: config or LogConfig(), now_ms=NOW_MS)
+    return manager
+
+
+def create(manager, topic="t", partition=0, topic_id=FIRST, config=None):
+    return manager.create(topic, partition, topic_id, config or LogConfig(), now_ms=NOW_MS)
+
+
+def test_a_new_directory_gets_an_identity_that_it_keeps():
+    file_system = MemoryFileSystem()
+    manager = LogManager(file_system, ROOT, node_id=1, warn=Warnings())
+    identity = manager.start()
+    manager.release()
+    again = LogManager(file_system, ROOT, node_id=1, warn=Warnings())
+    assert again.start() == identity
+    lines = file_system.read_bytes(f"{ROOT}/meta.properties").decode().splitlines()
+    assert [line.split("=")[0] for line in lines] == ["cluster.id", "directory.id", "node.id", "version"]
+
+
+def test_a_cluster_id_can_be_given():
+    manager = LogManager(MemoryFileSystem(), ROOT, node_id=1, warn=Warnings(), cluster_id="mine")
+    assert manager.start().cluster_id == "mine"
+
+
+@pytest.mark.parametrize(
+    "data", [b"cluster.id=other\nnode.id=1\ndirectory.id=5ywgRxySS3WGMcnaL1mjgw\n", b"node.id=1\n", b"",
+             b"cluster.id=mine\nnode.id=2\ndirectory.id=5ywgRxySS3WGMcnaL1mjgw\n", b"cluster.id=mine\nnode.id=x\n"]
+)  # fmt: skip
+def test_the_directory_of_another_broker_is_refused_and_not_kept(data):
+    file_system = MemoryFileSystem()
+    file_system.make_dirs(ROOT)
+    file_system.write_atomic(f"{ROOT}/meta.properties", data)
+    for _ in range(2):
+        with pytest.raises(InconsistentDataDirectory):
+            LogManager(file_system, ROOT, node_id=1, warn=Warnings(), cluster_id="mine").start()
+
+
+@pytest.mark.parametrize("kind", [RealFileSystem, MemoryFileSystem])
+def test_a_directory_serves_one_broker_at_a_time(kind, tmp_path):
+    file_system, root = kind(), str(tmp_path / "data")
+    first = LogManager(file_system, root, node_id=1, warn=Warnings())
+    first.start()
+    with pytest.raises(DataDirectoryLocked):
+        LogManager(file_system, root, node_id=1, warn=Warnings()).start()
+    first.shutdown(NOW_MS)
+    LogManager(file_system, root, node_id=1, warn=Warnings()).start()
+
+
+def test_a_created_log_is_there_after_a_kill():
+    file_system = MemoryFileSystem()
+    manager = started(file_system)
+    append(create(manager, "a.b-c", 3), batch(value=b"kept"))
+    manager.release()
+    again = started(file_system)
+    log = again.logs["a.b-c", 3]
+    assert (log.topic, log.partition, log.topic_id, log.log_end_offset) == ("a.b-c", 3, FIRST, 1)
+
+
+def test_a_clean_stop_leaves_its_marker_and_a_running_broker_none():
+    file_system = MemoryFileSystem()
+    manager = started(file_system)
+    during = ".kafka_cleanshutdown" in file_system.list_dir(ROOT)
+    manager.shutdown(NOW_MS)
+    after = ".kafka_cleanshutdown" in file_system.list_dir(ROOT)
+    again = started(file_system)
+    assert (during, after, manager.was_clean, again.was_clean) == (False, True, False, True)
+    assert ".kafka_cleanshutdown" not in file_system.list_dir(ROOT)
+
+
+def test_after_a_clean_stop_logs_are_taken_as_they_are():
+    file_system = MemoryFileSystem()
+    manager = started(file_system)
+    log = create(manager)
+    append(log, batch(3))
+    append(log)
+    manager.shutdown(NOW_MS)
+    file_system.files[f"{ROOT}/t-0/{0:020d}.log"].data[70] ^= 1
+    again = started(file_system)
+    assert (again.logs["t", 0].log_end_offset, again.logs["t", 0].recovery_point, again.offline) == (4, 4, {})
+
+
+def test_checkpoints_tell_where_logs_are_synced_and_where_they_start():
+    file_system = MemoryFileSystem()
+    manager = started(file_system)
+    first, second = create(manager, "a"), create(manager, "b", 2, SECOND)
+    for log in (first, second):
+        append(log, batch(5))
+    first.flush(NOW_MS)
+    second.delete_records_before(4)
+    manager.write_checkpoints()
+    manager.release()
+    assert file_system.read_bytes(f"{ROOT}/recovery-point-offset-checkpoint") == b"0\n2\na 0 5\nb 2 0\n"
+    assert file_system.read_bytes(f"{ROOT}/log-start-offset-checkpoint") == b"0\n1\nb 2 4\n"
+    again = started(file_system)
+    assert (again.logs["a", 0].recovery_point, again.logs["b", 2].log_start_offset) == (5, 4)
+
+
+def test_checkpoints_that_say_nothing_new_are_not_written(monkeypatch):
+    file_system = MemoryFileSystem()
+    manager = started(file_system)
+    create(manager)
+    manager.write_checkpoints()
+    written = []
+    monkeypatch.setattr(file_system, "write_atomic", lambda path, *_, **__: written.append(path))
+    manager.write_checkpoints()
+    assert written == []
+
+
+def test_a_checkpoint_that_cannot_be_read_costs_a_recovery_and_no_more():
+    file_system = MemoryFileSystem()
+    manager = started(file_system)
+    append(create(manager), batch(2))
+    manager.release()
+    file_system.write_atomic(f"{ROOT}/recovery-point-offset-checkpoint", b"0\n7\n")
+    warnings = Warnings()
+    again = started(file_system, warn=warnings)
+    assert (again.logs["t", 0].log_end_offset, len(warnings.fields("checkpoint ignored"))) == (2, 1)
+
+
+def damaged(file_system):
+    manager = started(file_system)
+    for topic in ("bad", "good"):
+        log = create(manager, topic)
+        for _ in range(3):
+            append(log)
+    manager.release()
+    file_system.files[f"{ROOT}/bad-0/{0:020d}.log"].data[70] ^= 1
+
+
+def test_a_damaged_log_goes_offline_and_the_others_serve():
+    file_system = MemoryFileSystem()
+    damaged(file_system)
+    warnings = Warnings()
+    manager = started(file_system, warn=warnings)
+    assert set(manager.logs) == {("good", 0)}
+    assert ErrorCode.KAFKA_STORAGE_ERROR.name in manager.offline["bad", 0]
+    assert [fields["topic"] for fields in warnings.fields("partition offline")] == ["bad"]
+
+
+def test_an_offline_log_is_not_taken_for_sound_by_the_next_start():
+    file_system = MemoryFileSystem()
+    damaged(file_system)
+    started(file_system).shutdown(NOW_MS)
+    assert set(started(file_system).offline) == {("bad", 0)}
+
+
+def test_an_offline_log_can_be_deleted_and_created_anew():
+    file_system = MemoryFileSystem()
+    damaged(file_system)
+    manager = started(file_system)
+    manager.delete("bad", 0)
+    log = create(manager, "bad", 0, SECOND)
+    assert (log.log_end_offset, manager.offline) == (0, {})
+
+
+def test_unreadable_partition_metadata_takes_a_log_offline():
+    file_system = MemoryFileSystem()
+    manager = started(file_system)
+    create(manager)
+    manager.release()
+    file_system.write_atomic(f"{ROOT}/t-0/partition.metadata", b"")
+    assert set(started(file_system).offline) == {("t", 0)}
+
+
+def test_a_deleted_log_leaves_a_directory_that_is_removed_later():
+    file_system = MemoryFileSystem()
+    manager = started(file_system, new_uuid=lambda: UUID(int=255))
+    append(create(manager))
+    manager.delete("t", 0)
+    left = [name for name in file_system.list_dir(ROOT) if name.startswith("t-")]
+    manager.remove_deleted()
+    assert (left, manager.logs) == ([f"t-0.{UUID(int=255).hex}-delete"], {})
+    assert not [name for name in file_system.list_dir(ROOT) if name.startswith("t-")]
+
+
+def test_a_deleted_log_that_a_kill_left_behind_is_removed_by_the_next_start():
+    file_system = MemoryFileSystem()
+    manager = started(file_system)
+    create(manager)
+    manager.delete("t", 0)
+    manager.release()
+    again = started(file_system)
+    assert (again.logs, [name for name in file_system.list_dir(ROOT) if name.startswith("t-")]) == ({}, [])
+
+
+def test_a_topic_created_again_has_nothing_of_the_one_before_it():
+    file_system = MemoryFileSystem()
+    manager = started(file_system)
+    old = create(manager)
+    append(old, batch(9))
+    old.flush(NOW_MS)
+    old.delete_records_before(8)
+    manager.write_checkpoints()
+    manager.delete("t", 0)
+    append(create(manager, topic_id=SECOND))
+    manager.release()
+    again = started(file_system).logs["t", 0]
+    assert (again.topic_id, again.log_start_offset, again.log_end_offset) == (SECOND, 0, 1)
+
+
+def test_creating_what_is_there_keeps_it_and_replaces_another_topics():
+    file_system = MemoryFileSystem()
+    manager = started(file_system)
+    log = create(manager)
+    append(log)
+    same = create(manager)
+    other = create(manager, topic_id=SECOND)
+    assert (same is log, other.topic_id, other.log_end_offset, manager.logs["t", 0] is other) == (True, SECOND, 0, True)
+
+
+def test_directories_that_are_no_logs_and_the_metadata_log_are_left_alone():
+    file_system = MemoryFileSystem()
+    for name in ("__cluster_metadata-0", "lost+found", "notes", "x-y", "-1"):
+        file_system.make_dirs(f"{ROOT}/{name}")
+    manager = started(file_system)
+    assert (manager.logs, manager.offline) == ({}, {})
+    assert {"__cluster_metadata-0", "lost+found", "notes", "x-y", "-1"} <= set(file_system.list_dir(ROOT))
+
+
+def test_each_log_gets_its_topics_config():
+    file_system = MemoryFileSystem()
+    manager = started(file_system)
+    create(manager, "a")
+    create(manager, "b")
+    manager.release()
+    again = LogManager(file_system, ROOT, node_id=1, warn=Warnings())
+    again.start()
+    again.load_all(lambda topic: LogConfig(segment_bytes=ord(topic)), now_ms=NOW_MS)
+    assert [log.config.segment_bytes for log in again.logs.values()] == [ord("a"), ord("b")]
+
+
+def test_a_rolled_segment_is_flushed_and_the_active_one_is_left():
+    manager = started(MemoryFileSystem())
+    log = create(manager)
+    append(log)
+    log.roll(NOW_MS)
+    append(log)
+    manager.flush_dirty(NOW_MS)
+    assert log.recovery_point == 1
+
+
+def test_flush_ms_is_how_long_an_append_waits_to_be_synced():
+    manager = started(MemoryFileSystem())
+    log = create(manager, config=LogConfig(flush_ms=1000))
+    append(log)
+    manager.flush_dirty(NOW_MS + 999)
+    before = log.recovery_point
+    manager.flush_dirty(NOW_MS + 1000)
+    assert (before, log.recovery_point, manager.flush_tasks(NOW_MS + 5000)) == (0, 1, [])
+
+
+def test_a_log_that_cannot_be_flushed_makes_the_stop_unclean(monkeypatch):
+    file_system = MemoryFileSystem()
+    manager = started(file_system)
+    log = create(manager)
+    append(log)
+
+    def refuse(self):
+        raise OSError(5, "Input/output error")
+
+    monkeypatch.setattr(type(log.segments.active.file), "sync", refuse)
+    manager.shutdown(NOW_MS)
+    assert ".kafka_cleanshutdown" not in file_system.list_dir(ROOT)
+
+
+def test_producers_expire_in_all_logs():
+    manager = started(MemoryFileSystem())
+    for topic in ("a", "b"):
+        append(create(manager, topic), batch(producer_id=1, producer_epoch=0, base_sequence=0))
+    create(manager, "c")
+    assert manager.expire_producers(NOW_MS + LogConfig().producer_id_expiration_ms) == 2
+
+
+def test_a_real_directory_keeps_its_records_over_a_kill_and_a_clean_stop(tmp_path):
+    file_system = RealFileSystem()
+    for stop in (LogManager.release, lambda manager: manager.shutdown(NOW_MS), LogManager.release):
+        manager = LogManager(file_system, str(tmp_path), node_id=1, warn=Warnings())
+        manager.start()
+        manager.load_all(lambda _: LogConfig(segment_bytes=300), now_ms=NOW_MS)
+        log = create(manager, config=LogConfig(segment_bytes=300))
+        for _ in range(5):
+            append(log)
+        stop(manager)
+    manager.start()
+    manager.load_all(lambda _: LogConfig(segment_bytes=300), now_ms=NOW_MS)
+    log = manager.logs["t", 0]
+    assert log.log_end_offset == 15
+    assert all(read(log, offset) is not None for offset in range(15))
