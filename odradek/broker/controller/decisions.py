@@ -6,7 +6,7 @@ errors, and the order in which they are looked for, are those of Kafka's ``Repli
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 from uuid import UUID
 
 from odradek.broker.controller.image import TOPIC_RESOURCE, MetadataImage, Topic
@@ -24,8 +24,7 @@ MAX_PARTITIONS_PER_REQUEST = 10_000  # Kafka's limit
 Assignments = Sequence[tuple[int, Sequence[int]]]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NewTopic:
+class NewTopic(NamedTuple):
     """A topic asked for. -1 is the broker's default; ``assignments`` are pairs of partition and broker ids."""
 
     name: str
@@ -35,17 +34,18 @@ class NewTopic:
     configs: Sequence[tuple[str, str | None]] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NewPartitions:
-    """A topic asked to grow to ``count`` partitions; ``assignments`` are the broker ids of each new one, None for automatic."""
+class NewPartitions(NamedTuple):
+    """A topic asked to grow to ``partition_count`` partitions.
+
+    ``assignments`` are the broker ids of each new one, None for automatic.
+    """
 
     name: str
-    count: int
+    partition_count: int
     assignments: Sequence[Sequence[int]] | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TopicResult:
+class TopicResult(NamedTuple):
     """The answer for one topic: ``error`` is None where it was, or would be, done."""
 
     name: str
@@ -54,16 +54,14 @@ class TopicResult:
     error: KafkaError | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Decision:
+class Decision(NamedTuple):
     """Records to append, and the answers to give once they are."""
 
     records: list[MetadataRecord]
     results: list[TopicResult]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Placement:
+class Placement(NamedTuple):
     """Where partitions go, which is this broker: its id, its directory's id, and the defaults for what is not asked."""
 
     node_id: int
@@ -118,12 +116,12 @@ def create_partitions(image: MetadataImage, topics: Sequence[NewPartitions], pla
         except KafkaError as error:
             decision.results.append(TopicResult(name=asked.name, error=error))
             continue
-        new_partitions = range(len(topic.partitions), asked.count)
+        new_partitions = range(len(topic.partitions), asked.partition_count)
         if len(decision.records) + len(new_partitions) > MAX_PARTITIONS_PER_REQUEST:
             decision.results.append(TopicResult(name=asked.name, error=_too_many_partitions()))
             continue
         decision.records.extend(_partition_record(topic.topic_id, partition, placement) for partition in new_partitions)
-        decision.results.append(TopicResult(name=asked.name, topic_id=topic.topic_id, partition_count=asked.count))
+        decision.results.append(TopicResult(name=asked.name, topic_id=topic.topic_id, partition_count=asked.partition_count))
     return decision
 
 
@@ -233,18 +231,18 @@ def _ensure_growable(image: MetadataImage, asked: NewPartitions, placement: Plac
     if topic is None:
         raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
     current = len(topic.partitions)
-    if asked.count == current:
+    if asked.partition_count == current:
         raise KafkaError(ErrorCode.INVALID_PARTITIONS, f"Topic '{asked.name}' has {current} partitions already.")
-    if asked.count < current:
+    if asked.partition_count < current:
         raise KafkaError(
             ErrorCode.INVALID_PARTITIONS,
-            f"Topic '{asked.name}' has {current} partitions and cannot go back to {asked.count}.",
+            f"Topic '{asked.name}' has {current} partitions and cannot go back to {asked.partition_count}.",
         )
     if asked.assignments is not None:
-        if len(asked.assignments) != asked.count - current:
+        if len(asked.assignments) != asked.partition_count - current:
             raise KafkaError(
                 ErrorCode.INVALID_REPLICA_ASSIGNMENT,
-                f"{asked.count - current} new partitions need as many assignments, not {len(asked.assignments)}.",
+                f"{asked.partition_count - current} new partitions need as many assignments, not {len(asked.assignments)}.",
             )
         for replicas in asked.assignments:
             ensure_assignment(replicas, placement.node_id, replication_factor=1)

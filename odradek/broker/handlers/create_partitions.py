@@ -32,7 +32,7 @@ def _new_partitions(topic: Any) -> NewPartitions:
     assignments = topic.assignments
     return NewPartitions(
         name=topic.name,
-        count=topic.count,
+        partition_count=topic.count,
         assignments=None if assignments is None else [assignment.broker_ids for assignment in assignments],
     )
 

@@ -60,7 +60,7 @@ def run(controller: Controller, operation: tuple) -> None:  # type: ignore[type-
         case ("delete", name):
             controller.delete_topics([topic.topic_id for topic in [controller.image.topics.get(name)] if topic])
         case ("grow", name, count):
-            controller.create_partitions([NewPartitions(name=name, count=count)])
+            controller.create_partitions([NewPartitions(name=name, partition_count=count)])
         case ("config", name, value):
             controller.alter_configs([(BROKER_RESOURCE, "", f"key.{name}", value)])
         case ("producer ids",):

@@ -171,7 +171,7 @@ def test_a_topic_created_again_has_another_id(controller: Controller):
 
 def test_new_partitions_follow_the_old(controller: Controller, witness: Witness):
     create(controller, NewTopic(name="t", partition_count=2))
-    assert grow(controller, NewPartitions(name="t", count=4)) == {"t": ErrorCode.NONE}
+    assert grow(controller, NewPartitions(name="t", partition_count=4)) == {"t": ErrorCode.NONE}
     assert list(controller.image.topics["t"].partitions) == [0, 1, 2, 3]
     assert witness.created[-1] == ("t", [2, 3])
 
@@ -179,23 +179,23 @@ def test_new_partitions_follow_the_old(controller: Controller, witness: Witness)
 def test_new_partitions_may_be_only_validated(controller: Controller, log: RecordedLog):
     create(controller, NewTopic(name="t"))
     before = len(log.batches)
-    assert grow(controller, NewPartitions(name="t", count=4), validate_only=True) == {"t": ErrorCode.NONE}
+    assert grow(controller, NewPartitions(name="t", partition_count=4), validate_only=True) == {"t": ErrorCode.NONE}
     assert len(log.batches) == before
 
 
 @pytest.mark.parametrize(
     ("asked", "code"),
     [
-        (NewPartitions(name="nope", count=3), ErrorCode.UNKNOWN_TOPIC_OR_PARTITION),
-        (NewPartitions(name="t", count=2), ErrorCode.INVALID_PARTITIONS),
-        (NewPartitions(name="t", count=1), ErrorCode.INVALID_PARTITIONS),
-        (NewPartitions(name="t", count=-1), ErrorCode.INVALID_PARTITIONS),
-        (NewPartitions(name="t", count=2**31 - 1), ErrorCode.POLICY_VIOLATION),
-        (NewPartitions(name="t", count=4, assignments=[(1,)]), ErrorCode.INVALID_REPLICA_ASSIGNMENT),
-        (NewPartitions(name="t", count=3, assignments=[]), ErrorCode.INVALID_REPLICA_ASSIGNMENT),
-        (NewPartitions(name="t", count=3, assignments=[(2,)]), ErrorCode.INVALID_REPLICA_ASSIGNMENT),
-        (NewPartitions(name="t", count=3, assignments=[(1, 1)]), ErrorCode.INVALID_REPLICA_ASSIGNMENT),
-        (NewPartitions(name="t", count=3, assignments=[()]), ErrorCode.INVALID_REPLICA_ASSIGNMENT),
+        (NewPartitions(name="nope", partition_count=3), ErrorCode.UNKNOWN_TOPIC_OR_PARTITION),
+        (NewPartitions(name="t", partition_count=2), ErrorCode.INVALID_PARTITIONS),
+        (NewPartitions(name="t", partition_count=1), ErrorCode.INVALID_PARTITIONS),
+        (NewPartitions(name="t", partition_count=-1), ErrorCode.INVALID_PARTITIONS),
+        (NewPartitions(name="t", partition_count=2**31 - 1), ErrorCode.POLICY_VIOLATION),
+        (NewPartitions(name="t", partition_count=4, assignments=[(1,)]), ErrorCode.INVALID_REPLICA_ASSIGNMENT),
+        (NewPartitions(name="t", partition_count=3, assignments=[]), ErrorCode.INVALID_REPLICA_ASSIGNMENT),
+        (NewPartitions(name="t", partition_count=3, assignments=[(2,)]), ErrorCode.INVALID_REPLICA_ASSIGNMENT),
+        (NewPartitions(name="t", partition_count=3, assignments=[(1, 1)]), ErrorCode.INVALID_REPLICA_ASSIGNMENT),
+        (NewPartitions(name="t", partition_count=3, assignments=[()]), ErrorCode.INVALID_REPLICA_ASSIGNMENT),
     ],
     ids=repr,
 )
@@ -207,7 +207,7 @@ def test_partitions_that_may_not_be_are_refused(controller: Controller, asked: N
 
 def test_a_topic_asked_to_grow_twice_is_refused(controller: Controller):
     create(controller, NewTopic(name="t"))
-    assert grow(controller, NewPartitions(name="t", count=2), NewPartitions(name="t", count=3)) == {
+    assert grow(controller, NewPartitions(name="t", partition_count=2), NewPartitions(name="t", partition_count=3)) == {
         "t": ErrorCode.INVALID_REQUEST
     }
 

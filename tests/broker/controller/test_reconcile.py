@@ -137,7 +137,7 @@ def test_partitions_killed_before_their_directories_are_there_after_a_restart(op
     storage.controller.create_topics([NewTopic(name="t")])
     storage.append("t", 0)
     storage = open_storage(observed=False)
-    storage.controller.create_partitions([NewPartitions(name="t", count=3)])
+    storage.controller.create_partitions([NewPartitions(name="t", partition_count=3)])
     storage = open_storage()
     assert partition_directories(tmp_path) == ["t-0", "t-1", "t-2"]
     assert storage.end_offset("t", 0) == 1
