@@ -20,7 +20,8 @@ from benchmarks.report import Figure, as_json, table
 from benchmarks.rounds import Failures, note, run_load
 from benchmarks.scenarios import LOADS, NAMES, START
 
-_STARTS, _QUICK_STARTS = 5, 1
+# The first start that counts, and the last.
+_STARTS, _QUICK_STARTS = (2, 6), (1, 1)
 
 
 def parse_arguments(arguments: Sequence[str] | None = None) -> argparse.Namespace:
@@ -55,10 +56,11 @@ def peers_named(names: Sequence[str], scratch: Path) -> list[Peer]:
     return peers
 
 
-def run_starts(peers: Sequence[Peer], scratch: Path, count: int, failures: Failures) -> list[Figure]:
-    """Start each broker so many times, in turn; the one before does not count: it fills the page cache."""
+def run_starts(peers: Sequence[Peer], scratch: Path, *, quick: bool, failures: Failures) -> list[Figure]:
+    """Start each broker several times, in turn; the first start fills the page cache and, in a full run, does not count."""
     starts: dict[str, list[start_up.Start]] = {}
-    for turn in range(count + 1):
+    first_counted, last = _QUICK_STARTS if quick else _STARTS
+    for turn in range(1, last + 1):
         for peer in peers:
             try:
                 start = start_up.measure(peer, scratch / f"start-{peer.name}-{turn}")
@@ -66,7 +68,7 @@ def run_starts(peers: Sequence[Peer], scratch: Path, count: int, failures: Failu
                 failures.tell(f"start of {peer.name}", failure)
                 continue
             note(f"start {turn} {peer.name}: {start.seconds:.3f} s, {start.memory.pss_mib:.1f} MiB")
-            if turn > 0:
+            if turn >= first_counted:
                 starts.setdefault(peer.name, []).append(start)
     return start_up.figures(dict(starts))
 
@@ -107,7 +109,7 @@ def main() -> int:
             peers = peers_named(chosen.brokers, scratch)
             figures: list[Figure] = []
             if START in chosen.only:
-                figures += run_starts(peers, scratch, _QUICK_STARTS if chosen.quick else _STARTS, failures)
+                figures += run_starts(peers, scratch, quick=chosen.quick, failures=failures)
             figures += run_loads(peers, scratch, chosen, failures)
     except (MissingTool, LoadFailed) as missing:
         note(str(missing))

@@ -18,8 +18,8 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from benchmarks import load_tool, processes
-from benchmarks.load_tool import MissingTool
-from benchmarks.peers import Odradek, Running, spawn
+from benchmarks.load_tool import LoadFailed, MissingTool
+from benchmarks.peers import BrokerFailed, Odradek, Running, spawn
 from benchmarks.rounds import filled_topic, measure, note, summary
 from benchmarks.scenarios import LOADS, Load
 
@@ -87,11 +87,11 @@ def with_perf(load: Load, chosen: argparse.Namespace, scratch: Path) -> None:
     report = [perf, "report", "-i", str(samples), "--stdio", "--no-children", "--sort", "dso,symbol", "--percent-limit", "0.3"]
     shown = subprocess.run(report, check=True, capture_output=True, text=True, timeout=_PERF_TIMEOUT_S).stdout
     lines = [line for line in shown.splitlines() if line and not line.startswith("#")]
-    print("\n".join(lines[: chosen.top]))
+    print("\n".join(line.rstrip(" -") for line in lines[: chosen.top]))
 
 
 def main() -> int:
-    """Profile as the command line says; 2 when a tool is missing."""
+    """Profile as the command line says; 1 when the broker or the load failed, 2 when a tool is missing."""
     chosen = parse_arguments()
     load = next(load for load in LOADS if load.name == chosen.load)
     profiler = with_perf if chosen.perf else with_cprofile
@@ -102,6 +102,9 @@ def main() -> int:
     except MissingTool as missing:
         note(str(missing))
         return 2
+    except (BrokerFailed, LoadFailed) as failure:
+        note(str(failure))
+        return 1
     return 0
 
 

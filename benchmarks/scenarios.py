@@ -121,7 +121,7 @@ def _small_batches(records: int, *, producers: int, requests: int) -> Load:
         subcommand="small-batches",
         arguments=(f"-batch={records}", f"-connections={producers}", f"-window={window}"),
         count=requests,
-        quick_count=10_000,
+        quick_count=8_000,
         measures=_REQUESTS,
         count_flag="-requests",
     )
@@ -146,7 +146,7 @@ LOADS: tuple[Load, ...] = (
     _small_batches(10, producers=8, requests=60_000),
     _small_batches(10, producers=1, requests=40_000),
     Load("latency", "latency, one in flight", "latency", (), 2_000, 500, _LATENCY),
-    Load("latency-2000", "latency at 2,000 records/s", "latency", ("-rate=2000",), 8_000, 2_000, _LATENCY),
+    Load("latency-2000", "latency at 2,000 records/s", "latency", ("-rate=2000",), 8_000, 1_000, _LATENCY),
 )
 
 START = "start"
