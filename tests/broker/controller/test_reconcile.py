@@ -1,78 +1,15 @@
 """Directories are what the metadata says, wherever a kill -9 came between the two."""
 
 import shutil
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from odradek.broker.config import load
-from odradek.broker.controller.controller import Controller
 from odradek.broker.controller.decisions import NewPartitions, NewTopic
-from odradek.broker.controller.image import Topic
-from odradek.broker.controller.metadata_log import MetadataLog
-from odradek.broker.controller.reconcile import Reconciliation
-from odradek.protocol.metadata_records import PartitionRecord
-from odradek.protocol.records import Record, build_batch
 from odradek.storage.filesystem import RealFileSystem
-from odradek.storage.log_manager import LogManager
-from odradek.timing.clock import VirtualClock
 
-CONFIG = load()
-
-
-class Storage:
-    """Controller and logs over a real directory, as a broker opens them; ``observed=False`` is a kill before any effect."""
-
-    def __init__(self, data_dir: Path, *, observed: bool = True) -> None:
-        self.file_system = RealFileSystem()
-        self.clock = VirtualClock()
-        self.warnings: list[str] = []
-        self.log_manager = LogManager(self.file_system, str(data_dir), node_id=1, warn=self.warn)
-        identity = self.log_manager.start()
-        log = MetadataLog.open(self.file_system, str(data_dir), now_ms=self.clock.now_ms(), warn=self.warn)
-        self.controller = Controller(log, node_id=1, directory_id=identity.directory_id, config=CONFIG, clock=self.clock)
-        Reconciliation(
-            image=self.controller.image,
-            log_manager=self.log_manager,
-            file_system=self.file_system,
-            log_config_for=self.controller.log_config_for,
-            now_ms=self.clock.now_ms(),
-            warn=self.warn,
-        ).run()
-        if observed:
-            self.controller.subscribe(self)
-
-    def partitions_created(self, topic: Topic, partitions: Sequence[PartitionRecord]) -> None:
-        for record in partitions:
-            self.log_manager.create(
-                topic.name,
-                record.partition_id,
-                topic.topic_id,
-                self.controller.log_config_for(topic.name),
-                now_ms=self.clock.now_ms(),
-            )
-
-    def topic_deleted(self, topic: Topic) -> None:
-        for partition in topic.partitions:
-            self.log_manager.delete(topic.name, partition)
-        self.log_manager.remove_deleted()
-
-    def configs_changed(self, resources: Sequence[tuple[int, str]]) -> None:
-        raise NotImplementedError
-
-    def warn(self, event: str, **_: object) -> None:
-        self.warnings.append(event)
-
-    def kill(self) -> None:
-        self.log_manager.release()
-
-    def append(self, topic: str, partition: int) -> None:
-        batch = build_batch([Record(timestamp=self.clock.now_ms(), value=b"v")])
-        self.log_manager.logs[topic, partition].append(batch, leader_epoch=0, now_ms=self.clock.now_ms())
-
-    def end_offset(self, topic: str, partition: int) -> int:
-        return self.log_manager.logs[topic, partition].log_end_offset
+from .storage_doubles import Storage
 
 
 @pytest.fixture
@@ -82,7 +19,7 @@ def open_storage(tmp_path: Path):
     def open_again(*, observed: bool = True) -> Storage:
         if opened:
             opened[-1].kill()
-        opened.append(Storage(tmp_path, observed=observed))
+        opened.append(Storage(RealFileSystem(), str(tmp_path), observed=observed))
         return opened[-1]
 
     yield open_again
