@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Iterator
 from itertools import count
-from pathlib import Path
 
 import pytest
 from confluent_kafka.admin import AdminClient, NewTopic
@@ -16,7 +15,7 @@ _topic_numbers = count()
 
 @pytest.fixture(scope="module")
 def module_broker(tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest) -> Iterator[BrokerProcess]:
-    data_dir: Path = tmp_path_factory.mktemp(request.module.__name__.rpartition(".")[2]) / "broker"
+    data_dir = tmp_path_factory.mktemp(request.module.__name__.rpartition(".")[2]) / "broker"
     with BrokerProcess(data_dir) as running:
         yield running
 
