@@ -87,12 +87,18 @@ class Segment:
 
     @classmethod
     def create(cls, file_system: FileSystem, directory: str, base_offset: int, config: LogConfig, now_ms: int) -> "Segment":
-        """A new segment, with its files. Files of that name that a crash left behind are replaced."""
+        """A new segment, with its .log: the indexes' files come with the first append, since many a partition never sees one.
+
+        What a crash left behind under these names is emptied. Raises OSError.
+        """
         for suffix in (".index", ".timeindex", ".log"):
-            file = file_system.open(segment_path(directory, base_offset, suffix), create=True)
-            if file.size():
-                file.truncate(0)
-            file.close()
+            path = segment_path(directory, base_offset, suffix)
+            is_log = suffix == ".log"
+            if is_log or file_system.exists(path):
+                file = file_system.open(path, create=is_log)
+                if file.size():
+                    file.truncate(0)
+                file.close()
         return cls(file_system, directory, base_offset, config, now_ms, (0, 0, 0))
 
     @property
@@ -107,10 +113,12 @@ class Segment:
     ) -> None:
         """Write ``size`` bytes of batches that end with ``last_offset``: all, or none and OSError."""
         position = self.size
+        if position == 0:
+            for index in (self.offset_index, self.time_index):
+                self._file_system.open(index.path, create=True).close()
+            self._first_timestamp = max_timestamp
         (self._file or self.file).append(buffers)
         self.size = position + size
-        if position == 0:
-            self._first_timestamp = max_timestamp
         self.note_batch(position, size, last_offset, max_timestamp, index_interval_bytes)
 
     def note_batch(self, position: int, size: int, last_offset: int, max_timestamp: int, index_interval_bytes: int) -> None:

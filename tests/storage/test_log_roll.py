@@ -16,7 +16,7 @@ def bases(log):
     return [segment.base_offset for segment in log.segments]
 
 
-def test_a_new_log_has_kafkas_files():
+def test_a_log_with_a_record_has_kafkas_files():
     file_system = MemoryFileSystem()
     append(open_log(file_system))
     stem = "0" * 20

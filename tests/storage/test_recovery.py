@@ -260,7 +260,6 @@ def test_a_segment_that_was_just_begun_when_the_broker_was_killed_is_taken_up():
     log = open_log(file_system)
     log.roll(NOW_MS)
     log.close(clean=False, now_ms=NOW_MS)
-    file_system.remove(log_path(4, ".index"))
     again = open_log(file_system)
     assert (append(again).first_offset, [segment.base_offset for segment in again.segments]) == (4, [0, 4])
 
