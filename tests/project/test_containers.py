@@ -2,6 +2,7 @@
 
 import re
 import shlex
+import tomllib
 
 import pytest
 import yaml
@@ -67,6 +68,12 @@ def test_what_runs_is_not_root(name):
 
 def test_the_image_that_is_built_without_a_target_is_the_broker():
     assert re.findall(r"^FROM .* AS (\w+)$", DOCKERFILE, re.MULTILINE)[-1] == "broker"
+
+
+def test_the_spark_image_has_the_version_that_the_pipeline_extra_asks_for():
+    project = tomllib.loads((REPOSITORY / "pyproject.toml").read_text())["project"]
+    [requirement] = project["optional-dependencies"]["pipeline"]
+    assert f'pip install --no-cache-dir "{requirement}"' in stage("spark")
 
 
 def test_everything_the_dockerfile_copies_is_let_through():
