@@ -6,7 +6,7 @@ read. That is what keeps the order of responses, and what bounds the memory of a
 one read, and a frame under way.
 
 Requests that came in one read are answered in one write. A slice of a log file goes from the file to the socket by
-``sendfile`` where nothing is queued before it (``socket_writer``).
+``sendfile`` (``socket_writer``).
 """
 
 import asyncio
@@ -21,6 +21,9 @@ from odradek.protocol.frames import FrameReader
 if TYPE_CHECKING:
     from odradek.broker.listeners import ConnectionRegistry
 
+# A burst of pipelined requests is answered in writes of about this many chunks.
+_WRITE_FROM_CHUNKS = 512
+
 
 class Connection(asyncio.BufferedProtocol):
     """The asyncio end of one client. Everything here happens on the loop thread."""
@@ -28,6 +31,7 @@ class Connection(asyncio.BufferedProtocol):
     __slots__ = (
         "_dispatcher",
         "_frames",
+        "_is_closing",
         "_is_processing",
         "_is_waiting",
         "_reader",
@@ -57,6 +61,7 @@ class Connection(asyncio.BufferedProtocol):
         # Flow control.
         self._reading_paused = False
         self._writing_paused = False
+        self._is_closing = False
         self.last_active_ms = 0.0
 
     @property
@@ -69,15 +74,17 @@ class Connection(asyncio.BufferedProtocol):
         self._transport = cast("asyncio.Transport", transport)
         peername = transport.get_extra_info("peername")
         self.peer = (str(peername[0]), int(peername[1])) if peername else ("", 0)
-        self._writer = SocketWriter(self._transport)
+        self._writer = SocketWriter(self._transport, self._on_drained)
         if not self._registry.add(self):
             self._transport.abort()
 
     def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002  a lost connection needs no reason
         """Part of asyncio's protocol interface."""
         self._registry.remove(self)
-        self._frames.clear()
+        self._frames = []
         self._transport = None
+        if self._writer is not None:
+            self._writer.close()
 
     def get_buffer(self, sizehint: int) -> memoryview:  # noqa: ARG002  asyncio's guess is poorer than ours
         """Part of asyncio's protocol interface: where the next bytes go."""
@@ -91,7 +98,7 @@ class Connection(asyncio.BufferedProtocol):
         except MalformedMessage as error:
             self._close_for(error.reason)
             return
-        if frames:
+        if frames and not self._is_closing:
             if self._frames:
                 self._frames += frames
             else:
@@ -110,7 +117,9 @@ class Connection(asyncio.BufferedProtocol):
 
     def close(self) -> None:
         """Close once what is queued has been sent."""
-        if self._transport is not None:
+        self._is_closing = True
+        self._frames = []
+        if self._transport is not None and not (self._writer is not None and self._writer.is_waiting):
             self._transport.close()
 
     def stop_reading(self) -> None:
@@ -129,7 +138,7 @@ class Connection(asyncio.BufferedProtocol):
         frames = self._frames
         queue: list[Any] = []
         try:
-            while done < len(frames) and not self._is_waiting and not self._writing_paused:
+            while done < len(frames) and not self._is_waiting and not self._cannot_write():
                 frame = frames[done]
                 done += 1
                 chunks = self._dispatcher.dispatch(frame, self.listener_name, self.peer, self._respond_later)
@@ -137,7 +146,7 @@ class Connection(asyncio.BufferedProtocol):
                     self._is_waiting = True
                 else:
                     queue += chunks
-                    if len(queue) > 512:
+                    if len(queue) > _WRITE_FROM_CHUNKS:
                         self._write(queue)
                         queue = []
         except MalformedMessage as error:
@@ -159,6 +168,16 @@ class Connection(asyncio.BufferedProtocol):
             self._write(queue)
         self._update_reading()
 
+    def _on_drained(self) -> None:
+        """What waited for the socket has been sent."""
+        if self._is_closing:
+            self.close()
+        else:
+            self._process()
+
+    def _cannot_write(self) -> bool:
+        return self._writing_paused or (self._writer is not None and self._writer.is_waiting)
+
     def _respond_later(self, chunks: list[Any]) -> None:
         """A request that waited has its answer."""
         if self._transport is None:
@@ -176,9 +195,9 @@ class Connection(asyncio.BufferedProtocol):
 
     def _update_reading(self) -> None:
         """Read while nothing holds the connection up; leave the bytes with the kernel, and so with the client, otherwise."""
-        if self._transport is None or self._transport.is_closing():
+        if self._transport is None or self._is_closing or self._transport.is_closing():
             return
-        pause = self._is_waiting or self._writing_paused or self._registry.is_stopping
+        pause = self._is_waiting or self._cannot_write() or self._registry.is_stopping
         if pause == self._reading_paused:
             return
         self._reading_paused = pause
@@ -189,5 +208,4 @@ class Connection(asyncio.BufferedProtocol):
 
     def _close_for(self, reason: str) -> None:
         log.warn("closing a connection", peer=f"{self.peer[0]}:{self.peer[1]}", cause=reason)
-        self._frames = []
         self.close()

@@ -1,63 +1,137 @@
-"""Chunks to a socket: small ones joined, file slices by ``sendfile`` where the way is free.
+"""Chunks to a socket: small ones through the transport, file slices by ``sendfile``.
 
 A response is a list of chunks: ``bytes``, and slices of log files that nobody has read yet (``LogSlice``: a file, a position, a
-length). While nothing is queued in the transport, a slice is sent by the kernel straight from the page cache; what the
-socket does not take at once, and every slice that comes while something is queued, is read and handed to the transport, whose
-flow control then holds the connection up.
+length). A response with a large slice does not go through the transport, which would want it as bytes: its chunks are sent
+straight to the socket, the slices by the kernel from the page cache. What the socket does not take at once waits here, in
+order, until it is writable again. The transport and this queue never hold something at the same time, so nothing overtakes:
+while the transport has bytes queued, slices are read and handed to it.
 """
 
 import asyncio
 import os
+from collections import deque
+from collections.abc import Callable
 from typing import Any
+
+from odradek.broker.logging import log
 
 # Below this a read and a copy cost less than one more system call.
 _SENDFILE_FROM_BYTES = 16 * 1024
+# What one turn of the loop sends at most, so that one fast reader does not hold up the others.
+_TURN_BYTES = 4 * 1024 * 1024
 _HIGH_WATER_BYTES = 1024 * 1024
 
 
 class SocketWriter:
-    """Writes responses of one connection to its transport."""
+    """Writes the responses of one connection; ``on_drained`` is called when what had to wait has been sent."""
 
-    __slots__ = ("_fd", "_transport")
+    __slots__ = ("_fd", "_loop", "_on_drained", "_queue", "_transport", "_watched_fd")
 
-    def __init__(self, transport: asyncio.Transport) -> None:
+    def __init__(self, transport: asyncio.Transport, on_drained: Callable[[], None]) -> None:
         self._transport = transport
+        self._on_drained = on_drained
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._queue: deque[Any] = deque()
+        # The loop watches a descriptor of our own: the transport's is its own affair.
+        self._watched_fd = -1
         transport.set_write_buffer_limits(high=_HIGH_WATER_BYTES)
         sock = transport.get_extra_info("socket")
         self._fd: int = sock.fileno() if sock is not None and hasattr(os, "sendfile") else -1
 
     @property
+    def is_waiting(self) -> bool:
+        """Whether something waits here for the socket to take more."""
+        return bool(self._queue)
+
+    @property
     def pending_bytes(self) -> int:
-        """What the transport has not yet given to the kernel."""
-        return self._transport.get_write_buffer_size()
+        """What has not been given to the kernel yet."""
+        return self._transport.get_write_buffer_size() + sum(map(len, self._queue))
 
     def write(self, chunks: list[Any]) -> None:
         """Send the chunks, in order."""
-        plain: list[bytes] = []
-        for chunk in chunks:
-            if type(chunk) is bytes:
-                plain.append(chunk)
-                continue
-            if len(chunk) < _SENDFILE_FROM_BYTES or self._fd < 0:
-                plain.append(chunk.read())
-                continue
-            if plain:
-                self._transport.write(b"".join(plain))
-                plain = []
-            self._send_slice(chunk)
-        if plain:
-            self._transport.write(b"".join(plain))
+        if self._queue:
+            self._queue.extend(chunks)
+        elif self._fd >= 0 and self._transport.get_write_buffer_size() == 0 and any(map(_is_large_slice, chunks)):
+            self._queue.extend(_joined(chunks))
+            self._send_turn()
+            if self._queue:
+                self._watch()
+        else:
+            self._transport.write(b"".join([chunk if type(chunk) is bytes else chunk.read() for chunk in chunks]))
 
-    def _send_slice(self, chunk: Any) -> None:
-        file_fd = chunk.file.fileno()
-        sent = 0
-        if file_fd is not None and self._transport.get_write_buffer_size() == 0:
-            try:
-                sent = os.sendfile(self._fd, file_fd, chunk.position, chunk.length)
-            except BlockingIOError:
-                sent = 0
-            except OSError:
-                # The socket is gone or the file cannot be mapped: the ordinary way finds out which, and says so.
-                sent = 0
-        if sent < chunk.length:
-            self._transport.write(chunk.file.pread(chunk.length - sent, chunk.position + sent))
+    def close(self) -> None:
+        """Forget what waits: the connection is lost."""
+        self._queue.clear()
+        self._unwatch()
+
+    def _send_turn(self) -> None:
+        """Send until the socket is full, this turn's share is used up, or nothing waits."""
+        queue = self._queue
+        left = _TURN_BYTES
+        try:
+            while queue and left > 0:
+                chunk = queue[0]
+                size = len(chunk)
+                if type(chunk) is bytes:
+                    sent = os.write(self._fd, chunk)
+                    if sent < size:
+                        queue[0] = chunk[sent:]
+                else:
+                    sent = os.sendfile(self._fd, chunk.file.fileno(), chunk.position, size)
+                    if sent == 0:
+                        raise EOFError("a log file ended before its slice did")  # noqa: TRY301  handled with its kin
+                    if sent < size:
+                        queue[0] = type(chunk)(chunk.file, chunk.position + sent, size - sent)
+                if sent == size:
+                    queue.popleft()
+                left -= sent
+        except BlockingIOError:
+            return
+        except (ConnectionError, TimeoutError):
+            self._abort()
+        except (OSError, EOFError) as error:
+            log.error("a response could not be sent", error)
+            self._abort()
+
+    def _abort(self) -> None:
+        self.close()
+        self._transport.abort()
+
+    def _on_writable(self) -> None:
+        self._send_turn()
+        if not self._queue and self._watched_fd >= 0:
+            self._unwatch()
+            self._on_drained()
+
+    def _watch(self) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._watched_fd = os.dup(self._fd)
+        self._loop.add_writer(self._watched_fd, self._on_writable)
+
+    def _unwatch(self) -> None:
+        if self._watched_fd >= 0 and self._loop is not None:
+            self._loop.remove_writer(self._watched_fd)
+            os.close(self._watched_fd)
+            self._watched_fd = -1
+
+
+def _is_large_slice(chunk: Any) -> bool:
+    return type(chunk) is not bytes and len(chunk) >= _SENDFILE_FROM_BYTES and chunk.file.fileno() is not None
+
+
+def _joined(chunks: list[Any]) -> list[Any]:
+    """The same bytes in fewer chunks: everything between two large slices is one."""
+    result: list[Any] = []
+    small: list[bytes] = []
+    for chunk in chunks:
+        if _is_large_slice(chunk):
+            if small:
+                result.append(b"".join(small))
+                small = []
+            result.append(chunk)
+        else:
+            small.append(chunk if type(chunk) is bytes else chunk.read())
+    if small:
+        result.append(b"".join(small))
+    return [chunk for chunk in result if len(chunk)]

@@ -1,0 +1,113 @@
+"""Large responses over a real socket pair, read slowly: all of it arrives, in order, from the file and from memory."""
+
+import asyncio
+import os
+import socket
+
+import pytest
+
+from odradek.broker.socket_writer import SocketWriter
+from odradek.storage.filesystem import RealFileSystem
+from odradek.storage.log_segments import LogSlice
+
+
+class Protocol(asyncio.Protocol):
+    def connection_made(self, transport):
+        self.transport = transport
+
+    def connection_lost(self, exc):
+        self.lost = True
+
+
+@pytest.fixture
+def data(tmp_path):
+    contents = os.urandom(6 * 1024 * 1024)
+    (tmp_path / "segment").write_bytes(contents)
+    file = RealFileSystem().open(str(tmp_path / "segment"))
+    yield contents, file
+    file.close()
+
+
+async def _connected():
+    ours, theirs = socket.socketpair()
+    theirs.setblocking(False)
+    transport, _ = await asyncio.get_running_loop().create_connection(Protocol, sock=ours)
+    return transport, theirs
+
+
+async def _read_all(theirs, size):
+    received = bytearray()
+    while len(received) < size:
+        received += await asyncio.get_running_loop().sock_recv(theirs, 300_000)
+    return bytes(received)
+
+
+def test_a_response_larger_than_the_socket_takes_arrives_whole(data):
+    contents, file = data
+
+    async def run():
+        transport, theirs = await _connected()
+        drained = asyncio.Event()
+        writer = SocketWriter(transport, drained.set)
+        writer.write([b"head", LogSlice(file, 0, len(contents)), b"middle", LogSlice(file, 100, 200), b"tail"])
+        assert writer.is_waiting
+        assert writer.pending_bytes > 0
+        writer.write([b"next response"])
+        expected = b"head" + contents + b"middle" + contents[100:300] + b"tail" + b"next response"
+        assert await _read_all(theirs, len(expected)) == expected
+        await asyncio.wait_for(drained.wait(), 10)
+        assert not writer.is_waiting
+        writer.write([b"after"])
+        assert await _read_all(theirs, 5) == b"after"
+        writer.close()
+        transport.close()
+        theirs.close()
+
+    asyncio.run(run())
+
+
+def test_what_is_queued_in_the_transport_is_not_overtaken(data):
+    contents, file = data
+
+    async def run():
+        transport, theirs = await _connected()
+        writer = SocketWriter(transport, lambda: None)
+        first = bytes(8 * 1024 * 1024)
+        writer.write([first])
+        assert transport.get_write_buffer_size() > 0
+        writer.write([LogSlice(file, 0, len(contents))])
+        assert await _read_all(theirs, len(first) + len(contents)) == first + contents
+        transport.close()
+        theirs.close()
+
+    asyncio.run(run())
+
+
+def test_a_reader_that_goes_away_ends_the_connection_and_nothing_else(data):
+    contents, file = data
+
+    async def run():
+        transport, theirs = await _connected()
+        writer = SocketWriter(transport, lambda: None)
+        writer.write([LogSlice(file, 0, len(contents))])
+        assert writer.is_waiting
+        theirs.close()
+        while not transport.is_closing():  # noqa: ASYNC110  the transport tells nobody
+            await asyncio.sleep(0)
+        assert not writer.is_waiting
+
+    asyncio.run(run())
+
+
+def test_a_slice_beyond_the_end_of_its_file_ends_the_connection(data, capsys):
+    contents, file = data
+
+    async def run():
+        transport, theirs = await _connected()
+        writer = SocketWriter(transport, lambda: None)
+        writer.write([LogSlice(file, len(contents), 100_000)])
+        assert transport.is_closing()
+        theirs.close()
+
+    asyncio.run(run())
+    assert "a response could not be sent" in capsys.readouterr().err
