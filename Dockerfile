@@ -13,7 +13,7 @@ FROM python:3.13-slim AS spark
 RUN apt-get update \
     && apt-get install -y --no-install-recommends default-jre-headless procps \
     && rm -rf /var/lib/apt/lists/*
-RUN pip install --no-cache-dir "pyspark>=4.0.0,<4.0.5"
+RUN pip install --no-cache-dir "pyspark==4.0.0"
 RUN useradd --create-home --uid 10001 spark
 USER spark
 WORKDIR /home/spark
