@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Generator, Iterator, Mapping
 from contextlib import ExitStack
+from itertools import count
 from pathlib import Path
 
 import pytest
@@ -10,6 +11,7 @@ from tests.broker_process import REPOSITORY, BrokerProcess
 
 SPARK_TESTS = REPOSITORY / "tests" / "spark"
 BROKERS = pytest.StashKey[list[BrokerProcess]]()
+_topic_numbers = count()
 
 
 @pytest.fixture
@@ -29,6 +31,26 @@ def broker_process(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[C
             return stack.enter_context(broker)
 
         yield start
+
+
+@pytest.fixture(scope="module")
+def module_broker(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[BrokerProcess]:
+    """One broker with default settings for all tests of a module; use ``broker``, and topics that no other test uses."""
+    with BrokerProcess(tmp_path_factory.mktemp(request.module.__name__.rpartition(".")[2]) / "broker") as broker:
+        yield broker
+
+
+@pytest.fixture
+def broker(module_broker: BrokerProcess, request: pytest.FixtureRequest) -> BrokerProcess:
+    """The module's broker, which its tests share."""
+    request.node.stash.setdefault(BROKERS, []).append(module_broker)
+    return module_broker
+
+
+@pytest.fixture
+def new_name() -> Callable[[], str]:
+    """Names of topics that nobody else has."""
+    return lambda: f"topic-{next(_topic_numbers)}"
 
 
 @pytest.hookimpl(wrapper=True)
