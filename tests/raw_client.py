@@ -148,7 +148,7 @@ def produce_fields(topic: str, records: bytes | None, *, partition: int = 0, ack
 
 
 def fetch_fields(topic: str, offset: int, *, partition: int = 0, **fields: Any) -> dict[str, Any]:
-    """The fields of a Fetch request (versions 7 to 12) of one partition, at once and without a session unless ``fields`` says else."""
+    """The fields of a Fetch request (versions 7 to 12) of one partition; at once and without a session by default."""
     asked = {"partition": partition, "fetch_offset": offset, "partition_max_bytes": MAX_BYTES}
     for name in ("partition_max_bytes", "current_leader_epoch", "last_fetched_epoch"):
         if name in fields:

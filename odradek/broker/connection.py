@@ -55,7 +55,7 @@ class Connection(asyncio.BufferedProtocol):
         self._writer: SocketWriter | None = None
         self._reader = FrameReader(max_frame_bytes)
         # For the request under way.
-        self._frames: list[bytes] = []
+        self._frames: list[bytes | memoryview] = []
         self._is_waiting = False
         self._is_processing = False
         # Flow control.
@@ -122,6 +122,10 @@ class Connection(asyncio.BufferedProtocol):
         if self._transport is not None and not (self._writer is not None and self._writer.is_waiting):
             self._transport.close()
 
+    def trim(self) -> None:
+        """Give back memory that only a busy connection needs."""
+        self._reader.trim()
+
     def stop_reading(self) -> None:
         """Take no further request; those already here are still answered."""
         if self._transport is not None and not self._reading_paused:
@@ -166,6 +170,8 @@ class Connection(asyncio.BufferedProtocol):
             del frames[:done]
         if queue:
             self._write(queue)
+        if self._reader.error is not None and not (self._frames or self._is_waiting or self._is_closing):
+            self._close_for(self._reader.error.reason)
         self._update_reading()
 
     def _on_drained(self) -> None:
@@ -184,7 +190,7 @@ class Connection(asyncio.BufferedProtocol):
             return
         self._is_waiting = False
         self._write(chunks)
-        if self._frames:
+        if self._frames or self._reader.error is not None:
             self._process()
         else:
             self._update_reading()

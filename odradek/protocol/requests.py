@@ -4,8 +4,7 @@ Between versions most fields agree by name, so ``up`` is compiled: one flat func
 leaves the rest at its default. What an older version says in another shape (one coordinator key for a list of them, topic
 names for topics) is put right in ``_REWRITES``, by hand, one function per API.
 
-Produce is handed on as kio decoded it (``AS_DECODED``): its versions differ only in how a topic is named, by name or by id, and
-there an object saved is worth more than one shape. Its handler asks for ``context.version``.
+Produce has a reader of its own (``produce_request``), which leaves the records where they are.
 """
 
 from collections.abc import Callable
@@ -16,45 +15,55 @@ from odradek.protocol.array_bounds import compile_array_check
 from odradek.protocol.errors import MalformedMessage
 from odradek.protocol.headers import skip_tagged_fields
 from odradek.protocol.messages import messages
+from odradek.protocol.produce_request import FIRST_FLEXIBLE, Buffer, ProduceRequest, read_produce_request
 from odradek.protocol.schemas import MILLISECOND, field_specs, load
 
-AS_DECODED = frozenset({ApiKey.PRODUCE})
-
-Decoder = Callable[[bytes, int], Any]
+Decoder = Callable[[Buffer, int], Any]
 _decoders: dict[int, Decoder] = {}
 
 
-def decode_request(api_key: ApiKey, version: int, frame: bytes, position: int) -> Any:
+def decode_request(api_key: ApiKey, version: int, frame: Buffer, position: int) -> Any:
     """The canonical request in ``frame``, whose header v1 ends at ``position``; raises ``MalformedMessage``, never else."""
     decoder = _decoders.get(api_key << 16 | version)
     if decoder is None:
         decoder = _decoders[api_key << 16 | version] = _make_decoder(api_key, version)
     try:
         return decoder(frame, position)
-    except MalformedMessage:
-        raise
+    except MalformedMessage as error:
+        raise MalformedMessage(f"{api_key.name} v{version}: {error.reason}") from None
     except Exception as error:  # noqa: BLE001  whatever bytes can make a decoder raise, it is the bytes' fault
         raise MalformedMessage(f"{api_key.name} v{version}: {type(error).__name__}: {error}") from None
 
 
 def _make_decoder(api_key: ApiKey, version: int) -> Decoder:
+    if api_key == ApiKey.PRODUCE:
+        return _make_produce_decoder(version)
     from kio.serial import entity_reader
 
     entity = load(api_key, version, "request")
     read = entity_reader(entity)
     check_arrays = compile_array_check(entity)
     flexible = bool(entity.__flexible__)
-    up: Callable[[Any], Any] | None = None
-    if api_key not in AS_DECODED:
-        up = _make_up(api_key, entity)
+    up = _make_up(api_key, entity)
 
-    def decode(frame: bytes, position: int) -> Any:
+    def decode(frame: Buffer, position: int) -> Any:
         if flexible:
             position = skip_tagged_fields(frame, position)
         if check_arrays is not None:
             check_arrays(frame, position)
         message, _ = read(frame, position)
-        return message if up is None else up(message)
+        return up(message)
+
+    return decode
+
+
+def _make_produce_decoder(version: int) -> Decoder:
+    flexible = version >= FIRST_FLEXIBLE
+
+    def decode(frame: Buffer, position: int) -> ProduceRequest:
+        if flexible:
+            position = skip_tagged_fields(frame, position)
+        return read_produce_request(frame, position, version)
 
     return decode
 
