@@ -52,7 +52,9 @@ class Dispatcher:
         """How many requests of each API and version were handled."""
         return {(route.api_key, route.version): route.requests for route in self._routes.values()}
 
-    def dispatch(self, frame: bytes, listener_name: str, peer: tuple[str, int], respond: Respond) -> list[Any] | None:
+    def dispatch(
+        self, frame: bytes | memoryview, listener_name: str, peer: tuple[str, int], respond: Respond
+    ) -> list[Any] | None:
         """The response's chunks; an empty list where none is due; None where ``respond`` will be called with them later.
 
         Raises ``MalformedMessage`` for what cannot be answered and ``CloseConnection`` for what is not to be.

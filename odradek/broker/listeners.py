@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from odradek.timing.timer import Timer
 
 _MIN_SWEEP_MS = 100
+_TRIM_AFTER_MS = 10_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,11 +112,15 @@ class ConnectionRegistry:
     def _sweep(self) -> None:
         """Close what has been silent for too long; goes on as long as anybody is connected."""
         self._is_sweep_armed = False
-        silent_since = self.clock.monotonic_ms() - self._limits().max_idle_ms
+        max_idle_ms = self._limits().max_idle_ms
+        now_ms = self.clock.monotonic_ms()
         for connection in tuple(self._connections):
-            if connection.last_active_ms < silent_since and not connection.is_busy:
+            silent_ms = now_ms - connection.last_active_ms
+            if silent_ms > max_idle_ms and not connection.is_busy:
                 self.closed_idle += 1
                 connection.close()
+            elif silent_ms > _TRIM_AFTER_MS:
+                connection.trim()
         if self._connections:
             self._arm_sweep()
 

@@ -23,8 +23,8 @@ from typing import Any
 from odradek.protocol.errors import MalformedMessage
 from odradek.protocol.schemas import FieldSpec, field_specs
 
-Check = Callable[[bytes, int], None]
-_Walk = Callable[[bytes, int, int], int]
+Check = Callable[[bytes | memoryview, int], None]
+_Walk = Callable[[bytes | memoryview, int, int], int]
 
 _SIZES = {
     "int8": 1,
@@ -54,7 +54,7 @@ def compile_array_check(entity: type[Any]) -> Check | None:
         return None
     walk = _compile(_Source().struct(entity, more=False))
 
-    def check(frame: bytes, position: int) -> None:
+    def check(frame: bytes | memoryview, position: int) -> None:
         try:
             walk(frame, position, len(frame))
         except (IndexError, struct.error):

@@ -2,9 +2,9 @@
 
 A frame is a four-byte big-endian length and that many bytes (protocol guide, "Protocol Primitives"). ``FrameReader`` owns one
 receive buffer that the socket fills in place: the transport asks for room (``writable``), says how much it filled (``filled``)
-and takes the whole frames that are there. A small frame comes out as ``bytes`` of its own; a large one, most of which is records on
-their way to a file, as a view of the buffer, valid until ``writable`` is next called. Room is given so that a large frame ends
-where the room does: nothing behind it has to be moved.
+and takes the whole frames that are there. A small frame comes out as ``bytes`` of its own; a large one, most of which is records
+on their way to a file, as a view of the buffer, valid until ``writable`` is next called. Room is given so that a large frame
+ends where the room does: nothing behind it has to be moved.
 
 The buffer starts small and grows as bytes come, not as they are announced. It is kept for the next large frame, but for one of
 extraordinary size, until ``trim``: taking fresh memory from the system for each would cost more than the copy that is saved.

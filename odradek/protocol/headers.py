@@ -20,7 +20,7 @@ _FIXED_SIZE = _FIXED.size
 Header = tuple[int, int, int, str | None, int]
 
 
-def read_request_header(frame: bytes) -> Header:
+def read_request_header(frame: bytes | memoryview) -> Header:
     """``(api_key, api_version, correlation_id, client_id, position)`` of a frame.
 
     ``position`` is where header v1 ends: for a flexible version the tagged fields begin there (``skip_tagged_fields``).
@@ -42,7 +42,7 @@ def read_request_header(frame: bytes) -> Header:
     return api_key, api_version, correlation_id, client_id, position
 
 
-def skip_tagged_fields(frame: bytes, position: int) -> int:
+def skip_tagged_fields(frame: bytes | memoryview, position: int) -> int:
     """The position after the tagged fields at ``position``; brokers know no tag of a request header."""
     if position < len(frame) and frame[position] == 0:
         return position + 1
@@ -56,7 +56,7 @@ def skip_tagged_fields(frame: bytes, position: int) -> int:
     return position
 
 
-def _read_uvarint(frame: bytes, position: int) -> tuple[int, int]:
+def _read_uvarint(frame: bytes | memoryview, position: int) -> tuple[int, int]:
     value = 0
     for shift in range(0, 35, 7):
         if position >= len(frame):

@@ -52,11 +52,43 @@ def test_a_claimed_length_takes_no_memory_before_its_bytes_come():
     assert len(reader.writable()) <= 256 * 1024
 
 
-def test_the_buffer_shrinks_again_after_a_large_frame():
+@pytest.mark.parametrize("size", [300_000, 8_000_000])
+def test_a_quiet_connection_gives_back_what_large_frames_took(size):
     reader = FrameReader(16 * 1024 * 1024)
-    body = bytes(8 * 1024 * 1024)
+    body = bytes(size)
     assert reader.feed(_framed([body])) == [body]
-    assert len(reader.writable()) <= 64 * 1024
+    reader.trim()
+    assert reader.allocated_bytes <= 4096
+
+
+def test_trimming_loses_nothing_that_has_come():
+    reader = FrameReader(1024 * 1024)
+    body = bytes(range(256)) * 1000
+    assert reader.feed(_framed([body])[:-1]) == []
+    reader.trim()
+    assert reader.feed(_framed([body])[-1:]) == [body]
+
+
+def test_a_frame_of_extraordinary_size_takes_its_memory_along():
+    reader = FrameReader(16 * 1024 * 1024)
+    reader.feed(_framed([bytes(8_000_000)]))
+    assert reader.allocated_bytes <= 64 * 1024
+
+
+def test_a_large_frame_is_not_copied():
+    reader = FrameReader(1024 * 1024)
+    stream = _framed([b"x" * 100_000])
+    frames = []
+    position = 0
+    while position < len(stream):
+        room = reader.writable()
+        chunk = stream[position : position + len(room)]
+        room[: len(chunk)] = chunk
+        frames = reader.filled(len(chunk))
+        position += len(chunk)
+    (frame,) = frames
+    assert isinstance(frame, memoryview)
+    assert bytes(frame) == stream[4:]
 
 
 def test_a_frame_taken_stays_as_it_was_while_the_stream_goes_on():

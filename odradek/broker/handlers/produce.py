@@ -10,6 +10,7 @@ Left out: transactional batches, which nothing can have begun yet (INVALID_TXN_S
 """
 
 from typing import TYPE_CHECKING, Any
+from uuid import UUID
 
 from odradek.broker.context import CLOSE_CONNECTION, NO_RESPONSE, Reply, RequestContext
 from odradek.broker.controller.topic_names import INTERNAL_TOPICS
@@ -18,10 +19,12 @@ from odradek.broker.logging import log
 from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.errors import ErrorCode, InvalidRecords, KafkaError
 from odradek.protocol.messages import messages
+from odradek.protocol.produce_request import FIRST_BY_ID, Buffer, ProduceRequest
 from odradek.protocol.record_batch import COMPRESSION_MASK, HEADER_SIZE, TRANSACTIONAL_MASK
-from odradek.protocol.schemas import MILLISECOND
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from odradek.broker.partitions import Partition
     from odradek.broker.server import Broker
 
@@ -36,25 +39,22 @@ _Topic = _m.TopicProduceResponse
 _Response = _m.ProduceResponse
 
 
-def handle(broker: "Broker", context: RequestContext, request: Any) -> Any:
-    """Append every partition's batch; each has its own error. ``request`` is as kio decoded it (``protocol.requests``)."""
+def handle(broker: "Broker", context: RequestContext, request: ProduceRequest) -> Any:
+    """Append every partition's batch; each has its own error."""
     acks = request.acks
-    by_id = context.version >= 13
-    partitions_by_topic = broker.partitions
+    by_id = context.version >= FIRST_BY_ID
+    of_topic: Callable[[Any], list[Partition]] = broker.partitions.of_topic_id if by_id else broker.partitions.of_topic
     now_ms = broker.clock.now_ms()
     topics = []
     waiting: list[tuple[Partition, int, Any]] = []
     failed = False
-    for topic in request.topic_data:
-        partitions = partitions_by_topic.topic_for_id(topic.topic_id) if by_id else partitions_by_topic.of_topic(topic.name)
+    for topic, batches in request.topics:
+        partitions = of_topic(topic)
         results = []
-        for data in topic.partition_data:
-            index = data.index
+        for index, records in batches:
             try:
                 partition = partitions[index] if 0 <= index < len(partitions) else _unknown(partitions, by_id)
-                records = data.records
-                _check(context, partition, acks, records)
-                info = partition.append(records, now_ms)
+                info = partition.append(_checked(context, partition, acks, records), now_ms)
             except KafkaError as error:
                 failed = True
                 results.append(_refused(context, topic, index, error))
@@ -68,10 +68,11 @@ def handle(broker: "Broker", context: RequestContext, request: Any) -> Any:
             if acks == -1 and partition.high_watermark <= info.last_offset:
                 waiting.append((partition, info.last_offset, result))
             results.append(result)
-        if by_id:
-            topics.append(_Topic(topic_id=topic.topic_id, partition_responses=results))
+        if isinstance(topic, bytes):
+            topic_id = partitions[0].topic_id if partitions else UUID(bytes=topic)
+            topics.append(_Topic(topic_id=topic_id, partition_responses=results))
         else:
-            topics.append(_Topic(name=topic.name, partition_responses=results))
+            topics.append(_Topic(name=topic, partition_responses=results))
     if acks == 0:
         return CLOSE_CONNECTION if failed else NO_RESPONSE
     response = _Response(responses=topics)
@@ -86,8 +87,8 @@ def _unknown(partitions: "list[Partition]", by_id: bool) -> "Partition":
     raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, "there is no such partition here")
 
 
-def _check(context: RequestContext, partition: "Partition", acks: int, records: bytes | None) -> None:
-    """What is refused before the log looks at the batch."""
+def _checked(context: RequestContext, partition: "Partition", acks: int, records: Buffer | None) -> Buffer:
+    """The batch, unless it is refused before the log has a look at it."""
     if acks not in (-1, 0, 1):
         raise KafkaError(ErrorCode.INVALID_REQUIRED_ACKS, f"acks is {acks}: allowed are -1, 0 and 1")
     if partition.topic in INTERNAL_TOPICS and context.client_id != _ADMIN_CLIENT_ID:
@@ -100,13 +101,14 @@ def _check(context: RequestContext, partition: "Partition", acks: int, records: 
             raise KafkaError(ErrorCode.INVALID_TXN_STATE, "this partition was not added to a transaction")
         if context.version < 7 and attributes & COMPRESSION_MASK == _ZSTD:
             raise KafkaError(ErrorCode.UNSUPPORTED_COMPRESSION_TYPE, "zstd needs produce version 7 or later")
+    return records
 
 
-def _refused(context: RequestContext, topic: Any, index: int, error: KafkaError) -> Any:
+def _refused(context: RequestContext, topic: str | bytes, index: int, error: KafkaError) -> Any:
     """A partition's error as its client is told of it (KIP-467), and as the log is."""
     log.info(
         "a produce was refused",
-        topic=str(topic.topic_id if context.version >= 13 else topic.name),
+        topic=str(UUID(bytes=topic)) if isinstance(topic, bytes) else topic,
         partition=index,
         error=error.code.name,
         reason=error.reason,
@@ -124,9 +126,8 @@ def _refused(context: RequestContext, topic: Any, index: int, error: KafkaError)
     )
 
 
-def _wait(broker: "Broker", request: Any, response: Any, waiting: "list[tuple[Partition, int, Any]]") -> Reply:
+def _wait(broker: "Broker", request: ProduceRequest, response: Any, waiting: "list[tuple[Partition, int, Any]]") -> Reply:
     reply = Reply()
-    timeout_ms = request.timeout // MILLISECOND
-    operation = DelayedProduce(broker.clock.monotonic_ms() + timeout_ms, waiting, lambda: reply.complete(response))
+    operation = DelayedProduce(broker.clock.monotonic_ms() + request.timeout_ms, waiting, lambda: reply.complete(response))
     broker.produce_purgatory.try_complete_else_watch(operation, [partition for partition, _, _ in waiting])
     return reply

@@ -1,0 +1,74 @@
+"""The Produce reader of our own against kio's writers."""
+
+import contextlib
+import random
+
+import pytest
+from kio.schema.produce.v13.request import ProduceRequest as KioV13
+
+from odradek.protocol.api_keys import ApiKey
+from odradek.protocol.errors import MalformedMessage
+from odradek.protocol.produce_request import read_produce_request
+from odradek.protocol.schemas import MILLISECOND, load
+from tests.protocol.random_messages import random_message
+from tests.protocol.test_requests import encode
+
+_VERSIONS = range(3, 14)
+
+
+def _body(message) -> bytes:
+    return encode(message)[1 if type(message).__flexible__ else 0 :]
+
+
+def _kio_topics(message):
+    for topic in message.topic_data:
+        key = (topic.topic_id.bytes if topic.topic_id else bytes(16)) if isinstance(message, KioV13) else topic.name
+        yield key, [(data.index, data.records) for data in topic.partition_data]
+
+
+@pytest.mark.parametrize("as_view", [False, True])
+@pytest.mark.parametrize("version", _VERSIONS)
+def test_what_kio_writes_is_read(version, as_view):
+    rng = random.Random(version)
+    for _ in range(30):
+        message = random_message(load(ApiKey.PRODUCE, version, "request"), rng)
+        body = _body(message)
+        request = read_produce_request(memoryview(body) if as_view else body, 0, version)
+        assert request.transactional_id == message.transactional_id
+        assert (request.acks, request.timeout_ms) == (message.acks, message.timeout // MILLISECOND)
+        assert [(key, [(index, None if r is None else bytes(r)) for index, r in parts]) for key, parts in request.topics] == list(
+            _kio_topics(message)
+        )
+
+
+@pytest.mark.parametrize("version", _VERSIONS)
+def test_a_changed_byte_gives_another_request_or_is_malformed(version):
+    rng = random.Random(f"flip-{version}")
+    body = bytearray(_body(random_message(load(ApiKey.PRODUCE, version, "request"), rng)))
+    for position in range(len(body)):
+        for value in (0, 0x7F, 0x80, 0xFF):
+            changed = body.copy()
+            changed[position] = value
+            with contextlib.suppress(MalformedMessage):
+                read_produce_request(bytes(changed), 0, version)
+
+
+def test_tags_nobody_knows_are_skipped():
+    #      transactional id null, acks 1, timeout 9, one topic "t", one partition 0 with records "r" and a tag, tags, tags
+    body = b"\x00" + b"\x00\x01" + b"\x00\x00\x00\x09" + b"\x02" + b"\x02t" + b"\x02" + b"\x00\x00\x00\x00" + b"\x02r"
+    body += b"\x01\x05\x02zz" + b"\x01\x07\x00" + b"\x01\x63\x01y"
+    request = read_produce_request(body, 0, 9)
+    assert request.topics == [("t", [(0, b"r")])]
+
+
+@pytest.mark.parametrize("version", [3, 9])
+def test_a_null_array_is_malformed(version):
+    head = (b"\xff\xff" if version == 3 else b"\x00") + b"\x00\x01" + b"\x00\x00\x00\x09"
+    with pytest.raises(MalformedMessage, match="null"):
+        read_produce_request(head + (b"\xff\xff\xff\xff" if version == 3 else b"\x00"), 0, version)
+
+
+def test_a_count_of_billions_takes_no_memory():
+    head = b"\xff\xff" + b"\x00\x01" + b"\x00\x00\x00\x09" + b"\x7f\xff\xff\xff"
+    with pytest.raises(MalformedMessage):
+        read_produce_request(head + b"\x00\x01t", 0, 3)
