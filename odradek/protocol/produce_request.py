@@ -10,8 +10,9 @@
             records    nullable bytes           compact from version 9 on
             tags                                from version 9 on, and after each topic and the request
 
-kio would copy every batch out of the frame, and a frame of a megabyte is little else. Here ``records`` is a slice of the frame: a
-view where the frame is one, and as valid as the frame is. Unknown tags are skipped (KIP-482). Tests hold it against kio's writers.
+kio would copy every batch out of the frame, and a frame of a megabyte is little else. Here ``records`` is a slice of the frame:
+a view where the frame is one, and as valid as the frame is. Unknown tags are skipped (KIP-482). Tests hold it against kio's
+writers.
 """
 
 from struct import Struct
