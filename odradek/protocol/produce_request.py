@@ -15,6 +15,7 @@ a view where the frame is one, and as valid as the frame is. Unknown tags are sk
 writers.
 """
 
+import struct
 from struct import Struct
 from typing import TypeAlias
 
