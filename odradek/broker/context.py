@@ -1,9 +1,11 @@
 """What passes between a connection, dispatch and the handlers besides the messages themselves."""
 
-from collections.abc import Callable
-from typing import Any, Final
+from typing import Final
 
 from odradek.protocol.api_keys import ApiKey
+from odradek.timing.reply import Reply
+
+__all__ = ["CLOSE_CONNECTION", "NO_RESPONSE", "Reply", "RequestContext"]
 
 
 class RequestContext:
@@ -26,33 +28,6 @@ class RequestContext:
         self.client_id = client_id
         self.listener_name = listener_name
         self.peer = peer
-
-
-class Reply:
-    """A response that is not there yet. Completed once; who waits for it is called at that moment, on the loop thread."""
-
-    __slots__ = ("_response", "_when_done", "done")
-
-    def __init__(self) -> None:
-        self.done = False
-        self._response: Any = None
-        self._when_done: Callable[[Any], None] | None = None
-
-    def complete(self, response: Any) -> None:
-        """Deliver the response; a second one is a mistake."""
-        if self.done:
-            raise RuntimeError("this reply was completed before")
-        self.done = True
-        self._response = response
-        if self._when_done is not None:
-            self._when_done(response)
-
-    def when_done(self, callback: Callable[[Any], None]) -> None:
-        """Call back with the response, at once if it is there."""
-        if self.done:
-            callback(self._response)
-        else:
-            self._when_done = callback
 
 
 class _Signal:

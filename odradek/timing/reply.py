@@ -1,0 +1,35 @@
+"""A response that is not there yet: what a handler returns when its answer has to wait."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+
+class Reply:
+    """Completed once; who waits for it is called at that moment, on the loop thread."""
+
+    __slots__ = ("_response", "_when_done", "done")
+
+    def __init__(self) -> None:
+        self.done = False
+        self._response: Any = None
+        self._when_done: Callable[[Any], None] | None = None
+
+    def complete(self, response: Any) -> None:
+        """Deliver the response; a second one is a mistake, and raises RuntimeError."""
+        if self.done:
+            raise RuntimeError("this reply was completed before")
+        self.done = True
+        self._response = response
+        if self._when_done is not None:
+            self._when_done(response)
+
+    def when_done(self, callback: Callable[[Any], None]) -> None:
+        """Call back with the response, at once if it is there."""
+        if self.done:
+            callback(self._response)
+        else:
+            self._when_done = callback
