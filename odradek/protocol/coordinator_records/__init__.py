@@ -1,0 +1,77 @@
+"""The coordinators' records: keys and values on ``__consumer_offsets``, in Kafka's schemas, byte for byte.
+
+A key begins with an int16 that says what kind of record it is (0 and 1: an offset, 2: a classic group), a value with an int16
+that is its version. The classes are plain values, whatever version they came in; ``encode_`` writes the version Kafka 4.3 does.
+A record with a null value, a tombstone, takes back what its key stands for.
+
+Left out: the records of consumer, share and streams groups (keys 3 and up); they are told apart by ``UnknownKey``.
+"""
+
+from struct import Struct
+from typing import NamedTuple, TypeAlias
+
+from odradek.protocol.coordinator_records import groups, offsets
+from odradek.protocol.coordinator_records.groups import GroupMetadataKey, GroupMetadataValue, MemberMetadata
+from odradek.protocol.coordinator_records.offsets import OffsetCommitKey, OffsetCommitValue
+from odradek.protocol.errors import MalformedMessage
+
+__all__ = [
+    "CoordinatorKey",
+    "CoordinatorValue",
+    "GroupMetadataKey",
+    "GroupMetadataValue",
+    "MemberMetadata",
+    "OffsetCommitKey",
+    "OffsetCommitValue",
+    "UnknownKey",
+    "decode_key",
+    "decode_value",
+    "encode_key",
+    "encode_value",
+]
+
+CoordinatorKey: TypeAlias = OffsetCommitKey | GroupMetadataKey
+CoordinatorValue: TypeAlias = OffsetCommitValue | GroupMetadataValue
+
+_INT16 = Struct(">h")
+
+
+class UnknownKey(NamedTuple):
+    """A key of a version that a newer Kafka, or another kind of group, writes."""
+
+    version: int
+
+
+def encode_key(key: CoordinatorKey) -> bytes:
+    """The key's bytes. Raises struct.error for a name of more than 32,767 bytes."""
+    if isinstance(key, OffsetCommitKey):
+        return offsets.encode_key(key)
+    return groups.encode_key(key)
+
+
+def encode_value(value: CoordinatorValue) -> bytes:
+    """The value's bytes. Raises struct.error for what does not fit its field."""
+    if isinstance(value, OffsetCommitValue):
+        return offsets.encode_value(value)
+    return groups.encode_value(value)
+
+
+def decode_key(data: bytes) -> CoordinatorKey | UnknownKey:
+    """What the key of a record stands for. Raises MalformedMessage."""
+    if len(data) < 2:
+        raise MalformedMessage(f"a key of {len(data)} bytes")
+    version: int = _INT16.unpack_from(data)[0]
+    if 0 <= version <= offsets.KEY_VERSION:
+        return offsets.decode_key(data)
+    if version == groups.KEY_VERSION:
+        return groups.decode_key(data)
+    return UnknownKey(version)
+
+
+def decode_value(key: CoordinatorKey, data: bytes | None) -> CoordinatorValue | None:
+    """The value that belongs to ``key``; None for a tombstone. Raises MalformedMessage."""
+    if data is None:
+        return None
+    if isinstance(key, OffsetCommitKey):
+        return offsets.decode_value(data)
+    return groups.decode_value(data)

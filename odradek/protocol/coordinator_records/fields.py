@@ -1,0 +1,133 @@
+"""Primitive fields of coordinator records, read with bounds checked (protocol guide, "Protocol Primitive Types").
+
+    string, bytes                    int16 or int32 length (-1: null), then that many bytes
+    compact string, bytes, array     unsigned varint length + 1 (0: null)
+    tagged fields                    unsigned varint count, then per field unsigned varint tag and size, and the value
+
+Each ``read_`` takes (data, position) and returns (value, position behind it). All raise MalformedMessage.
+"""
+
+from collections.abc import Callable
+from struct import Struct
+from typing import TypeVar
+
+from odradek.protocol.errors import MalformedMessage
+
+_INT16 = Struct(">h")
+_INT32 = Struct(">i")
+_INT64 = Struct(">q")
+_MAX_VARINT_BITS = 28
+
+T = TypeVar("T")
+Read = Callable[[bytes, int], tuple[T, int]]
+
+
+def unsigned_varint(value: int) -> bytes:
+    """Seven bits a byte, the lowest first; the top bit says that another follows."""
+    out = bytearray()
+    while value > 0x7F:
+        out.append(value & 0x7F | 0x80)
+        value >>= 7
+    out.append(value)
+    return bytes(out)
+
+
+def read_unsigned_varint(data: bytes, position: int) -> tuple[int, int]:
+    """At most 32 bits."""
+    value = shift = 0
+    while True:
+        if position >= len(data) or shift > _MAX_VARINT_BITS:
+            raise MalformedMessage("the data ends within a varint, or it is too long")
+        byte = data[position]
+        position += 1
+        value |= (byte & 0x7F) << shift
+        if byte < 0x80:
+            return value, position
+        shift += 7
+
+
+def take(data: bytes, position: int, size: int) -> tuple[bytes, int]:
+    """``size`` bytes."""
+    end = position + size
+    if size < 0 or end > len(data):
+        raise MalformedMessage(f"a field of {size} bytes in {len(data) - position}")
+    return data[position:end], end
+
+
+def read_int16(data: bytes, position: int) -> tuple[int, int]:
+    """Two bytes, signed."""
+    raw, end = take(data, position, 2)
+    return _INT16.unpack(raw)[0], end
+
+
+def read_int32(data: bytes, position: int) -> tuple[int, int]:
+    """Four bytes, signed."""
+    raw, end = take(data, position, 4)
+    return _INT32.unpack(raw)[0], end
+
+
+def read_int64(data: bytes, position: int) -> tuple[int, int]:
+    """Eight bytes, signed."""
+    raw, end = take(data, position, 8)
+    return _INT64.unpack(raw)[0], end
+
+
+def _text(raw: bytes) -> str:
+    try:
+        return raw.decode()
+    except UnicodeDecodeError:
+        raise MalformedMessage("a string that is not UTF-8") from None
+
+
+def read_nullable_string(data: bytes, position: int) -> tuple[str | None, int]:
+    """None for null."""
+    size, position = read_int16(data, position)
+    if size == -1:
+        return None, position
+    raw, position = take(data, position, size)
+    return _text(raw), position
+
+
+def read_nullable_compact_string(data: bytes, position: int) -> tuple[str | None, int]:
+    """None for null."""
+    size, position = read_unsigned_varint(data, position)
+    if size == 0:
+        return None, position
+    raw, position = take(data, position, size - 1)
+    return _text(raw), position
+
+
+def read_bytes(data: bytes, position: int) -> tuple[bytes, int]:
+    """Null is not allowed."""
+    size, position = read_int32(data, position)
+    return take(data, position, size)
+
+
+def read_compact_bytes(data: bytes, position: int) -> tuple[bytes, int]:
+    """Null is not allowed."""
+    size, position = read_unsigned_varint(data, position)
+    return take(data, position, size - 1)
+
+
+def required(text: str | None) -> str:
+    """``text`` for a string that must not be null."""
+    if text is None:
+        raise MalformedMessage("null where a string is required")
+    return text
+
+
+def read_tagged_fields(data: bytes, position: int) -> tuple[dict[int, bytes], int]:
+    """The raw values by tag."""
+    count, position = read_unsigned_varint(data, position)
+    fields: dict[int, bytes] = {}
+    for _ in range(count):
+        tag, position = read_unsigned_varint(data, position)
+        size, position = read_unsigned_varint(data, position)
+        fields[tag], position = take(data, position, size)
+    return fields, position
+
+
+def ensure_end(data: bytes, position: int) -> None:
+    """Raise unless all of ``data`` has been read."""
+    if position != len(data):
+        raise MalformedMessage(f"{len(data) - position} bytes behind the last field")

@@ -1,0 +1,159 @@
+"""Committed offsets on ``__consumer_offsets``: OffsetCommitKey versions 0 and 1, OffsetCommitValue 0 to 4.
+
+    key     int16 version | string group | string topic | int32 partition
+    value   int16 version | int64 offset | int32 leader epoch (3+) | string metadata, compact in 4 | int64 commit timestamp |
+            int64 expire timestamp (1) | tagged fields (4): 0 uuid topic id
+
+Written are, as Kafka 4.3 does, key 1 and value 4; value 1 where there is an expire timestamp, which only OffsetCommit requests of
+version 4 and less can ask for. Each commit goes through here, and each is read again when the log is loaded, so the common
+forms are packed and unpacked in one go.
+
+Source: group-coordinator/src/main/resources/common/message/OffsetCommit{Key,Value}.json of Apache Kafka.
+"""
+
+import struct
+from functools import lru_cache
+from struct import Struct
+from typing import NamedTuple
+from uuid import UUID
+
+from odradek.protocol.coordinator_records.fields import (
+    ensure_end,
+    read_int32,
+    read_int64,
+    read_nullable_compact_string,
+    read_nullable_string,
+    read_tagged_fields,
+    required,
+    unsigned_varint,
+)
+from odradek.protocol.errors import MalformedMessage
+
+KEY_VERSION = 1
+_EXPIRING_VERSION = 1
+_NEWEST_VERSION = 4
+_TOPIC_ID_TAG = 0
+_ZERO_ID = bytes(16)
+
+_KEY_HEAD = Struct(">hh")
+_INT16 = Struct(">h")
+_INT32 = Struct(">i")
+_INT64 = Struct(">q")
+_VALUE_HEAD = Struct(">hqi")
+# Version 4 without metadata, without and with a topic id: the tagged field is count 1, tag 0, size 16.
+_PLAIN = Struct(">hqiBqB")
+_WITH_TOPIC_ID = Struct(">hqiBqBBB16s")
+_EMPTY_COMPACT_STRING = 1
+_ONE_TOPIC_ID_FIELD = bytes((1, _TOPIC_ID_TAG, 16))
+
+
+# Named tuples, not dataclasses: they are made, hashed and compared for each offset committed and for each that is loaded.
+class OffsetCommitKey(NamedTuple):
+    """Whose offset: a group's, for one partition of a topic."""
+
+    group: str
+    topic: str
+    partition: int
+
+
+class OffsetCommitValue(NamedTuple):
+    """A committed offset. ``leader_epoch`` -1 where the client told none; timestamps in ms since the epoch, -1 for none."""
+
+    offset: int
+    leader_epoch: int = -1
+    metadata: str = ""
+    commit_timestamp_ms: int = -1
+    expire_timestamp_ms: int = -1
+    topic_id: UUID | None = None
+
+
+def encode_key(key: OffsetCommitKey) -> bytes:
+    """Version 1. Raises struct.error for a name of more than 32,767 bytes."""
+    group = key.group.encode()
+    topic = key.topic.encode()
+    return _KEY_HEAD.pack(KEY_VERSION, len(group)) + group + _INT16.pack(len(topic)) + topic + _INT32.pack(key.partition)
+
+
+def decode_key(data: bytes) -> OffsetCommitKey:
+    """The key in ``data``, whose version, 0 or 1, is checked already. Raises MalformedMessage."""
+    try:
+        group_end = 4 + _INT16.unpack_from(data, 2)[0]
+        topic_start = group_end + 2
+        topic_end = topic_start + _INT16.unpack_from(data, group_end)[0]
+        if not 4 <= group_end < topic_start <= topic_end == len(data) - 4:
+            raise MalformedMessage(f"an offset's key of {len(data)} bytes whose strings end at {group_end} and {topic_end}")
+        return OffsetCommitKey(
+            data[4:group_end].decode(), data[topic_start:topic_end].decode(), _INT32.unpack_from(data, topic_end)[0]
+        )
+    except (struct.error, UnicodeDecodeError) as error:
+        raise MalformedMessage(f"an offset's key: {error}") from None
+
+
+def encode_value(value: OffsetCommitValue) -> bytes:
+    """Version 4, or 1 where the offset has an expire timestamp. Raises struct.error for what does not fit its field."""
+    offset, leader_epoch, metadata, commit_timestamp_ms, expire_timestamp_ms, topic_id = value
+    if expire_timestamp_ms >= 0:
+        text = metadata.encode()
+        head = _INT16.pack(_EXPIRING_VERSION) + _INT64.pack(offset) + _INT16.pack(len(text)) + text
+        return head + _INT64.pack(commit_timestamp_ms) + _INT64.pack(expire_timestamp_ms)
+    if metadata:
+        text = metadata.encode()
+        head = _VALUE_HEAD.pack(_NEWEST_VERSION, offset, leader_epoch) + unsigned_varint(len(text) + 1) + text
+        tagged = b"\0" if topic_id is None else _ONE_TOPIC_ID_FIELD + topic_id.bytes
+        return head + _INT64.pack(commit_timestamp_ms) + tagged
+    if topic_id is None:
+        return _PLAIN.pack(_NEWEST_VERSION, offset, leader_epoch, _EMPTY_COMPACT_STRING, commit_timestamp_ms, 0)
+    return _WITH_TOPIC_ID.pack(
+        _NEWEST_VERSION,
+        offset,
+        leader_epoch,
+        _EMPTY_COMPACT_STRING,
+        commit_timestamp_ms,
+        *_ONE_TOPIC_ID_FIELD,
+        topic_id.bytes,
+    )
+
+
+def decode_value(data: bytes) -> OffsetCommitValue:
+    """Any version from 0 to 4. Raises MalformedMessage."""
+    size = len(data)
+    if size == _PLAIN.size:
+        version, offset, leader_epoch, metadata_size, commit_timestamp_ms, tags = _PLAIN.unpack(data)
+        if version == _NEWEST_VERSION and metadata_size == _EMPTY_COMPACT_STRING and tags == 0:
+            return OffsetCommitValue(offset, leader_epoch, "", commit_timestamp_ms)
+    elif size == _WITH_TOPIC_ID.size:
+        fields = _WITH_TOPIC_ID.unpack(data)
+        if fields[0] == _NEWEST_VERSION and fields[3] == _EMPTY_COMPACT_STRING and data[23:26] == _ONE_TOPIC_ID_FIELD:
+            return OffsetCommitValue(fields[1], fields[2], "", fields[4], -1, _topic_id(fields[8]))
+    return _decode_any_value(data)
+
+
+def _decode_any_value(data: bytes) -> OffsetCommitValue:
+    if len(data) < 2:
+        raise MalformedMessage(f"an offset's value of {len(data)} bytes")
+    version = _INT16.unpack_from(data)[0]
+    if not 0 <= version <= _NEWEST_VERSION:
+        raise MalformedMessage(f"an offset's value of version {version}")
+    offset, position = read_int64(data, 2)
+    leader_epoch = expire_timestamp_ms = -1
+    topic_id = None
+    if version >= 3:
+        leader_epoch, position = read_int32(data, position)
+    read_string = read_nullable_compact_string if version >= 4 else read_nullable_string
+    metadata, position = read_string(data, position)
+    commit_timestamp_ms, position = read_int64(data, position)
+    if version == _EXPIRING_VERSION:
+        expire_timestamp_ms, position = read_int64(data, position)
+    if version >= 4:
+        tagged, position = read_tagged_fields(data, position)
+        topic_id = _topic_id(tagged.get(_TOPIC_ID_TAG, _ZERO_ID))
+    ensure_end(data, position)
+    return OffsetCommitValue(offset, leader_epoch, required(metadata), commit_timestamp_ms, expire_timestamp_ms, topic_id)
+
+
+# A log names few topics many times, and a UUID takes longer to make than the rest of the value.
+@lru_cache(maxsize=1024)
+def _topic_id(raw: bytes) -> UUID | None:
+    if len(raw) != len(_ZERO_ID):
+        raise MalformedMessage(f"a topic id of {len(raw)} bytes")
+    return None if raw == _ZERO_ID else UUID(bytes=raw)
