@@ -1,0 +1,1 @@
+"""Hosts coordinator shards on partitions of a log: route, load, decide, append, replay, time out."""

@@ -1,0 +1,32 @@
+"""Which partition coordinates an id: Java's ``String.hashCode``, made positive and taken modulo the partitions' number.
+
+    h = 31 * h + unit      over the UTF-16 code units, in 32 bits with overflow
+
+Kafka's own clients, tools and brokers find a group's partition this way, so a log written by one is routed alike by all.
+"""
+
+from functools import lru_cache
+
+_INT32_MASK = 0xFFFFFFFF
+_SIGN_BIT = 0x80000000
+_MAX_INT32 = 0x7FFFFFFF
+
+
+# A group's id comes with each of its requests. 16,384 ids at most, so that made-up ones cannot fill the memory.
+@lru_cache(maxsize=16_384)
+def java_string_hash(text: str) -> int:
+    """``text.hashCode()`` as Java has it: a signed 32-bit integer. A character beyond the BMP counts as its two surrogates."""
+    units = text.encode("utf-16-be", "surrogatepass")
+    value = 0
+    for high, low in zip(units[::2], units[1::2], strict=True):
+        value = (31 * value + (high << 8 | low)) & _INT32_MASK
+    return value - (1 << 32) if value & _SIGN_BIT else value
+
+
+def partition_for(coordinated_id: str, partition_count: int) -> int:
+    """The partition that coordinates a group id or transactional id, as Kafka's ``Utils.abs(hash) % count``.
+
+    Java cannot negate Integer.MIN_VALUE; Kafka counts it as 0.
+    """
+    value = java_string_hash(coordinated_id)
+    return (0 if value < -_MAX_INT32 else abs(value)) % partition_count

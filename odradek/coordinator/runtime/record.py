@@ -1,0 +1,39 @@
+"""A change to a coordinator's persistent state, as an object; bytes it becomes when it is appended."""
+
+from typing import Any, NamedTuple
+
+from odradek.protocol.coordinator_records import (
+    CoordinatorKey,
+    CoordinatorValue,
+    UnknownKey,
+    decode_key,
+    decode_value,
+    encode_key,
+    encode_value,
+)
+
+
+class CoordinatorRecord(NamedTuple):
+    """One record of a coordinator's log: a key of ``protocol.coordinator_records`` and its value, None for a tombstone.
+
+    A named tuple, not a dataclass: one is made for each partition of each commit.
+    """
+
+    key: CoordinatorKey
+    value: CoordinatorValue | None
+
+    def encode(self) -> tuple[bytes, bytes | None]:
+        """(key, value) as the log has them. Raises struct.error for a string too long for its 16-bit length."""
+        value: Any = self.value
+        return encode_key(self.key), None if value is None else encode_value(value)
+
+
+def decode_group_record(key: bytes, value: bytes | None) -> CoordinatorRecord | None:
+    """The record behind the bytes on ``__consumer_offsets``; None where the key's version is none we know.
+
+    Raises MalformedMessage.
+    """
+    decoded = decode_key(key)
+    if isinstance(decoded, UnknownKey):
+        return None
+    return CoordinatorRecord(decoded, decode_value(decoded, value))

@@ -1,0 +1,32 @@
+"""What a shard's operation decides."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Generic, NamedTuple, TypeVar
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from odradek.coordinator.runtime.record import CoordinatorRecord
+    from odradek.protocol.errors import KafkaError
+
+T = TypeVar("T")
+
+
+class Result(NamedTuple, Generic[T]):
+    """Records to append and replay, and the response to give once the log has them for good.
+
+    ``on_commit`` is called when the high watermark has passed the records, just before the response is given; at once where
+    there are no records and nothing earlier is pending. ``on_failure`` is called instead when the records could not be appended
+    (the timelines are rolled back by then) or the shard was unloaded before they were committed: it corrects what is kept
+    outside the timelines.
+
+    The records go into one batch, all or nothing, unless ``atomic`` is False: then they may be spread over several, and some
+    may stay when a later batch fails.
+    """
+
+    records: Sequence[CoordinatorRecord]
+    response: T
+    on_failure: Callable[[KafkaError], None] | None = None
+    on_commit: Callable[[], None] | None = None
+    atomic: bool = True
