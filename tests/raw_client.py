@@ -93,7 +93,8 @@ class RawClient:
     def receive(self, api_key: ApiKey, version: int) -> Any:
         """The answer to the last request sent."""
         frame = self.receive_frame()
-        assert frame is not None, "the broker closed the connection"
+        if frame is None:
+            raise ConnectionResetError("the broker closed the connection")
         correlation_id, response = decode_response(api_key, version, frame)
         assert correlation_id == self._correlation_id
         return response
