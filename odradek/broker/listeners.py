@@ -107,7 +107,7 @@ class ConnectionRegistry:
         max_idle_ms = self._limits().max_idle_ms
         if max_idle_ms >= 0 and not self._is_sweep_armed:
             self._is_sweep_armed = True
-            self._timer.call_after(max(max_idle_ms / 4, _MIN_SWEEP_MS), self._sweep)
+            self._timer.call_after(min(max(max_idle_ms / 4, _MIN_SWEEP_MS), _TRIM_AFTER_MS), self._sweep)
 
     def _sweep(self) -> None:
         """Close what has been silent for too long; goes on as long as anybody is connected."""

@@ -70,8 +70,8 @@ def test_trimming_loses_nothing_that_has_come():
 
 
 def test_a_frame_of_extraordinary_size_takes_its_memory_along():
-    reader = FrameReader(16 * 1024 * 1024)
-    reader.feed(_framed([bytes(8_000_000)]))
+    reader = FrameReader(64 * 1024 * 1024)
+    reader.feed(_framed([bytes(40_000_000)]))
     assert reader.allocated_bytes <= 64 * 1024
 
 
