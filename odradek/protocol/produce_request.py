@@ -85,9 +85,9 @@ def _read_flexible(frame: Buffer, position: int, *, by_id: bool) -> ProduceReque
                 partitions.append((index, frame[start:position]))
             else:
                 partitions.append((index, None))
-            position = _skip_tags(frame, position)
+            position = position + 1 if frame[position] == 0 else _skip_tags(frame, position)
         topics.append((topic, partitions))
-        position = _skip_tags(frame, position)
+        position = position + 1 if frame[position] == 0 else _skip_tags(frame, position)
     _skip_tags(frame, position)
     return ProduceRequest(transactional_id, acks, timeout_ms, topics)
 

@@ -72,8 +72,8 @@ class _Compiler:
     def __init__(self, entity: type[Any], canonical: Mapping[str, type[Any]]) -> None:
         self._entity = entity
         self._canonical = canonical
-        known = canonical.get(entity.__name__)
-        self._known = None if known is None else known.__slots__
+        self._canonical_class = canonical.get(entity.__name__)
+        self._known = None if self._canonical_class is None else self._canonical_class.__slots__
         self._flexible = bool(entity.__flexible__)
         self._scope: dict[str, Any] = {
             "UV": _SMALL_UVARINTS,
@@ -183,7 +183,11 @@ class _Compiler:
         if not specs:
             self._lines.append("append(b'\\0')")
             return
-        self._lines.append("tagged = []")
+        shared = {f"untouched_{spec.tag}": self._untouched(spec) for spec in specs}
+        self._scope.update(shared)
+        # Nearly always nobody touched the tagged fields: then they are the very objects the class has for defaults.
+        untouched = " and ".join(f"o.{spec.name} is untouched_{spec.tag}" for spec in specs)
+        self._lines += [f"if {untouched}:", "    append(b'\\0')", "    return", "tagged = []"]
         for spec in specs:
             write = self._scope[f"write_tag_{spec.tag}"] = self._value_writer(spec)
             default = self._encoded_default(spec, write)
@@ -191,7 +195,7 @@ class _Compiler:
             self._scope[f"tag_{spec.tag}"] = uvarint(spec.tag or 0)
             self._lines += [
                 f"v = o.{spec.name}",
-                *(["if v is not None:"] if spec.default is None else ["if True:"]),
+                f"if v is not untouched_{spec.tag}:",
                 "    chunks = []",
                 f"    write_tag_{spec.tag}(chunks.append, v)",
                 "    encoded = join(chunks)",
@@ -199,6 +203,12 @@ class _Compiler:
                 f"        tagged.append(tag_{spec.tag} + uvarint(len(encoded)) + encoded)",
             ]
         self._lines += ["append(uvarint(len(tagged)))", "if tagged:", "    append(join(tagged))"]
+
+    def _untouched(self, spec: FieldSpec) -> Any:
+        """The object that the canonical class has for this field when nobody names it."""
+        if self._canonical_class is None:
+            return spec.default
+        return getattr(self._canonical_class(), spec.name)
 
     def _value_writer(self, spec: FieldSpec) -> Write:
         """A function that writes the value of one field, for the inside of a tag: null has no form there."""
