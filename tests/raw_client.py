@@ -43,8 +43,10 @@ def _message(entity: type[Any], fields: dict[str, Any]) -> Any:
     values = {}
     for spec in field_specs(entity):
         value = fields.pop(spec.name, spec.default)
-        if spec.entity is not None and value is not None:
-            value = [_message(spec.entity, dict(item)) for item in value] if spec.is_array else _message(spec.entity, dict(value))
+        if spec.entity is not None and isinstance(value, list | tuple):
+            value = [_message(spec.entity, dict(item)) for item in value]
+        elif spec.entity is not None and isinstance(value, dict):
+            value = _message(spec.entity, dict(value))
         values[spec.name] = value
     assert not fields, f"{entity.__name__} has no {sorted(fields)}"
     return SimpleNamespace(**values)

@@ -1,0 +1,322 @@
+"""Fetch, Produce and their kin over a raw socket: every version, sessions, limits, waits."""
+
+import time
+
+import pytest
+
+from odradek.broker.handlers import SERVED
+from odradek.protocol.api_keys import ApiKey
+from odradek.protocol.records import Record, build_batch, read_records
+from tests.raw_client import MAX_BYTES, RawClient, fetch_fields, produce_fields
+
+NONE, OFFSET_OUT_OF_RANGE, UNKNOWN_TOPIC_OR_PARTITION = 0, 1, 3
+FETCH_SESSION_ID_NOT_FOUND, INVALID_FETCH_SESSION_EPOCH, FENCED_LEADER_EPOCH, UNKNOWN_LEADER_EPOCH = 70, 71, 74, 75
+UNKNOWN_TOPIC_ID = 100
+LONG_WAIT_MS = 30_000
+VERSION = 12
+
+
+def versions(api_key):
+    return range(SERVED[api_key].min_version, SERVED[api_key].max_version + 1)
+
+
+@pytest.fixture
+def client(broker):
+    with RawClient(broker.host, broker.port) as connection:
+        yield connection
+
+
+@pytest.fixture
+def other(broker):
+    with RawClient(broker.host, broker.port) as connection:
+        yield connection
+
+
+@pytest.fixture
+def new_topic(new_name, client):
+    """Creates a topic; its name and id."""
+
+    def create(partitions=1):
+        topic = {"name": new_name(), "num_partitions": partitions, "replication_factor": 1}
+        (created,) = client.call(ApiKey.CREATE_TOPICS, 7, topics=[topic], timeout_ms=5000).topics
+        assert created.error_code == NONE
+        return created.name, created.topic_id
+
+    return create
+
+
+@pytest.fixture
+def topic(new_topic):
+    return new_topic()[0]
+
+
+def fetch(client, topic, offset, **fields):
+    """The data of partition 0."""
+    return client.call(ApiKey.FETCH, VERSION, **fetch_fields(topic, offset, **fields)).responses[0].partitions[0]
+
+
+def wait_until_fetching(client, other):
+    """A fetch sent by ``client`` before is in the broker once a later request of ``other`` is answered."""
+    other.call(ApiKey.API_VERSIONS, 0)
+
+
+def partitions_in(response):
+    return {
+        (getattr(topic, "topic", None) or topic.topic_id, partition.partition_index): len(partition.records or b"")
+        for topic in response.responses
+        for partition in topic.partitions
+    }
+
+
+@pytest.mark.parametrize("version", versions(ApiKey.PRODUCE))
+def test_produce_of_every_version_is_taken(client, new_topic, version):
+    name, topic_id = new_topic()
+    fields = produce_fields(name, build_batch([Record(value=b"x"), Record(value=b"y")]))
+    if version >= 13:
+        del fields["topic_data"][0]["name"]
+        fields["topic_data"][0]["topic_id"] = topic_id
+    for base_offset in (0, 2):
+        (answered,) = client.call(ApiKey.PRODUCE, version, **fields).responses
+        assert (answered.topic_id == topic_id) if version >= 13 else (answered.name == name)
+        (partition,) = answered.partition_responses
+        assert (partition.index, partition.error_code, partition.base_offset) == (0, NONE, base_offset)
+
+
+@pytest.mark.parametrize("version", versions(ApiKey.FETCH))
+def test_fetch_of_every_version_is_answered(client, new_topic, version):
+    name, topic_id = new_topic()
+    batch = build_batch([Record(value=b"x")])
+    client.produce_records(name, batch)
+    fields = fetch_fields(name, 0)
+    if version < 7:
+        del fields["session_id"], fields["session_epoch"]
+    if version >= 13:
+        del fields["topics"][0]["topic"]
+        fields["topics"][0]["topic_id"] = topic_id
+    (answered,) = client.call(ApiKey.FETCH, version, **fields).responses
+    assert (answered.topic_id == topic_id) if version >= 13 else (answered.topic == name)
+    (partition,) = answered.partitions
+    assert (partition.error_code, partition.high_watermark, partition.last_stable_offset) == (NONE, 1, 1)
+    assert [record.value for record in read_records(partition.records)] == [b"x"]
+
+
+@pytest.mark.parametrize("version", versions(ApiKey.LIST_OFFSETS))
+def test_list_offsets_of_every_version_is_answered(client, topic, version):
+    client.produce(topic, b"x", b"y")
+    for timestamp, offset in ((-1, 2), (-2, 0), (1_700_000_000_000, 0), (1_700_000_000_001, -1)):
+        asked = {"name": topic, "partitions": [{"partition_index": 0, "timestamp": timestamp}]}
+        (answered,) = client.call(ApiKey.LIST_OFFSETS, version, replica_id=-1, topics=[asked]).topics
+        assert (answered.partitions[0].error_code, answered.partitions[0].offset) == (NONE, offset)
+
+
+@pytest.mark.parametrize("version", versions(ApiKey.METADATA))
+def test_metadata_of_every_version_is_answered(client, broker, topic, version):
+    response = client.call(ApiKey.METADATA, version, topics=[{"name": topic}])
+    assert [(node.host, node.port) for node in response.brokers] == [(broker.host, broker.port)]
+    (described,) = response.topics
+    assert (described.name, [partition.leader_id for partition in described.partitions]) == (topic, [1])
+
+
+def test_an_unknown_topic_id_is_said_to_be_one(client, new_topic):
+    _, topic_id = new_topic()
+    unknown = type(topic_id)(int=topic_id.int ^ 1)
+    fields = fetch_fields("", 0)
+    fields["topics"] = [{"topic_id": unknown, "partitions": fields["topics"][0]["partitions"]}]
+    (answered,) = client.call(ApiKey.FETCH, 13, **fields).responses
+    assert answered.partitions[0].error_code == UNKNOWN_TOPIC_ID
+    data = {"topic_id": unknown, "partition_data": [{"index": 0, "records": build_batch([Record(value=b"x")])}]}
+    (answered,) = client.call(ApiKey.PRODUCE, 13, acks=-1, timeout_ms=1000, topic_data=[data]).responses
+    assert answered.partition_responses[0].error_code == UNKNOWN_TOPIC_ID
+
+
+@pytest.mark.parametrize(
+    ("offset", "fields", "error"),
+    [
+        (1, {}, NONE),
+        (2, {}, OFFSET_OUT_OF_RANGE),
+        (-1, {}, OFFSET_OUT_OF_RANGE),
+        (0, {"partition": 1}, UNKNOWN_TOPIC_OR_PARTITION),
+        (0, {"current_leader_epoch": 1}, UNKNOWN_LEADER_EPOCH),
+        (0, {"current_leader_epoch": 0}, NONE),
+    ],
+)
+def test_a_fetch_that_cannot_be_served_is_answered_at_once_with_the_reason(client, topic, offset, fields, error):
+    client.produce(topic, b"x")
+    wait_ms = LONG_WAIT_MS if error else 0
+    assert fetch(client, topic, offset, max_wait_ms=wait_ms, **fields).error_code == error
+
+
+def test_a_fetch_waits_for_the_first_record(client, other, topic):
+    client.send(ApiKey.FETCH, VERSION, **fetch_fields(topic, 0, max_wait_ms=LONG_WAIT_MS))
+    wait_until_fetching(client, other)
+    started = time.monotonic()
+    other.produce(topic, b"x")
+    assert len(client.receive(ApiKey.FETCH, VERSION).responses[0].partitions[0].records) > 0
+    assert time.monotonic() - started < LONG_WAIT_MS / 10_000
+
+
+def test_a_fetch_waits_for_min_bytes(client, other, topic):
+    batch = build_batch([Record(value=b"x" * 100)])
+    client.send(ApiKey.FETCH, VERSION, **fetch_fields(topic, 0, max_wait_ms=LONG_WAIT_MS, min_bytes=3 * len(batch)))
+    for _ in range(3):
+        other.produce_records(topic, batch)
+    assert len(client.receive(ApiKey.FETCH, VERSION).responses[0].partitions[0].records) == 3 * len(batch)
+
+
+def test_a_fetch_waits_no_longer_than_it_wants_to(client, topic):
+    started = time.monotonic()
+    data = fetch(client, topic, 0, max_wait_ms=200)
+    assert (data.error_code, data.records or b"") == (NONE, b"")
+    assert 0.19 < time.monotonic() - started < 5
+
+
+def test_a_fetch_that_has_something_but_not_enough_gets_it_in_the_end(client, topic):
+    client.produce(topic, b"x")
+    assert fetch(client, topic, 0, max_wait_ms=200, min_bytes=MAX_BYTES).records
+
+
+def test_a_fetch_that_waits_is_woken_when_its_topic_is_deleted(client, other, topic):
+    client.send(ApiKey.FETCH, VERSION, **fetch_fields(topic, 0, max_wait_ms=LONG_WAIT_MS))
+    wait_until_fetching(client, other)
+    other.call(ApiKey.DELETE_TOPICS, 6, topics=[{"name": topic}], timeout_ms=5000)
+    answered = client.receive(ApiKey.FETCH, VERSION).responses[0].partitions[0]
+    assert answered.error_code == UNKNOWN_TOPIC_OR_PARTITION
+
+
+def test_the_first_batch_is_given_whole_however_small_the_limits(client, topic):
+    batch = build_batch([Record(value=b"x" * 1000)])
+    for _ in range(3):
+        client.produce_records(topic, batch)
+    for limits in ({"max_bytes": 1}, {"partition_max_bytes": 1}, {"max_bytes": 0, "partition_max_bytes": 0}):
+        assert len(fetch(client, topic, 1, **limits).records) == len(batch)
+
+
+def test_only_the_first_partition_with_records_may_exceed_the_limits(client, new_topic):
+    name, _ = new_topic(3)
+    batch = build_batch([Record(value=b"x" * 1000)])
+    for partition in (1, 2):
+        client.produce_records(name, batch, partition=partition)
+    asked = [{"partition": index, "fetch_offset": 0, "partition_max_bytes": MAX_BYTES} for index in range(3)]
+    fields = {**fetch_fields(name, 0, max_bytes=10), "topics": [{"topic": name, "partitions": asked}]}
+    response = client.call(ApiKey.FETCH, VERSION, **fields)
+    assert partitions_in(response) == {(name, 0): 0, (name, 1): len(batch), (name, 2): 0}
+
+
+def test_a_partitions_limit_cuts_what_is_behind_the_first_batch(client, topic):
+    batch = build_batch([Record(value=b"x" * 1000)])
+    for _ in range(5):
+        client.produce_records(topic, batch)
+    limit = 2 * len(batch) + 100
+    records = fetch(client, topic, 0, partition_max_bytes=limit).records
+    assert 2 * len(batch) <= len(records) <= limit
+
+
+class Session:
+    """An incremental fetch session over one connection."""
+
+    def __init__(self, client, name, offsets):
+        self._client = client
+        self._name = name
+        self._epoch = 0
+        self.id = 0
+        self.answer = self.fetch(offsets)
+
+    def fetch(self, offsets, max_wait_ms=0, **fields):
+        self.send(offsets, max_wait_ms, **fields)
+        return self.receive()
+
+    def send(self, offsets, max_wait_ms=0, **fields):
+        partitions = [
+            {"partition": index, "fetch_offset": offset, "partition_max_bytes": MAX_BYTES} for index, offset in offsets.items()
+        ]
+        topics = [{"topic": self._name, "partitions": partitions}] if partitions else []
+        values = {**fetch_fields(self._name, 0, max_wait_ms=max_wait_ms), "topics": topics}
+        self._client.send(ApiKey.FETCH, VERSION, **{**values, "session_id": self.id, "session_epoch": self._epoch, **fields})
+
+    def receive(self):
+        answer = self._client.receive(ApiKey.FETCH, VERSION)
+        if answer.error_code == NONE:
+            self.id = answer.session_id
+            self._epoch += 1
+        return answer
+
+
+def test_a_session_tells_only_what_is_new(client, other, new_topic):
+    name, _ = new_topic(3)
+    session = Session(client, name, {0: 0, 1: 0, 2: 0})
+    assert session.id > 0
+    assert partitions_in(session.answer) == {(name, 0): 0, (name, 1): 0, (name, 2): 0}
+    assert partitions_in(session.fetch({})) == {}
+    batch = build_batch([Record(value=b"x")])
+    other.produce_records(name, batch, partition=1)
+    assert partitions_in(session.fetch({})) == {(name, 1): len(batch)}
+    # Until the consumer says that it is further on, it is given the same again.
+    assert partitions_in(session.fetch({})) == {(name, 1): len(batch)}
+    assert partitions_in(session.fetch({1: 1})) == {}
+
+
+def test_a_session_waits_and_is_woken(client, other, new_topic):
+    name, _ = new_topic(3)
+    session = Session(client, name, {0: 0, 1: 0, 2: 0})
+    session.send({}, LONG_WAIT_MS)
+    wait_until_fetching(client, other)
+    batch = build_batch([Record(value=b"x")])
+    other.produce_records(name, batch, partition=2)
+    assert partitions_in(session.receive()) == {(name, 2): len(batch)}
+
+
+def test_a_session_forgets_and_takes_on_partitions(client, other, new_topic):
+    name, _ = new_topic(2)
+    session = Session(client, name, {0: 0})
+    for partition in (0, 1):
+        other.produce(name, b"x", partition=partition)
+    forgotten = [{"topic": name, "partitions": [0]}]
+    assert list(partitions_in(session.fetch({1: 0}, forgotten_topics_data=forgotten))) == [(name, 1)]
+
+
+def test_a_session_is_refused_by_a_wrong_epoch_and_unknown_by_a_wrong_id(client, topic):
+    session = Session(client, topic, {0: 0})
+    assert session.fetch({}, session_epoch=7).error_code == INVALID_FETCH_SESSION_EPOCH
+    assert session.fetch({}, session_id=session.id ^ 1).error_code == FETCH_SESSION_ID_NOT_FOUND
+    assert session.fetch({}).error_code == NONE
+    assert session.fetch({0: 0}, session_epoch=-1).error_code == NONE
+    assert session.fetch({}).error_code == FETCH_SESSION_ID_NOT_FOUND
+
+
+def test_topics_are_described_a_page_at_a_time(client, new_topic):
+    names = sorted(new_topic(3)[0] for _ in range(3))
+    pages, cursor = [], None
+    while True:
+        page = client.call(
+            ApiKey.DESCRIBE_TOPIC_PARTITIONS,
+            0,
+            topics=[{"name": name} for name in names],
+            response_partition_limit=4,
+            cursor=cursor,
+        )
+        pages.append([(topic.name, partition.partition_index) for topic in page.topics for partition in topic.partitions])
+        if page.next_cursor is None:
+            break
+        cursor = {"topic_name": page.next_cursor.topic_name, "partition_index": page.next_cursor.partition_index}
+    assert [len(page) for page in pages] == [4, 4, 1]
+    assert [partition for page in pages for partition in page] == [(name, index) for name in names for index in range(3)]
+
+
+def test_a_topic_that_is_not_there_is_described_as_unknown(client):
+    response = client.call(ApiKey.DESCRIBE_TOPIC_PARTITIONS, 0, topics=[{"name": "never-created"}], response_partition_limit=10)
+    assert [topic.error_code for topic in response.topics] == [UNKNOWN_TOPIC_OR_PARTITION]
+    assert response.next_cursor is None
+
+
+def test_the_end_of_an_epoch_is_the_logs_end_or_unknown(client, topic):
+    client.produce(topic, b"x")
+
+    def asked(epoch, current=-1):
+        partition = {"partition": 0, "current_leader_epoch": current, "leader_epoch": epoch}
+        fields = {"replica_id": -1, "topics": [{"topic": topic, "partitions": [partition]}]}
+        answered = client.call(ApiKey.OFFSET_FOR_LEADER_EPOCH, 4, **fields).topics[0].partitions[0]
+        return answered.error_code, answered.leader_epoch, answered.end_offset
+
+    assert asked(0) == (NONE, 0, 1)
+    assert asked(5) == (NONE, -1, -1)
+    assert asked(0, current=9)[0] == UNKNOWN_LEADER_EPOCH
