@@ -47,7 +47,7 @@ class PartitionDirectories:
                 self._log_manager.delete(topic.name, partition.index)
             except OSError as error:
                 log.error("a deleted partition's directory stays", error, topic=topic.name, partition=partition.index)
-        self._broker.timer.call_after(self._broker.config["log.segment.delete.delay.ms"], self._log_manager.remove_deleted)
+        self._broker.housekeeping.remove_deleted_after(self._broker.config["log.segment.delete.delay.ms"])
 
     def configs_changed(self, resources: Sequence[tuple[int, str]]) -> None:
         """Part of MetadataObserver: a topic's configs take effect at once; a broker's may be defaults of any topic."""

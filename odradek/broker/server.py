@@ -15,19 +15,16 @@ from odradek.broker.config.endpoints import parse_endpoints, per_ip_overrides
 from odradek.broker.connection import Connection
 from odradek.broker.dispatch import Dispatcher
 from odradek.broker.fetch_sessions import FetchSessions
+from odradek.broker.housekeeping import Housekeeping
 from odradek.broker.listeners import ConnectionLimits, ConnectionRegistry, Listeners, advertised_endpoints
-from odradek.broker.logging import log
 from odradek.broker.partitions import Partitions
 from odradek.broker.storage_start import open_storage
-from odradek.protocol.errors import KafkaError
 from odradek.timing.clock import SystemClock
 from odradek.timing.driver import AsyncioDriver
 from odradek.timing.purgatory import Purgatory
 from odradek.timing.timer import Timer
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from odradek.broker.config.broker_config import BrokerConfig
     from odradek.broker.config.endpoints import Endpoint
     from odradek.broker.controller.controller import Controller
@@ -40,7 +37,6 @@ if TYPE_CHECKING:
 # How long stop() lets requests in flight finish.
 _DRAIN_MS = 3000
 _DRAIN_STEP_S = 0.01
-_NEVER_MS = 100 * 365 * 24 * 60 * 60 * 1000
 
 
 class Broker:
@@ -78,6 +74,7 @@ class Broker:
         # Set by start().
         self.log_manager: LogManager
         self.controller: Controller
+        self.housekeeping: Housekeeping
         self.cluster_id: str
 
     @property
@@ -112,7 +109,7 @@ class Broker:
         self.cluster_id = storage.cluster_id
         if isinstance(self.clock, SystemClock):
             self._driver = AsyncioDriver(self.timer, loop)
-        self._schedule_flushes()
+        self.housekeeping = Housekeeping(self.config, self.log_manager, self.timer)
         try:
             await self._listeners.serve()
         except OSError:
@@ -133,6 +130,8 @@ class Broker:
         self.connections.close_all()
         # One turn of the loop, in which the transports close.
         await asyncio.sleep(0)
+        self.timer.close()
+        await self.housekeeping.finish()
         self._close()
 
     def _close(self) -> None:
@@ -153,26 +152,3 @@ class Broker:
 
     def _make_connection(self, listener_name: str) -> Connection:
         return Connection(self.dispatcher, self.connections, listener_name, self._max_frame_bytes)
-
-    def _schedule_flushes(self) -> None:
-        """Flush what ``flush.ms`` makes due, and write the recovery points now and then."""
-        config = self.config
-        self._every(config["log.flush.scheduler.interval.ms"], lambda: self.log_manager.flush_dirty(self.clock.now_ms()))
-        self._every(config["log.flush.offset.checkpoint.interval.ms"], self.log_manager.write_checkpoints)
-        self._every(
-            config["producer.id.expiration.check.interval.ms"], lambda: self.log_manager.expire_producers(self.clock.now_ms())
-        )
-
-    def _every(self, interval_ms: float, action: Callable[[], object]) -> None:
-        """Repeat ``action``; one that fails is logged and tried again. An interval of centuries means never."""
-        if interval_ms > _NEVER_MS:
-            return
-
-        def run() -> None:
-            try:
-                action()
-            except (KafkaError, OSError) as error:
-                log.error("a periodic task failed", error)
-            self._every(interval_ms, action)
-
-        self.timer.call_after(interval_ms, run)

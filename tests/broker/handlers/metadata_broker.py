@@ -9,6 +9,7 @@ from odradek.broker.controller.controller import Controller
 from odradek.broker.controller.decisions import NewTopic
 from odradek.broker.controller.metadata_log import MetadataLog
 from odradek.broker.handlers import SERVED, load_handler
+from odradek.broker.housekeeping import Housekeeping
 from odradek.broker.partition_directories import PartitionDirectories
 from odradek.broker.partitions import Partitions
 from odradek.protocol.api_keys import ApiKey
@@ -38,6 +39,7 @@ def make_broker(**overrides: str) -> Any:
         config=config,
         controller=controller,
         fetch_purgatory=Purgatory("Fetch", timer),
+        housekeeping=Housekeeping(config, log_manager, timer),
         log_manager=log_manager,
         node_id=1,
         partitions=Partitions(),

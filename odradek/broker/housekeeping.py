@@ -1,0 +1,114 @@
+"""What is done now and then: flushing, checkpoints, forgetting idle producers, removing the files of deleted topics.
+
+Slow disk work runs in a thread on files that the loop does not write to, and hands its result back to the loop. With a clock
+other than the system's (tests, simulation) it runs at once, where it was due.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING
+
+from odradek.broker.logging import log
+from odradek.protocol.errors import KafkaError
+from odradek.timing.clock import SystemClock
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from odradek.broker.config.broker_config import BrokerConfig
+    from odradek.storage.flush import FlushTask
+    from odradek.storage.log import Log
+    from odradek.storage.log_manager import LogManager
+    from odradek.timing.timer import Timer
+
+_NEVER_MS = 100 * 365 * 24 * 60 * 60 * 1000
+
+
+class Housekeeping:
+    """The periodic tasks of one broker. Loop thread only."""
+
+    def __init__(self, config: BrokerConfig, log_manager: LogManager, timer: Timer) -> None:
+        self._log_manager = log_manager
+        self._timer = timer
+        self._clock = timer.clock
+        self._in_threads = isinstance(self._clock, SystemClock)
+        self._running: set[asyncio.Future[None]] = set()
+        self._is_flushing = False
+        # Segments that are full are flushed before recovery points are written, whatever flush.ms says: what was flushed once
+        # need not be read again after a crash.
+        self._every(
+            min(config["log.flush.scheduler.interval.ms"], config["log.flush.offset.checkpoint.interval.ms"]), self._flush
+        )
+        self._every(
+            config["producer.id.expiration.check.interval.ms"], lambda: log_manager.expire_producers(self._clock.now_ms())
+        )
+
+    def remove_deleted_after(self, delay_ms: float) -> None:
+        """Free the disk of deleted partitions in ``delay_ms`` (``log.segment.delete.delay.ms``)."""
+        self._timer.call_after(delay_ms, lambda: self._run(self._log_manager.remove_deleted, lambda: None))
+
+    async def finish(self) -> None:
+        """Wait for what runs in threads; the timer is the owner's to stop."""
+        while self._running:
+            await asyncio.wait(self._running)
+
+    def _flush(self) -> None:
+        if self._is_flushing:
+            return
+        self._is_flushing = True
+        now_ms = self._clock.now_ms()
+        try:
+            due = self._log_manager.flush_tasks(now_ms)
+        except OSError:
+            self._is_flushing = False
+            raise
+        self._run(lambda: _sync([task for _, task in due]), lambda: self._flushed(due, now_ms), self._flush_over)
+
+    def _flushed(self, due: list[tuple[Log, FlushTask]], now_ms: int) -> None:
+        for flushed, task in due:
+            flushed.flushed(task, now_ms)
+        self._log_manager.write_checkpoints()
+
+    def _flush_over(self) -> None:
+        self._is_flushing = False
+
+    def _run(self, work: Callable[[], None], then: Callable[[], None], finally_: Callable[[], None] = lambda: None) -> None:
+        """``work`` in a thread, ``then`` on the loop if it went well, ``finally_`` in any case."""
+        if not self._in_threads:
+            _attempt(work, then, finally_)
+            return
+        future = asyncio.get_running_loop().run_in_executor(None, work)
+        self._running.add(future)
+
+        def done(result: asyncio.Future[None]) -> None:
+            self._running.discard(result)
+            _attempt(result.result, then, finally_)
+
+        future.add_done_callback(done)
+
+    def _every(self, interval_ms: float, action: Callable[[], object]) -> None:
+        """Repeat ``action``; one that fails is logged and tried again. An interval of centuries means never."""
+        if interval_ms > _NEVER_MS:
+            return
+
+        def run() -> None:
+            _attempt(action, lambda: None, lambda: None)
+            self._every(interval_ms, action)
+
+        self._timer.call_after(interval_ms, run)
+
+
+def _attempt(work: Callable[[], object], then: Callable[[], None], finally_: Callable[[], None]) -> None:
+    try:
+        work()
+        then()
+    except (KafkaError, OSError) as error:
+        log.error("a periodic task failed", error)
+    finally:
+        finally_()
+
+
+def _sync(tasks: list[FlushTask]) -> None:
+    for task in tasks:
+        task.run()

@@ -1,0 +1,111 @@
+"""What happens now and then, under the virtual clock; and that slow work leaves the loop to others."""
+
+import asyncio
+import threading
+from uuid import uuid4
+
+import pytest
+
+from odradek.broker.config.broker_config import load
+from odradek.broker.housekeeping import Housekeeping
+from odradek.protocol.records import Record, build_batch
+from odradek.storage.log_config import LogConfig
+from odradek.storage.log_manager import LogManager
+from odradek.storage.memory_filesystem import MemoryFileSystem
+from odradek.timing.clock import SystemClock, VirtualClock
+from odradek.timing.timer import Timer
+
+_MINUTE_MS = 60_000
+
+
+class Setup:
+    def __init__(self, **log_config):
+        self.clock = VirtualClock()
+        self.files = MemoryFileSystem()
+        self.manager = LogManager(self.files, "/data", node_id=1, warn=lambda event, **_: None)
+        self.manager.start()
+        self.log = self.manager.create("t", 0, uuid4(), LogConfig(**log_config), now_ms=self.clock.now_ms())
+        self.housekeeping = Housekeeping(load(), self.manager, Timer(self.clock))
+
+    def append(self, count=1):
+        for _ in range(count):
+            batch = build_batch([Record(timestamp=0, value=b"v" * 50)])
+            self.log.append(batch, leader_epoch=0, now_ms=self.clock.now_ms())
+
+
+def test_full_segments_are_flushed_and_the_recovery_point_written():
+    setup = Setup(segment_bytes=300)
+    setup.append(5)
+    active = setup.log.segments.active.base_offset
+    assert active > 0
+    setup.clock.advance(_MINUTE_MS)
+    assert setup.log.recovery_point == active
+    assert f"t 0 {active}".encode() in setup.files.read_bytes("/data/recovery-point-offset-checkpoint")
+
+
+def test_the_active_segment_is_left_to_the_system():
+    setup = Setup()
+    setup.append(5)
+    setup.clock.advance(10 * _MINUTE_MS)
+    assert setup.log.recovery_point == 0
+
+
+def test_flush_ms_makes_the_active_segment_due():
+    setup = Setup(flush_ms=1000)
+    setup.append(5)
+    setup.clock.advance(_MINUTE_MS)
+    assert setup.log.recovery_point == 5
+
+
+def test_a_flush_that_fails_is_tried_again(monkeypatch, capsys):
+    setup = Setup(segment_bytes=300)
+    setup.append(5)
+    with monkeypatch.context() as patch:
+
+        def fail(now_ms):
+            raise OSError(5, "Input/output error")
+
+        patch.setattr(setup.manager, "flush_tasks", fail)
+        setup.clock.advance(_MINUTE_MS)
+    assert "Input/output error" in capsys.readouterr().err
+    setup.clock.advance(_MINUTE_MS)
+    assert setup.log.recovery_point > 0
+
+
+def test_deleted_files_go_when_their_time_has_come():
+    setup = Setup()
+    setup.manager.delete("t", 0)
+    setup.housekeeping.remove_deleted_after(60_000)
+    setup.clock.advance(59_999)
+    assert any(name.endswith("-delete") for name in setup.files.list_dir("/data"))
+    setup.clock.advance(1)
+    assert not any(name.endswith("-delete") for name in setup.files.list_dir("/data"))
+
+
+def test_files_are_removed_in_a_thread_and_the_end_waits_for_it():
+    threads = []
+
+    class Manager:
+        def remove_deleted(self):
+            threads.append(threading.current_thread())
+
+    async def run():
+        timer = Timer(SystemClock())
+        housekeeping = Housekeeping(load(), Manager(), timer)
+        housekeeping.remove_deleted_after(0)
+        timer.advance()
+        await housekeeping.finish()
+
+    asyncio.run(run())
+    assert len(threads) == 1
+    assert threads[0] is not threading.main_thread()
+
+
+@pytest.mark.parametrize("interval", ["9223372036854775807"])
+def test_an_interval_of_centuries_means_never(interval):
+    clock = VirtualClock()
+    timer = Timer(clock)
+    manager = LogManager(MemoryFileSystem(), "/data", node_id=1, warn=lambda event, **_: None)
+    config = load(overrides={"log.flush.scheduler.interval.ms": interval})
+    Housekeeping(config, manager, timer)
+    assert timer.next_deadline_ms() == min(_MINUTE_MS, config["producer.id.expiration.check.interval.ms"])
