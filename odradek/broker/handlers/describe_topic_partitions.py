@@ -21,11 +21,15 @@ if TYPE_CHECKING:
 
 
 def handle(broker: "Broker", context: RequestContext, request: Any) -> Any:  # noqa: ARG001  one signature for all
-    """One page, from the cursor on. INVALID_REQUEST for a cursor with a negative partition or a limit below 1."""
+    """One page, from the cursor on. INVALID_REQUEST for each topic where the cursor's partition is negative."""
     m = messages(ApiKey.DESCRIBE_TOPIC_PARTITIONS)
     cursor = request.cursor
     if cursor is not None and cursor.partition_index < 0:
-        raise KafkaError(ErrorCode.INVALID_REQUEST, "the cursor's partition index is negative")
+        refusals = [
+            m.DescribeTopicPartitionsResponseTopic(error_code=ErrorCode.INVALID_REQUEST, name=topic.name)
+            for topic in request.topics
+        ]
+        return m.DescribeTopicPartitionsResponse(topics=refusals)
     fetch_all = not request.topics
     names = sorted(broker.controller.image.topics if fetch_all else {topic.name for topic in request.topics})
     if cursor is not None:

@@ -13,7 +13,7 @@ from odradek.broker.context import RequestContext
 from odradek.broker.controller.topic_names import INTERNAL_TOPICS
 from odradek.broker.topic_description import CLUSTER_OPERATIONS, NO_OPERATIONS, TOPIC_OPERATIONS, partition_state
 from odradek.protocol.api_keys import ApiKey
-from odradek.protocol.errors import ErrorCode, KafkaError
+from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages import messages
 
 if TYPE_CHECKING:
@@ -22,14 +22,19 @@ if TYPE_CHECKING:
 
 
 def handle(broker: "Broker", context: RequestContext, request: Any) -> Any:
-    """All topics where ``topics`` is null; unknown ones with UNKNOWN_TOPIC_OR_PARTITION, UNKNOWN_TOPIC_ID, or as created now."""
+    """All topics where ``topics`` is null; unknown ones with UNKNOWN_TOPIC_OR_PARTITION, UNKNOWN_TOPIC_ID, or as created now.
+
+    INVALID_REQUEST for each topic where one has an id, or no name, before version 12.
+    """
     m = messages(ApiKey.METADATA)
     image = broker.controller.image
     operations = TOPIC_OPERATIONS if request.include_topic_authorized_operations else NO_OPERATIONS
     if request.topics is None:
         topics = [_describe(broker, topic, operations) for topic in image.topics.values()]
+    elif context.version < 12 and any(item.topic_id is not None or item.name is None for item in request.topics):
+        # Versions 10 and 11 have a place for an id and do not use it.
+        topics = [_refused(item) for item in request.topics]
     else:
-        _check_names(context, request)
         topics = [_requested(broker, request, item, operations) for item in request.topics]
     host, port = broker.advertised(context.listener_name)
     return m.MetadataResponse(
@@ -41,12 +46,10 @@ def handle(broker: "Broker", context: RequestContext, request: Any) -> Any:
     )
 
 
-def _check_names(context: RequestContext, request: Any) -> None:
-    """Versions 10 and 11 have a place for an id and do not use it."""
-    if context.version < 12:
-        for item in request.topics:
-            if item.topic_id is not None or item.name is None:
-                raise KafkaError(ErrorCode.INVALID_REQUEST, "topic ids are for Metadata version 12 and later")
+def _refused(item: Any) -> Any:
+    return messages(ApiKey.METADATA).MetadataResponseTopic(
+        error_code=ErrorCode.INVALID_REQUEST, name=item.name or "", topic_id=item.topic_id
+    )
 
 
 def _requested(broker: "Broker", request: Any, item: Any, operations: int) -> Any:
