@@ -78,3 +78,5 @@ if [ "$java" = yes ] && ! java_new_enough; then
 fi
 
 "$venv/bin/python" -m pip install --quiet --disable-pip-version-check --editable ".${extras:+[$extras]}"
+# What an ordinary installation has, and an editable one only after its first run: half of the start-up would go into compiling.
+"$venv/bin/python" -m compileall -q odradek

@@ -6,6 +6,7 @@ use, a data directory that another broker holds or that cannot be written). Such
 
 import asyncio
 import contextlib
+import gc
 import signal
 import sys
 from collections.abc import Callable, Mapping
@@ -80,6 +81,7 @@ def ready_line(host: str, port: int) -> str:
 
 
 async def _serve(config: BrokerConfig, *, default_data_dir: str | None) -> int:
+    raise_open_files_limit()
     stopping = asyncio.Event()
     _on_stop_signal(stopping.set)
     broker = Broker(config)
@@ -88,6 +90,9 @@ async def _serve(config: BrokerConfig, *, default_data_dir: str | None) -> int:
     except (DataDirectoryLocked, InconsistentDataDirectory, KafkaError, OSError) as error:
         return _cannot_start(error)
     print(ready_line(*broker.bound_address), flush=True)
+    # Nothing made so far will ever be garbage: the collector need not look at it again, and the loop need not wait for it.
+    gc.freeze()
+    gc.enable()
     # Said after that line: the log takes its time to come up.
     for warning in config.warnings:
         log.warn(warning)
@@ -96,6 +101,18 @@ async def _serve(config: BrokerConfig, *, default_data_dir: str | None) -> int:
     await stopping.wait()
     await broker.stop()
     return 0
+
+
+def raise_open_files_limit() -> None:
+    """Take as many open files as the system allows: each partition that is written or read keeps one open."""
+    try:
+        import resource
+    except ImportError:  # Windows has no such limit
+        return
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft != hard:
+        with contextlib.suppress(OSError, ValueError):
+            resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
 
 
 def _on_stop_signal(stop: Callable[[], None]) -> None:
