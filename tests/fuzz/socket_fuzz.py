@@ -1,9 +1,9 @@
-"""Spoilt requests of every API served, and whole ones, to a real broker over many connections, beside a client that must not notice.
+"""Spoilt requests of every API served, and whole ones, to a real broker over many connections, beside a working client.
 
     python -m tests.fuzz.socket_fuzz --frames 20000 --seed 1
 
-Behind each frame goes an ApiVersions request. Its answer says that the frame has been dealt with; the connection may close instead,
-or nothing may come (the frame's length took the request in, or a Fetch waits), and then the connection is given up. The frames
+Behind each frame goes an ApiVersions request. Its answer says that the frame has been dealt with; the connection may close
+instead, or nothing may come (the frame's length took the request in, or a Fetch waits), and then it is given up. The frames
 create topics, which are deleted again from time to time; the names of the client's topics cannot come out of the generator.
 
 The broker may not log an unhandled exception, grow beyond a bound, answer the client with an error or lose one of its records.

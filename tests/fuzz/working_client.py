@@ -1,4 +1,4 @@
-"""What works beside the fuzzer of the live socket: a client that produces and fetches, and a sweeper of the topics that come about."""
+"""What works beside the fuzzer of the live socket: a client that produces and fetches, and a sweeper of topics."""
 
 import threading
 

@@ -1,4 +1,4 @@
-"""What Metadata and DescribeTopicPartitions refuse as a whole is answered topic by topic, since older versions have no other place."""
+"""What Metadata and DescribeTopicPartitions refuse as a whole is answered topic by topic: there is no other place."""
 
 from uuid import UUID
 
