@@ -1,0 +1,247 @@
+"""A classic group as it is now: its state, its generation and its members. What it is for is decided elsewhere in the package.
+
+Left out: who answers, what is written, when anything is due.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from odradek.coordinator.group.classic.states import GroupState, check_transition
+from odradek.coordinator.group.consumer_protocol import CONSUMER_PROTOCOL_TYPE, subscribed_topics
+from odradek.protocol.errors import ErrorCode, MalformedMessage
+
+if TYPE_CHECKING:
+    from odradek.coordinator.group.classic.member import Member, Protocols
+    from odradek.coordinator.group.classic.rebalance_notes import RebalanceNotes
+    from odradek.coordinator.group.config import Respond
+
+MAX_GENERATION = 2**31 - 1
+
+
+class ClassicGroup:
+    """The live state of one group. Changed by the decisions of its shard only, on the loop thread.
+
+    ``state_since_ms`` is wall time, -1 where it is not known. ``subscribed_topics`` is None where the group is not one of
+    consumers, or its members' subscriptions cannot be read.
+    """
+
+    __slots__ = (
+        "generation",
+        "group_id",
+        "leader",
+        "members",
+        "new_member_added",
+        "notes",
+        "pending_joins",
+        "pending_syncs",
+        "previous_state",
+        "protocol",
+        "protocol_type",
+        "settled_members",
+        "state",
+        "state_since_ms",
+        "static_members",
+        "subscribed_topics",
+        "supporters",
+        "waiting_joins",
+    )
+
+    def __init__(self, group_id: str, state: GroupState, generation: int, state_since_ms: int) -> None:
+        # Who it is.
+        self.group_id = group_id
+        self.protocol_type: str | None = None
+        # The generation: begins with CompletingRebalance, or with Empty where nobody is left.
+        self.generation = generation
+        self.protocol: str | None = None
+        self.leader: str | None = None
+        self.subscribed_topics: frozenset[str] | None = None
+        # The members, in the order in which they came, and the two ways to find them.
+        self.members: dict[str, Member] = {}
+        self.static_members: dict[str, str] = {}
+        self.supporters: dict[str, int] = {}
+        # Who they were when the group was last Stable or Empty.
+        self.settled_members: frozenset[str] = frozenset()
+        # The state, and what is still to come in it. Dicts without values are sets that keep their order.
+        self.state = state
+        self.previous_state = GroupState.DEAD
+        self.state_since_ms = state_since_ms
+        self.waiting_joins = 0
+        self.pending_joins: dict[str, None] = {}
+        self.pending_syncs: dict[str, None] = {}
+        self.new_member_added = False
+        self.notes: RebalanceNotes | None = None
+
+    @property
+    def is_simple(self) -> bool:
+        """Whether the group is only a place for offsets: nobody has ever joined it."""
+        return self.protocol_type is None and self.state is GroupState.EMPTY and not self.pending_joins
+
+    @property
+    def is_of_consumers(self) -> bool:
+        """Whether the members are consumers, so that their subscriptions are topics."""
+        return self.protocol_type == CONSUMER_PROTOCOL_TYPE
+
+    @property
+    def has_everybody_joined(self) -> bool:
+        """Whether no member, nor anyone who was told to come back with a member id, is still to join."""
+        return self.waiting_joins == len(self.members) and not self.pending_joins
+
+    @property
+    def rebalance_timeout_ms(self) -> int:
+        """How long the members are waited for: the longest that one of them asks for."""
+        return max((member.rebalance_timeout_ms for member in self.members.values()), default=0)
+
+    def is_subscribed_to(self, topic: str) -> bool:
+        """Whether a member reads ``topic``; assumed of consumers whose subscriptions are not known."""
+        return self.is_of_consumers if self.subscribed_topics is None else topic in self.subscribed_topics
+
+    def transition_to(self, state: GroupState, now_ms: int) -> None:
+        """Go to ``state``. Raises IllegalTransition where the table does not permit it."""
+        check_transition(self.group_id, self.state, state)
+        self.previous_state = self.state
+        self.state = state
+        self.state_since_ms = now_ms
+
+    def validate_member(self, member_id: str, group_instance_id: str | None) -> ErrorCode:
+        """UNKNOWN_MEMBER_ID for who is not in the group, FENCED_INSTANCE_ID for who was replaced under its instance id."""
+        if group_instance_id is not None:
+            current_id = self.static_members.get(group_instance_id)
+            if current_id is None:
+                return ErrorCode.UNKNOWN_MEMBER_ID
+            if current_id != member_id:
+                return ErrorCode.FENCED_INSTANCE_ID
+        return ErrorCode.NONE if member_id in self.members else ErrorCode.UNKNOWN_MEMBER_ID
+
+    # ------------------------------------------------------------------------------------------------------ members
+
+    def add(self, member: Member, protocol_type: str) -> None:
+        """Take a member in; the first one leads, and says of what type the group is. It is checked by then (``supports``)."""
+        if not self.members:
+            self.protocol_type = protocol_type
+        if member.group_instance_id is not None:
+            self.static_members[member.group_instance_id] = member.member_id
+        if self.leader is None:
+            self.leader = member.member_id
+        self.members[member.member_id] = member
+        self._count_support(member, 1)
+        if member.waiting_join is not None:
+            self.waiting_joins += 1
+        self.pending_joins.pop(member.member_id, None)
+
+    def remove(self, member_id: str) -> None:
+        """Let a member go, or one that was pending; the one here longest becomes the leader where it led."""
+        member = self.members.pop(member_id, None)
+        if member is not None:
+            self._count_support(member, -1)
+            if member.waiting_join is not None:
+                self.waiting_joins -= 1
+            if member.group_instance_id is not None:
+                self.static_members.pop(member.group_instance_id, None)
+        if self.leader == member_id:
+            self.leader = next(iter(self.members), None)
+        self.pending_joins.pop(member_id, None)
+        self.pending_syncs.pop(member_id, None)
+
+    def update(self, member: Member, protocols: Protocols, rebalance_timeout_ms: int, session_timeout_ms: int) -> None:
+        """Note what a member says of itself as it joins again."""
+        self._count_support(member, -1)
+        member.protocols = protocols
+        self._count_support(member, 1)
+        member.rebalance_timeout_ms = rebalance_timeout_ms
+        member.session_timeout_ms = session_timeout_ms
+
+    def rename_static_member(self, member: Member, member_id: str) -> None:
+        """Give the place of a static member to its successor: all it is goes along, who waited in its name is answered first."""
+        old_id = member.member_id
+        del self.members[old_id]
+        member.member_id = member_id
+        self.members[member_id] = member
+        if member.group_instance_id is not None:
+            self.static_members[member.group_instance_id] = member_id
+        if self.leader == old_id:
+            self.leader = member_id
+        # Kafka leaves the old id among those whose SyncGroup is awaited, and rebalances when it does not come.
+        if old_id in self.pending_syncs:
+            del self.pending_syncs[old_id]
+            self.pending_syncs[member_id] = None
+
+    # ------------------------------------------------------------------------------------------------------ waiting
+
+    def hold_join(self, member: Member, respond: Respond) -> None:
+        """Keep a member's JoinGroup unanswered."""
+        if member.waiting_join is None:
+            self.waiting_joins += 1
+        member.waiting_join = respond
+
+    def release_join(self, member: Member) -> Respond | None:
+        """The way to answer the JoinGroup that is held for a member, which from now on is not; None where there is none."""
+        respond = member.waiting_join
+        if respond is not None:
+            member.waiting_join = None
+            self.waiting_joins -= 1
+        return respond
+
+    # ---------------------------------------------------------------------------------------------------- generation
+
+    def begin_generation(self, now_ms: int) -> None:
+        """The members are complete, or there are none: count the generation and choose its protocol.
+
+        After 2^31 - 1 comes 1. Kafka lets the number become negative, where -1 already means a consumer without a group.
+        """
+        self.generation = 1 if self.generation == MAX_GENERATION else self.generation + 1
+        self.pending_syncs.clear()
+        self.protocol = self.select_protocol() if self.members else None
+        self.refresh_subscribed_topics()
+        self.transition_to(GroupState.COMPLETING_REBALANCE if self.members else GroupState.EMPTY, now_ms)
+
+    def elect_leader(self) -> bool:
+        """See that the leader is one of those who joined: the first of them, where the leader did not. False if nobody did."""
+        if self.leader is None:
+            return False
+        if self.members[self.leader].waiting_join is not None:
+            return True
+        joined = next((member for member in self.members.values() if member.waiting_join is not None), None)
+        if joined is None:
+            return False
+        self.leader = joined.member_id
+        return True
+
+    def supports(self, protocol_type: str, protocols: Protocols) -> bool:
+        """Whether a member with ``protocols`` fits: of the group's type, with one protocol that all members support."""
+        if self.state is GroupState.EMPTY:
+            return bool(protocol_type) and bool(protocols)
+        everybody = len(self.members)
+        return self.protocol_type == protocol_type and any(self.supporters.get(name, 0) == everybody for name, _ in protocols)
+
+    def select_protocol(self) -> str:
+        """The protocol that most members prefer among those that all support; of equals, what the member here longest voted."""
+        everybody = len(self.members)
+        candidates = {name for name, count in self.supporters.items() if count == everybody}
+        votes: dict[str, int] = {}
+        for member in self.members.values():
+            choice = member.vote(candidates)
+            votes[choice] = votes.get(choice, 0) + 1
+        return max(votes, key=votes.__getitem__)
+
+    def refresh_subscribed_topics(self) -> None:
+        """Read the members' subscriptions for the protocol chosen."""
+        self.subscribed_topics = None
+        if not self.is_of_consumers or (self.members and self.protocol is None):
+            return
+        try:
+            self.subscribed_topics = frozenset[str]().union(
+                *(subscribed_topics(member.metadata(self.protocol)) for member in self.members.values())
+            )
+        except MalformedMessage:
+            # The members understand one another, or will say so themselves; nothing here depends on it but offsets' expiry.
+            return
+
+    def _count_support(self, member: Member, change: int) -> None:
+        # A protocol named twice counts once, or a member could speak for another.
+        for name in {name for name, _ in member.protocols}:
+            count = self.supporters.get(name, 0) + change
+            if count:
+                self.supporters[name] = count
+            else:
+                del self.supporters[name]

@@ -1,0 +1,48 @@
+"""Heartbeat: a member says that it is there, and learns whether it is to join again.
+
+    Empty                                UNKNOWN_MEMBER_ID: nobody is in an empty group
+    PreparingRebalance                   REBALANCE_IN_PROGRESS
+    CompletingRebalance, Stable          NONE
+
+for a member of the generation; else UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID, ILLEGAL_GENERATION. HOT: the most frequent request.
+"""
+
+from typing import Any, Final
+
+from odradek.coordinator.group.classic.groups import ClassicGroups
+from odradek.coordinator.group.classic.states import GroupState
+from odradek.coordinator.runtime.result import Result
+from odradek.protocol.api_keys import ApiKey
+from odradek.protocol.errors import ErrorCode
+from odradek.protocol.messages import messages
+
+_M = messages(ApiKey.HEARTBEAT)
+
+
+def _answer(error_code: ErrorCode) -> Result[Any]:
+    return Result((), _M.HeartbeatResponse(error_code=error_code))
+
+
+# Nothing in them differs from one request to the next, and nobody writes to them.
+_ALIVE: Final = _answer(ErrorCode.NONE)
+_REBALANCING: Final = _answer(ErrorCode.REBALANCE_IN_PROGRESS)
+_OTHER_GENERATION: Final = _answer(ErrorCode.ILLEGAL_GENERATION)
+_UNKNOWN: Final = _answer(ErrorCode.UNKNOWN_MEMBER_ID)
+
+
+def heartbeat(groups: ClassicGroups, request: Any) -> Result[Any]:
+    """Decide on a Heartbeat."""
+    groups.counters.heartbeats += 1
+    group = groups.live.get(request.group_id) or groups.find(request.group_id)
+    if group is None:
+        return _UNKNOWN if request.group_id else _answer(ErrorCode.INVALID_GROUP_ID)
+    member = group.members.get(request.member_id)
+    if member is None or member.group_instance_id != request.group_instance_id:
+        # A member may leave its instance id out, and then is not asked for it.
+        error = group.validate_member(request.member_id, request.group_instance_id)
+        if error is not ErrorCode.NONE or member is None:
+            return _answer(error)
+    if request.generation_id != group.generation:
+        return _OTHER_GENERATION
+    groups.sessions.touch(group, member)
+    return _REBALANCING if group.state is GroupState.PREPARING_REBALANCE else _ALIVE

@@ -1,0 +1,215 @@
+"""JoinGroup: who may join, as whom, and whether that begins a rebalance.
+
+By the group's state, for somebody with a member id (a *known* member; it must be in the group, and not fenced):
+
+    Empty                 UNKNOWN_MEMBER_ID: nobody is in an empty group
+    PreparingRebalance    its JoinGroup waits with the others
+    CompletingRebalance   answered with the generation at once (it may have missed the answer), rebalance where it has changed
+    Stable                the same, and rebalance where it is the leader
+
+Without a member id: a static member takes the place of its predecessor (``static_members``); a dynamic one of version 4 or newer
+is given a member id and sent back with MEMBER_ID_REQUIRED (KIP-394), older ones are taken in at once.
+"""
+
+from typing import Any
+
+from odradek.coordinator.group.classic.decision import Decision
+from odradek.coordinator.group.classic.group import ClassicGroup
+from odradek.coordinator.group.classic.groups import ClassicGroups
+from odradek.coordinator.group.classic.member import Member, Protocols
+from odradek.coordinator.group.classic.rebalance import complete_if_all_joined, prepare_or_complete
+from odradek.coordinator.group.classic.rebalance_notes import RebalanceCause
+from odradek.coordinator.group.classic.responses import join_error, joined
+from odradek.coordinator.group.classic.states import GroupState
+from odradek.coordinator.group.classic.static_members import Replacement
+from odradek.coordinator.group.classic.stored import new_group_record
+from odradek.coordinator.group.config import MemberContext, Respond
+from odradek.coordinator.runtime.result import Result
+from odradek.protocol.errors import ErrorCode, KafkaError
+
+_MEMBER_ID_REQUIRED_SINCE = 4
+# A client's reason is text of the client's, for the log: as much of it as the Java client sends (KIP-800).
+_REASON_LENGTH = 255
+
+
+def join_group(groups: ClassicGroups, context: MemberContext, request: Any, respond: Respond) -> Result[None]:
+    """Decide on a JoinGroup; ``respond`` has its response at the end of the rebalance, or at once."""
+    decision = Decision()
+    config = groups.config()
+    group = groups.find(request.group_id)
+    error = ErrorCode.NONE
+    if not request.group_id:
+        error = ErrorCode.INVALID_GROUP_ID
+    elif not config.group_min_session_timeout_ms <= request.session_timeout_ms <= config.group_max_session_timeout_ms:
+        error = ErrorCode.INVALID_SESSION_TIMEOUT
+    elif group is None and request.member_id:
+        error = ErrorCode.UNKNOWN_MEMBER_ID
+    if error is not ErrorCode.NONE:
+        _log_refusal(groups, request, error)
+        decision.answer(respond, join_error(error, request.member_id))
+        return decision.result(None)
+    if group is None:
+        group = groups.create(request.group_id)
+    is_stored = request.group_id in groups.stored
+    _Join(groups, group, context, request, respond, decision).decide()
+    if not is_stored and not decision.records:
+        _write_new_group(groups, group, decision)
+    return decision.result(None)
+
+
+def _write_new_group(groups: ClassicGroups, group: ClassicGroup, decision: Decision) -> None:
+    """A group is there once the log says so, though it has no generation yet."""
+
+    def give_up(error: KafkaError) -> None:
+        groups.reports.warn("a new group could not be written", group=group.group_id, error=error.code.name)
+        groups.discard(group)
+        for member in list(group.members.values()):
+            groups.sessions.end(group, member.member_id)
+            decision.answer(group.release_join(member), join_error(error.code, member.member_id))
+
+    decision.records.append(new_group_record(group))
+    decision.on_failure(give_up)
+
+
+def _log_refusal(groups: ClassicGroups, request: Any, code: ErrorCode) -> None:
+    groups.reports.info(
+        "a JoinGroup was refused",
+        group=request.group_id,
+        member=request.member_id,
+        instance_id=request.group_instance_id,
+        error=code.name,
+    )
+
+
+class _Join:
+    """One JoinGroup for one group."""
+
+    def __init__(
+        self,
+        groups: ClassicGroups,
+        group: ClassicGroup,
+        context: MemberContext,
+        request: Any,
+        respond: Respond,
+        decision: Decision,
+    ) -> None:
+        self._groups = groups
+        self._group = group
+        self._context = context
+        self._request = request
+        self._respond = respond
+        self._decision = decision
+        self._protocols: Protocols = tuple((protocol.name, protocol.metadata) for protocol in request.protocols)
+
+    def decide(self) -> None:
+        """Answer, hold back, rebalance."""
+        group = self._group
+        member_id = self._request.member_id
+        if not self._has_room():
+            # The pending or late member that finds the group full is out of it, and the others need not wait for it.
+            group.remove(member_id)
+            self._refuse(ErrorCode.GROUP_MAX_SIZE_REACHED, "")
+            complete_if_all_joined(self._groups, group, self._decision)
+        elif not group.supports(self._request.protocol_type, self._protocols):
+            self._refuse(ErrorCode.INCONSISTENT_GROUP_PROTOCOL, member_id)
+        elif not member_id:
+            self._join_new()
+        elif member_id in group.pending_joins and self._request.group_instance_id is None:
+            self._add(member_id, "with the member id it was given")
+        else:
+            self._join_known()
+
+    def _has_room(self) -> bool:
+        """Whether group.max.size lets the member in.
+
+        While members join, it is those who wait that count, for the limit may have been lowered, and then the last to come are
+        turned away; otherwise it is the members.
+        """
+        group = self._group
+        limit = self._groups.config().group_max_size
+        if group.state is GroupState.EMPTY:
+            return True
+        member = group.members.get(self._request.member_id)
+        if group.state is GroupState.PREPARING_REBALANCE:
+            return (member is not None and member.waiting_join is not None) or group.waiting_joins < limit
+        return member is not None or len(group.members) < limit
+
+    def _join_new(self) -> None:
+        group = self._group
+        instance_id = self._request.group_instance_id
+        member_id = f"{self._context.client_id if instance_id is None else instance_id}-{self._groups.new_id()}"
+        if instance_id is not None:
+            old_id = group.static_members.get(instance_id)
+            if old_id is None:
+                self._add(member_id, f"under the instance id {instance_id}")
+            else:
+                replacement = Replacement(self._groups, group, old_id, member_id, self._context.version)
+                replacement.decide(self._request, self._protocols, self._reason(), self._respond, self._decision)
+        elif self._context.version >= _MEMBER_ID_REQUIRED_SINCE:
+            group.pending_joins[member_id] = None
+            self._groups.sessions.begin_pending(group, member_id, self._request.session_timeout_ms)
+            self._answer(join_error(ErrorCode.MEMBER_ID_REQUIRED, member_id))
+        else:
+            self._add(member_id, "without a member id")
+
+    def _join_known(self) -> None:
+        group = self._group
+        member_id = self._request.member_id
+        error = group.validate_member(member_id, self._request.group_instance_id)
+        if error is not ErrorCode.NONE:
+            self._refuse(error, member_id)
+            return
+        member = group.members[member_id]
+        has_changed = member.protocols != self._protocols
+        if group.state is GroupState.PREPARING_REBALANCE:
+            self._rejoin(member, RebalanceCause.MEMBER_REJOINED, f"member {member_id} joined during the rebalance")
+        elif has_changed:
+            self._rejoin(member, RebalanceCause.MEMBER_CHANGED, f"member {member_id} joined with other protocols")
+        elif group.state is GroupState.STABLE and group.leader == member_id:
+            # The leader sees what the coordinator does not, such as new partitions: it may ask for a rebalance at any time.
+            self._rejoin(member, RebalanceCause.LEADER_REJOINED, f"the leader {member_id} joined again")
+        else:
+            self._groups.sessions.touch(group, member)
+            self._answer(joined(group, member_id))
+
+    def _add(self, member_id: str, how: str) -> None:
+        group = self._group
+        request = self._request
+        member = Member(
+            member_id=member_id,
+            group_instance_id=request.group_instance_id,
+            client_id=self._context.client_id,
+            client_host=self._context.client_host,
+            rebalance_timeout_ms=request.rebalance_timeout_ms,
+            session_timeout_ms=request.session_timeout_ms,
+            protocols=self._protocols,
+            is_new=True,
+            waiting_join=self._respond,
+        )
+        if group.state is GroupState.PREPARING_REBALANCE and group.previous_state is GroupState.EMPTY:
+            group.new_member_added = True
+        group.add(member, request.protocol_type)
+        self._groups.sessions.begin_join(group, member)
+        self._rebalance(RebalanceCause.MEMBER_ADDED, f"member {member_id} joined {how}")
+
+    def _rejoin(self, member: Member, cause: RebalanceCause, why: str) -> None:
+        request = self._request
+        self._group.update(member, self._protocols, request.rebalance_timeout_ms, request.session_timeout_ms)
+        # An earlier JoinGroup of the same member is of a connection that it gave up; Kafka leaves that one without an answer.
+        self._decision.answer(member.waiting_join, join_error(ErrorCode.REBALANCE_IN_PROGRESS, member.member_id))
+        self._group.hold_join(member, self._respond)
+        self._rebalance(cause, why)
+
+    def _rebalance(self, cause: RebalanceCause, why: str) -> None:
+        sentence = f"{why} while the group was {self._group.state}; its client's reason: {self._reason()}"
+        prepare_or_complete(self._groups, self._group, cause, sentence, self._decision)
+
+    def _reason(self) -> str:
+        return (self._request.reason or "not provided")[:_REASON_LENGTH]
+
+    def _refuse(self, code: ErrorCode, member_id: str) -> None:
+        _log_refusal(self._groups, self._request, code)
+        self._answer(join_error(code, member_id))
+
+    def _answer(self, response: Any) -> None:
+        self._decision.answer(self._respond, response)

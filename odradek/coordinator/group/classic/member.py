@@ -1,0 +1,58 @@
+"""One member of a classic group."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import inf
+from typing import TYPE_CHECKING, TypeAlias
+
+if TYPE_CHECKING:
+    from odradek.coordinator.group.config import Respond
+
+# (name, metadata) in the member's order of preference.
+Protocols: TypeAlias = tuple[tuple[str, bytes], ...]
+
+
+@dataclass(slots=True, eq=False)
+class Member:
+    """What the coordinator knows of a member; ``group_instance_id`` makes it a static one (KIP-345).
+
+    ``waiting_join`` and ``waiting_sync`` are the ways to answer the JoinGroup or SyncGroup that is held back for it.
+    ``is_new`` holds from its first join to the end of that rebalance: until then it may not know its id, and so cannot heartbeat.
+    ``session_deadline_ms`` and ``timer_deadline_ms`` (both monotonic) belong to ``sessions``.
+    """
+
+    member_id: str
+    group_instance_id: str | None
+    client_id: str
+    client_host: str
+    rebalance_timeout_ms: int
+    session_timeout_ms: int
+    protocols: Protocols
+    assignment: bytes = b""
+    is_new: bool = False
+    waiting_join: Respond | None = None
+    waiting_sync: Respond | None = None
+    session_deadline_ms: float = inf
+    timer_deadline_ms: float = inf
+
+    @property
+    def is_static(self) -> bool:
+        """Whether the member keeps its place when it comes back under another member id."""
+        return self.group_instance_id is not None
+
+    @property
+    def may_be_silent(self) -> bool:
+        """Whether a session that runs out is no failure: the member waits for us, and has been heard of since it joined."""
+        return not self.is_new and (self.waiting_join is not None or self.waiting_sync is not None)
+
+    def metadata(self, protocol: str | None) -> bytes:
+        """What the member said of itself for ``protocol``. Raises KeyError where it does not support it."""
+        for name, metadata in self.protocols:
+            if name == protocol:
+                return metadata
+        raise KeyError(f"member {self.member_id} does not support {protocol!r}")
+
+    def vote(self, candidates: set[str]) -> str:
+        """The member's first choice among ``candidates``, of which it supports at least one."""
+        return next(name for name, _ in self.protocols if name in candidates)

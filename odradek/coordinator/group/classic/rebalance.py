@@ -1,0 +1,241 @@
+"""A rebalance: from the reason for it to the generation that all members have joined, or to an empty group.
+
+prepare        Empty, Stable, CompletingRebalance -> PreparingRebalance. Members are told to join again (their heartbeats are).
+               An Empty group waits for group.initial.rebalance.delay.ms, and once more as long as members keep arriving, up
+               to the rebalance timeout; any other until everybody has joined, or for the rebalance timeout.
+complete_join  PreparingRebalance -> CompletingRebalance (answers the JoinGroups), or -> Empty (writes that). Who is late is
+               removed, unless it is a static member: that one has until its session ends.
+The leader's assignment then makes the group Stable (``sync``). Members that do not fetch theirs within the rebalance timeout
+are removed, which begins the next rebalance.
+"""
+
+from functools import partial
+
+from odradek.coordinator.group.classic.decision import Decision
+from odradek.coordinator.group.classic.group import ClassicGroup
+from odradek.coordinator.group.classic.groups import ClassicGroups
+from odradek.coordinator.group.classic.rebalance_notes import RebalanceCause, RebalanceNotes, named
+from odradek.coordinator.group.classic.responses import join_error, joined, sync_error
+from odradek.coordinator.group.classic.sessions import NOTHING
+from odradek.coordinator.group.classic.states import GroupState, can_rebalance
+from odradek.coordinator.group.classic.stored import group_record
+from odradek.coordinator.runtime.result import Result
+from odradek.protocol.errors import ErrorCode
+
+
+def prepare_or_complete(groups: ClassicGroups, group: ClassicGroup, cause: RebalanceCause, why: str, decision: Decision) -> None:
+    """Begin a rebalance, or go on with the one that is under way."""
+    if can_rebalance(group.state):
+        prepare(groups, group, cause, why, decision)
+    else:
+        complete_if_all_joined(groups, group, decision)
+
+
+def prepare(groups: ClassicGroups, group: ClassicGroup, cause: RebalanceCause, why: str, decision: Decision) -> None:
+    """Begin a rebalance. What was going on in the generation before is called off."""
+    if group.state is GroupState.COMPLETING_REBALANCE:
+        reset_assignments(group, ErrorCode.REBALANCE_IN_PROGRESS, decision)
+        _note_abandoned(groups, group, why)
+    stop_waiting_for_syncs(groups, group)
+    group.notes = RebalanceNotes(cause, why, groups.clock.monotonic_ms())
+    groups.counters.note_begun(cause)
+    is_initial = group.state is GroupState.EMPTY
+    group.new_member_added = False
+    group.transition_to(GroupState.PREPARING_REBALANCE, groups.clock.now_ms())
+    if is_initial:
+        delay_ms = groups.config().group_initial_rebalance_delay_ms
+        _delay_completion(groups, group, delay_ms, max(group.rebalance_timeout_ms - delay_ms, 0))
+    elif group.has_everybody_joined:
+        complete_join(groups, group, decision)
+    else:
+        _wait_for_joins(groups, group)
+
+
+def complete_if_all_joined(groups: ClassicGroups, group: ClassicGroup, decision: Decision) -> None:
+    """End the wait for JoinGroups when nobody is missing; an initial rebalance waits for its delay in any case."""
+    if (
+        group.state is GroupState.PREPARING_REBALANCE
+        and group.previous_state is not GroupState.EMPTY
+        and group.has_everybody_joined
+    ):
+        complete_join(groups, group, decision)
+
+
+def complete_join(groups: ClassicGroups, group: ClassicGroup, decision: Decision) -> None:
+    """Go on without who is late. With nobody there at all but static members, wait on."""
+    groups.timers.cancel(_join_key(group))
+    for member in [member for member in group.members.values() if member.waiting_join is None and not member.is_static]:
+        group.remove(member.member_id)
+        groups.sessions.end(group, member.member_id)
+    if group.members and not group.elect_leader():
+        groups.reports.warn("a rebalance waits on: no member has joined", group=group.group_id, members=len(group.members))
+        _wait_for_joins(groups, group)
+        return
+    group.begin_generation(groups.clock.now_ms())
+    if group.members:
+        _answer_joins(groups, group, decision)
+    else:
+        _become_empty(groups, group, decision)
+
+
+def reset_assignments(group: ClassicGroup, error_code: ErrorCode, decision: Decision) -> None:
+    """Take back what was assigned, and tell with ``error_code`` who waits for it."""
+    for member in group.members.values():
+        member.assignment = b""
+        decision.answer(member.waiting_sync, sync_error(error_code))
+        member.waiting_sync = None
+
+
+def stop_waiting_for_syncs(groups: ClassicGroups, group: ClassicGroup) -> None:
+    """No SyncGroup is missing any more."""
+    group.pending_syncs.clear()
+    groups.timers.cancel(_sync_key(group))
+
+
+def note_stable(groups: ClassicGroups, group: ClassicGroup) -> None:
+    """The rebalance has ended well: count it, and say so."""
+    now_ms = groups.clock.monotonic_ms()
+    if group.notes is not None:
+        groups.counters.note_completed(now_ms - group.notes.started_ms, now_ms)
+    _log_end(groups, group, "rebalance completed")
+    group.settled_members = frozenset(group.members)
+    group.notes = None
+
+
+def expire_member(groups: ClassicGroups, group_id: str, member_id: str) -> Result[None]:
+    """Decide what it means that a member's session, or the time for a member id to be used, is over."""
+    group = groups.find(group_id)
+    if group is None:
+        return NOTHING
+    decision = Decision()
+    if member_id in group.pending_joins:
+        group.remove(member_id)
+        _complete_if_last_was_missing(groups, group, decision)
+        return decision.result(None)
+    member = group.members.get(member_id)
+    if member is None or member.may_be_silent:
+        return NOTHING
+    groups.counters.sessions_expired += 1
+    # One that never knew its member id joins anew, if it is still there.
+    decision.answer(group.release_join(member), join_error(ErrorCode.UNKNOWN_MEMBER_ID))
+    group.remove(member_id)
+    if group.state is GroupState.PREPARING_REBALANCE:
+        _complete_if_last_was_missing(groups, group, decision)
+    else:
+        why = f"member {member_id} was not heard of for its session timeout of {member.session_timeout_ms} ms"
+        prepare(groups, group, RebalanceCause.SESSION_EXPIRED, why, decision)
+    return decision.result(None)
+
+
+def shrink_to_capacity(groups: ClassicGroups, group: ClassicGroup) -> None:
+    """A freshly loaded group that has more members than group.max.size allows rebalances, and turns the last to come away."""
+    limit = groups.config().group_max_size
+    if len(group.members) > limit:
+        why = f"loaded with {len(group.members)} members, of which group.max.size allows {limit}"
+        # Nobody has joined yet, so nothing is decided but the wait for it.
+        prepare(groups, group, RebalanceCause.OVER_CAPACITY, why, Decision())
+
+
+def _complete_if_last_was_missing(groups: ClassicGroups, group: ClassicGroup, decision: Decision) -> None:
+    if group.state is GroupState.PREPARING_REBALANCE and group.has_everybody_joined:
+        complete_join(groups, group, decision)
+
+
+def _answer_joins(groups: ClassicGroups, group: ClassicGroup, decision: Decision) -> None:
+    for member in group.members.values():
+        decision.answer(group.release_join(member), joined(group, member.member_id))
+        member.is_new = False
+        groups.sessions.touch(group, member)
+        group.pending_syncs[member.member_id] = None
+    expire = partial(_expire_syncs, groups, group.group_id, group.generation)
+    groups.timers.schedule(_sync_key(group), group.rebalance_timeout_ms, expire, retry=False)
+
+
+def _become_empty(groups: ClassicGroups, group: ClassicGroup, decision: Decision) -> None:
+    decision.records.append(group_record(group, {}))
+    decision.on_failure(
+        # The generation before stays the one that is stored. Should the broker stop now, its members' sessions run out again.
+        lambda error: groups.reports.warn("an empty group could not be written", group=group.group_id, error=error.code.name)
+    )
+    _log_end(groups, group, "rebalance left the group empty")
+    group.settled_members = frozenset()
+    group.notes = None
+
+
+def _wait_for_joins(groups: ClassicGroups, group: ClassicGroup) -> None:
+    expire = partial(_expire_joins, groups, group.group_id)
+    groups.timers.schedule(_join_key(group), group.rebalance_timeout_ms, expire, retry=False)
+
+
+def _expire_joins(groups: ClassicGroups, group_id: str) -> Result[None]:
+    decision = Decision()
+    group = groups.find(group_id)
+    if group is not None and group.state is GroupState.PREPARING_REBALANCE:
+        complete_join(groups, group, decision)
+    return decision.result(None)
+
+
+def _delay_completion(groups: ClassicGroups, group: ClassicGroup, delay_ms: int, remaining_ms: int) -> None:
+    end = partial(_end_delay, groups, group.group_id, delay_ms, remaining_ms)
+    groups.timers.schedule(_join_key(group), delay_ms, end, retry=False)
+
+
+def _end_delay(groups: ClassicGroups, group_id: str, delay_ms: int, remaining_ms: int) -> Result[None]:
+    """The initial delay is over: once more as long where members have come meanwhile, while the rebalance timeout lasts."""
+    group = groups.find(group_id)
+    if group is None or group.state is not GroupState.PREPARING_REBALANCE:
+        return NOTHING
+    if group.new_member_added and remaining_ms:
+        group.new_member_added = False
+        next_delay_ms = min(groups.config().group_initial_rebalance_delay_ms, remaining_ms)
+        _delay_completion(groups, group, next_delay_ms, max(remaining_ms - delay_ms, 0))
+        return NOTHING
+    decision = Decision()
+    complete_join(groups, group, decision)
+    return decision.result(None)
+
+
+def _expire_syncs(groups: ClassicGroups, group_id: str, generation: int) -> Result[None]:
+    """Go on without the members that did not send their SyncGroup in time."""
+    group = groups.find(group_id)
+    if group is None or group.generation != generation or not group.pending_syncs:
+        return NOTHING
+    late = list(group.pending_syncs)
+    for member_id in late:
+        group.remove(member_id)
+        groups.sessions.end(group, member_id)
+    decision = Decision()
+    why = f"no SyncGroup came in time from {', '.join(named(late))}"
+    prepare(groups, group, RebalanceCause.SYNC_EXPIRED, why, decision)
+    return decision.result(None)
+
+
+def _note_abandoned(groups: ClassicGroups, group: ClassicGroup, why: str) -> None:
+    groups.counters.rebalances_abandoned += 1
+    _log_end(groups, group, "rebalance abandoned", abandoned_because=why)
+
+
+def _log_end(groups: ClassicGroups, group: ClassicGroup, event: str, **fields: object) -> None:
+    notes = group.notes
+    if notes is None:
+        return
+    groups.reports.info(
+        event,
+        group=group.group_id,
+        generation=group.generation,
+        cause=notes.cause.value,
+        why=notes.why,
+        members=len(group.members),
+        joined=named(group.members.keys() - group.settled_members),
+        left=named(group.settled_members - group.members.keys()),
+        took_ms=round(groups.clock.monotonic_ms() - notes.started_ms, 3),
+        **fields,
+    )
+
+
+def _join_key(group: ClassicGroup) -> tuple[str, str]:
+    return ("join", group.group_id)
+
+
+def _sync_key(group: ClassicGroup) -> tuple[str, str]:
+    return ("sync", group.group_id)

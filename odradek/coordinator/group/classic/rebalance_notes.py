@@ -1,0 +1,74 @@
+"""What a rebalance leaves behind for people: why it began, who came and went, how long it took, and how often that happens."""
+
+from bisect import bisect_left
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Final
+
+# Upper bounds of the latency histogram's buckets; the last bucket is what lies beyond them.
+LATENCY_BOUNDS_MS: Final = (5, 10, 25, 50, 100, 250, 500, 1_000, 2_500, 5_000, 10_000, 30_000, 60_000, 300_000)
+# Of those who came or went, this many are named in a line; all of them are counted.
+NAMED_MEMBERS = 20
+
+
+class RebalanceCause(StrEnum):
+    """The kinds of reason, for counting; the reason itself is a sentence with the client's own words in it (KIP-800)."""
+
+    MEMBER_ADDED = "member_added"
+    MEMBER_REJOINED = "member_rejoined"
+    MEMBER_CHANGED = "member_changed"
+    LEADER_REJOINED = "leader_rejoined"
+    STATIC_MEMBER_CHANGED = "static_member_changed"
+    MEMBER_LEFT = "member_left"
+    SESSION_EXPIRED = "session_expired"
+    SYNC_EXPIRED = "sync_expired"
+    APPEND_FAILED = "append_failed"
+    OVER_CAPACITY = "over_capacity"
+
+
+@dataclass(slots=True)
+class RebalanceNotes:
+    """One rebalance from its first cause on; ``started_ms`` is monotonic. Causes that come while it is under way add nothing."""
+
+    cause: RebalanceCause
+    why: str
+    started_ms: float
+
+
+@dataclass(slots=True)
+class GroupCounters:
+    """What one shard's classic groups have done since it was loaded. Plain numbers, read when somebody looks.
+
+    ``latency_buckets`` counts by ``LATENCY_BOUNDS_MS``; ``last_rebalance_ms`` is monotonic, None before the first.
+    """
+
+    rebalances_completed: int = 0
+    rebalances_abandoned: int = 0
+    rebalances_by_cause: dict[RebalanceCause, int] = field(default_factory=dict)
+    latency_sum_ms: float = 0.0
+    latency_max_ms: float = 0.0
+    latency_buckets: list[int] = field(default_factory=lambda: [0] * (len(LATENCY_BOUNDS_MS) + 1))
+    last_rebalance_ms: float | None = None
+    heartbeats: int = 0
+    sessions_expired: int = 0
+    groups_deleted: int = 0
+
+    def note_begun(self, cause: RebalanceCause) -> None:
+        """A rebalance begins."""
+        self.rebalances_by_cause[cause] = self.rebalances_by_cause.get(cause, 0) + 1
+
+    def note_completed(self, took_ms: float, now_ms: float) -> None:
+        """A rebalance has ended in a stable group."""
+        self.rebalances_completed += 1
+        self.latency_sum_ms += took_ms
+        self.latency_max_ms = max(self.latency_max_ms, took_ms)
+        self.latency_buckets[bisect_left(LATENCY_BOUNDS_MS, took_ms)] += 1
+        self.last_rebalance_ms = now_ms
+
+
+def named(member_ids: Iterable[str]) -> list[str]:
+    """The first ``NAMED_MEMBERS`` of them, in order, and how many more there are."""
+    ordered = sorted(member_ids)
+    hidden = len(ordered) - NAMED_MEMBERS
+    return ordered if hidden <= 0 else [*ordered[:NAMED_MEMBERS], f"and {hidden} more"]

@@ -1,0 +1,110 @@
+"""Static membership (KIP-345): a member that comes back under its group.instance.id takes its former place.
+
+It has a new member id, and whoever still goes by the former one is fenced: FENCED_INSTANCE_ID, at once for a request that waits.
+In a stable group whose protocol stays as it is there is no rebalance: the new member id is written, and the member is answered
+with the generation that is. Where the member leads, it is told so since version 9, and not to assign again (KIP-814).
+"""
+
+from typing import Any
+
+from odradek.coordinator.group.classic.decision import Decision
+from odradek.coordinator.group.classic.group import ClassicGroup
+from odradek.coordinator.group.classic.groups import ClassicGroups
+from odradek.coordinator.group.classic.member import Member, Protocols
+from odradek.coordinator.group.classic.rebalance import complete_if_all_joined, prepare
+from odradek.coordinator.group.classic.rebalance_notes import RebalanceCause
+from odradek.coordinator.group.classic.responses import join_error, joined, joined_in_place_of, sync_error
+from odradek.coordinator.group.classic.states import GroupState
+from odradek.coordinator.group.classic.stored import group_record
+from odradek.coordinator.group.config import Respond
+from odradek.protocol.errors import ErrorCode, KafkaError
+
+_SKIP_ASSIGNMENT_SINCE = 9
+
+
+class Replacement:
+    """One static member's return: who it was, who it is now, and what it was before."""
+
+    def __init__(self, groups: ClassicGroups, group: ClassicGroup, old_id: str, new_id: str, version: int) -> None:
+        self._groups = groups
+        self._group = group
+        self._old_id = old_id
+        self._new_id = new_id
+        self._version = version
+        self._member: Member = group.members[old_id]
+        self._old_leader = group.leader or ""
+        self._old_protocols = self._member.protocols
+        self._old_rebalance_timeout_ms = self._member.rebalance_timeout_ms
+        self._old_session_timeout_ms = self._member.session_timeout_ms
+
+    def decide(self, request: Any, protocols: Protocols, reason: str, respond: Respond, decision: Decision) -> None:
+        """Fence the former member, put the new one in its place, and rebalance where that cannot be avoided."""
+        group = self._group
+        member = self._member
+        decision.answer(group.release_join(member), join_error(ErrorCode.FENCED_INSTANCE_ID, self._old_id))
+        decision.answer(member.waiting_sync, sync_error(ErrorCode.FENCED_INSTANCE_ID))
+        member.waiting_sync = None
+        member.is_new = False
+        self._rename(self._old_id, self._new_id)
+        group.update(member, protocols, request.rebalance_timeout_ms, request.session_timeout_ms)
+        self._groups.sessions.begin(group, member)
+        group.hold_join(member, respond)
+        who = f"static member {member.group_instance_id} came back as {self._new_id}"
+        if group.state is GroupState.PREPARING_REBALANCE:
+            complete_if_all_joined(self._groups, group, decision)
+        elif group.state is GroupState.STABLE and group.select_protocol() == group.protocol:
+            self._write(respond, decision)
+        else:
+            # In CompletingRebalance the leader may be assigning to the former member id at this moment.
+            how = (
+                "with protocols that change the group's"
+                if group.state is GroupState.STABLE
+                else "before it was assigned anything"
+            )
+            why = f"{who} {how}; its client's reason: {reason}"
+            prepare(self._groups, group, RebalanceCause.STATIC_MEMBER_CHANGED, why, decision)
+
+    def _write(self, respond: Respond, decision: Decision) -> None:
+        group = self._group
+        group.refresh_subscribed_topics()
+        generation = group.generation
+        decision.records.append(group_record(group, {member.member_id: member.assignment for member in group.members.values()}))
+
+        def answer() -> None:
+            # Where a rebalance began meanwhile, this JoinGroup is part of it, and answered at its end.
+            is_current = group.state is GroupState.STABLE and group.generation == generation
+            if is_current and self._member.waiting_join is respond:
+                decision.answer(group.release_join(self._member), self._response())
+
+        def revert(error: KafkaError) -> None:
+            if group.members.get(self._new_id) is not self._member:
+                return
+            if self._member.waiting_join is respond:
+                decision.answer(group.release_join(self._member), join_error(error.code))
+            self._rename(self._new_id, self._old_id)
+            group.update(self._member, self._old_protocols, self._old_rebalance_timeout_ms, self._old_session_timeout_ms)
+            group.refresh_subscribed_topics()
+            self._groups.sessions.begin(group, self._member)
+
+        decision.on_commit(answer)
+        decision.on_failure(revert)
+        self._groups.reports.info(
+            "a static member came back",
+            group=group.group_id,
+            generation=generation,
+            instance_id=self._member.group_instance_id,
+            former=self._old_id,
+            member=self._new_id,
+        )
+
+    def _response(self) -> Any:
+        if self._version < _SKIP_ASSIGNMENT_SINCE:
+            return joined_in_place_of(self._group, self._new_id, self._old_leader)
+        return joined(self._group, self._new_id, skip_assignment=self._group.leader == self._new_id)
+
+    def _rename(self, old_id: str, new_id: str) -> None:
+        group = self._group
+        self._groups.sessions.end(group, old_id)
+        group.rename_static_member(self._member, new_id)
+        if old_id in group.settled_members:
+            group.settled_members = group.settled_members - {old_id} | {new_id}

@@ -1,0 +1,121 @@
+"""SyncGroup: the leader hands in the assignment, the members fetch theirs.
+
+By the group's state, for a member of the generation (else UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID, ILLEGAL_GENERATION):
+
+    Empty                 UNKNOWN_MEMBER_ID: nobody is in an empty group
+    PreparingRebalance    REBALANCE_IN_PROGRESS: join again
+    CompletingRebalance   waits; the leader's is written, and when that is committed the group is Stable and all have their answer
+    Stable                answered with what it was assigned
+
+Since version 5 a client says which protocol it believes in, INCONSISTENT_GROUP_PROTOCOL where it is another (KIP-559).
+"""
+
+from typing import Any
+
+from odradek.coordinator.group.classic.decision import Decision
+from odradek.coordinator.group.classic.group import ClassicGroup
+from odradek.coordinator.group.classic.groups import ClassicGroups
+from odradek.coordinator.group.classic.member import Member
+from odradek.coordinator.group.classic.rebalance import note_stable, prepare, reset_assignments, stop_waiting_for_syncs
+from odradek.coordinator.group.classic.rebalance_notes import RebalanceCause, named
+from odradek.coordinator.group.classic.responses import sync_error, synced
+from odradek.coordinator.group.classic.states import GroupState
+from odradek.coordinator.group.classic.stored import group_record
+from odradek.coordinator.group.config import MemberContext, Respond
+from odradek.coordinator.runtime.result import Result
+from odradek.protocol.errors import ErrorCode, KafkaError
+
+_PROTOCOL_REQUIRED_SINCE = 5
+
+
+def sync_group(groups: ClassicGroups, context: MemberContext, request: Any, respond: Respond) -> Result[None]:
+    """Decide on a SyncGroup; ``respond`` has its response when there is an assignment, or at once."""
+    decision = Decision()
+    group = groups.find(request.group_id)
+    error = _validate(group, context, request)
+    if group is None or error is not ErrorCode.NONE:
+        decision.answer(respond, sync_error(error))
+        return decision.result(None)
+    member = group.members[request.member_id]
+    if group.state is GroupState.PREPARING_REBALANCE:
+        decision.answer(respond, sync_error(ErrorCode.REBALANCE_IN_PROGRESS))
+        return decision.result(None)
+    group.pending_syncs.pop(member.member_id, None)
+    if not group.pending_syncs:
+        stop_waiting_for_syncs(groups, group)
+    if group.state is GroupState.STABLE:
+        groups.sessions.touch(group, member)
+        decision.answer(respond, synced(group, member.assignment))
+        return decision.result(None)
+    # An earlier SyncGroup of the same member is of a connection that it gave up; Kafka leaves that one without an answer.
+    decision.answer(member.waiting_sync, sync_error(ErrorCode.REBALANCE_IN_PROGRESS))
+    member.waiting_sync = respond
+    if group.leader == member.member_id:
+        _write_assignment(groups, group, member, request, decision)
+    return decision.result(None)
+
+
+def _validate(group: ClassicGroup | None, context: MemberContext, request: Any) -> ErrorCode:
+    if context.version >= _PROTOCOL_REQUIRED_SINCE and (request.protocol_type is None or request.protocol_name is None):
+        return ErrorCode.INCONSISTENT_GROUP_PROTOCOL
+    if not request.group_id:
+        return ErrorCode.INVALID_GROUP_ID
+    if group is None:
+        return ErrorCode.UNKNOWN_MEMBER_ID
+    error = group.validate_member(request.member_id, request.group_instance_id)
+    if error is not ErrorCode.NONE:
+        return error
+    if request.generation_id != group.generation:
+        return ErrorCode.ILLEGAL_GENERATION
+    if _differ(request.protocol_type, group.protocol_type) or _differ(request.protocol_name, group.protocol):
+        return ErrorCode.INCONSISTENT_GROUP_PROTOCOL
+    return ErrorCode.NONE
+
+
+def _differ(requested: str | None, actual: str | None) -> bool:
+    return requested is not None and actual is not None and requested != actual
+
+
+def _write_assignment(groups: ClassicGroups, group: ClassicGroup, leader: Member, request: Any, decision: Decision) -> None:
+    generation = group.generation
+    given = {assignment.member_id: bytes(assignment.assignment) for assignment in request.assignments}
+    # Who the leader left out has nothing; of members that it made up nothing is kept.
+    assignments = {member_id: given.get(member_id, b"") for member_id in group.members}
+    left_out = group.members.keys() - given.keys()
+    if left_out:
+        groups.reports.warn(
+            "the leader left members without an assignment",
+            group=group.group_id,
+            generation=generation,
+            leader=leader.member_id,
+            members=named(left_out),
+        )
+
+    def is_current() -> bool:
+        return group.state is GroupState.COMPLETING_REBALANCE and group.generation == generation
+
+    def become_stable() -> None:
+        if is_current():
+            _become_stable(groups, group, assignments, decision)
+
+    def begin_again(error: KafkaError) -> None:
+        if is_current():
+            reset_assignments(group, error.code, decision)
+            why = f"the assignment of {leader.member_id} could not be written: {error.code.name}"
+            prepare(groups, group, RebalanceCause.APPEND_FAILED, why, decision)
+
+    decision.records.append(group_record(group, assignments))
+    decision.on_commit(become_stable)
+    decision.on_failure(begin_again)
+
+
+def _become_stable(groups: ClassicGroups, group: ClassicGroup, assignments: dict[str, bytes], decision: Decision) -> None:
+    group.transition_to(GroupState.STABLE, groups.clock.now_ms())
+    for member in group.members.values():
+        member.assignment = assignments.get(member.member_id, b"")
+        if member.waiting_sync is not None:
+            decision.answer(member.waiting_sync, synced(group, member.assignment))
+            member.waiting_sync = None
+            # Its session may have run out while it waited, of which nothing was made.
+            groups.sessions.touch(group, member)
+    note_stable(groups, group)

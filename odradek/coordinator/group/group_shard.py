@@ -1,0 +1,121 @@
+"""The groups of one partition of ``__consumer_offsets``: what the runtime hosts, and what the handlers ask.
+
+Composes the classic groups (``classic``) and the offsets, which know of each other what the port here and ``ClassicGroups`` say.
+Requests and responses are canonical messages; what waits is answered through ``respond``.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING, Any, Protocol, cast
+
+from odradek.coordinator.group.classic.delete import validate_delete
+from odradek.coordinator.group.classic.describe import describe_group, list_groups
+from odradek.coordinator.group.classic.groups import ClassicGroups
+from odradek.coordinator.group.classic.heartbeat import heartbeat
+from odradek.coordinator.group.classic.join import join_group
+from odradek.coordinator.group.classic.leave import leave_group
+from odradek.coordinator.group.classic.rebalance import expire_member, shrink_to_capacity
+from odradek.coordinator.group.classic.sessions import Sessions
+from odradek.coordinator.group.classic.stored import tombstone
+from odradek.coordinator.group.classic.sync import sync_group
+from odradek.coordinator.runtime.result import Result
+from odradek.protocol.api_keys import ApiKey
+from odradek.protocol.coordinator_records import GroupMetadataKey, OffsetCommitKey
+from odradek.protocol.errors import ErrorCode
+from odradek.protocol.messages import messages
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
+
+    from odradek.coordinator.group.config import GroupConfig, GroupLog, MemberContext, Respond
+    from odradek.coordinator.runtime.record import CoordinatorRecord
+    from odradek.coordinator.runtime.shard_context import ShardContext
+    from odradek.protocol.coordinator_records import GroupMetadataValue, OffsetCommitValue
+
+_DELETE = messages(ApiKey.DELETE_GROUPS)
+
+
+class GroupOffsets(Protocol):
+    """What the groups ask of the offsets."""
+
+    def replay(self, key: OffsetCommitKey, value: OffsetCommitValue | None) -> None:
+        """Apply an OffsetCommit record; None is a tombstone."""
+
+    def tombstones(self, group_id: str) -> Sequence[CoordinatorRecord]:
+        """The records that take back all offsets of a group."""
+
+
+class GroupShard:
+    """See ``coordinator.runtime.shard.Shard``. Loop thread only."""
+
+    __slots__ = ("classic", "offsets")
+
+    def __init__(
+        self,
+        context: ShardContext,
+        *,
+        config: Callable[[], GroupConfig],
+        reports: GroupLog,
+        new_id: Callable[[], str],
+        make_offsets: Callable[[ClassicGroups, ShardContext], GroupOffsets],
+    ) -> None:
+        self.classic = ClassicGroups(timers=context, config=config, reports=reports, new_id=new_id)
+        self.classic.sessions = Sessions(context, self.classic.member, partial(expire_member, self.classic))
+        self.offsets = make_offsets(self.classic, context)
+
+    def replay(self, record: CoordinatorRecord, offset: int) -> None:  # noqa: ARG002  no state here is known by its offset
+        """Apply one record to the part it belongs to."""
+        key, value = record
+        if isinstance(key, OffsetCommitKey):
+            if value is not None:
+                self.classic.replay_offset_of(key.group)
+            self.offsets.replay(key, cast("OffsetCommitValue | None", value))
+        elif isinstance(key, GroupMetadataKey):
+            self.classic.replay(key.group, cast("GroupMetadataValue | None", value))
+
+    def on_loaded(self, now_ms: int) -> None:  # noqa: ARG002  sessions are measured on the monotonic clock
+        """Bring the groups to life. One that is larger than is allowed now gets a rebalance, in which it shrinks."""
+        for group in self.classic.load():
+            shrink_to_capacity(self.classic, group)
+
+    def on_unloaded(self) -> None:
+        """Answer who waits."""
+        self.classic.unload()
+
+    def join_group(self, context: MemberContext, request: Any, respond: Respond) -> Result[None]:
+        """JoinGroup. The response comes through ``respond``."""
+        return join_group(self.classic, context, request, respond)
+
+    def sync_group(self, context: MemberContext, request: Any, respond: Respond) -> Result[None]:
+        """SyncGroup. The response comes through ``respond``."""
+        return sync_group(self.classic, context, request, respond)
+
+    def heartbeat(self, request: Any) -> Result[Any]:
+        """Heartbeat."""
+        return heartbeat(self.classic, request)
+
+    def leave_group(self, request: Any) -> Result[Any]:
+        """LeaveGroup."""
+        return leave_group(self.classic, request)
+
+    def describe_groups(self, group_ids: Iterable[str], version: int, committed_offset: int) -> list[Any]:
+        """The DescribedGroups of DescribeGroups, in order."""
+        return [describe_group(self.classic, group_id, version, committed_offset) for group_id in group_ids]
+
+    def list_groups(self, states: Iterable[str], types: Iterable[str], committed_offset: int) -> list[Any]:
+        """The ListedGroups of ListGroups."""
+        return list_groups(self.classic, states, types, committed_offset)
+
+    def delete_groups(self, group_ids: Iterable[str]) -> Result[list[Any]]:
+        """The DeletableGroupResults of DeleteGroups: what is deleted goes with its offsets."""
+        records: list[CoordinatorRecord] = []
+        results = []
+        for group_id in group_ids:
+            error = validate_delete(self.classic, group_id)
+            if error is ErrorCode.NONE:
+                records += self.offsets.tombstones(group_id)
+                records.append(tombstone(group_id))
+                self.classic.counters.groups_deleted += 1
+            results.append(_DELETE.DeletableGroupResult(group_id=group_id, error_code=error))
+        return Result(records, results)
