@@ -1,0 +1,64 @@
+"""The one Spark session of a test run: two cores, small shuffles, no web page, the Kafka connector from Maven Central.
+
+A session costs seconds, and where the connector is not in Ivy's cache yet a download of some 60 MB besides; so it is made once,
+and all of Spark's tests run in the process that has it.
+"""
+
+import os
+import re
+import subprocess
+from pathlib import Path
+
+import pyspark
+import pytest
+from pyspark.sql import SparkSession
+
+OLDEST_JAVA = 17
+CONNECTOR = f"org.apache.spark:spark-sql-kafka-0-10_2.13:{pyspark.__version__}"
+INSTALL_JAVA = "sudo apt-get install -y --no-install-recommends default-jre-headless"
+
+
+def require_java() -> None:
+    """Fail, with the command that mends it, where there is no Java that Spark runs on."""
+    home = os.environ.get("JAVA_HOME")
+    command = str(Path(home, "bin", "java")) if home else "java"
+    try:
+        printed = subprocess.run([command, "-version"], capture_output=True, text=True, timeout=30, check=False).stderr
+    except OSError:
+        printed = ""
+    version = re.search(r' version "(\d+)', printed)
+    if version is None or int(version[1]) < OLDEST_JAVA:
+        found = f"{command} is Java {version[1]}" if version else f"{command} does not run"
+        pytest.fail(
+            f"Spark needs Java {OLDEST_JAVA} or newer, and {found}. On Debian or Ubuntu install it with: {INSTALL_JAVA}",
+            pytrace=False,
+        )
+
+
+def start_session(warehouse: Path) -> SparkSession:
+    """A session that keeps what it must keep under ``warehouse``."""
+    # Spark looks the machine's name up otherwise, and warns about what it finds.
+    os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+    settings = {
+        "spark.jars.packages": CONNECTOR,
+        "spark.driver.bindAddress": "127.0.0.1",
+        "spark.driver.host": "127.0.0.1",
+        "spark.driver.memory": "1g",
+        # What a process of two minutes wants: start fast, compile lightly, and leave a core to the broker.
+        "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+        "spark.sql.shuffle.partitions": "1",
+        "spark.sql.session.timeZone": "UTC",
+        "spark.sql.warehouse.dir": str(warehouse),
+        "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": "false",
+        # Producers outlive the write that made them; those of a broker that has ended would go on looking for it.
+        "spark.kafka.producer.cache.timeout": "5s",
+        "spark.kafka.producer.cache.evictorThreadRunInterval": "5s",
+    }
+    builder = SparkSession.builder.master("local[2]").appName("odradek-tests")
+    for key, value in settings.items():
+        builder = builder.config(key, value)
+    try:
+        return builder.getOrCreate()
+    except Exception as error:  # noqa: BLE001  # what it is depends on where in two languages it went wrong
+        pytest.fail(f"Spark did not start (it fetches {CONNECTOR} from Maven Central at the first run): {error}", pytrace=False)
