@@ -1,0 +1,294 @@
+"""One shard at work: operations decide, their records are replayed at once and appended together, responses wait for the log.
+
+The records of the operations of one turn of the event loop make one batch. Until it is appended, what they changed stands on
+nothing: if the append fails, the timelines go back to where the batch began, and all operations that were decided since then,
+those without records too, are answered with the error, in the order in which they came. Responses of a batch that is in the
+log wait for the high watermark.
+
+    committed_offset  <=  written_offset  <=  next_offset
+    high watermark        the log's end       the open batch included
+
+Left out: ``offsets.commit.timeout.ms``. One broker is every partition's only replica, and no write waits for another.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
+
+from odradek.coordinator.runtime.shard import Shard
+from odradek.coordinator.runtime.shard_context import ShardContext
+from odradek.coordinator.runtime.states import ShardState, ensure_transition, not_coordinator, operation_error, unavailable
+from odradek.coordinator.runtime.timeline import READ_ONLY
+from odradek.protocol.errors import ErrorCode, KafkaError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from odradek.coordinator.runtime.ports import CoordinatorLog
+    from odradek.coordinator.runtime.record import CoordinatorRecord
+    from odradek.coordinator.runtime.result import Result
+    from odradek.coordinator.runtime.runtime import CoordinatorRuntime
+
+ShardT = TypeVar("ShardT", bound=Shard)
+
+# A batch's header; and what a record may need beside its key and value: five lengths or deltas of up to five bytes, attributes.
+_BATCH_OVERHEAD_BYTES = 61
+_RECORD_OVERHEAD_BYTES = 26
+
+_ACTIVE = ShardState.ACTIVE
+
+
+class _Waiter(NamedTuple):
+    """An operation that is decided, and who is to have its response."""
+
+    result: Result[Any]
+    respond: Callable[[Any], None]
+
+
+class HostedShard(Generic[ShardT]):
+    """A partition's shard, from INITIAL to FAILED or CLOSED. Loop thread only.
+
+    ``log``, ``context`` and ``shard`` are there from LOADING on, the offsets from ACTIVE on.
+    """
+
+    def __init__(self, runtime: CoordinatorRuntime[ShardT], partition: int, leader_epoch: int) -> None:
+        self.partition = partition
+        self.leader_epoch = leader_epoch
+        self.state = ShardState.INITIAL
+        self.committed_offset = 0
+        self.written_offset = 0
+        self.next_offset = 0
+        self.log: CoordinatorLog
+        self.context: ShardContext
+        self.shard: ShardT
+        self._runtime = runtime
+        # The open batch: its records, an upper bound of its size, and who waits for it.
+        self._batch: list[tuple[bytes, bytes | None]] = []
+        self._batch_bytes = _BATCH_OVERHEAD_BYTES
+        self._pending: list[_Waiter] = []
+        # (offset that the high watermark has to reach, who waits for it), ascending.
+        self._deferred: deque[tuple[int, list[_Waiter]]] = deque()
+        # Operations that came while another one was deciding.
+        self._is_deciding = False
+        self._queued: deque[tuple[Callable[[ShardT], Result[Any]], Callable[[Any], None]]] = deque()
+
+    def start_loading(self) -> None:
+        """Open the log and make an empty shard. Raises KafkaError where there is no such log."""
+        self._become(ShardState.LOADING)
+        runtime = self._runtime
+        self.context = ShardContext(
+            self.partition,
+            self.leader_epoch,
+            runtime.timer,
+            lambda operation, respond: self.write(lambda _: operation(), respond),
+        )
+        self.shard = runtime.make_shard(self.partition, self.context)
+        self.log = runtime.logs.open(self.partition)
+
+    def activate(self, now_ms: int) -> None:
+        """The log has been replayed: take operations."""
+        self._become(ShardState.ACTIVE)
+        self.written_offset = self.next_offset = self.log.log_end_offset
+        self.committed_offset = min(self.log.high_watermark, self.written_offset)
+        self.context.snapshots.commit(self.committed_offset)
+        self.context.snapshots.offset = READ_ONLY
+        self._runtime.logs.on_high_watermark(self.partition, self._advance)
+        self._is_deciding = True
+        try:
+            self.shard.on_loaded(now_ms)
+        finally:
+            self._is_deciding = False
+        self._decide_queued()
+
+    def close(self, state: ShardState) -> None:
+        """Become FAILED or CLOSED: who waits is answered NOT_COORDINATOR, what is not appended is forgotten."""
+        was_loaded = self.state is _ACTIVE
+        was_made = was_loaded or self.state is ShardState.LOADING
+        self._become(state)
+        if was_loaded:
+            self._runtime.logs.on_high_watermark(self.partition, None)
+        if not was_made:
+            return
+        self.context.close()
+        waiters = [waiter for _, waiters in self._deferred for waiter in waiters] + self._pending
+        self._deferred.clear()
+        self._reset_batch()
+        self._fail(waiters, not_coordinator())
+        self._guard(self.shard.on_unloaded)
+        self._decide_queued()
+
+    def write(self, operation: Callable[[ShardT], Result[Any]], respond: Callable[[Any], None]) -> None:
+        """Decide; replay and append what was decided; ``respond`` with the response, or a KafkaError, when it stands.
+
+        An operation asked for while another one decides is decided after it.
+        """
+        if self.state is not _ACTIVE:
+            respond(unavailable(self.state))
+        elif self._is_deciding:
+            self._queued.append((operation, respond))
+        else:
+            self._decide(operation, respond)
+            if self._queued:
+                self._decide_queued()
+
+    def _decide(self, operation: Callable[[ShardT], Result[Any]], respond: Callable[[Any], None]) -> None:
+        result: Result[Any] | None = None
+        self._is_deciding = True
+        try:
+            result = operation(self.shard)
+            if result.records:
+                self._take(result.records, atomic=result.atomic)
+        except Exception as error:  # noqa: BLE001  whatever it is, it is this operation's, and its caller is told
+            self._is_deciding = False
+            self._refuse(result, respond, error)
+            return
+        self._is_deciding = False
+        if self.committed_offset >= self.next_offset:
+            if result.on_commit is not None:
+                result.on_commit()
+            respond(result.response)
+        elif self._batch:
+            self._pending.append(_Waiter(result, respond))
+        else:
+            self._deferred.append((self.next_offset, [_Waiter(result, respond)]))
+
+    def _decide_queued(self) -> None:
+        while self._queued and not self._is_deciding:
+            operation, respond = self._queued.popleft()
+            if self.state is _ACTIVE:
+                self._decide(operation, respond)
+            else:
+                respond(unavailable(self.state))
+
+    def _take(self, records: Sequence[CoordinatorRecord], *, atomic: bool) -> None:
+        """Replay ``records`` and put them into the open batch. Raises what keeps them out of it; then none is in it."""
+        encoded = [record.encode() for record in records]
+        sizes = [len(key) + len(value or b"") + _RECORD_OVERHEAD_BYTES for key, value in encoded]
+        if atomic:
+            self._make_room(sum(sizes))
+        snapshots = self.context.snapshots
+        shard = self.shard
+        try:
+            for record, pair, size in zip(records, encoded, sizes, strict=True):
+                if not atomic:
+                    self._make_room(size)
+                offset = snapshots.offset = self.next_offset
+                shard.replay(record, offset)
+                if not self._batch:
+                    self._runtime.flush_soon(self)
+                self._batch.append(pair)
+                self._batch_bytes += size
+                self.next_offset = offset + 1
+        except Exception as error:
+            # Of what this batch's operations saw, some is half done: they all go.
+            self._fail_batch(self._pending, operation_error(error))
+            raise
+        finally:
+            snapshots.offset = READ_ONLY
+
+    def _make_room(self, size_bytes: int) -> None:
+        """Append the open batch if it cannot take ``size_bytes`` more. Raises KafkaError if that fails or they fit no batch."""
+        limit_bytes = self.log.max_batch_bytes
+        if self._batch_bytes + size_bytes <= limit_bytes:
+            return
+        if size_bytes + _BATCH_OVERHEAD_BYTES > limit_bytes:
+            raise KafkaError(
+                ErrorCode.MESSAGE_TOO_LARGE, f"{size_bytes} bytes of records, and a batch has {limit_bytes} bytes at most"
+            )
+        error = self.flush()
+        if error is not None:
+            raise error
+
+    def flush(self) -> KafkaError | None:
+        """Append the open batch, if there is one; the error its operations were answered with if that failed."""
+        records, waiters = self._batch, self._pending
+        if not records or self.state is not _ACTIVE:
+            return None
+        runtime = self._runtime
+        started_ms = runtime.clock.monotonic_ms()
+        try:
+            end_offset = self.log.append(records, runtime.clock.now_ms())
+        except Exception as error:  # noqa: BLE001  whatever it is, these operations have failed
+            return self._append_failed(error)
+        if end_offset != self.next_offset:
+            reason = f"the log ends at {end_offset}, and not at {self.next_offset}: somebody else wrote to it"
+            return self._append_failed(KafkaError(ErrorCode.NOT_COORDINATOR, reason))
+        runtime.counters.count_append(len(records), runtime.clock.monotonic_ms() - started_ms)
+        self._reset_batch()
+        self.written_offset = end_offset
+        self._deferred.append((end_offset, waiters))
+        self._advance()
+        return None
+
+    def _append_failed(self, error: Exception) -> KafkaError:
+        self._runtime.counters.append_failures += 1
+        self._runtime.on_fault(f"the append to partition {self.partition} failed", error)
+        if self._log_end_offset() == self.written_offset:
+            answer = operation_error(error)
+            self._fail_batch(self._pending, answer)
+            return answer
+        # The log has what we took back, or what somebody else wrote, or cannot be read: only reading it tells where we are.
+        self._runtime.reload(self)
+        return not_coordinator()
+
+    def _log_end_offset(self) -> int | None:
+        try:
+            return self.log.log_end_offset
+        except KafkaError:
+            return None
+
+    def _fail_batch(self, waiters: list[_Waiter], error: KafkaError) -> None:
+        """Take back all that is not written."""
+        self.context.snapshots.roll_back(self.written_offset)
+        self.next_offset = self.written_offset
+        self._reset_batch()
+        self._fail(waiters, error)
+
+    def _reset_batch(self) -> None:
+        self._batch = []
+        self._batch_bytes = _BATCH_OVERHEAD_BYTES
+        self._pending = []
+
+    def _advance(self) -> None:
+        """The high watermark may have moved: answer those whose records it has passed."""
+        committed_offset = min(self.log.high_watermark, self.written_offset)
+        if committed_offset <= self.committed_offset:
+            return
+        self.committed_offset = committed_offset
+        self.context.snapshots.commit(committed_offset)
+        ready: list[_Waiter] = []
+        while self._deferred and self._deferred[0][0] <= committed_offset:
+            ready += self._deferred.popleft()[1]
+        for result, respond in ready:
+            if result.on_commit is not None:
+                self._guard(result.on_commit)
+            self._guard(respond, result.response)
+
+    def _refuse(self, result: Result[Any] | None, respond: Callable[[Any], None], error: Exception) -> None:
+        """Answer an operation that raised, or whose records could not be taken."""
+        if not isinstance(error, KafkaError):
+            self._runtime.on_fault(f"an operation on partition {self.partition} failed", error)
+        answer = operation_error(error)
+        if result is not None and result.on_failure is not None:
+            self._guard(result.on_failure, answer)
+        respond(answer)
+
+    def _fail(self, waiters: list[_Waiter], error: KafkaError) -> None:
+        # First all that sets state right, then the responses, which may bring new requests.
+        for waiter in waiters:
+            if waiter.result.on_failure is not None:
+                self._guard(waiter.result.on_failure, error)
+        for waiter in waiters:
+            self._guard(waiter.respond, error)
+
+    def _guard(self, callback: Callable[..., object], *arguments: object) -> None:
+        """Call ``callback``; its failure is reported, and is not that of those who come after it."""
+        try:
+            callback(*arguments)
+        except Exception as error:  # noqa: BLE001  the same
+            self._runtime.on_fault(f"a callback of partition {self.partition} failed", error)
+
+    def _become(self, state: ShardState) -> None:
+        ensure_transition(self.state, state)
+        self.state = state

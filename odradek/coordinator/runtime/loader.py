@@ -1,0 +1,137 @@
+"""Replays logs into shards, a slice at a time, so that the loop can serve others in between.
+
+One shard loads after the other, in the order in which they were asked for. A slice ends after a few milliseconds or some
+hundreds of records, whichever comes first. Records that the high watermark does not cover yet are replayed as uncommitted.
+
+Left out: what transactions write (control batches and transactional ones), counted as skipped.
+"""
+
+from __future__ import annotations
+
+import gc
+from collections import deque
+from typing import TYPE_CHECKING, Any
+
+from odradek.coordinator.runtime.states import ShardState
+from odradek.coordinator.runtime.timeline import COMMITTED
+from odradek.protocol.coordinator_records.batches import read_batch
+from odradek.protocol.errors import ErrorCode, KafkaError
+from odradek.protocol.record_batch import ensure_intact, iter_batches
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from odradek.coordinator.runtime.hosted_shard import HostedShard
+    from odradek.coordinator.runtime.runtime import CoordinatorRuntime
+
+_SLICE_MS = 3.0
+_SLICE_STEPS = 12
+# Between two looks at the clock: some fifty offsets, or one group with a few dozen members.
+_STEP_COST = 4096
+_RECORD_COST = 64
+# A load of so many records tells the garbage collector to leave alone what it makes. That is state, there to stay; and to look
+# through all of it over and over while it grows stops the loop for tens of milliseconds each time.
+_MANY_RECORDS = 10_000
+
+
+class _Load:
+    """One shard's load under way."""
+
+    __slots__ = ("bytes", "hosted", "records", "skipped_records", "started_ms", "steps")
+
+    def __init__(self, hosted: HostedShard[Any], runtime: CoordinatorRuntime[Any]) -> None:
+        self.hosted = hosted
+        self.started_ms = runtime.clock.monotonic_ms()
+        self.records = 0
+        self.skipped_records = 0
+        self.bytes = 0
+        self.steps = self._replay(runtime)
+
+    def _replay(self, runtime: CoordinatorRuntime[Any]) -> Iterator[None]:
+        """Replay the whole log; pauses after each step."""
+        log = self.hosted.log
+        offset = log.log_start_offset
+        while offset < log.log_end_offset:
+            data = log.read(offset, runtime.load_buffer_bytes)
+            read_from = offset
+            for position, header in iter_batches(data):
+                ensure_intact(header, data, position)
+                if header.is_control or header.is_transactional:
+                    self.skipped_records += header.record_count
+                else:
+                    yield from self._replay_batch(runtime, read_batch(data, position))
+                offset = header.next_offset
+                self.bytes += header.size_bytes
+            if offset == read_from:
+                raise KafkaError(ErrorCode.CORRUPT_MESSAGE, f"no batch can be read at offset {offset}")
+
+    def _replay_batch(
+        self, runtime: CoordinatorRuntime[Any], records: Iterator[tuple[int, bytes | None, bytes | None]]
+    ) -> Iterator[None]:
+        decode = runtime.decode
+        replay = self.hosted.shard.replay
+        snapshots = self.hosted.context.snapshots
+        high_watermark = self.hosted.log.high_watermark
+        cost = 0
+        for offset, key, value in records:
+            record = None if key is None else decode(key, value)
+            if record is None:
+                self.skipped_records += 1
+            else:
+                snapshots.offset = COMMITTED if offset < high_watermark else offset
+                replay(record, offset)
+            self.records += 1
+            cost += _RECORD_COST + len(value or b"")
+            if cost >= _STEP_COST:
+                cost = 0
+                yield
+        yield
+
+
+class LoadQueue:
+    """The loads of one runtime. Loop thread only."""
+
+    def __init__(self, runtime: CoordinatorRuntime[Any]) -> None:
+        self._runtime = runtime
+        self._loads: deque[_Load] = deque()
+
+    def __len__(self) -> int:
+        return len(self._loads)
+
+    def add(self, hosted: HostedShard[Any]) -> None:
+        """Load ``hosted``, which is LOADING, when its turn comes; at once where its log is empty."""
+        load = _Load(hosted, self._runtime)
+        if hosted.log.log_start_offset == hosted.log.log_end_offset:
+            self._run_steps(load)
+            return
+        self._loads.append(load)
+        if len(self._loads) == 1:
+            self._runtime.logs.call_soon(self._run_slice)
+
+    def _run_slice(self) -> None:
+        load = self._loads[0]
+        # It may have been unloaded since.
+        if load.hosted.state is not ShardState.LOADING or self._run_steps(load):
+            self._loads.popleft()
+        if load.records >= _MANY_RECORDS:
+            gc.freeze()
+        if self._loads:
+            self._runtime.logs.call_soon(self._run_slice)
+
+    def _run_steps(self, load: _Load) -> bool:
+        """One slice of ``load``; True if there is nothing left of it."""
+        runtime = self._runtime
+        monotonic_ms = runtime.clock.monotonic_ms
+        deadline_ms = monotonic_ms() + _SLICE_MS
+        try:
+            for step, _ in enumerate(load.steps, 1):
+                if step == _SLICE_STEPS or monotonic_ms() >= deadline_ms:
+                    return False
+            load.hosted.activate(runtime.clock.now_ms())
+        except Exception as error:  # noqa: BLE001  whatever is in the log, the broker goes on without this shard
+            runtime.counters.failed_loads += 1
+            runtime.on_fault(f"partition {load.hosted.partition} cannot be loaded", error)
+            load.hosted.close(ShardState.FAILED)
+        else:
+            runtime.counters.count_load(load.records, load.skipped_records, load.bytes, monotonic_ms() - load.started_ms)
+        return True

@@ -1,0 +1,53 @@
+"""What the runtime asks of the broker: the partitions of its topic as logs, and a place in the event loop."""
+
+from collections.abc import Callable, Sequence
+from typing import Protocol
+
+
+class CoordinatorLog(Protocol):
+    """One partition's log. Offsets are those of records; nothing but the runtime appends to it."""
+
+    @property
+    def log_start_offset(self) -> int:
+        """The first offset that can be read."""
+
+    @property
+    def log_end_offset(self) -> int:
+        """The offset that the next record will have."""
+
+    @property
+    def high_watermark(self) -> int:
+        """What is below this offset is there for good."""
+
+    @property
+    def max_batch_bytes(self) -> int:
+        """The largest batch that can be appended."""
+
+    def append(self, records: Sequence[tuple[bytes, bytes | None]], now_ms: int) -> int:
+        """Append (key, value) records as one batch, all or nothing; the offset behind the last. Raises KafkaError.
+
+        Where an error leaves records in the log all the same, ``log_end_offset`` tells.
+        """
+
+    def read(self, offset: int, max_bytes: int) -> bytes:
+        """Batches from the one with ``offset`` on: at most ``max_bytes``, which may cut the last, but one whole batch at least.
+
+        Raises KafkaError.
+        """
+
+
+class CoordinatorLogs(Protocol):
+    """The topic behind a coordinator."""
+
+    @property
+    def partition_count(self) -> int:
+        """How many partitions the topic has. It is created if it is not there. Raises KafkaError where it cannot be."""
+
+    def open(self, partition: int) -> CoordinatorLog:
+        """The log of a partition that is led here. Raises KafkaError where it is not."""
+
+    def on_high_watermark(self, partition: int, callback: Callable[[], None] | None) -> None:
+        """Call back whenever the partition's high watermark has moved, within an append too; None: no longer."""
+
+    def call_soon(self, callback: Callable[[], None]) -> None:
+        """Call back when what is being handled now has been, in this turn of the loop or the next."""

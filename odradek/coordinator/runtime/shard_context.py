@@ -1,0 +1,86 @@
+"""What a shard is given when it is made: where it lives, the registry of its timelines, the clock, and deadlines.
+
+A deadline has a key and is set again by overwriting. When it comes, its operation decides as any other does, and what it decides
+is appended and replayed. All deadlines of a shard go when it is unloaded.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from odradek.coordinator.runtime.timeline import SnapshotRegistry
+from odradek.protocol.errors import KafkaError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Hashable
+
+    from odradek.coordinator.runtime.result import Result
+    from odradek.timing.clock import Clock
+    from odradek.timing.timer import Timer, TimerTask
+
+# Before a deadline's operation whose append failed is tried again; as in Kafka.
+RETRY_BACKOFF_MS = 500
+
+
+class ShardContext:
+    """One shard's, from a load to the next unload. ``write`` runs an operation on the shard, as a request would."""
+
+    __slots__ = ("_tasks", "_timer", "clock", "is_open", "leader_epoch", "partition", "snapshots", "write")
+
+    def __init__(
+        self,
+        partition: int,
+        leader_epoch: int,
+        timer: Timer,
+        write: Callable[[Callable[[], Result[Any]], Callable[[Any], None]], None],
+    ) -> None:
+        self.partition = partition
+        self.leader_epoch = leader_epoch
+        self.clock: Clock = timer.clock
+        self.snapshots = SnapshotRegistry()
+        self.write = write
+        self.is_open = True
+        self._timer = timer
+        self._tasks: dict[Hashable, TimerTask] = {}
+
+    def __len__(self) -> int:
+        """How many deadlines are set."""
+        return len(self._tasks)
+
+    def schedule(self, key: Hashable, delay_ms: float, operation: Callable[[], Result[Any]], *, retry: bool = True) -> None:
+        """Run ``operation`` in ``delay_ms``, in place of what was set under ``key``; nothing once the shard is unloaded.
+
+        If what it decides cannot be appended it is tried again after RETRY_BACKOFF_MS, unless ``retry`` is False or the key has
+        been set anew.
+        """
+        if not self.is_open:
+            return
+        task = self._tasks.get(key)
+        if task is not None:
+            task.cancel()
+        self._tasks[key] = self._timer.call_after(delay_ms, lambda: self._expire(key, operation, retry=retry))
+
+    def cancel(self, key: Hashable) -> bool:
+        """Drop the deadline; False where there is none."""
+        task = self._tasks.pop(key, None)
+        return task is not None and task.cancel()
+
+    def is_scheduled(self, key: Hashable) -> bool:
+        """Whether a deadline is set under ``key``."""
+        return key in self._tasks
+
+    def close(self) -> None:
+        """Drop all deadlines, for good."""
+        self.is_open = False
+        for task in self._tasks.values():
+            task.cancel()
+        self._tasks.clear()
+
+    def _expire(self, key: Hashable, operation: Callable[[], Result[Any]], *, retry: bool) -> None:
+        del self._tasks[key]
+
+        def finished(outcome: Any) -> None:
+            if retry and isinstance(outcome, KafkaError) and key not in self._tasks:
+                self.schedule(key, RETRY_BACKOFF_MS, operation)
+
+        self.write(operation, finished)

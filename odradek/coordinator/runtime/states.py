@@ -1,0 +1,65 @@
+"""The life of a shard, as a table."""
+
+from enum import Enum
+
+from odradek.protocol.errors import ErrorCode, KafkaError
+
+
+class ShardState(Enum):
+    """INITIAL: known, and nothing more. FAILED: its log could not be read. CLOSED: it is not ours any more."""
+
+    INITIAL = "initial"
+    LOADING = "loading"
+    ACTIVE = "active"
+    FAILED = "failed"
+    CLOSED = "closed"
+
+
+# What may follow on what. A shard is loaded anew by a new object in INITIAL: nothing leads back from FAILED or CLOSED.
+TRANSITIONS = {
+    ShardState.INITIAL: {ShardState.LOADING, ShardState.CLOSED},
+    ShardState.LOADING: {ShardState.ACTIVE, ShardState.FAILED, ShardState.CLOSED},
+    ShardState.ACTIVE: {ShardState.FAILED, ShardState.CLOSED},
+    ShardState.FAILED: {ShardState.CLOSED},
+    ShardState.CLOSED: set(),
+}
+
+
+def ensure_transition(old: ShardState, new: ShardState) -> None:
+    """Raise RuntimeError for a transition that is not in the table."""
+    if new not in TRANSITIONS[old]:
+        raise RuntimeError(f"a shard that is {old.value} cannot become {new.value}")
+
+
+def unavailable(state: ShardState) -> KafkaError:
+    """What an operation on a shard in ``state``, not ACTIVE, is answered with."""
+    if state in {ShardState.INITIAL, ShardState.LOADING}:
+        return KafkaError(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, "the coordinator is loading")
+    return not_coordinator()
+
+
+def not_coordinator() -> KafkaError:
+    """For an id that is not, or no longer, coordinated here."""
+    return KafkaError(ErrorCode.NOT_COORDINATOR, "the coordinator is not here")
+
+
+# What the log says, in terms a coordinator's client understands (Kafka: CoordinatorOperationExceptionHelper).
+_TRANSLATED = {
+    ErrorCode.NETWORK_EXCEPTION: ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
+    ErrorCode.UNKNOWN_TOPIC_OR_PARTITION: ErrorCode.COORDINATOR_NOT_AVAILABLE,
+    ErrorCode.NOT_ENOUGH_REPLICAS: ErrorCode.COORDINATOR_NOT_AVAILABLE,
+    ErrorCode.REQUEST_TIMED_OUT: ErrorCode.COORDINATOR_NOT_AVAILABLE,
+    ErrorCode.NOT_LEADER_OR_FOLLOWER: ErrorCode.NOT_COORDINATOR,
+    ErrorCode.KAFKA_STORAGE_ERROR: ErrorCode.NOT_COORDINATOR,
+    ErrorCode.MESSAGE_TOO_LARGE: ErrorCode.UNKNOWN_SERVER_ERROR,
+    ErrorCode.RECORD_LIST_TOO_LARGE: ErrorCode.UNKNOWN_SERVER_ERROR,
+    ErrorCode.INVALID_FETCH_SIZE: ErrorCode.UNKNOWN_SERVER_ERROR,
+}
+
+
+def operation_error(error: Exception) -> KafkaError:
+    """The error that an operation is answered with when ``error`` ended it or its append."""
+    if not isinstance(error, KafkaError):
+        return KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, str(error))
+    code = _TRANSLATED.get(error.code)
+    return error if code is None else KafkaError(code, error.reason)

@@ -1,0 +1,106 @@
+"""Coordinator logs in memory, that fail on demand, hold their high watermark back, and run the loop's callbacks when told."""
+
+from bisect import bisect_left
+from collections import deque
+
+from odradek.protocol.coordinator_records.batches import build_batch, read_batch
+from odradek.protocol.errors import ErrorCode, KafkaError
+from odradek.protocol.record_batch import iter_batches, read_header, stamped_head
+
+
+class MemoryLog:
+    """One partition. ``batches`` are as a disk would have them; ``held_back`` keeps the high watermark where it is."""
+
+    def __init__(self, max_batch_bytes):
+        self.batches = []
+        self.log_start_offset = 0
+        self.log_end_offset = 0
+        self.high_watermark = 0
+        self.max_batch_bytes = max_batch_bytes
+        self.held_back = False
+        self.on_high_watermark = None
+        # Errors for the appends to come; a pair (error, True) fails after the batch has been written.
+        self.failures = deque()
+
+    def append(self, records, now_ms):
+        error, is_written = None, True
+        if self.failures:
+            failure = self.failures.popleft()
+            error, is_written = failure if isinstance(failure, tuple) else (failure, False)
+        if is_written:
+            self.append_batch(build_batch(records, now_ms))
+        if error is not None:
+            raise error
+        if not self.held_back:
+            self.release()
+        return self.log_end_offset
+
+    def append_batch(self, batch):
+        """What somebody has built; its head is stamped as a log does."""
+        assert len(batch) <= self.max_batch_bytes
+        header = read_header(batch)
+        head = stamped_head(header, batch, 0, self.log_end_offset, 0)
+        self.batches.append(head + batch[len(head) :])
+        self.log_end_offset += header.last_offset_delta + 1
+
+    def release(self, offset=None):
+        """Move the high watermark to ``offset``, or to the end."""
+        self.high_watermark = self.log_end_offset if offset is None else offset
+        if self.on_high_watermark is not None:
+            self.on_high_watermark()
+
+    def read(self, offset, max_bytes):
+        chunks, left = [], max_bytes
+        for batch in self.batches[self._index(offset) :]:
+            if chunks and left <= 0:
+                break
+            chunks.append(batch[:left] if chunks else batch)
+            left -= len(batch)
+        return b"".join(chunks)
+
+    def _index(self, offset):
+        return bisect_left(self.batches, offset, key=lambda batch: read_header(batch).last_offset)
+
+    def records(self):
+        """(offset, key, value) of all there is."""
+        return [record for batch in self.batches for _ in iter_batches(batch) for record in read_batch(batch)]
+
+
+class MemoryLogs:
+    """``run()`` runs what was to be called soon, and what that adds, until there is nothing left; ``turn()`` one turn of it."""
+
+    def __init__(self, partition_count=1, max_batch_bytes=1_048_588):
+        self.logs = [MemoryLog(max_batch_bytes) for _ in range(partition_count)]
+        self.not_here = set()
+        self.creation_error = None
+        self._callbacks = deque()
+
+    @property
+    def partition_count(self):
+        if self.creation_error is not None:
+            raise self.creation_error
+        return len(self.logs)
+
+    def open(self, partition):
+        if partition in self.not_here:
+            raise KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER, "not here")
+        return self.logs[partition]
+
+    def on_high_watermark(self, partition, callback):
+        self.logs[partition].on_high_watermark = callback
+
+    def call_soon(self, callback):
+        self._callbacks.append(callback)
+
+    def turn(self):
+        callbacks, self._callbacks = self._callbacks, deque()
+        for callback in callbacks:
+            callback()
+        return len(callbacks)
+
+    def run(self):
+        turns = 0
+        while self.turn():
+            turns += 1
+            assert turns < 100_000
+        return turns
