@@ -1,10 +1,12 @@
-"""What the crash tests share: a kill at a random moment, and a look at everything a broker has."""
+"""What the crash tests share: a kill at a random moment, answers that are lost, and a look at everything a broker has."""
 
 import os
 import random
 import signal
+import socket
 import threading
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 
 from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.record_batch import LOG_OVERHEAD
@@ -32,6 +34,56 @@ def until_killed(broker: BrokerProcess, delay_s: float, step: Callable[[], None]
     finally:
         killer.join()
         broker.kill9()
+
+
+class LossyProxy:
+    """Stands between clients and a broker that advertises ``port``.
+
+    A connection on which something is said while it ``loses_answers`` gets no answer any more; ``lost_bytes`` counts them.
+    """
+
+    def __init__(self) -> None:
+        self._listener = socket.create_server(("127.0.0.1", 0))
+        self.port: int = self._listener.getsockname()[1]
+        self.broker: BrokerProcess | None = None
+        self.loses_answers = False
+        self.lost_bytes = 0
+        threading.Thread(target=self._accept, daemon=True).start()
+
+    def close(self) -> None:
+        """Take no more connections."""
+        self._listener.shutdown(socket.SHUT_RDWR)
+        self._listener.close()
+
+    def _accept(self) -> None:
+        while True:
+            try:
+                client, _ = self._listener.accept()
+            except OSError:
+                return
+            try:
+                assert self.broker is not None
+                broker = socket.create_connection((self.broker.host, self.broker.port))
+            except OSError:
+                client.close()
+                continue
+            threading.Thread(target=self._pump, args=(client, broker, False), daemon=True).start()
+            threading.Thread(target=self._pump, args=(broker, client, True), daemon=True).start()
+
+    def _pump(self, source: socket.socket, sink: socket.socket, are_answers: bool) -> None:
+        is_lossy = False
+        with suppress(OSError):
+            while data := source.recv(1 << 16):
+                is_lossy = is_lossy or (are_answers and self.loses_answers)
+                if is_lossy:
+                    self.lost_bytes += len(data)
+                else:
+                    sink.sendall(data)
+        for end in (source, sink):
+            with suppress(OSError):
+                end.shutdown(socket.SHUT_RDWR)
+        # The other end is closed by the pump that reads from it.
+        source.close()
 
 
 def read_log(client: RawClient, topic: str, partition: int = 0) -> Iterator[Record]:

@@ -8,13 +8,23 @@ import pytest
 from confluent_kafka import Producer
 
 from odradek.protocol.api_keys import ApiKey
-from tests.crash.support import read_log, seeded, until_killed
+from tests.crash.support import LossyProxy, read_log, seeded, until_killed
 from tests.raw_client import RawClient
 
 KILLS = 10
 PARTITIONS = 3
 TOPIC = "crash"
 DELIVERY_TIMEOUT_S = 60.0
+IDEMPOTENT = {
+    "enable.idempotence": True,
+    "linger.ms": 1,
+    "batch.num.messages": 20,
+    "reconnect.backoff.ms": 10,
+    "reconnect.backoff.max.ms": 50,
+    "retry.backoff.ms": 10,
+    "retry.backoff.max.ms": 50,
+    "log_level": 2,
+}
 
 
 def create_topic(broker):
@@ -58,28 +68,22 @@ def test_every_acknowledged_record_is_there_in_order_and_once(broker_process, se
             assert len(values) - len(acknowledged[partition]) <= KILLS
 
 
+@pytest.fixture
+def proxy():
+    proxy = LossyProxy()
+    yield proxy
+    proxy.close()
+
+
 @pytest.mark.parametrize("codec", ["none", "lz4"])
-def test_an_idempotent_producer_that_goes_on_through_it_leaves_each_record_once(broker_process, codec):
+def test_an_idempotent_producer_that_lives_through_it_leaves_each_record_once(broker_process, proxy, codec):
     rng = seeded("idempotent")
-    broker = broker_process()
+    broker = proxy.broker = broker_process(settings={"advertised.listeners": f"PLAINTEXT://127.0.0.1:{proxy.port}"})
     create_topic(broker)
-    producer = Producer(
-        {
-            "bootstrap.servers": broker.address,
-            "enable.idempotence": True,
-            "compression.type": codec,
-            "linger.ms": 1,
-            "batch.num.messages": 20,
-            "reconnect.backoff.ms": 10,
-            "reconnect.backoff.max.ms": 50,
-            "retry.backoff.ms": 10,
-            "retry.backoff.max.ms": 50,
-            "log_level": 2,
-        }
-    )
     sent = [[] for _ in range(PARTITIONS)]
     failures = []
     stopping = threading.Event()
+    producer = Producer(IDEMPOTENT | {"bootstrap.servers": f"127.0.0.1:{proxy.port}", "compression.type": codec})
 
     def produce():
         number = 0
@@ -95,7 +99,7 @@ def test_an_idempotent_producer_that_goes_on_through_it_leaves_each_record_once(
     thread.start()
     try:
         for _ in range(KILLS):
-            kill_while_producing(broker, producer, rng)
+            kill_between_appending_and_answering(broker, proxy, rng)
             broker.start()
     finally:
         stopping.set()
@@ -105,19 +109,24 @@ def test_an_idempotent_producer_that_goes_on_through_it_leaves_each_record_once(
     with RawClient(broker.host, broker.port) as client:
         for partition in range(PARTITIONS):
             assert [record.value for record in read_log(client, TOPIC, partition)] == sent[partition]
-    assert min(map(len, sent)) > KILLS
 
 
-def kill_while_producing(broker, producer, rng):
-    """Wait until records have gone through, then kill."""
+def kill_between_appending_and_answering(broker, proxy, rng):
+    """Once records go through again: lose the answers for some that have been appended, then kill."""
+    deadline = time.monotonic() + DELIVERY_TIMEOUT_S
     with RawClient(broker.host, broker.port) as client:
-
-        def end_offset():
-            asked = {"name": TOPIC, "partitions": [{"partition_index": 0, "timestamp": -1}]}
-            return client.call(ApiKey.LIST_OFFSETS, 6, replica_id=-1, topics=[asked]).topics[0].partitions[0].offset
-
-        first, deadline = end_offset(), time.monotonic() + DELIVERY_TIMEOUT_S
-        wanted = rng.randrange(5, 100)
-        while end_offset() < first + wanted:
+        wanted = end_offset(client) + rng.randrange(1, 100)
+        while end_offset(client) < wanted:
             assert time.monotonic() < deadline
+        lost_before = proxy.lost_bytes
+        proxy.loses_answers = True
+        while proxy.lost_bytes == lost_before:
+            assert time.monotonic() < deadline
+            end_offset(client)
     broker.kill9()
+    proxy.loses_answers = False
+
+
+def end_offset(client):
+    asked = {"name": TOPIC, "partitions": [{"partition_index": 0, "timestamp": -1}]}
+    return client.call(ApiKey.LIST_OFFSETS, 6, replica_id=-1, topics=[asked]).topics[0].partitions[0].offset
