@@ -10,7 +10,7 @@ from odradek.protocol.record_batch import LOG_OVERHEAD
 from tests.crash.support import read_log
 from tests.raw_client import RawClient, encode_request, fetch_fields
 
-NONE, LEADER_NOT_AVAILABLE, KAFKA_STORAGE_ERROR = 0, 5, 56
+NONE, OFFSET_OUT_OF_RANGE, LEADER_NOT_AVAILABLE, KAFKA_STORAGE_ERROR = 0, 1, 5, 56
 STOP_LIMIT_S = 5.0
 RECORDS = 50
 
@@ -114,6 +114,21 @@ def test_a_batch_damaged_below_the_recovery_point_does_not_stop_the_rest_from_se
     broker.start()
     with connect(broker) as client:
         assert client.produce("damaged", b"after").base_offset == RECORDS + 1
+
+
+def test_deleted_records_stay_deleted_after_a_kill(broker):
+    with connect(broker) as client:
+        asked = {"name": "other", "partitions": [{"partition_index": 0, "offset": 20}]}
+        (deleted,) = client.call(ApiKey.DELETE_RECORDS, 2, topics=[asked], timeout_ms=5000).topics
+        assert (deleted.partitions[0].error_code, deleted.partitions[0].low_watermark) == (NONE, 20)
+    broker.kill9()
+    broker.start()
+    with connect(broker) as client:
+        assert (
+            client.call(ApiKey.FETCH, 12, **fetch_fields("other", 19)).responses[0].partitions[0].error_code
+            == OFFSET_OUT_OF_RANGE
+        )
+        assert client.call(ApiKey.FETCH, 12, **fetch_fields("other", 20)).responses[0].partitions[0].log_start_offset == 20
 
 
 @pytest.mark.parametrize("garbage", [b"\x00", b"\x00" * 5000, b"garbage" * 1000, "half a batch"])

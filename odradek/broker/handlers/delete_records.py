@@ -26,17 +26,18 @@ _NO_LOW_WATERMARK = -1
 
 def handle(broker: "Broker", context: "RequestContext", request: Any) -> Any:  # noqa: ARG001
     """Move the log start offsets that ``request`` names."""
-    return M.DeleteRecordsResponse(
-        topics=[
-            M.DeleteRecordsTopicResult(
-                name=topic.name,
-                partitions=[
-                    _answer(broker, topic.name, partition.partition_index, partition.offset) for partition in topic.partitions
-                ],
-            )
-            for topic in request.topics
-        ]
-    )
+    topics = [
+        M.DeleteRecordsTopicResult(
+            name=topic.name,
+            partitions=[
+                _answer(broker, topic.name, partition.partition_index, partition.offset) for partition in topic.partitions
+            ],
+        )
+        for topic in request.topics
+    ]
+    # Kafka leaves this to a task that runs once a minute; but what is acknowledged here, a kill does not undo.
+    broker.log_manager.write_checkpoints()
+    return M.DeleteRecordsResponse(topics=topics)
 
 
 def _answer(broker: "Broker", topic: str, partition: int, offset: int) -> Any:
