@@ -1,13 +1,13 @@
 """The groups of one partition of ``__consumer_offsets``: what the runtime hosts, and what the handlers ask.
 
-Composes the classic groups (``classic``) and the offsets, which know of each other what the port here and ``ClassicGroups`` say.
+Composes the classic groups (``classic``) and the offsets they committed (``offsets``, whose operations are functions of it).
 Requests and responses are canonical messages; what waits is answered through ``respond``.
 """
 
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING, Any, Protocol, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from odradek.coordinator.group.classic.delete import validate_delete
 from odradek.coordinator.group.classic.describe import describe_group, list_groups
@@ -19,6 +19,8 @@ from odradek.coordinator.group.classic.rebalance import expire_member, shrink_to
 from odradek.coordinator.group.classic.sessions import Sessions
 from odradek.coordinator.group.classic.stored import tombstone
 from odradek.coordinator.group.classic.sync import sync_group
+from odradek.coordinator.group.offset_expiry import schedule_expiry
+from odradek.coordinator.group.offsets import CommittedOffsets
 from odradek.coordinator.runtime.result import Result
 from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.coordinator_records import GroupMetadataKey, OffsetCommitKey
@@ -26,24 +28,15 @@ from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages import messages
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Iterable
 
     from odradek.coordinator.group.config import GroupConfig, GroupLog, MemberContext, Respond
+    from odradek.coordinator.group.offsets import OffsetConfig
     from odradek.coordinator.runtime.record import CoordinatorRecord
     from odradek.coordinator.runtime.shard_context import ShardContext
     from odradek.protocol.coordinator_records import GroupMetadataValue, OffsetCommitValue
 
 _DELETE = messages(ApiKey.DELETE_GROUPS)
-
-
-class GroupOffsets(Protocol):
-    """What the groups ask of the offsets."""
-
-    def replay(self, key: OffsetCommitKey, value: OffsetCommitValue | None) -> None:
-        """Apply an OffsetCommit record; None is a tombstone."""
-
-    def tombstones(self, group_id: str) -> Sequence[CoordinatorRecord]:
-        """The records that take back all offsets of a group."""
 
 
 class GroupShard:
@@ -58,11 +51,11 @@ class GroupShard:
         config: Callable[[], GroupConfig],
         reports: GroupLog,
         new_id: Callable[[], str],
-        make_offsets: Callable[[ClassicGroups, ShardContext], GroupOffsets],
+        offset_config: OffsetConfig,
     ) -> None:
         self.classic = ClassicGroups(timers=context, config=config, reports=reports, new_id=new_id)
         self.classic.sessions = Sessions(context, self.classic.member, partial(expire_member, self.classic))
-        self.offsets = make_offsets(self.classic, context)
+        self.offsets = CommittedOffsets(self.classic, context, offset_config)
 
     def replay(self, record: CoordinatorRecord, offset: int) -> None:  # noqa: ARG002  no state here is known by its offset
         """Apply one record to the part it belongs to."""
@@ -75,9 +68,10 @@ class GroupShard:
             self.classic.replay(key.group, cast("GroupMetadataValue | None", value))
 
     def on_loaded(self, now_ms: int) -> None:  # noqa: ARG002  sessions are measured on the monotonic clock
-        """Bring the groups to life. One that is larger than is allowed now gets a rebalance, in which it shrinks."""
+        """Bring the groups to life; one that is larger than is allowed now gets a rebalance, in which it shrinks."""
         for group in self.classic.load():
             shrink_to_capacity(self.classic, group)
+        schedule_expiry(self.offsets)
 
     def on_unloaded(self) -> None:
         """Answer who waits."""

@@ -22,6 +22,9 @@ from odradek.coordinator.group.classic.stored import group_record
 from odradek.coordinator.runtime.result import Result
 from odradek.protocol.errors import ErrorCode
 
+# A rebalance timeout is a client's to choose, and may be nothing: that is not to keep the loop busy while nobody comes.
+_WAIT_ON_MS = 1_000
+
 
 def prepare_or_complete(groups: ClassicGroups, group: ClassicGroup, cause: RebalanceCause, why: str, decision: Decision) -> None:
     """Begin a rebalance, or go on with the one that is under way."""
@@ -69,7 +72,7 @@ def complete_join(groups: ClassicGroups, group: ClassicGroup, decision: Decision
         groups.sessions.end(group, member.member_id)
     if group.members and not group.elect_leader():
         groups.reports.warn("a rebalance waits on: no member has joined", group=group.group_id, members=len(group.members))
-        _wait_for_joins(groups, group)
+        _wait_for_joins(groups, group, at_least_ms=_WAIT_ON_MS)
         return
     group.begin_generation(groups.clock.now_ms())
     if group.members:
@@ -162,9 +165,9 @@ def _become_empty(groups: ClassicGroups, group: ClassicGroup, decision: Decision
     group.notes = None
 
 
-def _wait_for_joins(groups: ClassicGroups, group: ClassicGroup) -> None:
+def _wait_for_joins(groups: ClassicGroups, group: ClassicGroup, at_least_ms: int = 0) -> None:
     expire = partial(_expire_joins, groups, group.group_id)
-    groups.timers.schedule(_join_key(group), group.rebalance_timeout_ms, expire, retry=False)
+    groups.timers.schedule(_join_key(group), max(group.rebalance_timeout_ms, at_least_ms), expire, retry=False)
 
 
 def _expire_joins(groups: ClassicGroups, group_id: str) -> Result[None]:

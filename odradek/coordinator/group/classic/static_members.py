@@ -71,6 +71,7 @@ class Replacement:
         decision.records.append(group_record(group, {member.member_id: member.assignment for member in group.members.values()}))
 
         def answer() -> None:
+            self._report()
             # Where a rebalance began meanwhile, this JoinGroup is part of it, and answered at its end.
             is_current = group.state is GroupState.STABLE and group.generation == generation
             if is_current and self._member.waiting_join is respond:
@@ -88,10 +89,12 @@ class Replacement:
 
         decision.on_commit(answer)
         decision.on_failure(revert)
+
+    def _report(self) -> None:
         self._groups.reports.info(
             "a static member came back",
-            group=group.group_id,
-            generation=generation,
+            group=self._group.group_id,
+            generation=self._group.generation,
             instance_id=self._member.group_instance_id,
             former=self._old_id,
             member=self._new_id,

@@ -1,0 +1,321 @@
+"""A shard of groups in a real runtime, on a log in memory that can fail, under a virtual clock."""
+
+from __future__ import annotations
+
+from collections import deque
+from itertools import count
+from typing import TYPE_CHECKING, Any
+
+from odradek.coordinator.group.config import GroupConfig, MemberContext
+from odradek.coordinator.group.group_shard import GroupShard
+from odradek.coordinator.group.offsets import OffsetConfig
+from odradek.coordinator.runtime.record import CoordinatorRecord, decode_group_record
+from odradek.coordinator.runtime.runtime import CoordinatorRuntime
+from odradek.protocol.api_keys import ApiKey
+from odradek.protocol.errors import ErrorCode, KafkaError
+from odradek.protocol.messages import messages
+from odradek.protocol.records import Record, build_batch, read_records
+from odradek.timing.clock import VirtualClock
+from odradek.timing.timer import Timer
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from odradek.coordinator.runtime.result import Result
+
+JOIN = messages(ApiKey.JOIN_GROUP)
+SYNC = messages(ApiKey.SYNC_GROUP)
+HEARTBEAT = messages(ApiKey.HEARTBEAT)
+LEAVE = messages(ApiKey.LEAVE_GROUP)
+
+HOST = "/127.0.0.1"
+
+
+class MemoryLog:
+    """One partition's log. ``failure`` makes every append fail; ``holds_commits`` keeps the high watermark where it is."""
+
+    def __init__(self) -> None:
+        self.batches: list[bytes] = []
+        self.log_start_offset = 0
+        self.log_end_offset = 0
+        self.high_watermark = 0
+        self.max_batch_bytes = 1_000_000
+        self.failure: ErrorCode | None = None
+        self.holds_commits = False
+        self.on_high_watermark: Callable[[], None] | None = None
+
+    def append(self, records: Sequence[tuple[bytes, bytes | None]], now_ms: int) -> int:
+        if self.failure is not None:
+            raise KafkaError(self.failure)
+        rows = [Record(timestamp=now_ms, key=key, value=value) for key, value in records]
+        self.batches.append(build_batch(rows, base_offset=self.log_end_offset))
+        self.log_end_offset += len(records)
+        if not self.holds_commits:
+            self.release_commits()
+        return self.log_end_offset
+
+    def release_commits(self) -> None:
+        self.holds_commits = False
+        self.high_watermark = self.log_end_offset
+        if self.on_high_watermark is not None:
+            self.on_high_watermark()
+
+    def read(self, offset: int, max_bytes: int) -> bytes:
+        return b"".join(self.batches)
+
+
+class MemoryLogs:
+    """A topic of one partition, and the rest of the loop's turn."""
+
+    partition_count = 1
+
+    def __init__(self) -> None:
+        self.log = MemoryLog()
+        self.soon: deque[Callable[[], None]] = deque()
+
+    def open(self, partition: int) -> MemoryLog:
+        return self.log
+
+    def on_high_watermark(self, partition: int, callback: Callable[[], None] | None) -> None:
+        self.log.on_high_watermark = callback
+
+    def call_soon(self, callback: Callable[[], None]) -> None:
+        self.soon.append(callback)
+
+
+class Reports:
+    """The lines that would be in the broker's log."""
+
+    def __init__(self) -> None:
+        self.lines: list[tuple[str, str, dict[str, object]]] = []
+
+    def info(self, event: str, **fields: object) -> None:
+        self.lines.append(("info", event, fields))
+
+    def warn(self, event: str, **fields: object) -> None:
+        self.lines.append(("warn", event, fields))
+
+
+class Answer:
+    """What a request was answered with; ``response`` is None while it waits. A second answer is remembered as a fault."""
+
+    def __init__(self, on_response: Callable[[Any], None] | None = None) -> None:
+        self.response: Any = None
+        self.answers = 0
+        self._on_response = on_response
+
+    def __call__(self, response: Any) -> None:
+        self.answers += 1
+        self.response = response
+        if self._on_response is not None:
+            self._on_response(response)
+
+    @property
+    def waits(self) -> bool:
+        return self.answers == 0
+
+
+class Bed:
+    """``turn`` ends a turn of the loop: what was decided is appended, and committed unless commits are held."""
+
+    def __init__(self, **config: int) -> None:
+        self.config = GroupConfig(**{"group_initial_rebalance_delay_ms": 0, **config})
+        self.clock = VirtualClock()
+        self.logs = MemoryLogs()
+        self.reports = Reports()
+        self.faults: list[tuple[str, Exception]] = []
+        self._ids = count(1)
+        self._seen_batches = 0
+        self.shard: GroupShard
+        self.timer: Timer
+        self.runtime: CoordinatorRuntime[GroupShard]
+        self.epoch = 0
+        self._start()
+
+    def _start(self) -> None:
+        self.timer = Timer(self.clock)
+        self.runtime = CoordinatorRuntime(
+            "group",
+            self.logs,
+            self._make_shard,
+            decode_group_record,
+            self.timer,
+            on_fault=lambda event, error: self.faults.append((event, error)),
+        )
+        self.load()
+
+    @property
+    def log(self) -> MemoryLog:
+        return self.logs.log
+
+    def _make_shard(self, partition: int, context: Any) -> GroupShard:
+        self.shard = GroupShard(
+            context,
+            config=lambda: self.config,
+            reports=self.reports,
+            new_id=lambda: str(next(self._ids)),
+            offset_config=OffsetConfig(),
+        )
+        return self.shard
+
+    # ------------------------------------------------------------------------------------------------------- the loop
+
+    def turn(self) -> None:
+        while self.logs.soon:
+            self.logs.soon.popleft()()
+
+    def advance(self, duration_ms: int) -> None:
+        """Let time pass, a turn of the loop at each deadline."""
+        end_ms = self.clock.monotonic_ms() + duration_ms
+        while (due := self.timer.next_deadline_ms()) is not None and due <= end_ms:
+            self.clock.advance(max(0, int(due - self.clock.monotonic_ms())))
+            self.turn()
+        self.clock.advance(int(end_ms - self.clock.monotonic_ms()))
+
+    def load(self) -> None:
+        self.epoch += 1
+        self.runtime.start_loading(0, self.epoch)
+        self.turn()
+
+    def unload(self) -> None:
+        self.runtime.unload(0)
+
+    def restart(self) -> None:
+        """The broker dies and is back at once: nobody is told anything, and the log is all there is."""
+        self.timer.close()
+        self.logs.soon.clear()
+        self._start()
+
+    def records(self) -> list[CoordinatorRecord]:
+        """What was appended since this was last asked."""
+        fresh = self.log.batches[self._seen_batches :]
+        self._seen_batches = len(self.log.batches)
+        decoded = [decode_group_record(row.key or b"", row.value) for batch in fresh for row in read_records(batch)]
+        return [record for record in decoded if record is not None]
+
+    # --------------------------------------------------------------------------------------------------- the requests
+
+    def write(self, operation: Callable[[GroupShard], Result[Any]], respond: Callable[[Any], None], *, turn: bool = True) -> None:
+        self.runtime.write(0, operation, respond)
+        if turn:
+            self.turn()
+
+    def join(
+        self,
+        member_id: str = "",
+        *,
+        group_id: str = "g",
+        instance_id: str | None = None,
+        protocols: Sequence[tuple[str, bytes]] = (("range", b"m"),),
+        protocol_type: str = "consumer",
+        session_timeout_ms: int = 10_000,
+        rebalance_timeout_ms: int = 60_000,
+        client_id: str = "c",
+        version: int = 9,
+        reason: str | None = None,
+        turn: bool = True,
+        on_response: Callable[[Any], None] | None = None,
+    ) -> Answer:
+        answer = Answer(on_response)
+        request = JOIN.JoinGroupRequest(
+            group_id=group_id,
+            member_id=member_id,
+            group_instance_id=instance_id,
+            session_timeout_ms=session_timeout_ms,
+            rebalance_timeout_ms=rebalance_timeout_ms,
+            protocol_type=protocol_type,
+            protocols=[JOIN.JoinGroupRequestProtocol(name=name, metadata=metadata) for name, metadata in protocols],
+            reason=reason,
+        )
+        context = MemberContext(client_id, HOST, version)
+        self.write(lambda shard: shard.join_group(context, request, answer), _unless_answered(answer), turn=turn)
+        return answer
+
+    def sync(
+        self,
+        member_id: str,
+        generation: int = 1,
+        assignments: dict[str, bytes] | None = None,
+        *,
+        group_id: str = "g",
+        instance_id: str | None = None,
+        protocol: str | None = "range",
+        protocol_type: str | None = "consumer",
+        version: int = 5,
+        turn: bool = True,
+        on_response: Callable[[Any], None] | None = None,
+    ) -> Answer:
+        answer = Answer(on_response)
+        request = SYNC.SyncGroupRequest(
+            group_id=group_id,
+            member_id=member_id,
+            generation_id=generation,
+            group_instance_id=instance_id,
+            protocol_name=protocol,
+            protocol_type=protocol_type,
+            assignments=[
+                SYNC.SyncGroupRequestAssignment(member_id=given, assignment=assignment)
+                for given, assignment in (assignments or {}).items()
+            ],
+        )
+        context = MemberContext("c", HOST, version)
+        self.write(lambda shard: shard.sync_group(context, request, answer), _unless_answered(answer), turn=turn)
+        return answer
+
+    def heartbeat(
+        self, member_id: str, generation: int = 1, *, group_id: str = "g", instance_id: str | None = None, turn: bool = True
+    ) -> ErrorCode:
+        request = HEARTBEAT.HeartbeatRequest(
+            group_id=group_id, member_id=member_id, generation_id=generation, group_instance_id=instance_id
+        )
+        answer = Answer()
+        self.write(lambda shard: shard.heartbeat(request), answer, turn=turn)
+        outcome = answer.response
+        return outcome.code if isinstance(outcome, KafkaError) else ErrorCode(outcome.error_code)
+
+    def leave(self, *identities: tuple[str, str | None, str | None], group_id: str = "g", turn: bool = True) -> Any:
+        request = LEAVE.LeaveGroupRequest(
+            group_id=group_id,
+            members=[
+                LEAVE.MemberIdentity(member_id=member_id, group_instance_id=instance_id, reason=reason)
+                for member_id, instance_id, reason in identities
+            ],
+        )
+        answer = Answer()
+        self.write(lambda shard: shard.leave_group(request), answer, turn=turn)
+        return answer.response
+
+    # ------------------------------------------------------------------------------------------- the way to some state
+
+    def add_member(self, client_id: str = "c", **options: Any) -> tuple[str, Answer]:
+        """Join with a fresh member id, as a client of today does; the member id, and the answer that is still to come."""
+        first = self.join(client_id=client_id, **options)
+        member_id = first.response.member_id
+        if first.response.error_code != ErrorCode.MEMBER_ID_REQUIRED:
+            raise AssertionError(first.response)
+        return member_id, self.join(member_id, client_id=client_id, **options)
+
+    def stable(self, *client_ids: str, **options: Any) -> list[str]:
+        """A stable group of these dynamic members, each assigned its own id; the first one leads."""
+        joins = [self.add_member(client_id, **options) for client_id in client_ids]
+        member_ids = [member_id for member_id, _ in joins]
+        self.advance(self.config.group_initial_rebalance_delay_ms)
+        generation = self.group().generation
+        for member_id in reversed(member_ids):
+            is_leader = member_id == self.group().leader
+            self.sync(member_id, generation, {each: each.encode() for each in member_ids} if is_leader else None)
+        self.records()
+        return member_ids
+
+    def group(self, group_id: str = "g") -> Any:
+        return self.shard.classic.find(group_id)
+
+
+def _unless_answered(answer: Answer) -> Callable[[Any], None]:
+    """As the handlers do: what the runtime says counts where nothing was said before."""
+
+    def respond(outcome: Any) -> None:
+        if isinstance(outcome, KafkaError) and answer.waits:
+            answer(outcome)
+
+    return respond

@@ -1,0 +1,284 @@
+"""Scenario files: what clients do, and all that comes of it, in the order in which it comes.
+
+A file is blocks with an empty line between them; a block is commands, ``----``, and what they gave: each command that gave
+something, if there are several, and then that. Lines that begin with ``#`` are for the reader. With ``UPDATE_SCENARIOS=1`` in the
+environment, ``pytest tests/coordinator/group/test_scenarios.py`` writes the files anew: read the difference.
+
+    config KEY=VALUE ...                       changes configs, written with underscores
+    join WHO [id=] [gen=] [group=] [instance=] [protocols=NAME:METADATA,...] [type=] [version=] [session=] [rebalance=] [reason=]
+    sync WHO [gen=] [assign=WHO:TEXT,...] [protocol=] [type=] [instance=] [version=]
+    heartbeat WHO [gen=] [id=] [instance=]
+    leave WHO ... [instance=] [reason=]        WHO is - for a member known by its instance id only
+    advance DURATION                           lets time pass: 500ms, 3s, 5m
+    appends fail ERROR | appends work          | commits wait | commits go on
+    unload | load | restart                    restart is a broker's: nobody is answered
+    state [GROUP]  describe GROUP [version=]  list [states=] [types=]  delete GROUP ...
+
+WHO is a client's name and client id. Its member id, once it has one, goes along in its requests; so does its generation.
+Member ids end in a number instead of a UUID. A command that begins with ``+`` is in one turn of the loop with the next.
+"""
+
+from __future__ import annotations
+
+import shlex
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from odradek.protocol.coordinator_records import GroupMetadataValue
+from odradek.protocol.errors import ErrorCode, KafkaError
+
+from .bed import Bed
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from odradek.coordinator.runtime.record import CoordinatorRecord
+
+_UNITS_MS = {"ms": 1, "s": 1_000, "m": 60_000}
+
+
+def run(text: str) -> str:
+    """The file as it should be, given what is in it."""
+    scenario = _Scenario()
+    blocks = []
+    for block in text.strip().split("\n\n"):
+        script, _, _ = block.partition("\n----")
+        commands = [line for line in script.splitlines() if line and not line.startswith("#")]
+        output = []
+        for command in commands:
+            lines = scenario.run(command)
+            output += [f"> {command}", *lines] if lines and len(commands) > 1 else lines
+        blocks.append("\n".join([script, "----", *output]) if commands else script)
+    return "\n\n".join(blocks) + "\n"
+
+
+class _Client:
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.member_id = ""
+        self.generation = -1
+
+
+class _Scenario:
+    def __init__(self) -> None:
+        self._bed = Bed()
+        self._clients: dict[str, _Client] = {}
+        self._output: list[str] = []
+        self._lines_seen = 0
+
+    def run(self, command: str) -> list[str]:
+        in_turn = not command.startswith("+")
+        name, *words = shlex.split(command.removeprefix("+"))
+        options = dict(word.split("=", 1) for word in words if "=" in word)
+        names = [word for word in words if "=" not in word]
+        self._output = []
+        getattr(self, f"_{name}")(names, options)
+        if in_turn:
+            self._bed.turn()
+        self._output += [*self._appended(), *self._lines(), *(f"FAULT {event}: {error!r}" for event, error in self._bed.faults)]
+        self._bed.faults.clear()
+        return self._output
+
+    # ---------------------------------------------------------------------------------------------------- what happened
+
+    def _appended(self) -> Iterator[str]:
+        for record in self._bed.records():
+            yield f"  written {_record(record)}"
+
+    def _lines(self) -> Iterator[str]:
+        lines = self._bed.reports.lines
+        fresh, self._lines_seen = lines[self._lines_seen :], len(lines)
+        for level, event, fields in fresh:
+            yield f"  {level}: {event}: " + " ".join(f"{key}={_shown(value)}" for key, value in fields.items())
+
+    def _client(self, name: str) -> _Client:
+        return self._clients.setdefault(name, _Client(name))
+
+    # ----------------------------------------------------------------------------------------------------- the commands
+
+    def _config(self, _: list[str], options: dict[str, str]) -> None:
+        self._bed.config = replace(self._bed.config, **{key: int(value) for key, value in options.items()})
+
+    def _join(self, names: list[str], options: dict[str, str]) -> None:
+        client = self._client(names[0])
+        protocols = [part.split(":") for part in options.get("protocols", "range:m").split(",") if part]
+        answer = self._bed.join(
+            options.get("id", client.member_id),
+            group_id=options.get("group", "g"),
+            instance_id=options.get("instance"),
+            protocols=[(protocol, metadata.encode()) for protocol, metadata in protocols],
+            protocol_type=options.get("type", "consumer"),
+            session_timeout_ms=_duration(options.get("session", "10s")),
+            rebalance_timeout_ms=_duration(options.get("rebalance", "60s")),
+            client_id=client.name,
+            version=int(options.get("version", "9")),
+            reason=options.get("reason"),
+            turn=False,
+            on_response=lambda response: self._joined(client, response),
+        )
+        if answer.waits:
+            self._output.append(f"{client.name}: join waits")
+
+    def _joined(self, client: _Client, response: Any) -> None:
+        if isinstance(response, KafkaError):
+            self._output.append(f"{client.name}: join {response.code.name}")
+            return
+        error = ErrorCode(response.error_code)
+        if error in {ErrorCode.NONE, ErrorCode.MEMBER_ID_REQUIRED}:
+            client.member_id = response.member_id
+        line = f"{client.name}: join {error.name} member={response.member_id or '-'}"
+        if error is ErrorCode.NONE:
+            client.generation = response.generation_id
+            line += f" generation={response.generation_id} protocol={response.protocol_type}/{response.protocol_name}"
+            line += f" leader={response.leader}"
+            if response.skip_assignment:
+                line += " skip_assignment"
+            if response.members:
+                line += f" members={','.join(_join_member(member) for member in response.members)}"
+        self._output.append(line)
+
+    def _sync(self, names: list[str], options: dict[str, str]) -> None:
+        client = self._client(names[0])
+        assignments = {}
+        for part in options.get("assign", "").split(","):
+            if part:
+                who, _, assignment = part.partition(":")
+                assignments[self._client(who).member_id or who] = assignment.encode()
+        answer = self._bed.sync(
+            options.get("id", client.member_id),
+            int(options.get("gen", client.generation)),
+            assignments,
+            group_id=options.get("group", "g"),
+            instance_id=options.get("instance"),
+            protocol=options.get("protocol", "range") or None,
+            protocol_type=options.get("type", "consumer") or None,
+            version=int(options.get("version", "5")),
+            turn=False,
+            on_response=lambda response: self._synced(client, response),
+        )
+        if answer.waits:
+            self._output.append(f"{client.name}: sync waits")
+
+    def _synced(self, client: _Client, response: Any) -> None:
+        if isinstance(response, KafkaError):
+            self._output.append(f"{client.name}: sync {response.code.name}")
+            return
+        error = ErrorCode(response.error_code)
+        line = f"{client.name}: sync {error.name}"
+        if error is ErrorCode.NONE:
+            line += (
+                f" assignment={response.assignment.decode() or '-'} protocol={response.protocol_type}/{response.protocol_name}"
+            )
+        self._output.append(line)
+
+    def _heartbeat(self, names: list[str], options: dict[str, str]) -> None:
+        client = self._client(names[0])
+        error = self._bed.heartbeat(
+            options.get("id", client.member_id),
+            int(options.get("gen", client.generation)),
+            group_id=options.get("group", "g"),
+            instance_id=options.get("instance"),
+        )
+        self._output.append(f"{client.name}: heartbeat {error.name}")
+
+    def _leave(self, names: list[str], options: dict[str, str]) -> None:
+        identities = []
+        for name in names:
+            member_id = "" if name == "-" else options.get("id", self._client(name).member_id)
+            identities.append((member_id, options.get("instance"), options.get("reason")))
+        response = self._bed.leave(*identities, group_id=options.get("group", "g"))
+        if isinstance(response, KafkaError):
+            self._output.append(f"leave {response.code.name}")
+            return
+        answers = [
+            f"{member.member_id or member.group_instance_id}={ErrorCode(member.error_code).name}" for member in response.members
+        ]
+        self._output.append(f"leave {ErrorCode(response.error_code).name} {' '.join(answers)}")
+
+    def _advance(self, names: list[str], _: dict[str, str]) -> None:
+        self._bed.advance(_duration(names[0]))
+
+    def _appends(self, names: list[str], _: dict[str, str]) -> None:
+        self._bed.log.failure = ErrorCode[names[1]] if names[0] == "fail" else None
+
+    def _commits(self, names: list[str], _: dict[str, str]) -> None:
+        if names[0] == "wait":
+            self._bed.log.holds_commits = True
+        else:
+            self._bed.log.release_commits()
+
+    def _unload(self, *_: Any) -> None:
+        self._bed.unload()
+
+    def _load(self, *_: Any) -> None:
+        self._bed.load()
+
+    def _restart(self, *_: Any) -> None:
+        self._bed.restart()
+
+    def _state(self, names: list[str], _: dict[str, str]) -> None:
+        group = self._bed.group(names[0] if names else "g")
+        if group is None:
+            self._output.append("no such group")
+            return
+        self._output.append(
+            f"{group.group_id}: {group.state} generation={group.generation} protocol={group.protocol_type}/{group.protocol}"
+            f" leader={group.leader} members={len(group.members)} waiting={group.waiting_joins}"
+            f" pending={','.join(group.pending_joins) or '-'} unsynced={','.join(group.pending_syncs) or '-'}"
+        )
+
+    def _describe(self, names: list[str], options: dict[str, str]) -> None:
+        version = int(options.get("version", "6"))
+        for group in self._bed.runtime.read(0, lambda shard, offset: shard.describe_groups(names, version, offset)):
+            protocol = f"{group.protocol_type}/{group.protocol_data}"
+            self._output.append(f"{group.group_id}: {ErrorCode(group.error_code).name} {group.group_state} {protocol}")
+            for member in group.members:
+                self._output.append(
+                    f"  {member.member_id} instance={member.group_instance_id} {member.client_id} {member.client_host}"
+                    f" metadata={member.member_metadata.decode() or '-'} assignment={member.member_assignment.decode() or '-'}"
+                )
+
+    def _list(self, _: list[str], options: dict[str, str]) -> None:
+        states, types = (tuple(filter(None, options.get(key, "").split(","))) for key in ("states", "types"))
+        for group in self._bed.runtime.read(0, lambda shard, offset: shard.list_groups(states, types, offset)):
+            self._output.append(f"{group.group_id}: {group.group_state} {group.protocol_type} {group.group_type}")
+
+    def _delete(self, names: list[str], _: dict[str, str]) -> None:
+        results: list[Any] = []
+        self._bed.write(lambda shard: shard.delete_groups(names), results.append)
+        if isinstance(results[0], KafkaError):
+            self._output.append(f"delete {results[0].code.name}")
+            return
+        for result in results[0]:
+            self._output.append(f"{result.group_id}: delete {ErrorCode(result.error_code).name}")
+
+
+def _duration(text: str) -> int:
+    unit = next(unit for unit in ("ms", "s", "m") if text.endswith(unit))
+    return int(text.removesuffix(unit)) * _UNITS_MS[unit]
+
+
+def _shown(value: object) -> str:
+    if isinstance(value, list):
+        return f"[{', '.join(map(str, value))}]"
+    return f'"{value}"' if isinstance(value, str) and " " in value else str(value)
+
+
+def _join_member(member: Any) -> str:
+    instance = "" if member.group_instance_id is None else f"@{member.group_instance_id}"
+    return f"{member.member_id}{instance}({member.metadata.decode()})"
+
+
+def _record(record: CoordinatorRecord) -> str:
+    group, value = record.key.group, record.value
+    if not isinstance(value, GroupMetadataValue):
+        return f"{group}: tombstone"
+    members = ",".join(
+        f"{member.member_id}{'' if member.group_instance_id is None else '@' + member.group_instance_id}"
+        f"({member.subscription.decode()}:{member.assignment.decode()})"
+        for member in value.members
+    )
+    return (
+        f"{group}: generation={value.generation} protocol={value.protocol_type or '-'}/{value.protocol} leader={value.leader}"
+        f" members={members or '-'}"
+    )
