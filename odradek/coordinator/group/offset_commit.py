@@ -1,0 +1,98 @@
+"""OffsetCommit: who may commit, and the records of what is committed.
+
+    the group is not there    generation < 0: it becomes a simple group, a place for offsets; else GROUP_ID_NOT_FOUND, which was
+                              ILLEGAL_GENERATION before version 9
+    Empty, generation < 0     anybody: an administrator, or a consumer that assigns itself its partitions
+    nothing but the group     UNKNOWN_MEMBER_ID where it has members
+    otherwise                 a member of this generation: UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID, ILLEGAL_GENERATION
+    CompletingRebalance       REBALANCE_IN_PROGRESS even so: the member has yet to learn what it is assigned
+
+Source: ``OffsetMetadataManager.commitOffset`` and ``ClassicGroup.validateOffsetCommit`` of Apache Kafka. HOT.
+"""
+
+from typing import Any
+
+from odradek.coordinator.group.classic.group import ClassicGroup
+from odradek.coordinator.group.classic.states import GroupState
+from odradek.coordinator.group.offsets import CommittedOffsets
+from odradek.coordinator.runtime.record import CoordinatorRecord
+from odradek.coordinator.runtime.result import Result
+from odradek.protocol.api_keys import ApiKey
+from odradek.protocol.coordinator_records import OffsetCommitKey, OffsetCommitValue
+from odradek.protocol.errors import ErrorCode, KafkaError
+from odradek.protocol.messages import messages
+
+_M = messages(ApiKey.OFFSET_COMMIT)
+_Response = _M.OffsetCommitResponse
+_Topic = _M.OffsetCommitResponseTopic
+_Partition = _M.OffsetCommitResponsePartition
+
+# From this version on a client is told that the group is not there.
+_FIRST_VERSION_WITH_GROUP_ID_NOT_FOUND = 9
+_NO_RETENTION_TIME = -1
+_NO_EXPIRE_TIMESTAMP = -1
+
+
+def commit_offsets(offsets: CommittedOffsets, request: Any, version: int) -> Result[Any]:
+    """Decide on an OffsetCommit whose topics, each with its name and its id, and partitions are known to exist.
+
+    Metadata beyond ``offset.metadata.max.bytes`` is answered OFFSET_METADATA_TOO_LARGE, partition by partition. Raises KafkaError
+    for what concerns the whole request. A commit is a sign of life of its member.
+    """
+    _check_committer(offsets, request, version)
+    group_id = request.group_id
+    now_ms = offsets.clock.now_ms()
+    retention_ms = request.retention_time_ms
+    expire_ms = _NO_EXPIRE_TIMESTAMP if retention_ms == _NO_RETENTION_TIME else now_ms + retention_ms
+    limit = offsets.config.offset_metadata_max_bytes
+    records = []
+    topics = []
+    for topic in request.topics:
+        name = topic.name
+        topic_id = topic.topic_id
+        partitions = []
+        for partition in topic.partitions:
+            index = partition.partition_index
+            metadata = partition.committed_metadata or ""
+            if len(metadata) > limit:
+                partitions.append(_Partition(partition_index=index, error_code=ErrorCode.OFFSET_METADATA_TOO_LARGE))
+                continue
+            partitions.append(_Partition(partition_index=index))
+            value = OffsetCommitValue(
+                partition.committed_offset, partition.committed_leader_epoch, metadata, now_ms, expire_ms, topic_id
+            )
+            records.append(CoordinatorRecord(OffsetCommitKey(group_id, name, index), value))
+        topics.append(_Topic(topic_id=topic_id, name=name, partitions=partitions))
+    offsets.counters.commits += len(records)
+    return Result(records, _Response(topics=topics))
+
+
+def _check_committer(offsets: CommittedOffsets, request: Any, version: int) -> None:
+    """Raise what keeps the request from committing, or note that its member lives."""
+    groups = offsets.groups
+    generation = request.generation_id_or_member_epoch
+    group = groups.find(request.group_id)
+    if group is None:
+        if generation >= 0:
+            known = version >= _FIRST_VERSION_WITH_GROUP_ID_NOT_FOUND
+            raise KafkaError(ErrorCode.GROUP_ID_NOT_FOUND if known else ErrorCode.ILLEGAL_GENERATION, "there is no such group")
+        return
+    error = _validate(group, request, generation)
+    if error is not ErrorCode.NONE:
+        raise KafkaError(error, f"a commit to group {group.group_id} in state {group.state}")
+    if group.state is not GroupState.EMPTY:
+        groups.sessions.touch(group, group.members[request.member_id])
+
+
+def _validate(group: ClassicGroup, request: Any, generation: int) -> ErrorCode:
+    is_empty = group.state is GroupState.EMPTY
+    if generation < 0 and is_empty:
+        return ErrorCode.NONE
+    if generation < 0 and not request.member_id and request.group_instance_id is None:
+        return ErrorCode.UNKNOWN_MEMBER_ID
+    error = group.validate_member(request.member_id, request.group_instance_id)
+    if error is not ErrorCode.NONE:
+        return error
+    if generation != group.generation:
+        return ErrorCode.ILLEGAL_GENERATION
+    return ErrorCode.REBALANCE_IN_PROGRESS if group.state is GroupState.COMPLETING_REBALANCE else ErrorCode.NONE

@@ -1,0 +1,82 @@
+"""Offsets that go because somebody says so: OffsetDelete (KIP-496), and the deletion of a topic.
+
+Source: ``OffsetMetadataManager.deleteOffsets`` and ``onTopicsDeleted`` of Apache Kafka.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from odradek.coordinator.group.classic.states import GroupState
+from odradek.coordinator.group.offsets import offset_tombstone
+from odradek.coordinator.runtime.result import Result
+from odradek.protocol.api_keys import ApiKey
+from odradek.protocol.errors import ErrorCode, KafkaError
+from odradek.protocol.messages import messages
+
+if TYPE_CHECKING:
+    from uuid import UUID
+
+    from odradek.coordinator.group.classic.group import ClassicGroup
+    from odradek.coordinator.group.offsets import CommittedOffsets
+    from odradek.coordinator.runtime.record import CoordinatorRecord
+
+_M = messages(ApiKey.OFFSET_DELETE)
+_Topic = _M.OffsetDeleteResponseTopic
+_Partition = _M.OffsetDeleteResponsePartition
+
+
+def delete_offsets(offsets: CommittedOffsets, request: Any) -> Result[Any]:
+    """Decide on an OffsetDelete whose topics and partitions are known to exist.
+
+    A topic that a member is subscribed to is answered GROUP_SUBSCRIBED_TO_TOPIC; a partition without an offset is deleted as any
+    other. Raises KafkaError: GROUP_ID_NOT_FOUND, NON_EMPTY_GROUP for a group with members that are no consumers.
+    """
+    group = _deletable(offsets, request.group_id)
+    records = []
+    topics = []
+    for topic in request.topics:
+        is_subscribed = group.is_subscribed_to(topic.name)
+        error_code = ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC if is_subscribed else ErrorCode.NONE
+        indexes = [partition.partition_index for partition in topic.partitions]
+        topics.append(
+            _Topic(
+                name=topic.name,
+                partitions=[_Partition(partition_index=index, error_code=error_code) for index in indexes],
+            )
+        )
+        if not is_subscribed:
+            records += [
+                offset_tombstone(group.group_id, topic.name, index)
+                for index in dict.fromkeys(indexes)
+                if offsets.get(group.group_id, topic.name, index) is not None
+            ]
+    offsets.counters.deletions += len(records)
+    return Result(records, _M.OffsetDeleteResponse(topics=topics))
+
+
+def delete_offsets_of_topic(offsets: CommittedOffsets, topic: str, topic_id: UUID) -> Result[None]:
+    """The topic ``topic_id`` is deleted, which was called ``topic``: so are its offsets, of whatever group.
+
+    Those committed for another topic of that name stay, a former or a new one. An offset without a topic id is of this one.
+    """
+    records: list[CoordinatorRecord] = []
+    for group_id, topics in offsets.by_group.items():
+        partitions = topics.get(topic)
+        if partitions is not None:
+            records += [
+                offset_tombstone(group_id, topic, index)
+                for index, value in partitions.items()
+                if value.topic_id is None or value.topic_id == topic_id
+            ]
+    offsets.counters.deletions += len(records)
+    return Result(records, None, atomic=False)
+
+
+def _deletable(offsets: CommittedOffsets, group_id: str) -> ClassicGroup:
+    group = offsets.groups.find(group_id)
+    if group is None:
+        raise KafkaError(ErrorCode.GROUP_ID_NOT_FOUND, "there is no such group")
+    if group.state is not GroupState.EMPTY and not group.is_of_consumers:
+        raise KafkaError(ErrorCode.NON_EMPTY_GROUP, "the group has members")
+    return group

@@ -1,0 +1,79 @@
+"""Offsets that nobody wants any more, and with the last of them their group (KIP-211).
+
+    group                           an offset expires, ``offsets.retention.minutes`` after
+    simple: nobody ever joined      it was committed
+    Empty                           the group became empty; where that is not known, the offset was committed
+    consumers in Stable             it was committed, unless a member is subscribed to its topic
+    any other                       never
+
+An offset with an expire timestamp, which commits before version 5 could ask for, expires then. A group that is Empty and has no
+offsets left goes, too.
+
+Source: ``OffsetMetadataManager.cleanupExpiredOffsets``, ``ClassicGroup.offsetExpirationCondition`` of Apache Kafka.
+"""
+
+from odradek.coordinator.group.classic.group import ClassicGroup
+from odradek.coordinator.group.classic.states import GroupState
+from odradek.coordinator.group.classic.stored import tombstone
+from odradek.coordinator.group.offsets import CommittedOffsets, TopicOffsets, offset_tombstone
+from odradek.coordinator.runtime.record import CoordinatorRecord
+from odradek.coordinator.runtime.result import Result
+from odradek.protocol.coordinator_records import OffsetCommitValue
+
+_KEY = "expire-offsets"
+
+
+def schedule_expiry(offsets: CommittedOffsets) -> None:
+    """Look for expired offsets every ``offsets.retention.check.interval.ms``, for as long as the shard is here."""
+
+    def expire() -> Result[None]:
+        schedule_expiry(offsets)
+        return expire_offsets(offsets)
+
+    offsets.context.schedule(_KEY, offsets.config.offsets_retention_check_interval_ms, expire)
+
+
+def expire_offsets(offsets: CommittedOffsets) -> Result[None]:
+    """Take back what has expired, in all groups of the shard."""
+    now_ms = offsets.clock.now_ms()
+    records: list[CoordinatorRecord] = []
+    for group_id in offsets.groups.stored:
+        group = offsets.groups.find(group_id)
+        if group is None:
+            continue
+        topics = offsets.by_group.get(group_id)
+        expired = [] if topics is None else _expired(group, topics, now_ms, offsets.config.offsets_retention_ms)
+        offsets.counters.expirations += len(expired)
+        records += expired
+        kept = 0 if topics is None else sum(map(len, topics.values())) - len(expired)
+        if not kept and group.state is GroupState.EMPTY:
+            records.append(tombstone(group_id))
+    return Result(records, None, atomic=False)
+
+
+def _expired(group: ClassicGroup, topics: TopicOffsets, now_ms: int, retention_ms: int) -> list[CoordinatorRecord]:
+    if not _may_expire(group):
+        return []
+    # When a group became empty is what counts for each of its offsets.
+    is_simple = group.protocol_type is None
+    empty_since_ms = group.state_since_ms if group.state is GroupState.EMPTY and not is_simple else -1
+    return [
+        offset_tombstone(group.group_id, topic, index)
+        for topic, partitions in topics.items()
+        if not group.is_subscribed_to(topic)
+        for index, value in partitions.items()
+        if _is_expired(value, empty_since_ms, now_ms, retention_ms)
+    ]
+
+
+def _may_expire(group: ClassicGroup) -> bool:
+    if group.state is GroupState.EMPTY:
+        return True
+    return group.state is GroupState.STABLE and group.is_of_consumers and group.subscribed_topics is not None
+
+
+def _is_expired(value: OffsetCommitValue, empty_since_ms: int, now_ms: int, retention_ms: int) -> bool:
+    if value.expire_timestamp_ms >= 0:
+        return now_ms >= value.expire_timestamp_ms
+    since_ms = value.commit_timestamp_ms if empty_since_ms < 0 else empty_since_ms
+    return now_ms - since_ms >= retention_ms

@@ -1,0 +1,66 @@
+"""OffsetFetch: what a group has committed, for the partitions asked or for all it has.
+
+Where nothing is committed, the group not being there included, the offset is -1 and there is no error. An offset committed for
+another topic of the same name, one that was deleted since, is none for who asks by topic id.
+
+Left out: UNSTABLE_OFFSET_COMMIT, which who requires stable offsets is answered for a partition with an offset that is pending in
+a transaction. There are no transactions yet.
+
+Source: ``OffsetMetadataManager.fetchOffsets`` and ``fetchAllOffsets`` of Apache Kafka.
+"""
+
+from typing import Any, Final
+
+from odradek.coordinator.group.offsets import CommittedOffsets
+from odradek.protocol.api_keys import ApiKey
+from odradek.protocol.coordinator_records import OffsetCommitValue
+from odradek.protocol.messages import messages
+
+_M = messages(ApiKey.OFFSET_FETCH)
+_Group = _M.OffsetFetchResponseGroup
+_Topic = _M.OffsetFetchResponseTopics
+_Partition = _M.OffsetFetchResponsePartitions
+
+NO_OFFSET: Final = -1
+# Beyond every offset of a log: the state there is now, committed or not.
+LATEST: Final = 2**63 - 1
+
+
+def fetch_offsets(offsets: CommittedOffsets, request: Any, at_offset: int) -> Any:
+    """The OffsetFetchResponseGroup for an OffsetFetchRequestGroup, as the log has it at ``at_offset``; ``LATEST`` for now.
+
+    Topics are asked by name; one with an id, too, is answered with both. Where all are asked for (null), they come without ids.
+    """
+    topics = offsets.by_group.get_at(request.group_id, at_offset)
+    if request.topics is None:
+        found = () if topics is None else topics.items_at(at_offset)
+        answered = [
+            _Topic(name=name, partitions=[_committed(index, value) for index, value in partitions.items_at(at_offset)])
+            for name, partitions in found
+        ]
+        return _Group(group_id=request.group_id, topics=answered)
+    answered = []
+    for topic in request.topics:
+        known = None if topics is None else topics.get_at(topic.name, at_offset)
+        partitions = []
+        for index in topic.partition_indexes:
+            value = None if known is None else known.get_at(index, at_offset)
+            if value is None or _is_of_another_topic(value, topic.topic_id):
+                partitions.append(_Partition(partition_index=index, committed_offset=NO_OFFSET, metadata=""))
+            else:
+                partitions.append(_committed(index, value))
+        answered.append(_Topic(name=topic.name, topic_id=topic.topic_id, partitions=partitions))
+    return _Group(group_id=request.group_id, topics=answered)
+
+
+def _committed(index: int, value: OffsetCommitValue) -> Any:
+    return _Partition(
+        partition_index=index,
+        committed_offset=value.offset,
+        committed_leader_epoch=value.leader_epoch,
+        metadata=value.metadata,
+    )
+
+
+def _is_of_another_topic(value: OffsetCommitValue, topic_id: Any) -> bool:
+    return topic_id is not None and value.topic_id is not None and value.topic_id != topic_id

@@ -1,0 +1,107 @@
+"""The offsets that groups have committed, as one shard keeps them: group -> topic -> partition -> ``OffsetCommitValue``.
+
+Only ``replay`` changes them. What commits, fetches, deletes and expires them stands in ``offset_commit``, ``offset_fetch``,
+``offset_delete`` and ``offset_expiry``, functions of what is here. A topic without offsets is not kept, nor is a group.
+
+Left out: offsets that are pending in a transaction.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, TypeAlias
+
+from odradek.coordinator.runtime.record import CoordinatorRecord
+from odradek.coordinator.runtime.timeline import TimelineDict
+from odradek.protocol.coordinator_records import OffsetCommitKey, OffsetCommitValue
+
+if TYPE_CHECKING:
+    from odradek.coordinator.group.classic.groups import ClassicGroups
+    from odradek.coordinator.runtime.shard_context import ShardContext
+
+PartitionOffsets: TypeAlias = "TimelineDict[int, OffsetCommitValue]"
+TopicOffsets: TypeAlias = "TimelineDict[str, PartitionOffsets]"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OffsetConfig:
+    """The configs of offsets, under Kafka's names and with its defaults; none of them changes while a broker runs.
+
+    ``offset_metadata_max_bytes`` counts characters, as it does in Kafka.
+    """
+
+    offset_metadata_max_bytes: int = 4_096
+    offsets_retention_ms: int = 7 * 24 * 60 * 60 * 1_000
+    offsets_retention_check_interval_ms: int = 600_000
+
+
+@dataclass(slots=True)
+class OffsetCounters:
+    """What was done to a shard's offsets since it was loaded; an offset counts when it is decided on."""
+
+    commits: int = 0
+    deletions: int = 0
+    expirations: int = 0
+
+
+class CommittedOffsets:
+    """Owner of one shard's offsets; ``groups`` are the groups of the same shard. Loop thread only."""
+
+    __slots__ = ("by_group", "clock", "config", "context", "counters", "groups")
+
+    def __init__(self, groups: ClassicGroups, context: ShardContext, config: OffsetConfig) -> None:
+        self.by_group: TimelineDict[str, TopicOffsets] = TimelineDict(context.snapshots)
+        self.groups = groups
+        self.context = context
+        self.clock = context.clock
+        self.config = config
+        self.counters = OffsetCounters()
+
+    def __len__(self) -> int:
+        """How many offsets there are."""
+        return sum(len(partitions) for topics in self.by_group.values() for partitions in topics.values())
+
+    def replay(self, key: OffsetCommitKey, value: OffsetCommitValue | None) -> None:
+        """Apply an OffsetCommit record; None is a tombstone. HOT: each offset committed and each loaded comes through here."""
+        group_id, topic, partition = key
+        topics = self.by_group.get(group_id)
+        if value is None:
+            if topics is not None:
+                self._remove(group_id, topics, topic, partition)
+            return
+        if topics is None:
+            topics = self.by_group[group_id] = TimelineDict(self.context.snapshots)
+        partitions = topics.get(topic)
+        if partitions is None:
+            partitions = topics[topic] = TimelineDict(self.context.snapshots)
+        partitions[partition] = value
+
+    def get(self, group_id: str, topic: str, partition: int) -> OffsetCommitValue | None:
+        """An offset as it is now, None where there is none."""
+        topics = self.by_group.get(group_id)
+        partitions = None if topics is None else topics.get(topic)
+        return None if partitions is None else partitions.get(partition)
+
+    def tombstones(self, group_id: str) -> list[CoordinatorRecord]:
+        """The records that take back all offsets of a group."""
+        topics = self.by_group.get(group_id)
+        if topics is None:
+            return []
+        records = [offset_tombstone(group_id, topic, index) for topic, partitions in topics.items() for index in partitions]
+        self.counters.deletions += len(records)
+        return records
+
+    def _remove(self, group_id: str, topics: TopicOffsets, topic: str, partition: int) -> None:
+        partitions = topics.get(topic)
+        if partitions is None:
+            return
+        partitions.pop(partition)
+        if not partitions:
+            del topics[topic]
+            if not topics:
+                del self.by_group[group_id]
+
+
+def offset_tombstone(group_id: str, topic: str, partition: int) -> CoordinatorRecord:
+    """The record that takes an offset back."""
+    return CoordinatorRecord(OffsetCommitKey(group_id, topic, partition), None)
