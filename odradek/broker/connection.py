@@ -43,6 +43,7 @@ class Connection(asyncio.BufferedProtocol):
         "last_active_ms",
         "listener_name",
         "peer",
+        "received_bytes",
     )
 
     def __init__(self, dispatcher: Dispatcher, registry: "ConnectionRegistry", listener_name: str, max_frame_bytes: int) -> None:
@@ -63,11 +64,17 @@ class Connection(asyncio.BufferedProtocol):
         self._writing_paused = False
         self._is_closing = False
         self.last_active_ms = 0.0
+        self.received_bytes = 0
 
     @property
     def is_busy(self) -> bool:
         """Whether a request is unanswered or an answer not yet handed to the kernel."""
         return self._is_waiting or bool(self._frames) or (self._writer is not None and self._writer.pending_bytes > 0)
+
+    @property
+    def sent_bytes(self) -> int:
+        """What was handed on to the client: written, or queued in the transport."""
+        return 0 if self._writer is None else self._writer.sent_bytes
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Part of asyncio's protocol interface."""
@@ -93,6 +100,7 @@ class Connection(asyncio.BufferedProtocol):
     def buffer_updated(self, nbytes: int) -> None:
         """Part of asyncio's protocol interface: ``nbytes`` have come."""
         self.last_active_ms = self._registry.clock.monotonic_ms()
+        self.received_bytes += nbytes
         try:
             frames = self._reader.filled(nbytes)
         except MalformedMessage as error:
@@ -141,11 +149,13 @@ class Connection(asyncio.BufferedProtocol):
         done = 0
         frames = self._frames
         queue: list[Any] = []
+        dispatch = self._dispatcher.dispatch
+        arrived_ms = self.last_active_ms
         try:
             while done < len(frames) and not self._is_waiting and not self._cannot_write():
                 frame = frames[done]
                 done += 1
-                chunks = self._dispatcher.dispatch(frame, self.listener_name, self.peer, self._respond_later)
+                chunks = dispatch(frame, self.listener_name, self.peer, self._respond_later, arrived_ms)
                 if chunks is None:
                     self._is_waiting = True
                 else:
@@ -213,5 +223,6 @@ class Connection(asyncio.BufferedProtocol):
             self._transport.resume_reading()
 
     def _close_for(self, reason: str) -> None:
+        self._registry.closed_malformed += 1
         log.warn("closing a connection", peer=f"{self.peer[0]}:{self.peer[1]}", cause=reason)
         self.close()

@@ -1,17 +1,19 @@
 """From a frame to the chunks that answer it: header, API key, version, handler.
 
-Synchronous, on the loop thread. What dispatch knows of a pair of API and version is looked up once and kept in ``_Route``s, so a
+Synchronous, on the loop thread. What dispatch knows of a pair of API and version is looked up once and kept in ``Route``s, so a
 request costs one dictionary look-up here. Requests that cannot be answered raise ``MalformedMessage``: the connection closes,
 as Kafka's does, for an API that is not served, a version that is not, and bytes that are not a request. The exception is
 ApiVersions in a version too new, answered in version 0 with UNSUPPORTED_VERSION and the list (KIP-511).
 """
 
+from bisect import bisect_left
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from odradek.broker.context import CLOSE_CONNECTION, NO_RESPONSE, Reply, RequestContext
 from odradek.broker.handlers import SERVED, load_handler
 from odradek.broker.logging import log
+from odradek.broker.route import TOTAL_TIME_BOUNDS_MS, Route
 from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.errors import ErrorCode, MalformedMessage
 from odradek.protocol.headers import read_request_header
@@ -29,43 +31,41 @@ class CloseConnection(Exception):
     """The connection is to be closed without a response."""
 
 
-class _Route:
-    """How one API is handled in one version, and how often it was."""
-
-    __slots__ = ("api_key", "handle", "requests", "version")
-
-    def __init__(self, api_key: ApiKey, version: int) -> None:
-        self.api_key = api_key
-        self.version = version
-        self.handle = load_handler(api_key)
-        self.requests = 0
-
-
 class Dispatcher:
     """Answers frames for one broker."""
 
     def __init__(self, broker: "Broker") -> None:
         self._broker = broker
-        self._routes: dict[int, _Route] = {}
+        self._monotonic_ms = broker.clock.monotonic_ms
+        self._routes: dict[int, Route] = {}
+        # When the last request was done with: one that had come before that had to queue. This saves a reading of the clock.
+        self._free_ms = 0.0
 
-    def requests_by_api(self) -> dict[tuple[ApiKey, int], int]:
-        """How many requests of each API and version were handled."""
-        return {(route.api_key, route.version): route.requests for route in self._routes.values()}
+    def routes(self) -> list[Route]:
+        """Every API and version that was asked for, with what was counted of it."""
+        return list(self._routes.values())
 
     def dispatch(
-        self, frame: bytes | memoryview, listener_name: str, peer: tuple[str, int], respond: Respond
+        self,
+        frame: bytes | memoryview,
+        listener_name: str,
+        peer: tuple[str, int],
+        respond: Respond,
+        arrived_ms: float,
     ) -> list[Any] | None:
         """The response's chunks; an empty list where none is due; None where ``respond`` will be called with them later.
 
-        Raises ``MalformedMessage`` for what cannot be answered and ``CloseConnection`` for what is not to be.
+        ``arrived_ms`` is when the frame had come (monotonic). Raises ``MalformedMessage`` for what cannot be answered and
+        ``CloseConnection`` for what is not to be.
         """
         key, version, correlation_id, client_id, position = read_request_header(frame)
         route = self._routes.get(key << 16 | version)
         if route is None:
             if not _is_served(key, version):
                 return self._refuse(key, version, correlation_id)
-            route = self._routes[key << 16 | version] = _Route(ApiKey(key), version)
-        route.requests += 1
+            route = self._routes[key << 16 | version] = Route(ApiKey(key), version)
+        if arrived_ms < self._free_ms:
+            route.queue_ms += self._free_ms - arrived_ms
         api_key = route.api_key
         request = decode_request(api_key, version, frame, position)
         context = RequestContext(api_key, version, correlation_id, client_id, listener_name, peer)
@@ -75,12 +75,29 @@ class Dispatcher:
             response = _server_error(context, error)
         if type(response) is Reply:
             if not response.done:
-                response.when_done(lambda later: respond(_encode(context, later)))
+                self._wait(response, context, route, respond, arrived_ms)
                 return None
             done: list[Any] = []
             response.when_done(done.append)
             response = done[0]
-        return _encode(context, response)
+        chunks = _encode(context, route, response)
+        self._free_ms = now_ms = self._monotonic_ms()
+        total_ms = now_ms - arrived_ms
+        route.total_ms += total_ms
+        route.buckets[bisect_left(TOTAL_TIME_BOUNDS_MS, total_ms)] += 1
+        return chunks
+
+    def _wait(self, reply: Reply, context: RequestContext, route: Route, respond: Respond, arrived_ms: float) -> None:
+        """Respond when the reply is there."""
+        waits_from_ms = self._monotonic_ms()
+
+        def answer(response: Any) -> None:
+            self._free_ms = now_ms = self._monotonic_ms()
+            chunks = _encode(context, route, response)
+            route.note_waited(now_ms - arrived_ms, now_ms - waits_from_ms)
+            respond(chunks)
+
+        reply.when_done(answer)
 
     def _refuse(self, key: int, version: int, correlation_id: int) -> list[Any]:
         if key == ApiKey.API_VERSIONS:
@@ -104,11 +121,12 @@ def _is_served(key: int, version: int) -> bool:
     return served.min_version <= version <= served.max_version
 
 
-def _encode(context: RequestContext, response: Any) -> list[Any]:
+def _encode(context: RequestContext, route: Route, response: Any) -> list[Any]:
     if response is NO_RESPONSE:
         return []
     if response is CLOSE_CONNECTION:
         raise CloseConnection
+    route.scan_errors(response, route)
     return encode_response(context.api_key, context.version, context.correlation_id, response)
 
 

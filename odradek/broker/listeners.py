@@ -51,9 +51,23 @@ class ConnectionRegistry:
         self.accepted = 0
         self.refused = 0
         self.closed_idle = 0
+        self.closed_malformed = 0
+        # Of the connections that are gone; the others' are with them.
+        self._received_bytes = 0
+        self._sent_bytes = 0
 
     def __len__(self) -> int:
         return len(self._connections)
+
+    @property
+    def received_bytes(self) -> int:
+        """What all connections have received since the broker started."""
+        return self._received_bytes + sum(connection.received_bytes for connection in self._connections)
+
+    @property
+    def sent_bytes(self) -> int:
+        """What all connections have sent since the broker started."""
+        return self._sent_bytes + sum(connection.sent_bytes for connection in self._connections)
 
     def add(self, connection: Connection) -> bool:
         """Take in a new connection; False where a limit forbids it."""
@@ -77,6 +91,8 @@ class ConnectionRegistry:
         if connection not in self._connections:
             return
         self._connections.discard(connection)
+        self._received_bytes += connection.received_bytes
+        self._sent_bytes += connection.sent_bytes
         ip = connection.peer[0]
         self._by_ip[ip] -= 1
         if not self._by_ip[ip]:

@@ -5,7 +5,7 @@ once. Everything that asks about replication (acks=all, delayed produce, reads b
 marks kept here all the same, not by that shortcut.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, cast
 from uuid import UUID
 
@@ -23,12 +23,16 @@ class Partition:
 
     __slots__ = (
         "_fetches",
+        "appended_bytes",
+        "fetched_bytes",
+        "found_offset",
         "high_watermark",
         "index",
         "is_deleted",
         "leader_epoch",
         "log",
         "offline_reason",
+        "on_high_watermark",
         "topic",
         "topic_id",
     )
@@ -51,7 +55,13 @@ class Partition:
         self.offline_reason = offline_reason
         self.is_deleted = False
         self.high_watermark = 0 if log is None else log.log_end_offset
+        # Who else wants to know when the high watermark has moved: the coordinator whose log this is.
+        self.on_high_watermark: Callable[[], None] | None = None
         self._fetches = fetches
+        # For those who watch: what was appended and handed out since the log was opened, whose end was at ``found_offset`` then.
+        self.found_offset = self.high_watermark
+        self.appended_bytes = 0
+        self.fetched_bytes = 0
 
     @property
     def last_stable_offset(self) -> int:
@@ -78,9 +88,22 @@ class Partition:
         if log is None:
             log = self.require_log()
         info = log.append(records, leader_epoch=self.leader_epoch, now_ms=now_ms)
-        self.high_watermark = log.log_end_offset
-        self._fetches.check_and_complete(self)
+        self._appended(log, len(records))
         return info
+
+    def append_internal(self, records: "Buffer", now_ms: int) -> "AppendInfo":
+        """Append batches that the broker itself has built, and wake the fetches. Errors are ``Log.append_internal``'s."""
+        log = self.require_log()
+        info = log.append_internal(records, leader_epoch=self.leader_epoch, now_ms=now_ms)
+        self._appended(log, len(records))
+        return info
+
+    def _appended(self, log: "Log", size_bytes: int) -> None:
+        self.high_watermark = log.log_end_offset
+        self.appended_bytes += size_bytes
+        if self.on_high_watermark is not None:
+            self.on_high_watermark()
+        self._fetches.check_and_complete(self)
 
     def take_offline(self, reason: str) -> None:
         """Stop serving: its disk or its log failed."""

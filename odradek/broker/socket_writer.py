@@ -25,7 +25,7 @@ _HIGH_WATER_BYTES = 1024 * 1024
 class SocketWriter:
     """Writes the responses of one connection; ``on_drained`` is called when what had to wait has been sent."""
 
-    __slots__ = ("_fd", "_loop", "_on_drained", "_queue", "_transport", "_watched_fd")
+    __slots__ = ("_fd", "_loop", "_on_drained", "_queue", "_transport", "_watched_fd", "sent_bytes")
 
     def __init__(self, transport: asyncio.Transport, on_drained: Callable[[], None]) -> None:
         self._transport = transport
@@ -34,6 +34,7 @@ class SocketWriter:
         self._queue: deque[Any] = deque()
         # The loop watches a descriptor of our own: the transport's is its own affair.
         self._watched_fd = -1
+        self.sent_bytes = 0
         transport.set_write_buffer_limits(high=_HIGH_WATER_BYTES)
         sock = transport.get_extra_info("socket")
         self._fd: int = sock.fileno() if sock is not None and hasattr(os, "sendfile") else -1
@@ -58,7 +59,9 @@ class SocketWriter:
             if self._queue:
                 self._watch()
         else:
-            self._transport.write(b"".join([chunk if type(chunk) is bytes else chunk.read() for chunk in chunks]))
+            data = b"".join([chunk if type(chunk) is bytes else chunk.read() for chunk in chunks])
+            self.sent_bytes += len(data)
+            self._transport.write(data)
 
     def close(self) -> None:
         """Forget what waits: the connection is lost."""
@@ -86,6 +89,7 @@ class SocketWriter:
                 if sent == size:
                     queue.popleft()
                 left -= sent
+                self.sent_bytes += sent
         except BlockingIOError:
             return
         except (ConnectionError, TimeoutError):

@@ -56,8 +56,9 @@ class FakeDispatcher:
         self.waiting = []
         self.seen = []
 
-    def dispatch(self, frame, listener_name, peer, respond):
+    def dispatch(self, frame, listener_name, peer, respond, arrived_ms):
         self.seen.append(frame)
+        self.arrived_ms = arrived_ms
         match frame[:1]:
             case b"w":
                 self.waiting.append(lambda: respond([frame]))
@@ -237,3 +238,29 @@ def test_nothing_more_is_read_once_the_broker_stops():
     assert transport.sent == b"wwwwwwww"
     assert setup.registry.busy() == 0
     assert not transport.reading
+
+
+def test_bytes_are_counted_while_the_connection_is_open_and_after():
+    setup = Setup()
+    first, _ = setup.connect()
+    second, _ = setup.connect()
+    send(first, b"aaaaaaaa", b"nnnnnnnn")
+    send(second, b"bbbbbbbb")
+    assert (setup.registry.received_bytes, setup.registry.sent_bytes) == (36, 16)
+    first.connection_lost(None)
+    assert (setup.registry.received_bytes, setup.registry.sent_bytes) == (36, 16)
+
+
+def test_a_frame_is_dispatched_with_the_moment_it_came():
+    setup = Setup()
+    connection, _ = setup.connect()
+    setup.clock.advance(250)
+    send(connection, b"aaaaaaaa")
+    assert setup.dispatcher.arrived_ms == 250
+
+
+def test_connections_closed_for_nonsense_are_counted():
+    setup = Setup()
+    connection, _ = setup.connect()
+    send(connection, b"mmmmmmmm")
+    assert setup.registry.closed_malformed == 1

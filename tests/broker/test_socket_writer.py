@@ -59,6 +59,7 @@ def test_a_response_larger_than_the_socket_takes_arrives_whole(data):
         assert not writer.is_waiting
         writer.write([b"after"])
         assert await _read_all(theirs, 5) == b"after"
+        assert writer.sent_bytes == len(expected) + 5
         writer.close()
         transport.close()
         theirs.close()

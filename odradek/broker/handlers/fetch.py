@@ -62,4 +62,6 @@ def _respond(session: "FetchContext", results: list[tuple["FetchPartition", Any]
             partitions = []
             topics.append(_Topic(topic_id=key, partitions=partitions) if by_id else _Topic(topic=key, partitions=partitions))
         partitions.append(data)
+        if data.records:
+            asked.target.fetched_bytes += len(data.records)
     return _Response(error_code=session.error_code, session_id=session.session_id, responses=topics)

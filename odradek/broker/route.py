@@ -1,0 +1,56 @@
+"""What dispatch knows of one API in one version: its handler, and what has been counted of its requests.
+
+Times are those of Kafka's RequestMetrics. Total: from when a request had come to when its response was handed to the socket's
+queue. Queue: the part of it before the request's turn came, behind those that came in the same read or while the one before it
+waited. Remote: the part in which the response waited for something to happen, in a purgatory or for an append.
+"""
+
+from bisect import bisect_left
+from typing import TYPE_CHECKING, Any, Final
+
+from odradek.broker.handlers import load_handler
+from odradek.protocol.error_codes_in import ErrorScan, compile_error_scan
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from odradek.protocol.api_keys import ApiKey
+
+# Upper bounds of the buckets of total times; one more bucket counts what lies beyond them.
+TOTAL_TIME_BOUNDS_MS: Final = (0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 25, 50, 100, 250, 500, 1_000, 2_500, 5_000, 10_000, 30_000)
+
+
+class Route:
+    """One API in one version. Plain numbers, read when somebody looks: a request that was answered is in one of ``buckets``.
+
+    ``errors`` counts the error codes in responses, other than NONE, as Kafka does: each partition's is one. Times in
+    milliseconds.
+    """
+
+    __slots__ = ("api_key", "buckets", "errors", "handle", "queue_ms", "remote_ms", "scan_errors", "total_ms", "version")
+
+    def __init__(self, api_key: "ApiKey", version: int) -> None:
+        self.api_key = api_key
+        self.version = version
+        self.handle: Callable[[Any, Any, Any], Any] = load_handler(api_key)
+        self.scan_errors: ErrorScan = compile_error_scan(api_key)
+        self.buckets = [0] * (len(TOTAL_TIME_BOUNDS_MS) + 1)
+        self.total_ms = 0.0
+        self.queue_ms = 0.0
+        self.remote_ms = 0.0
+        self.errors: dict[int, int] = {}
+
+    @property
+    def requests(self) -> int:
+        """How many were answered, or needed no answer."""
+        return sum(self.buckets)
+
+    def note_error(self, code: int) -> None:
+        """A response holds this error code."""
+        self.errors[code] = self.errors.get(code, 0) + 1
+
+    def note_waited(self, total_ms: float, remote_ms: float) -> None:
+        """A response that had to wait has been handed on. What did not wait is counted by dispatch, in place."""
+        self.buckets[bisect_left(TOTAL_TIME_BOUNDS_MS, total_ms)] += 1
+        self.total_ms += total_ms
+        self.remote_ms += remote_ms

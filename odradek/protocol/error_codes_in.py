@@ -1,0 +1,47 @@
+"""Which error codes a response holds: one flat function per API, compiled from the schemas' field metadata.
+
+A response may have a code at its top, one for each topic, group or partition, or all of these. Every field of type error code is
+looked at; parts of a response that cannot hold one are not walked through. NONE is not reported.
+"""
+
+from collections.abc import Callable
+from typing import Any, Protocol
+
+from odradek.protocol.api_keys import NEWEST_VERSION, ApiKey
+from odradek.protocol.schemas import field_specs, load
+
+
+class ErrorTally(Protocol):
+    """Who is told of the codes."""
+
+    def note_error(self, code: int) -> None:
+        """Told once for each time a code other than NONE occurs."""
+
+
+ErrorScan = Callable[[Any, ErrorTally], None]
+
+
+def compile_error_scan(api_key: ApiKey) -> ErrorScan:
+    """The function for an API's canonical response."""
+    lines = _scan_lines(load(api_key, NEWEST_VERSION[api_key], "response"), "o") or ["pass"]
+    scope: dict[str, Any] = {}
+    exec("def scan(o, tally):\n" + "".join(f"    {line}\n" for line in lines), scope)  # noqa: S102  names come from kio's schemas
+    return scope["scan"]  # type: ignore[no-any-return]
+
+
+def _scan_lines(entity: type[Any], owner: str) -> list[str]:
+    lines: list[str] = []
+    for spec in field_specs(entity):
+        value = f"{owner}.{spec.name}"
+        if spec.kafka_type == "error_code" and not spec.is_array:
+            lines += [f"if {value}:", f"    tally.note_error({value})"]
+        if spec.entity is None:
+            continue
+        inner = _scan_lines(spec.entity, f"{owner}_{spec.name}")
+        if inner and spec.is_array:
+            lines += [f"for {owner}_{spec.name} in {value} or ():" if spec.nullable else f"for {owner}_{spec.name} in {value}:"]
+            lines += [f"    {line}" for line in inner]
+        elif inner:
+            lines += [f"{owner}_{spec.name} = {value}", f"if {owner}_{spec.name} is not None:"]
+            lines += [f"    {line}" for line in inner]
+    return lines
