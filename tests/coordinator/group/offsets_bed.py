@@ -1,0 +1,164 @@
+"""A shard of groups with real offsets, and the requests that are about them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+from uuid import UUID
+
+from odradek.coordinator.group.group_shard import GroupShard
+from odradek.coordinator.group.offset_commit import commit_offsets
+from odradek.coordinator.group.offset_delete import delete_offsets, delete_offsets_of_topic
+from odradek.coordinator.group.offset_fetch import LATEST, fetch_offsets
+from odradek.coordinator.group.offsets import OffsetConfig
+from odradek.protocol.api_keys import ApiKey
+from odradek.protocol.errors import ErrorCode, KafkaError
+from odradek.protocol.messages import messages
+from tests.coordinator.group.bed import Answer, Bed
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from odradek.coordinator.group.offsets import CommittedOffsets
+
+COMMIT = messages(ApiKey.OFFSET_COMMIT)
+FETCH = messages(ApiKey.OFFSET_FETCH)
+DELETE = messages(ApiKey.OFFSET_DELETE)
+
+TOPIC_ID = UUID(int=1)
+OTHER_TOPIC_ID = UUID(int=2)
+DAY_MS = 24 * 60 * 60 * 1_000
+
+
+def subscription(*topics: str) -> bytes:
+    """What a consumer says of itself when it joins, in version 0."""
+    names = b"".join(len(topic).to_bytes(2, "big") + topic.encode() for topic in topics)
+    return (0).to_bytes(2, "big") + len(topics).to_bytes(4, "big") + names + (-1).to_bytes(4, "big", signed=True)
+
+
+class OffsetsBed(Bed):
+    def __init__(self, offset_config: OffsetConfig | None = None, **config: int) -> None:
+        self.offset_config = offset_config or OffsetConfig()
+        super().__init__(**config)
+
+    def _make_shard(self, partition: int, context: Any) -> GroupShard:
+        self.shard = GroupShard(
+            context,
+            config=lambda: self.config,
+            reports=self.reports,
+            new_id=lambda: str(next(self._ids)),
+            offset_config=self.offset_config,
+        )
+        return self.shard
+
+    def sync(self, *arguments: Any, **options: Any) -> Answer:
+        return super().sync(*arguments, **{"protocol_type": self.group().protocol_type, **options})
+
+    @property
+    def committed(self) -> CommittedOffsets:
+        return self.shard.offsets
+
+    def ask_to_commit(
+        self,
+        partitions: Mapping[int, int],
+        *,
+        topic: str = "t",
+        topic_id: UUID | None = TOPIC_ID,
+        group_id: str = "g",
+        member_id: str = "",
+        generation: int = -1,
+        instance_id: str | None = None,
+        metadata: str | None = None,
+        retention_time_ms: int = -1,
+        version: int = 10,
+        turn: bool = True,
+    ) -> Answer:
+        """Commit these offsets by partition."""
+        request = COMMIT.OffsetCommitRequest(
+            group_id=group_id,
+            member_id=member_id,
+            generation_id_or_member_epoch=generation,
+            group_instance_id=instance_id,
+            retention_time_ms=retention_time_ms,
+            topics=[
+                COMMIT.OffsetCommitRequestTopic(
+                    topic_id=topic_id,
+                    name=topic,
+                    partitions=[
+                        COMMIT.OffsetCommitRequestPartition(
+                            partition_index=index, committed_offset=offset, committed_leader_epoch=5, committed_metadata=metadata
+                        )
+                        for index, offset in partitions.items()
+                    ],
+                )
+            ],
+        )
+        answer = Answer()
+        self.write(lambda shard: commit_offsets(shard.offsets, request, version), answer, turn=turn)
+        return answer
+
+    def commit(self, partitions: Mapping[int, int], **options: Any) -> ErrorCode | list[ErrorCode]:
+        """The error of the request, or those of its partitions."""
+        outcome = self.ask_to_commit(partitions, **options).response
+        if isinstance(outcome, KafkaError):
+            return outcome.code
+        return [ErrorCode(partition.error_code) for partition in outcome.topics[0].partitions]
+
+    def fetch(
+        self,
+        *indexes: int,
+        topic: str = "t",
+        topic_id: UUID | None = None,
+        group_id: str = "g",
+        at_offset: int | None = None,
+    ) -> list[int]:
+        """The committed offsets of these partitions, as the log has them or at an offset of it."""
+        asked = [FETCH.OffsetFetchRequestTopics(name=topic, topic_id=topic_id, partition_indexes=indexes)]
+        request = FETCH.OffsetFetchRequestGroup(group_id=group_id, topics=asked)
+        answer = self._fetch(request, at_offset)
+        assert [(each.name, each.topic_id) for each in answer.topics] == [(topic, topic_id)]
+        assert [partition.partition_index for partition in answer.topics[0].partitions] == list(indexes)
+        assert {partition.error_code for partition in answer.topics[0].partitions} == {ErrorCode.NONE}
+        return [partition.committed_offset for partition in answer.topics[0].partitions]
+
+    def fetch_all(self, group_id: str = "g") -> dict[str, dict[int, int]]:
+        """All committed offsets of a group, by topic and partition."""
+        answer = self._fetch(FETCH.OffsetFetchRequestGroup(group_id=group_id, topics=None), None)
+        return {
+            topic.name: {partition.partition_index: partition.committed_offset for partition in topic.partitions}
+            for topic in answer.topics
+        }
+
+    def _fetch(self, request: Any, at_offset: int | None) -> Any:
+        return self.runtime.read(
+            0, lambda shard, committed: fetch_offsets(shard.offsets, request, committed if at_offset is None else at_offset)
+        )
+
+    def fetch_latest(self, *indexes: int, **options: Any) -> list[int]:
+        """The same as it is now, committed or not."""
+        return self.fetch(*indexes, at_offset=LATEST, **options)
+
+    def delete(self, *indexes: int, topic: str = "t", group_id: str = "g") -> ErrorCode | list[ErrorCode]:
+        """The error of the request, or those of its partitions."""
+        request = DELETE.OffsetDeleteRequest(
+            group_id=group_id,
+            topics=[
+                DELETE.OffsetDeleteRequestTopic(
+                    name=topic, partitions=[DELETE.OffsetDeleteRequestPartition(partition_index=index) for index in indexes]
+                )
+            ],
+        )
+        answer = Answer()
+        self.write(lambda shard: delete_offsets(shard.offsets, request), answer)
+        if isinstance(answer.response, KafkaError):
+            return answer.response.code
+        return [ErrorCode(partition.error_code) for partition in answer.response.topics[0].partitions]
+
+    def delete_topic(self, topic: str = "t", topic_id: UUID = TOPIC_ID) -> None:
+        self.write(lambda shard: delete_offsets_of_topic(shard.offsets, topic, topic_id), Answer())
+
+    def delete_group(self, group_id: str = "g") -> None:
+        self.write(lambda shard: shard.delete_groups([group_id]), Answer())
+
+    def consumers(self, *client_ids: str, topics: Sequence[str] = ("t",)) -> list[str]:
+        """A stable group of consumers subscribed to these topics."""
+        return self.stable(*client_ids, protocols=(("range", subscription(*topics)),))
