@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from odradek.broker.config.endpoints import parse_endpoints, per_ip_overrides
 from odradek.broker.connection import Connection
+from odradek.broker.coordinators import GroupCoordinator
 from odradek.broker.dispatch import Dispatcher
 from odradek.broker.fetch_sessions import FetchSessions
 from odradek.broker.housekeeping import Housekeeping
@@ -60,6 +61,7 @@ class Broker:
         self.produce_purgatory: Purgatory[DelayedProduce] = Purgatory("Produce", self.timer)
         self.partitions = Partitions()
         self.fetch_sessions = FetchSessions(config["max.incremental.fetch.session.cache.slots"], self.random)
+        self.groups = GroupCoordinator(self)
         self.dispatcher = Dispatcher(self)
         self.connections = ConnectionRegistry(
             self._connection_limits,
@@ -116,11 +118,14 @@ class Broker:
             await self._listeners.stop()
             self._close()
             raise
+        self.groups.start()
 
     async def stop(self) -> None:
         """Finish requests in flight, flush, mark the shutdown clean."""
         await self._listeners.stop()
         self.connections.stop_reading()
+        # Before the drain: who waits for a rebalance is told to look for another coordinator.
+        self.groups.close()
         for partition in self.partitions:
             for operation in self.fetch_purgatory.cancel_for_key(partition):
                 operation.force_complete()

@@ -53,6 +53,9 @@ class _Load:
         offset = log.log_start_offset
         while offset < log.log_end_offset:
             data = log.read(offset, runtime.load_buffer_bytes)
+            if not data:
+                # Compaction has taken all that was left, but not the offsets.
+                return
             read_from = offset
             for position, header in iter_batches(data):
                 ensure_intact(header, data, position)

@@ -32,7 +32,7 @@ class CoordinatorLog(Protocol):
     def read(self, offset: int, max_bytes: int) -> bytes:
         """Batches from the one with ``offset`` on: at most ``max_bytes``, which may cut the last, but one whole batch at least.
 
-        Raises KafkaError.
+        Nothing where no batch is left from there on. Raises KafkaError.
         """
 
 

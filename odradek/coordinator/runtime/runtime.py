@@ -27,8 +27,8 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-# offsets.load.buffer.size
-DEFAULT_LOAD_BUFFER_BYTES = 5 * 1024 * 1024
+# Read at a time while loading: as much as does not keep the loop waiting.
+DEFAULT_LOAD_BUFFER_BYTES = 1024 * 1024
 
 
 class CoordinatorRuntime(Generic[ShardT]):

@@ -1,0 +1,93 @@
+"""A coordinator's topic and its logs, as ``coordinator.runtime.ports`` asks for them, on this broker's partitions."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from odradek.protocol.coordinator_records.batches import build_batch
+from odradek.protocol.errors import ErrorCode, KafkaError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from odradek.broker.partitions import Partition
+    from odradek.broker.server import Broker
+
+
+class PartitionLog:
+    """One partition. All that touches its log raises KAFKA_STORAGE_ERROR where it is offline, the making of this object too.
+
+    Part of ``coordinator.runtime.ports``.
+    """
+
+    __slots__ = ("_compression", "_log", "_partition")
+
+    def __init__(self, partition: Partition, compression: int) -> None:
+        self._partition = partition
+        self._log = partition.require_log()
+        self._compression = compression
+
+    @property
+    def log_start_offset(self) -> int:
+        """The first offset that can be read."""
+        return self._partition.require_log().log_start_offset
+
+    @property
+    def log_end_offset(self) -> int:
+        """The offset that the next record will have."""
+        return self._partition.require_log().log_end_offset
+
+    @property
+    def high_watermark(self) -> int:
+        """What is below this offset is there for good."""
+        return self._partition.high_watermark
+
+    @property
+    def max_batch_bytes(self) -> int:
+        """What ``max.message.bytes`` and ``segment.bytes`` of the topic allow."""
+        config = self._log.config
+        return min(config.max_message_bytes, config.segment_bytes)
+
+    def append(self, records: Sequence[tuple[bytes, bytes | None]], now_ms: int) -> int:
+        """Append records as one batch; the offset behind the last."""
+        batch = build_batch(records, now_ms, compression=self._compression)
+        return self._partition.append_internal(batch, now_ms).last_offset + 1
+
+    def read(self, offset: int, max_bytes: int) -> bytes:
+        """Batches from ``offset`` on."""
+        log = self._partition.require_log()
+        found = log.read(offset, max_bytes, upper_offset=log.log_end_offset, min_one_batch=True)
+        try:
+            return b"" if found is None else found.read()
+        except OSError as error:
+            raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, str(error)) from error
+
+
+class PartitionLogs:
+    """The topic. Part of ``coordinator.runtime.ports``."""
+
+    def __init__(self, broker: Broker, topic: str, compression: int, call_soon: Callable[[Callable[[], None]], object]) -> None:
+        self._broker = broker
+        self._topic = topic
+        self._compression = compression
+        self._call_soon = call_soon
+
+    @property
+    def partition_count(self) -> int:
+        """How many partitions the topic has; created if it is not there."""
+        count = len(self._broker.partitions.of_topic(self._topic))
+        return count or len(self._broker.controller.ensure_internal_topic(self._topic).partitions)
+
+    def open(self, partition: int) -> PartitionLog:
+        """The log of a partition. KafkaError: UNKNOWN_TOPIC_OR_PARTITION, KAFKA_STORAGE_ERROR."""
+        return PartitionLog(self._broker.partitions.require(self._topic, partition), self._compression)
+
+    def on_high_watermark(self, partition: int, callback: Callable[[], None] | None) -> None:
+        """Call back whenever the high watermark has moved; None: no longer."""
+        found = self._broker.partitions.get(self._topic, partition)
+        if found is not None:
+            found.on_high_watermark = callback
+
+    def call_soon(self, callback: Callable[[], None]) -> None:
+        """Call back in the loop's next turn."""
+        self._call_soon(callback)
