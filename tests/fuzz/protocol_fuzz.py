@@ -24,7 +24,7 @@ from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.errors import KafkaError, MalformedMessage
 from odradek.protocol.frames import FrameReader
 from odradek.protocol.headers import read_request_header
-from odradek.protocol.record_batch import iter_batches, read_header, validate
+from odradek.protocol.record_batch import Buffer, iter_batches, read_header, validate
 from odradek.protocol.records import read_records
 from odradek.protocol.requests import decode_request
 from tests.fuzz.frames import frame_of_spoilt_batch, mutated, random_batch, served_versions, valid_frame, valid_frames
@@ -123,13 +123,13 @@ def _check(frame: bytes, outcomes: Outcomes, *, must_decode: bool = False) -> No
         return
     outcomes.count["bodies decoded"] += 1
     if key == ApiKey.PRODUCE:
-        for topic in request.topic_data:
-            for partition in topic.partition_data:
-                if partition.records is not None:
-                    _check_records(partition.records, outcomes)
+        for _topic, partitions in request.topics:
+            for _index, records in partitions:
+                if records is not None:
+                    _check_records(records, outcomes)
 
 
-def _check_records(records: bytes, outcomes: Outcomes) -> None:
+def _check_records(records: Buffer, outcomes: Outcomes) -> None:
     try:
         validate(read_header(records), records)
         outcomes.count["batches valid"] += 1
