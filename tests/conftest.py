@@ -1,4 +1,4 @@
-"""What all tests share: a real broker on demand, its log beside a failure, and Spark's tests kept together."""
+"""What all tests share: a real broker on demand, its log beside a failure, and Spark's tests first."""
 
 from collections.abc import Callable, Generator, Iterator, Mapping
 from contextlib import ExitStack
@@ -7,9 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.broker_process import REPOSITORY, BrokerProcess
+from tests.broker_process import BrokerProcess
 
-SPARK_TESTS = REPOSITORY / "tests" / "spark"
 BROKERS = pytest.StashKey[list[BrokerProcess]]()
 _topic_numbers = count()
 
@@ -66,9 +65,5 @@ def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestR
 
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark Spark's tests, keep them in one process, and start with them: they take longest."""
-    for item in items:
-        if SPARK_TESTS in item.path.parents:
-            item.add_marker(pytest.mark.spark)
-            item.add_marker(pytest.mark.xdist_group("spark"))
+    """Start with Spark's tests: they take longest."""
     items.sort(key=lambda item: item.get_closest_marker("spark") is None)

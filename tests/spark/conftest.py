@@ -13,7 +13,6 @@ from tests.spark.kafka import Kafka
 from tests.spark.session import require_java, start_session
 from tests.spark.spark_client import SparkClient, Table
 
-HERE = Path(__file__).parent
 # The first test waits for the session, and that, where the connector is not in Ivy's cache, for a download.
 TIMEOUT_S = 240
 # PySpark leaves the socket that a result came by to the garbage collector.
@@ -22,11 +21,15 @@ UNCLOSED_SOCKETS = "ignore:unclosed <socket:ResourceWarning"
 _numbers = count()
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    for item in items:
-        if HERE in item.path.parents:
-            item.add_marker(pytest.mark.timeout(TIMEOUT_S))
-            item.add_marker(pytest.mark.filterwarnings(UNCLOSED_SOCKETS))
+def pytest_itemcollected(item: pytest.Item) -> None:
+    """Keep Spark's tests in one process. At collection, since xdist looks at the groups before other hooks may add to them."""
+    for mark in (
+        pytest.mark.spark,
+        pytest.mark.xdist_group("spark"),
+        pytest.mark.timeout(TIMEOUT_S),
+        pytest.mark.filterwarnings(UNCLOSED_SOCKETS),
+    ):
+        item.add_marker(mark)
 
 
 @pytest.fixture(scope="session")

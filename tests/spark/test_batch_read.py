@@ -162,22 +162,26 @@ def test_a_group_id_of_ones_own_needs_no_group(kafka, client, topic):
 def test_a_batch_read_while_records_arrive_has_no_gap(kafka, client, topic):
     kafka.create_topic(topic)
     kafka.send(topic, values(100))
-    enough = threading.Event()
-    sent = [100]
+    enough, arrival, ends = threading.Event(), threading.Condition(), [100]
 
     def go_on_writing() -> None:
         while not enough.is_set():
-            kafka.send(topic, values(20, start=sent[0]))
-            sent[0] += 20
+            kafka.send(topic, values(20, start=ends[-1]))
+            with arrival:
+                ends.append(ends[-1] + 20)
+                arrival.notify()
 
     writer = threading.Thread(target=go_on_writing)
     writer.start()
     try:
-        first, second = (read(client.batch(subscribe=topic)) for _ in range(2))
+        first = read(client.batch(subscribe=topic))
+        with arrival:
+            assert arrival.wait_for(lambda: ends[-1] > len(first), timeout=20)
+        second = read(client.batch(subscribe=topic))
     finally:
         enough.set()
         writer.join()
-    assert 100 <= len(first) < len(second) <= sent[0]
+    assert 100 <= len(first) < len(second)
     assert second == values(len(second))
     assert first == second[: len(first)]
     assert offsets(second) == list(range(len(second)))
