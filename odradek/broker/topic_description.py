@@ -1,4 +1,4 @@
-"""What Metadata, DescribeTopicPartitions and DescribeCluster say alike: a partition's state, and what a client may do."""
+"""What several descriptions say alike: a partition's state, and what a client may do with topics, groups and the cluster."""
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -19,6 +19,7 @@ def _bits(*operations: int) -> int:
 
 
 TOPIC_OPERATIONS = _bits(_READ, _WRITE, _CREATE, _DELETE, _ALTER, _DESCRIBE, _DESCRIBE_CONFIGS, _ALTER_CONFIGS)
+GROUP_OPERATIONS = _bits(_READ, _DELETE, _DESCRIBE, _DESCRIBE_CONFIGS, _ALTER_CONFIGS)
 CLUSTER_OPERATIONS = _bits(_CREATE, _ALTER, _DESCRIBE, _CLUSTER_ACTION, _DESCRIBE_CONFIGS, _ALTER_CONFIGS, _IDEMPOTENT_WRITE)
 
 

@@ -138,10 +138,23 @@ def _rewrite_list_config_resources(request: Any, decoded: Any) -> None:
         request.resource_types = (16,)
 
 
+def _rewrite_join_group(request: Any, decoded: Any) -> None:
+    # Version 0 had one timeout for both.
+    if decoded.__version__ == 0:
+        request.rebalance_timeout_ms = request.session_timeout_ms
+
+
+def _rewrite_leave_group(request: Any, decoded: Any) -> None:
+    if decoded.__version__ < 3:
+        request.members = [messages(ApiKey.LEAVE_GROUP).MemberIdentity(member_id=decoded.member_id)]
+
+
 _REWRITES: dict[ApiKey, Callable[[Any, Any], None]] = {
     ApiKey.METADATA: _rewrite_metadata,
     ApiKey.FIND_COORDINATOR: _rewrite_find_coordinator,
     ApiKey.DELETE_TOPICS: _rewrite_delete_topics,
+    ApiKey.JOIN_GROUP: _rewrite_join_group,
+    ApiKey.LEAVE_GROUP: _rewrite_leave_group,
     ApiKey.UPDATE_FEATURES: _rewrite_update_features,
     ApiKey.LIST_CONFIG_RESOURCES: _rewrite_list_config_resources,
 }

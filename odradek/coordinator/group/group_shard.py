@@ -93,23 +93,19 @@ class GroupShard:
         """LeaveGroup."""
         return leave_group(self.classic, request)
 
-    def describe_groups(self, group_ids: Iterable[str], version: int, committed_offset: int) -> list[Any]:
-        """The DescribedGroups of DescribeGroups, in order."""
-        return [describe_group(self.classic, group_id, version, committed_offset) for group_id in group_ids]
+    def describe_group(self, group_id: str, version: int, committed_offset: int) -> Any:
+        """The DescribedGroup of DescribeGroups."""
+        return describe_group(self.classic, group_id, version, committed_offset)
 
     def list_groups(self, states: Iterable[str], types: Iterable[str], committed_offset: int) -> list[Any]:
         """The ListedGroups of ListGroups."""
         return list_groups(self.classic, states, types, committed_offset)
 
-    def delete_groups(self, group_ids: Iterable[str]) -> Result[list[Any]]:
-        """The DeletableGroupResults of DeleteGroups: what is deleted goes with its offsets."""
-        records: list[CoordinatorRecord] = []
-        results = []
-        for group_id in group_ids:
-            error = validate_delete(self.classic, group_id)
-            if error is ErrorCode.NONE:
-                records += self.offsets.tombstones(group_id)
-                records.append(tombstone(group_id))
-                self.classic.counters.groups_deleted += 1
-            results.append(_DELETE.DeletableGroupResult(group_id=group_id, error_code=error))
-        return Result(records, results)
+    def delete_group(self, group_id: str) -> Result[Any]:
+        """The DeletableGroupResult of DeleteGroups: what is deleted goes with its offsets."""
+        error = validate_delete(self.classic, group_id)
+        response = _DELETE.DeletableGroupResult(group_id=group_id, error_code=error)
+        if error is not ErrorCode.NONE:
+            return Result((), response)
+        self.classic.counters.groups_deleted += 1
+        return Result([*self.offsets.tombstones(group_id), tombstone(group_id)], response)

@@ -157,7 +157,7 @@ class OffsetsBed(Bed):
         self.write(lambda shard: delete_offsets_of_topic(shard.offsets, topic, topic_id), Answer())
 
     def delete_group(self, group_id: str = "g") -> None:
-        self.write(lambda shard: shard.delete_groups([group_id]), Answer())
+        self.write(lambda shard: shard.delete_group(group_id), Answer())
 
     def consumers(self, *client_ids: str, topics: Sequence[str] = ("t",)) -> list[str]:
         """A stable group of consumers subscribed to these topics."""

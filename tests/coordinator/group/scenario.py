@@ -229,7 +229,8 @@ class _Scenario:
 
     def _describe(self, names: list[str], options: dict[str, str]) -> None:
         version = int(options.get("version", "6"))
-        for group in self._bed.runtime.read(0, lambda shard, offset: shard.describe_groups(names, version, offset)):
+        for name in names:
+            group = self._bed.runtime.read(0, lambda shard, offset, name=name: shard.describe_group(name, version, offset))
             protocol = f"{group.protocol_type}/{group.protocol_data}"
             self._output.append(f"{group.group_id}: {ErrorCode(group.error_code).name} {group.group_state} {protocol}")
             for member in group.members:
@@ -244,13 +245,12 @@ class _Scenario:
             self._output.append(f"{group.group_id}: {group.group_state} {group.protocol_type} {group.group_type}")
 
     def _delete(self, names: list[str], _: dict[str, str]) -> None:
-        results: list[Any] = []
-        self._bed.write(lambda shard: shard.delete_groups(names), results.append)
-        if isinstance(results[0], KafkaError):
-            self._output.append(f"delete {results[0].code.name}")
-            return
-        for result in results[0]:
-            self._output.append(f"{result.group_id}: delete {ErrorCode(result.error_code).name}")
+        for name in names:
+            results: list[Any] = []
+            self._bed.write(lambda shard, name=name: shard.delete_group(name), results.append)
+            (result,) = results
+            error = result.code if isinstance(result, KafkaError) else ErrorCode(result.error_code)
+            self._output.append(f"{name}: delete {error.name}")
 
 
 def _duration(text: str) -> int:

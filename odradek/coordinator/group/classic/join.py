@@ -51,7 +51,7 @@ def join_group(groups: ClassicGroups, context: MemberContext, request: Any, resp
     if group is None:
         group = groups.create(request.group_id)
     is_stored = request.group_id in groups.stored
-    _Join(groups, group, context, request, respond, decision).decide()
+    _Join(groups, group, context, request, respond, decision).decide(config.group_max_size)
     if not is_stored and not decision.records:
         _write_new_group(groups, group, decision)
     return decision.result(None)
@@ -101,11 +101,11 @@ class _Join:
         self._decision = decision
         self._protocols: Protocols = tuple((protocol.name, protocol.metadata) for protocol in request.protocols)
 
-    def decide(self) -> None:
+    def decide(self, max_size: int) -> None:
         """Answer, hold back, rebalance."""
         group = self._group
         member_id = self._request.member_id
-        if not self._has_room():
+        if not self._has_room(max_size):
             # The pending or late member that finds the group full is out of it, and the others need not wait for it.
             group.remove(member_id)
             self._refuse(ErrorCode.GROUP_MAX_SIZE_REACHED, "")
@@ -119,20 +119,19 @@ class _Join:
         else:
             self._join_known()
 
-    def _has_room(self) -> bool:
+    def _has_room(self, max_size: int) -> bool:
         """Whether group.max.size lets the member in.
 
         While members join, it is those who wait that count, for the limit may have been lowered, and then the last to come are
         turned away; otherwise it is the members.
         """
         group = self._group
-        limit = self._groups.config().group_max_size
         if group.state is GroupState.EMPTY:
             return True
         member = group.members.get(self._request.member_id)
         if group.state is GroupState.PREPARING_REBALANCE:
-            return (member is not None and member.waiting_join is not None) or group.waiting_joins < limit
-        return member is not None or len(group.members) < limit
+            return (member is not None and member.waiting_join is not None) or group.waiting_joins < max_size
+        return member is not None or len(group.members) < max_size
 
     def _join_new(self) -> None:
         group = self._group

@@ -1,0 +1,33 @@
+"""Heartbeat, versions 0 to 4: a member is there; the answer tells it whether to join again. Since version 3 for static members.
+
+As Kafka, a coordinator that is still loading answers NONE: the member is not to look for another one, nor to join again.
+"""
+
+from typing import TYPE_CHECKING, Any
+
+from odradek.protocol.api_keys import ApiKey
+from odradek.protocol.errors import ErrorCode, KafkaError
+from odradek.protocol.messages import messages
+from odradek.timing.reply import Reply
+
+if TYPE_CHECKING:
+    from odradek.broker.context import RequestContext
+    from odradek.broker.server import Broker
+
+M = messages(ApiKey.HEARTBEAT)
+
+
+def handle(broker: "Broker", _context: "RequestContext", request: Any) -> Any:
+    """Hand the request to its group's shard. HOT."""
+    reply = Reply()
+
+    def finish(outcome: Any) -> None:
+        reply.complete(_refused(outcome) if isinstance(outcome, KafkaError) else outcome)
+
+    broker.groups.runtime.write(request.group_id, lambda shard: shard.heartbeat(request), finish)
+    return reply
+
+
+def _refused(error: KafkaError) -> Any:
+    is_loading = error.code == ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
+    return M.HeartbeatResponse(error_code=ErrorCode.NONE if is_loading else error.code)

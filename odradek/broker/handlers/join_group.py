@@ -1,0 +1,45 @@
+"""JoinGroup, versions 0 to 9: become, or stay, a member of a group; the answer comes when the group's next generation begins.
+
+Since version 1 with a rebalance timeout of its own, since 4 with a member id given beforehand (KIP-394), since 5 for static
+members (KIP-345), since 7 with the protocol type in the answer (KIP-559), since 8 with a reason (KIP-800), since 9 with what
+spares a returning static leader the assignment (KIP-814). What is decided stands in ``coordinator.group.classic.join``.
+
+Deliberate gap: a group of the new consumer protocol (KIP-848) cannot be joined, for there is none.
+"""
+
+from typing import TYPE_CHECKING, Any
+
+from odradek.coordinator.group.config import MemberContext
+from odradek.protocol.api_keys import ApiKey
+from odradek.protocol.errors import KafkaError
+from odradek.protocol.messages import messages
+from odradek.timing.reply import Reply
+
+if TYPE_CHECKING:
+    from odradek.broker.context import RequestContext
+    from odradek.broker.server import Broker
+
+M = messages(ApiKey.JOIN_GROUP)
+
+_NULLABLE_PROTOCOL_SINCE = 7
+
+
+def handle(broker: "Broker", context: "RequestContext", request: Any) -> Any:
+    """Hand the request to its group's shard."""
+    reply = Reply()
+    member = MemberContext(context.client_id or "", f"/{context.peer[0]}", context.version)
+
+    def respond(response: Any) -> None:
+        # Where a write fails, its member may have been answered already; and a member that was given up, later once more.
+        if reply.done:
+            return
+        if response.protocol_name is None and context.version < _NULLABLE_PROTOCOL_SINCE:
+            response.protocol_name = ""
+        reply.complete(response)
+
+    def finish(outcome: KafkaError | None) -> None:
+        if outcome is not None:
+            respond(M.JoinGroupResponse(error_code=outcome.code))
+
+    broker.groups.runtime.write(request.group_id, lambda shard: shard.join_group(member, request, respond), finish)
+    return reply

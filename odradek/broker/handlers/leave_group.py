@@ -1,0 +1,34 @@
+"""LeaveGroup, versions 0 to 5: members go, so that the others need not wait for their sessions to end.
+
+Since version 3 several members at once, static ones also by instance id alone (KIP-345), since 5 with reasons (KIP-800). Before
+version 3 the one member's error is the response's. What is decided stands in ``coordinator.group.classic.leave``.
+"""
+
+from typing import TYPE_CHECKING, Any
+
+from odradek.protocol.api_keys import ApiKey
+from odradek.protocol.errors import KafkaError
+from odradek.protocol.messages import messages
+from odradek.timing.reply import Reply
+
+if TYPE_CHECKING:
+    from odradek.broker.context import RequestContext
+    from odradek.broker.server import Broker
+
+M = messages(ApiKey.LEAVE_GROUP)
+
+_MEMBERS_SINCE = 3
+
+
+def handle(broker: "Broker", context: "RequestContext", request: Any) -> Any:
+    """Hand the request to its group's shard."""
+    reply = Reply()
+
+    def finish(outcome: Any) -> None:
+        response = M.LeaveGroupResponse(error_code=outcome.code) if isinstance(outcome, KafkaError) else outcome
+        if context.version < _MEMBERS_SINCE and response.members:
+            response = M.LeaveGroupResponse(error_code=response.error_code or response.members[0].error_code)
+        reply.complete(response)
+
+    broker.groups.runtime.write(request.group_id, lambda shard: shard.leave_group(request), finish)
+    return reply
