@@ -22,6 +22,7 @@ from typing import Any
 
 from odradek.protocol.errors import MalformedMessage
 from odradek.protocol.schemas import FieldSpec, field_specs
+from odradek.protocol.varint import read_uvarint
 
 Check = Callable[[bytes | memoryview, int], None]
 _Walk = Callable[[bytes | memoryview, int, int], int]
@@ -75,17 +76,6 @@ def _refuse(count: int, left: int) -> None:
     raise MalformedMessage(f"an array of {count} items in {left} bytes")
 
 
-def _uvarint(frame: bytes, position: int) -> tuple[int, int]:
-    value = 0
-    for shift in range(0, 35, 7):
-        byte = frame[position]
-        position += 1
-        value |= (byte & 0x7F) << shift
-        if byte < 0x80:
-            return value, position
-    raise MalformedMessage("a varint of more than five bytes")
-
-
 def _compile(source: "_Source") -> _Walk:
     """``walk(frame, position, end)``, which returns the position it comes to."""
     body = "\n".join(f"    {line}" for line in source.lines)
@@ -98,7 +88,7 @@ class _Source:
 
     def __init__(self) -> None:
         self.lines: list[str] = []
-        self.scope: dict[str, Any] = {"uvarint": _uvarint, "refuse": _refuse, "int32": struct.Struct(">i").unpack_from}
+        self.scope: dict[str, Any] = {"uvarint": read_uvarint, "refuse": _refuse, "int32": struct.Struct(">i").unpack_from}
         self._indent = ""
         self._skip_bytes = 0
 
@@ -207,10 +197,10 @@ def _tagged_value(spec: FieldSpec) -> _Source:
 
 
 def _walk_tagged(known: dict[int | None, _Walk], frame: bytes, position: int, end: int) -> int:
-    count, position = _uvarint(frame, position)
+    count, position = read_uvarint(frame, position)
     for _ in range(count):
-        tag, position = _uvarint(frame, position)
-        size, position = _uvarint(frame, position)
+        tag, position = read_uvarint(frame, position)
+        size, position = read_uvarint(frame, position)
         stop = position + size
         walk = known.get(tag)
         if walk is not None and walk(frame, position, end) != stop:

@@ -13,6 +13,7 @@ ControlledShutdown v0, which Kafka 4 no longer has.
 from struct import Struct
 
 from odradek.protocol.errors import MalformedMessage
+from odradek.protocol.varint import read_uvarint
 
 _FIXED = Struct(">hhih")
 _FIXED_SIZE = _FIXED.size
@@ -43,27 +44,14 @@ def read_request_header(frame: bytes | memoryview) -> Header:
 
 
 def skip_tagged_fields(frame: bytes | memoryview, position: int) -> int:
-    """The position after the tagged fields at ``position``; brokers know no tag of a request header."""
+    """The position after the tagged fields at ``position``, none of which the caller knows."""
     if position < len(frame) and frame[position] == 0:
         return position + 1
-    count, position = _read_uvarint(frame, position)
+    count, position = read_uvarint(frame, position)
     for _ in range(count):
-        _, position = _read_uvarint(frame, position)
-        size, position = _read_uvarint(frame, position)
+        _, position = read_uvarint(frame, position)
+        size, position = read_uvarint(frame, position)
         position += size
         if position > len(frame):
-            raise MalformedMessage("a tagged field of a request header goes past the end of the request")
+            raise MalformedMessage("a tagged field goes past the end of its request")
     return position
-
-
-def _read_uvarint(frame: bytes | memoryview, position: int) -> tuple[int, int]:
-    value = 0
-    for shift in range(0, 35, 7):
-        if position >= len(frame):
-            raise MalformedMessage("a request header ends in the middle of its tagged fields")
-        byte = frame[position]
-        position += 1
-        value |= (byte & 0x7F) << shift
-        if byte < 0x80:
-            return value, position
-    raise MalformedMessage("a varint of more than five bytes in a request header")

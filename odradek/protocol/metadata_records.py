@@ -21,9 +21,9 @@ from kio.serial import entity_reader, entity_writer
 from kio.static.constants import EntityType
 
 from odradek.protocol.errors import MalformedMessage
+from odradek.protocol.varint import read_uvarint
 
 FRAME_VERSION = 1
-_MAX_VARINT_BYTES = 5
 
 _INT8 = {"kafka_type": "int8"}
 _INT16 = {"kafka_type": "int16"}
@@ -142,11 +142,11 @@ def encode(record: MetadataRecord) -> bytes:
 
 def decode(value: bytes) -> MetadataRecord:
     """The metadata record in a log record's value. Raises MalformedMessage for anything that is not one."""
-    frame_version, position = _unsigned_varint(value, 0)
+    frame_version, position = read_uvarint(value, 0)
     if frame_version != FRAME_VERSION:
         raise MalformedMessage(f"metadata record of frame version {frame_version}, known is {FRAME_VERSION}")
-    api_key, position = _unsigned_varint(value, position)
-    version, position = _unsigned_varint(value, position)
+    api_key, position = read_uvarint(value, position)
+    version, position = read_uvarint(value, position)
     record_type = _RECORD_TYPES.get(api_key)
     if record_type is None or version != record_type.__version__:
         raise MalformedMessage(f"metadata record of unknown type {api_key} version {version}")
@@ -157,12 +157,3 @@ def decode(value: bytes) -> MetadataRecord:
     if position + size != len(value):
         raise MalformedMessage(f"{len(value) - position - size} bytes follow a {record_type.__name__}")
     return cast("MetadataRecord", record)
-
-
-def _unsigned_varint(value: bytes, position: int) -> tuple[int, int]:
-    result = 0
-    for index, byte in enumerate(value[position : position + _MAX_VARINT_BYTES]):
-        result |= (byte & 0x7F) << (7 * index)
-        if byte < 0x80:
-            return result, position + index + 1
-    raise MalformedMessage("metadata record ends within a varint, or its varint is too long")

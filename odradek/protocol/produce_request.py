@@ -20,6 +20,8 @@ from struct import Struct
 from typing import TypeAlias
 
 from odradek.protocol.errors import MalformedMessage
+from odradek.protocol.headers import skip_tagged_fields
+from odradek.protocol.varint import read_uvarint
 
 Buffer: TypeAlias = bytes | memoryview
 
@@ -60,7 +62,7 @@ def read_produce_request(frame: Buffer, position: int, version: int) -> ProduceR
 def _read_flexible(frame: Buffer, position: int, *, by_id: bool) -> ProduceRequest:
     transactional_id, position = _compact_string(frame, position)
     acks, timeout_ms = _ACKS_AND_TIMEOUT(frame, position)
-    count, position = _uvarint(frame, position + 6)
+    count, position = read_uvarint(frame, position + 6)
     topics: list[ProduceTopic] = []
     end = len(frame)
     for _ in range(_count(count - 1)):
@@ -72,11 +74,11 @@ def _read_flexible(frame: Buffer, position: int, *, by_id: bool) -> ProduceReque
             topic, position = _compact_string(frame, position)
         if topic is None:
             raise MalformedMessage("a Produce request with a topic without a name")
-        count, position = _uvarint(frame, position)
+        count, position = read_uvarint(frame, position)
         partitions: list[tuple[int, Buffer | None]] = []
         for _ in range(_count(count - 1)):
             (index,) = _INT32(frame, position)
-            size, position = _uvarint(frame, position + 4)
+            size, position = read_uvarint(frame, position + 4)
             if size:
                 start = position
                 position += size - 1
@@ -85,10 +87,10 @@ def _read_flexible(frame: Buffer, position: int, *, by_id: bool) -> ProduceReque
                 partitions.append((index, frame[start:position]))
             else:
                 partitions.append((index, None))
-            position = position + 1 if frame[position] == 0 else _skip_tags(frame, position)
+            position = position + 1 if frame[position] == 0 else skip_tagged_fields(frame, position)
         topics.append((topic, partitions))
-        position = position + 1 if frame[position] == 0 else _skip_tags(frame, position)
-    _skip_tags(frame, position)
+        position = position + 1 if frame[position] == 0 else skip_tagged_fields(frame, position)
+    skip_tagged_fields(frame, position)
     return ProduceRequest(transactional_id, acks, timeout_ms, topics)
 
 
@@ -128,23 +130,8 @@ def _count(count: int) -> int:
     return count
 
 
-def _uvarint(frame: Buffer, position: int) -> tuple[int, int]:
-    value = frame[position]
-    position += 1
-    if value < 0x80:
-        return value, position
-    value &= 0x7F
-    for shift in (7, 14, 21, 28):
-        byte = frame[position]
-        position += 1
-        value |= (byte & 0x7F) << shift
-        if byte < 0x80:
-            return value, position
-    raise MalformedMessage("a varint of more than five bytes in a Produce request")
-
-
 def _compact_string(frame: Buffer, position: int) -> tuple[str | None, int]:
-    size, position = _uvarint(frame, position)
+    size, position = read_uvarint(frame, position)
     if size == 0:
         return None, position
     return _text(frame, position, position + size - 1)
@@ -162,16 +149,3 @@ def _text(frame: Buffer, start: int, end: int) -> tuple[str, int]:
     if end > len(frame):
         raise MalformedMessage("a string that goes past the end of its Produce request")
     return str(frame[start:end], "utf-8"), end
-
-
-def _skip_tags(frame: Buffer, position: int) -> int:
-    if frame[position] == 0:
-        return position + 1
-    count, position = _uvarint(frame, position)
-    for _ in range(count):
-        _, position = _uvarint(frame, position)
-        size, position = _uvarint(frame, position)
-        position += size
-        if position > len(frame):
-            raise MalformedMessage("a tagged field that goes past the end of its Produce request")
-    return position

@@ -1,10 +1,39 @@
-"""Zigzag varints, as records and their headers use them (protocol guide, "Record Format"; Protocol Buffers' sint32 and sint64).
+"""Varints: unsigned ones for lengths, counts and tags (KIP-482), zigzag ones in records (protocol guide, "Record Format").
 
-Seven bits a byte, the least significant first; the top bit says that another byte follows. A value v is sent as 2v, a negative
-one as -2v-1, so that small numbers of either sign are short.
+Seven bits a byte, the least significant first; the top bit says that another byte follows. In zigzag a value v is sent as 2v, a
+negative one as -2v-1, so that small numbers of either sign are short.
 """
 
 from odradek.protocol.errors import MalformedMessage
+
+
+def uvarint(value: int) -> bytes:
+    """``value``, not negative, as an unsigned varint."""
+    out = bytearray()
+    while value > 0x7F:
+        out.append(value & 0x7F | 0x80)
+        value >>= 7
+    out.append(value)
+    return bytes(out)
+
+
+def read_uvarint(data: bytes | memoryview, position: int) -> tuple[int, int]:
+    """(value, position behind it) of an unsigned varint of five bytes at most. Raises MalformedMessage."""
+    try:
+        value = data[position]
+        position += 1
+        if value < 0x80:
+            return value, position
+        value &= 0x7F
+        for shift in (7, 14, 21, 28):
+            byte = data[position]
+            position += 1
+            value |= (byte & 0x7F) << shift
+            if byte < 0x80:
+                return value, position
+    except IndexError:
+        raise MalformedMessage("the data ends within a varint") from None
+    raise MalformedMessage("a varint of more than five bytes")
 
 
 def read_varint(data: bytes, position: int, bits: int = 32) -> tuple[int, int]:

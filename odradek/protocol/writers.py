@@ -21,6 +21,7 @@ from typing import Any
 
 from odradek.protocol.messages import make_class
 from odradek.protocol.schemas import FieldSpec, field_specs
+from odradek.protocol.varint import uvarint
 
 Append = Callable[[Any], None]
 Write = Callable[[Append, Any], None]
@@ -43,16 +44,6 @@ _FIXED = {
     "uuid": "16s",
 }
 _ZERO_UUID = bytes(16)
-
-
-def uvarint(value: int) -> bytes:
-    """Unsigned varint: seven bits a byte, the lowest first, the top bit set on all but the last."""
-    out = bytearray()
-    while value > 0x7F:
-        out.append(value & 0x7F | 0x80)
-        value >>= 7
-    out.append(value)
-    return bytes(out)
 
 
 _SMALL_UVARINTS = tuple(bytes((value,)) for value in range(128))

@@ -11,7 +11,8 @@ from kio.serial import entity_reader, entity_writer
 from odradek.protocol.api_keys import NEWEST_VERSION, ApiKey
 from odradek.protocol.messages import make_class
 from odradek.protocol.schemas import field_specs, load, plain
-from odradek.protocol.writers import compile_writer, uvarint
+from odradek.protocol.varint import uvarint
+from odradek.protocol.writers import compile_writer
 from tests.protocol.random_messages import random_message
 
 _EVERY_MESSAGE = [
