@@ -149,12 +149,14 @@ class DelayedFetch(DelayedOperation):
         self._respond = respond
 
     def try_complete(self) -> bool:
-        """Part of the purgatory's interface."""
-        return self._read.has_enough() and self.force_complete()
+        """Part of the purgatory's interface. What goes wrong here is not the producer's whose append asks: the answer tells."""
+        try:
+            if not self._read.has_enough():
+                return False
+        except Exception as error:  # noqa: BLE001  whatever it is, it must not reach the append
+            log.error("a fetch that waits could not be tried", error)
+        return self.force_complete()
 
     def on_complete(self) -> None:
         """Part of the purgatory's interface."""
-        try:
-            self._respond()
-        except Exception as error:  # noqa: BLE001  a reader's trouble is not that of the producer whose append woke it
-            log.error("a fetch that waited could not be answered", error)
+        self._respond()

@@ -11,7 +11,9 @@ from typing import TYPE_CHECKING, Any
 
 from odradek.broker.context import Reply, RequestContext
 from odradek.broker.delayed_fetch import DelayedFetch, FetchRead
+from odradek.broker.logging import log
 from odradek.protocol.api_keys import ApiKey
+from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages import messages
 
 if TYPE_CHECKING:
@@ -44,10 +46,19 @@ def handle(broker: "Broker", context: RequestContext, request: Any) -> Any:
     operation = DelayedFetch(
         broker.clock.monotonic_ms() + request.max_wait_ms,
         read,
-        lambda: reply.complete(_respond(session, read.read()[0], by_id)),
+        lambda: reply.complete(_answer_now(session, read, by_id)),
     )
     broker.fetch_purgatory.try_complete_else_watch(operation, read.partitions())
     return reply
+
+
+def _answer_now(session: "FetchContext", read: FetchRead, by_id: bool) -> Any:
+    """What a fetch that waited finds. It is asked from within an append, or by the timer: an error has to be an answer."""
+    try:
+        return _respond(session, read.read()[0], by_id)
+    except Exception as error:  # noqa: BLE001  told to the client as such, and to the log in full
+        log.error("a fetch that waited could not be answered", error)
+        return _Response(error_code=ErrorCode.UNKNOWN_SERVER_ERROR)
 
 
 def _respond(session: "FetchContext", results: list[tuple["FetchPartition", Any]], by_id: bool) -> Any:
