@@ -138,6 +138,14 @@ def _rewrite_list_config_resources(request: Any, decoded: Any) -> None:
         request.resource_types = (16,)
 
 
+def _rewrite_offset_fetch(request: Any, decoded: Any) -> None:
+    if decoded.__version__ < 8:
+        classes = messages(ApiKey.OFFSET_FETCH).classes["request"]
+        topic = classes["OffsetFetchRequestTopics"]
+        topics = decoded.topics and [topic(name=each.name, partition_indexes=each.partition_indexes) for each in decoded.topics]
+        request.groups = [classes["OffsetFetchRequestGroup"](group_id=decoded.group_id, topics=topics)]
+
+
 def _rewrite_join_group(request: Any, decoded: Any) -> None:
     # Version 0 had one timeout for both.
     if decoded.__version__ == 0:
@@ -152,6 +160,7 @@ def _rewrite_leave_group(request: Any, decoded: Any) -> None:
 _REWRITES: dict[ApiKey, Callable[[Any, Any], None]] = {
     ApiKey.METADATA: _rewrite_metadata,
     ApiKey.FIND_COORDINATOR: _rewrite_find_coordinator,
+    ApiKey.OFFSET_FETCH: _rewrite_offset_fetch,
     ApiKey.DELETE_TOPICS: _rewrite_delete_topics,
     ApiKey.JOIN_GROUP: _rewrite_join_group,
     ApiKey.LEAVE_GROUP: _rewrite_leave_group,

@@ -62,6 +62,19 @@ class _OneCoordinator:
         self.port = coordinator.port
 
 
+class _OneGroup:
+    """OffsetFetch as it was before version 8: the answer for one group, at the top."""
+
+    __slots__ = ("error_code", "throttle_time_ms", "topics")
+
+    def __init__(self, response: Any) -> None:
+        group = response.groups[0]
+        self.throttle_time_ms = response.throttle_time_ms
+        self.error_code = group.error_code
+        self.topics = group.topics
+
+
 _REWRITES: dict[tuple[ApiKey, int], Callable[[Any], Any]] = {
-    (ApiKey.FIND_COORDINATOR, version): _OneCoordinator for version in range(4)
+    **{(ApiKey.FIND_COORDINATOR, version): _OneCoordinator for version in range(4)},
+    **{(ApiKey.OFFSET_FETCH, version): _OneGroup for version in range(1, 8)},
 }

@@ -41,6 +41,8 @@ def test_a_response_of_defaults_can_be_read_in_every_version(api_key, version):
     response = m.response()
     if api_key == ApiKey.FIND_COORDINATOR:
         response.coordinators = [m.Coordinator(key="g")]
+    if api_key == ApiKey.OFFSET_FETCH:
+        response.groups = [m.OffsetFetchResponseGroup(group_id="g")]
     _read_back(api_key, version, _sent(api_key, version, response))
 
 

@@ -1,0 +1,100 @@
+"""OffsetCommit, versions 2 to 10: a member, or anybody else in a group without members, says how far it has read.
+
+Up to version 4 with a retention time of its own (KIP-211 took it away), from 6 on with leader epochs (KIP-320), from 7 on with
+instance ids (KIP-345), from 10 on by topic id (KIP-848). Decided on in ``coordinator.group.offset_commit``; here is what only the
+broker knows: which topics there are. What is wrong with one partition is answered for it, and the others are committed.
+
+Deliberate gaps: no authorisation; members of consumer groups (KIP-848's protocol), and so STALE_MEMBER_EPOCH.
+"""
+
+from typing import TYPE_CHECKING, Any
+
+from odradek.coordinator.group.offset_commit import commit_offsets
+from odradek.protocol.api_keys import ApiKey
+from odradek.protocol.errors import ErrorCode, KafkaError
+from odradek.protocol.messages import messages
+from odradek.timing.reply import Reply
+
+if TYPE_CHECKING:
+    from odradek.broker.context import RequestContext
+    from odradek.broker.partitions import Partitions
+    from odradek.broker.server import Broker
+
+M = messages(ApiKey.OFFSET_COMMIT)
+_Topic = M.OffsetCommitResponseTopic
+_Partition = M.OffsetCommitResponsePartition
+
+_FIRST_VERSION_BY_ID = 10
+
+
+def handle(broker: "Broker", context: "RequestContext", request: Any) -> Any:
+    """Commit the offsets of topics and partitions that exist; a Reply unless there is none."""
+    version = context.version
+    refused = _set_aside_unknown(broker.partitions, request, by_id=version >= _FIRST_VERSION_BY_ID)
+    if not request.topics:
+        return M.OffsetCommitResponse(topics=refused)
+    reply = Reply()
+
+    def respond(outcome: Any) -> None:
+        if isinstance(outcome, KafkaError):
+            outcome = _failed(request, refused, outcome.code)
+        elif refused:
+            outcome.topics = _merged(outcome.topics, refused)
+        reply.complete(outcome)
+
+    broker.groups.runtime.write(request.group_id, lambda shard: commit_offsets(shard.offsets, request, version), respond)
+    return reply
+
+
+def _set_aside_unknown(partitions: "Partitions", request: Any, *, by_id: bool) -> list[Any]:
+    """Leave in the request what exists, each topic with name and id; the answers for the rest. HOT."""
+    refused = []
+    is_complete = True
+    for topic in request.topics:
+        if by_id:
+            known = [] if topic.topic_id is None else partitions.of_topic_id(topic.topic_id.bytes)
+        else:
+            known = partitions.of_topic(topic.name)
+        if not known:
+            error_code = ErrorCode.UNKNOWN_TOPIC_ID if by_id else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+            refused.append(_refusal(topic, topic.partitions, error_code))
+            topic.partitions = ()
+            is_complete = False
+            continue
+        topic.name = known[0].topic
+        topic.topic_id = known[0].topic_id
+        count = len(known)
+        for partition in topic.partitions:
+            if not 0 <= partition.partition_index < count:
+                unknown = [each for each in topic.partitions if not 0 <= each.partition_index < count]
+                refused.append(_refusal(topic, unknown, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION))
+                topic.partitions = [each for each in topic.partitions if 0 <= each.partition_index < count]
+                is_complete = False
+                break
+    if not is_complete:
+        request.topics = [topic for topic in request.topics if topic.partitions]
+    return refused
+
+
+def _refusal(topic: Any, partitions: Any, error_code: ErrorCode) -> Any:
+    return _Topic(
+        name=topic.name,
+        topic_id=topic.topic_id,
+        partitions=[_Partition(partition_index=partition.partition_index, error_code=error_code) for partition in partitions],
+    )
+
+
+def _merged(committed: list[Any], refused: list[Any]) -> list[Any]:
+    """One answer a topic, of what was committed and what was refused."""
+    topics = {(topic.name, topic.topic_id): topic for topic in refused}
+    for topic in committed:
+        known = topics.setdefault((topic.name, topic.topic_id), topic)
+        if known is not topic:
+            known.partitions = [*known.partitions, *topic.partitions]
+    return list(topics.values())
+
+
+def _failed(request: Any, refused: list[Any], error_code: ErrorCode) -> Any:
+    """The same error for each partition of the request, whatever else was wrong with it."""
+    topics = [_refusal(topic, topic.partitions, error_code) for topic in [*refused, *request.topics]]
+    return M.OffsetCommitResponse(topics=topics)

@@ -1,0 +1,62 @@
+"""OffsetDelete, version 0: forget how far a group has read (KIP-496).
+
+Decided on in ``coordinator.group.offset_delete``; partitions that are not there are answered UNKNOWN_TOPIC_OR_PARTITION here.
+What is wrong with the group is the error of the whole: INVALID_GROUP_ID, GROUP_ID_NOT_FOUND, NON_EMPTY_GROUP.
+
+Deliberate gap: no authorisation.
+"""
+
+from typing import TYPE_CHECKING, Any
+
+from odradek.coordinator.group.offset_delete import delete_offsets
+from odradek.protocol.api_keys import ApiKey
+from odradek.protocol.errors import ErrorCode, KafkaError
+from odradek.protocol.messages import messages
+from odradek.timing.reply import Reply
+
+if TYPE_CHECKING:
+    from odradek.broker.context import RequestContext
+    from odradek.broker.partitions import Partitions
+    from odradek.broker.server import Broker
+
+M = messages(ApiKey.OFFSET_DELETE)
+
+
+def handle(broker: "Broker", context: "RequestContext", request: Any) -> Any:  # noqa: ARG001  one signature for all
+    """Delete the offsets of partitions that exist: a Reply."""
+    if not request.group_id:
+        return M.OffsetDeleteResponse(error_code=ErrorCode.INVALID_GROUP_ID)
+    refused = _set_aside_unknown(broker.partitions, request)
+    reply = Reply()
+
+    def respond(outcome: Any) -> None:
+        if isinstance(outcome, KafkaError):
+            outcome = M.OffsetDeleteResponse(error_code=outcome.code)
+        else:
+            _merge(outcome.topics, refused)
+        reply.complete(outcome)
+
+    broker.groups.runtime.write(request.group_id, lambda shard: delete_offsets(shard.offsets, request), respond)
+    return reply
+
+
+def _set_aside_unknown(partitions: "Partitions", request: Any) -> dict[str, list[Any]]:
+    """Leave in the request what exists; the answers for other partitions, by topic."""
+    refused: dict[str, list[Any]] = {}
+    for topic in request.topics:
+        count = len(partitions.of_topic(topic.name))
+        unknown = [each for each in topic.partitions if not 0 <= each.partition_index < count]
+        if unknown:
+            code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+            refused.setdefault(topic.name, []).extend(
+                M.OffsetDeleteResponsePartition(partition_index=each.partition_index, error_code=code) for each in unknown
+            )
+            topic.partitions = [each for each in topic.partitions if 0 <= each.partition_index < count]
+    request.topics = [topic for topic in request.topics if topic.partitions]
+    return refused
+
+
+def _merge(topics: list[Any], refused: dict[str, list[Any]]) -> None:
+    for topic in topics:
+        topic.partitions += refused.pop(topic.name, ())
+    topics += (M.OffsetDeleteResponseTopic(name=name, partitions=partitions) for name, partitions in refused.items())

@@ -1,0 +1,122 @@
+"""OffsetFetch, versions 1 to 10: how far groups have read.
+
+One group before version 8, many since then (KIP-709); all its topics for null since version 2; leader epochs from 5 on (KIP-320),
+and by topic id from 10 on (KIP-848). ``require_stable`` (KIP-447, from version 7 on) sees what is decided on and waits until it
+is committed; without it, what is committed is read at once. Errors are the group's; version 1 has a place for them in the
+partitions only.
+
+Deliberate gaps: no authorisation; transactions, and so UNSTABLE_OFFSET_COMMIT; members of consumer groups (KIP-848's protocol),
+and so the checks of member id and epoch.
+"""
+
+from typing import TYPE_CHECKING, Any
+
+from odradek.coordinator.group.offset_fetch import LATEST, NO_OFFSET, fetch_offsets
+from odradek.coordinator.runtime.result import Result
+from odradek.protocol.api_keys import ApiKey
+from odradek.protocol.errors import ErrorCode, KafkaError
+from odradek.protocol.messages import messages
+from odradek.timing.reply import Reply
+
+if TYPE_CHECKING:
+    from odradek.broker.context import RequestContext
+    from odradek.broker.server import Broker
+
+M = messages(ApiKey.OFFSET_FETCH)
+
+_FIRST_VERSION_BY_ID = 10
+_FIRST_VERSION_WITH_GROUP_ERROR = 2
+
+
+def handle(broker: "Broker", context: "RequestContext", request: Any) -> Any:
+    """Answer each group of ``request``: at once, or where stable offsets are required as a Reply."""
+    fetches = [_GroupFetch(broker, context.version, group) for group in request.groups]
+    if not request.require_stable or not fetches:
+        return M.OffsetFetchResponse(groups=[fetch.read() for fetch in fetches])
+    reply = Reply()
+    answers: list[Any] = [None] * len(fetches)
+    waiting = set(range(len(fetches)))
+
+    def answered(place: int, answer: Any) -> None:
+        answers[place] = answer
+        waiting.discard(place)
+        if not waiting:
+            reply.complete(M.OffsetFetchResponse(groups=answers))
+
+    for place, fetch in enumerate(fetches):
+        fetch.read_stable(place, answered)
+    return reply
+
+
+class _GroupFetch:
+    """What is asked of one group. Topics asked by id are given their names here, and unknown ones are set aside."""
+
+    def __init__(self, broker: "Broker", version: int, group: Any) -> None:
+        self._broker = broker
+        self._version = version
+        self._by_id = version >= _FIRST_VERSION_BY_ID
+        self._group = group
+        self._is_for_all = group.topics is None
+        self._unknown: list[Any] = []
+        if self._by_id and not self._is_for_all:
+            self._name_topics()
+
+    def read(self) -> Any:
+        """The OffsetFetchResponseGroup."""
+        group = self._group
+        try:
+            answer = self._broker.groups.runtime.read(
+                group.group_id, lambda shard, committed_offset: fetch_offsets(shard.offsets, group, committed_offset)
+            )
+        except KafkaError as error:
+            return self._failed(error.code)
+        return self._finished(answer)
+
+    def read_stable(self, place: int, answered: Any) -> None:
+        """Call ``answered`` with ``place`` and the OffsetFetchResponseGroup once all that it says is committed."""
+        group = self._group
+
+        def respond(outcome: Any) -> None:
+            answered(place, self._failed(outcome.code) if isinstance(outcome, KafkaError) else self._finished(outcome))
+
+        self._broker.groups.runtime.write(
+            group.group_id, lambda shard: Result((), fetch_offsets(shard.offsets, group, LATEST)), respond
+        )
+
+    def _name_topics(self) -> None:
+        known = self._broker.controller.image.topics_by_id
+        named = []
+        for topic in self._group.topics:
+            found = None if topic.topic_id is None else known.get(topic.topic_id)
+            if found is None:
+                self._unknown.append(_refusal(topic, ErrorCode.UNKNOWN_TOPIC_ID))
+            else:
+                topic.name = found.name
+                named.append(topic)
+        self._group.topics = named
+
+    def _finished(self, answer: Any) -> Any:
+        if self._by_id and self._is_for_all:
+            # Offsets of topics that are not there any more have no id to be told by.
+            image = self._broker.controller.image
+            answer.topics = [topic for topic in answer.topics if topic.name in image.topics]
+            for topic in answer.topics:
+                topic.topic_id = image.topics[topic.name].topic_id
+        answer.topics += self._unknown
+        return answer
+
+    def _failed(self, error_code: ErrorCode) -> Any:
+        # The Java client gives up on COORDINATOR_NOT_AVAILABLE here, and looks for the coordinator again on the other. As Kafka.
+        code = ErrorCode.NOT_COORDINATOR if error_code == ErrorCode.COORDINATOR_NOT_AVAILABLE else error_code
+        group = self._group
+        if self._version >= _FIRST_VERSION_WITH_GROUP_ERROR:
+            return M.OffsetFetchResponseGroup(group_id=group.group_id, error_code=code)
+        return M.OffsetFetchResponseGroup(group_id=group.group_id, topics=[_refusal(topic, code) for topic in group.topics])
+
+
+def _refusal(topic: Any, error_code: ErrorCode) -> Any:
+    partitions = [
+        M.OffsetFetchResponsePartitions(partition_index=index, committed_offset=NO_OFFSET, metadata="", error_code=error_code)
+        for index in topic.partition_indexes
+    ]
+    return M.OffsetFetchResponseTopics(name=topic.name, topic_id=topic.topic_id, partitions=partitions)

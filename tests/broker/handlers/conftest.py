@@ -1,0 +1,22 @@
+"""A raw client of the module's broker, and a topic to use it on."""
+
+import pytest
+
+from odradek.protocol.api_keys import ApiKey
+from odradek.protocol.errors import ErrorCode
+from tests.raw_client import RawClient
+
+
+@pytest.fixture
+def client(broker):
+    with RawClient(broker.host, broker.port) as client:
+        yield client
+
+
+@pytest.fixture
+def topic(client, new_name):
+    """(name, id) of a topic with two partitions."""
+    name = new_name()
+    response = client.call(ApiKey.CREATE_TOPICS, 7, topics=[{"name": name, "num_partitions": 2, "replication_factor": 1}])
+    assert response.topics[0].error_code == ErrorCode.NONE
+    return name, response.topics[0].topic_id
