@@ -1,0 +1,228 @@
+"""Operations: decided at once, appended together, answered when they are committed."""
+
+import pytest
+
+from odradek.coordinator.runtime.result import Result
+from odradek.protocol.errors import ErrorCode, KafkaError
+from odradek.protocol.record_batch import read_header
+from tests.coordinator.runtime.bed import Bed, put, write
+
+
+def test_an_operation_without_records_is_answered_at_once():
+    bed = Bed()
+    bed.write(response="pong")
+    assert bed.answers == ["pong"]
+    assert bed.logs.turn() == 0
+
+
+def test_records_are_replayed_before_they_are_appended():
+    bed = Bed()
+    bed.write(put("a", 5))
+    assert bed.shard.state() == ({"a": 5}, 1)
+    assert bed.log.batches == []
+    assert bed.answers == []
+
+
+def test_what_is_not_committed_is_not_read():
+    bed = Bed()
+    bed.write(put("a", 5))
+    assert bed.committed() == ({}, 0)
+    bed.run()
+    assert bed.committed() == ({"a": 5}, 1)
+
+
+def test_operations_of_one_turn_share_an_append():
+    bed = Bed()
+    for number in range(100):
+        bed.write(put(f"t{number}"), response=number)
+    bed.run()
+    assert bed.answers == list(range(100))
+    assert [read_header(batch).record_count for batch in bed.log.batches] == [100]
+    assert bed.runtime.counters.appends == 1
+
+
+def test_an_operation_decides_on_what_those_before_it_decided():
+    bed = Bed()
+    bed.write(put("a", 5))
+    bed.runtime.write(0, lambda shard: Result([put("b", shard.offsets["a"] + 1)], None), bed.respond)
+    bed.run()
+    assert bed.shard.state() == ({"a": 5, "b": 6}, 2)
+
+
+def test_an_answer_waits_for_the_high_watermark():
+    bed = Bed()
+    bed.log.held_back = True
+    bed.write(put("a"), response="first")
+    bed.run()
+    assert bed.answers == []
+    assert bed.log.log_end_offset == 1
+    bed.log.release()
+    assert bed.answers == ["first"]
+
+
+def test_each_append_waits_for_its_own_records():
+    bed = Bed()
+    bed.log.held_back = True
+    for name in ("first", "second"):
+        bed.write(put("a"), put("b"), response=name)
+        bed.run()
+    bed.log.release(3)
+    assert bed.answers == ["first"]
+    assert bed.committed()[1] == 3
+    bed.log.release(4)
+    assert bed.answers == ["first", "second"]
+
+
+@pytest.mark.parametrize("is_appended", [False, True])
+def test_an_operation_without_records_waits_for_those_before_it(is_appended):
+    bed = Bed()
+    bed.log.held_back = True
+    bed.write(put("a"), response="first")
+    if is_appended:
+        bed.run()
+    bed.write(response="second")
+    assert bed.answers == []
+    bed.run()
+    bed.log.release()
+    assert bed.answers == ["first", "second"]
+
+
+def test_on_commit_is_called_just_before_the_answer():
+    bed = Bed()
+    events = bed.answers
+    bed.write(put("a"), on_commit=lambda: events.append("committed"))
+    assert events == []
+    bed.run()
+    assert events == ["committed", "ok"]
+
+
+def test_on_commit_without_records_is_called_at_once():
+    bed = Bed()
+    bed.write(on_commit=lambda: bed.answers.append("committed"))
+    assert bed.answers == ["committed", "ok"]
+
+
+def test_an_operation_that_raises_is_answered_with_its_error_and_changes_nothing():
+    bed = Bed()
+
+    def refuse(_):
+        raise KafkaError(ErrorCode.GROUP_ID_NOT_FOUND)
+
+    bed.runtime.write(0, refuse, bed.respond)
+    assert bed.answers == [ErrorCode.GROUP_ID_NOT_FOUND]
+    assert bed.faults == []
+
+
+def test_an_operation_that_fails_is_a_fault_of_ours():
+    bed = Bed()
+    bed.runtime.write(0, lambda _: 1 // 0, bed.respond)
+    assert bed.answers == [ErrorCode.UNKNOWN_SERVER_ERROR]
+    assert len(bed.faults) == 1
+
+
+def test_a_callback_that_raises_leaves_the_others_alone():
+    bed = Bed()
+
+    def fail(_):
+        raise ZeroDivisionError
+
+    bed.runtime.write(0, write(put("a")), fail)
+    bed.write(put("b"), on_commit=lambda: 1 // 0)
+    bed.run()
+    assert bed.answers == ["ok"]
+    assert len(bed.faults) == 2
+
+
+def test_an_operation_asked_for_while_another_decides_is_decided_after_it():
+    bed = Bed()
+
+    def outer(shard):
+        bed.write(put("inner", 2), response="inner")
+        assert "inner" not in shard.offsets
+        return Result([put("outer", 1)], "outer")
+
+    bed.runtime.write(0, outer, bed.respond)
+    bed.run()
+    assert bed.answers == ["outer", "inner"]
+    assert [record[0] for record in bed.log.records()] == [0, 1]
+    assert bed.shard.events == ["loaded", 0, 1]
+
+
+def test_an_answer_may_ask_for_the_next_operation():
+    bed = Bed()
+    bed.runtime.write(0, write(put("a")), lambda _: bed.write(put("b"), response="second"))
+    bed.run()
+    assert bed.answers == ["second"]
+
+
+def test_a_batch_that_is_full_is_appended_before_the_turn_is_over():
+    bed = Bed(max_batch_bytes=300)
+    for number in range(10):
+        bed.write(put(f"topic-{number}"), response=number)
+    assert len(bed.log.batches) > 1
+    bed.run()
+    assert bed.answers == list(range(10))
+    assert bed.log.log_end_offset == 10
+
+
+def test_records_of_one_operation_stay_in_one_batch():
+    bed = Bed(max_batch_bytes=400)
+    for _ in range(4):
+        bed.write(*(put(f"topic-{number}") for number in range(3)))
+    bed.run()
+    assert all(read_header(batch).record_count % 3 == 0 for batch in bed.log.batches)
+
+
+def test_records_that_fit_no_batch_are_refused_before_they_are_replayed():
+    bed = Bed(max_batch_bytes=300)
+    bed.write(put("small"), response="small")
+    bed.write(*(put(f"topic-{number}") for number in range(10)))
+    assert bed.answers == [ErrorCode.UNKNOWN_SERVER_ERROR]
+    bed.run()
+    assert bed.answers[1:] == ["small"]
+    assert bed.shard.state() == ({"small": 1}, 1)
+
+
+def test_records_that_need_not_stay_together_fill_as_many_batches_as_they_need():
+    bed = Bed(max_batch_bytes=300)
+    bed.write(*(put(f"topic-{number}") for number in range(10)), atomic=False)
+    bed.run()
+    assert len(bed.log.batches) > 1
+    assert bed.answers == ["ok"]
+
+
+def test_a_record_that_cannot_be_encoded_fails_its_operation_alone():
+    bed = Bed()
+    bed.write(put("a"), response="first")
+    bed.write(put("x" * 40_000))
+    assert bed.answers == [ErrorCode.UNKNOWN_SERVER_ERROR]
+    bed.run()
+    assert bed.answers[1:] == ["first"]
+
+
+def test_an_id_is_routed_to_its_partition():
+    bed = Bed(partition_count=50)
+    bed.write(put("a"), target="group-1")
+    bed.run()
+    assert bed.answers == ["ok"]
+    assert [log.log_end_offset for log in bed.logs.logs].index(1) == 49
+    assert bed.runtime.read("group-1", lambda shard, _: shard.partition) == 49
+
+
+def test_where_the_topic_cannot_be_made_there_is_no_coordinator():
+    bed = Bed()
+    bed.logs.creation_error = KafkaError(ErrorCode.KAFKA_STORAGE_ERROR)
+    bed.write(put("a"), target="group")
+    assert bed.answers == [ErrorCode.NOT_COORDINATOR]
+    with pytest.raises(KafkaError) as caught:
+        bed.runtime.read("group", lambda shard, _: shard)
+    assert caught.value.code == ErrorCode.NOT_COORDINATOR
+
+
+def test_close_appends_what_was_decided():
+    bed = Bed()
+    bed.write(put("a"))
+    bed.runtime.close()
+    assert bed.answers == ["ok"]
+    assert bed.log.log_end_offset == 1
+    assert bed.shard.events[-1] == "unloaded"
