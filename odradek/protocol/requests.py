@@ -139,11 +139,16 @@ def _rewrite_list_config_resources(request: Any, decoded: Any) -> None:
 
 
 def _rewrite_offset_fetch(request: Any, decoded: Any) -> None:
-    if decoded.__version__ < 8:
-        classes = messages(ApiKey.OFFSET_FETCH).classes["request"]
-        topic = classes["OffsetFetchRequestTopics"]
-        topics = decoded.topics and [topic(name=each.name, partition_indexes=each.partition_indexes) for each in decoded.topics]
-        request.groups = [classes["OffsetFetchRequestGroup"](group_id=decoded.group_id, topics=topics)]
+    if decoded.__version__ >= 8:
+        return
+    if decoded.topics is None and decoded.__version__ < 2:
+        _null_where_none_may_be("topics")
+    if any(topic.partition_indexes is None for topic in decoded.topics or ()):
+        _null_where_none_may_be("partition_indexes")
+    classes = messages(ApiKey.OFFSET_FETCH).classes["request"]
+    topic = classes["OffsetFetchRequestTopics"]
+    topics = decoded.topics and [topic(name=each.name, partition_indexes=each.partition_indexes) for each in decoded.topics]
+    request.groups = [classes["OffsetFetchRequestGroup"](group_id=decoded.group_id, topics=topics)]
 
 
 def _rewrite_join_group(request: Any, decoded: Any) -> None:

@@ -67,6 +67,28 @@ def test_one_coordinator_key_becomes_a_list_of_one():
     assert _request(ApiKey.FIND_COORDINATOR, 2, key="g", key_type=1).coordinator_keys == ("g",)
 
 
+def test_a_fetch_of_one_groups_offsets_becomes_a_list_of_one():
+    from kio.schema.offset_fetch.v7.request import OffsetFetchRequestTopic as Topic
+
+    topic = Topic(name="t", partition_indexes=(1, 2))
+    request = _request(ApiKey.OFFSET_FETCH, 7, group_id="g", topics=(topic,), require_stable=True)
+    (group,) = request.groups
+    assert (group.group_id, group.topics[0].name, group.topics[0].partition_indexes) == ("g", "t", (1, 2))
+    assert _request(ApiKey.OFFSET_FETCH, 7, group_id="g", topics=None, require_stable=True).groups[0].topics is None
+
+
+@pytest.mark.parametrize("version", [1, 2, 5])
+def test_null_is_not_a_list_of_partitions_to_fetch_offsets_of(version):
+    with pytest.raises(MalformedMessage):
+        decode_request(ApiKey.OFFSET_FETCH, version, b"\x00\x01g\x00\x00\x00\x01\x00\x01t\xff\xff\xff\xff", 0)
+
+
+def test_all_topics_cannot_be_asked_for_before_version_2():
+    with pytest.raises(MalformedMessage):
+        decode_request(ApiKey.OFFSET_FETCH, 1, b"\x00\x01g\xff\xff\xff\xff", 0)
+    assert decode_request(ApiKey.OFFSET_FETCH, 2, b"\x00\x01g\xff\xff\xff\xff", 0).groups[0].topics is None
+
+
 def test_topic_names_to_delete_become_topics():
     (topic,) = _request(ApiKey.DELETE_TOPICS, 3, topic_names=("t",), timeout=_seconds(1)).topics
     assert (topic.name, topic.topic_id) == ("t", None)
