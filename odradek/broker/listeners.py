@@ -17,7 +17,7 @@ from odradek.broker.logging import log
 
 if TYPE_CHECKING:
     import asyncio
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterator, Mapping
 
     from odradek.broker.connection import Connection
     from odradek.timing.clock import Clock
@@ -58,6 +58,9 @@ class ConnectionRegistry:
 
     def __len__(self) -> int:
         return len(self._connections)
+
+    def __iter__(self) -> Iterator[Connection]:
+        return iter(self._connections)
 
     @property
     def received_bytes(self) -> int:

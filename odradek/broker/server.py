@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from random import Random
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from odradek.broker.config.endpoints import parse_endpoints, per_ip_overrides
 from odradek.broker.connection import Connection
@@ -84,6 +84,21 @@ class Broker:
         """(host, port) of the first listener."""
         endpoint = next(iter(self._listeners.bound.values()))
         return endpoint.host, endpoint.port
+
+    @property
+    def listener_names(self) -> list[str]:
+        """The listeners that are bound."""
+        return list(self._listeners.bound)
+
+    @property
+    def purgatories(self) -> tuple[Purgatory[Any], ...]:
+        """Where requests wait."""
+        return self.produce_purgatory, self.fetch_purgatory
+
+    @property
+    def timer_driver(self) -> AsyncioDriver | None:
+        """What wakes the timer; None under a clock other than the system's, and before the start."""
+        return self._driver
 
     def advertised(self, listener_name: str) -> tuple[str, int]:
         """The (host, port) that clients of a listener are told to connect to."""

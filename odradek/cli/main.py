@@ -37,15 +37,35 @@ def _key_and_value(_context: click.Context, _option: click.Parameter, settings: 
 @click.option("--data-dir", type=click.Path(path_type=Path), help="Where the data lives.  [default: the user's data folder]")
 @click.option("--config", "config_file", type=click.Path(path_type=Path), help="A server.properties, as Kafka has it.")
 @click.option("--set", "settings", metavar="KEY=VALUE", multiple=True, callback=_key_and_value, help="One config; repeatable.")
-def serve(host: str | None, port: int | None, data_dir: Path | None, config_file: Path | None, settings: dict[str, str]) -> int:
+@click.option("--metrics-port", type=click.IntRange(0, 65535), help="Serve Prometheus metrics there; 0 takes a free port.")
+@click.option("--metrics-host", help="Address for them.  [default: that of the first listener]")
+def serve(
+    host: str | None,
+    port: int | None,
+    data_dir: Path | None,
+    config_file: Path | None,
+    settings: dict[str, str],
+    metrics_port: int | None,
+    metrics_host: str | None,
+) -> int:
     """Run a broker until it is told to stop (SIGTERM, SIGINT).
 
-    When it can answer it prints one line on stdout: odradek ready on HOST:PORT. Its log goes to stderr. The flags weigh more than
-    --set, and --set more than the file.
+    When it can answer it prints one line on stdout: odradek ready on HOST:PORT. Its log goes to stderr, with the address of
+    the metrics in it. The flags weigh more than --set, and --set more than the file.
     """
     from odradek.cli.serve import run
 
-    return run(host=host, port=port, data_dir=data_dir, config_file=config_file, settings=settings)
+    if metrics_host is not None and metrics_port is None:
+        raise click.UsageError("--metrics-host needs --metrics-port")
+    return run(
+        host=host,
+        port=port,
+        data_dir=data_dir,
+        config_file=config_file,
+        settings=settings,
+        metrics_host=metrics_host,
+        metrics_port=metrics_port,
+    )
 
 
 def main() -> NoReturn:

@@ -11,21 +11,33 @@ import signal
 import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from odradek.broker.config.broker_config import BrokerConfig, InvalidConfig, load, parse_properties
+from odradek.broker.config.endpoints import parse_endpoints
 from odradek.broker.logging import log
 from odradek.broker.server import Broker
 from odradek.protocol.errors import KafkaError
 from odradek.storage.errors import DataDirectoryLocked, InconsistentDataDirectory
+
+if TYPE_CHECKING:
+    from odradek.broker.metrics.endpoint import MetricsEndpoint
 
 CANNOT_START = 2
 DEFAULT_LISTENER = "PLAINTEXT://127.0.0.1:9092"
 
 
 def run(
-    *, host: str | None, port: int | None, data_dir: Path | None, config_file: Path | None, settings: Mapping[str, str]
+    *,
+    host: str | None,
+    port: int | None,
+    data_dir: Path | None,
+    config_file: Path | None,
+    settings: Mapping[str, str],
+    metrics_host: str | None = None,
+    metrics_port: int | None = None,
 ) -> int:
-    """Run a broker until SIGTERM or SIGINT; the exit status."""
+    """Run a broker until SIGTERM or SIGINT; the exit status. Metrics are served where ``metrics_port`` is given."""
     try:
         properties = parse_properties(config_file.read_text(encoding="utf-8")) if config_file else {}
         merged = {**properties, **settings}
@@ -38,7 +50,7 @@ def run(
         return _cannot_start(error)
     try:
         with asyncio.Runner(loop_factory=_loop_factory()) as runner:
-            return runner.run(_serve(config, default_data_dir=used_default))
+            return runner.run(_serve(config, metrics_host, metrics_port, default_data_dir=used_default))
     except KeyboardInterrupt:
         return 128 + signal.SIGINT
 
@@ -80,12 +92,16 @@ def ready_line(host: str, port: int) -> str:
     return f"odradek ready on {f'[{host}]' if ':' in host else host or 'localhost'}:{port}"
 
 
-async def _serve(config: BrokerConfig, *, default_data_dir: str | None) -> int:
+async def _serve(
+    config: BrokerConfig, metrics_host: str | None, metrics_port: int | None, *, default_data_dir: str | None
+) -> int:
     raise_open_files_limit()
     stopping = asyncio.Event()
     _on_stop_signal(stopping.set)
     broker = Broker(config)
     try:
+        # Before the start, so that a port that is taken leaves the data directory as it is.
+        metrics = None if metrics_port is None else await _bind_metrics(broker, metrics_host, metrics_port)
         await broker.start()
     except (DataDirectoryLocked, InconsistentDataDirectory, KafkaError, OSError) as error:
         return _cannot_start(error)
@@ -98,9 +114,24 @@ async def _serve(config: BrokerConfig, *, default_data_dir: str | None) -> int:
         log.warn(warning)
     if default_data_dir is not None:
         log.info("data directory", path=default_data_dir)
+    if metrics is not None:
+        await metrics.serve()
+        log.info("metrics", url=metrics.url)
     await stopping.wait()
+    if metrics is not None:
+        metrics.close()
     await broker.stop()
     return 0
+
+
+async def _bind_metrics(broker: Broker, host: str | None, port: int) -> "MetricsEndpoint":
+    from odradek.broker.metrics.endpoint import MetricsEndpoint
+
+    if host is None:
+        host = parse_endpoints("listeners", broker.config["listeners"])[0].host
+    endpoint = MetricsEndpoint(broker)
+    await endpoint.bind(host, port)
+    return endpoint
 
 
 def raise_open_files_limit() -> None:

@@ -16,15 +16,20 @@ if TYPE_CHECKING:
 
 
 class AsyncioDriver:
-    """Runs `timer` on `loop` until closed. For a `SystemClock` only: a `VirtualClock` runs its timers itself."""
+    """Runs `timer` on `loop` until closed. For a `SystemClock` only: a `VirtualClock` runs its timers itself.
 
-    __slots__ = ("_armed_deadline_ms", "_handle", "_loop", "_timer")
+    `wakings` and `late_ms` say how often the loop woke it, and how much later than asked in all: how far the loop lags behind.
+    """
+
+    __slots__ = ("_armed_deadline_ms", "_handle", "_loop", "_timer", "late_ms", "wakings")
 
     def __init__(self, timer: Timer, loop: AbstractEventLoop) -> None:
         self._timer = timer
         self._loop = loop
         self._handle: Handle | None = None
         self._armed_deadline_ms = float("inf")
+        self.wakings = 0
+        self.late_ms = 0.0
         timer.on_earlier_deadline = self._arm
         self._arm_next()
 
@@ -58,6 +63,8 @@ class AsyncioDriver:
 
     def _fire(self) -> None:
         self._handle = None
+        self.wakings += 1
+        self.late_ms += max(self._timer.clock.monotonic_ms() - self._armed_deadline_ms, 0.0)
         # While callbacks run, nothing they add needs a loop timer of its own.
         self._armed_deadline_ms = float("-inf")
         try:

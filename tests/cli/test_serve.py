@@ -6,6 +6,7 @@ import socket
 import subprocess
 import sys
 import time
+import urllib.request
 
 import pytest
 
@@ -183,3 +184,42 @@ def test_start_up_does_not_import_what_only_later_or_nobody_needs(tmp_path):
         imported = {line.rpartition("|")[2].strip() for line in stderr}
     assert "odradek.broker.server" in imported
     assert imported.isdisjoint({"cramjam", "http", "hypothesis", "platformdirs", "prometheus_client", "structlog"})
+
+
+def test_metrics_are_served_on_a_free_port_that_is_logged(tmp_path):
+    command = [
+        sys.executable,
+        "-m",
+        "odradek",
+        "serve",
+        "--port",
+        "0",
+        "--metrics-port",
+        "0",
+        "--data-dir",
+        str(tmp_path / "data"),
+    ]
+    with subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=command_environment()
+    ) as process:
+        assert process.stdout.readline().startswith("odradek ready on ")
+        logged = json.loads(process.stderr.readline())
+        with urllib.request.urlopen(logged["url"], timeout=10) as answer:
+            scraped = answer.read()
+        process.terminate()
+        assert process.communicate(timeout=10) == ("", "")
+    assert logged["url"].startswith("http://127.0.0.1:")
+    assert b"kafka_server_replicamanager_partitioncount 0.0" in scraped
+    assert process.returncode == 0
+
+
+def test_a_metrics_port_in_use_is_refused_and_no_data_directory_made(tmp_path):
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        refused = odradek_serve("--port", 0, "--metrics-port", port, "--data-dir", tmp_path / "data")
+        assert_refused(refused, port, "in use")
+    assert listing(tmp_path / "data") is None
+
+
+def test_a_host_for_metrics_without_a_port_is_a_mistake(tmp_path):
+    assert_refused(odradek_serve("--metrics-host", "127.0.0.1", "--data-dir", tmp_path / "data"), "--metrics-port")

@@ -1,0 +1,90 @@
+"""The broker itself: who waits in its purgatories, its fetch sessions, and whether its event loop keeps up."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from odradek import __version__
+from odradek.broker.metrics.definitions import Kind, Metric, Section, Sum
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from odradek.broker.metrics.definitions import Reading
+    from odradek.broker.server import Broker
+
+_OPERATION = ("delayedOperation",)
+_PURGATORY = "kafka.server:type=DelayedOperationPurgatory"
+_SESSIONS = "kafka.server:type=FetchSessionCache"
+
+WATCHED = Metric(
+    "kafka_server_delayedoperationpurgatory_purgatorysize",
+    Kind.GAUGE,
+    _OPERATION,
+    f"{_PURGATORY},name=PurgatorySize,delayedOperation=",
+    "Operations that are watched, counted under each key they wait for.",
+)
+DELAYED = Metric(
+    "kafka_server_delayedoperationpurgatory_numdelayedoperations",
+    Kind.GAUGE,
+    _OPERATION,
+    f"{_PURGATORY},name=NumDelayedOperations,delayedOperation=",
+    "Operations that wait.",
+)
+COMPLETED = Metric(
+    "odradek_purgatory_completed", Kind.COUNTER, _OPERATION, "", "Operations completed, in whatever way and whether they waited."
+)
+EXPIRED = Metric("odradek_purgatory_expired", Kind.COUNTER, _OPERATION, "", "Operations completed by their deadline.")
+SESSIONS = Metric(
+    "kafka_server_fetchsessioncache_numincrementalfetchsessions",
+    Kind.GAUGE,
+    (),
+    f"{_SESSIONS},name=NumIncrementalFetchSessions",
+    "Fetch sessions kept.",
+)
+SESSION_PARTITIONS = Metric(
+    "kafka_server_fetchsessioncache_numincrementalfetchpartitionscached",
+    Kind.GAUGE,
+    (),
+    f"{_SESSIONS},name=NumIncrementalFetchPartitionsCached",
+    "Partitions over all fetch sessions.",
+)
+SESSION_EVICTIONS = Metric(
+    "kafka_server_fetchsessioncache_incrementalfetchsessionevictions",
+    Kind.COUNTER,
+    (),
+    f"{_SESSIONS},name=IncrementalFetchSessionEvictionsPerSec",
+    "Fetch sessions that had to make room for others.",
+)
+LATENESS = Metric(
+    "odradek_event_loop_lateness_ms",
+    Kind.SUMMARY,
+    (),
+    "",
+    "How much later than asked the event loop woke the broker's timer, in ms: what everything else waits too.",
+)
+INFO = Metric(
+    "odradek_broker_info", Kind.GAUGE, ("version", "cluster_id", "node_id"), "", "Always 1; its labels say who this is."
+)
+
+
+def _read_purgatories(broker: Broker) -> Iterator[Reading]:
+    purgatories = broker.purgatories
+    yield WATCHED, [((purgatory.name,), purgatory.watched) for purgatory in purgatories]
+    yield DELAYED, [((purgatory.name,), purgatory.delayed) for purgatory in purgatories]
+    yield COMPLETED, [((purgatory.name,), purgatory.completed) for purgatory in purgatories]
+    yield EXPIRED, [((purgatory.name,), purgatory.expired) for purgatory in purgatories]
+
+
+def _read_broker(broker: Broker) -> Iterator[Reading]:
+    sessions = broker.fetch_sessions
+    yield SESSIONS, [((), len(sessions))]
+    yield SESSION_PARTITIONS, [((), sessions.partitions_cached)]
+    yield SESSION_EVICTIONS, [((), sessions.evictions)]
+    driver = broker.timer_driver
+    yield LATENESS, [] if driver is None else [((), Sum(driver.wakings, driver.late_ms))]
+    yield INFO, [((__version__, broker.cluster_id, str(broker.node_id)), 1)]
+
+
+PURGATORY_SECTION = Section("Purgatories", (WATCHED, DELAYED, COMPLETED, EXPIRED), _read_purgatories)
+BROKER_SECTION = Section("The broker", (SESSIONS, SESSION_PARTITIONS, SESSION_EVICTIONS, LATENESS, INFO), _read_broker)

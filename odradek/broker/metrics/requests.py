@@ -1,0 +1,179 @@
+"""Requests and connections: how many, how long, what went wrong, how many bytes."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from odradek.broker.metrics.definitions import Distribution, Kind, Metric, Section, Sum
+from odradek.broker.route import TOTAL_TIME_BOUNDS_MS
+from odradek.protocol.errors import ErrorCode
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from odradek.broker.metrics.definitions import Reading
+    from odradek.broker.route import Route
+    from odradek.broker.server import Broker
+    from odradek.protocol.api_keys import ApiKey
+
+_REQUEST_METRICS = "kafka.network:type=RequestMetrics"
+_SOCKET_SERVER = "kafka.server:type=socket-server-metrics"
+
+REQUESTS = Metric(
+    "kafka_network_requestmetrics_requests",
+    Kind.COUNTER,
+    ("request", "version"),
+    f"{_REQUEST_METRICS},name=RequestsPerSec,request=,version=",
+    "Requests answered, or that wanted no answer, by API and version.",
+)
+ERRORS = Metric(
+    "kafka_network_requestmetrics_errors",
+    Kind.COUNTER,
+    ("request", "error"),
+    f"{_REQUEST_METRICS},name=ErrorsPerSec,request=,error=",
+    "Error codes in responses, each partition's, group's or topic's counted. Kafka counts NONE too; odradek does not.",
+)
+TOTAL_TIME = Metric(
+    "kafka_network_requestmetrics_totaltimems",
+    Kind.HISTOGRAM,
+    ("request",),
+    f"{_REQUEST_METRICS},name=TotalTimeMs,request=",
+    "From when a request had come to when its response was handed on, in ms.",
+)
+QUEUE_TIME = Metric(
+    "kafka_network_requestmetrics_requestqueuetimems",
+    Kind.SUMMARY,
+    ("request",),
+    f"{_REQUEST_METRICS},name=RequestQueueTimeMs,request=",
+    "The part of the total time spent behind other requests, in ms.",
+)
+LOCAL_TIME = Metric(
+    "kafka_network_requestmetrics_localtimems",
+    Kind.SUMMARY,
+    ("request",),
+    f"{_REQUEST_METRICS},name=LocalTimeMs,request=",
+    "The part of the total time spent working on the request, in ms.",
+)
+REMOTE_TIME = Metric(
+    "kafka_network_requestmetrics_remotetimems",
+    Kind.SUMMARY,
+    ("request",),
+    f"{_REQUEST_METRICS},name=RemoteTimeMs,request=",
+    "The part of the total time spent waiting for something to happen (more data, other members), in ms.",
+)
+CONNECTIONS = Metric(
+    "kafka_server_socket_server_metrics_connection_count",
+    Kind.GAUGE,
+    ("listener",),
+    f"{_SOCKET_SERVER},listener=,networkProcessor= (connection-count)",
+    "Open connections.",
+)
+CONNECTIONS_ACCEPTED = Metric(
+    "kafka_server_socket_server_metrics_connection_creation",
+    Kind.COUNTER,
+    (),
+    f"{_SOCKET_SERVER},listener=,networkProcessor= (connection-creation-total)",
+    "Connections accepted.",
+)
+BYTES_RECEIVED = Metric(
+    "kafka_server_socket_server_metrics_incoming_byte",
+    Kind.COUNTER,
+    (),
+    f"{_SOCKET_SERVER},listener=,networkProcessor= (incoming-byte-total)",
+    "Bytes received from clients.",
+)
+BYTES_SENT = Metric(
+    "kafka_server_socket_server_metrics_outgoing_byte",
+    Kind.COUNTER,
+    (),
+    f"{_SOCKET_SERVER},listener=,networkProcessor= (outgoing-byte-total)",
+    "Bytes sent to clients.",
+)
+CONNECTIONS_REFUSED = Metric(
+    "odradek_connections_refused",
+    Kind.COUNTER,
+    (),
+    "",
+    "Connections closed at once for max.connections or max.connections.per.ip.",
+)
+CONNECTIONS_CLOSED_IDLE = Metric(
+    "odradek_connections_closed_idle",
+    Kind.COUNTER,
+    (),
+    "",
+    "Connections closed for connections.max.idle.ms.",
+)
+CONNECTIONS_CLOSED_MALFORMED = Metric(
+    "odradek_connections_closed_malformed",
+    Kind.COUNTER,
+    (),
+    "",
+    "Connections closed for a request that could not be read, or that is not served.",
+)
+
+
+def _read_requests(broker: Broker) -> Iterator[Reading]:
+    routes = broker.dispatcher.routes()
+    yield REQUESTS, [((request_name(route.api_key), str(route.version)), route.requests) for route in routes]
+    by_api: dict[str, list[Route]] = {}
+    for route in routes:
+        by_api.setdefault(request_name(route.api_key), []).append(route)
+    yield ERRORS, [((name, error), count) for name, versions in by_api.items() for error, count in _errors(versions).items()]
+    counts = {
+        name: [sum(column) for column in zip(*(v.buckets for v in versions), strict=True)] for name, versions in by_api.items()
+    }
+    total = {name: sum(version.total_ms for version in versions) for name, versions in by_api.items()}
+    queue = {name: sum(version.queue_ms for version in versions) for name, versions in by_api.items()}
+    remote = {name: sum(version.remote_ms for version in versions) for name, versions in by_api.items()}
+    yield TOTAL_TIME, [((name,), Distribution(TOTAL_TIME_BOUNDS_MS, counts[name], total[name])) for name in by_api]
+    yield QUEUE_TIME, [((name,), Sum(sum(counts[name]), queue[name])) for name in by_api]
+    yield LOCAL_TIME, [((name,), Sum(sum(counts[name]), max(total[name] - queue[name] - remote[name], 0))) for name in by_api]
+    yield REMOTE_TIME, [((name,), Sum(sum(counts[name]), remote[name])) for name in by_api]
+
+
+def request_name(api_key: ApiKey) -> str:
+    """An API as Kafka calls it: ``ListOffsets``."""
+    return "".join(word.capitalize() for word in api_key.name.split("_"))
+
+
+def _errors(routes: list[Route]) -> dict[str, int]:
+    counts: dict[str, int] = {}
+    for route in routes:
+        for code, count in route.errors.items():
+            name = ErrorCode(code).name
+            counts[name] = counts.get(name, 0) + count
+    return counts
+
+
+def _read_connections(broker: Broker) -> Iterator[Reading]:
+    connections = broker.connections
+    open_now: dict[str, int] = dict.fromkeys(broker.listener_names, 0)
+    for connection in connections:
+        open_now[connection.listener_name] += 1
+    yield CONNECTIONS, [((listener,), count) for listener, count in open_now.items()]
+    yield CONNECTIONS_ACCEPTED, [((), connections.accepted)]
+    yield CONNECTIONS_REFUSED, [((), connections.refused)]
+    yield CONNECTIONS_CLOSED_IDLE, [((), connections.closed_idle)]
+    yield CONNECTIONS_CLOSED_MALFORMED, [((), connections.closed_malformed)]
+    yield BYTES_RECEIVED, [((), connections.received_bytes)]
+    yield BYTES_SENT, [((), connections.sent_bytes)]
+
+
+REQUEST_SECTION = Section(
+    "Requests",
+    (REQUESTS, ERRORS, TOTAL_TIME, QUEUE_TIME, LOCAL_TIME, REMOTE_TIME),
+    _read_requests,
+)
+CONNECTION_SECTION = Section(
+    "Connections",
+    (
+        CONNECTIONS,
+        CONNECTIONS_ACCEPTED,
+        CONNECTIONS_REFUSED,
+        CONNECTIONS_CLOSED_IDLE,
+        CONNECTIONS_CLOSED_MALFORMED,
+        BYTES_RECEIVED,
+        BYTES_SENT,
+    ),
+    _read_connections,
+)

@@ -1,0 +1,27 @@
+"""Every metric there is, and one reading of them all."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from odradek.broker.metrics.broker import BROKER_SECTION, PURGATORY_SECTION
+from odradek.broker.metrics.partitions import PARTITION_SECTION, TOPIC_SECTION
+from odradek.broker.metrics.requests import CONNECTION_SECTION, REQUEST_SECTION
+
+if TYPE_CHECKING:
+    from odradek.broker.metrics.definitions import Reading
+    from odradek.broker.server import Broker
+
+SECTIONS = (
+    REQUEST_SECTION,
+    CONNECTION_SECTION,
+    TOPIC_SECTION,
+    PARTITION_SECTION,
+    PURGATORY_SECTION,
+    BROKER_SECTION,
+)
+
+
+def read_all(broker: Broker) -> list[Reading]:
+    """What every metric says now. Loop thread only; the result is the caller's, wherever it goes."""
+    return [reading for section in SECTIONS for reading in section.read(broker)]

@@ -1,0 +1,69 @@
+"""A broker in memory, asked by frames, and what its metrics say then."""
+
+import asyncio
+from random import Random
+
+from odradek.broker.config import load
+from odradek.broker.metrics.definitions import Distribution, Sum
+from odradek.broker.metrics.table import read_all
+from odradek.broker.server import Broker
+from odradek.protocol.api_keys import ApiKey
+from odradek.protocol.records import Record, build_batch
+from odradek.storage.memory_filesystem import MemoryFileSystem
+from odradek.timing.clock import VirtualClock
+from tests.raw_client import encode_request, fetch_fields, produce_fields
+
+PEER = ("127.0.0.1", 5)
+SETTINGS = {"listeners": "PLAINTEXT://127.0.0.1:0", "log.dirs": "/data", "offsets.topic.num.partitions": "3"}
+
+
+class Bed:
+    """A started broker under a virtual clock."""
+
+    def __init__(self, **settings):
+        self.clock = VirtualClock()
+        overrides = SETTINGS | {name.replace("_", "."): str(value) for name, value in settings.items()}
+        self.broker = Broker(load(overrides=overrides), clock=self.clock, file_system=MemoryFileSystem(), random=Random(7))
+        self.answers = []
+
+    def request(self, api_key, version, **fields):
+        frame = encode_request(api_key, version, **fields)[4:]
+        dispatch = self.broker.dispatcher.dispatch
+        return dispatch(frame, "PLAINTEXT", PEER, self.answers.append, self.clock.monotonic_ms())
+
+    def produce(self, topic, *values, partition=0, acks=-1):
+        records = build_batch([Record(value=value, timestamp=1_700_000_000_000) for value in values])
+        self.request(ApiKey.PRODUCE, 9, **produce_fields(topic, records, partition=partition, acks=acks))
+        return len(records)
+
+    def fetch(self, topic, offset, **fields):
+        self.request(ApiKey.FETCH, 12, **fetch_fields(topic, offset, **fields))
+
+    def read(self):
+        """{name: {label values: value}}."""
+        return {metric.shown_name: dict(samples) for metric, samples in read_all(self.broker)}
+
+
+def on_a_broker(scenario, **settings):
+    """Run ``scenario(bed)``, which may be a coroutine function, between the broker's start and stop; what it returns."""
+
+    async def main():
+        bed = Bed(**settings)
+        await bed.broker.start()
+        try:
+            result = scenario(bed)
+            return await result if asyncio.iscoroutine(result) else result
+        finally:
+            await bed.broker.stop()
+
+    return asyncio.run(main())
+
+
+def plain(value):
+    """A reading's value, comparable."""
+    match value:
+        case Sum():
+            return value.count, value.total
+        case Distribution():
+            return sum(value.counts), value.total
+    return value
