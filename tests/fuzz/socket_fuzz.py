@@ -24,6 +24,7 @@ from pathlib import Path
 
 from odradek.protocol.api_keys import ApiKey
 from tests.broker_process import BrokerProcess
+from tests.fuzz.aimed_frames import aimed_frames
 from tests.fuzz.frames import frame_of_spoilt_batch, mutated, random_batch, valid_frames
 from tests.fuzz.working_client import TARGET_TOPIC, WorkingClient, clean_topics
 from tests.raw_client import RawClient, encode_request
@@ -35,6 +36,7 @@ _CLEAN_EVERY_FRAMES = 1_000
 _SPOILT_BATCH_EVERY = 5
 _SPOILT_STREAM_SHARE = 0.05
 _WHOLE_SHARE = 0.25
+_AIMED_SHARE = 0.3
 _MAX_GROWTH_KIB = 16 * 1024
 # By then each decoder and encoder is compiled: growth is counted from here. A short run has not compiled them all.
 _WARM_UP_FRAMES = 4_000
@@ -59,6 +61,7 @@ class Fuzzer:
         self._seed = seed
         self._numbers = iter(range(first, first + frames))
         self._corpus = valid_frames(random.Random(seed), each=4)
+        self._aimed = aimed_frames(TARGET_TOPIC)
         rng = random.Random(seed)
         self._batches = [random_batch(rng) for _ in range(100)]
         self.count: Counter[str] = Counter()
@@ -71,10 +74,10 @@ class Fuzzer:
         rng = random.Random(self._seed << 32 | number)
         if number % _SPOILT_BATCH_EVERY == 0:
             frame = frame_of_spoilt_batch(self._batches, rng)
-        elif rng.random() < _WHOLE_SHARE:
-            frame = rng.choice(self._corpus)
         else:
-            frame = mutated(rng.choice(self._corpus), self._corpus, rng)
+            frame = rng.choice(self._aimed if rng.random() < _AIMED_SHARE else self._corpus)
+            if rng.random() >= _WHOLE_SHARE:
+                frame = mutated(frame, self._corpus, rng)
         stream = len(frame).to_bytes(4, "big") + frame
         return mutated(stream, [frame], rng) if rng.random() < _SPOILT_STREAM_SHARE else stream
 
