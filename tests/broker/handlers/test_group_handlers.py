@@ -1,0 +1,158 @@
+"""What the handlers of group requests make of a coordinator that refuses, is late, or answers twice."""
+
+from types import SimpleNamespace
+
+import pytest
+
+from odradek.broker.context import Reply, RequestContext
+from odradek.broker.handlers import SERVED, load_handler
+from odradek.protocol.api_keys import ApiKey
+from odradek.protocol.errors import ErrorCode, KafkaError
+from odradek.protocol.messages import messages
+
+JOIN = messages(ApiKey.JOIN_GROUP)
+SYNC = messages(ApiKey.SYNC_GROUP)
+LEAVE = messages(ApiKey.LEAVE_GROUP)
+DELETE = messages(ApiKey.DELETE_GROUPS)
+
+
+class Runtime:
+    """Keeps what it is handed, for the test to decide when and how it ends."""
+
+    def __init__(self):
+        self.writes = []
+
+    def partitions(self):
+        return [0, 1]
+
+    def write(self, target, operation, respond):
+        self.writes.append((target, operation, respond))
+
+    def read(self, target, operation):
+        raise KafkaError(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
+
+
+@pytest.fixture
+def runtime():
+    return Runtime()
+
+
+@pytest.fixture
+def ask(runtime):
+    """Calls a handler; its response, which may be a Reply."""
+
+    def call(api_key, request, version=None):
+        version = SERVED[api_key].max_version if version is None else version
+        context = RequestContext(api_key, version, 1, "client", "PLAINTEXT", ("127.0.0.1", 1))
+        return load_handler(api_key)(SimpleNamespace(groups=SimpleNamespace(runtime=runtime)), context, request)
+
+    return call
+
+
+def answer(reply):
+    """The response in a reply that is complete."""
+    assert type(reply) is Reply
+    assert reply.done
+    responses = []
+    reply.when_done(responses.append)
+    return responses[0]
+
+
+class Shard:
+    """Holds back what waits."""
+
+    def join_group(self, context, request, respond):
+        self.respond = respond
+
+    sync_group = join_group
+
+
+def hold(runtime, index=0):
+    """Let a write that waits reach its shard; the way to answer it."""
+    shard = Shard()
+    runtime.writes[index][1](shard)
+    return shard.respond
+
+
+@pytest.mark.parametrize("api_key", [ApiKey.JOIN_GROUP, ApiKey.SYNC_GROUP, ApiKey.LEAVE_GROUP])
+def test_a_coordinator_s_refusal_is_the_response(ask, runtime, api_key):
+    reply = ask(api_key, messages(api_key).request(group_id="g"))
+    runtime.writes[0][2](KafkaError(ErrorCode.NOT_COORDINATOR))
+    assert answer(reply).error_code == ErrorCode.NOT_COORDINATOR
+
+
+@pytest.mark.parametrize("api_key", [ApiKey.JOIN_GROUP, ApiKey.SYNC_GROUP])
+def test_a_request_that_waits_is_not_answered_by_the_end_of_its_write(ask, runtime, api_key):
+    reply = ask(api_key, messages(api_key).request(group_id="g"))
+    runtime.writes[0][2](None)
+    assert not reply.done
+    response = messages(api_key).response(error_code=ErrorCode.REBALANCE_IN_PROGRESS)
+    hold(runtime)(response)
+    assert answer(reply) is response
+
+
+@pytest.mark.parametrize("api_key", [ApiKey.JOIN_GROUP, ApiKey.SYNC_GROUP])
+def test_what_comes_after_the_response_is_nobody_s(ask, runtime, api_key):
+    reply = ask(api_key, messages(api_key).request(group_id="g"))
+    respond = hold(runtime)
+    response = messages(api_key).response()
+    respond(response)
+    runtime.writes[0][2](KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE))
+    respond(messages(api_key).response(error_code=ErrorCode.UNKNOWN_MEMBER_ID))
+    assert answer(reply) is response
+
+
+@pytest.mark.parametrize(("version", "protocol_name"), [(6, ""), (7, None)])
+def test_no_protocol_is_null_since_version_7(ask, runtime, version, protocol_name):
+    reply = ask(ApiKey.JOIN_GROUP, JOIN.JoinGroupRequest(group_id="g"), version)
+    hold(runtime)(JOIN.JoinGroupResponse(error_code=ErrorCode.UNKNOWN_MEMBER_ID))
+    assert answer(reply).protocol_name == protocol_name
+
+
+@pytest.mark.parametrize(
+    ("outcome", "error"),
+    [(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, ErrorCode.NONE), (ErrorCode.NOT_COORDINATOR, ErrorCode.NOT_COORDINATOR)],
+)
+def test_a_member_is_not_sent_away_while_its_group_is_loaded(ask, runtime, outcome, error):
+    reply = ask(ApiKey.HEARTBEAT, messages(ApiKey.HEARTBEAT).HeartbeatRequest(group_id="g"))
+    runtime.writes[0][2](KafkaError(outcome))
+    assert answer(reply).error_code == error
+
+
+def test_before_version_3_a_member_s_error_is_the_response_s(ask, runtime):
+    reply = ask(ApiKey.LEAVE_GROUP, LEAVE.LeaveGroupRequest(group_id="g"), 2)
+    runtime.writes[0][2](LEAVE.LeaveGroupResponse(members=[LEAVE.MemberResponse(error_code=ErrorCode.UNKNOWN_MEMBER_ID)]))
+    assert answer(reply) == LEAVE.LeaveGroupResponse(error_code=ErrorCode.UNKNOWN_MEMBER_ID)
+
+
+def test_each_group_s_own_error_is_told_when_all_shards_have_answered(ask, runtime):
+    reply = ask(ApiKey.DELETE_GROUPS, DELETE.DeleteGroupsRequest(groups_names=["a", "b", "a"]))
+    assert [target for target, _, _ in runtime.writes] == ["a", "b"]
+    runtime.writes[1][2](KafkaError(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS))
+    assert not reply.done
+    runtime.writes[0][2](DELETE.DeletableGroupResult(group_id="a"))
+    assert answer(reply).results == [
+        DELETE.DeletableGroupResult(group_id="a"),
+        DELETE.DeletableGroupResult(group_id="b", error_code=ErrorCode.COORDINATOR_LOAD_IN_PROGRESS),
+    ]
+
+
+def test_a_group_whose_shard_is_loading_is_described_by_that(ask):
+    response = ask(ApiKey.DESCRIBE_GROUPS, messages(ApiKey.DESCRIBE_GROUPS).DescribeGroupsRequest(groups=["g"]))
+    assert [(group.group_id, group.error_code) for group in response.groups] == [("g", ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)]
+
+
+def test_groups_are_not_listed_while_some_are_loading(ask):
+    response = ask(ApiKey.LIST_GROUPS, messages(ApiKey.LIST_GROUPS).ListGroupsRequest())
+    assert (response.error_code, list(response.groups)) == (ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, [])
+
+
+def test_groups_of_shards_that_are_elsewhere_are_not_listed(ask, runtime, monkeypatch):
+    def read(partition, operation):
+        if partition == 0:
+            raise KafkaError(ErrorCode.NOT_COORDINATOR)
+        return ["of partition 1"]
+
+    monkeypatch.setattr(runtime, "read", read)
+    response = ask(ApiKey.LIST_GROUPS, messages(ApiKey.LIST_GROUPS).ListGroupsRequest())
+    assert (response.error_code, response.groups) == (ErrorCode.NONE, ["of partition 1"])
