@@ -100,6 +100,10 @@ class _Compiler:
             return spec.default
         raise TypeError(f"{self._entity.__name__}.{spec.name}: the canonical class has nothing to say here")
 
+    def _may_be_null(self, spec: FieldSpec) -> bool:
+        """Whether the canonical class leaves this field null by default, as its newest version may."""
+        return self._canonical_class is not None and getattr(self._canonical_class(), spec.name, "") is None
+
     def _constant(self, name: str, value: Any) -> str:
         self._scope[name] = value
         return name
@@ -135,7 +139,9 @@ class _Compiler:
                 return [f"write_{spec.name}(append, v)"]
             return self._or_null(spec, ["append(b'\\x01')", f"write_{spec.name}(append, v)"], "b'\\xff'")
         if spec.kafka_type == "string":
-            lines = ["v = v.encode()", *self._length("pack_h")]
+            # What newer versions may leave out and this one may not is the empty string here (JoinGroup's protocol, before 7).
+            plain = "v.encode()" if spec.nullable or not self._may_be_null(spec) else "(v or '').encode()"
+            lines = [f"v = {plain}", *self._length("pack_h")]
             return self._or_null(spec, lines, "b'\\0'" if self._flexible else "b'\\xff\\xff'")
         lines = self._length("pack_i")
         return self._or_null(spec, lines, self._null_count())
