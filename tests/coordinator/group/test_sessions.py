@@ -82,6 +82,23 @@ def test_who_waits_for_a_rebalance_is_not_late_and_is_watched_again_afterwards()
     assert a not in bed.group().members
 
 
+def test_a_member_whose_session_ran_out_while_it_waited_is_watched_again_when_it_is_sent_back():
+    bed = Bed(group_initial_rebalance_delay_ms=10)
+    for name in ("a", "b"):
+        bed.join(instance_id=name, rebalance_timeout_ms=600_000)
+    bed.advance(20)
+    waiting = bed.sync("b-2", instance_id="b")
+    for _ in range(3):
+        bed.advance(9_000)
+        bed.heartbeat("a-1", instance_id="a")
+    bed.join("a-1", instance_id="a", protocols=[("range", b"other")], rebalance_timeout_ms=600_000)
+    assert waiting.response.error_code == ErrorCode.REBALANCE_IN_PROGRESS
+    bed.advance(9_999)
+    assert "b-2" in bed.group().members
+    bed.advance(1)
+    assert "b-2" not in bed.group().members
+
+
 def test_sessions_begin_anew_after_a_restart():
     bed = Bed()
     (member_id,) = bed.stable("a")

@@ -108,6 +108,7 @@ class _Join:
         if not self._has_room(max_size):
             # The pending or late member that finds the group full is out of it, and the others need not wait for it.
             group.remove(member_id)
+            self._groups.sessions.end(group, member_id)
             self._refuse(ErrorCode.GROUP_MAX_SIZE_REACHED, "")
             complete_if_all_joined(self._groups, group, self._decision)
         elif not group.supports(self._request.protocol_type, self._protocols):

@@ -10,10 +10,12 @@ are removed, which begins the next rebalance.
 """
 
 from functools import partial
+from typing import Any
 
 from odradek.coordinator.group.classic.decision import Decision
 from odradek.coordinator.group.classic.group import ClassicGroup
 from odradek.coordinator.group.classic.groups import ClassicGroups
+from odradek.coordinator.group.classic.member import Member
 from odradek.coordinator.group.classic.rebalance_notes import RebalanceCause, RebalanceNotes, named
 from odradek.coordinator.group.classic.responses import join_error, joined, sync_error
 from odradek.coordinator.group.classic.sessions import NOTHING
@@ -37,7 +39,7 @@ def prepare_or_complete(groups: ClassicGroups, group: ClassicGroup, cause: Rebal
 def prepare(groups: ClassicGroups, group: ClassicGroup, cause: RebalanceCause, why: str, decision: Decision) -> None:
     """Begin a rebalance. What was going on in the generation before is called off."""
     if group.state is GroupState.COMPLETING_REBALANCE:
-        reset_assignments(group, ErrorCode.REBALANCE_IN_PROGRESS, decision)
+        reset_assignments(groups, group, ErrorCode.REBALANCE_IN_PROGRESS, decision)
         _note_abandoned(groups, group, why)
     stop_waiting_for_syncs(groups, group)
     group.notes = RebalanceNotes(cause, why, groups.clock.monotonic_ms())
@@ -81,12 +83,20 @@ def complete_join(groups: ClassicGroups, group: ClassicGroup, decision: Decision
         _become_empty(groups, group, decision)
 
 
-def reset_assignments(group: ClassicGroup, error_code: ErrorCode, decision: Decision) -> None:
+def reset_assignments(groups: ClassicGroups, group: ClassicGroup, error_code: ErrorCode, decision: Decision) -> None:
     """Take back what was assigned, and tell with ``error_code`` who waits for it."""
     for member in group.members.values():
         member.assignment = b""
-        decision.answer(member.waiting_sync, sync_error(error_code))
+        answer_sync(groups, group, member, sync_error(error_code), decision)
+
+
+def answer_sync(groups: ClassicGroups, group: ClassicGroup, member: Member, response: Any, decision: Decision) -> None:
+    """Answer the SyncGroup that is held for a member, if there is one."""
+    if member.waiting_sync is not None:
+        decision.answer(member.waiting_sync, response)
         member.waiting_sync = None
+        # Its session may have run out while it waited, of which nothing was made.
+        groups.sessions.touch(group, member)
 
 
 def stop_waiting_for_syncs(groups: ClassicGroups, group: ClassicGroup) -> None:

@@ -76,6 +76,7 @@ class Replacement:
             is_current = group.state is GroupState.STABLE and group.generation == generation
             if is_current and self._member.waiting_join is respond:
                 decision.answer(group.release_join(self._member), self._response())
+                self._groups.sessions.touch(group, self._member)
 
         def revert(error: KafkaError) -> None:
             if group.members.get(self._new_id) is not self._member:

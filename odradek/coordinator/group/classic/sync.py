@@ -16,7 +16,13 @@ from odradek.coordinator.group.classic.decision import Decision
 from odradek.coordinator.group.classic.group import ClassicGroup
 from odradek.coordinator.group.classic.groups import ClassicGroups
 from odradek.coordinator.group.classic.member import Member
-from odradek.coordinator.group.classic.rebalance import note_stable, prepare, reset_assignments, stop_waiting_for_syncs
+from odradek.coordinator.group.classic.rebalance import (
+    answer_sync,
+    note_stable,
+    prepare,
+    reset_assignments,
+    stop_waiting_for_syncs,
+)
 from odradek.coordinator.group.classic.rebalance_notes import RebalanceCause, named
 from odradek.coordinator.group.classic.responses import sync_error, synced
 from odradek.coordinator.group.classic.states import GroupState
@@ -100,7 +106,7 @@ def _write_assignment(groups: ClassicGroups, group: ClassicGroup, leader: Member
 
     def begin_again(error: KafkaError) -> None:
         if is_current():
-            reset_assignments(group, error.code, decision)
+            reset_assignments(groups, group, error.code, decision)
             why = f"the assignment of {leader.member_id} could not be written: {error.code.name}"
             prepare(groups, group, RebalanceCause.APPEND_FAILED, why, decision)
 
@@ -113,9 +119,5 @@ def _become_stable(groups: ClassicGroups, group: ClassicGroup, assignments: dict
     group.transition_to(GroupState.STABLE, groups.clock.now_ms())
     for member in group.members.values():
         member.assignment = assignments.get(member.member_id, b"")
-        if member.waiting_sync is not None:
-            decision.answer(member.waiting_sync, synced(group, member.assignment))
-            member.waiting_sync = None
-            # Its session may have run out while it waited, of which nothing was made.
-            groups.sessions.touch(group, member)
+        answer_sync(groups, group, member, synced(group, member.assignment), decision)
     note_stable(groups, group)
