@@ -13,8 +13,8 @@ from odradek.coordinator.runtime import hashing
 from odradek.coordinator.runtime.counters import RuntimeCounters
 from odradek.coordinator.runtime.hosted_shard import HostedShard, ShardT
 from odradek.coordinator.runtime.loader import LoadQueue
-from odradek.coordinator.runtime.states import ShardState, not_coordinator, operation_error, unavailable
-from odradek.protocol.errors import KafkaError
+from odradek.coordinator.runtime.states import ShardState, not_coordinator, unavailable
+from odradek.protocol.errors import ErrorCode, KafkaError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -76,8 +76,14 @@ class CoordinatorRuntime(Generic[ShardT]):
         return {partition: hosted.state for partition, hosted in self._hosted.items()}
 
     def partition_for(self, coordinated_id: str) -> int:
-        """The partition that a group or transactional id belongs to. Raises KafkaError where the topic cannot be created."""
-        return hashing.partition_for(coordinated_id, self.logs.partition_count)
+        """The partition that a group or transactional id belongs to.
+
+        KafkaError: COORDINATOR_NOT_AVAILABLE where the topic is not there and cannot be created.
+        """
+        try:
+            return hashing.partition_for(coordinated_id, self.logs.partition_count)
+        except KafkaError as error:
+            raise KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE, error.reason) from error
 
     def write(
         self,
@@ -93,9 +99,9 @@ class CoordinatorRuntime(Generic[ShardT]):
         COORDINATOR_LOAD_IN_PROGRESS, NOT_COORDINATOR, COORDINATOR_NOT_AVAILABLE, or what the operation raised.
         """
         try:
-            partition = target if isinstance(target, int) else hashing.partition_for(target, self.logs.partition_count)
+            partition = target if isinstance(target, int) else self.partition_for(target)
         except KafkaError as error:
-            respond(operation_error(error))
+            respond(error)
             return
         hosted = self._hosted.get(partition)
         if hosted is None:
@@ -106,12 +112,9 @@ class CoordinatorRuntime(Generic[ShardT]):
     def read(self, target: str | int, operation: Callable[[ShardT, int], T]) -> T:
         """What ``operation`` makes of the shard and its committed offset, to look at the state there is at that offset.
 
-        Raises KafkaError: COORDINATOR_LOAD_IN_PROGRESS, NOT_COORDINATOR, or what the operation raises.
+        Raises KafkaError: COORDINATOR_LOAD_IN_PROGRESS, NOT_COORDINATOR, COORDINATOR_NOT_AVAILABLE, or what the operation raises.
         """
-        try:
-            partition = target if isinstance(target, int) else self.partition_for(target)
-        except KafkaError as error:
-            raise operation_error(error) from error
+        partition = target if isinstance(target, int) else self.partition_for(target)
         hosted = self._hosted.get(partition)
         if hosted is None:
             raise not_coordinator()

@@ -209,14 +209,14 @@ def test_an_id_is_routed_to_its_partition():
     assert bed.runtime.read("group-1", lambda shard, _: shard.partition) == 49
 
 
-def test_where_the_topic_cannot_be_made_there_is_no_coordinator():
+def test_where_the_topic_cannot_be_made_the_coordinator_is_not_available():
     bed = Bed()
     bed.logs.creation_error = KafkaError(ErrorCode.KAFKA_STORAGE_ERROR)
     bed.write(put("a"), target="group")
-    assert bed.answers == [ErrorCode.NOT_COORDINATOR]
+    assert bed.answers == [ErrorCode.COORDINATOR_NOT_AVAILABLE]
     with pytest.raises(KafkaError) as caught:
         bed.runtime.read("group", lambda shard, _: shard)
-    assert caught.value.code == ErrorCode.NOT_COORDINATOR
+    assert caught.value.code == ErrorCode.COORDINATOR_NOT_AVAILABLE
 
 
 def test_close_appends_what_was_decided():
