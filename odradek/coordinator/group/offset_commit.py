@@ -10,6 +10,7 @@
 Source: ``OffsetMetadataManager.commitOffset`` and ``ClassicGroup.validateOffsetCommit`` of Apache Kafka. HOT.
 """
 
+from functools import cache
 from typing import Any
 
 from odradek.coordinator.group.classic.group import ClassicGroup
@@ -57,7 +58,7 @@ def commit_offsets(offsets: CommittedOffsets, request: Any, version: int) -> Res
             if len(metadata) > limit:
                 partitions.append(_Partition(partition_index=index, error_code=ErrorCode.OFFSET_METADATA_TOO_LARGE))
                 continue
-            partitions.append(_Partition(partition_index=index))
+            partitions.append(_accepted(index))
             value = OffsetCommitValue(
                 partition.committed_offset, partition.committed_leader_epoch, metadata, now_ms, expire_ms, topic_id
             )
@@ -65,6 +66,12 @@ def commit_offsets(offsets: CommittedOffsets, request: Any, version: int) -> Res
         topics.append(_Topic(topic_id=topic_id, name=name, partitions=partitions))
     offsets.counters.commits += len(records)
     return Result(records, _Response(topics=topics))
+
+
+@cache
+def _accepted(index: int) -> Any:
+    """The answer for a partition, which nobody writes to. Only partitions that exist are answered so: there are not many."""
+    return _Partition(partition_index=index)
 
 
 def _check_committer(offsets: CommittedOffsets, request: Any, version: int) -> None:
