@@ -29,8 +29,8 @@ _SLICE_STEPS = 12
 # Between two looks at the clock: some fifty offsets, or one group with a few dozen members.
 _STEP_COST = 4096
 _RECORD_COST = 64
-# A load of so many records tells the garbage collector to leave alone what it makes. That is state, there to stay; and to look
-# through all of it over and over while it grows stops the loop for tens of milliseconds each time.
+# Each time so many records have been replayed, the garbage collector is told to leave alone what there is. That is state, to
+# stay; and to look through all of it over and over while it grows stops the loop for tens of milliseconds each time.
 _MANY_RECORDS = 10_000
 
 
@@ -97,6 +97,7 @@ class LoadQueue:
     def __init__(self, runtime: CoordinatorRuntime[Any]) -> None:
         self._runtime = runtime
         self._loads: deque[_Load] = deque()
+        self._unfrozen_records = 0
 
     def __len__(self) -> int:
         return len(self._loads)
@@ -113,10 +114,13 @@ class LoadQueue:
 
     def _run_slice(self) -> None:
         load = self._loads[0]
+        records_before = load.records
         # It may have been unloaded since.
         if load.hosted.state is not ShardState.LOADING or self._run_steps(load):
             self._loads.popleft()
-        if load.records >= _MANY_RECORDS:
+        self._unfrozen_records += load.records - records_before
+        if self._unfrozen_records >= _MANY_RECORDS:
+            self._unfrozen_records = 0
             gc.freeze()
         if self._loads:
             self._runtime.logs.call_soon(self._run_slice)
