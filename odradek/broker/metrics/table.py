@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from odradek.broker.metrics.broker import BROKER_SECTION, PURGATORY_SECTION
+from odradek.broker.metrics.groups import GROUP_SECTION, OFFSET_SECTION, SHARD_SECTION
 from odradek.broker.metrics.partitions import PARTITION_SECTION, TOPIC_SECTION
 from odradek.broker.metrics.requests import CONNECTION_SECTION, REQUEST_SECTION
 
@@ -17,6 +18,9 @@ SECTIONS = (
     CONNECTION_SECTION,
     TOPIC_SECTION,
     PARTITION_SECTION,
+    GROUP_SECTION,
+    OFFSET_SECTION,
+    SHARD_SECTION,
     PURGATORY_SECTION,
     BROKER_SECTION,
 )

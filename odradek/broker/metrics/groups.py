@@ -1,0 +1,212 @@
+"""The group coordinator: groups, rebalances, sessions, offsets, and how its shards load and append.
+
+A shard counts from its load on. All are loaded when the broker starts; one that comes back later begins at 0 again.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING
+
+from odradek.broker.metrics.definitions import Distribution, Kind, Metric, Section, Sum
+from odradek.coordinator.group.classic.rebalance_notes import LATENCY_BOUNDS_MS, RebalanceCause
+from odradek.coordinator.group.classic.states import GroupState
+from odradek.coordinator.runtime.counters import RuntimeCounters
+from odradek.coordinator.runtime.states import ShardState
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from odradek.broker.metrics.definitions import Reading
+    from odradek.broker.server import Broker
+    from odradek.coordinator.group.group_shard import GroupShard
+
+_MANAGER = "kafka.coordinator.group:type=GroupMetadataManager"
+_COORDINATOR = "kafka.server:type=group-coordinator-metrics"
+_SHOWN_STATES = (ShardState.LOADING, ShardState.ACTIVE, ShardState.FAILED)
+
+
+def _manager_gauge(name: str, help_: str) -> Metric:
+    return Metric(
+        f"kafka_coordinator_group_groupmetadatamanager_{name.lower()}", Kind.GAUGE, (), f"{_MANAGER},name={name}", help_
+    )
+
+
+def _coordinator(name: str, kind: Kind, attribute: str, help_: str, label: str = "") -> Metric:
+    labels = (label,) if label else ()
+    mbean = f"{_COORDINATOR}{f',{label}=' if label else ''} ({attribute})"
+    return Metric(f"kafka_server_group_coordinator_metrics_{name}", kind, labels, mbean, help_)
+
+
+def _own(name: str, kind: Kind, help_: str, label: str = "") -> Metric:
+    return Metric(f"odradek_{name}", kind, (label,) if label else (), "", help_)
+
+
+GROUPS = _manager_gauge("NumGroups", "Groups, those included that are nothing but committed offsets.")
+GROUPS_BY_STATE = {
+    state: _manager_gauge(f"NumGroups{state.value}", f"Groups in state {state.value}.")
+    for state in GroupState
+    if state is not GroupState.DEAD
+}
+OFFSETS = _manager_gauge("NumOffsets", "Committed offsets.")
+MEMBERS = _own("group_members", Kind.GAUGE, "Members of all groups.")
+WAITING = _own(
+    "group_members_waiting",
+    Kind.GAUGE,
+    "Members whose JoinGroup or SyncGroup is held back until the others have come, by which of the two.",
+    "for",
+)
+REBALANCES = _coordinator(
+    "group_completed_rebalance", Kind.COUNTER, "group-completed-rebalance-count", "Rebalances that ended in a stable group."
+)
+REBALANCES_BEGUN = _own("group_rebalances_begun", Kind.COUNTER, "Rebalances begun, by the kind of reason.", "cause")
+REBALANCES_FAILED = _own(
+    "group_rebalances_failed", Kind.COUNTER, "Rebalances that were given up before they ended, since another one had to begin."
+)
+REBALANCE_LATENCY = _own("group_rebalance_latency_ms", Kind.HISTOGRAM, "From a rebalance's cause to the stable group, in ms.")
+REBALANCE_LATENCY_MAX = _own("group_rebalance_latency_max_ms", Kind.GAUGE, "The longest of them, in ms.")
+LAST_REBALANCE = _own(
+    "group_last_rebalance_age_ms", Kind.GAUGE, "How long ago the last rebalance of any group ended, in ms; absent before it."
+)
+HEARTBEATS = _own("group_heartbeats", Kind.COUNTER, "Heartbeats of members.")
+SESSIONS_EXPIRED = _own("group_sessions_expired", Kind.COUNTER, "Members removed because their session ran out.")
+GROUPS_DELETED = _own("groups_deleted", Kind.COUNTER, "Groups deleted by request.")
+COMMITS = _coordinator("offset_commit", Kind.COUNTER, "offset-commit-count", "Offsets committed.")
+EXPIRATIONS = _coordinator("offset_expiration", Kind.COUNTER, "offset-expiration-count", "Offsets that expired.")
+DELETIONS = _coordinator(
+    "offset_deletion", Kind.COUNTER, "offset-deletion-count", "Offsets deleted by request or with their topic."
+)
+SHARDS = _coordinator(
+    "num_partitions", Kind.GAUGE, "num-partitions", "Partitions of __consumer_offsets by the state of their shard.", "state"
+)
+LOAD_TIME = _coordinator(
+    "partition_load_time", Kind.SUMMARY, "partition-load-time-avg", "How long the shards took to load, in ms."
+)
+LOAD_TIME_MAX = _coordinator("partition_load_time_max", Kind.GAUGE, "partition-load-time-max", "The longest of them, in ms.")
+LOADS_FAILED = _own("coordinator_loads_failed", Kind.COUNTER, "Shards whose log could not be read.")
+LOADED_BYTES = _own("coordinator_loaded_bytes", Kind.COUNTER, "Bytes read by loading.")
+LOADED_RECORDS = _own("coordinator_loaded_records", Kind.COUNTER, "Records read by loading.")
+SKIPPED_RECORDS = _own("coordinator_skipped_records", Kind.COUNTER, "Records among them of a version that is not known here.")
+APPEND_TIME = _coordinator(
+    "batch_flush_time_ms",
+    Kind.SUMMARY,
+    "batch-flush-time-ms-p50 and others",
+    "How long appends to __consumer_offsets took, in ms.",
+)
+APPEND_TIME_MAX = _coordinator("batch_flush_time_ms_max", Kind.GAUGE, "batch-flush-time-ms-max", "The longest of them, in ms.")
+APPENDED_RECORDS = _own("coordinator_appended_records", Kind.COUNTER, "Records appended to __consumer_offsets.")
+APPENDS_FAILED = _own("coordinator_appends_failed", Kind.COUNTER, "Appends that failed; what was decided on them was taken back.")
+
+
+def _shards(broker: Broker) -> list[GroupShard]:
+    """The shards that are active; none before the first request that asks for one makes the runtime."""
+    if not broker.groups.is_made:
+        return []
+    runtime = broker.groups.runtime
+    active = [partition for partition, state in runtime.states().items() if state is ShardState.ACTIVE]
+    return [runtime.read(partition, lambda shard, _: shard) for partition in active]
+
+
+def _read_groups(broker: Broker) -> Iterator[Reading]:
+    shards = _shards(broker)
+    states: Counter[GroupState] = Counter()
+    members = joining = syncing = 0
+    for shard in shards:
+        live = shard.classic.live
+        # A group that is stored and not live yet is a simple one, made by a commit.
+        states[GroupState.EMPTY] += sum(group_id not in live for group_id in shard.classic.stored)
+        for group in live.values():
+            states[group.state] += 1
+            members += len(group.members)
+            joining += sum(member.waiting_join is not None for member in group.members.values())
+            syncing += sum(member.waiting_sync is not None for member in group.members.values())
+    yield GROUPS, [((), states.total())]
+    for state, metric in GROUPS_BY_STATE.items():
+        yield metric, [((), states[state])]
+    yield MEMBERS, [((), members)]
+    yield WAITING, [(("join",), joining), (("sync",), syncing)]
+    yield from _read_rebalances(broker, shards)
+
+
+def _read_rebalances(broker: Broker, shards: list[GroupShard]) -> Iterator[Reading]:
+    counters = [shard.classic.counters for shard in shards]
+    yield REBALANCES, [((), sum(c.rebalances_completed for c in counters))]
+    begun = {cause: sum(c.rebalances_by_cause.get(cause, 0) for c in counters) for cause in RebalanceCause}
+    yield REBALANCES_BEGUN, [((cause.value,), count) for cause, count in begun.items()]
+    yield REBALANCES_FAILED, [((), sum(c.rebalances_abandoned for c in counters))]
+    buckets = _sums([[0] * (len(LATENCY_BOUNDS_MS) + 1), *(c.latency_buckets for c in counters)])
+    yield REBALANCE_LATENCY, [((), Distribution(LATENCY_BOUNDS_MS, buckets, sum(c.latency_sum_ms for c in counters)))]
+    yield REBALANCE_LATENCY_MAX, [((), max((c.latency_max_ms for c in counters), default=0.0))]
+    ends_ms = [c.last_rebalance_ms for c in counters if c.last_rebalance_ms is not None]
+    yield LAST_REBALANCE, [((), broker.clock.monotonic_ms() - max(ends_ms))] if ends_ms else []
+    yield HEARTBEATS, [((), sum(c.heartbeats for c in counters))]
+    yield SESSIONS_EXPIRED, [((), sum(c.sessions_expired for c in counters))]
+    yield GROUPS_DELETED, [((), sum(c.groups_deleted for c in counters))]
+
+
+def _sums(rows: Iterable[list[int]]) -> list[int]:
+    return [sum(column) for column in zip(*rows, strict=True)]
+
+
+def _read_offsets(broker: Broker) -> Iterator[Reading]:
+    offsets = [shard.offsets for shard in _shards(broker)]
+    yield OFFSETS, [((), sum(map(len, offsets)))]
+    yield COMMITS, [((), sum(of_shard.counters.commits for of_shard in offsets))]
+    yield EXPIRATIONS, [((), sum(of_shard.counters.expirations for of_shard in offsets))]
+    yield DELETIONS, [((), sum(of_shard.counters.deletions for of_shard in offsets))]
+
+
+def _read_shards(broker: Broker) -> Iterator[Reading]:
+    is_made = broker.groups.is_made
+    states = Counter(broker.groups.runtime.states().values() if is_made else ())
+    counters = broker.groups.runtime.counters if is_made else RuntimeCounters()
+    yield SHARDS, [((state.value,), states[state]) for state in _SHOWN_STATES]
+    yield LOAD_TIME, [((), Sum(counters.loads, counters.load_ms))]
+    yield LOAD_TIME_MAX, [((), counters.longest_load_ms)]
+    yield LOADS_FAILED, [((), counters.failed_loads)]
+    yield LOADED_BYTES, [((), counters.loaded_bytes)]
+    yield LOADED_RECORDS, [((), counters.loaded_records)]
+    yield SKIPPED_RECORDS, [((), counters.skipped_records)]
+    yield APPEND_TIME, [((), Sum(counters.appends, counters.append_ms))]
+    yield APPEND_TIME_MAX, [((), counters.longest_append_ms)]
+    yield APPENDED_RECORDS, [((), counters.appended_records)]
+    yield APPENDS_FAILED, [((), counters.append_failures)]
+
+
+GROUP_SECTION = Section(
+    "Groups",
+    (
+        GROUPS,
+        *GROUPS_BY_STATE.values(),
+        MEMBERS,
+        WAITING,
+        REBALANCES,
+        REBALANCES_BEGUN,
+        REBALANCES_FAILED,
+        REBALANCE_LATENCY,
+        REBALANCE_LATENCY_MAX,
+        LAST_REBALANCE,
+        HEARTBEATS,
+        SESSIONS_EXPIRED,
+        GROUPS_DELETED,
+    ),
+    _read_groups,
+)
+OFFSET_SECTION = Section("Offsets", (OFFSETS, COMMITS, EXPIRATIONS, DELETIONS), _read_offsets)
+SHARD_SECTION = Section(
+    "The group coordinator's shards",
+    (
+        SHARDS,
+        LOAD_TIME,
+        LOAD_TIME_MAX,
+        LOADS_FAILED,
+        LOADED_BYTES,
+        LOADED_RECORDS,
+        SKIPPED_RECORDS,
+        APPEND_TIME,
+        APPEND_TIME_MAX,
+        APPENDED_RECORDS,
+        APPENDS_FAILED,
+    ),
+    _read_shards,
+)

@@ -1,0 +1,189 @@
+"""What the metrics say of the group coordinator after groups have done something."""
+
+import asyncio
+
+from odradek.coordinator.runtime.states import ShardState
+from odradek.protocol.api_keys import ApiKey
+from tests.broker.metrics.bed import on_a_broker, plain
+from tests.raw_client import decode_response
+
+STATES = "kafka_coordinator_group_groupmetadatamanager_numgroups"
+COORDINATOR = "kafka_server_group_coordinator_metrics_"
+# Of the event loop, more than anything here takes that does not wait for the clock.
+_TURNS = 1000
+
+
+class Groups:
+    """Raw members of groups on a bed whose coordinator is loaded."""
+
+    def __init__(self, bed):
+        self.bed = bed
+
+    async def load(self):
+        runtime = self.bed.broker.groups.runtime
+        runtime.partition_for("g")
+        while set(runtime.states().values()) != {ShardState.ACTIVE}:  # noqa: ASYNC110  each turn loads a slice
+            await asyncio.sleep(0)
+
+    def send(self, api_key, version, **fields):
+        """The answer's future."""
+        self.bed.answers = []
+        chunks = self.bed.request(api_key, version, **fields)
+        answers = self.bed.answers
+
+        async def answer():
+            nonlocal chunks
+            for _ in range(_TURNS):
+                if chunks is not None:
+                    break
+                await asyncio.sleep(0)
+                # What is due at once is due now: the clock moves by itself no more than that.
+                self.bed.clock.advance(0)
+                chunks = answers[0] if answers else None
+            assert chunks is not None, f"{api_key.name} is not answered"
+            return decode_response(api_key, version, b"".join(chunks)[4:])[1]
+
+        return asyncio.ensure_future(answer())
+
+    def join(self, group, member_id=""):
+        return self.send(
+            ApiKey.JOIN_GROUP,
+            3,
+            group_id=group,
+            session_timeout_ms=10_000,
+            rebalance_timeout_ms=10_000,
+            member_id=member_id,
+            protocol_type="consumer",
+            protocols=[{"name": "range", "metadata": b""}],
+        )
+
+    async def stable(self, group):
+        """A group of one member; (generation, member id)."""
+        joined = await self.join(group)
+        at = {"group_id": group, "generation_id": joined.generation_id, "member_id": joined.member_id}
+        assignments = [{"member_id": joined.member_id, "assignment": b"x"}]
+        await self.send(ApiKey.SYNC_GROUP, 3, **at, assignments=assignments)
+        return at
+
+    async def commit(self, group, *partitions, generation=-1, member_id=""):
+        rows = [{"partition_index": partition, "committed_offset": 5, "committed_metadata": ""} for partition in partitions]
+        return await self.send(
+            ApiKey.OFFSET_COMMIT,
+            7,
+            group_id=group,
+            generation_id_or_member_epoch=generation,
+            member_id=member_id,
+            topics=[{"name": "a", "partitions": rows}],
+        )
+
+
+def on_groups(scenario):
+    """What the metrics say after ``scenario(groups)``."""
+
+    async def run(bed):
+        bed.broker.controller.auto_create(["a"])
+        groups = Groups(bed)
+        await groups.load()
+        await scenario(groups)
+        return bed.read()
+
+    return on_a_broker(run, num_partitions=3)
+
+
+def test_a_broker_that_never_had_a_group_says_so_in_zeros():
+    read = on_a_broker(lambda bed: bed.read())
+    assert read[STATES] == {(): 0}
+    assert read[f"{COORDINATOR}num_partitions"] == {("loading",): 0, ("active",): 0, ("failed",): 0}
+    assert read[f"{COORDINATOR}offset_commit_total"] == {(): 0}
+    assert read["odradek_group_last_rebalance_age_ms"] == {}
+
+
+def test_groups_are_counted_by_state():
+    async def scenario(groups):
+        await groups.stable("g1")
+        await groups.join("g2")
+        await groups.commit("simple", 0)
+
+    read = on_groups(scenario)
+    by_state = {name.removeprefix(STATES): counts[()] for name, counts in read.items() if name.startswith(STATES)}
+    assert by_state == {"": 3, "empty": 1, "preparingrebalance": 0, "completingrebalance": 1, "stable": 1}
+    assert read["odradek_group_members"] == {(): 2}
+
+
+def test_members_that_wait_for_others_are_counted():
+    async def scenario(groups):
+        at = await groups.stable("g")
+        task = groups.join("g")
+        read.update(groups.bed.read())
+        await groups.send(ApiKey.LEAVE_GROUP, 2, group_id="g", member_id=at["member_id"])
+        await task
+
+    read = {}
+    on_groups(scenario)
+    assert read["odradek_group_members_waiting"] == {("join",): 1, ("sync",): 0}
+    assert read[f"{STATES}preparingrebalance"] == {(): 1}
+
+
+def test_a_rebalance_is_counted_with_its_latency_and_its_cause():
+    async def scenario(groups):
+        joined = await groups.join("g")
+        groups.bed.clock.advance(40)
+        at = {"group_id": "g", "generation_id": joined.generation_id, "member_id": joined.member_id}
+        await groups.send(ApiKey.SYNC_GROUP, 3, **at, assignments=[{"member_id": joined.member_id, "assignment": b"x"}])
+        groups.bed.clock.advance(700)
+
+    read = on_groups(scenario)
+    assert read[f"{COORDINATOR}group_completed_rebalance_total"] == {(): 1}
+    assert plain(read["odradek_group_rebalance_latency_ms"][()]) == (1, 40)
+    assert read["odradek_group_rebalance_latency_max_ms"] == {(): 40}
+    assert read["odradek_group_last_rebalance_age_ms"] == {(): 700}
+    assert {cause: count for cause, count in read["odradek_group_rebalances_begun_total"].items() if count} == {
+        ("member_added",): 1
+    }
+
+
+def test_heartbeats_and_sessions_that_ran_out_are_counted():
+    async def scenario(groups):
+        at = await groups.stable("g")
+        await groups.send(ApiKey.HEARTBEAT, 3, **at)
+        await groups.send(ApiKey.HEARTBEAT, 3, **at)
+        groups.bed.clock.advance(10_001)
+
+    read = on_groups(scenario)
+    assert read["odradek_group_heartbeats_total"] == {(): 2}
+    assert read["odradek_group_sessions_expired_total"] == {(): 1}
+    assert read["odradek_group_members"] == {(): 0}
+
+
+def test_offsets_are_counted_as_they_come_and_go():
+    async def scenario(groups):
+        await groups.commit("g", 0, 1, 2)
+        await groups.commit("g", 0)
+        rows = [{"partition_index": 1}]
+        await groups.send(ApiKey.OFFSET_DELETE, 0, group_id="g", topics=[{"name": "a", "partitions": rows}])
+
+    read = on_groups(scenario)
+    assert read["kafka_coordinator_group_groupmetadatamanager_numoffsets"] == {(): 2}
+    assert read[f"{COORDINATOR}offset_commit_total"] == {(): 4}
+    assert read[f"{COORDINATOR}offset_deletion_total"] == {(): 1}
+
+
+def test_loads_and_appends_are_counted():
+    async def scenario(groups):
+        await groups.commit("g", 0, 1)
+
+    read = on_groups(scenario)
+    assert read[f"{COORDINATOR}num_partitions"] == {("loading",): 0, ("active",): 3, ("failed",): 0}
+    assert plain(read[f"{COORDINATOR}partition_load_time"][()]) == (3, 0)
+    assert plain(read[f"{COORDINATOR}batch_flush_time_ms"][()]) == (1, 0)
+    assert read["odradek_coordinator_appended_records_total"] == {(): 2}
+
+
+def test_a_deleted_group_is_counted_and_gone():
+    async def scenario(groups):
+        await groups.commit("g", 0)
+        await groups.send(ApiKey.DELETE_GROUPS, 1, groups_names=["g"])
+
+    read = on_groups(scenario)
+    assert read["odradek_groups_deleted_total"] == {(): 1}
+    assert read[STATES] == {(): 0}
