@@ -47,6 +47,9 @@ def _make_decoder(api_key: ApiKey, version: int) -> Decoder:
     up = _make_up(api_key, entity)
 
     def decode(frame: Buffer, position: int) -> Any:
+        if type(frame) is not bytes:
+            # A large frame is a view of a buffer that will be written to again, and kio's byte strings would be views of it.
+            frame = bytes(frame)
         if flexible:
             position = skip_tagged_fields(frame, position)
         if check_arrays is not None:

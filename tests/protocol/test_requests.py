@@ -54,6 +54,17 @@ def _request(api_key: ApiKey, version: int, **fields: Any) -> Any:
     return decode_request(api_key, version, encode(load(api_key, version, "request")(**fields)), 0)
 
 
+def test_a_request_outlives_the_buffer_that_it_was_read_from():
+    entity = load(ApiKey.JOIN_GROUP, 9, "request")
+    body = bytearray(encode(random_message(entity, random.Random("buffer"))))
+    expected = decode_request(ApiKey.JOIN_GROUP, 9, bytes(body), 0).protocols[0].metadata
+
+    request = decode_request(ApiKey.JOIN_GROUP, 9, memoryview(body), 0)
+    body[:] = bytes(len(body))
+
+    assert request.protocols[0].metadata == expected
+
+
 def test_no_topics_means_all_of_them_only_in_metadata_version_0():
     assert _request(ApiKey.METADATA, 0, topics=()).topics is None
     assert _request(ApiKey.METADATA, 1, topics=()).topics == []
