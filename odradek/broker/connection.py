@@ -5,16 +5,23 @@ client does not read what was sent, or while the broker stops, the frames that h
 read. That is what keeps the order of responses, and what bounds the memory of a connection: one request's answer, the frames of
 one read, and a frame under way.
 
+OffsetCommits are the exception: what waits for nothing but the next append would let each append have one commit of a connection.
+They are decided on in order as they come, up to ``_MAX_COMMITS``, share the append, and are answered in order by one write. A
+request of another kind waits for them as it would for one.
+
 Requests that came in one read are answered in one write. A slice of a log file goes from the file to the socket by
 ``sendfile`` (``socket_writer``).
 """
 
 import asyncio
+from collections import deque
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, cast
 
 from odradek.broker.dispatch import CloseConnection, Dispatcher
 from odradek.broker.logging import log
 from odradek.broker.socket_writer import SocketWriter
+from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.errors import MalformedMessage
 from odradek.protocol.frames import FrameReader
 
@@ -23,12 +30,32 @@ if TYPE_CHECKING:
 
 # A burst of pipelined requests is answered in writes of about this many chunks.
 _WRITE_FROM_CHUNKS = 512
+# Commits of one connection that may wait for an append together.
+_MAX_COMMITS = 128
+_OFFSET_COMMIT = ApiKey.OFFSET_COMMIT.to_bytes(2, "big")
+
+
+class _CommitAnswer:
+    """The place of a commit's answer among those that are to be written."""
+
+    __slots__ = ("_answered", "chunks")
+
+    def __init__(self, answered: Callable[[], None]) -> None:
+        self._answered = answered
+        self.chunks: list[Any] | None = None
+
+    def respond(self, chunks: list[Any]) -> None:
+        """What dispatch calls."""
+        self.chunks = chunks
+        self._answered()
 
 
 class Connection(asyncio.BufferedProtocol):
     """The asyncio end of one client. Everything here happens on the loop thread."""
 
     __slots__ = (
+        "_answers_are_due",
+        "_commits",
         "_dispatcher",
         "_frames",
         "_is_closing",
@@ -59,6 +86,9 @@ class Connection(asyncio.BufferedProtocol):
         self._frames: list[bytes | memoryview] = []
         self._is_waiting = False
         self._is_processing = False
+        # Commits that wait for the log's next append, with those behind them; in order.
+        self._commits: deque[_CommitAnswer] = deque()
+        self._answers_are_due = False
         # Flow control.
         self._reading_paused = False
         self._writing_paused = False
@@ -152,8 +182,13 @@ class Connection(asyncio.BufferedProtocol):
         dispatch = self._dispatcher.dispatch
         arrived_ms = self.last_active_ms
         try:
-            while done < len(frames) and not self._is_waiting and not self._cannot_write():
+            while done < len(frames) and not self._cannot_write():
                 frame = frames[done]
+                if frame[:2] == _OFFSET_COMMIT and self._take_commit(frame):
+                    done += 1
+                    continue
+                if self._is_waiting:
+                    break
                 done += 1
                 chunks = dispatch(frame, self.listener_name, self.peer, self._respond_later, arrived_ms)
                 if chunks is None:
@@ -200,6 +235,45 @@ class Connection(asyncio.BufferedProtocol):
             return
         self._is_waiting = False
         self._write(chunks)
+        if self._frames or self._reader.error is not None:
+            self._process()
+        else:
+            self._update_reading()
+
+    def _take_commit(self, frame: bytes | memoryview) -> bool:
+        """Have an OffsetCommit decided on; False where it is to come again when what is before it has been answered."""
+        if self._is_waiting and not 0 < len(self._commits) < _MAX_COMMITS:
+            return False
+        answer = _CommitAnswer(self._commit_answered)
+        try:
+            answer.chunks = self._dispatcher.dispatch(frame, self.listener_name, self.peer, answer.respond, self.last_active_ms)
+        except (MalformedMessage, CloseConnection):
+            if self._commits:
+                return False
+            raise
+        self._commits.append(answer)
+        self._is_waiting = True
+        if answer.chunks is not None:
+            self._commit_answered()
+        return True
+
+    def _commit_answered(self) -> None:
+        """A commit has its answer: write it with those of the others that have theirs in this turn of the loop."""
+        if not self._answers_are_due:
+            self._answers_are_due = True
+            asyncio.get_running_loop().call_soon(self._write_answers)
+
+    def _write_answers(self) -> None:
+        self._answers_are_due = False
+        if self._transport is None:
+            return
+        commits = self._commits
+        queue: list[Any] = []
+        while commits and (chunks := commits[0].chunks) is not None:
+            commits.popleft()
+            queue += chunks
+        self._is_waiting = bool(commits)
+        self._write(queue)
         if self._frames or self._reader.error is not None:
             self._process()
         else:
