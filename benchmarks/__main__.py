@@ -1,6 +1,7 @@
 """``python -m benchmarks``: run the benchmarks, print the table.
 
-First each broker is started several times, then all are brought up together and take the loads in turn (``benchmarks.rounds``).
+First each broker is started several times, then taken through the restarts with many offsets, one at a time; then all are brought
+up together and take the loads in turn (``benchmarks.rounds``).
 """
 
 import argparse
@@ -13,15 +14,16 @@ from contextlib import ExitStack
 from pathlib import Path
 from types import FrameType
 
-from benchmarks import load_tool, processes, start_up
+from benchmarks import committed_offsets, load_tool, processes, start_up
 from benchmarks.load_tool import LoadFailed, MissingTool
 from benchmarks.peers import BrokerFailed, Kafka, Kfake, Odradek, Peer, Running, serving
 from benchmarks.report import Figure, as_json, table
 from benchmarks.rounds import Failures, note, run_load
-from benchmarks.scenarios import LOADS, NAMES, START
+from benchmarks.scenarios import LOADS, NAMES, OFFSETS, START
 
 # The first start that counts, and the last.
 _STARTS, _QUICK_STARTS = (2, 6), (1, 1)
+_OFFSETS_RUNS, _QUICK_OFFSETS_RUNS = 2, 1
 
 
 def parse_arguments(arguments: Sequence[str] | None = None) -> argparse.Namespace:
@@ -73,6 +75,21 @@ def run_starts(peers: Sequence[Peer], scratch: Path, *, quick: bool, failures: F
     return start_up.figures(dict(starts))
 
 
+def run_offsets(peers: Sequence[Peer], scratch: Path, *, quick: bool, failures: Failures) -> list[Figure]:
+    """Commit many offsets to each broker and restart it, in turn."""
+    runs: dict[str, list[committed_offsets.Offsets]] = {}
+    for turn in range(1, (_QUICK_OFFSETS_RUNS if quick else _OFFSETS_RUNS) + 1):
+        for peer in peers if turn % 2 else reversed(peers):
+            try:
+                run = committed_offsets.measure(peer, scratch / f"offsets-{peer.name}-{turn}", quick=quick)
+            except (BrokerFailed, LoadFailed) as failure:
+                failures.tell(f"{OFFSETS} on {peer.name}", failure)
+                continue
+            note(f"{OFFSETS} {turn} {peer.name}: {run}")
+            runs.setdefault(peer.name, []).append(run)
+    return committed_offsets.figures(dict(runs))
+
+
 def run_loads(peers: Sequence[Peer], scratch: Path, chosen: argparse.Namespace, failures: Failures) -> list[Figure]:
     """Bring the brokers up, and run the chosen loads on them."""
     loads = [load for load in LOADS if load.name in chosen.only]
@@ -110,6 +127,8 @@ def main() -> int:
             figures: list[Figure] = []
             if START in chosen.only:
                 figures += run_starts(peers, scratch, quick=chosen.quick, failures=failures)
+            if OFFSETS in chosen.only:
+                figures += run_offsets(peers, scratch, quick=chosen.quick, failures=failures)
             figures += run_loads(peers, scratch, chosen, failures)
     except (MissingTool, LoadFailed) as missing:
         note(str(missing))

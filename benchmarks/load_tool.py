@@ -1,11 +1,16 @@
 """Builds the load generator (``benchmarks/load``, Go) and runs its subcommands."""
 
 import json
+import select
 import shutil
 import subprocess
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
+
+from benchmarks import processes
 
 SOURCE = Path(__file__).parent / "load"
 BINARY = Path(__file__).parent / "build" / "load"
@@ -29,22 +34,26 @@ class Measurement:
     """One run of one load.
 
     Args:
-        records: records that passed.
-        requests: Produce requests, where the load counts them; else 0.
+        records: records, or committed offsets, that passed; 0 where the load counts none.
+        requests: requests of the kind that the load is about, where it counts them; else 0.
+        groups: groups that the load took through their steps; 0 where it has none.
         seconds: how long it took.
         p50_ms: median latency; NaN where the load measures none.
         p99_ms: its 99th percentile, likewise.
         server_cpu_s: CPU time that the broker spent meanwhile.
         client_cpu_s: CPU time that the load generator spent.
+        steps_ms: how long the steps of a group took, by their names.
     """
 
     records: int
     requests: int
+    groups: int
     seconds: float
     p50_ms: float
     p99_ms: float
     server_cpu_s: float
     client_cpu_s: float
+    steps_ms: Mapping[str, float] = field(default_factory=dict)
 
     @property
     def records_per_s(self) -> float:
@@ -58,21 +67,28 @@ class Measurement:
 
     @property
     def server_cpu_us_per_request(self) -> float:
-        """CPU microseconds that the broker spent on one Produce request."""
+        """CPU microseconds that the broker spent on one request, which is milliseconds on a thousand."""
         return self.server_cpu_s / self.requests * 1e6
+
+    @property
+    def server_cpu_ms_per_group(self) -> float:
+        """CPU milliseconds that the broker spent on one group, from its members' first requests to its deletion."""
+        return self.server_cpu_s / self.groups * 1e3
 
 
 def parse_measurement(line: str) -> Measurement:
     """Read the line of JSON that a load prints."""
     told: dict[str, Any] = json.loads(line)
     return Measurement(
-        records=int(told["records"]),
+        records=int(told.get("records", 0)),
         requests=int(told.get("requests", 0)),
+        groups=int(told.get("groups", 0)),
         seconds=float(told["seconds"]),
         p50_ms=float(told.get("p50_ms", "nan")),
         p99_ms=float(told.get("p99_ms", "nan")),
         server_cpu_s=float(told.get("server_cpu_s", "nan")),
         client_cpu_s=float(told["client_cpu_s"]),
+        steps_ms=told.get("steps_ms", {}),
     )
 
 
@@ -95,7 +111,7 @@ def build() -> None:
 
 
 def command(subcommand: str, broker: str, arguments: tuple[str, ...] = (), *, server_pid: int = 0) -> list[str]:
-    """The command line of one load; an empty broker makes first-record read the address from its standard input."""
+    """The command line of one load; an empty broker makes those that wait for one read the address from their standard input."""
     return [
         str(BINARY),
         subcommand,
@@ -128,3 +144,30 @@ def run(subcommand: str, broker: str, arguments: tuple[str, ...] = (), *, server
 def measure(subcommand: str, broker: str, arguments: tuple[str, ...], *, server_pid: int) -> Measurement:
     """Run one load and read what it measured."""
     return parse_measurement(run(subcommand, broker, arguments, server_pid=server_pid))
+
+
+@contextmanager
+def waiting(subcommand: str, arguments: tuple[str, ...] = ()) -> Iterator[Callable[[str], str]]:
+    """Have a load running that waits to be told a broker's address.
+
+    Yields what tells it, and gives the line it then prints: empty when it failed, or is silent for too long.
+    """
+    client = subprocess.Popen(command(subcommand, "", arguments), stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    try:
+        _line(client)
+
+        def tell(address: str) -> str:
+            if client.stdin is not None:
+                client.stdin.write(address + "\n")
+                client.stdin.flush()
+            return _line(client)
+
+        yield tell
+    finally:
+        processes.end(client)
+
+
+def _line(client: subprocess.Popen[str]) -> str:
+    if client.stdout is None or not select.select([client.stdout], [], [], _LOAD_TIMEOUT_S + _GRACE_S)[0]:
+        return ""
+    return client.stdout.readline()

@@ -33,7 +33,7 @@ class Target:
 
     def __str__(self) -> str:
         """As the table shows it: ``ratio >= 1``."""
-        return f"{'ratio ' if self.of_ratio else ''}{'>=' if self.at_least else '<='} {self.bound:g}"
+        return f"{'ratio ' if self.of_ratio else ''}{'>=' if self.at_least else '<='} {self.bound:.3g}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,6 +93,8 @@ _AS_FAST = Target(1.0, at_least=True)
 _AS_CHEAP = Target(1.0, at_least=False)
 _TWICE = Target(2.0, at_least=True)
 
+_THIRD = Target(1 / 3, at_least=False)
+
 _CPU_PER_MILLION = Measure("server CPU s / M records", lambda run: run.server_cpu_s_per_million, _AS_CHEAP)
 _CLIENT_CPU = Measure("client CPU s / M records", lambda run: run.client_cpu_s / run.records * 1e6)
 _THROUGHPUT = (
@@ -109,6 +111,17 @@ _REQUESTS = (
     Measure("requests/s", lambda run: run.requests / run.seconds, _TWICE, higher_is_better=True),
     Measure("records/s", lambda run: run.records_per_s, higher_is_better=True),
     Measure("server CPU us / request", lambda run: run.server_cpu_us_per_request, _AS_CHEAP),
+)
+_SMALL_REQUESTS = (
+    Measure("requests/s", lambda run: run.requests / run.seconds, _TWICE, higher_is_better=True),
+    Measure("server CPU us / request", lambda run: run.server_cpu_us_per_request, _THIRD),
+)
+_STEPS = (
+    Measure("join ms", lambda run: run.steps_ms["join"], _AS_CHEAP),
+    Measure("sync ms", lambda run: run.steps_ms["sync"], _AS_CHEAP),
+    Measure("one leaves ms", lambda run: run.steps_ms["leave"], _AS_CHEAP),
+    Measure("all rejoin ms", lambda run: run.steps_ms["rejoin"], _AS_CHEAP),
+    Measure("server CPU ms / group", lambda run: run.server_cpu_ms_per_group),
 )
 
 
@@ -147,6 +160,9 @@ LOADS: tuple[Load, ...] = (
     _small_batches(10, producers=1, requests=40_000),
     Load("latency", "latency, one in flight", "latency", (), 2_000, 500, _LATENCY),
     Load("latency-2000", "latency at 2,000 records/s", "latency", ("-rate=2000",), 8_000, 1_000, _LATENCY),
+    Load("heartbeats", "heartbeats, 8 groups", "heartbeats", (), 60_000, 8_000, _SMALL_REQUESTS, "-requests"),
+    Load("commits", "commits, 8 groups", "commits", (), 60_000, 8_000, _SMALL_REQUESTS, "-requests"),
+    Load("group-500", "a group of 500", "group-rebalance", ("-members=500",), 5, 2, _STEPS, "-groups"),
 )
 
 START = "start"
@@ -154,4 +170,8 @@ START_TITLE = "start-up"
 START_TARGET = Target(1 / 8, at_least=False)
 IDLE_PSS_TARGET = Target(48.0, at_least=False, of_ratio=False)
 
-NAMES: tuple[str, ...] = (START, *(load.name for load in LOADS))
+OFFSETS = "offsets-200k"
+OFFSETS_TITLE = "200,000 offsets of 1,000 groups"
+OFFSETS_TARGET = Target(1.0, at_least=False)
+
+NAMES: tuple[str, ...] = (START, OFFSETS, *(load.name for load in LOADS))

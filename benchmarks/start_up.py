@@ -5,9 +5,7 @@ the broker is spawned, and trying every millisecond from then on. The clock star
 the client says that the record is back. Then the broker is left alone for two seconds and its memory is read.
 """
 
-import select
 import shutil
-import subprocess
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -19,7 +17,6 @@ from benchmarks.peers import BrokerFailed, Peer, spawn, tail
 from benchmarks.report import Figure
 from benchmarks.scenarios import IDLE_PSS_TARGET, START_TARGET, START_TITLE
 
-_FIRST_RECORD_TIMEOUT_S = 60.0
 _IDLE_S = 2.0
 
 
@@ -36,20 +33,17 @@ def measure(peer: Peer, directory: Path) -> Start:
     """Start a broker once, and end it; BrokerFailed when no record comes back."""
     directory.mkdir(parents=True)
     command = peer.prepare(directory, {})
-    client = subprocess.Popen(load_tool.command("first-record", ""), stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
     process = None
     try:
-        _line(client)
-        began_s = time.perf_counter()
-        process = spawn(command, directory)
-        _tell(client, peer.address(process, directory))
-        answer = _line(client)
-        took_s = time.perf_counter() - began_s
+        with load_tool.waiting("first-record") as tell:
+            began_s = time.perf_counter()
+            process = spawn(command, directory)
+            answer = tell(peer.address(process, directory))
+            took_s = time.perf_counter() - began_s
         if not answer:
             raise BrokerFailed(tail(directory))
         return _idle(process.pid, took_s)
     finally:
-        processes.end(client)
         if process is not None:
             processes.end(process)
         shutil.rmtree(directory, ignore_errors=True)
@@ -60,19 +54,6 @@ def _idle(pid: int, took_s: float) -> Start:
     time.sleep(_IDLE_S)
     idle_cpu_s = processes.cpu_seconds_of(pid) - cpu_before_s
     return Start(took_s, processes.memory_of(pid), idle_cpu_s / _IDLE_S)
-
-
-def _line(client: subprocess.Popen[str]) -> str:
-    """The next line the client prints; empty when it ended, or is silent for too long."""
-    if client.stdout is None or not select.select([client.stdout], [], [], _FIRST_RECORD_TIMEOUT_S)[0]:
-        return ""
-    return client.stdout.readline()
-
-
-def _tell(client: subprocess.Popen[str], address: str) -> None:
-    if client.stdin is not None:
-        client.stdin.write(address + "\n")
-        client.stdin.flush()
 
 
 def figures(starts: dict[str, Sequence[Start]]) -> list[Figure]:

@@ -1,12 +1,15 @@
 package main
 
 import (
+	"bufio"
 	"context"
 	"crypto/rand"
 	"encoding/hex"
 	"errors"
 	"flag"
 	"fmt"
+	"os"
+	"strings"
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kerr"
@@ -50,6 +53,17 @@ func (c *common) parse(args []string) (context.Context, context.CancelFunc, erro
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), c.timeout)
 	return ctx, cancel, nil
+}
+
+// readBroker says that the load is ready and reads the broker's address from standard input, unless -broker gave it.
+func (c *common) readBroker() error {
+	if c.broker != "" {
+		return nil
+	}
+	fmt.Println("ready")
+	line, err := bufio.NewReader(os.Stdin).ReadString('\n')
+	c.broker = strings.TrimSpace(line)
+	return err
 }
 
 func (c *common) client(options ...kgo.Opt) (*kgo.Client, error) {

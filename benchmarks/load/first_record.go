@@ -1,13 +1,10 @@
 package main
 
 import (
-	"bufio"
 	"bytes"
 	"errors"
 	"fmt"
 	"net"
-	"os"
-	"strings"
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kerr"
@@ -30,13 +27,8 @@ func runFirstRecord(args []string) (*result, error) {
 		return nil, err
 	}
 	defer cancel()
-	if c.broker == "" {
-		fmt.Println("ready")
-		line, err := bufio.NewReader(os.Stdin).ReadString('\n')
-		if err != nil {
-			return nil, err
-		}
-		c.broker = strings.TrimSpace(line)
+	if err := c.readBroker(); err != nil {
+		return nil, err
 	}
 	begin := time.Now()
 	var last error

@@ -3,10 +3,11 @@
 // as it can, because it shares the machine with the broker it measures.
 //
 // Each subcommand makes its own topic and deletes it when it is done (consume
-// reads a topic that `produce -keep` left). Times are taken around the load
-// itself: connecting and topic creation are outside, except in first-record,
-// whose whole point they are. With -pid the broker's CPU time (user + system,
-// every thread) over that same span is reported too.
+// reads a topic that `produce -keep` left, fetch-offsets what commit-offsets did).
+// Times are taken around the load itself: connecting and topic creation are
+// outside, except in first-record and fetch-offsets, whose whole point it is when
+// a broker that starts can be used. With -pid the broker's CPU time (user +
+// system, every thread) over that same span is reported too.
 package main
 
 import (
@@ -19,12 +20,17 @@ import (
 
 // subcommands maps a name to what runs it: arguments in, result or error out.
 var subcommands = map[string]func(args []string) (*result, error){
-	"produce":       runProduce,
-	"consume":       runConsume,
-	"small-batches": runSmallBatches,
-	"latency":       runLatency,
-	"first-record":  runFirstRecord,
-	"delete-topic":  runDeleteTopic,
+	"produce":         runProduce,
+	"consume":         runConsume,
+	"small-batches":   runSmallBatches,
+	"latency":         runLatency,
+	"heartbeats":      runHeartbeats,
+	"commits":         runCommits,
+	"group-rebalance": runGroupRebalance,
+	"commit-offsets":  runCommitOffsets,
+	"fetch-offsets":   runFetchOffsets,
+	"first-record":    runFirstRecord,
+	"delete-topic":    runDeleteTopic,
 }
 
 func main() {

@@ -22,6 +22,9 @@ type result struct {
 	P50Ms            float64 `json:"p50_ms,omitempty"`
 	P99Ms            float64 `json:"p99_ms,omitempty"`
 	MaxMs            float64 `json:"max_ms,omitempty"`
+	// StepsMs are the medians of a group's steps, by name.
+	StepsMs map[string]float64 `json:"steps_ms,omitempty"`
+	Groups  int                `json:"groups,omitempty"`
 	// ServerCPUSeconds is absent without -pid.
 	ServerCPUSeconds *float64 `json:"server_cpu_s,omitempty"`
 	ClientCPUSeconds float64  `json:"client_cpu_s"`

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"encoding/binary"
 	"fmt"
 	"hash/crc32"
@@ -11,15 +12,31 @@ import (
 	"github.com/twmb/franz-go/pkg/kmsg"
 )
 
-// Two loads speak the protocol over plain TCP: small-batches, where a full
-// client would cost more than the broker, and first-record, which must not wait
-// for a client's back-off while a broker starts.
+// Some loads speak the protocol over plain TCP: those where a full client would
+// cost more than the broker (small-batches, heartbeats, commits), those that must not
+// wait for a client's back-off while a broker starts (first-record, fetch-offsets),
+// and those of groups, where each member is to do one thing at a time.
 
 // requestHead is what precedes a request's correlation id: length (4 bytes),
 // API key (2), version (2).
 const requestHead = 8
 
 var formatter = kmsg.NewRequestFormatter(kmsg.FormatterClientID("odradek-bench"))
+
+// dial opens a connection on which everything fails once the load's time is up.
+func (c *common) dial(ctx context.Context) (net.Conn, error) {
+	var dialer net.Dialer
+	conn, err := dialer.DialContext(ctx, "tcp", c.broker)
+	if err != nil {
+		return nil, err
+	}
+	if deadline, ok := ctx.Deadline(); ok {
+		if err := conn.SetDeadline(deadline); err != nil {
+			return nil, err
+		}
+	}
+	return conn, nil
+}
 
 // exchange sends one request and reads its response.
 func exchange(conn net.Conn, request kmsg.Request) (kmsg.Response, error) {

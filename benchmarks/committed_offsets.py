@@ -1,0 +1,109 @@
+"""200,000 committed offsets: the time a broker takes to accept them, and to have them again after a restart.
+
+A broker of its own, so that its log holds these offsets and hardly more. The load generator's ``commit-offsets`` commits 200
+partitions for each of 1,000 groups, after a warm-up with other groups. Then the broker is restarted twice on the same data: once
+it was stopped as its users stop it (SIGTERM), once it was killed. ``fetch-offsets`` is already running by then and waits for the
+address; the clock starts before the broker is spawned and stops when the last group's OffsetFetch has answered, with every offset
+that was committed.
+"""
+
+import os
+import shutil
+import subprocess
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from benchmarks import load_tool, processes
+from benchmarks.peers import UNDER_LOAD, BrokerFailed, Peer, spawn, tail
+from benchmarks.report import Figure
+from benchmarks.scenarios import OFFSETS_TARGET, OFFSETS_TITLE, Target
+
+_GROUPS, _QUICK_GROUPS, _WARM_UP_GROUPS = 1_000, 100, 100
+_STOP_TIMEOUT_S = 30.0
+_TOPIC = ("-topic=offsets", "-partitions=200")
+
+
+@dataclass(frozen=True, slots=True)
+class Offsets:
+    """One broker's way.
+
+    Args:
+        accept_s: how long it took to accept all offsets.
+        accept_cpu_s: CPU time it spent on that.
+        stop_s: from SIGTERM to its end.
+        after_stop_s: from spawning it again to the last group's answer.
+        after_kill_s: the same after it was killed.
+    """
+
+    accept_s: float
+    accept_cpu_s: float
+    stop_s: float
+    after_stop_s: float
+    after_kill_s: float
+
+
+def measure(peer: Peer, directory: Path, *, quick: bool) -> Offsets:
+    """Take one broker the whole way; BrokerFailed or LoadFailed when it does not get there."""
+    directory.mkdir(parents=True)
+    command = peer.prepare(directory, UNDER_LOAD[peer.name])
+    groups = f"-groups={_QUICK_GROUPS if quick else _GROUPS}"
+    try:
+        process = spawn(command, directory)
+        try:
+            address = peer.address(process, directory)
+            load_tool.run("first-record", address, ("-topic=warm-up",))
+            load_tool.run("commit-offsets", address, (*_TOPIC, f"-groups={_WARM_UP_GROUPS}", "-prefix=warm-up"))
+            accepted = load_tool.measure("commit-offsets", address, (*_TOPIC, groups), server_pid=process.pid)
+            stop_s = _stop(process)
+        finally:
+            processes.end(process)
+        after_stop_s = _restart_and_kill(peer, command, directory, groups)
+        after_kill_s = _restart_and_kill(peer, command, directory, groups)
+    finally:
+        shutil.rmtree(directory, ignore_errors=True)
+    return Offsets(accepted.seconds, accepted.server_cpu_s, stop_s, after_stop_s, after_kill_s)
+
+
+def _restart_and_kill(peer: Peer, command: list[str], directory: Path, groups: str) -> float:
+    """Start the broker on the data it has, and kill it; the seconds until the last group's offsets were there."""
+    os.sync()
+    with load_tool.waiting("fetch-offsets", (*_TOPIC, groups)) as tell:
+        began_s = time.perf_counter()
+        process = spawn(command, directory)
+        try:
+            answer = tell(peer.address(process, directory))
+            took_s = time.perf_counter() - began_s
+        finally:
+            processes.end(process)
+    if not answer:
+        raise BrokerFailed(tail(directory))
+    return took_s
+
+
+def _stop(process: subprocess.Popen[str]) -> float:
+    """Stop the broker as its users do; how long that took."""
+    began_s = time.perf_counter()
+    process.terminate()
+    try:
+        process.wait(_STOP_TIMEOUT_S)
+    except subprocess.TimeoutExpired as hanging:
+        reason = f"still there {hanging.timeout:.0f} s after SIGTERM"
+        raise BrokerFailed(reason) from hanging
+    return time.perf_counter() - began_s
+
+
+def figures(runs: dict[str, Sequence[Offsets]]) -> list[Figure]:
+    """The best of each broker's runs."""
+
+    def best(name: str, read: Callable[[Offsets], float], target: Target | None = None) -> Figure:
+        return Figure(OFFSETS_TITLE, name, {peer: min(map(read, measured)) for peer, measured in runs.items()}, target)
+
+    return [
+        best("accept s", lambda run: run.accept_s, OFFSETS_TARGET),
+        best("server CPU s to accept", lambda run: run.accept_cpu_s),
+        best("clean stop s", lambda run: run.stop_s),
+        best("start to last group s", lambda run: run.after_stop_s, OFFSETS_TARGET),
+        best("the same after kill -9 s", lambda run: run.after_kill_s, OFFSETS_TARGET),
+    ]
