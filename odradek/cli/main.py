@@ -1,34 +1,38 @@
 """The command line: what can be said, and how mistakes are told (one line on stderr, exit status 2)."""
 
 import sys
+from importlib import import_module
 from pathlib import Path
 from typing import NoReturn
 
 import click
 
 from odradek import __version__
+from odradek.cli.options import help_where_nothing_is_asked, key_and_value
+
+# Where the commands are that ask a broker: imported when they are called for, not when one is started.
+_ELSEWHERE = {"groups": "odradek.cli.groups", "topics": "odradek.cli.topics"}
 
 
-@click.group(invoke_without_command=True, context_settings={"help_option_names": ["-h", "--help"]})
+class _Commands(click.Group):
+    """The commands of this module and of those in ``_ELSEWHERE``."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return sorted([*super().list_commands(ctx), *_ELSEWHERE])
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in _ELSEWHERE:
+            return super().get_command(ctx, cmd_name)
+        found: click.Command = getattr(import_module(_ELSEWHERE[cmd_name]), cmd_name)
+        return found
+
+
+@click.group(cls=_Commands, invoke_without_command=True, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(__version__, message="%(prog)s %(version)s")
 @click.pass_context
 def command(context: click.Context) -> None:
     """A Kafka broker in one Python process."""
-    if context.invoked_subcommand is None:
-        click.echo(context.get_help(), err=True)
-        context.exit(2)
-
-
-def _key_and_value(_context: click.Context, _option: click.Parameter, settings: tuple[str, ...]) -> dict[str, str]:
-    """Turn ``key=value`` arguments into a dict; a later one replaces an earlier one of the same key."""
-    parsed = {}
-    for setting in settings:
-        key, equals, value = setting.partition("=")
-        if not equals or not key.strip():
-            message = f"{setting!r} is not of the form key=value"
-            raise click.BadParameter(message)
-        parsed[key.strip()] = value.strip()
-    return parsed
+    help_where_nothing_is_asked(context)
 
 
 @command.command()
@@ -36,7 +40,7 @@ def _key_and_value(_context: click.Context, _option: click.Parameter, settings: 
 @click.option("--port", type=click.IntRange(0, 65535), help="Port; 0 takes a free one.  [default: that of listeners: 9092]")
 @click.option("--data-dir", type=click.Path(path_type=Path), help="Where the data lives.  [default: the user's data folder]")
 @click.option("--config", "config_file", type=click.Path(path_type=Path), help="A server.properties, as Kafka has it.")
-@click.option("--set", "settings", metavar="KEY=VALUE", multiple=True, callback=_key_and_value, help="One config; repeatable.")
+@click.option("--set", "settings", metavar="KEY=VALUE", multiple=True, callback=key_and_value, help="One config; repeatable.")
 @click.option("--metrics-port", type=click.IntRange(0, 65535), help="Serve Prometheus metrics there; 0 takes a free port.")
 @click.option("--metrics-host", help="Address for them.  [default: that of the first listener]")
 def serve(

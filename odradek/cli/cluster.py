@@ -1,0 +1,127 @@
+"""The brokers behind a list of addresses: which of them to ask for what."""
+
+from collections.abc import Iterable, Sequence
+from types import TracebackType
+from typing import Any, NamedTuple, Self
+
+from odradek.cli.refusals import Refused, Unreachable, check
+from odradek.cli.wire import Connection
+from odradek.protocol.api_keys import ApiKey
+from odradek.protocol.errors import ErrorCode
+
+EARLIEST_TIMESTAMP = -2
+LATEST_TIMESTAMP = -1
+
+
+class Node(NamedTuple):
+    """A broker of the cluster."""
+
+    node_id: int
+    host: str
+    port: int
+
+
+class Cluster:
+    """The brokers behind a list of addresses, the first that answers being asked what has no better place. For ``with``."""
+
+    def __init__(self, bootstrap: Sequence[tuple[str, int]]) -> None:
+        self.any = _first_reachable(bootstrap)
+        self._connections: dict[tuple[str, int], Connection] = {}
+        self._nodes: dict[int, Node] = {}
+        self.controller_id = -1
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, failure: BaseException | None, traceback: TracebackType | None) -> None:
+        for connection in (self.any, *self._connections.values()):
+            connection.close()
+
+    def metadata(self, topics: Iterable[str] | None) -> list[Any]:
+        """Kio's topics of these names, or all for None; each with its own error. Never creates one."""
+        named = None if topics is None else [{"name": topic} for topic in topics]
+        response = self.any.call(ApiKey.METADATA, topics=named, allow_auto_topic_creation=False)
+        self._nodes = {broker.node_id: Node(broker.node_id, broker.host, broker.port) for broker in response.brokers}
+        self.controller_id = response.controller_id
+        return sorted(response.topics, key=lambda topic: str(topic.name))
+
+    def nodes(self) -> list[Node]:
+        """All brokers."""
+        if not self._nodes:
+            self.metadata([])
+        return list(self._nodes.values())
+
+    def controller(self) -> Connection:
+        """Who creates and deletes topics: with KRaft any broker, which passes it on."""
+        self.nodes()
+        return self.any if self.controller_id not in self._nodes else self.node(self.controller_id)
+
+    def node(self, node_id: int) -> Connection:
+        """A broker by its id, as metadata last told it."""
+        node = self._nodes.get(node_id)
+        if node is None:
+            raise Unreachable(f"the cluster has no broker {node_id}")
+        return self._connect(node.host, node.port)
+
+    def coordinator(self, group: str) -> tuple[Connection, Node]:
+        """Who coordinates a group. Raises Refused; COORDINATOR_NOT_AVAILABLE is what ``patiently`` is for."""
+        found = self.any.call(ApiKey.FIND_COORDINATOR, key=group, key_type=0)
+        check(group, found.error_code, found.error_message)
+        node = Node(found.node_id, found.host, found.port)
+        return self._connect(node.host, node.port), node
+
+    def list_offsets(self, wanted: dict[tuple[str, int], int]) -> dict[tuple[str, int], int | Refused]:
+        """For (topic, partition) and a timestamp, or EARLIEST_ or LATEST_TIMESTAMP, the offset; -1 where no record is that late.
+
+        A partition that is not there, or has no leader, has its refusal.
+        """
+        offsets: dict[tuple[str, int], int | Refused] = {}
+        for leader, partitions in self._by_leader(wanted, offsets).items():
+            topics: dict[str, list[dict[str, int]]] = {}
+            for topic, index in partitions:
+                topics.setdefault(topic, []).append({"partition_index": index, "timestamp": wanted[topic, index]})
+            rows = [{"name": topic, "partitions": indexes} for topic, indexes in topics.items()]
+            for answered in self.node(leader).call(ApiKey.LIST_OFFSETS, replica_id=-1, topics=rows).topics:
+                for found in answered.partitions:
+                    key = str(answered.name), int(found.partition_index)
+                    offsets[key] = found.offset if not found.error_code else Refused(_name(key), found.error_code)
+        return offsets
+
+    def _by_leader(
+        self, wanted: Iterable[tuple[str, int]], offsets: dict[tuple[str, int], int | Refused]
+    ) -> dict[int, list[tuple[str, int]]]:
+        """The partitions by the broker to ask; those that nobody can be asked for get their refusal in ``offsets``."""
+        wanted = list(wanted)
+        leaders = {
+            (str(topic.name), int(partition.partition_index)): int(partition.leader_id)
+            for topic in (self.metadata({topic for topic, _ in wanted}) if wanted else ())
+            for partition in topic.partitions
+        }
+        by_leader: dict[int, list[tuple[str, int]]] = {}
+        for key in wanted:
+            if leaders.get(key, -1) >= 0:
+                by_leader.setdefault(leaders[key], []).append(key)
+            else:
+                code = ErrorCode.LEADER_NOT_AVAILABLE if key in leaders else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+                offsets[key] = Refused(_name(key), code)
+        return by_leader
+
+    def _connect(self, host: str, port: int) -> Connection:
+        connection = self._connections.get((host, port))
+        if connection is None:
+            connection = self._connections[host, port] = Connection(host, port)
+        return connection
+
+
+def _first_reachable(bootstrap: Sequence[tuple[str, int]]) -> Connection:
+    failures = []
+    for host, port in bootstrap:
+        try:
+            return Connection(host, port)
+        except Unreachable as failure:
+            failures.append(failure.message)
+    raise Unreachable("; ".join(failures))
+
+
+def _name(partition: tuple[str, int]) -> str:
+    return f"{partition[0]}-{partition[1]}"

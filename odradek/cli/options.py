@@ -1,0 +1,58 @@
+"""The options that every command which asks a broker has."""
+
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+import click
+
+DEFAULT_SERVER = "127.0.0.1:9092"
+_MAX_PORT = 65535
+
+CommandT = TypeVar("CommandT", bound=Callable[..., Any])
+
+
+def asks_a_broker(command: CommandT) -> CommandT:
+    """Adds ``--bootstrap-server``, as ``bootstrap``: a list of (host, port), and ``--json``, as ``as_json``."""
+    server = click.option(
+        "--bootstrap-server",
+        "bootstrap",
+        metavar="HOST:PORT",
+        default=DEFAULT_SERVER,
+        show_default=True,
+        callback=lambda _context, _option, value: parse_servers(value),
+        help="A broker of the cluster; several, separated by commas, are tried in turn.",
+    )
+    as_json = click.option("--json", "as_json", is_flag=True, help="JSON instead of a table.")
+    return server(as_json(command))
+
+
+def help_where_nothing_is_asked(context: click.Context) -> None:
+    """What a group of commands does without one of them: help on stderr, status 2."""
+    if context.invoked_subcommand is None:
+        click.echo(context.get_help(), err=True)
+        context.exit(2)
+
+
+def parse_servers(text: str) -> list[tuple[str, int]]:
+    """``HOST:PORT,HOST:PORT``; an IPv6 host is in brackets."""
+    servers = []
+    for address in text.split(","):
+        host, colon, port = address.strip().rpartition(":")
+        host = host.removeprefix("[").removesuffix("]")
+        if not (colon and host and port.isdecimal() and 0 < int(port) <= _MAX_PORT):
+            message = f"{address!r} is not HOST:PORT"
+            raise click.BadParameter(message)
+        servers.append((host, int(port)))
+    return servers
+
+
+def key_and_value(_context: click.Context, _option: click.Parameter, settings: tuple[str, ...]) -> dict[str, str]:
+    """Turn ``key=value`` arguments into a dict; a later one replaces an earlier one of the same key."""
+    parsed = {}
+    for setting in settings:
+        key, equals, value = setting.partition("=")
+        if not equals or not key.strip():
+            message = f"{setting!r} is not of the form key=value"
+            raise click.BadParameter(message)
+        parsed[key.strip()] = value.strip()
+    return parsed

@@ -1,0 +1,85 @@
+"""What goes wrong between a command and a broker, in plain words, and what is worth another try."""
+
+from collections.abc import Callable
+from threading import Event
+from typing import TypeVar
+
+import click
+
+from odradek.protocol.errors import ErrorCode
+
+T = TypeVar("T")
+
+# Coordinators load and leaders are elected within seconds.
+_ATTEMPTS = 40
+_BACKOFF_S = 0.25
+_TRANSIENT = frozenset(
+    {
+        ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
+        ErrorCode.COORDINATOR_NOT_AVAILABLE,
+        ErrorCode.NOT_COORDINATOR,
+        ErrorCode.LEADER_NOT_AVAILABLE,
+        ErrorCode.NOT_LEADER_OR_FOLLOWER,
+    }
+)
+_PLAIN_WORDS = {
+    ErrorCode.UNKNOWN_TOPIC_OR_PARTITION: "there is no such topic or partition",
+    ErrorCode.TOPIC_ALREADY_EXISTS: "there is a topic of this name already",
+    ErrorCode.INVALID_TOPIC_EXCEPTION: "no topic can have this name, or nobody may do this to it",
+    ErrorCode.INVALID_PARTITIONS: "that number of partitions is not possible",
+    ErrorCode.INVALID_REPLICATION_FACTOR: "there are not that many brokers to hold replicas",
+    ErrorCode.INVALID_CONFIG: "a config is not valid",
+    ErrorCode.TOPIC_DELETION_DISABLED: "topics cannot be deleted here",
+    ErrorCode.GROUP_ID_NOT_FOUND: "there is no such group",
+    ErrorCode.NON_EMPTY_GROUP: "the group still has members",
+    ErrorCode.UNKNOWN_MEMBER_ID: "the group has members, who commit its offsets themselves",
+    ErrorCode.REQUEST_TIMED_OUT: "the broker did not get it done in time",
+    ErrorCode.COORDINATOR_LOAD_IN_PROGRESS: "the group's coordinator is still loading",
+    ErrorCode.COORDINATOR_NOT_AVAILABLE: "the group's coordinator is not available",
+    ErrorCode.NOT_COORDINATOR: "the group's coordinator has moved",
+    ErrorCode.LEADER_NOT_AVAILABLE: "the partition has no leader",
+    ErrorCode.KAFKA_STORAGE_ERROR: "its disk or its log failed",
+    ErrorCode.TOPIC_AUTHORIZATION_FAILED: "you are not allowed to do this to the topic",
+    ErrorCode.GROUP_AUTHORIZATION_FAILED: "you are not allowed to do this to the group",
+    ErrorCode.CLUSTER_AUTHORIZATION_FAILED: "you are not allowed to do this to the cluster",
+    ErrorCode.UNSUPPORTED_VERSION: "the broker is too old for this",
+}
+
+
+class Unreachable(click.ClickException):
+    """There is no broker, or none that could be talked to."""
+
+    exit_code = 2
+
+
+class Refused(click.ClickException):
+    """A broker's no, in plain words: what it was about, the broker's own message or ours for the code, and the code."""
+
+    exit_code = 1
+
+    def __init__(self, subject: str, code: int, message: str | None = None) -> None:
+        try:
+            self.code: ErrorCode | None = ErrorCode(code)
+            name = self.code.name
+        except ValueError:
+            self.code, name = None, f"error code {code}"
+        words = message or _PLAIN_WORDS.get(self.code or ErrorCode.NONE) or name.lower().replace("_", " ")
+        super().__init__(f"{subject}: {' '.join(words.split()).rstrip('.')} ({name})")
+
+
+def check(subject: str, code: int, message: str | None = None) -> None:
+    """Raise Refused unless ``code`` is NONE."""
+    if code:
+        raise Refused(subject, code, message)
+
+
+def patiently(attempt: Callable[[], T]) -> T:
+    """What ``attempt`` gives, tried again for some seconds while a coordinator loads or a leader is being elected."""
+    for _ in range(_ATTEMPTS - 1):
+        try:
+            return attempt()
+        except Refused as refusal:
+            if refusal.code not in _TRANSIENT:
+                raise
+            Event().wait(_BACKOFF_S)
+    return attempt()

@@ -1,0 +1,70 @@
+"""How the commands that ask a broker say what they found: an aligned table for people, or JSON.
+
+In a table a column is titled as Kafka's own tools title it (``LOG-END-OFFSET``), numbers stand to the right, and what is not
+known or not there is ``-``. In JSON the same columns are keys (``log_end_offset``), and that is null.
+"""
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import click
+
+from odradek.cli.refusals import Refused
+
+Row = Mapping[str, Any]
+_GAP = "  "
+
+
+def render(columns: Sequence[str], rows: Sequence[Row]) -> str:
+    """The table with its titles, each line ended; a row may have more than is asked for."""
+    cells = [[_title(column) for column in columns], *([_cell(row[column]) for column in columns] for row in rows)]
+    widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
+    numeric = [_are_numbers([row[column] for row in rows]) for column in columns]
+    lines = [
+        _GAP.join(
+            cell.rjust(width) if right else cell.ljust(width) for cell, width, right in zip(line, widths, numeric, strict=True)
+        )
+        for line in cells
+    ]
+    return "".join(f"{line.rstrip()}\n" for line in lines)
+
+
+def show_json(value: Any) -> None:
+    """One JSON document on stdout."""
+    click.echo(json.dumps(value, indent=2, ensure_ascii=False))
+
+
+def show(columns: Sequence[str], rows: Sequence[Row], *, as_json: bool) -> None:
+    """The rows on stdout, one way or the other."""
+    if as_json:
+        show_json([{column: row[column] for column in columns} for row in rows])
+    else:
+        click.echo(render(columns, rows), nl=False)
+
+
+def exit_status(refusals: Sequence[Refused]) -> int:
+    """Tell on stderr what was refused; 1 if anything was."""
+    for refusal in refusals:
+        click.echo(f"odradek: {refusal.format_message()}", err=True)
+    return 1 if refusals else 0
+
+
+def _title(column: str) -> str:
+    return column.replace("_", "-").upper()
+
+
+def _cell(value: Any) -> str:
+    if value is None or value == "":
+        return "-"
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, list | tuple):
+        return ",".join(map(str, value)) or "-"
+    return str(value)
+
+
+def _are_numbers(values: list[Any]) -> bool:
+    """Whether all that is known are numbers, and any is."""
+    known = [value for value in values if value is not None]
+    return bool(known) and all(isinstance(value, int) and not isinstance(value, bool) for value in known)

@@ -1,0 +1,187 @@
+"""``odradek topics``: list, describe, create and delete, on any broker."""
+
+from base64 import urlsafe_b64encode
+from typing import Any
+
+import click
+
+from odradek.cli.cluster import EARLIEST_TIMESTAMP, LATEST_TIMESTAMP, Cluster
+from odradek.cli.options import asks_a_broker, help_where_nothing_is_asked, key_and_value
+from odradek.cli.refusals import Refused
+from odradek.cli.table import exit_status, render, show, show_json
+from odradek.protocol.api_keys import ApiKey
+from odradek.protocol.errors import ErrorCode
+
+Servers = list[tuple[str, int]]
+
+_TOPIC_RESOURCE = 2
+_SET_ON_TOPIC = 1
+_BROKERS_CHOICE = -1
+_TIMEOUT_MS = 30_000
+_CREATED = ("topic", "partitions", "replicas")
+_LISTED = ("topic", "topic_id", "partitions", "replicas", "internal")
+_PARTITION = ("topic", "partition", "leader", "leader_epoch", "replicas", "isr", "log_start_offset", "log_end_offset")
+_CONFIG = ("topic", "config", "value")
+
+
+@click.group(invoke_without_command=True)
+@click.pass_context
+def topics(context: click.Context) -> None:
+    """Topics of any Kafka broker."""
+    help_where_nothing_is_asked(context)
+
+
+@topics.command("list")
+@asks_a_broker
+@click.option("--exclude-internal", is_flag=True, help="Leave out the topics that brokers keep for themselves.")
+def list_topics(bootstrap: Servers, as_json: bool, exclude_internal: bool) -> int:
+    """Every topic."""
+    with Cluster(bootstrap) as cluster:
+        found = cluster.metadata(None)
+    shown = [_listed(topic) for topic in found if not (exclude_internal and topic.is_internal)]
+    show(_LISTED, shown, as_json=as_json)
+    return 0
+
+
+@topics.command()
+@click.argument("names", nargs=-1, required=True, metavar="TOPIC...")
+@asks_a_broker
+def describe(names: tuple[str, ...], bootstrap: Servers, as_json: bool) -> int:
+    """Partitions with leaders, replicas and offsets, and the configs that are a topic's own."""
+    with Cluster(bootstrap) as cluster:
+        found, refusals = _known(cluster, names)
+        partitions = _described_partitions(cluster, found)
+        configs, unread = _configs(cluster, [str(topic.name) for topic in found])
+    refusals += unread
+    if as_json:
+        show_json([_as_document(_listed(topic), partitions, configs) for topic in found])
+        return exit_status(refusals)
+    if found:
+        click.echo(render(_PARTITION, partitions), nl=False)
+    if configs:
+        click.echo()
+        click.echo(render(_CONFIG, configs), nl=False)
+    return exit_status(refusals)
+
+
+@topics.command()
+@click.argument("names", nargs=-1, required=True, metavar="TOPIC...")
+@asks_a_broker
+@click.option("--partitions", type=click.IntRange(1), help="How many.  [default: the broker's]")
+@click.option("--replication-factor", type=click.IntRange(1), help="How many.  [default: the broker's]")
+@click.option("--config", "configs", metavar="KEY=VALUE", multiple=True, callback=key_and_value, help="One config; repeatable.")
+@click.option("--if-not-exists", is_flag=True, help="A topic that is there already is no failure.")
+def create(
+    names: tuple[str, ...],
+    bootstrap: Servers,
+    as_json: bool,
+    partitions: int | None,
+    replication_factor: int | None,
+    configs: dict[str, str],
+    if_not_exists: bool,
+) -> int:
+    """Create topics, all alike."""
+    asked = [
+        {
+            "name": name,
+            "num_partitions": partitions or _BROKERS_CHOICE,
+            "replication_factor": replication_factor or _BROKERS_CHOICE,
+            "configs": [{"name": key, "value": value} for key, value in configs.items()],
+        }
+        for name in names
+    ]
+    with Cluster(bootstrap) as cluster:
+        answer = cluster.controller().call(ApiKey.CREATE_TOPICS, topics=asked, timeout_ms=_TIMEOUT_MS)
+    created, refusals = [], []
+    for topic in answer.topics:
+        if not topic.error_code:
+            # Versions before 5 do not say what the broker chose.
+            made = getattr(topic, "num_partitions", partitions), getattr(topic, "replication_factor", replication_factor)
+            created.append(dict(zip(_CREATED, (str(topic.name), *made), strict=True)))
+        elif not (if_not_exists and topic.error_code == ErrorCode.TOPIC_ALREADY_EXISTS):
+            refusals.append(Refused(str(topic.name), topic.error_code, topic.error_message))
+    if created or as_json:
+        show(_CREATED, created, as_json=as_json)
+    return exit_status(refusals)
+
+
+@topics.command()
+@click.argument("names", nargs=-1, required=True, metavar="TOPIC...")
+@asks_a_broker
+@click.option("--if-exists", is_flag=True, help="A topic that is not there is no failure.")
+def delete(names: tuple[str, ...], bootstrap: Servers, as_json: bool, if_exists: bool) -> int:
+    """Delete topics and all that is in them."""
+    with Cluster(bootstrap) as cluster:
+        answer = cluster.controller().call(ApiKey.DELETE_TOPICS, topic_names=list(names), timeout_ms=_TIMEOUT_MS)
+    deleted, refusals = [], []
+    for topic in answer.responses:
+        if not topic.error_code:
+            deleted.append({"topic": str(topic.name)})
+        elif not (if_exists and topic.error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION):
+            refusals.append(Refused(str(topic.name), topic.error_code, getattr(topic, "error_message", None)))
+    if deleted or as_json:
+        show(("topic",), deleted, as_json=as_json)
+    return exit_status(refusals)
+
+
+def _known(cluster: Cluster, names: tuple[str, ...]) -> tuple[list[Any], list[Refused]]:
+    """The topics that are there, and a refusal for each that is not."""
+    found = cluster.metadata(dict.fromkeys(names))
+    refused = [Refused(str(topic.name), topic.error_code) for topic in found if topic.error_code]
+    return [topic for topic in found if not topic.error_code], refused
+
+
+def _listed(topic: Any) -> dict[str, Any]:
+    topic_id = getattr(topic, "topic_id", None)
+    return {
+        "topic": str(topic.name),
+        "topic_id": None if topic_id is None else urlsafe_b64encode(topic_id.bytes).decode().rstrip("="),
+        "partitions": len(topic.partitions),
+        "replicas": max((len(partition.replica_nodes) for partition in topic.partitions), default=0),
+        "internal": topic.is_internal,
+    }
+
+
+def _described_partitions(cluster: Cluster, found: list[Any]) -> list[dict[str, Any]]:
+    keys = [(str(topic.name), int(partition.partition_index)) for topic in found for partition in topic.partitions]
+    starts = cluster.list_offsets(dict.fromkeys(keys, EARLIEST_TIMESTAMP))
+    ends = cluster.list_offsets(dict.fromkeys(keys, LATEST_TIMESTAMP))
+    rows = []
+    for topic in found:
+        for partition in sorted(topic.partitions, key=lambda one: int(one.partition_index)):
+            key = str(topic.name), int(partition.partition_index)
+            values = (
+                *key,
+                int(partition.leader_id) if partition.leader_id >= 0 else None,
+                getattr(partition, "leader_epoch", None),
+                list(map(int, partition.replica_nodes)),
+                list(map(int, partition.isr_nodes)),
+                *(None if isinstance(offset, Refused) else offset for offset in (starts[key], ends[key])),
+            )
+            rows.append(dict(zip(_PARTITION, values, strict=True)))
+    return rows
+
+
+def _configs(cluster: Cluster, names: list[str]) -> tuple[list[dict[str, Any]], list[Refused]]:
+    """The configs that are set on the topics themselves."""
+    if not names:
+        return [], []
+    asked = [{"resource_type": _TOPIC_RESOURCE, "resource_name": name, "configuration_keys": None} for name in names]
+    rows: list[dict[str, Any]] = []
+    refusals = []
+    for result in cluster.any.call(ApiKey.DESCRIBE_CONFIGS, resources=asked).results:
+        if result.error_code:
+            refusals.append(Refused(f"configs of {result.resource_name}", result.error_code, result.error_message))
+        rows += [
+            dict(zip(_CONFIG, (result.resource_name, config.name, config.value), strict=True))
+            for config in result.configs
+            if config.config_source == _SET_ON_TOPIC
+        ]
+    return rows, refusals
+
+
+def _as_document(listed: dict[str, Any], partitions: list[dict[str, Any]], configs: list[dict[str, Any]]) -> dict[str, Any]:
+    """One topic with what belongs to it, for JSON."""
+    mine = [{key: value for key, value in row.items() if key != "topic"} for row in partitions if row["topic"] == listed["topic"]]
+    own = {row["config"]: row["value"] for row in configs if row["topic"] == listed["topic"]}
+    return {**listed, "partitions": mine, "configs": own}
