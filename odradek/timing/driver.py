@@ -21,13 +21,14 @@ class AsyncioDriver:
     `wakings` and `late_ms` say how often the loop woke it, and how much later than asked in all: how far the loop lags behind.
     """
 
-    __slots__ = ("_armed_deadline_ms", "_handle", "_loop", "_timer", "late_ms", "wakings")
+    __slots__ = ("_armed_deadline_ms", "_asked_ms", "_handle", "_loop", "_timer", "late_ms", "wakings")
 
     def __init__(self, timer: Timer, loop: AbstractEventLoop) -> None:
         self._timer = timer
         self._loop = loop
         self._handle: Handle | None = None
         self._armed_deadline_ms = float("inf")
+        self._asked_ms = 0.0
         self.wakings = 0
         self.late_ms = 0.0
         timer.on_earlier_deadline = self._arm
@@ -43,12 +44,12 @@ class AsyncioDriver:
             return
         self._disarm()
         self._armed_deadline_ms = deadline_ms
-        delay_ms = deadline_ms - self._timer.clock.monotonic_ms()
+        now_ms = self._timer.clock.monotonic_ms()
+        delay_ms = max(ceil(deadline_ms - now_ms), 0)
+        self._asked_ms = now_ms + delay_ms
         # Rounded up to what every loop resolves: uvloop counts whole milliseconds, and a timer that fires a fraction
         # too early would find nothing due and spin until it is.
-        self._handle = (
-            self._loop.call_soon(self._fire) if delay_ms <= 0 else self._loop.call_later(ceil(delay_ms) / 1000, self._fire)
-        )
+        self._handle = self._loop.call_soon(self._fire) if delay_ms == 0 else self._loop.call_later(delay_ms / 1000, self._fire)
 
     def _arm_next(self) -> None:
         deadline_ms = self._timer.next_deadline_ms()
@@ -64,7 +65,7 @@ class AsyncioDriver:
     def _fire(self) -> None:
         self._handle = None
         self.wakings += 1
-        self.late_ms += max(self._timer.clock.monotonic_ms() - self._armed_deadline_ms, 0.0)
+        self.late_ms += max(self._timer.clock.monotonic_ms() - self._asked_ms, 0.0)
         # While callbacks run, nothing they add needs a loop timer of its own.
         self._armed_deadline_ms = float("-inf")
         try:

@@ -167,3 +167,19 @@ def test_a_driver_closed_by_a_callback_stays_closed(timer, loop):
     timer.call_at(5, pytest.fail)
     loop.fire()
     assert loop.armed == []
+
+
+def test_how_late_the_loop_wakes_the_timer_is_summed_beyond_the_rounding():
+    clock = VirtualClock()
+    timer = Timer(clock)
+    loop = NotingLoop()
+    driver = AsyncioDriver(timer, loop)
+    timer.call_after(2.5, lambda: None)
+    clock.detach(timer)
+    clock.advance(3)
+    loop.handles[-1].callback()
+    assert (driver.wakings, driver.late_ms) == (1, 0)
+    timer.call_after(4, lambda: None)
+    clock.advance(11)
+    loop.handles[-1].callback()
+    assert (driver.wakings, driver.late_ms) == (2, 7)
