@@ -34,18 +34,18 @@ class Offsets:
         accept_cpu_s: CPU time it spent on that.
         stop_s: from SIGTERM to its end.
         after_stop_s: from spawning it again to the last group's answer.
-        after_kill_s: the same after it was killed.
+        after_kill_s: the same after it was killed; None where it was not.
     """
 
     accept_s: float
     accept_cpu_s: float
     stop_s: float
     after_stop_s: float
-    after_kill_s: float
+    after_kill_s: float | None
 
 
-def measure(peer: Peer, directory: Path, *, quick: bool) -> Offsets:
-    """Take one broker the whole way; BrokerFailed or LoadFailed when it does not get there."""
+def measure(peer: Peer, directory: Path, *, quick: bool, with_kill: bool) -> Offsets:
+    """Take one broker the way, with or without the second restart; BrokerFailed or LoadFailed when it does not get there."""
     directory.mkdir(parents=True)
     command = peer.prepare(directory, UNDER_LOAD[peer.name])
     groups = f"-groups={_QUICK_GROUPS if quick else _GROUPS}"
@@ -60,7 +60,7 @@ def measure(peer: Peer, directory: Path, *, quick: bool) -> Offsets:
         finally:
             processes.end(process)
         after_stop_s = _restart_and_kill(peer, command, directory, groups)
-        after_kill_s = _restart_and_kill(peer, command, directory, groups)
+        after_kill_s = _restart_and_kill(peer, command, directory, groups) if with_kill else None
     finally:
         shutil.rmtree(directory, ignore_errors=True)
     return Offsets(accepted.seconds, accepted.server_cpu_s, stop_s, after_stop_s, after_kill_s)
@@ -97,8 +97,9 @@ def _stop(process: subprocess.Popen[str]) -> float:
 def figures(runs: dict[str, Sequence[Offsets]]) -> list[Figure]:
     """The best of each broker's runs."""
 
-    def best(name: str, read: Callable[[Offsets], float], target: Target | None = None) -> Figure:
-        return Figure(OFFSETS_TITLE, name, {peer: min(map(read, measured)) for peer, measured in runs.items()}, target)
+    def best(name: str, read: Callable[[Offsets], float | None], target: Target | None = None) -> Figure:
+        taken = {peer: [value for run in measured if (value := read(run)) is not None] for peer, measured in runs.items()}
+        return Figure(OFFSETS_TITLE, name, {peer: min(values) for peer, values in taken.items() if values}, target)
 
     return [
         best("accept s", lambda run: run.accept_s, OFFSETS_TARGET),

@@ -160,8 +160,8 @@ LOADS: tuple[Load, ...] = (
     _small_batches(10, producers=1, requests=40_000),
     Load("latency", "latency, one in flight", "latency", (), 2_000, 500, _LATENCY),
     Load("latency-2000", "latency at 2,000 records/s", "latency", ("-rate=2000",), 8_000, 1_000, _LATENCY),
-    Load("heartbeats", "heartbeats, 8 groups", "heartbeats", (), 60_000, 8_000, _SMALL_REQUESTS, "-requests"),
-    Load("commits", "commits, 8 groups", "commits", (), 60_000, 8_000, _SMALL_REQUESTS, "-requests"),
+    Load("heartbeats", "heartbeats, 8 groups", "heartbeats", (), 60_000, 20_000, _SMALL_REQUESTS, "-requests"),
+    Load("commits", "commits, 8 groups", "commits", (), 60_000, 20_000, _SMALL_REQUESTS, "-requests"),
     Load("group-500", "a group of 500", "group-rebalance", ("-members=500",), 5, 2, _STEPS, "-groups"),
 )
 

@@ -38,17 +38,19 @@ func (c *common) dial(ctx context.Context) (net.Conn, error) {
 	return conn, nil
 }
 
-// exchange sends one request and reads its response.
+// exchange sends one request and reads its response, the only one that is under way on the connection.
 func exchange(conn net.Conn, request kmsg.Request) (kmsg.Response, error) {
 	if _, err := conn.Write(formatter.AppendRequest(nil, request, 1)); err != nil {
 		return nil, err
 	}
-	var length [4]byte
-	if _, err := io.ReadFull(conn, length[:]); err != nil {
+	// Most responses come with the first read.
+	first := make([]byte, 512)
+	have, err := io.ReadAtLeast(conn, first, 4)
+	if err != nil {
 		return nil, err
 	}
-	body := make([]byte, binary.BigEndian.Uint32(length[:]))
-	if _, err := io.ReadFull(conn, body); err != nil {
+	body := make([]byte, binary.BigEndian.Uint32(first))
+	if _, err := io.ReadFull(conn, body[copy(body, first[4:have]):]); err != nil {
 		return nil, err
 	}
 	response := request.ResponseKind()

@@ -8,7 +8,7 @@ import pytest
 
 from benchmarks.__main__ import parse_arguments
 from benchmarks.load_tool import Measurement, command, parse_measurement
-from benchmarks.peers import free_ports, server_properties
+from benchmarks.peers import UNDER_LOAD, free_ports, server_properties
 from benchmarks.scenarios import LOADS, NAMES, Load, Measure
 
 LATENCY = {
@@ -39,6 +39,15 @@ def test_what_a_load_does_not_measure_is_not_a_number():
 
     assert math.isnan(measured.p50_ms)
     assert math.isnan(measured.server_cpu_s)
+
+
+def test_the_steps_of_a_group_are_told_by_name():
+    measured = parse_measurement(
+        '{"seconds": 1.0, "steps_ms": {"join": 40.0, "sync": 20.0}, "groups": 5, "server_cpu_s": 2.0, "client_cpu_s": 0.1}'
+    )
+
+    assert measured.steps_ms == {"join": 40.0, "sync": 20.0}
+    assert measured.server_cpu_ms_per_group == 400.0
 
 
 def test_every_load_has_a_name_of_its_own():
@@ -96,6 +105,10 @@ def test_kafka_is_one_node_that_is_broker_and_controller():
 
 def test_free_ports_are_all_different():
     assert len(set(free_ports(5))) == 5
+
+
+def test_no_broker_waits_for_more_members_of_a_group():
+    assert {UNDER_LOAD[name]["group.initial.rebalance.delay.ms"] for name in ("odradek", "kafka")} == {"0"}
 
 
 def test_a_load_is_told_whose_cpu_time_to_read():

@@ -50,6 +50,10 @@ def test_quantities_are_shown_in_three_digits(value: float | None, shown: str):
     assert quantity(value) == shown
 
 
+def test_a_bound_is_shown_in_three_digits():
+    assert str(Target(1 / 3, at_least=False)) == "ratio <= 0.333"
+
+
 def test_the_table_has_a_line_for_each_figure_and_names_each_load_once():
     figures = [
         Figure("produce", "records/s", {"odradek": 3e6, "kafka": 2e6}, Target(1.0, at_least=True)),
