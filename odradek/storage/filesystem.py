@@ -10,6 +10,7 @@ look; today the file in memory keeps everything.
 import fcntl
 import os
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import Protocol
 
 from odradek.protocol.record_batch import Buffer
@@ -112,11 +113,13 @@ class FileSystem(Protocol):
 class RealFile:
     """A file on disk. Its size is kept here: nobody else writes to it."""
 
-    __slots__ = ("_fd", "_size")
+    __slots__ = ("_fd", "_has_rest", "_size")
 
     def __init__(self, fd: int) -> None:
         self._fd = fd
         self._size = os.fstat(fd).st_size
+        # Whether something of a failed append may lie behind ``_size``, which could not be cut off.
+        self._has_rest = False
 
     def pread(self, length: int, offset: int) -> bytes:
         """At most ``length`` bytes from ``offset``."""
@@ -128,19 +131,25 @@ class RealFile:
         total = 0
         for buffer in buffers:
             total += len(buffer)
-        if os.pwritev(self._fd, buffers, start) != total:
-            self._finish_append(b"".join(buffers), start)
+        try:
+            if os.pwritev(self._fd, buffers, start) != total:
+                self._finish_append(b"".join(buffers), start)
+        except OSError:
+            self._cut_rest()
+            raise
         self._size = start + total
 
     def _finish_append(self, data: bytes, start: int) -> None:
-        """Write ``data`` again from ``start`` after a short write, or leave nothing of it."""
+        """Write ``data`` again from ``start`` after a short write."""
         view = memoryview(data)
-        try:
-            while view:
-                view = view[os.pwrite(self._fd, view, start + len(data) - len(view)) :]
-        except OSError:
-            os.ftruncate(self._fd, start)
-            raise
+        while view:
+            view = view[os.pwrite(self._fd, view, start + len(data) - len(view)) :]
+
+    def _cut_rest(self) -> None:
+        """Leave nothing of an append that failed; a disk that does not even cut is asked again by ``sync``."""
+        self._has_rest = True
+        with suppress(OSError):
+            self.truncate(self._size)
 
     def size(self) -> int:
         """As of the last append or truncation."""
@@ -150,9 +159,12 @@ class RealFile:
         """Appends go on at ``size``."""
         os.ftruncate(self._fd, size)
         self._size = size
+        self._has_rest = False
 
     def sync(self) -> None:
         """Data and size, not times."""
+        if self._has_rest:
+            self.truncate(self._size)
         os.fdatasync(self._fd)
 
     def close(self) -> None:
@@ -202,7 +214,10 @@ class RealFileSystem:
         """By way of ``<path>.tmp``."""
         temporary = path + ".tmp"
         with open(temporary, "wb", buffering=0) as file:
-            file.write(data)
+            view = memoryview(data)
+            while view:
+                # A disk that is nearly full takes a part, and refuses the next.
+                view = view[file.write(view) :]
             if durable:
                 os.fsync(file.fileno())
         os.replace(temporary, path)

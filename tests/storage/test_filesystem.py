@@ -1,4 +1,6 @@
 import os
+import resource
+from contextlib import contextmanager
 
 import pytest
 
@@ -13,6 +15,17 @@ def disk(request, tmp_path):
     directory = str(tmp_path / "root")
     file_system.make_dirs(directory)
     return file_system, directory
+
+
+@contextmanager
+def full_at(size_bytes):
+    """No file of this process grows beyond ``size_bytes``, as on a disk that fills up."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size_bytes, hard))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
 
 
 def test_appended_buffers_lie_one_behind_the_other(disk):
@@ -113,3 +126,36 @@ def test_a_dropped_file_gives_its_descriptor_back(tmp_path):
     del file
     with pytest.raises(OSError, match="Bad file descriptor"):
         os.fstat(descriptor)
+
+
+def test_a_small_file_that_the_disk_takes_in_part_replaces_nothing(tmp_path):
+    file_system, path = RealFileSystem(), str(tmp_path / "checkpoint")
+    file_system.write_atomic(path, b"old")
+    with full_at(100), pytest.raises(OSError, match="File too large"):
+        file_system.write_atomic(path, b"n" * 150)
+    assert file_system.read_bytes(path) == b"old"
+
+
+def test_an_append_that_a_full_disk_takes_in_part_leaves_nothing(tmp_path):
+    file = RealFileSystem().open(str(tmp_path / "log"), create=True)
+    file.append([b"first"])
+    with full_at(100), pytest.raises(OSError, match="File too large"):
+        file.append([b"x" * 60, b"y" * 60])
+    assert os.fstat(file.fileno()).st_size == 5
+
+
+def test_the_rest_of_a_failed_append_that_cannot_be_cut_is_cut_before_the_file_counts_as_synced(tmp_path, monkeypatch):
+    file = RealFileSystem().open(str(tmp_path / "log"), create=True)
+    file.append([b"first"])
+
+    def refuse(fd, size):
+        raise OSError(5, "Input/output error")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "ftruncate", refuse)
+        with full_at(100), pytest.raises(OSError, match="File too large"):
+            file.append([b"x" * 120])
+        with pytest.raises(OSError, match="Input/output error"):
+            file.sync()
+    file.sync()
+    assert os.fstat(file.fileno()).st_size == 5
