@@ -1,0 +1,122 @@
+"""What a history is made of, drawn from its seed: the groups and their members, the configs, and which faults there are.
+
+Each kind of fault is left out of half of the histories, so that some see much of a few kinds (swarm testing: Groce et al., 2012).
+Most histories are small, since it is in small ones that few steps make a rare state; one in fifty has hundreds of members.
+"""
+
+from dataclasses import dataclass
+from random import Random
+from typing import Final
+
+# What a member asks for; and how far that may hold up an answer (``deadlines``).
+SESSION_TIMEOUTS_MS: Final = (6_000, 8_000, 10_000)
+REBALANCE_TIMEOUTS_MS: Final = (3_000, 8_000, 15_000)
+LONGEST_HOLD_MS: Final = 4_000
+UNLIMITED: Final = 2**31 - 1
+
+# Kind of fault -> how often it comes a minute; the ones of members by a member.
+BROKER_FAULTS: Final = {
+    "crash": 1.5,
+    "stop": 1.0,
+    "move": 3.0,
+    "hold the high watermark": 6.0,
+    "fail an append": 8.0,
+    "write an append and fail": 2.0,
+    "lose the tail": 1.0,
+    "fail a read": 1.0,
+    "compact": 4.0,
+    "change group.max.size": 1.0,
+    "delete a group": 4.0,
+    "commit as an administrator": 6.0,
+}
+MEMBER_FAULTS: Final = {
+    "die": 0.8,
+    "stall": 1.2,
+    "leave": 1.0,
+    "lose the connection": 2.0,
+    "change protocols": 0.5,
+    "be doubled": 0.6,
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GroupPlan:
+    """One group. ``generation`` is what it begins with, empty, where it is not new."""
+
+    group_id: str
+    dynamic_members: int
+    static_members: int
+    is_cooperative: bool
+    partition_count: int
+    generation: int | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan:
+    """A history in advance. ``faults`` has the kinds there are in it, and the mean time between two of a kind, in ms."""
+
+    groups: tuple[GroupPlan, ...]
+    shards: int
+    duration_ms: int
+    tick_ms: int
+    longest_latency_ms: int
+    heartbeat_interval_ms: int
+    commit_share: float
+    initial_rebalance_delay_ms: int
+    group_max_size: int
+    max_batch_bytes: int
+    load_buffer_bytes: int
+    broker_faults: dict[str, float]
+    member_faults: dict[str, float]
+
+    @property
+    def is_large(self) -> bool:
+        """Whether looking at everything after each step would take too long."""
+        return sum(group.dynamic_members + group.static_members for group in self.groups) > 20
+
+
+def draw(rng: Random) -> Plan:
+    """The plan of the history that ``rng`` is seeded for."""
+    size = rng.random()
+    if size < 0.02:
+        group_count, most_members, duration_ms = rng.randint(20, 40), 14, rng.randint(10_000, 25_000)
+    elif size < 0.2:
+        group_count, most_members, duration_ms = rng.randint(2, 5), 6, rng.randint(15_000, 40_000)
+    else:
+        group_count, most_members, duration_ms = rng.choice((1, 1, 2)), 5, rng.randint(10_000, 50_000)
+    groups = tuple(_group(rng, number, most_members) for number in range(group_count))
+    members = sum(group.dynamic_members + group.static_members for group in groups)
+    # Large histories are shorter than this would make them sparse: faults of the broker concern every member at once.
+    return Plan(
+        groups=groups,
+        shards=rng.randint(1, min(4, 2 * group_count)) if group_count < 20 else rng.randint(4, 12),
+        duration_ms=duration_ms,
+        tick_ms=rng.choice((1, 1, 5, 50)),
+        longest_latency_ms=rng.choice((0, 5, 20, 300)),
+        heartbeat_interval_ms=rng.choice((1_500, 2_000, 3_000)),
+        commit_share=rng.choice((0.0, 0.3, 0.8)),
+        initial_rebalance_delay_ms=rng.choice((0, 0, 500, 3_000)),
+        group_max_size=rng.choice((UNLIMITED, UNLIMITED, UNLIMITED, 3)),
+        max_batch_bytes=rng.choice((1_048_588, 1_048_588, 8_192)),
+        load_buffer_bytes=rng.choice((1_048_576, 1)),
+        broker_faults=_faults(rng, BROKER_FAULTS, 1.0),
+        member_faults=_faults(rng, MEMBER_FAULTS, members),
+    )
+
+
+def _group(rng: Random, number: int, most_members: int) -> GroupPlan:
+    members = rng.randint(1, most_members)
+    static_members = rng.choice((0, 0, members, rng.randint(0, members)))
+    return GroupPlan(
+        group_id=f"group{number}",
+        dynamic_members=members - static_members,
+        static_members=static_members,
+        is_cooperative=rng.random() < 0.3,
+        partition_count=rng.randint(1, 8),
+        generation=rng.choice((None, None, None, 7, 2**31 - rng.randint(1, 4))),
+    )
+
+
+def _faults(rng: Random, rates: dict[str, float], members: float) -> dict[str, float]:
+    intensity = rng.choice((0.5, 1.0, 2.0))
+    return {kind: 60_000 / (rate * members * intensity) for kind, rate in rates.items() if rng.random() < 0.5}

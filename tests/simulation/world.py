@@ -1,0 +1,409 @@
+"""One history: a broker, its logs, and the members of its groups, under a virtual clock and from one source of randomness.
+
+At each moment at which something is due all of it happens, then the loop of the broker turns once, then what may have changed is
+checked. After the time of faults all is set right, and the history has to come to a good end (``ending``).
+"""
+
+from __future__ import annotations
+
+from collections import Counter, deque
+from random import Random
+from typing import TYPE_CHECKING, Any
+
+from odradek.coordinator.group.config import GroupConfig
+from odradek.coordinator.runtime.hashing import partition_for
+from odradek.coordinator.runtime.record import CoordinatorRecord
+from odradek.protocol.api_keys import ApiKey
+from odradek.protocol.coordinator_records import GroupMetadataKey, GroupMetadataValue
+from odradek.protocol.errors import ErrorCode
+from odradek.timing.clock import VirtualClock
+from odradek.timing.timer import Timer
+from tests.simulation import requests
+from tests.simulation.broker import REPORTS, SimulatedBroker
+from tests.simulation.commits import Commits
+from tests.simulation.consumer import Consumer
+from tests.simulation.logs import InjectedFault, SimulatedLog, SimulatedLogs
+from tests.simulation.plan import LONGEST_HOLD_MS, REBALANCE_TIMEOUTS_MS, SESSION_TIMEOUTS_MS, draw
+from tests.simulation.replayed import check_replayed
+from tests.simulation.told import check_sync
+from tests.simulation.violation import Violation
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from odradek.coordinator.group.group_shard import GroupShard
+    from odradek.coordinator.runtime.hosted_shard import HostedShard
+    from tests.simulation.plan import GroupPlan
+
+# By when a request is answered: a response may wait for the high watermark; a JoinGroup and a SyncGroup wait for others too.
+_SLACK_MS = 2_000
+_ANSWERED_WITHIN_MS = LONGEST_HOLD_MS + _SLACK_MS
+_ANSWERED_BY_OTHERS_WITHIN_MS = _ANSWERED_WITHIN_MS + max(REBALANCE_TIMEOUTS_MS) + 3_000
+_WAITS_FOR_OTHERS = frozenset({ApiKey.JOIN_GROUP, ApiKey.SYNC_GROUP})
+# Refused for certain: nothing of it can be in the log.
+_REFUSALS = frozenset(
+    {
+        ErrorCode.UNKNOWN_MEMBER_ID,
+        ErrorCode.ILLEGAL_GENERATION,
+        ErrorCode.FENCED_INSTANCE_ID,
+        ErrorCode.REBALANCE_IN_PROGRESS,
+        ErrorCode.GROUP_ID_NOT_FOUND,
+        ErrorCode.NON_EMPTY_GROUP,
+        ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
+    }
+)
+_LAST_EVENTS = 60
+_FULL_CHECK_EVERY = 25
+
+
+class Call:
+    """A request that was delivered to the broker."""
+
+    __slots__ = ("api_key", "client_id", "deadline_ms", "is_answered", "request")
+
+    def __init__(self, api_key: ApiKey, client_id: str, request: Any, deadline_ms: float) -> None:
+        self.api_key = api_key
+        self.client_id = client_id
+        self.request = request
+        self.deadline_ms = deadline_ms
+        self.is_answered = False
+
+
+class World:
+    """``events`` has what happened last: (virtual ms, format, arguments). ``counts`` what was asked, and how it was answered."""
+
+    def __init__(self, seed: int, *, show: Callable[[str], None] | None = None) -> None:
+        self.rng = Random(seed)
+        self.plan = draw(self.rng)
+        self.clock = VirtualClock()
+        self.logs = SimulatedLogs([SimulatedLog(self.plan.max_batch_bytes) for _ in range(self.plan.shards)])
+        self.consumers: list[Consumer] = []
+        self.commits = Commits()
+        self.counts: Counter[str] = Counter()
+        self.events: deque[tuple[int, str, tuple[object, ...]]] = deque(maxlen=_LAST_EVENTS)
+        self.is_in_trouble = True
+        self._show = show
+        self._timer = Timer(self.clock)
+        self._moments = 0
+        self._tokens = 0
+        self._is_turn_due = False
+        self._touched: dict[str, None] = {}
+        self._calls: dict[bool, deque[Call]] = {True: deque(), False: deque()}
+        self._delivered_until_ms: dict[Consumer, float] = {}
+        self._seed_logs()
+        self.broker = SimulatedBroker(
+            self.clock,
+            self.logs,
+            self.plan.groups,
+            GroupConfig(
+                group_initial_rebalance_delay_ms=self.plan.initial_rebalance_delay_ms, group_max_size=self.plan.group_max_size
+            ),
+            self.plan.load_buffer_bytes,
+            self._on_broker_fault,
+        )
+        self.broker.start()
+
+    def _seed_logs(self) -> None:
+        for group in self.plan.groups:
+            if group.generation is not None:
+                value = GroupMetadataValue("consumer", group.generation, None, None, self.clock.now_ms())
+                record = CoordinatorRecord(GroupMetadataKey(group.group_id), value)
+                self.log_of(group.group_id).append([record.encode()], self.clock.now_ms())
+
+    # ----------------------------------------------------------------------------------------------- time and events
+
+    def note(self, event: str, *details: object) -> None:
+        """Something happens."""
+        now_ms = int(self.clock.monotonic_ms())
+        self.events.append((now_ms, event, details))
+        if self._show is not None:
+            self._show(f"{now_ms:>8} {event % details}")
+
+    def last_events(self) -> list[str]:
+        """The last of them, as lines."""
+        return [f"{now_ms:>8} {event % details}" for now_ms, event, details in self.events]
+
+    def later(self, delay_ms: float, step: Callable[[], None]) -> None:
+        """In ``delay_ms``, rounded up so that several things happen at one moment."""
+        tick_ms = self.plan.tick_ms
+        due_ms = self.clock.monotonic_ms() + delay_ms
+        self._timer.call_at(-(-due_ms // tick_ms) * tick_ms, step)
+
+    def run(self, duration_ms: int) -> None:
+        """Let time pass."""
+        end_ms = self.clock.monotonic_ms() + duration_ms
+        while (due_ms := self._next_due_ms()) <= end_ms:
+            self.clock.advance(max(0, int(-(-(due_ms - self.clock.monotonic_ms()) // 1))))
+            self._finish_moment()
+        self.clock.advance(int(end_ms - self.clock.monotonic_ms()))
+
+    def _next_due_ms(self) -> float:
+        timers = (self._timer, self.broker.timer)
+        deadlines = [timer.next_deadline_ms() for timer in timers if timer is not None]
+        return min((deadline_ms for deadline_ms in deadlines if deadline_ms is not None), default=float("inf"))
+
+    def _finish_moment(self) -> None:
+        if self.logs.soon and self.rng.random() < 0.85:
+            self.logs.turn()
+        if self.logs.soon and not self._is_turn_due:
+            self._is_turn_due = True
+            self.later(self.rng.choice((1, 1, 20, 200)), self._turn_is_due)
+        self._moments += 1
+        self._check_answers()
+        if not self.plan.is_large or self._moments % _FULL_CHECK_EVERY == 0:
+            for hosted in self.broker.active():
+                self.broker.notes[hosted.partition].checks.check(hosted)
+        else:
+            self._check_touched()
+        self._touched.clear()
+
+    def _turn_is_due(self) -> None:
+        self._is_turn_due = False
+
+    # --------------------------------------------------------------------------------------------------- invariants
+
+    def _check_answers(self) -> None:
+        now_ms = self.clock.monotonic_ms()
+        for calls in self._calls.values():
+            while calls and calls[0].is_answered:
+                calls.popleft()
+            if calls and calls[0].deadline_ms < now_ms:
+                call = calls[0]
+                what = f"{call.api_key.name} of {call.client_id} waits for an answer: {call.request}"
+                raise Violation("nobody waits for ever", what)
+
+    def _check_touched(self) -> None:
+        active = {hosted.partition: hosted for hosted in self.broker.active()}
+        for group_id in self._touched:
+            hosted = active.get(self.partition_of(group_id))
+            group = None if hosted is None else hosted.shard.classic.live.get(group_id)
+            if hosted is not None and group is not None:
+                self.broker.notes[hosted.partition].checks.check_group(hosted, group)
+
+    def check_replayed(self) -> None:
+        """Compare what is loaded with what the log says."""
+        for hosted in self.broker.active():
+            self.check_shard_replayed(hosted)
+
+    def check_shard_replayed(self, hosted: HostedShard[GroupShard]) -> None:
+        """The same for one shard."""
+        check_replayed(self.logs, hosted, REPORTS, has_failed=self.broker.notes[hosted.partition].has_failed)
+
+    def _on_broker_fault(self, event: str, error: Exception) -> None:
+        if isinstance(error, Violation):
+            raise error
+        if not isinstance(error, InjectedFault):
+            raise Violation("the coordinator makes no mistake", f"{event}: {error!r}") from error
+        self.note("fault: %s: %s", event, error.code.name)
+        for notes in self.broker.notes.values():
+            notes.has_failed = True
+
+    # ------------------------------------------------------------------------------------------------------ requests
+
+    def partition_of(self, group_id: str) -> int:
+        """Where a group is coordinated."""
+        return partition_for(group_id, self.plan.shards)
+
+    def log_of(self, group_id: str) -> SimulatedLog:
+        """Where it is written."""
+        return self.logs.logs[self.partition_of(group_id)]
+
+    def ask(
+        self,
+        consumer: Consumer | None,
+        api_key: ApiKey,
+        version: int,
+        build: Callable[[], Any],
+        answered: Callable[[Any], None],
+    ) -> None:
+        """Send a request, built when it arrives; on one connection they arrive in order. None answers where nobody is there."""
+        now_ms = self.clock.monotonic_ms()
+        longest_ms = self.plan.longest_latency_ms
+        arrives_ms = now_ms + (self.rng.randint(0, longest_ms) if longest_ms and self.rng.random() < 0.5 else 0)
+        client_id = "admin"
+        if consumer is not None:
+            client_id = consumer.client_id
+            arrives_ms = max(arrives_ms, self._delivered_until_ms.get(consumer, 0))
+            self._delivered_until_ms[consumer] = arrives_ms
+        if arrives_ms > now_ms:
+            self._timer.call_at(arrives_ms, lambda: self._deliver(client_id, api_key, version, build(), answered))
+        else:
+            self._deliver(client_id, api_key, version, build(), answered)
+
+    def connect_anew(self, consumer: Consumer) -> None:
+        """What is under way to the broker comes on another connection than what follows."""
+        self._delivered_until_ms.pop(consumer, None)
+
+    def _deliver(
+        self, client_id: str, api_key: ApiKey, version: int, request: Any, answered: Callable[[Any], None]
+    ) -> None:
+        if not self.broker.is_up:
+            self.later(1, lambda: answered(None))
+            return
+        waits_for_others = api_key in _WAITS_FOR_OTHERS
+        within_ms = _ANSWERED_BY_OTHERS_WITHIN_MS if waits_for_others else _ANSWERED_WITHIN_MS
+        call = Call(api_key, client_id, request, self.clock.monotonic_ms() + within_ms)
+        self._calls[waits_for_others].append(call)
+        self.note("%s asks %s v%s %s", client_id, api_key.name, version, requests.Brief(request))
+        if api_key not in (ApiKey.OFFSET_FETCH, ApiKey.DELETE_GROUPS):
+            self._touched[request.group_id] = None
+
+        def respond(response: Any) -> None:
+            call.is_answered = True
+            self._note_answer(call, response)
+            answered(response)
+
+        self.broker.ask(api_key, version, client_id, request, respond)
+
+    def _note_answer(self, call: Call, response: Any) -> None:
+        error_code = getattr(response, "error_code", None)
+        name = call.api_key.name if error_code is None else f"{call.api_key.name} {ErrorCode(error_code).name}"
+        self.counts[name] += 1
+        self.note("%s is answered %s %s", call.client_id, name, requests.Brief(response))
+        if error_code != ErrorCode.NONE:
+            return
+        group_id = call.request.group_id
+        if call.api_key is ApiKey.JOIN_GROUP:
+            notes = self.broker.notes[self.partition_of(group_id)]
+            group = notes.shard.classic.live.get(group_id)
+            if group is not None:
+                notes.told.note_join(group, response)
+        elif call.api_key is ApiKey.SYNC_GROUP:
+            request = call.request
+            check_sync(self.log_of(group_id), group_id, request.generation_id, request.member_id, bytes(response.assignment))
+
+    def commit(self, consumer: Consumer, partitions: tuple[int, ...], answered: Callable[[int], None]) -> None:
+        """A member commits some of its partitions, or none this time."""
+        if self.rng.random() < self.plan.commit_share:
+            chosen = partitions if self.rng.random() < 0.5 else (self.rng.choice(partitions),)
+            self._commit(consumer, consumer.group.group_id, chosen, answered)
+
+    def commit_as_administrator(self, group: GroupPlan) -> None:
+        """Somebody who is no member resets an offset."""
+        self._commit(None, group.group_id, (self.rng.randrange(group.partition_count),), lambda _: None)
+
+    def _commit(
+        self, consumer: Consumer | None, group_id: str, partitions: tuple[int, ...], answered: Callable[[int], None]
+    ) -> None:
+        version = self.rng.choice((8, 10))
+        first = self._tokens
+        self._tokens += len(partitions)
+        offsets = dict(zip(partitions, range(first, self._tokens), strict=True))
+        commits: list[Any] = []
+
+        def build() -> Any:
+            commits.append(self.commits.ask(group_id, offsets))
+            return requests.commit(consumer, group_id, self.broker.topics.ids[group_id], offsets)
+
+        def respond(response: Any) -> None:
+            if response is None:
+                self.commits.refuse(commits[0])
+                return
+            codes = {partition.error_code for topic in response.topics for partition in topic.partitions}
+            code = codes.pop()
+            if codes:
+                raise Violation("a commit stands or falls as a whole", f"{group_id}: {response}")
+            self.counts[f"OFFSET_COMMIT {ErrorCode(code).name}"] += 1
+            if code == ErrorCode.NONE:
+                self.commits.acknowledge(commits[0])
+            elif code in _REFUSALS:
+                self.commits.refuse(commits[0])
+            answered(code)
+
+        self.ask(consumer, ApiKey.OFFSET_COMMIT, version, build, respond)
+
+    def fetch(self, consumer: Consumer | None, partitions: tuple[int, ...], group: GroupPlan | None = None) -> None:
+        """Somebody asks what is committed."""
+        group_id = consumer.group.group_id if consumer is not None else group.group_id if group is not None else ""
+        is_stable = self.rng.random() < 0.5
+        request = requests.fetch(group_id, self.broker.topics.ids[group_id], partitions, require_stable=is_stable)
+
+        def respond(response: Any) -> None:
+            if response is None or response.groups[0].error_code != ErrorCode.NONE:
+                return
+            for partition in response.groups[0].topics[0].partitions:
+                self.commits.check_fetched(group_id, partition.partition_index, partition.committed_offset)
+
+        self.ask(consumer, ApiKey.OFFSET_FETCH, 9, lambda: request, respond)
+
+    def delete(self, group: GroupPlan) -> None:
+        """Somebody deletes a group."""
+        deletions: list[Any] = []
+
+        def build() -> Any:
+            deletions.append(self.commits.ask_to_delete(group.group_id, range(group.partition_count)))
+            return requests.delete(group.group_id)
+
+        def respond(response: Any) -> None:
+            code = ErrorCode.NOT_COORDINATOR if response is None else response.results[0].error_code
+            self.counts[f"DELETE_GROUPS {ErrorCode(code).name}"] += 1
+            if code == ErrorCode.NONE:
+                self.commits.acknowledge(deletions[0])
+            elif response is None or code in _REFUSALS:
+                self.commits.refuse(deletions[0])
+
+        self.ask(None, ApiKey.DELETE_GROUPS, 2, build, respond)
+
+    # ------------------------------------------------------------------------------------------------------- members
+
+    def subscription(self, group: GroupPlan) -> bytes:
+        """What a member says of itself, up to what it owns."""
+        return requests.subscription(group.group_id)
+
+    def assign(self, leader: Consumer, members: Any) -> list[tuple[str, bytes]]:
+        """The assignment that a leader makes; no two are the same."""
+        if not members:
+            return []
+        self._tokens += 1
+        return requests.assignment(f"{leader.member_id}#{self._tokens}", leader.group, members)
+
+    def make_member(self, group: GroupPlan, name: str, instance_id: str | None) -> Consumer:
+        """A process that is yet to be started."""
+        rng = self.rng
+        protocols = ("cooperative-sticky",) if group.is_cooperative else rng.choice((("range", "sticky"), ("sticky", "range")))
+        if rng.random() < 0.03:
+            protocols = ("homemade",)
+        return Consumer(
+            self,
+            group,
+            name,
+            instance_id,
+            protocols,
+            join_version=rng.choice((9, 9, 7, 5)) if instance_id is not None else rng.choice((9, 9, 9, 5, 3)),
+            session_timeout_ms=rng.choice(SESSION_TIMEOUTS_MS),
+            rebalance_timeout_ms=rng.choice(REBALANCE_TIMEOUTS_MS),
+        )
+
+    def start_member(self, consumer: Consumer) -> None:
+        """It runs from now on."""
+        self.note("%s starts", consumer.client_id)
+        self.consumers.append(consumer)
+        consumer.start()
+
+    def restart_later(self, consumer: Consumer) -> None:
+        """Somebody starts a process that ended anew, in a while, or never."""
+        if self.is_in_trouble and self.rng.random() < 0.7:
+            successor = self.make_member(consumer.group, consumer.client_id, consumer.instance_id)
+            self.later(self.rng.expovariate(1 / 4_000), lambda: self.start_member(successor) if self.is_in_trouble else None)
+
+    def alive(self, group: GroupPlan | None = None) -> list[Consumer]:
+        """The members that run, of one group or of all."""
+        return [each for each in self.consumers if each.is_alive and (group is None or each.group is group)]
+
+    # ------------------------------------------------------------------------------------------------------ the broker
+
+    def kill_broker(self) -> None:
+        """Without a word. Who is connected notices."""
+        self.note("the broker is killed")
+        self.broker.kill()
+        self._is_turn_due = False
+        for calls in self._calls.values():
+            calls.clear()
+        for consumer in self.alive():
+            self.later(self.rng.randint(1, 200), consumer.lose_connection)
+
+    def start_broker(self) -> None:
+        """Again, where it does not run."""
+        if not self.broker.is_up:
+            self.note("the broker starts")
+            self.broker.start()
