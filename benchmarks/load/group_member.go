@@ -159,14 +159,27 @@ func (m *member) heartbeatRequest() *kmsg.HeartbeatRequest {
 	return request
 }
 
+// awaitLoaded waits until the coordinator has loaded the member's group, or knows that there is nothing to load.
+func (m *member) awaitLoaded(ctx context.Context) error {
+	err := whenReady(ctx, m.heartbeat)
+	if errors.Is(err, kerr.UnknownMemberID) {
+		return nil
+	}
+	return fmt.Errorf("a heartbeat of nobody was answered %w, and not UNKNOWN_MEMBER_ID", err)
+}
+
+func (m *member) heartbeat() error {
+	response, err := exchange(m.conn, m.heartbeatRequest())
+	if err != nil {
+		return err
+	}
+	return kerr.ErrorForCode(response.(*kmsg.HeartbeatResponse).ErrorCode)
+}
+
 // awaitRebalance sends heartbeats until one says that the member is to join again.
 func (m *member) awaitRebalance() error {
 	for {
-		response, err := exchange(m.conn, m.heartbeatRequest())
-		if err != nil {
-			return err
-		}
-		err = kerr.ErrorForCode(response.(*kmsg.HeartbeatResponse).ErrorCode)
+		err := m.heartbeat()
 		if errors.Is(err, kerr.RebalanceInProgress) {
 			return nil
 		}

@@ -69,6 +69,9 @@ func (c *common) rebalanceOnce(ctx context.Context, group string, size int, took
 		}
 		defer members[i].conn.Close()
 	}
+	if err := members[0].awaitLoaded(ctx); err != nil {
+		return err
+	}
 	timed := func(step string, run func() error) error {
 		begin := time.Now()
 		if err := run(); err != nil {
