@@ -13,7 +13,7 @@ reads, and an index that nobody asks costs nothing.
 Left out: Kafka's preallocation of an active index to ``segment.index.bytes``; its tools take the short file as it is.
 """
 
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from contextlib import suppress
 from struct import Struct
 from typing import ClassVar
@@ -128,6 +128,20 @@ class OffsetIndex(_SparseIndex):
         """The position of a batch at or before the one with ``offset``: that of the last entry not above it, else 0."""
         found = self._floor_entry(offset - self._base_offset)
         return found[1] if found else 0
+
+    def first_from_position(self, position: int) -> tuple[int, int] | None:
+        """(last offset, position) of the first entry whose batch begins at ``position`` or behind it; None without one."""
+        self.write_out()
+        size = self.entry.size
+        file = self._file_system.open(self.path) if self._on_disk else None
+        if file is None:
+            return None
+        unpack = self.entry.unpack
+        slot = bisect_left(range(self._on_disk), position, key=lambda number: unpack(file.pread(size, number * size))[1])
+        if slot == self._on_disk:
+            return None
+        offset, found = unpack(file.pread(size, slot * size))
+        return offset + self._base_offset, found
 
     def last_position(self) -> int:
         """Where the last entry's batch begins; 0 without one."""

@@ -8,13 +8,15 @@ the operating system has it; ``flush.messages`` and ``flush.ms`` ask for more.
 
 A Log belongs to the loop thread. Only a FlushTask may run elsewhere.
 
-Left out: retention, compaction, transactions and their index.
+Left out: retention, compaction.
 """
 
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import NamedTuple
 from uuid import UUID
 
+from odradek.protocol.control_records import build_end_txn_marker
 from odradek.protocol.errors import ErrorCode, KafkaError, MalformedMessage
 from odradek.protocol.record_batch import (
     TIMESTAMP_TYPE_MASK,
@@ -34,6 +36,7 @@ from odradek.storage.log_config import LogConfig
 from odradek.storage.log_loader import LoadedLog, LoadRequest, load
 from odradek.storage.log_lookup import TimestampOffset
 from odradek.storage.log_segments import LogSegments, LogSlice
+from odradek.storage.producer_restore import restore
 from odradek.storage.producer_state import ProducerStates
 from odradek.storage.recovery import Warn
 from odradek.storage.segment import Segment
@@ -68,7 +71,11 @@ class Log:
         self.last_flush_ms = request.now_ms
         self.leader_epochs = loaded.leader_epochs
         self._file_system: FileSystem = request.file_system
-        self._producers: ProducerStates | None = None
+        self._producers = loaded.producers
+        self._snapshots = loaded.snapshots
+        self._opened_ms = request.now_ms
+        # Nothing behind it is a producer's while ``_producers`` is None: the first such batch asks for them.
+        self._restore_offset = loaded.log_end_offset
         self._are_names_synced = False
         self.config = request.config
 
@@ -128,14 +135,37 @@ class Log:
 
     @property
     def producers(self) -> ProducerStates:
-        """The idempotent producers: rebuilt from the log when they are first asked for. Raises LogCorrupt, OSError."""
+        """The producers, from their snapshot when they are first asked for. KafkaError: KAFKA_STORAGE_ERROR."""
         if self._producers is None:
-            expiration_ms = self._config.producer_id_expiration_ms
-            self._producers = log_lookup.rebuild_producers(self.segments, self.log_start_offset, expiration_ms)
+            at = self._restore_offset
+            try:
+                producers = restore(list(self.segments), self._snapshots, self.log_start_offset, at, at)
+            except OSError as error:
+                raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, str(error)) from error
+            producers.expire(self._opened_ms, self._config.producer_id_expiration_ms)
+            self._producers = producers
         return self._producers
 
-    def append(self, records: Buffer, *, leader_epoch: int, now_ms: int) -> AppendInfo:
+    @property
+    def first_unstable_offset(self) -> int | None:
+        """The first offset of the oldest open transaction, as far as it is still in the log. KafkaError: KAFKA_STORAGE_ERROR."""
+        transactions = (self._producers or self.producers).open_transactions
+        return max(next(iter(transactions)), self.log_start_offset) if transactions else None
+
+    def aborted_transactions(self, fetch_offset: int, end_offset: int) -> list[tuple[int, int]]:
+        """(producer id, first offset) of the aborted transactions with records from ``fetch_offset`` up to ``end_offset``.
+
+        KafkaError: KAFKA_STORAGE_ERROR.
+        """
+        try:
+            return [found[:2] for found in self.segments.aborted_transactions(fetch_offset, end_offset)]
+        except OSError as error:
+            raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, str(error)) from error
+
+    def append(self, records: Buffer, *, leader_epoch: int, now_ms: int, transaction_verified: bool = False) -> AppendInfo:
         """Append what a Produce request of version 3 or later has for this partition: one batch, checked and stamped.
+
+        A transactional batch needs the producer's transaction to be open here already, or ``transaction_verified`` (KIP-890).
 
         KafkaError: INVALID_RECORD, CORRUPT_MESSAGE, MESSAGE_TOO_LARGE, RECORD_LIST_TOO_LARGE, INVALID_TIMESTAMP,
         INVALID_TXN_STATE, OUT_OF_ORDER_SEQUENCE_NUMBER, INVALID_PRODUCER_EPOCH: nothing has been written then.
@@ -145,7 +175,10 @@ class Log:
         producers = None
         if header.producer_id >= 0:
             producers = self._producers or self.producers
-            duplicate = producers.check(header)
+            if header.attributes & TRANSACTIONAL_MASK:
+                duplicate = producers.check_transactional(header, transaction_verified)
+            else:
+                duplicate = producers.check(header)
             if duplicate is not None:
                 return AppendInfo(duplicate.first_offset, duplicate.last_offset, duplicate.timestamp, self.log_start_offset, True)
         base_offset = self.log_end_offset
@@ -164,6 +197,39 @@ class Log:
         if last_offset + 1 - self.recovery_point >= self._config.flush_messages:
             self.flush(now_ms)
         return AppendInfo(base_offset, last_offset, append_time_ms, self.log_start_offset, False)
+
+    def append_marker(
+        self,
+        producer_id: int,
+        producer_epoch: int,
+        coordinator_epoch: int,
+        commit: bool,
+        *,
+        leader_epoch: int,
+        now_ms: int,
+        transaction_version: int = 0,
+    ) -> AppendInfo:
+        """End a producer's transaction here, as its coordinator has decided; a marker is written though there be none.
+
+        KafkaError: INVALID_PRODUCER_EPOCH, TRANSACTION_COORDINATOR_FENCED, KAFKA_STORAGE_ERROR.
+        """
+        producers = self._producers or self.producers
+        producers.check_marker(producer_id, producer_epoch, coordinator_epoch, transaction_version)
+        batch = build_end_txn_marker(producer_id, producer_epoch, coordinator_epoch, commit, now_ms)
+        header = read_header(batch)
+        offset = self.log_end_offset
+        if self._stamps_append_time:
+            head = stamped_head_append_time(header, batch, 0, offset, leader_epoch, now_ms)
+        else:
+            head = stamped_head(header, batch, 0, offset, leader_epoch)
+        self._write((head, batch[len(head) :]), len(batch), offset, now_ms, leader_epoch, now_ms)
+        aborted = producers.record_marker(producer_id, producer_epoch, coordinator_epoch, commit, offset, now_ms)
+        if aborted is not None:
+            self.segments.active.append_aborted(aborted)
+        if offset + 1 - self.recovery_point >= self._config.flush_messages:
+            self.flush(now_ms)
+        append_time_ms = now_ms if self._stamps_append_time else _NO_TIMESTAMP
+        return AppendInfo(offset, offset, append_time_ms, self.log_start_offset, False)
 
     def _checked(self, records: Buffer, now_ms: int) -> tuple[BatchHeader, Buffer]:
         """The produced batch and its header if it may be appended; the batch may have had to be rewritten."""
@@ -192,7 +258,8 @@ class Log:
     def append_internal(self, records: Buffer, *, leader_epoch: int, now_ms: int) -> AppendInfo:
         """Append what the broker itself has built: any number of batches, one at least, trusted, their offsets assigned here.
 
-        All or nothing, in one write. KafkaError: RECORD_LIST_TOO_LARGE, KAFKA_STORAGE_ERROR.
+        Batches under a producer id (offsets that a transaction commits) open its transaction; markers are ``append_marker``'s.
+        All or nothing, in one write. KafkaError: RECORD_LIST_TOO_LARGE, KAFKA_STORAGE_ERROR, INVALID_PRODUCER_EPOCH.
         """
         view = memoryview(records)
         if len(view) > self._config.segment_bytes:
@@ -200,7 +267,11 @@ class Log:
         buffers: list[Buffer] = []
         base_offset = next_offset = self.log_end_offset
         timestamp = _NO_TIMESTAMP
+        of_producers: list[tuple[BatchHeader, int]] = []
         for position, header in iter_batches(records):
+            if header.producer_id >= 0:
+                self.producers.check_internal(header)
+                of_producers.append((header, next_offset))
             if self._stamps_append_time:
                 timestamp = now_ms
                 head = stamped_head_append_time(header, records, position, next_offset, leader_epoch, now_ms)
@@ -210,6 +281,8 @@ class Log:
             buffers += (head, view[position + len(head) : position + header.size_bytes])
             next_offset += header.last_offset_delta + 1
         self._write(buffers, len(view), next_offset - 1, timestamp, leader_epoch, now_ms)
+        for header, first_offset in of_producers:
+            self.producers.record(header, first_offset, now_ms if self._stamps_append_time else header.max_timestamp)
         if next_offset - self.recovery_point >= self._config.flush_messages:
             self.flush(now_ms)
         append_time_ms = now_ms if self._stamps_append_time else _NO_TIMESTAMP
@@ -239,7 +312,16 @@ class Log:
             active = Segment.create(self._file_system, self.directory, self.log_end_offset, self._config, now_ms)
             self.segments.add(active)
             self._are_names_synced = False
+            # One that cannot be written costs the next start a longer look into the log, and nothing else.
+            with suppress(OSError, KafkaError):
+                self._take_snapshot()
         return active
+
+    def _take_snapshot(self) -> None:
+        """Write down the producers as of the log's end, unless that was done. Raises KafkaError, OSError."""
+        offset = self.log_end_offset
+        if offset > self.log_start_offset and offset not in self._snapshots.offsets:
+            self._snapshots.take(self._producers or self.producers, offset)
 
     def read(self, offset: int, max_bytes: int, *, upper_offset: int, min_one_batch: bool) -> LogSlice | None:
         """Batches from the one with ``offset`` on, below ``upper_offset`` (a batch boundary), of one segment; None if none.
@@ -282,6 +364,7 @@ class Log:
         if offset > self.log_end_offset:
             raise KafkaError(ErrorCode.OFFSET_OUT_OF_RANGE, f"offset {offset} is beyond the log's end at {self.log_end_offset}")
         if offset > self.log_start_offset:
+            self._producers = self._producers or self.producers
             self.log_start_offset = offset
             self.leader_epochs.truncate_from_start(offset)
         return self.log_start_offset
@@ -328,6 +411,7 @@ class Log:
         if clean:
             active = self.segments.active
             active.close_indexes()
+            self._take_snapshot()
             if self.recovery_point < self.log_end_offset:
                 self.flush(now_ms)
             elif not (active.offset_index.is_synced and active.time_index.is_synced):

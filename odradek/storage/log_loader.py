@@ -3,19 +3,23 @@
 Left out: files of an interrupted compaction (.cleaned, .swap), and splitting segments that Kafka of before 2.0 let overflow.
 """
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 
 from odradek.storage.errors import LogCorrupt
 from odradek.storage.filesystem import FileSystem
 from odradek.storage.leader_epochs import LeaderEpochs
 from odradek.storage.log_config import LogConfig
+from odradek.storage.producer_restore import restore
+from odradek.storage.producer_snapshot import ProducerSnapshots
+from odradek.storage.producer_state import ProducerStates
 from odradek.storage.recovery import Warn, recover_segment
 from odradek.storage.segment import Segment, segment_path
 
 _LOG_SUFFIX = ".log"
 _OFFSET_DIGITS = 20
 _SUFFIXES = (".log", ".index", ".timeindex")
+_TRANSACTION_INDEX_SUFFIX = ".txnindex"
 _ENTRY_BYTES = (1, 8, 12)
 
 
@@ -35,13 +39,18 @@ class LoadRequest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoadedLog:
-    """What was found; ``segments`` ascend and are never none."""
+    """What was found; ``segments`` ascend and are never none.
+
+    ``producers`` is None where a snapshot at the log's end has them or the log is empty: then they are read when asked for.
+    """
 
     segments: list[Segment]
     leader_epochs: LeaderEpochs
     log_start_offset: int
     log_end_offset: int
     recovery_point: int
+    snapshots: ProducerSnapshots
+    producers: ProducerStates | None
 
 
 def load(request: LoadRequest) -> LoadedLog:
@@ -74,6 +83,9 @@ def load(request: LoadRequest) -> LoadedLog:
     epochs.truncate_from_end(next_offset)
     epochs.truncate_from_start(log_start_offset)
     segments[-1].learn_max_timestamp()
+    snapshots = ProducerSnapshots(request.file_system, request.directory, names, request.warn)
+    snapshots.keep_only([segment.base_offset for segment in segments], log_start_offset, next_offset)
+    producers = _restore_producers(request, segments, snapshots, log_start_offset, next_offset)
     for segment in segments:
         segment.release_file()
     return LoadedLog(
@@ -82,26 +94,41 @@ def load(request: LoadRequest) -> LoadedLog:
         log_start_offset=log_start_offset,
         log_end_offset=next_offset,
         recovery_point=next_offset if request.is_clean else min(request.recovery_point, next_offset),
+        snapshots=snapshots,
+        producers=producers,
     )
 
 
-def _find_segments(request: LoadRequest, names: Iterable[str]) -> list[Segment]:
+def _restore_producers(
+    request: LoadRequest, segments: list[Segment], snapshots: ProducerSnapshots, log_start_offset: int, log_end_offset: int
+) -> ProducerStates | None:
+    """The producers, where that takes more than reading the snapshot at the log's end."""
+    if log_start_offset == log_end_offset or (request.is_clean and log_end_offset in snapshots.offsets):
+        return None
+    trusted_offset = log_end_offset if request.is_clean else request.recovery_point
+    producers = restore(segments, snapshots, log_start_offset, trusted_offset, log_end_offset)
+    producers.expire(request.now_ms, request.config.producer_id_expiration_ms)
+    return producers
+
+
+def _find_segments(request: LoadRequest, names: Collection[str]) -> list[Segment]:
     """The segments whose .log is there, ascending."""
     stems = [name.removesuffix(_LOG_SUFFIX) for name in names if name.endswith(_LOG_SUFFIX)]
     offsets = sorted(int(stem) for stem in stems if len(stem) == _OFFSET_DIGITS and stem.isdecimal())
     segments = []
     for base_offset in offsets:
         log, index, time_index = (_size(request, names, base_offset, suffix) for suffix in _SUFFIXES)
-        segments.append(
-            Segment(
-                request.file_system,
-                request.directory,
-                base_offset,
-                request.config,
-                request.now_ms,
-                (log, index, time_index),
-            )
+        segment = Segment(
+            request.file_system,
+            request.directory,
+            base_offset,
+            request.config,
+            request.now_ms,
+            (log, index, time_index),
         )
+        if f"{base_offset:020d}{_TRANSACTION_INDEX_SUFFIX}" in names:
+            segment.open_transaction_index(_size(request, names, base_offset, _TRANSACTION_INDEX_SUFFIX))
+        segments.append(segment)
     return segments
 
 
@@ -154,7 +181,7 @@ def _has_indexes(request: LoadRequest, segment: Segment, names: Iterable[str]) -
 
 def _remove(request: LoadRequest, segments: Iterable[Segment]) -> None:
     for segment in segments:
-        for suffix in _SUFFIXES:
+        for suffix in (*_SUFFIXES, _TRANSACTION_INDEX_SUFFIX):
             path = segment_path(request.directory, segment.base_offset, suffix)
             if request.file_system.exists(path):
                 request.file_system.remove(path)

@@ -1,4 +1,4 @@
-"""Questions to a log that take a walk over its batches: which record was written when, and which producers wrote last."""
+"""Questions to a log that take a walk over its batches: which record was written when."""
 
 from collections.abc import Callable, Iterable
 from typing import NamedTuple
@@ -8,7 +8,6 @@ from odradek.protocol.record_batch import BatchHeader
 from odradek.protocol.records import Record, read_records
 from odradek.storage.batch_scan import iter_headers
 from odradek.storage.errors import LogCorrupt
-from odradek.storage.producer_state import ProducerStates
 from odradek.storage.segment import Segment
 
 
@@ -61,21 +60,3 @@ def _find_record(
     except MalformedMessage as error:
         raise LogCorrupt(f"{segment.path}, position {position}: {error.reason}") from error
     return None
-
-
-def rebuild_producers(segments: Iterable[Segment], start_offset: int, expiration_ms: int) -> ProducerStates:
-    """The producers of all batches from ``start_offset`` on, from their headers.
-
-    Segments that end ``expiration_ms`` before the log's youngest record are left out: their producers have expired.
-    """
-    producers = ProducerStates()
-    held = list(segments)
-    horizon = max(segment.learn_max_timestamp() for segment in held) - expiration_ms
-    following = [*(segment.base_offset for segment in held[1:]), None]
-    for segment, next_base_offset in zip(held, following, strict=True):
-        if 0 <= segment.max_timestamp <= horizon or (next_base_offset or start_offset + 1) <= start_offset:
-            continue
-        for _, header in iter_headers(segment.file, 0, segment.size):
-            if header.producer_id >= 0 and not header.is_control and header.last_offset >= start_offset:
-                producers.record(header, header.base_offset, header.max_timestamp)
-    return producers

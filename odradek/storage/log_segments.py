@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from odradek.protocol.record_batch import HEADER_SIZE, read_header
 from odradek.storage.filesystem import File
 from odradek.storage.segment import Segment
+from odradek.storage.transaction_index import AbortedTransaction
 
 _MAX_TAIL_POSITIONS = 16
 
@@ -90,9 +91,35 @@ class LogSegments:
             self._tail_positions.clear()
         self._tail_positions[end_offset] = self.active.size
 
+    def aborted_transactions(self, fetch_offset: int, end_offset: int) -> list[AbortedTransaction]:
+        """The aborted transactions that have records from ``fetch_offset`` up to ``end_offset``. Raises OSError."""
+        found: list[AbortedTransaction] = []
+        for segment in self._from(fetch_offset):
+            if segment.transaction_index is not None:
+                more, is_all = segment.transaction_index.collect(fetch_offset, end_offset)
+                found += more
+                if is_all:
+                    break
+        return found
+
+    def end_offset_of(self, found: LogSlice, offset: int, upper_offset: int) -> int:
+        """An offset, at most ``upper_offset``, above all in what ``read`` has ``found`` from ``offset`` on. Raises OSError."""
+        held = self._from(offset)
+        for number, segment in enumerate(held):
+            if segment.file is found.file:
+                entry = segment.offset_index.first_from_position(found.position + found.length)
+                if entry is not None:
+                    return min(entry[0], upper_offset)
+                return min(held[number + 1].base_offset, upper_offset) if number + 1 < len(held) else upper_offset
+        return upper_offset
+
+    def _from(self, offset: int) -> list[Segment]:
+        """The segment whose offsets ``offset`` is among, and those behind it."""
+        return self._segments[max(bisect_right(self._base_offsets, offset) - 1, 0) :]
+
     def _locate(self, offset: int) -> tuple[Segment, int, int] | None:
         """The segment that holds ``offset``, or the next one above a gap, and the batch's position and size in it."""
-        for segment in self._segments[max(bisect_right(self._base_offsets, offset) - 1, 0) :]:
+        for segment in self._from(offset):
             found = segment.find(offset)
             if found is not None:
                 return segment, *found

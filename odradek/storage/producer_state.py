@@ -1,22 +1,30 @@
-"""What a partition knows of its idempotent producers (KIP-98): the last five batches of each, so that no retry is appended twice.
+"""What a partition knows of its producers (KIP-98): the last five batches of each, and the transactions that are open.
 
 A producer id that is not known may begin with any sequence number: its records may have been deleted. Within an epoch sequence
-numbers follow on, after 2^31-1 with 0; a new epoch begins with 0. A batch that equals one of the last five is answered with the
-offsets that it got then.
+numbers follow on, after 2^31-1 with 0; a new epoch begins with 0, also where it was a marker that brought it. A batch that equals
+one of the last five is answered with the offsets that it got then.
 
-Nothing is kept on disk: the log itself tells it all, from its start.
+A transaction begins with the first transactional batch that a producer appends and ends with a marker of its coordinator. That
+first batch is taken only after the coordinator has confirmed the partition (KIP-890): from the question to the answer there is a
+``Verification``, which a marker or an appended batch removes, so that an answer from before the marker begins nothing after it.
 
-Left out: snapshots (.snapshot files), transactions and their markers, the verification of transactional appends.
+Snapshots of all this, and its restoration from the log, are in ``producer_snapshot`` and ``producer_restore``.
+
+Left out: a marker counts as soon as it is appended, whatever the high watermark: the one replica is the leader.
 """
 
 from typing import NamedTuple
 
 from odradek.protocol.errors import ErrorCode, KafkaError
-from odradek.protocol.record_batch import BatchHeader
+from odradek.protocol.record_batch import TRANSACTIONAL_MASK, BatchHeader
+from odradek.storage.transaction_index import AbortedTransaction
 
 _BATCHES_KEPT = 5
 _NO_SEQUENCE = -1
 _SEQUENCE_MASK = 0x7FFFFFFF
+_MAX_EPOCH = 0x7FFF
+# From this transaction version on every transaction has an epoch of its own (KIP-890).
+_EPOCH_PER_TRANSACTION = 2
 
 
 class AppendedBatch(NamedTuple):
@@ -30,29 +38,64 @@ class AppendedBatch(NamedTuple):
 
 
 class Producer:
-    """One producer id's state in one partition. ``batches`` are those of its epoch, oldest first."""
+    """One producer id's state in one partition. ``batches`` are those of its epoch, oldest first.
 
-    __slots__ = ("batches", "epoch", "last_sequence", "last_timestamp")
+    ``transaction_start`` is the first offset of its open transaction, -1 without one; ``coordinator_epoch`` is that of its last
+    marker, -1 before one.
+    """
+
+    __slots__ = ("batches", "coordinator_epoch", "epoch", "last_sequence", "last_timestamp", "transaction_start")
 
     def __init__(self, epoch: int) -> None:
         self.epoch = epoch
+        self.coordinator_epoch = -1
         self.last_sequence = _NO_SEQUENCE
         self.last_timestamp = -1
+        self.transaction_start = -1
         self.batches: list[AppendedBatch] = []
+
+    def begin_epoch(self, epoch: int) -> None:
+        """Go on under another epoch, whose first sequence number is 0."""
+        self.epoch = epoch
+        self.last_sequence = _NO_SEQUENCE
+        self.batches = []
+
+
+class Verification:
+    """A question to the coordinator whether a producer's transaction has this partition, until the transaction begins or ends.
+
+    ``lowest_sequence`` is the lowest that was refused meanwhile: higher ones have to wait for it.
+    """
+
+    __slots__ = ("asked_ms", "epoch", "lowest_sequence", "starts_at_0")
+
+    def __init__(self, epoch: int, sequence: int, starts_at_0: bool, now_ms: int) -> None:
+        self.epoch = epoch
+        self.lowest_sequence = sequence
+        self.starts_at_0 = starts_at_0
+        self.asked_ms = now_ms
 
 
 class ProducerStates:
-    """The producers of one partition by their ids."""
+    """The producers of one partition by their ids; ``open_transactions`` has first offset -> producer id, ascending."""
 
-    __slots__ = ("by_id",)
+    __slots__ = ("_verifications", "by_id", "open_transactions")
 
     def __init__(self) -> None:
         self.by_id: dict[int, Producer] = {}
+        self.open_transactions: dict[int, int] = {}
+        self._verifications: dict[int, Verification] = {}
+
+    @property
+    def first_open_offset(self) -> int | None:
+        """The first offset of the oldest open transaction."""
+        return next(iter(self.open_transactions)) if self.open_transactions else None
 
     def check(self, header: BatchHeader) -> AppendedBatch | None:
         """Whether a produced batch may be appended: None if so, or the batch that it repeats.
 
-        KafkaError: INVALID_PRODUCER_EPOCH for an epoch that has been superseded, OUT_OF_ORDER_SEQUENCE_NUMBER for a gap.
+        KafkaError: INVALID_PRODUCER_EPOCH for an epoch that has been superseded, OUT_OF_ORDER_SEQUENCE_NUMBER for a gap,
+        INVALID_TXN_STATE for a batch outside of the producer's open transaction.
         """
         producer = self.by_id.get(header.producer_id)
         if producer is None:
@@ -60,16 +103,17 @@ class ProducerStates:
         sequence = header.base_sequence
         if header.producer_epoch == producer.epoch:
             if sequence == (producer.last_sequence + 1) & _SEQUENCE_MASK:
+                if producer.transaction_start >= 0:
+                    _ensure_transactional(header)
                 return None
-            for batch in producer.batches:
-                if batch.first_sequence == sequence and batch.last_sequence == header.last_sequence:
-                    return batch
+            duplicate = _duplicate(producer, header)
+            if duplicate is not None:
+                return duplicate
         elif header.producer_epoch < producer.epoch:
-            raise KafkaError(
-                ErrorCode.INVALID_PRODUCER_EPOCH,
-                f"producer {header.producer_id} has epoch {producer.epoch}, the record batch {header.producer_epoch}",
-            )
+            raise _superseded(header.producer_id, header.producer_epoch, producer)
         elif sequence == 0:
+            if producer.transaction_start >= 0:
+                _ensure_transactional(header)
             return None
         raise KafkaError(
             ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER,
@@ -77,23 +121,164 @@ class ProducerStates:
             f" {producer.last_sequence} of epoch {producer.epoch}",
         )
 
+    def check_transactional(self, header: BatchHeader, is_verified: bool) -> AppendedBatch | None:
+        """``check`` for a transactional batch; ``is_verified``: the coordinator knows of this partition.
+
+        KafkaError: besides, INVALID_TXN_STATE for one that would begin a transaction unverified.
+        """
+        producer = self.by_id.get(header.producer_id)
+        if producer is not None:
+            duplicate = _duplicate(producer, header)
+            if duplicate is not None:
+                return duplicate
+        if not is_verified and self.needs_verification(header):
+            raise KafkaError(ErrorCode.INVALID_TXN_STATE, "the record batch is not part of an ongoing transaction")
+        asked = self._verifications.get(header.producer_id)
+        if asked is not None and (
+            header.base_sequence > asked.lowest_sequence
+            or (asked.starts_at_0 and header.base_sequence and (producer is None or not producer.batches))
+        ):
+            raise KafkaError(
+                ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER,
+                f"producer {header.producer_id}: sequence {header.base_sequence} begins a transaction in front of"
+                f" {0 if asked.starts_at_0 else asked.lowest_sequence}",
+            )
+        return self.check(header)
+
+    def needs_verification(self, header: BatchHeader) -> bool:
+        """Whether a transactional batch would begin a transaction here. KafkaError: INVALID_PRODUCER_EPOCH."""
+        producer = self.by_id.get(header.producer_id)
+        if producer is None:
+            return True
+        if header.producer_epoch < producer.epoch:
+            raise _superseded(header.producer_id, header.producer_epoch, producer)
+        return producer.transaction_start < 0 or producer.epoch != header.producer_epoch
+
+    def begin_verification(self, header: BatchHeader, starts_at_0: bool, now_ms: int) -> Verification:
+        """Note that the coordinator is going to be asked. ``starts_at_0``: the client knows of an epoch per transaction."""
+        found = self._verifications.get(header.producer_id)
+        if found is None:
+            found = Verification(header.producer_epoch, header.base_sequence, starts_at_0, now_ms)
+            self._verifications[header.producer_id] = found
+        elif header.producer_epoch > found.epoch:
+            found.epoch = header.producer_epoch
+            found.lowest_sequence = header.base_sequence
+        elif header.producer_epoch == found.epoch:
+            found.lowest_sequence = min(found.lowest_sequence, header.base_sequence)
+        return found
+
+    def is_verifying(self, producer_id: int, verification: Verification) -> bool:
+        """Whether nothing has ended ``verification`` since it began."""
+        return self._verifications.get(producer_id) is verification
+
+    def check_internal(self, header: BatchHeader) -> None:
+        """Whether a batch that the broker writes for a producer may be appended: it has no sequence, but an epoch.
+
+        KafkaError: INVALID_PRODUCER_EPOCH.
+        """
+        producer = self.by_id.get(header.producer_id)
+        if producer is not None and header.producer_epoch < producer.epoch:
+            raise _superseded(header.producer_id, header.producer_epoch, producer)
+
     def record(self, header: BatchHeader, first_offset: int, timestamp: int) -> None:
         """Take note of a batch that is in the log at ``first_offset``; ``timestamp`` is its max timestamp there, ms."""
         producer = self.by_id.get(header.producer_id)
-        if producer is None or producer.epoch != header.producer_epoch:
+        if producer is None:
             producer = self.by_id[header.producer_id] = Producer(header.producer_epoch)
+        elif producer.epoch != header.producer_epoch:
+            producer.begin_epoch(header.producer_epoch)
         batches = producer.batches
         sequence = header.base_sequence
         delta = header.last_offset_delta
-        producer.last_sequence = last_sequence = (sequence + delta) & _SEQUENCE_MASK
+        producer.last_sequence = last_sequence = (sequence + delta) & _SEQUENCE_MASK if sequence >= 0 else _NO_SEQUENCE
         batches.append(AppendedBatch(sequence, last_sequence, first_offset, first_offset + delta, timestamp))
         if len(batches) > _BATCHES_KEPT:
             del batches[0]
         producer.last_timestamp = timestamp
+        if header.attributes & TRANSACTIONAL_MASK:
+            self._verifications.pop(header.producer_id, None)
+            if producer.transaction_start < 0:
+                producer.transaction_start = first_offset
+                self.open_transactions[first_offset] = header.producer_id
+
+    def check_marker(self, producer_id: int, producer_epoch: int, coordinator_epoch: int, transaction_version: int) -> None:
+        """Whether a coordinator may end a producer's transaction.
+
+        KafkaError: INVALID_PRODUCER_EPOCH, TRANSACTION_COORDINATOR_FENCED. From transaction version 2 on a marker's epoch is a
+        new one; the one there is passes only where it repeats a marker, or where there is none after it.
+        """
+        producer = self.by_id.get(producer_id)
+        if producer is None:
+            return
+        if producer_epoch < producer.epoch or (
+            transaction_version >= _EPOCH_PER_TRANSACTION
+            and producer_epoch == producer.epoch
+            and producer.transaction_start >= 0
+            and producer_epoch != _MAX_EPOCH
+        ):
+            raise _superseded(producer_id, producer_epoch, producer)
+        if coordinator_epoch < producer.coordinator_epoch:
+            raise KafkaError(
+                ErrorCode.TRANSACTION_COORDINATOR_FENCED,
+                f"producer {producer_id}: coordinator epoch {coordinator_epoch} after {producer.coordinator_epoch}",
+            )
+
+    def record_marker(
+        self, producer_id: int, producer_epoch: int, coordinator_epoch: int, commit: bool, offset: int, timestamp: int
+    ) -> AbortedTransaction | None:
+        """Take note of a marker that is in the log at ``offset``; the transaction if this aborts one that has records."""
+        producer = self.by_id.get(producer_id)
+        if producer is None:
+            producer = self.by_id[producer_id] = Producer(producer_epoch)
+        elif producer.epoch != producer_epoch:
+            producer.begin_epoch(producer_epoch)
+        first_offset = producer.transaction_start
+        producer.coordinator_epoch = coordinator_epoch
+        producer.last_timestamp = timestamp
+        producer.transaction_start = -1
+        self._verifications.pop(producer_id, None)
+        if first_offset < 0:
+            return None
+        del self.open_transactions[first_offset]
+        if commit:
+            return None
+        oldest = self.first_open_offset
+        return AbortedTransaction(producer_id, first_offset, offset, offset + 1 if oldest is None else oldest)
 
     def expire(self, now_ms: int, expiration_ms: int) -> int:
-        """Forget producers that have appended nothing for ``expiration_ms`` (``producer.id.expiration.ms``); how many."""
-        expired = [key for key, producer in self.by_id.items() if now_ms - producer.last_timestamp >= expiration_ms]
+        """Forget producers that have appended nothing for ``expiration_ms`` (``producer.id.expiration.ms``); how many.
+
+        Never those with an open transaction.
+        """
+        expired = [
+            key
+            for key, producer in self.by_id.items()
+            if now_ms - producer.last_timestamp >= expiration_ms and producer.transaction_start < 0
+        ]
         for key in expired:
             del self.by_id[key]
+        for key, asked in list(self._verifications.items()):
+            if now_ms - asked.asked_ms >= expiration_ms:
+                del self._verifications[key]
         return len(expired)
+
+
+def _duplicate(producer: Producer, header: BatchHeader) -> AppendedBatch | None:
+    """The batch of the same epoch and sequence numbers, if it is one of the last."""
+    if header.producer_epoch == producer.epoch:
+        for batch in producer.batches:
+            if batch.first_sequence == header.base_sequence and batch.last_sequence == header.last_sequence:
+                return batch
+    return None
+
+
+def _ensure_transactional(header: BatchHeader) -> None:
+    if not header.attributes & TRANSACTIONAL_MASK:
+        reason = f"producer {header.producer_id} has a transaction open, the record batch is not in it"
+        raise KafkaError(ErrorCode.INVALID_TXN_STATE, reason)
+
+
+def _superseded(producer_id: int, producer_epoch: int, producer: Producer) -> KafkaError:
+    return KafkaError(
+        ErrorCode.INVALID_PRODUCER_EPOCH, f"producer {producer_id} has epoch {producer.epoch}, this came with {producer_epoch}"
+    )

@@ -3,11 +3,10 @@
     <base offset, 20 digits>.log         record batches (odradek.protocol.record_batch has their layout)
     <base offset, 20 digits>.index       where offsets lie      (odradek.storage.index)
     <base offset, 20 digits>.timeindex   where timestamps lie
+    <base offset, 20 digits>.txnindex    aborted transactions, if there are any (odradek.storage.transaction_index)
 
 Only the last segment of a log, the active one, is written to. A segment opens its file when it is first used, so that the many
 partitions that nobody uses cost no descriptor.
-
-Left out: the index of aborted transactions (.txnindex) and producer snapshots (.snapshot), which come with transactions.
 """
 
 from collections.abc import Sequence
@@ -20,6 +19,7 @@ from odradek.storage.errors import LogCorrupt
 from odradek.storage.filesystem import File, FileSystem
 from odradek.storage.index import OffsetIndex, TimeIndex
 from odradek.storage.log_config import LogConfig
+from odradek.storage.transaction_index import AbortedTransaction, TransactionIndex
 
 MAX_RELATIVE_OFFSET = 2**31 - 1
 _NOT_READ = -2
@@ -29,7 +29,7 @@ _PLACE = Struct(">qi11xi")
 
 
 def segment_path(directory: str, base_offset: int, suffix: str) -> str:
-    """The path of one of a segment's files; ``suffix`` is ".log", ".index" or ".timeindex"."""
+    """The path of one of a segment's files; ``suffix`` is ".log", ".index", ".timeindex" or ".txnindex"."""
     return f"{directory}/{base_offset:020d}{suffix}"
 
 
@@ -51,6 +51,7 @@ class Segment:
         "roll_jitter_ms",
         "size",
         "time_index",
+        "transaction_index",
     )
 
     def __init__(
@@ -81,6 +82,8 @@ class Segment:
         self.time_index = TimeIndex(
             file_system, segment_path(directory, base_offset, ".timeindex"), base_offset, index_bytes, sizes[2]
         )
+        # None while there is no aborted transaction to be found in it.
+        self.transaction_index: TransactionIndex | None = None
         # Kafka draws it at random; the path spreads segments as well, and the same log always rolls at the same time.
         jitter_ms = min(config.segment_jitter_ms, config.segment_ms)
         self.roll_jitter_ms = crc32(self.path.encode()) % jitter_ms if jitter_ms else 0
@@ -91,7 +94,7 @@ class Segment:
 
         What a crash left behind under these names is emptied. Raises OSError.
         """
-        for suffix in (".index", ".timeindex", ".log"):
+        for suffix in (".index", ".timeindex", ".txnindex", ".log"):
             path = segment_path(directory, base_offset, suffix)
             is_log = suffix == ".log"
             if is_log or file_system.exists(path):
@@ -131,6 +134,17 @@ class Segment:
             self.time_index.maybe_append(self.max_timestamp, self.offset_of_max_timestamp)
             self._bytes_since_index_entry = 0
         self._bytes_since_index_entry += size
+
+    def append_aborted(self, aborted: AbortedTransaction) -> None:
+        """Put a transaction whose abort marker lies in this segment into its index."""
+        index = self.transaction_index or self.open_transaction_index(0)
+        index.append(aborted)
+
+    def open_transaction_index(self, size: int) -> TransactionIndex:
+        """Take the index of aborted transactions into use, as it is on disk with ``size`` bytes. Raises OSError."""
+        index = TransactionIndex(self._file_system, self.path.removesuffix(".log") + ".txnindex", size)
+        self.transaction_index = index
+        return index
 
     def should_roll(self, size: int, last_offset: int, max_timestamp: int, now_ms: int, config: LogConfig) -> bool:
         """Whether ``size`` more bytes, with these offsets and timestamps, belong into a new segment."""
@@ -215,7 +229,9 @@ class Segment:
     def files_to_sync(self) -> list[File]:
         """The segment's files that have changed, with all that is known of it written to them. Raises OSError."""
         files = [self.file]
-        for index in (self.offset_index, self.time_index):
+        for index in (self.offset_index, self.time_index, self.transaction_index):
+            if index is None:
+                continue
             index.write_out()
             if not index.is_synced:
                 files.append(self._file_system.open(index.path))

@@ -4,8 +4,7 @@ A batch is opened only where a config asks for something about each record: a co
 timestamps, ``compression.type`` may want another codec. As in Kafka's LogValidator, one bad record refuses the batch, and each
 bad record is reported (KIP-467).
 
-Left out: batches whose header gives a wrong max timestamp are kept as they are, where Kafka corrects the header; and
-transactional batches, which are all refused as Kafka refuses those of no ongoing transaction.
+Left out: batches whose header gives a wrong max timestamp are kept as they are, where Kafka corrects the header.
 """
 
 from struct import Struct
@@ -59,8 +58,8 @@ def inspect(records: Buffer, header: BatchHeader, config: LogConfig, now_ms: int
         raise InvalidRecords(ErrorCode.INVALID_TIMESTAMP, reason, errors)
     if config.is_compacted or _may_be_out_of_time(header, config, now_ms):
         _check_records(_read_all(records), header, config, now_ms)
-    if header.is_transactional:
-        raise KafkaError(ErrorCode.INVALID_TXN_STATE, "the record batch is not part of an ongoing transaction")
+    if header.is_transactional and header.producer_id < 0:
+        raise KafkaError(ErrorCode.INVALID_TXN_STATE, "a transactional record batch without a producer id")
     target = config.target_codec
     if target is not None and target != header.compression:
         return _recompressed(records, header, config, target)
@@ -108,6 +107,7 @@ def _recompressed(records: Buffer, header: BatchHeader, config: LogConfig, codec
         producer_id=header.producer_id,
         producer_epoch=header.producer_epoch,
         base_sequence=header.base_sequence,
+        transactional=header.is_transactional,
     )
     if len(batch) > config.max_message_bytes:
         raise KafkaError(

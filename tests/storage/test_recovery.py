@@ -9,6 +9,8 @@ from odradek.protocol.records import Record, build_batch
 from odradek.storage.errors import LogCorrupt
 from odradek.storage.log_config import LogConfig
 from odradek.storage.memory_filesystem import MemoryFileSystem
+from odradek.storage.producer_snapshot import ProducerSnapshots
+from odradek.storage.producer_state import ProducerStates
 
 from .support import DIRECTORY, NOW_MS, Warnings, append, batch, names, open_log, read
 
@@ -155,6 +157,7 @@ def test_what_lies_before_the_recovery_point_is_not_read_again():
     append(log)
     log.close(clean=False, now_ms=NOW_MS)
     file_system.files[log_path()].data[100] ^= 1
+    ProducerSnapshots(file_system, DIRECTORY, (), Warnings()).take(ProducerStates(), 40)
     reads = []
     file = file_system.files[log_path()]
     original = type(file).pread

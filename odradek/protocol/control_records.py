@@ -1,0 +1,52 @@
+"""Control batches: the markers that end a transaction in a partition (KIP-98).
+
+A batch with the transactional and control attributes, under the producer's id and epoch, without sequence numbers, of one record:
+
+    key     int16 version 0, int16 type: 0 abort, 1 commit
+    value   int16 version 0, int32 coordinator epoch
+
+Consumers never see the record; a type they do not know they pass over.
+
+Left out: the control records of KRaft's metadata log (leader change, snapshot header and footer, voters).
+"""
+
+from struct import Struct, error
+from typing import Final
+
+from odradek.protocol.errors import MalformedMessage
+from odradek.protocol.records import Record, build_batch
+
+ABORT: Final = 0
+COMMIT: Final = 1
+_VERSION = 0
+_KEY = Struct(">hh")
+_VALUE = Struct(">hi")
+
+
+def build_end_txn_marker(producer_id: int, producer_epoch: int, coordinator_epoch: int, commit: bool, timestamp_ms: int) -> bytes:
+    """The control batch that commits or aborts a producer's transaction, offset 0: the log stamps its own."""
+    marker = Record(
+        timestamp=timestamp_ms,
+        key=_KEY.pack(_VERSION, COMMIT if commit else ABORT),
+        value=_VALUE.pack(_VERSION, coordinator_epoch),
+    )
+    return build_batch([marker], producer_id=producer_id, producer_epoch=producer_epoch, transactional=True, control=True)
+
+
+def read_control_record(record: Record) -> tuple[int, int]:
+    """(type, coordinator epoch) of a control record; the epoch is -1 where the type is neither ABORT nor COMMIT.
+
+    Later versions begin with the same fields. Raises MalformedMessage.
+    """
+    try:
+        version, kind = _KEY.unpack_from(record.key or b"")
+        if version < 0:
+            raise MalformedMessage(f"a control record of version {version}")
+        if kind not in (ABORT, COMMIT):
+            return kind, -1
+        version, coordinator_epoch = _VALUE.unpack_from(record.value or b"")
+    except error as problem:
+        raise MalformedMessage("a control record that is cut off") from problem
+    if version < 0:
+        raise MalformedMessage(f"a transaction marker of version {version}")
+    return kind, coordinator_epoch

@@ -1,0 +1,104 @@
+"""A partition's producers and transactions as its log has them: from a snapshot, and from the batches behind it.
+
+After a clean stop there is a snapshot at the log's end. After any other, the last one below the recovery point is taken, and all
+behind it read again, header by header and marker by marker; on the way the transaction indexes are written anew from there on,
+since a marker may be in the log and its entry not in the index. Without a snapshot the whole log is read.
+
+A snapshot has only one batch of each producer, where the log may be asked for any of the last five: those are looked up in the
+last part of the log in front of it. Kafka knows the one, and answers the retry of an older batch as out of order.
+"""
+
+from bisect import bisect_right
+from collections.abc import Sequence
+
+from odradek.protocol.control_records import ABORT, COMMIT, read_control_record
+from odradek.protocol.errors import MalformedMessage
+from odradek.protocol.record_batch import BatchHeader
+from odradek.protocol.records import read_records
+from odradek.storage.batch_scan import iter_headers
+from odradek.storage.errors import LogCorrupt
+from odradek.storage.producer_snapshot import ProducerSnapshots
+from odradek.storage.producer_state import ProducerStates
+from odradek.storage.segment import Segment
+
+_TAIL_BYTES = 256 * 1024
+
+
+def restore(
+    segments: Sequence[Segment], snapshots: ProducerSnapshots, log_start_offset: int, trusted_offset: int, end_offset: int
+) -> ProducerStates:
+    """The producers of all batches from ``log_start_offset`` to ``end_offset``, the end of what has any of producers.
+
+    Snapshots and indexes are trusted up to ``trusted_offset``. Raises LogCorrupt, OSError.
+    """
+    for offset in reversed(snapshots.offsets[:]):
+        if log_start_offset < offset <= trusted_offset:
+            producers = snapshots.load(offset)
+            if producers is not None:
+                _complete_batches(segments, producers, offset)
+                break
+    else:
+        producers, offset = ProducerStates(), log_start_offset
+    if offset < end_offset:
+        for segment in _segments_from(segments, offset):
+            _replay(segment, producers, offset)
+    return producers
+
+
+def _segments_from(segments: Sequence[Segment], offset: int) -> Sequence[Segment]:
+    """The segment that holds ``offset`` and those behind it."""
+    return segments[max(bisect_right(segments, offset, key=lambda segment: segment.base_offset) - 1, 0) :]
+
+
+def _replay(segment: Segment, producers: ProducerStates, start_offset: int) -> None:
+    """Take note of all in ``segment`` from ``start_offset`` on, and write its transaction index again from there."""
+    if segment.transaction_index is not None:
+        segment.transaction_index.keep_below(start_offset)
+    position = segment.offset_index.position_before(start_offset)
+    for place, header in iter_headers(segment.file, position, segment.size):
+        if header.producer_id < 0 or header.last_offset < start_offset:
+            continue
+        if header.is_control:
+            _replay_marker(segment, place, header, producers)
+        else:
+            producers.record(header, header.base_offset, header.max_timestamp)
+    segment.release_file()
+
+
+def _replay_marker(segment: Segment, position: int, header: BatchHeader, producers: ProducerStates) -> None:
+    try:
+        for record in read_records(segment.file.pread(header.size_bytes, position)):
+            kind, coordinator_epoch = read_control_record(record)
+            if kind in (ABORT, COMMIT):
+                aborted = producers.record_marker(
+                    header.producer_id, header.producer_epoch, coordinator_epoch, kind == COMMIT, record.offset, record.timestamp
+                )
+                if aborted is not None:
+                    segment.append_aborted(aborted)
+    except MalformedMessage as error:
+        raise LogCorrupt(f"{segment.path}, position {position}: {error.reason}") from error
+
+
+def _complete_batches(segments: Sequence[Segment], producers: ProducerStates, offset: int) -> None:
+    """Give producers as of ``offset`` the batches before their last one, as far as they are in the log's last part."""
+    below = [segment for segment in segments if segment.base_offset < offset]
+    if not producers.by_id or not below:
+        return
+    segment = below[-1]
+    at_offset = segment.find(offset)
+    end = segment.size if at_offset is None else at_offset[0]
+    start = 0
+    if end > _TAIL_BYTES:
+        entry = segment.offset_index.first_from_position(end - _TAIL_BYTES)
+        start = entry[1] if entry else segment.offset_index.last_position()
+    tail = ProducerStates()
+    for _, header in iter_headers(segment.file, start, end):
+        if header.producer_id >= 0 and not header.is_control:
+            tail.record(header, header.base_offset, header.max_timestamp)
+    for producer_id, producer in producers.by_id.items():
+        seen = tail.by_id.get(producer_id)
+        if seen is None or seen.epoch != producer.epoch or not producer.batches:
+            continue
+        if seen.batches[-1].last_offset == producer.batches[-1].last_offset:
+            producer.batches = seen.batches
+    segment.release_file()

@@ -1,0 +1,104 @@
+"""A segment's index of aborted transactions, in Kafka's format.
+
+    <base offset>.txnindex   entries of  int16 version 0, int64 producer id, int64 first offset, int64 last offset,
+                             int64 last stable offset                                                        34 bytes
+
+A transaction is in the index of the segment that holds its abort marker, whose offset is the entry's last offset: entries ascend
+by it. The last stable offset is the one that the marker left, and never goes back. There is no file before the first abort.
+
+An entry goes to the file at once; after a stop that was not clean ``odradek.storage.producer_restore`` writes again what a marker
+that is in the log may not have had time to leave here.
+"""
+
+from bisect import bisect_left
+from contextlib import suppress
+from struct import Struct
+from typing import NamedTuple
+
+from odradek.storage.filesystem import FileSystem
+
+_VERSION = 0
+_ENTRY = Struct(">hqqqq")
+_CHUNK_ENTRIES = 1024
+
+
+class AbortedTransaction(NamedTuple):
+    """One aborted transaction. ``last_offset`` is its marker's; ``last_stable_offset`` is what the marker made of it."""
+
+    producer_id: int
+    first_offset: int
+    last_offset: int
+    last_stable_offset: int
+
+
+class TransactionIndex:
+    """The aborted transactions whose markers are in one segment. ``last_offset`` is the youngest marker's, -1 without one."""
+
+    __slots__ = ("_file_system", "_on_disk", "_unwritten", "is_synced", "last_offset", "path")
+
+    def __init__(self, file_system: FileSystem, path: str, size: int) -> None:
+        """``size`` is the file's, 0 where there is none. Raises OSError."""
+        self.path = path
+        self.is_synced = True
+        self._file_system = file_system
+        self._on_disk = size // _ENTRY.size
+        self._unwritten = bytearray()
+        self.last_offset = self._read(self._on_disk - 1, 1)[0].last_offset if self._on_disk else -1
+
+    def append(self, aborted: AbortedTransaction) -> None:
+        """Add a transaction whose marker has just been written."""
+        self._unwritten += _ENTRY.pack(_VERSION, *aborted)
+        self.last_offset = aborted.last_offset
+        # The marker is in the log already: an entry that cannot be written now is in memory until the next one or a flush.
+        with suppress(OSError):
+            self.write_out()
+
+    def write_out(self) -> None:
+        """Put the entries that are only in memory into the file. Raises OSError."""
+        if self._unwritten:
+            file = self._file_system.open(self.path, create=True)
+            file.append([self._unwritten])
+            file.close()
+            self.is_synced = False
+            self._on_disk += len(self._unwritten) // _ENTRY.size
+            self._unwritten = bytearray()
+
+    def keep_below(self, offset: int) -> None:
+        """Forget the transactions whose markers are at ``offset`` or behind it. Raises OSError."""
+        self.write_out()
+        self._on_disk = self._first_from(offset)
+        file = self._file_system.open(self.path, create=True)
+        file.truncate(self._on_disk * _ENTRY.size)
+        file.close()
+        self.is_synced = False
+        self.last_offset = self._read(self._on_disk - 1, 1)[0].last_offset if self._on_disk else -1
+
+    def collect(self, fetch_offset: int, end_offset: int) -> tuple[list[AbortedTransaction], bool]:
+        """(those that have records from ``fetch_offset`` up to ``end_offset``, whether no later segment can have more).
+
+        Raises OSError.
+        """
+        found: list[AbortedTransaction] = []
+        if fetch_offset > self.last_offset:
+            return found, False
+        self.write_out()
+        number = self._first_from(fetch_offset)
+        while number < self._on_disk:
+            chunk = self._read(number, min(_CHUNK_ENTRIES, self._on_disk - number))
+            for aborted in chunk:
+                if aborted.first_offset < end_offset:
+                    found.append(aborted)
+                if aborted.last_stable_offset >= end_offset:
+                    return found, True
+            number += len(chunk)
+        return found, False
+
+    def _first_from(self, offset: int) -> int:
+        """The number of the first entry whose marker is at ``offset`` or behind it."""
+        return bisect_left(range(self._on_disk), offset, key=lambda number: self._read(number, 1)[0].last_offset)
+
+    def _read(self, number: int, count: int) -> list[AbortedTransaction]:
+        file = self._file_system.open(self.path)
+        data = file.pread(count * _ENTRY.size, number * _ENTRY.size)
+        file.close()
+        return [AbortedTransaction(*fields[1:]) for fields in _ENTRY.iter_unpack(data)]
