@@ -1,8 +1,8 @@
-"""The coordinators' records: keys and values on ``__consumer_offsets``, in Kafka's schemas, byte for byte.
+"""The coordinators' records on ``__consumer_offsets`` and ``__transaction_state``, byte for byte in Kafka's schemas.
 
-A key begins with an int16 that says what kind of record it is (0 and 1: an offset, 2: a classic group), a value with an int16
-that is its version. The classes are plain values, whatever version they came in; ``encode_`` writes the version Kafka 4.3 does.
-A record with a null value, a tombstone, takes back what its key stands for.
+A key begins with an int16 that says what kind of record it is (0 and 1: an offset, 2: a classic group; on ``__transaction_state``
+0: a transactional id), a value with an int16 that is its version. The classes are plain values, whatever version they came in;
+``encode_`` writes the version Kafka 4.3 does. A record with a null value, a tombstone, takes back what its key stands for.
 
 Left out: the records of consumer, share and streams groups (keys 3 and up); they are told apart by ``UnknownKey``.
 """
@@ -10,9 +10,10 @@ Left out: the records of consumer, share and streams groups (keys 3 and up); the
 from struct import Struct
 from typing import NamedTuple, TypeAlias
 
-from odradek.protocol.coordinator_records import groups, offsets
+from odradek.protocol.coordinator_records import groups, offsets, transactions
 from odradek.protocol.coordinator_records.groups import GroupMetadataKey, GroupMetadataValue, MemberMetadata
 from odradek.protocol.coordinator_records.offsets import OffsetCommitKey, OffsetCommitValue
+from odradek.protocol.coordinator_records.transactions import TransactionLogKey, TransactionLogValue
 from odradek.protocol.errors import MalformedMessage
 
 __all__ = [
@@ -23,15 +24,18 @@ __all__ = [
     "MemberMetadata",
     "OffsetCommitKey",
     "OffsetCommitValue",
+    "TransactionLogKey",
+    "TransactionLogValue",
     "UnknownKey",
     "decode_key",
+    "decode_transaction_key",
     "decode_value",
     "encode_key",
     "encode_value",
 ]
 
-CoordinatorKey: TypeAlias = OffsetCommitKey | GroupMetadataKey
-CoordinatorValue: TypeAlias = OffsetCommitValue | GroupMetadataValue
+CoordinatorKey: TypeAlias = OffsetCommitKey | GroupMetadataKey | TransactionLogKey
+CoordinatorValue: TypeAlias = OffsetCommitValue | GroupMetadataValue | TransactionLogValue
 
 _INT16 = Struct(">h")
 
@@ -46,6 +50,8 @@ def encode_key(key: CoordinatorKey) -> bytes:
     """The key's bytes. Raises struct.error for a name of more than 32,767 bytes."""
     if isinstance(key, OffsetCommitKey):
         return offsets.encode_key(key)
+    if isinstance(key, TransactionLogKey):
+        return transactions.encode_key(key)
     return groups.encode_key(key)
 
 
@@ -53,11 +59,13 @@ def encode_value(value: CoordinatorValue) -> bytes:
     """The value's bytes. Raises struct.error for what does not fit its field."""
     if isinstance(value, OffsetCommitValue):
         return offsets.encode_value(value)
+    if isinstance(value, TransactionLogValue):
+        return transactions.encode_value(value)
     return groups.encode_value(value)
 
 
 def decode_key(data: bytes) -> CoordinatorKey | UnknownKey:
-    """What the key of a record stands for. Raises MalformedMessage."""
+    """What the key of a record of ``__consumer_offsets`` stands for. Raises MalformedMessage."""
     if len(data) < 2:
         raise MalformedMessage(f"a key of {len(data)} bytes")
     version: int = _INT16.unpack_from(data)[0]
@@ -68,10 +76,20 @@ def decode_key(data: bytes) -> CoordinatorKey | UnknownKey:
     return UnknownKey(version)
 
 
+def decode_transaction_key(data: bytes) -> TransactionLogKey | UnknownKey:
+    """What the key of a record of ``__transaction_state`` stands for. Raises MalformedMessage."""
+    if len(data) < 2:
+        raise MalformedMessage(f"a key of {len(data)} bytes")
+    version: int = _INT16.unpack_from(data)[0]
+    return transactions.decode_key(data) if version == transactions.KEY_VERSION else UnknownKey(version)
+
+
 def decode_value(key: CoordinatorKey, data: bytes | None) -> CoordinatorValue | None:
     """The value that belongs to ``key``; None for a tombstone. Raises MalformedMessage."""
     if data is None:
         return None
     if isinstance(key, OffsetCommitKey):
         return offsets.decode_value(data)
+    if isinstance(key, TransactionLogKey):
+        return transactions.decode_value(data)
     return groups.decode_value(data)

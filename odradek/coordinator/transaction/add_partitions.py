@@ -1,0 +1,78 @@
+"""AddPartitionsToTxn and AddOffsetsToTxn: partitions that the transaction will write to, which begins here if none is open.
+
+Verification (KIP-890) asks whether partitions are in the transaction, and changes nothing.
+
+Source: ``TransactionCoordinator.handleAddPartitionsToTransaction``, ``handleVerifyPartitionsInTransaction`` of Apache Kafka.
+"""
+
+from odradek.coordinator.runtime.result import Result
+from odradek.coordinator.transaction.config import ProducerIdentity
+from odradek.coordinator.transaction.states import PREPARED, TransactionState
+from odradek.coordinator.transaction.transactions import Transactions, concurrent
+from odradek.coordinator.transaction.transitions import with_partitions
+from odradek.protocol.coordinator_records import TransactionLogValue
+from odradek.protocol.errors import ErrorCode, KafkaError
+
+
+def add_partitions(
+    transactions: Transactions,
+    transactional_id: str,
+    producer: ProducerIdentity,
+    partitions: frozenset[tuple[str, int]],
+    client_version: int,
+) -> Result[None]:
+    """Decide on an AddPartitionsToTxn whose partitions exist.
+
+    Raises KafkaError: INVALID_PRODUCER_ID_MAPPING, PRODUCER_FENCED, CONCURRENT_TRANSACTIONS. HOT.
+    """
+    current = transactions.by_id.get(transactional_id)
+    if current is None:
+        raise unknown_mapping(transactional_id)
+    # First, for a producer whose epochs are used up may come with the id that it is about to have.
+    transactions.require_settled(transactional_id)
+    check_producer(transactional_id, current, producer)
+    state = current.status
+    if state in PREPARED:
+        raise concurrent(TransactionState(state))
+    if state == TransactionState.ONGOING and partitions <= current.partitions:
+        return Result((), None)
+    value = with_partitions(current, partitions, client_version, transactions.clock.now_ms())
+    return transactions.move(transactional_id, value, None)
+
+
+def verify_partitions(
+    transactions: Transactions,
+    transactional_id: str,
+    producer: ProducerIdentity,
+    partitions: frozenset[tuple[str, int]],
+    at_offset: int,
+) -> dict[tuple[str, int], ErrorCode]:
+    """For each partition NONE where it is in the open transaction as of ``at_offset``, TRANSACTION_ABORTABLE where it is not.
+
+    Raises KafkaError: INVALID_PRODUCER_ID_MAPPING, PRODUCER_FENCED, CONCURRENT_TRANSACTIONS.
+    """
+    current = transactions.by_id.get_at(transactional_id, at_offset)
+    if current is None:
+        raise unknown_mapping(transactional_id)
+    check_producer(transactional_id, current, producer)
+    if current.status in PREPARED:
+        raise concurrent(TransactionState(current.status))
+    return {
+        partition: ErrorCode.NONE if partition in current.partitions else ErrorCode.TRANSACTION_ABORTABLE
+        for partition in partitions
+    }
+
+
+def check_producer(transactional_id: str, current: TransactionLogValue, producer: ProducerIdentity) -> None:
+    """INVALID_PRODUCER_ID_MAPPING where it is not the transactional id's producer, PRODUCER_FENCED where it was."""
+    if current.producer_id != producer.producer_id:
+        raise unknown_mapping(transactional_id)
+    if current.producer_epoch != producer.producer_epoch:
+        raise KafkaError(
+            ErrorCode.PRODUCER_FENCED, f"{transactional_id} is at epoch {current.producer_epoch}, not {producer.producer_epoch}"
+        )
+
+
+def unknown_mapping(transactional_id: str) -> KafkaError:
+    """For a producer id that the transactional id does not have."""
+    return KafkaError(ErrorCode.INVALID_PRODUCER_ID_MAPPING, f"{transactional_id} has no such producer id")

@@ -1,0 +1,44 @@
+"""What the coordinator is given: the broker's configuration, and the two things it has done elsewhere."""
+
+from dataclasses import dataclass
+from typing import NamedTuple, Protocol
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TransactionConfig:
+    """The configs of transactions, under Kafka's names and with its defaults; none of them changes while a broker runs."""
+
+    transaction_max_timeout_ms: int = 900_000
+    transactional_id_expiration_ms: int = 604_800_000
+    abort_timed_out_interval_ms: int = 10_000
+    remove_expired_interval_ms: int = 3_600_000
+
+
+class ProducerIdentity(NamedTuple):
+    """A producer id and its epoch, -1 both where there is none."""
+
+    producer_id: int
+    producer_epoch: int
+
+
+class MarkerWriter(Protocol):
+    """Puts an end to a producer's transaction on one partition."""
+
+    def write_marker(
+        self, topic: str, partition: int, producer: ProducerIdentity, coordinator_epoch: int, *, commit: bool
+    ) -> None:
+        """Append the marker.
+
+        KafkaError: UNKNOWN_TOPIC_OR_PARTITION where the partition is gone for good, INVALID_PRODUCER_EPOCH or
+        TRANSACTION_COORDINATOR_FENCED where somebody newer has been there, any other where it may be tried again.
+        """
+
+
+class TransactionLog(Protocol):
+    """Where the coordinator's lines go: the broker's own log."""
+
+    def info(self, event: str, **fields: object) -> None:
+        """Something an operator may want to know."""
+
+    def warn(self, event: str, **fields: object) -> None:
+        """Something that was refused or went wrong, and that an operator should know."""

@@ -1,0 +1,98 @@
+"""DescribeTransactions and ListTransactions (KIP-664, KIP-994, KIP-1152): what is there for good.
+
+Source: ``TransactionCoordinator.handleDescribeTransactions``, ``TransactionStateManager.listTransactionStates`` of Apache Kafka.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from itertools import groupby
+from typing import TYPE_CHECKING, Any
+
+from odradek.coordinator.transaction.states import PREPARED, STATE_NAMES, TransactionState
+from odradek.protocol.api_keys import ApiKey
+from odradek.protocol.errors import ErrorCode, KafkaError
+from odradek.protocol.messages import messages
+
+if TYPE_CHECKING:
+    from collections.abc import Collection
+
+    from odradek.coordinator.transaction.markers import Markers
+    from odradek.coordinator.transaction.transactions import Transactions
+    from odradek.protocol.coordinator_records import TransactionLogValue
+
+_DESCRIBE = messages(ApiKey.DESCRIBE_TRANSACTIONS)
+_LIST = messages(ApiKey.LIST_TRANSACTIONS)
+
+# Beyond these a pattern is none of RE2's, which is what Kafka reads: look-around, and references to groups.
+_NOT_IN_RE2 = re.compile(r"\(\?(?:[=!>(]|<[=!]|P=)|\\[1-9]|[*+?}]\+")
+
+
+@dataclass(frozen=True, slots=True)
+class TransactionFilter:
+    """What ListTransactions asks for: nothing in a collection is everything, so is a duration below 0, so is no pattern."""
+
+    states: Collection[TransactionState]
+    producer_ids: Collection[int]
+    duration_ms: int
+    pattern: re.Pattern[str] | None
+
+    def includes(self, transactional_id: str, value: TransactionLogValue, now_ms: int) -> bool:
+        """Whether it is asked for."""
+        if self.producer_ids and value.producer_id not in self.producer_ids:
+            return False
+        if self.states and value.status not in self.states:
+            return False
+        if self.duration_ms >= 0 and now_ms - value.start_ms <= self.duration_ms:
+            return False
+        return self.pattern is None or self.pattern.fullmatch(transactional_id) is not None
+
+
+def compile_pattern(pattern: str | None) -> re.Pattern[str] | None:
+    """None for no pattern. KafkaError: INVALID_REGULAR_EXPRESSION."""
+    if not pattern:
+        return None
+    try:
+        if _NOT_IN_RE2.search(pattern) is None:
+            return re.compile(pattern)
+    except (re.error, OverflowError, RecursionError):
+        pass
+    raise KafkaError(ErrorCode.INVALID_REGULAR_EXPRESSION, "the pattern is not a regular expression")
+
+
+def describe_transaction(transactions: Transactions, markers: Markers, transactional_id: str, at_offset: int) -> Any:
+    """The TransactionState of DescribeTransactions; while a transaction is ended, its partitions are those without a marker."""
+    value = transactions.by_id.get_at(transactional_id, at_offset)
+    if value is None:
+        return _DESCRIBE.TransactionState(transactional_id=transactional_id, error_code=ErrorCode.TRANSACTIONAL_ID_NOT_FOUND)
+    partitions = sorted(value.partitions)
+    if value.status in PREPARED:
+        partitions = sorted(markers.remaining.get(transactional_id, partitions))
+    topics = [
+        _DESCRIBE.TopicData(topic=topic, partitions=[index for _, index in group])
+        for topic, group in groupby(partitions, key=lambda each: each[0])
+    ]
+    return _DESCRIBE.TransactionState(
+        transactional_id=transactional_id,
+        transaction_state=STATE_NAMES[TransactionState(value.status)],
+        transaction_timeout_ms=value.timeout_ms,
+        transaction_start_time_ms=value.start_ms,
+        producer_id=value.producer_id,
+        producer_epoch=value.producer_epoch,
+        topics=topics,
+    )
+
+
+def list_transactions(transactions: Transactions, asked: TransactionFilter, at_offset: int) -> list[Any]:
+    """The TransactionStates of ListTransactions."""
+    now_ms = transactions.clock.now_ms()
+    return [
+        _LIST.TransactionState(
+            transactional_id=transactional_id,
+            producer_id=value.producer_id,
+            transaction_state=STATE_NAMES[TransactionState(value.status)],
+        )
+        for transactional_id, value in transactions.by_id.items_at(at_offset)
+        if asked.includes(transactional_id, value, now_ms)
+    ]

@@ -1,0 +1,146 @@
+"""EndTxn: the transaction's fate, written before anybody is told; and the same for a producer that is fenced.
+
+Up to version 4 (client version 0) a producer keeps its epoch from one transaction to the next:
+
+    state             commit                       abort
+    Ongoing           PrepareCommit                PrepareAbort
+    PrepareCommit     CONCURRENT_TRANSACTIONS      INVALID_TXN_STATE
+    PrepareAbort      INVALID_TXN_STATE            CONCURRENT_TRANSACTIONS
+    CompleteCommit    done before                  INVALID_TXN_STATE
+    CompleteAbort     INVALID_TXN_STATE            done before
+    Empty             INVALID_TXN_STATE            INVALID_TXN_STATE
+
+From version 5 on (client version 2, KIP-890) it gets the next one each time, so that a request tells by its epoch whether it is
+a repetition (it has the epoch before) or about the next transaction (it has the current one):
+
+    state             commit, repeated             commit              abort, repeated       abort
+    Empty             PRODUCER_FENCED              INVALID_TXN_STATE   PRODUCER_FENCED       PrepareAbort
+    CompleteCommit    done before                  INVALID_TXN_STATE   INVALID_TXN_STATE     PrepareAbort
+    CompleteAbort     INVALID_TXN_STATE            INVALID_TXN_STATE   done before           PrepareAbort
+
+with Ongoing and Prepare* as above; in Prepare* only a repetition is not fenced.
+
+Source: ``TransactionCoordinator.endTransaction`` and ``endTransactionWithTV1`` of Apache Kafka.
+"""
+
+from typing import TypeVar
+
+from odradek.coordinator.runtime.result import Result
+from odradek.coordinator.transaction.add_partitions import check_producer, unknown_mapping
+from odradek.coordinator.transaction.config import ProducerIdentity
+from odradek.coordinator.transaction.markers import Markers
+from odradek.coordinator.transaction.states import PREPARED, STATE_NAMES, TransactionState
+from odradek.coordinator.transaction.transactions import Transactions, concurrent
+from odradek.coordinator.transaction.transitions import (
+    EPOCH_BUMPING_VERSION,
+    LAST_EPOCH,
+    NO_EPOCH,
+    NO_PRODUCER_ID,
+    is_exhausted,
+    prepared,
+)
+from odradek.protocol.coordinator_records import TransactionLogValue
+from odradek.protocol.errors import ErrorCode, KafkaError
+
+T = TypeVar("T")
+
+NOBODY = ProducerIdentity(NO_PRODUCER_ID, NO_EPOCH)
+
+
+def end_txn(
+    transactions: Transactions,
+    markers: Markers,
+    transactional_id: str,
+    producer: ProducerIdentity,
+    *,
+    commit: bool,
+    client_version: int,
+) -> Result[ProducerIdentity]:
+    """Decide on an EndTxn; the response is the producer's identity from now on, or NOBODY where its epoch is not bumped.
+
+    Raises KafkaError: INVALID_PRODUCER_ID_MAPPING, PRODUCER_FENCED, CONCURRENT_TRANSACTIONS, INVALID_TXN_STATE. HOT.
+    """
+    current = transactions.by_id.get(transactional_id)
+    if current is None:
+        raise unknown_mapping(transactional_id)
+    bumps = client_version >= EPOCH_BUMPING_VERSION
+    if bumps:
+        transactions.require_settled(transactional_id)
+        is_repeated = _check_bumping_producer(transactional_id, current, producer)
+    else:
+        check_producer(transactional_id, current, producer)
+        transactions.require_settled(transactional_id)
+        is_repeated = current.status != TransactionState.ONGOING
+    if current.status != TransactionState.ONGOING and _is_done(current, commit=commit, bumps=bumps, is_repeated=is_repeated):
+        return Result((), ProducerIdentity(current.producer_id, current.producer_epoch) if bumps else NOBODY)
+    next_producer_id = transactions.new_producer_id() if bumps and is_exhausted(current.producer_epoch) else NO_PRODUCER_ID
+    value = prepared(
+        current,
+        transactions.clock.now_ms(),
+        commit=commit,
+        client_version=client_version,
+        next_producer_id=next_producer_id,
+    )
+    response = NOBODY
+    if bumps and next_producer_id != NO_PRODUCER_ID:
+        response = ProducerIdentity(next_producer_id, 0)
+    elif bumps:
+        response = ProducerIdentity(value.producer_id, value.producer_epoch)
+    return transactions.move(transactional_id, value, response, lambda: markers.start(transactional_id, value))
+
+
+def fence(
+    transactions: Transactions, markers: Markers, transactional_id: str, current: TransactionLogValue, response: T
+) -> Result[T]:
+    """Abort an open transaction with its producer's epoch bumped, so that it can write no more, and answer ``response``."""
+    next_producer_id = transactions.new_producer_id() if is_exhausted(current.producer_epoch) else NO_PRODUCER_ID
+    value = prepared(
+        current,
+        transactions.clock.now_ms(),
+        commit=False,
+        client_version=EPOCH_BUMPING_VERSION,
+        next_producer_id=next_producer_id,
+    )
+    return transactions.move(transactional_id, value, response, lambda: markers.start(transactional_id, value))
+
+
+def _check_bumping_producer(transactional_id: str, current: TransactionLogValue, producer: ProducerIdentity) -> bool:
+    """Whether the request repeats one that was decided on. Raises where it comes from somebody who is not the producer."""
+    epoch = producer.producer_epoch
+    # The answer with the new producer id did not arrive.
+    repeats_overflow = (
+        current.previous_producer_id == producer.producer_id and epoch == LAST_EPOCH and current.producer_epoch == 0
+    )
+    if current.producer_id != producer.producer_id and not repeats_overflow:
+        raise unknown_mapping(transactional_id)
+    repeats_bump = current.producer_epoch == epoch + 1
+    state = current.status
+    if state in PREPARED:
+        is_valid = repeats_bump
+    elif state in (TransactionState.COMPLETE_COMMIT, TransactionState.COMPLETE_ABORT):
+        is_valid = repeats_bump or repeats_overflow or epoch == current.producer_epoch
+    else:
+        is_valid = epoch == current.producer_epoch
+    if not is_valid:
+        raise KafkaError(ErrorCode.PRODUCER_FENCED, f"{transactional_id} is at epoch {current.producer_epoch}, not {epoch}")
+    return repeats_bump or repeats_overflow
+
+
+def _is_done(current: TransactionLogValue, *, commit: bool, bumps: bool, is_repeated: bool) -> bool:
+    """For a state that is not Ongoing: True where the request was carried out before, False where it is to be now."""
+    state = TransactionState(current.status)
+    if state in PREPARED:
+        if commit == (state is TransactionState.PREPARE_COMMIT):
+            raise concurrent(state)
+        raise _invalid(state, commit=commit)
+    ended = TransactionState.COMPLETE_COMMIT if commit else TransactionState.COMPLETE_ABORT
+    if is_repeated and state is ended:
+        return True
+    if bumps and not commit and not is_repeated:
+        return False
+    raise _invalid(state, commit=commit)
+
+
+def _invalid(state: TransactionState, *, commit: bool) -> KafkaError:
+    asked = "a commit" if commit else "an abort"
+    return KafkaError(ErrorCode.INVALID_TXN_STATE, f"{asked} of a transaction that is {STATE_NAMES[state]}")

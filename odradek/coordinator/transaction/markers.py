@@ -1,0 +1,133 @@
+"""The second phase: a marker on every partition of a transaction whose fate is decided, then Complete*.
+
+Markers are written as soon as Prepare* is in the log for good, in the same turn of the event loop, and Complete* is decided on
+with the last of them, so that the producer's next request finds nothing pending. A partition that cannot be written to is tried
+again until it can, or is gone; it holds up nobody else's transaction. Which partitions have their markers is not written down:
+after a load all get one, again, which does no harm to those that have it.
+
+Left out: a queue for each destination broker. There is one broker, and it is this one.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from odradek.coordinator.runtime.result import Result
+from odradek.coordinator.transaction.config import ProducerIdentity
+from odradek.coordinator.transaction.states import PREPARED, TransactionState
+from odradek.coordinator.transaction.transactions import record_of
+from odradek.coordinator.transaction.transitions import completed
+from odradek.protocol.errors import ErrorCode, KafkaError
+
+if TYPE_CHECKING:
+    from odradek.coordinator.transaction.config import MarkerWriter
+    from odradek.coordinator.transaction.transactions import Transactions
+    from odradek.protocol.coordinator_records import TransactionLogValue
+
+# Before partitions that could not be written to are tried again.
+RETRY_BACKOFF_MS = 100
+# Markers written before others have their turn of the loop.
+_MARKERS_AT_ONCE = 128
+
+# What keeps a marker from a partition for good: it is gone; or somebody newer ended the transaction, or opened another one.
+_NOT_NEEDED = frozenset(
+    {ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.INVALID_PRODUCER_EPOCH, ErrorCode.TRANSACTION_COORDINATOR_FENCED}
+)
+
+
+class Markers:
+    """Transactions of one shard that are being ended. Loop thread only.
+
+    ``remaining`` are the partitions that have no marker yet, by transactional id.
+    """
+
+    __slots__ = ("_transactions", "_writer", "remaining")
+
+    def __init__(self, transactions: Transactions, writer: MarkerWriter) -> None:
+        self.remaining: dict[str, list[tuple[str, int]]] = {}
+        self._transactions = transactions
+        self._writer = writer
+
+    def __len__(self) -> int:
+        """How many markers are still to be written."""
+        return sum(map(len, self.remaining.values()))
+
+    def start(self, transactional_id: str, value: TransactionLogValue) -> None:
+        """``value``, Prepare*, is in the log for good: write what can be written now."""
+        is_commit = value.status == TransactionState.PREPARE_COMMIT
+        self._transactions.pending[transactional_id] = (
+            TransactionState.COMPLETE_COMMIT if is_commit else TransactionState.COMPLETE_ABORT
+        )
+        self.remaining[transactional_id] = sorted(value.partitions)
+        self._write(transactional_id, value)
+
+    def resume(self) -> None:
+        """After a load: go on with all that are in Prepare*."""
+        for transactional_id, value in list(self._transactions.by_id.items()):
+            if value.status in PREPARED:
+                self.start(transactional_id, value)
+
+    def _write(self, transactional_id: str, value: TransactionLogValue) -> None:
+        producer = ProducerIdentity(value.producer_id, value.producer_epoch)
+        is_commit = value.status == TransactionState.PREPARE_COMMIT
+        remaining = self.remaining[transactional_id]
+        turn, later = remaining[:_MARKERS_AT_ONCE], remaining[_MARKERS_AT_ONCE:]
+        failed = []
+        for partition in turn:
+            try:
+                self._write_one(partition, producer, commit=is_commit)
+            except KafkaError as error:
+                if error.code in _NOT_NEEDED:
+                    self._report("a transaction's marker is not needed", transactional_id, partition, error)
+                else:
+                    failed.append(partition)
+                    self._report("a transaction's marker has to wait", transactional_id, partition, error)
+        self.remaining[transactional_id] = later + failed
+        if later or failed:
+            self._transactions.context.schedule(
+                ("markers", transactional_id),
+                0 if later else RETRY_BACKOFF_MS,
+                lambda: self._write_again(transactional_id, value),
+            )
+        else:
+            self._complete(transactional_id)
+
+    def _write_one(self, partition: tuple[str, int], producer: ProducerIdentity, *, commit: bool) -> None:
+        self._writer.write_marker(*partition, producer, self._transactions.context.leader_epoch, commit=commit)
+
+    def _write_again(self, transactional_id: str, value: TransactionLogValue) -> Result[None]:
+        """An operation that has nothing to decide on itself: what it leads to is one of its own."""
+        self._write(transactional_id, value)
+        return Result((), None)
+
+    def _complete(self, transactional_id: str) -> None:
+        context = self._transactions.context
+
+        def finished(outcome: Any) -> None:
+            if isinstance(outcome, KafkaError):
+                # The deadline tries it again from then on.
+                context.schedule(("markers", transactional_id), RETRY_BACKOFF_MS, lambda: self._completion(transactional_id))
+
+        context.write(lambda: self._completion(transactional_id), finished)
+
+    def _completion(self, transactional_id: str) -> Result[None]:
+        """Complete*. Where it cannot be written it stays pending, so that nobody begins anything before it is."""
+        transactions = self._transactions
+        value = completed(transactions.by_id[transactional_id], transactions.clock.now_ms())
+
+        def persisted() -> None:
+            del self.remaining[transactional_id]
+            transactions.settle(transactional_id, value)
+
+        return Result((record_of(transactional_id, value),), None, on_commit=persisted)
+
+    def _report(self, event: str, transactional_id: str, partition: tuple[str, int], error: KafkaError) -> None:
+        topic, index = partition
+        self._transactions.reports.warn(
+            event,
+            transactional_id=transactional_id,
+            topic=topic,
+            partition=index,
+            error=error.code.name,
+            reason=error.reason,
+        )

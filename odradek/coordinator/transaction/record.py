@@ -1,0 +1,12 @@
+"""The records of ``__transaction_state``."""
+
+from odradek.coordinator.runtime.record import CoordinatorRecord
+from odradek.protocol.coordinator_records import UnknownKey, decode_transaction_key, decode_value
+
+
+def decode_transaction_record(key: bytes, value: bytes | None) -> CoordinatorRecord | None:
+    """The record behind the bytes; None where the key's version is none we know. Raises MalformedMessage."""
+    decoded = decode_transaction_key(key)
+    if isinstance(decoded, UnknownKey):
+        return None
+    return CoordinatorRecord(decoded, decode_value(decoded, value))

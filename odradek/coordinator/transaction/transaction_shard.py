@@ -1,0 +1,89 @@
+"""The transactional ids of one partition of ``__transaction_state``: what the runtime hosts, and what the handlers ask."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, cast
+
+from odradek.coordinator.transaction.add_partitions import add_partitions, verify_partitions
+from odradek.coordinator.transaction.describe import TransactionFilter, describe_transaction, list_transactions
+from odradek.coordinator.transaction.end_txn import end_txn
+from odradek.coordinator.transaction.init_producer_id import Outcome, init_producer_id
+from odradek.coordinator.transaction.markers import Markers
+from odradek.coordinator.transaction.timeouts import Timeouts
+from odradek.coordinator.transaction.transactions import Transactions
+from odradek.protocol.coordinator_records import TransactionLogKey
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from odradek.coordinator.runtime.record import CoordinatorRecord
+    from odradek.coordinator.runtime.result import Result
+    from odradek.coordinator.runtime.shard_context import ShardContext
+    from odradek.coordinator.transaction.config import MarkerWriter, ProducerIdentity, TransactionConfig, TransactionLog
+    from odradek.protocol.coordinator_records import TransactionLogValue
+    from odradek.protocol.errors import ErrorCode
+
+
+class TransactionShard:
+    """See ``coordinator.runtime.shard.Shard``. Loop thread only."""
+
+    __slots__ = ("markers", "timeouts", "transactions")
+
+    def __init__(
+        self,
+        context: ShardContext,
+        config: TransactionConfig,
+        *,
+        new_producer_id: Callable[[], int],
+        marker_writer: MarkerWriter,
+        reports: TransactionLog,
+    ) -> None:
+        self.transactions = Transactions(context, config, new_producer_id=new_producer_id, reports=reports)
+        self.markers = Markers(self.transactions, marker_writer)
+        self.timeouts = Timeouts(self.transactions, self.markers)
+
+    def replay(self, record: CoordinatorRecord, offset: int) -> None:  # noqa: ARG002  no state here is known by its offset
+        """Apply one record."""
+        key, value = record
+        if isinstance(key, TransactionLogKey):
+            self.transactions.replay(key.transactional_id, cast("TransactionLogValue | None", value))
+
+    def on_loaded(self, now_ms: int) -> None:  # noqa: ARG002  deadlines are measured on the monotonic clock
+        """End what was being ended, and watch the rest."""
+        self.timeouts.load()
+        self.markers.resume()
+
+    def on_unloaded(self) -> None:
+        """Nobody waits here: what is not answered yet, the runtime answers."""
+
+    def init_producer_id(self, transactional_id: str, timeout_ms: int, expected: ProducerIdentity) -> Result[Outcome]:
+        """InitProducerId with a transactional id."""
+        return init_producer_id(self.transactions, self.markers, transactional_id, timeout_ms, expected)
+
+    def add_partitions(
+        self, transactional_id: str, producer: ProducerIdentity, partitions: frozenset[tuple[str, int]], client_version: int
+    ) -> Result[None]:
+        """AddPartitionsToTxn, AddOffsetsToTxn."""
+        result = add_partitions(self.transactions, transactional_id, producer, partitions, client_version)
+        self.timeouts.watch()
+        return result
+
+    def verify_partitions(
+        self, transactional_id: str, producer: ProducerIdentity, partitions: frozenset[tuple[str, int]], committed_offset: int
+    ) -> dict[tuple[str, int], ErrorCode]:
+        """AddPartitionsToTxn, verify only."""
+        return verify_partitions(self.transactions, transactional_id, producer, partitions, committed_offset)
+
+    def end_txn(
+        self, transactional_id: str, producer: ProducerIdentity, *, commit: bool, client_version: int
+    ) -> Result[ProducerIdentity]:
+        """EndTxn."""
+        return end_txn(self.transactions, self.markers, transactional_id, producer, commit=commit, client_version=client_version)
+
+    def describe_transaction(self, transactional_id: str, committed_offset: int) -> Any:
+        """The TransactionState of DescribeTransactions."""
+        return describe_transaction(self.transactions, self.markers, transactional_id, committed_offset)
+
+    def list_transactions(self, asked: TransactionFilter, committed_offset: int) -> list[Any]:
+        """The TransactionStates of ListTransactions."""
+        return list_transactions(self.transactions, asked, committed_offset)

@@ -1,0 +1,95 @@
+"""The transactional ids of one shard: their persistent state, and which of them are changing it right now.
+
+What is pending is not persistent: from the decision on a change until the log has it for good, and from a transaction's end
+until its Complete* is there, whoever else wants to change a transactional id is answered CONCURRENT_TRANSACTIONS.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING, TypeVar
+
+from odradek.coordinator.runtime.record import CoordinatorRecord
+from odradek.coordinator.runtime.result import Result
+from odradek.coordinator.runtime.timeline import TimelineDict
+from odradek.coordinator.transaction.states import TransactionState
+from odradek.protocol.coordinator_records import TransactionLogKey, TransactionLogValue
+from odradek.protocol.errors import ErrorCode, KafkaError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from odradek.coordinator.runtime.shard_context import ShardContext
+    from odradek.coordinator.transaction.config import TransactionConfig, TransactionLog
+
+T = TypeVar("T")
+
+
+class Transactions:
+    """Owner of one shard's transactional ids. Loop thread only.
+
+    ``pending`` has the state that an id is about to be in. ``counts`` are of transitions since the shard was loaded, by the
+    state that was written.
+    """
+
+    __slots__ = ("by_id", "clock", "config", "context", "counts", "new_producer_id", "pending", "reports")
+
+    def __init__(
+        self,
+        context: ShardContext,
+        config: TransactionConfig,
+        *,
+        new_producer_id: Callable[[], int],
+        reports: TransactionLog,
+    ) -> None:
+        self.by_id: TimelineDict[str, TransactionLogValue] = TimelineDict(context.snapshots)
+        self.pending: dict[str, TransactionState] = {}
+        self.counts: Counter[TransactionState] = Counter()
+        self.context = context
+        self.clock = context.clock
+        self.config = config
+        self.new_producer_id = new_producer_id
+        self.reports = reports
+
+    def replay(self, transactional_id: str, value: TransactionLogValue | None) -> None:
+        """Apply a record; None is a tombstone."""
+        if value is None:
+            self.by_id.pop(transactional_id)
+        else:
+            self.by_id[transactional_id] = value
+
+    def require_settled(self, transactional_id: str) -> None:
+        """KafkaError(CONCURRENT_TRANSACTIONS) while a change is pending."""
+        if transactional_id in self.pending:
+            raise concurrent(self.pending[transactional_id])
+
+    def move(
+        self, transactional_id: str, value: TransactionLogValue, response: T, then: Callable[[], None] | None = None
+    ) -> Result[T]:
+        """Write ``value``: pending from now until it is there for good, when ``then`` is called."""
+        self.pending[transactional_id] = TransactionState(value.status)
+
+        def persisted() -> None:
+            self.settle(transactional_id, value)
+            if then is not None:
+                then()
+
+        def failed(_error: KafkaError) -> None:
+            del self.pending[transactional_id]
+
+        return Result((record_of(transactional_id, value),), response, failed, persisted)
+
+    def settle(self, transactional_id: str, value: TransactionLogValue) -> None:
+        """``value`` is there for good."""
+        del self.pending[transactional_id]
+        self.counts[TransactionState(value.status)] += 1
+
+
+def record_of(transactional_id: str, value: TransactionLogValue | None) -> CoordinatorRecord:
+    """The record that says so; None is a tombstone."""
+    return CoordinatorRecord(TransactionLogKey(transactional_id), value)
+
+
+def concurrent(state: TransactionState) -> KafkaError:
+    """For who comes while another change, to ``state``, is under way."""
+    return KafkaError(ErrorCode.CONCURRENT_TRANSACTIONS, f"the transactional id is on its way to {state.name}")

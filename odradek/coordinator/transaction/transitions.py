@@ -1,0 +1,106 @@
+"""What a transactional id's state becomes: pure functions from the state there is to the one that is to be written.
+
+Epochs end at 32,766 for clients: with 32,767 the coordinator can always fence whoever has the last one. A producer that has
+used them up gets a new id, with epoch 0:
+
+    InitProducerId    on the spot, no transaction is open then
+    EndTxn, from version 5 on, and a fence    ``next_producer_id`` is written with Prepare*, whose markers have epoch 32,767, and
+                      comes into use with Complete*
+
+Source: ``TransactionMetadata`` of Apache Kafka; KIP-360, KIP-890.
+"""
+
+from typing import Any, Final
+
+from odradek.coordinator.transaction.states import IDLE, TransactionState, check_transition
+from odradek.protocol.coordinator_records import TransactionLogValue
+
+NO_PRODUCER_ID: Final = -1
+NO_EPOCH: Final = -1
+NO_TIMESTAMP: Final = -1
+LAST_EPOCH: Final = 2**15 - 2
+# Of a client that has its epoch bumped with each transaction (KIP-890), and of one that has not.
+EPOCH_BUMPING_VERSION: Final = 2
+OLDEST_VERSION: Final = 0
+
+
+def is_exhausted(epoch: int) -> bool:
+    """Whether no client may have an epoch after this one."""
+    return epoch >= LAST_EPOCH
+
+
+def created(producer_id: int, timeout_ms: int, now_ms: int) -> TransactionLogValue:
+    """The first state of a new transactional id."""
+    return TransactionLogValue(
+        producer_id, 0, timeout_ms, TransactionState.EMPTY, frozenset(), now_ms, previous_producer_id=producer_id
+    )
+
+
+def initialized(
+    current: TransactionLogValue, timeout_ms: int, now_ms: int, *, epoch: int, last_epoch: int, producer_id: int | None = None
+) -> TransactionLogValue:
+    """After InitProducerId: Empty, with this epoch, and a new ``producer_id`` if given."""
+    return _moved(
+        current,
+        TransactionState.EMPTY,
+        now_ms,
+        producer_id=current.producer_id if producer_id is None else producer_id,
+        producer_epoch=epoch,
+        last_producer_epoch=last_epoch,
+        timeout_ms=timeout_ms,
+        partitions=frozenset(),
+        start_ms=NO_TIMESTAMP,
+    )
+
+
+def with_partitions(
+    current: TransactionLogValue, partitions: frozenset[tuple[str, int]], client_version: int, now_ms: int
+) -> TransactionLogValue:
+    """With more partitions in its transaction, which begins here if there was none."""
+    begins = current.status in IDLE
+    return _moved(
+        current,
+        TransactionState.ONGOING,
+        now_ms,
+        partitions=current.partitions | partitions,
+        start_ms=now_ms if begins else current.start_ms,
+        client_transaction_version=client_version,
+    )
+
+
+def prepared(
+    current: TransactionLogValue, now_ms: int, *, commit: bool, client_version: int, next_producer_id: int = NO_PRODUCER_ID
+) -> TransactionLogValue:
+    """With its transaction's fate decided; a client version that bumps epochs gets the next one here."""
+    bumps = client_version >= EPOCH_BUMPING_VERSION
+    return _moved(
+        current,
+        TransactionState.PREPARE_COMMIT if commit else TransactionState.PREPARE_ABORT,
+        now_ms,
+        producer_epoch=current.producer_epoch + bumps,
+        last_producer_epoch=current.producer_epoch if bumps else current.last_producer_epoch,
+        next_producer_id=next_producer_id,
+        # Where nothing was added, the abort is the transaction.
+        start_ms=now_ms if current.status in IDLE else current.start_ms,
+        client_transaction_version=client_version,
+    )
+
+
+def completed(current: TransactionLogValue, now_ms: int) -> TransactionLogValue:
+    """With all its markers written. The new producer id, if one was given, comes into use."""
+    rotates = current.next_producer_id != NO_PRODUCER_ID
+    is_commit = current.status == TransactionState.PREPARE_COMMIT
+    return _moved(
+        current,
+        TransactionState.COMPLETE_COMMIT if is_commit else TransactionState.COMPLETE_ABORT,
+        now_ms,
+        producer_id=current.next_producer_id if rotates else current.producer_id,
+        producer_epoch=0 if rotates else current.producer_epoch,
+        next_producer_id=NO_PRODUCER_ID,
+        partitions=frozenset(),
+    )
+
+
+def _moved(current: TransactionLogValue, target: TransactionState, now_ms: int, **changes: Any) -> TransactionLogValue:
+    check_transition(TransactionState(current.status), target)
+    return current._replace(status=target, last_update_ms=now_ms, previous_producer_id=current.producer_id, **changes)

@@ -1,0 +1,182 @@
+"""Transactional ids on ``__transaction_state``: TransactionLogKey version 0, TransactionLogValue 0 and 1.
+
+    key         int16 version | string transactional id
+    value       int16 version | int64 producer id | int16 producer epoch | int32 timeout | int8 status |
+                nullable array of topics | int64 last update timestamp | int64 start timestamp |
+                tagged fields (1): 0 int64 previous producer id, 1 int64 next producer id, 2 int16 client transaction version
+    topic       string topic | array of int32 partitions
+
+In version 1 strings and arrays are compact, and each topic ends with its tagged fields, of which none is defined. Written is
+version 1. The array is null while the status is 0, Empty.
+
+On ``__transaction_state`` a key of version 0 is a transactional id, on ``__consumer_offsets`` an offset: who reads knows where.
+
+Source: transaction-coordinator/src/main/resources/common/message/TransactionLog{Key,Value}.json of Apache Kafka.
+"""
+
+from itertools import groupby
+from struct import Struct
+from typing import NamedTuple
+
+from odradek.protocol.coordinator_records.fields import (
+    ensure_end,
+    read_int16,
+    read_int32,
+    read_int64,
+    read_nullable_compact_string,
+    read_nullable_string,
+    read_tagged_fields,
+    read_unsigned_varint,
+    required,
+    unsigned_varint,
+)
+from odradek.protocol.errors import MalformedMessage
+
+KEY_VERSION = 0
+_WRITTEN_VERSION = 1
+_EMPTY = 0
+_PREVIOUS_PRODUCER_ID_TAG = 0
+_NEXT_PRODUCER_ID_TAG = 1
+_CLIENT_VERSION_TAG = 2
+_NO_PRODUCER_ID = -1
+
+_KEY_HEAD = Struct(">hh")
+_HEAD = Struct(">hqhib")
+_INT32 = Struct(">i")
+_TIMESTAMPS = Struct(">qq")
+_TAGGED_INT64 = Struct(">BBq")
+_TAGGED_INT16 = Struct(">BBh")
+
+
+class TransactionLogKey(NamedTuple):
+    """Whose state."""
+
+    transactional_id: str
+
+
+class TransactionLogValue(NamedTuple):
+    """A transactional id's state. ``status`` is a ``TransactionState``'s number; times in ms since the epoch, -1 for none.
+
+    ``last_producer_epoch`` is not in the log: it is known to who wrote the record, and -1 when it has been read again.
+    """
+
+    producer_id: int
+    producer_epoch: int
+    timeout_ms: int
+    status: int
+    partitions: frozenset[tuple[str, int]]
+    last_update_ms: int
+    start_ms: int = -1
+    previous_producer_id: int = -1
+    next_producer_id: int = -1
+    client_transaction_version: int = 0
+    last_producer_epoch: int = -1
+
+
+def encode_key(key: TransactionLogKey) -> bytes:
+    """Version 0. Raises struct.error for an id of more than 32,767 bytes."""
+    text = key.transactional_id.encode()
+    return _KEY_HEAD.pack(KEY_VERSION, len(text)) + text
+
+
+def decode_key(data: bytes) -> TransactionLogKey:
+    """The key in ``data``, whose version, 0, is checked already. Raises MalformedMessage."""
+    transactional_id, position = read_nullable_string(data, 2)
+    ensure_end(data, position)
+    return TransactionLogKey(required(transactional_id))
+
+
+def encode_value(value: TransactionLogValue) -> bytes:
+    """Version 1. Raises struct.error for what does not fit its field."""
+    chunks = [
+        _HEAD.pack(_WRITTEN_VERSION, value.producer_id, value.producer_epoch, value.timeout_ms, value.status),
+        b"\0" if value.status == _EMPTY else _topics(value.partitions),
+        _TIMESTAMPS.pack(value.last_update_ms, value.start_ms),
+    ]
+    tagged = []
+    if value.previous_producer_id != _NO_PRODUCER_ID:
+        tagged.append(_TAGGED_INT64.pack(_PREVIOUS_PRODUCER_ID_TAG, 8, value.previous_producer_id))
+    if value.next_producer_id != _NO_PRODUCER_ID:
+        tagged.append(_TAGGED_INT64.pack(_NEXT_PRODUCER_ID_TAG, 8, value.next_producer_id))
+    if value.client_transaction_version:
+        tagged.append(_TAGGED_INT16.pack(_CLIENT_VERSION_TAG, 2, value.client_transaction_version))
+    return b"".join([*chunks, bytes((len(tagged),)), *tagged])
+
+
+def _topics(partitions: frozenset[tuple[str, int]]) -> bytes:
+    by_topic = [
+        (topic.encode(), [index for _, index in group]) for topic, group in groupby(sorted(partitions), key=lambda each: each[0])
+    ]
+    chunks = [unsigned_varint(len(by_topic) + 1)]
+    for topic, indexes in by_topic:
+        chunks += [unsigned_varint(len(topic) + 1), topic, unsigned_varint(len(indexes) + 1)]
+        chunks += [_INT32.pack(index) for index in indexes]
+        chunks.append(b"\0")
+    return b"".join(chunks)
+
+
+def decode_value(data: bytes) -> TransactionLogValue:
+    """Version 0 or 1. Raises MalformedMessage."""
+    if len(data) < _HEAD.size:
+        raise MalformedMessage(f"a transaction's value of {len(data)} bytes")
+    version, producer_id, producer_epoch, timeout_ms, status = _HEAD.unpack_from(data)
+    if version not in (0, 1):
+        raise MalformedMessage(f"a transaction's value of version {version}")
+    partitions, position = _read_topics(data, _HEAD.size, is_compact=version > 0)
+    last_update_ms, position = read_int64(data, position)
+    start_ms, position = read_int64(data, position)
+    tagged: dict[int, bytes] = {}
+    if version > 0:
+        tagged, position = read_tagged_fields(data, position)
+    ensure_end(data, position)
+    return TransactionLogValue(
+        producer_id,
+        producer_epoch,
+        timeout_ms,
+        status,
+        partitions,
+        last_update_ms,
+        start_ms,
+        _tagged_integer(tagged, _PREVIOUS_PRODUCER_ID_TAG, 8, _NO_PRODUCER_ID),
+        _tagged_integer(tagged, _NEXT_PRODUCER_ID_TAG, 8, _NO_PRODUCER_ID),
+        _tagged_integer(tagged, _CLIENT_VERSION_TAG, 2, 0),
+    )
+
+
+def _read_topics(data: bytes, position: int, *, is_compact: bool) -> tuple[frozenset[tuple[str, int]], int]:
+    read_string = read_nullable_compact_string if is_compact else read_nullable_string
+    partitions = set()
+    topic_count, position = _read_count(data, position, is_compact=is_compact)
+    for _ in range(topic_count):
+        topic, position = read_string(data, position)
+        name = required(topic)
+        count, position = _read_count(data, position, is_compact=is_compact)
+        for _ in range(count):
+            index, position = read_int32(data, position)
+            partitions.add((name, index))
+        if is_compact:
+            _, position = read_tagged_fields(data, position)
+    return frozenset(partitions), position
+
+
+def _read_count(data: bytes, position: int, *, is_compact: bool) -> tuple[int, int]:
+    """An array's length; 0 for null."""
+    if is_compact:
+        count, position = read_unsigned_varint(data, position)
+        count -= 1
+    else:
+        count, position = read_int32(data, position)
+    # Nothing that an array holds here takes less than two bytes.
+    if count > len(data) // 2:
+        raise MalformedMessage(f"an array of {count} in {len(data)} bytes")
+    return max(count, 0), position
+
+
+def _tagged_integer(tagged: dict[int, bytes], tag: int, size: int, default: int) -> int:
+    raw = tagged.get(tag)
+    if raw is None:
+        return default
+    read = read_int64 if size == 8 else read_int16
+    value, position = read(raw, 0)
+    ensure_end(raw, position)
+    return value

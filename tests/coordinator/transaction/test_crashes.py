@@ -1,0 +1,137 @@
+"""Whatever has happened, the log tells it all: a crash at any step is finished by the next load, and replay is the state there is."""
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from odradek.coordinator.transaction.states import TransactionState
+from odradek.protocol.errors import ErrorCode
+
+from .bed import A0, A1, B0, Bed
+
+
+@pytest.mark.parametrize("turns", range(5))
+@pytest.mark.parametrize("commit", [True, False])
+def test_a_crash_in_the_middle_of_an_end_leaves_all_of_it_or_nothing(turns, commit):
+    bed = Bed()
+    producer = bed.init()
+    bed.add(producer, A0, B0)
+    bed.end(producer, commit, run=False)
+    for _ in range(turns):
+        bed.logs.turn()
+    bed.crash()
+    if bed.state() is TransactionState.ONGOING:
+        assert bed.markers == []
+        assert bed.end(producer, commit) == (-1, -1)
+    result = "commit" if commit else "abort"
+    assert bed.state() is (TransactionState.COMPLETE_COMMIT if commit else TransactionState.COMPLETE_ABORT)
+    assert set(bed.markers) == {(A0, 100, 0, result), (B0, 100, 0, result)}
+    assert bed.add(producer, A1) is None
+
+
+def test_a_crash_before_the_last_marker_has_them_all_written_again():
+    bed = Bed()
+    producer = bed.init()
+    bed.add(producer, A0, B0)
+    bed.refusals[B0] = ErrorCode.KAFKA_STORAGE_ERROR
+    bed.commit(producer)
+    bed.refusals.clear()
+    bed.crash()
+    assert bed.markers == [(A0, 100, 0, "commit"), (A0, 100, 0, "commit"), (B0, 100, 0, "commit")]
+    assert bed.state() is TransactionState.COMPLETE_COMMIT
+
+
+def test_a_new_producer_id_comes_into_use_after_a_crash_between_prepare_and_complete():
+    bed = Bed()
+    bed.init()
+    bed.refusals[A0] = ErrorCode.KAFKA_STORAGE_ERROR
+    bed.add((100, 0), A0, version=2)
+    assert bed.commit((100, 0), version=2) == (100, 1)
+    bed.refusals.clear()
+    bed.crash()
+    assert bed.add((100, 1), A0, version=2) is None
+
+
+_IDS = st.sampled_from(["one", "two", "three"])
+_PARTITIONS = st.sampled_from([A0, A1, B0])
+_STEPS = st.one_of(
+    st.tuples(st.just("init"), _IDS, st.booleans()),
+    st.tuples(st.just("add"), _IDS, _PARTITIONS),
+    st.tuples(st.just("end"), _IDS, st.booleans()),
+    st.tuples(st.just("end-bumping"), _IDS, st.booleans()),
+    st.tuples(st.just("advance"), st.just(""), st.sampled_from([1, 15_000, 80_000])),
+    st.tuples(st.just("refuse"), st.just(""), _PARTITIONS),
+    st.tuples(st.just("allow"), st.just(""), _PARTITIONS),
+    st.tuples(st.just("fail"), st.just(""), st.none()),
+    st.tuples(st.just("crash"), st.just(""), st.none()),
+)
+
+
+@settings(max_examples=150, deadline=None)
+@given(st.lists(_STEPS, max_size=30))
+def test_the_state_there_is_equals_the_replay_of_the_log(steps):
+    bed = Bed()
+    producers = {}
+    for step, name, argument in steps:
+        _take(bed, producers, step, name, argument)
+        assert all(isinstance(error, OSError) for _, error in bed.faults)
+        assert bed.persistent() == dict(_replayed(bed))
+    bed.refusals.clear()
+    bed.log.failures.clear()
+    bed.advance(200_000)
+    assert all(value.status not in (1, 2, 3) for value in bed.persistent().values())
+    assert bed.shard.transactions.pending == bed.shard.markers.remaining == {}
+    _check_fates(bed)
+
+
+def _take(bed, producers, step, name, argument):
+    producer = producers.get(name, (0, 0))
+    if step == "init":
+        answer = bed.init(*([producer] if argument else []), transactional_id=name)
+        if isinstance(answer, tuple):
+            producers[name] = answer
+    elif step == "add":
+        bed.add(producer, argument, transactional_id=name)
+    elif step == "end":
+        bed.end(producer, argument, transactional_id=name)
+    elif step == "end-bumping":
+        answer = bed.end(producer, argument, version=2, transactional_id=name)
+        if isinstance(answer, tuple):
+            producers[name] = answer
+    elif step == "advance":
+        bed.advance(argument)
+    elif step == "refuse":
+        bed.refusals[argument] = ErrorCode.KAFKA_STORAGE_ERROR
+    elif step == "allow":
+        bed.refusals.pop(argument, None)
+    elif step == "fail":
+        bed.log.failures.append(OSError("disk"))
+    else:
+        bed.log.failures.clear()
+        bed.crash()
+
+
+def _replayed(bed):
+    state = {}
+    for name, value in bed.records():
+        if value is None:
+            state.pop(name, None)
+        else:
+            state[name] = value
+    return state
+
+
+def _check_fates(bed):
+    """Markers are those of a decision in the log, and each decision's partitions have theirs."""
+    decided = {
+        (
+            partition,
+            value.producer_id,
+            value.producer_epoch,
+            "commit" if value.status == TransactionState.PREPARE_COMMIT else "abort",
+        )
+        for _, value in bed.records()
+        if value is not None and value.status in (TransactionState.PREPARE_COMMIT, TransactionState.PREPARE_ABORT)
+        for partition in value.partitions
+    }
+    assert set(bed.markers) == decided
