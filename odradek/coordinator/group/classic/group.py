@@ -29,6 +29,7 @@ class ClassicGroup:
     __slots__ = (
         "generation",
         "group_id",
+        "is_assigned",
         "leader",
         "members",
         "new_member_added",
@@ -55,6 +56,8 @@ class ClassicGroup:
         self.generation = generation
         self.protocol: str | None = None
         self.leader: str | None = None
+        # Whether its leader's assignment is decided on, committed or not.
+        self.is_assigned = False
         self.subscribed_topics: frozenset[str] | None = None
         # The members, in the order in which they came, and the two ways to find them.
         self.members: dict[str, Member] = {}
@@ -190,6 +193,7 @@ class ClassicGroup:
         After 2^31 - 1 comes 1. Kafka lets the number become negative, where -1 already means a consumer without a group.
         """
         self.generation = 1 if self.generation == MAX_GENERATION else self.generation + 1
+        self.is_assigned = False
         self.pending_syncs.clear()
         self.protocol = self.select_protocol() if self.members else None
         self.refresh_subscribed_topics()

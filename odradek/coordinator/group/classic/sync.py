@@ -56,7 +56,9 @@ def sync_group(groups: ClassicGroups, context: MemberContext, request: Any, resp
     # An earlier SyncGroup of the same member is of a connection that it gave up; Kafka leaves that one without an answer.
     decision.answer(member.waiting_sync, sync_error(ErrorCode.REBALANCE_IN_PROGRESS))
     member.waiting_sync = respond
-    if group.leader == member.member_id:
+    # One assignment a generation, the first: where the leader asks again before that is committed, it waits for it. Kafka writes
+    # the second one too, and members then have the first, while the log has the second.
+    if group.leader == member.member_id and not group.is_assigned:
         _write_assignment(groups, group, member, request, decision)
     return decision.result(None)
 
@@ -110,6 +112,7 @@ def _write_assignment(groups: ClassicGroups, group: ClassicGroup, leader: Member
             why = f"the assignment of {leader.member_id} could not be written: {error.code.name}"
             prepare(groups, group, RebalanceCause.APPEND_FAILED, why, decision)
 
+    group.is_assigned = True
     decision.records.append(group_record(group, assignments))
     decision.on_commit(become_stable)
     decision.on_failure(begin_again)
