@@ -17,7 +17,7 @@ from odradek.coordinator.group.classic.decision import Decision
 from odradek.coordinator.group.classic.group import ClassicGroup
 from odradek.coordinator.group.classic.groups import ClassicGroups
 from odradek.coordinator.group.classic.member import Member, Protocols
-from odradek.coordinator.group.classic.rebalance import complete_if_all_joined, prepare_or_complete
+from odradek.coordinator.group.classic.rebalance import complete_if_all_joined, prepare_or_complete, stop_waiting
 from odradek.coordinator.group.classic.rebalance_notes import RebalanceCause
 from odradek.coordinator.group.classic.responses import join_error, joined
 from odradek.coordinator.group.classic.states import GroupState
@@ -63,8 +63,10 @@ def _write_new_group(groups: ClassicGroups, group: ClassicGroup, decision: Decis
     def give_up(error: KafkaError) -> None:
         groups.reports.warn("a new group could not be written", group=group.group_id, error=error.code.name)
         groups.discard(group)
-        for member in list(group.members.values()):
-            groups.sessions.end(group, member.member_id)
+        stop_waiting(groups, group)
+        for member_id in (*group.members, *group.pending_joins):
+            groups.sessions.end(group, member_id)
+        for member in group.members.values():
             decision.answer(group.release_join(member), join_error(error.code, member.member_id))
 
     decision.records.append(new_group_record(group))

@@ -105,6 +105,12 @@ def stop_waiting_for_syncs(groups: ClassicGroups, group: ClassicGroup) -> None:
     groups.timers.cancel(_sync_key(group))
 
 
+def stop_waiting(groups: ClassicGroups, group: ClassicGroup) -> None:
+    """Nobody is waited for any more, for the group is given up."""
+    groups.timers.cancel(_join_key(group))
+    stop_waiting_for_syncs(groups, group)
+
+
 def note_stable(groups: ClassicGroups, group: ClassicGroup) -> None:
     """The rebalance has ended well: count it, and say so."""
     now_ms = groups.clock.monotonic_ms()
