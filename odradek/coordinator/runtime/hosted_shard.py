@@ -69,6 +69,7 @@ class HostedShard(Generic[ShardT]):
         self._pending: list[_Waiter] = []
         # (offset that the high watermark has to reach, who waits for it), ascending.
         self._deferred: deque[tuple[int, list[_Waiter]]] = deque()
+        self._is_appending = False
         # Operations that came while another one was deciding.
         self._is_deciding = False
         self._queued: deque[tuple[Callable[[ShardT], Result[Any]], Callable[[Any], None]]] = deque()
@@ -208,7 +209,7 @@ class HostedShard(Generic[ShardT]):
         runtime = self._runtime
         started_ms = runtime.clock.monotonic_ms()
         try:
-            end_offset = self.log.append(records, runtime.clock.now_ms())
+            end_offset = self._append(records)
         except Exception as error:  # noqa: BLE001  whatever it is, these operations have failed
             return self._append_failed(error)
         if end_offset != self.next_offset:
@@ -220,6 +221,13 @@ class HostedShard(Generic[ShardT]):
         self._deferred.append((end_offset, waiters))
         self._advance()
         return None
+
+    def _append(self, records: list[tuple[bytes, bytes | None]]) -> int:
+        self._is_appending = True
+        try:
+            return self.log.append(records, self._runtime.clock.now_ms())
+        finally:
+            self._is_appending = False
 
     def _append_failed(self, error: Exception) -> KafkaError:
         self._runtime.counters.append_failures += 1
@@ -252,6 +260,9 @@ class HostedShard(Generic[ShardT]):
 
     def _advance(self) -> None:
         """The high watermark may have moved: answer those whose records it has passed."""
+        if self._is_appending:
+            # Who is answered may ask for more, and that is not to get into the batch being appended. ``flush`` comes back to it.
+            return
         committed_offset = min(self.log.high_watermark, self.written_offset)
         if committed_offset <= self.committed_offset:
             return
