@@ -56,18 +56,19 @@ class Housekeeping:
     def _flush(self) -> None:
         if self._is_flushing:
             return
-        self._is_flushing = True
         now_ms = self._clock.now_ms()
-        try:
-            due = self._log_manager.flush_tasks(now_ms)
-        except OSError:
-            self._is_flushing = False
-            raise
-        self._run(lambda: _sync([task for _, task in due]), lambda: self._flushed(due, now_ms), self._flush_over)
+        due = self._log_manager.flush_tasks(now_ms)
+        errors: list[OSError | None] = []
+        self._is_flushing = True
+        self._run(
+            lambda: errors.extend(_sync([task for _, task in due])),
+            lambda: self._flushed(due, errors, now_ms),
+            self._flush_over,
+        )
 
-    def _flushed(self, due: list[tuple[Log, FlushTask]], now_ms: int) -> None:
-        for flushed, task in due:
-            flushed.flushed(task, now_ms)
+    def _flushed(self, due: list[tuple[Log, FlushTask]], errors: list[OSError | None], now_ms: int) -> None:
+        for (flushed, task), error in zip(due, errors, strict=True):
+            self._log_manager.flushed(flushed, task, error, now_ms)
         self._log_manager.write_checkpoints()
 
     def _flush_over(self) -> None:
@@ -109,6 +110,14 @@ def _attempt(work: Callable[[], object], then: Callable[[], None], finally_: Cal
         finally_()
 
 
-def _sync(tasks: list[FlushTask]) -> None:
+def _sync(tasks: list[FlushTask]) -> list[OSError | None]:
+    """Run all of them, whatever happens to one; the error of each that failed."""
+    errors: list[OSError | None] = []
     for task in tasks:
-        task.run()
+        try:
+            task.run()
+        except OSError as error:
+            errors.append(error)
+        else:
+            errors.append(None)
+    return errors

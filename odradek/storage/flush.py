@@ -7,12 +7,16 @@ from odradek.storage.filesystem import File, FileSystem
 
 @dataclass(frozen=True, slots=True)
 class FlushTask:
-    """Syncing what was in a log up to ``offset``: ``run`` may be called in any thread, then ``Log.flushed`` on the loop's."""
+    """Syncing what was in a log up to ``offset``, and the names of its ``segments_begun`` segments.
+
+    ``run`` may be called in any thread, then ``Log.flushed`` or ``Log.sync_failed`` on the loop's.
+    """
 
     file_system: FileSystem
     directories: tuple[str, ...]
     files: tuple[File, ...]
     offset: int
+    segments_begun: int
 
     def run(self) -> None:
         """Sync files first, then the directories that name them. Raises OSError."""

@@ -76,7 +76,12 @@ class Log:
         self._opened_ms = request.now_ms
         # Nothing behind it is a producer's while ``_producers`` is None: the first such batch asks for them.
         self._restore_offset = loaded.log_end_offset
-        self._are_names_synced = False
+        # Segments begun since the log was opened, those it had then counting as one; and of how many the names are synced.
+        self._segments_begun = 1
+        self._segments_named = 0
+        self._sync_error = ""
+        # Whether an append has failed, of which something may lie behind the log's end until it is synced.
+        self._has_failed = False
         self.config = request.config
 
     @classmethod
@@ -233,6 +238,9 @@ class Log:
 
     def _checked(self, records: Buffer, now_ms: int) -> tuple[BatchHeader, Buffer]:
         """The produced batch and its header if it may be appended; the batch may have had to be rewritten."""
+        if self._sync_error:
+            # Not even a batch that is there already may be acknowledged.
+            self._ensure_synced()
         try:
             header = read_header(records)
         except MalformedMessage as error:
@@ -292,6 +300,8 @@ class Log:
         self, buffers: Sequence[Buffer], size: int, last_offset: int, timestamp: int, leader_epoch: int, now_ms: int
     ) -> None:
         """Put batches at the end of the log, in a new segment if it is time for one. KafkaError: KAFKA_STORAGE_ERROR."""
+        if self._sync_error:
+            self._ensure_synced()
         segment = self.segments.active
         config = self._config
         try:
@@ -301,6 +311,7 @@ class Log:
                 self.leader_epochs.assign(leader_epoch, self.log_end_offset)
             segment.append(buffers, size, last_offset, timestamp, config.index_interval_bytes)
         except OSError as error:
+            self._has_failed = True
             raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, str(error)) from error
         self.log_end_offset = last_offset + 1
 
@@ -311,7 +322,7 @@ class Log:
             active.close_indexes()
             active = Segment.create(self._file_system, self.directory, self.log_end_offset, self._config, now_ms)
             self.segments.add(active)
-            self._are_names_synced = False
+            self._segments_begun += 1
             # One that cannot be written costs the next start a longer look into the log, and nothing else.
             with suppress(OSError, KafkaError):
                 self._take_snapshot()
@@ -382,26 +393,49 @@ class Log:
         offset = self.recovery_point
         ends = [*(segment.base_offset for segment in self.segments), self.log_end_offset][1:]
         for segment, end_offset in zip(self.segments, ends, strict=True):
-            if end_offset > self.recovery_point and (active or segment is not self.segments.active):
+            is_dirty = end_offset > self.recovery_point or self._has_failed
+            if is_dirty and (active or segment is not self.segments.active):
                 files += segment.files_to_sync()
                 offset = end_offset
-        directories = () if self._are_names_synced else (self.directory, self.directory.rpartition("/")[0])
-        self._are_names_synced = True
-        return FlushTask(self._file_system, directories, tuple(files), offset)
+        begun = self._segments_begun
+        directories = () if self._segments_named == begun else (self.directory, self.directory.rpartition("/")[0])
+        return FlushTask(self._file_system, directories, tuple(files), offset, begun)
 
     def flushed(self, task: FlushTask, now_ms: int) -> None:
         """``task`` has run."""
+        if self._sync_error:
+            return
         self.recovery_point = max(self.recovery_point, task.offset)
+        self._segments_named = max(self._segments_named, task.segments_begun)
         self.last_flush_ms = now_ms
 
+    def sync_failed(self, error: OSError) -> None:
+        """A sync went wrong: what it should have written may be lost, though the next one may say that all is well.
+
+        So nothing more is appended, nothing counts as synced, and the stop is not clean: the next start looks what is there.
+        """
+        self._sync_error = f"could not be synced: {error}"
+
     def flush(self, now_ms: int) -> None:
-        """Sync all that the log has, here and now. KafkaError: KAFKA_STORAGE_ERROR."""
+        """Sync all that the log has, here and now. KafkaError: KAFKA_STORAGE_ERROR, from then on."""
+        self._ensure_synced()
         try:
             task = self.flush_task()
             task.run()
         except OSError as error:
+            self.sync_failed(error)
             raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, str(error)) from error
+        self._has_failed = False
         self.flushed(task, now_ms)
+
+    @property
+    def has_lost_sync(self) -> bool:
+        """Whether a sync has failed."""
+        return bool(self._sync_error)
+
+    def _ensure_synced(self) -> None:
+        if self._sync_error:
+            raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, self._sync_error)
 
     def close(self, *, clean: bool, now_ms: int) -> None:
         """Let go of the files; if ``clean``, with all that the next start needs to trust them. Raises KafkaError, OSError.
@@ -409,10 +443,11 @@ class Log:
         Slices in use stay readable.
         """
         if clean:
+            self._ensure_synced()
             active = self.segments.active
             active.close_indexes()
             self._take_snapshot()
-            if self.recovery_point < self.log_end_offset:
+            if self.recovery_point < self.log_end_offset or self._has_failed:
                 self.flush(now_ms)
             elif not (active.offset_index.is_synced and active.time_index.is_synced):
                 for file in active.files_to_sync():

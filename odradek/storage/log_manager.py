@@ -197,20 +197,29 @@ class LogManager:
     def flush_tasks(self, now_ms: int) -> list[tuple[Log, FlushTask]]:
         """What is due: logs that ``flush.ms`` says are, and segments that are not written to any more.
 
-        For each, ``run`` the task in any thread, then tell its log by ``flushed``. Raises OSError.
+        For each, ``run`` the task in any thread, then tell its log by ``flushed`` or ``sync_failed``. A log whose task cannot be
+        made is left for the next time, with a warning.
         """
         tasks = []
         for log in self.logs.values():
             is_due = log.recovery_point < log.log_end_offset and now_ms - log.last_flush_ms >= log.config.flush_ms
-            if is_due or log.recovery_point < log.segments.active.base_offset:
+            if log.has_lost_sync or not (is_due or log.recovery_point < log.segments.active.base_offset):
+                continue
+            try:
                 tasks.append((log, log.flush_task(active=is_due)))
+            except OSError as error:
+                self._warn("log not flushed", topic=log.topic, partition=log.partition, reason=str(error))
         return tasks
 
-    def flush_dirty(self, now_ms: int) -> None:
-        """``flush_tasks``, run here and now. Raises OSError."""
-        for log, task in self.flush_tasks(now_ms):
-            task.run()
+    def flushed(self, log: Log, task: FlushTask, error: OSError | None, now_ms: int) -> None:
+        """Tell ``log`` how its task has ended, if it is still one of these: a deleted one is nobody's worry."""
+        if self.logs.get((log.topic, log.partition)) is not log:
+            return
+        if error is None:
             log.flushed(task, now_ms)
+        else:
+            log.sync_failed(error)
+            self._warn("log out of service, it cannot be synced", topic=log.topic, partition=log.partition, reason=str(error))
 
     def write_checkpoints(self) -> None:
         """Write where logs are synced up to and where they start, if either file would change. Raises OSError."""

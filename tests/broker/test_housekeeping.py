@@ -33,6 +33,14 @@ class Setup:
             self.log.append(batch, leader_epoch=0, now_ms=self.clock.now_ms())
 
 
+def _refuse_for(*refused):
+    def refuse(*arguments):
+        if arguments == refused:
+            raise OSError(5, "Input/output error")
+
+    return refuse
+
+
 def test_full_segments_are_flushed_and_the_recovery_point_written():
     setup = Setup(segment_bytes=300)
     setup.append(5)
@@ -57,19 +65,25 @@ def test_flush_ms_makes_the_active_segment_due():
     assert setup.log.recovery_point == 5
 
 
-def test_a_flush_that_fails_is_tried_again(monkeypatch, capsys):
+def test_a_log_that_cannot_be_synced_holds_up_no_other(monkeypatch, capsys):
+    setup = Setup(segment_bytes=300)
+    other = setup.manager.create("u", 0, uuid4(), LogConfig(flush_ms=0), now_ms=setup.clock.now_ms())
+    setup.append(5)
+    other.append(build_batch([Record(timestamp=0)]), leader_epoch=0, now_ms=setup.clock.now_ms())
+    monkeypatch.setattr(setup.files, "sync_dir", _refuse_for("/data/t-0"))
+    setup.clock.advance(_MINUTE_MS)
+    assert (setup.log.recovery_point, other.recovery_point) == (0, 1)
+
+
+def test_checkpoints_that_cannot_be_written_are_tried_again(monkeypatch, capsys):
     setup = Setup(segment_bytes=300)
     setup.append(5)
     with monkeypatch.context() as patch:
-
-        def fail(now_ms):
-            raise OSError(5, "Input/output error")
-
-        patch.setattr(setup.manager, "flush_tasks", fail)
+        patch.setattr(setup.manager, "write_checkpoints", _refuse_for())
         setup.clock.advance(_MINUTE_MS)
     assert "Input/output error" in capsys.readouterr().err
     setup.clock.advance(_MINUTE_MS)
-    assert setup.log.recovery_point > 0
+    assert setup.files.exists("/data/recovery-point-offset-checkpoint")
 
 
 def test_deleted_files_go_when_their_time_has_come():

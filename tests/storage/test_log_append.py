@@ -245,6 +245,45 @@ def test_a_full_disk_is_a_storage_error_and_the_log_goes_on_after_it(monkeypatch
     assert append(log).first_offset == 1
 
 
+def test_a_batch_that_could_not_be_synced_is_not_acknowledged_as_a_duplicate_either(monkeypatch):
+    log = open_log(config=LogConfig(flush_messages=1))
+    records = batch(producer_id=7, producer_epoch=0, base_sequence=0)
+
+    def refuse(self):
+        raise OSError(5, "Input/output error")
+
+    codes = []
+    with monkeypatch.context() as patch:
+        patch.setattr(type(log.segments.active.file), "sync", refuse)
+        with pytest.raises(KafkaError) as first:
+            append(log, records)
+        codes.append(first.value.code)
+    codes.append(refusal(log, records).code)
+    assert (codes, log.recovery_point) == ([ErrorCode.KAFKA_STORAGE_ERROR] * 2, 0)
+
+
+def test_a_clean_close_syncs_a_log_whose_append_failed(monkeypatch):
+    log = open_log()
+    append(log)
+    log.flush(NOW_MS)
+    file_type = type(log.segments.active.file)
+
+    def refuse(self, buffers):
+        raise OSError(28, "No space left on device")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(file_type, "append", refuse)
+        refusal(log, batch())
+    synced = []
+
+    def sync(self):
+        synced.append(self)
+
+    monkeypatch.setattr(file_type, "sync", sync)
+    log.close(clean=True, now_ms=NOW_MS)
+    assert log.segments.active.file in synced
+
+
 def test_flush_messages_moves_the_recovery_point_with_the_appends():
     log = open_log(config=LogConfig(flush_messages=3))
     append(log, batch(2))

@@ -4,7 +4,7 @@ from uuid import UUID
 
 import pytest
 
-from odradek.protocol.errors import ErrorCode
+from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.storage.errors import DataDirectoryLocked, InconsistentDataDirectory
 from odradek.storage.filesystem import RealFileSystem
 from odradek.storage.log_config import LogConfig
@@ -23,6 +23,12 @@ def started(file_system, *, warn=None, load=True, config=None, **options):
     if load:
         manager.load_all(lambda _: config or LogConfig(), now_ms=NOW_MS)
     return manager
+
+
+def flush_dirty(manager, now_ms):
+    for log, task in manager.flush_tasks(now_ms):
+        task.run()
+        manager.flushed(log, task, None, now_ms)
 
 
 def create(manager, topic="t", partition=0, topic_id=FIRST, config=None):
@@ -258,7 +264,7 @@ def test_a_rolled_segment_is_flushed_and_the_active_one_is_left():
     append(log)
     log.roll(NOW_MS)
     append(log)
-    manager.flush_dirty(NOW_MS)
+    flush_dirty(manager, NOW_MS)
     assert log.recovery_point == 1
 
 
@@ -266,9 +272,9 @@ def test_flush_ms_is_how_long_an_append_waits_to_be_synced():
     manager = started(MemoryFileSystem())
     log = create(manager, config=LogConfig(flush_ms=1000))
     append(log)
-    manager.flush_dirty(NOW_MS + 999)
+    flush_dirty(manager, NOW_MS + 999)
     before = log.recovery_point
-    manager.flush_dirty(NOW_MS + 1000)
+    flush_dirty(manager, NOW_MS + 1000)
     assert (before, log.recovery_point, manager.flush_tasks(NOW_MS + 5000)) == (0, 1, [])
 
 
@@ -284,6 +290,46 @@ def test_a_log_that_cannot_be_flushed_makes_the_stop_unclean(monkeypatch):
     monkeypatch.setattr(type(log.segments.active.file), "sync", refuse)
     manager.shutdown(NOW_MS)
     assert ".kafka_cleanshutdown" not in file_system.list_dir(ROOT)
+
+
+def test_a_failed_flush_of_a_deleted_log_is_nobodys_worry():
+    warn = Warnings()
+    manager = started(MemoryFileSystem(), warn=warn)
+    log = create(manager, config=LogConfig(flush_ms=0))
+    append(log)
+    ((_, task),) = manager.flush_tasks(NOW_MS)
+    manager.delete("t", 0)
+    manager.flushed(log, task, FileNotFoundError(2, "No such file or directory"), NOW_MS)
+    assert warn.events == []
+
+
+def test_a_log_whose_flush_failed_is_out_of_service_and_the_stop_is_unclean():
+    file_system, warn = MemoryFileSystem(), Warnings()
+    manager = started(file_system, warn=warn)
+    log = create(manager, config=LogConfig(flush_ms=0))
+    append(log)
+    ((_, task),) = manager.flush_tasks(NOW_MS)
+    manager.flushed(log, task, OSError(5, "Input/output error"), NOW_MS)
+    with pytest.raises(KafkaError, match="Input/output error") as refusal:
+        append(log)
+    assert (refusal.value.code, log.recovery_point, manager.flush_tasks(NOW_MS)) == (ErrorCode.KAFKA_STORAGE_ERROR, 0, [])
+    manager.shutdown(NOW_MS)
+    assert ".kafka_cleanshutdown" not in file_system.list_dir(ROOT)
+
+
+def test_a_log_whose_flush_cannot_be_prepared_holds_up_no_other(monkeypatch):
+    warn = Warnings()
+    manager = started(MemoryFileSystem(), warn=warn)
+    logs = [create(manager, topic, config=LogConfig(flush_ms=0)) for topic in ("a", "b")]
+    for log in logs:
+        append(log)
+
+    def refuse():
+        raise OSError(24, "Too many open files")
+
+    monkeypatch.setattr(logs[0], "flush_task", lambda active: refuse())
+    assert [log.topic for log, _ in manager.flush_tasks(NOW_MS)] == ["b"]
+    assert [fields["topic"] for fields in warn.fields("log not flushed")] == ["a"]
 
 
 def test_producers_expire_in_all_logs():

@@ -130,6 +130,18 @@ def test_a_flush_moves_the_recovery_point_to_what_it_synced(include_active):
     assert (before, log.recovery_point) == (0, 2 if include_active else 1)
 
 
+def test_names_are_synced_again_until_a_flush_has_ended():
+    log = open_log()
+    append(log)
+    begun = log.flush_task()
+    assert log.flush_task().directories == begun.directories == ("/data/t-0", "/data")
+    log.flushed(begun, NOW_MS)
+    append(log)
+    assert log.flush_task().directories == ()
+    log.roll(NOW_MS)
+    assert log.flush_task().directories == begun.directories
+
+
 def test_only_what_changed_is_synced_again(tmp_path):
     log = open_log()
     append(log)
