@@ -6,8 +6,13 @@ from itertools import count
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
 
 from tests.broker_process import BrokerProcess
+
+# How long an example takes is the machine's affair, which has other things to do.
+settings.register_profile("no deadline", deadline=None)
+settings.load_profile("no deadline")
 
 BROKERS = pytest.StashKey[list[BrokerProcess]]()
 _topic_numbers = count()
