@@ -68,6 +68,8 @@ def load(request: LoadRequest) -> LoadedLog:
         recovery_point = 0
     next_offset = _recover(request, segments, epochs, recovery_point, names, knows_epochs=knows_epochs)
     log_start_offset = max(request.log_start_offset, segments[0].base_offset if segments else 0)
+    if max(next_offset, log_start_offset) < request.recovery_point and any(segment.size for segment in segments):
+        raise LogCorrupt(f"{segments[-1].path} ends with offset {next_offset}, and was synced up to {request.recovery_point}")
     if segments and next_offset < log_start_offset:
         request.warn(
             "log ends before it starts, beginning anew",
@@ -152,6 +154,13 @@ def _recover(
     for number, segment in enumerate(segments):
         later = segments[number + 1 :]
         is_adjoining = segment.base_offset == next_offset
+        is_hole = number and segment.base_offset > next_offset and not request.config.is_compacted
+        if is_hole and not any(other.size for other in segments[number:]):
+            # Their names outlived the machine, and the end of the segment in front of them did not.
+            request.warn("segments without data removed", segment=segment.path, next_offset=next_offset)
+            _remove(request, segments[number:])
+            del segments[number:]
+            break
         if number and not is_adjoining and (segment.base_offset < next_offset or not request.config.is_compacted):
             raise LogCorrupt(f"the segment in front of {segment.path} ends with offset {next_offset}")
         is_flushed = bool(later) and later[0].base_offset <= recovery_point

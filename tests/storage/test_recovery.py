@@ -182,6 +182,28 @@ def test_a_torn_batch_before_the_recovery_point_is_damage():
         open_log(file_system, config=ONE_SEGMENT, recovery_point=3)
 
 
+@pytest.mark.parametrize("clean", [True, False])
+def test_a_log_that_ends_before_its_recovery_point_is_damaged_though_its_last_batch_be_whole(clean):
+    file_system = MemoryFileSystem()
+    _, ends = filled(file_system, [1, 1, 1])
+    file_system.files[log_path()].truncate(ends[2][1])
+    with pytest.raises(LogCorrupt):
+        open_log(file_system, config=ONE_SEGMENT, recovery_point=3, clean=clean)
+    assert open_log(file_system, config=ONE_SEGMENT, recovery_point=3, log_start_offset=3).log_end_offset == 3
+
+
+def test_a_segment_just_begun_behind_one_that_lost_its_tail_with_the_machine_is_no_damage():
+    file_system = MemoryFileSystem()
+    log, ends = filled(file_system, [1, 1, 1])
+    log = open_log(file_system, config=ONE_SEGMENT)
+    log.roll(NOW_MS)
+    log.close(clean=False, now_ms=NOW_MS)
+    file_system.files[log_path()].truncate(ends[2][1] + 5)
+    again = open_log(file_system, config=ONE_SEGMENT, recovery_point=1)
+    assert (again.log_end_offset, [segment.base_offset for segment in again.segments]) == (2, [0])
+    assert append(again).first_offset == 2
+
+
 def test_a_stale_recovery_point_beyond_an_empty_log_is_no_damage():
     log = open_log(recovery_point=500)
     assert (log.log_end_offset, log.recovery_point) == (0, 0)
