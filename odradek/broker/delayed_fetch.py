@@ -20,9 +20,12 @@ if TYPE_CHECKING:
 
     from odradek.broker.fetch_sessions import FetchPartition, FetchPartitions
     from odradek.broker.partitions import Partition
+    from odradek.storage.log import Log
+    from odradek.storage.log_segments import LogSlice
 
 _m = messages(ApiKey.FETCH)
 PartitionData = _m.PartitionData
+_AbortedTransaction = _m.AbortedTransaction
 _EpochEndOffset = _m.classes["response"]["EpochEndOffset"]
 
 
@@ -97,7 +100,9 @@ class FetchRead:
         partition: Partition | None = asked.target
         if partition is None or partition.log is None:
             return True
-        return asked.fetch_offset != (partition.last_stable_offset if self._committed_only else partition.high_watermark)
+        if self._committed_only:
+            return not partition.last_stable_offset <= asked.fetch_offset <= partition.high_watermark
+        return asked.fetch_offset != partition.high_watermark
 
     def _read_partition(self, partition: Partition, asked: FetchPartition, max_bytes: int, min_one: bool) -> Any:
         log = partition.require_log()
@@ -115,16 +120,27 @@ class FetchRead:
                     diverging_epoch=_EpochEndOffset(epoch=epoch, end_offset=end_offset),
                     records=b"",
                 )
-        upper = partition.last_stable_offset if self._committed_only else partition.high_watermark
+        last_stable_offset = partition.last_stable_offset
+        upper = last_stable_offset if self._committed_only else partition.high_watermark
         found = log.read(asked.fetch_offset, max_bytes, upper_offset=upper, min_one_batch=min_one)
         return PartitionData(
             partition_index=asked.partition,
             high_watermark=partition.high_watermark,
-            last_stable_offset=partition.last_stable_offset,
+            last_stable_offset=last_stable_offset,
             log_start_offset=log.log_start_offset,
-            aborted_transactions=() if self._committed_only else None,
+            aborted_transactions=_aborted(log, asked.fetch_offset, found, upper) if self._committed_only else None,
             records=b"" if found is None else found,
         )
+
+
+def _aborted(log: Log, fetch_offset: int, found: LogSlice | None, upper_offset: int) -> list[Any]:
+    """The aborted transactions that a reader of ``found`` has to leave out (KIP-98)."""
+    if found is None:
+        return []
+    return [
+        _AbortedTransaction(producer_id=producer_id, first_offset=first_offset)
+        for producer_id, first_offset in log.aborted_in(found, fetch_offset, upper_offset)
+    ]
 
 
 def _failed(asked: FetchPartition, error: KafkaError) -> Any:

@@ -65,8 +65,10 @@ class Partition:
 
     @property
     def last_stable_offset(self) -> int:
-        """Up to where no transaction is open; until there are transactions, the high watermark."""
-        return self.high_watermark
+        """Up to where no transaction is open: at most the high watermark. KafkaError: KAFKA_STORAGE_ERROR."""
+        log = self.log
+        first_unstable = None if log is None else log.first_unstable_offset
+        return self.high_watermark if first_unstable is None else min(first_unstable, self.high_watermark)
 
     def require_log(self) -> "Log":
         """The log, or KAFKA_STORAGE_ERROR where it is offline."""
@@ -82,12 +84,12 @@ class Partition:
             raise KafkaError(ErrorCode.FENCED_LEADER_EPOCH, f"the leader epoch is {self.leader_epoch}")
         raise KafkaError(ErrorCode.UNKNOWN_LEADER_EPOCH, f"the leader epoch is {self.leader_epoch}")
 
-    def append(self, records: "Buffer", now_ms: int) -> "AppendInfo":
+    def append(self, records: "Buffer", now_ms: int, transaction_verified: bool = False) -> "AppendInfo":
         """Append one batch as leader and wake the fetches that wait here. Errors are ``Log.append``'s."""
         log = self.log
         if log is None:
             log = self.require_log()
-        info = log.append(records, leader_epoch=self.leader_epoch, now_ms=now_ms)
+        info = log.append(records, leader_epoch=self.leader_epoch, now_ms=now_ms, transaction_verified=transaction_verified)
         self._appended(log, len(records))
         return info
 

@@ -167,6 +167,19 @@ class Log:
         except OSError as error:
             raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, str(error)) from error
 
+    def aborted_in(self, found: LogSlice, offset: int, upper_offset: int) -> list[tuple[int, int]]:
+        """``aborted_transactions`` with records in what ``read`` has ``found`` from ``offset`` on, perhaps some more behind it.
+
+        KafkaError: KAFKA_STORAGE_ERROR.
+        """
+        if not self.segments.has_aborted_from(offset):
+            return []
+        try:
+            end_offset = self.segments.end_offset_of(found, offset, upper_offset)
+        except OSError as error:
+            raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, str(error)) from error
+        return self.aborted_transactions(offset, end_offset)
+
     def append(self, records: Buffer, *, leader_epoch: int, now_ms: int, transaction_verified: bool = False) -> AppendInfo:
         """Append what a Produce request of version 3 or later has for this partition: one batch, checked and stamped.
 

@@ -91,6 +91,14 @@ class LogSegments:
             self._tail_positions.clear()
         self._tail_positions[end_offset] = self.active.size
 
+    def has_aborted_from(self, offset: int) -> bool:
+        """Whether any abort marker lies at ``offset`` or behind it."""
+        for segment in reversed(self._segments):
+            index = segment.transaction_index
+            if index is not None and index.last_offset >= 0:
+                return index.last_offset >= offset
+        return False
+
     def aborted_transactions(self, fetch_offset: int, end_offset: int) -> list[AbortedTransaction]:
         """The aborted transactions that have records from ``fetch_offset`` up to ``end_offset``. Raises OSError."""
         found: list[AbortedTransaction] = []

@@ -25,6 +25,7 @@ _SEQUENCE_MASK = 0x7FFFFFFF
 _MAX_EPOCH = 0x7FFF
 # From this transaction version on every transaction has an epoch of its own (KIP-890).
 _EPOCH_PER_TRANSACTION = 2
+_new_tuple = tuple.__new__
 
 
 class AppendedBatch(NamedTuple):
@@ -191,7 +192,8 @@ class ProducerStates:
         sequence = header.base_sequence
         delta = header.last_offset_delta
         producer.last_sequence = last_sequence = (sequence + delta) & _SEQUENCE_MASK if sequence >= 0 else _NO_SEQUENCE
-        batches.append(AppendedBatch(sequence, last_sequence, first_offset, first_offset + delta, timestamp))
+        # The quick way to make one: this is done for each batch that is produced.
+        batches.append(_new_tuple(AppendedBatch, (sequence, last_sequence, first_offset, first_offset + delta, timestamp)))
         if len(batches) > _BATCHES_KEPT:
             del batches[0]
         producer.last_timestamp = timestamp

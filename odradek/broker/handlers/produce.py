@@ -5,8 +5,11 @@ replica the high watermark covers a batch as it is appended, so acks=-1 rarely w
 waits in the Produce purgatory for at most ``timeout``. Idempotent batches are checked by the log. From version 8 on errors come
 with the records that caused them (KIP-467); topics are named by id from version 13 on (KIP-516).
 
-Left out: transactional batches, which nothing can have begun yet (INVALID_TXN_STATE); quotas; message formats before v2
-(INVALID_RECORD).
+Where a transactional batch would begin a transaction in its partition, the transaction coordinator is asked first (KIP-890); from
+version 12 on that is also how the partition gets into the transaction. One without a transactional id is refused
+(INVALID_TXN_STATE).
+
+Left out: quotas; message formats before v2 (INVALID_RECORD).
 """
 
 from typing import TYPE_CHECKING, Any
@@ -20,13 +23,14 @@ from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.errors import ErrorCode, InvalidRecords, KafkaError
 from odradek.protocol.messages import messages
 from odradek.protocol.produce_request import FIRST_BY_ID, Buffer, ProduceRequest
-from odradek.protocol.record_batch import COMPRESSION_MASK, HEADER_SIZE, TRANSACTIONAL_MASK
+from odradek.protocol.record_batch import COMPRESSION_MASK, HEADER_SIZE
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from odradek.broker.partitions import Partition
     from odradek.broker.server import Broker
+    from odradek.broker.transaction_checks import TransactionChecks, Verifier
 
 _ATTRIBUTES_LOW_BYTE = 22
 _ZSTD = 4
@@ -41,6 +45,12 @@ _Response = _m.ProduceResponse
 
 def handle(broker: "Broker", context: RequestContext, request: ProduceRequest) -> Any:
     """Append every partition's batch; each has its own error."""
+    if request.transactional_id is not None:
+        return _handle_transactional(broker, context, request)
+    return _append(broker, context, request, None)
+
+
+def _append(broker: "Broker", context: RequestContext, request: ProduceRequest, checks: "TransactionChecks | None") -> Any:
     acks = request.acks
     by_id = context.version >= FIRST_BY_ID
     of_topic: Callable[[Any], list[Partition]] = broker.partitions.of_topic_id if by_id else broker.partitions.of_topic
@@ -54,7 +64,8 @@ def handle(broker: "Broker", context: RequestContext, request: ProduceRequest) -
         for index, records in batches:
             try:
                 partition = partitions[index] if 0 <= index < len(partitions) else _unknown(partitions, by_id)
-                info = partition.append(_checked(context, partition, acks, records), now_ms)
+                is_verified = checks is not None and checks.allows((topic, index), partition)
+                info = partition.append(_checked(context, partition, acks, records), now_ms, is_verified)
             except KafkaError as error:
                 failed = True
                 results.append(_refused(context, topic, index, error))
@@ -81,6 +92,45 @@ def handle(broker: "Broker", context: RequestContext, request: ProduceRequest) -
     return response
 
 
+def _handle_transactional(broker: "Broker", context: RequestContext, request: ProduceRequest) -> Any:
+    """Ask the coordinator what has to be asked, then append."""
+    from odradek.broker.transaction_checks import TransactionChecks, UncheckedTransactions
+
+    transactions: Verifier | None = getattr(broker, "transactions", None)
+    if transactions is None:
+        return _append(broker, context, request, None)
+    if not broker.config["transaction.partition.verification.enable"]:
+        return _append(broker, context, request, UncheckedTransactions(context.version))
+
+    def find(key: tuple[str | bytes, int]) -> "Partition | None":
+        topic, index = key
+        of_topic = broker.partitions
+        partitions = of_topic.of_topic_id(topic) if isinstance(topic, bytes) else of_topic.of_topic(topic)
+        return partitions[index] if 0 <= index < len(partitions) else None
+
+    checks = TransactionChecks(context.version)
+    checks.ask(transactions, request, find, broker.clock.now_ms())
+    if checks.is_done:
+        return _append(broker, context, request, checks)
+    # The frame does not outlive this call.
+    request.topics = [
+        (topic, [(index, None if records is None else bytes(records)) for index, records in batches])
+        for topic, batches in request.topics
+    ]
+    reply = Reply()
+
+    def append() -> None:
+        response = _append(broker, context, request, checks)
+        if isinstance(response, Reply):
+            response.when_done(reply.complete)
+        else:
+            # Closing the connection is for those who are still being asked.
+            reply.complete(NO_RESPONSE if response is CLOSE_CONNECTION else response)
+
+    checks.when_done(append)
+    return reply
+
+
 def _unknown(partitions: "list[Partition]", by_id: bool) -> "Partition":
     if by_id and not partitions:
         raise KafkaError(ErrorCode.UNKNOWN_TOPIC_ID, "no topic has this id")
@@ -97,8 +147,6 @@ def _checked(context: RequestContext, partition: "Partition", acks: int, records
         raise KafkaError(ErrorCode.INVALID_RECORD, "a partition of a produce request without a batch")
     if len(records) >= HEADER_SIZE:
         attributes = records[_ATTRIBUTES_LOW_BYTE]
-        if attributes & TRANSACTIONAL_MASK:
-            raise KafkaError(ErrorCode.INVALID_TXN_STATE, "this partition was not added to a transaction")
         if context.version < 7 and attributes & COMPRESSION_MASK == _ZSTD:
             raise KafkaError(ErrorCode.UNSUPPORTED_COMPRESSION_TYPE, "zstd needs produce version 7 or later")
     return records

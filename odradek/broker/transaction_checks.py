@@ -1,0 +1,165 @@
+"""Asking the transaction coordinator before a produced batch begins a transaction in a partition (KIP-890).
+
+A batch goes on in a transaction that is open in its partition without anybody being asked. One that would begin it there is
+appended only if the coordinator has the partition in the producer's transaction, so that there will be a marker to end it; a
+producer of Produce version 12 or later leaves it to this question to add the partition. An answer is worth nothing any more when
+a marker has arrived before it: the transaction that it was about has ended.
+
+Errors are those that a producer of its version knows what to do about, as Kafka's ReplicaManager and AddPartitionsToTxnManager
+choose them.
+
+Left out: waiting here for the producer's last transaction to be over (``add.partitions.to.txn.retry.backoff.ms``): the client
+asks again.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING, TypeAlias
+
+from odradek.protocol.errors import ErrorCode, KafkaError, MalformedMessage
+from odradek.protocol.record_batch import read_header
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from typing import Protocol
+
+    from odradek.broker.partitions import Partition
+    from odradek.protocol.produce_request import ProduceRequest
+    from odradek.protocol.record_batch import BatchHeader
+    from odradek.storage.producer_state import Verification
+    from odradek.timing.reply import Reply
+
+    class Verifier(Protocol):
+        """The transaction coordinator, as far as it is asked here."""
+
+        def verify_partitions(
+            self, transactional_id: str, producer_id: int, producer_epoch: int, partitions: frozenset[tuple[str, int]]
+        ) -> dict[tuple[str, int], ErrorCode]:
+            """NONE for those that are in the producer's open transaction."""
+
+        def add_partitions(
+            self,
+            transactional_id: str,
+            producer_id: int,
+            producer_epoch: int,
+            partitions: frozenset[tuple[str, int]],
+            client_version: int,
+        ) -> Reply:
+            """Completed with NONE when all of them are in it."""
+
+
+# A topic as the request names it, and a partition's index.
+Key: TypeAlias = "tuple[str | bytes, int]"
+
+_FIRST_WITH_ABORTABLE = 11
+_FIRST_THAT_ADDS = 12
+# The transaction version of clients that do (KIP-890).
+_CLIENT_THAT_ADDS = 2
+# Errors of the coordinator that older clients would take for the end; what they do on this one is try again.
+_TRY_AGAIN = frozenset(
+    {
+        ErrorCode.NETWORK_EXCEPTION,
+        ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
+        ErrorCode.COORDINATOR_NOT_AVAILABLE,
+        ErrorCode.NOT_COORDINATOR,
+    }
+)
+
+
+class TransactionChecks:
+    """The questions of one Produce request, one for each partition that its transaction would begin in."""
+
+    __slots__ = ("_answers", "_asked", "_version", "_waiting", "_when_done")
+
+    def __init__(self, version: int) -> None:
+        self._version = version
+        self._asked: dict[Key, tuple[int, Verification]] = {}
+        self._answers: dict[Key, ErrorCode] = {}
+        self._waiting = 0
+        self._when_done: Callable[[], None] | None = None
+
+    @property
+    def is_done(self) -> bool:
+        """Whether all questions are answered."""
+        return self._waiting == 0
+
+    def when_done(self, callback: Callable[[], None]) -> None:
+        """Call back with the last answer, which must be outstanding."""
+        self._when_done = callback
+
+    def ask(self, verifier: Verifier, request: ProduceRequest, find: Callable[[Key], Partition | None], now_ms: int) -> None:
+        """Ask whatever has to be asked for ``request``, which has a transactional id."""
+        adds = self._version >= _FIRST_THAT_ADDS
+        unknown: dict[tuple[int, int], dict[tuple[str, int], Key]] = {}
+        for key, header in _transactional_batches(request):
+            partition = find(key)
+            if partition is None or partition.log is None:
+                continue
+            try:
+                producers = partition.log.producers
+                if not producers.needs_verification(header):
+                    continue
+            except KafkaError as error:
+                self._answers[key] = error.code
+                continue
+            self._asked[key] = header.producer_id, producers.begin_verification(header, adds, now_ms)
+            of_producer = unknown.setdefault((header.producer_id, header.producer_epoch), {})
+            of_producer[partition.topic, partition.index] = key
+        transactional_id = request.transactional_id or ""
+        for (producer_id, epoch), keys in unknown.items():
+            partitions = frozenset(keys)
+            if adds:
+                self._waiting += 1
+                reply = verifier.add_partitions(transactional_id, producer_id, epoch, partitions, _CLIENT_THAT_ADDS)
+                reply.when_done(partial(self._answered, tuple(keys.values())))
+            else:
+                verdicts = verifier.verify_partitions(transactional_id, producer_id, epoch, partitions)
+                self._answers.update((keys[partition], code) for partition, code in verdicts.items())
+
+    def _answered(self, keys: tuple[Key, ...], code: ErrorCode) -> None:
+        self._answers.update(dict.fromkeys(keys, code))
+        self._waiting -= 1
+        if not self._waiting and self._when_done is not None:
+            self._when_done()
+
+    def allows(self, key: Key, partition: Partition) -> bool:
+        """Whether the batch for ``partition`` may begin a transaction. KafkaError where the coordinator says no."""
+        code = self._answers.get(key)
+        if code is None:
+            return False
+        if code != ErrorCode.NONE:
+            raise self._refusal(code)
+        producer_id, verification = self._asked[key]
+        return partition.require_log().producers.is_verifying(producer_id, verification)
+
+    def _refusal(self, code: ErrorCode) -> KafkaError:
+        reason = f"the coordinator says {code.name} of this partition"
+        if code in _TRY_AGAIN or (code == ErrorCode.CONCURRENT_TRANSACTIONS and self._version < _FIRST_THAT_ADDS):
+            return KafkaError(ErrorCode.NOT_ENOUGH_REPLICAS, reason)
+        if code == ErrorCode.PRODUCER_FENCED:
+            return KafkaError(ErrorCode.INVALID_PRODUCER_EPOCH, reason)
+        if code == ErrorCode.TRANSACTION_ABORTABLE and self._version < _FIRST_WITH_ABORTABLE:
+            return KafkaError(ErrorCode.INVALID_TXN_STATE, reason)
+        return KafkaError(code, reason)
+
+
+class UncheckedTransactions(TransactionChecks):
+    """Where ``transaction.partition.verification.enable`` is off: every batch may begin a transaction."""
+
+    __slots__ = ()
+
+    def allows(self, key: Key, partition: Partition) -> bool:  # noqa: ARG002 - the signature is the class's
+        """Always."""
+        return True
+
+
+def _transactional_batches(request: ProduceRequest) -> Iterator[tuple[Key, BatchHeader]]:
+    for topic, batches in request.topics:
+        for index, records in batches:
+            try:
+                header = read_header(records or b"")
+            except MalformedMessage:
+                continue
+            if header.is_transactional and header.producer_id >= 0:
+                yield (topic, index), header
