@@ -137,7 +137,7 @@ class FencedBehaviour:
         group.member(self.make, "former", instance_id="static")
         group.settle("former")
         group.journal.assignments.clear()
-        group.expected_failures = {"former"}
+        group.journal.expected_failures = {"former"}
         group.member(self.make, "present", instance_id="static")
         group.journal.wait_for(lambda: "present" in group.journal.holdings, "the present holder has an assignment")
         # kafka-python says that it is fenced when it has something to commit.

@@ -38,6 +38,7 @@ class Journal:
         self.granted: dict[int, int] = {}
         self.grants: dict[str, int] = Counter()
         self.failures: dict[str, str] = {}
+        self.expected_failures: set[str] = set()
         self.ended: set[str] = set()
 
     # What members tell.
@@ -87,7 +88,8 @@ class Journal:
     def wait_for(self, condition: Callable[[], bool], what: str, timeout_s: float = WAIT_TIMEOUT_S) -> None:
         """Wait until ``condition`` holds; it is looked at whenever a member has something to tell."""
         with self._changed:
-            assert self._changed.wait_for(condition, timeout_s), f"not within {timeout_s} s: {what}; {self}"
+            self._changed.wait_for(lambda: condition() or self.failures.keys() - self.expected_failures, timeout_s)
+            assert condition(), f"not within {timeout_s} s: {what}; {self}"
 
     def are_shared(self, names: Iterable[str], partitions: int) -> bool:
         """Whether these members, and nobody else, hold all the partitions, each one of them, and each member has some."""

@@ -37,7 +37,11 @@ class MemberProcess:
     def kill9(self) -> None:
         """End it as if its machine had: it leaves nothing, it just is not there any more."""
         self._process.kill()
-        self._wait()
+        self._process.wait()
+        self._reader.join()
+        assert self._process.stdout is not None
+        self._process.stdout.close()
+        self._journal.note_ended(self.name, None)
 
     def freeze(self) -> None:
         """Let nothing of it run, heartbeats included."""
@@ -47,16 +51,10 @@ class MemberProcess:
         os.kill(self._process.pid, signal.SIGCONT)
 
     def stop(self) -> None:
-        """Kill it if it still runs: a test that wants it to leave uses a member in a thread."""
-        if self._process.poll() is None:
-            self.kill9()
-
-    def _wait(self) -> None:
-        self._process.wait()
-        self._reader.join()
+        """Kill it if that has not been done: a test that wants it to leave uses a member in a thread."""
         assert self._process.stdout is not None
-        self._process.stdout.close()
-        self._journal.note_ended(self.name, None)
+        if not self._process.stdout.closed:
+            self.kill9()
 
     def _read(self) -> None:
         assert self._process.stdout is not None

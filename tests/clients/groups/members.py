@@ -167,6 +167,9 @@ class KafkaPythonMember(Member):
         )
         listener = _Listener(self, consumer)
         consumer.subscribe([membership.topic], listener=listener)
+        # A leader that has no metadata yet joins twice, and where a poll ends between the answers to its second JoinGroup and
+        # SyncGroup, kafka-python 3.0 forgets about that SyncGroup and never has an assignment.
+        consumer.partitions_for_topic(membership.topic)
         try:
             while self._goes_on():
                 for partition, records in consumer.poll(100, max_records=100).items():
@@ -262,8 +265,6 @@ class AiokafkaMember(Member):
         offsets = {aiokafka.TopicPartition(self.membership.topic, partition): offset for partition, offset in due.items()}
         try:
             await asyncio.wait_for(consumer.commit(offsets), COMMIT_TIMEOUT_MS / 1000)
-        except aiokafka.errors.FencedInstanceIdError:
-            raise
         except (aiokafka.errors.KafkaError, aiokafka.errors.IllegalStateError, TimeoutError):
             return
         self._granted(due)
