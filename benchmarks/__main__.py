@@ -81,9 +81,9 @@ def run_offsets(peers: Sequence[Peer], scratch: Path, *, quick: bool, failures: 
     for turn in range(1, (_QUICK_OFFSETS_RUNS if quick else _OFFSETS_RUNS) + 1):
         for peer in peers if turn % 2 else reversed(peers):
             try:
-                # Kafka takes a quarter of a minute to be back after a kill: once is enough.
+                # Kafka takes half a minute for its two restarts, and they differ by more than chance: once is enough.
                 directory = scratch / f"offsets-{peer.name}-{turn}"
-                run = committed_offsets.measure(peer, directory, quick=quick, with_kill=turn == 1)
+                run = committed_offsets.measure(peer, directory, quick=quick, with_restarts=turn == 1)
             except (BrokerFailed, LoadFailed) as failure:
                 failures.tell(f"{OFFSETS} on {peer.name}", failure)
                 continue

@@ -27,25 +27,25 @@ _TOPIC = ("-topic=offsets", "-partitions=200")
 
 @dataclass(frozen=True, slots=True)
 class Offsets:
-    """One broker's way.
+    """One broker's way; None for what it was not taken through.
 
     Args:
         accept_s: how long it took to accept all offsets.
         accept_cpu_s: CPU time it spent on that.
         stop_s: from SIGTERM to its end.
         after_stop_s: from spawning it again to the last group's answer.
-        after_kill_s: the same after it was killed; None where it was not.
+        after_kill_s: the same after it was killed.
     """
 
     accept_s: float
     accept_cpu_s: float
-    stop_s: float
-    after_stop_s: float
-    after_kill_s: float | None
+    stop_s: float | None = None
+    after_stop_s: float | None = None
+    after_kill_s: float | None = None
 
 
-def measure(peer: Peer, directory: Path, *, quick: bool, with_kill: bool) -> Offsets:
-    """Take one broker the way, with or without the second restart; BrokerFailed or LoadFailed when it does not get there."""
+def measure(peer: Peer, directory: Path, *, quick: bool, with_restarts: bool) -> Offsets:
+    """Take one broker the way, to its end or until it has all offsets; BrokerFailed or LoadFailed when it does not get there."""
     directory.mkdir(parents=True)
     command = peer.prepare(directory, UNDER_LOAD[peer.name])
     groups = f"-groups={_QUICK_GROUPS if quick else _GROUPS}"
@@ -56,11 +56,13 @@ def measure(peer: Peer, directory: Path, *, quick: bool, with_kill: bool) -> Off
             load_tool.run("first-record", address, ("-topic=warm-up",))
             load_tool.run("commit-offsets", address, (*_TOPIC, f"-groups={_WARM_UP_GROUPS}", "-prefix=warm-up"))
             accepted = load_tool.measure("commit-offsets", address, (*_TOPIC, groups), server_pid=process.pid)
+            if not with_restarts:
+                return Offsets(accepted.seconds, accepted.server_cpu_s)
             stop_s = _stop(process)
         finally:
             processes.end(process)
         after_stop_s = _restart_and_kill(peer, command, directory, groups)
-        after_kill_s = _restart_and_kill(peer, command, directory, groups) if with_kill else None
+        after_kill_s = _restart_and_kill(peer, command, directory, groups)
     finally:
         shutil.rmtree(directory, ignore_errors=True)
     return Offsets(accepted.seconds, accepted.server_cpu_s, stop_s, after_stop_s, after_kill_s)
