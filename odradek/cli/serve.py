@@ -109,6 +109,9 @@ async def _serve(
     # Nothing made so far will ever be garbage: the collector need not look at it again, and the loop need not wait for it.
     gc.freeze()
     gc.enable()
+    # Requests make and drop hundreds of objects each, hardly any of them in cycles: the default has the collector look for some
+    # at every other request.
+    gc.set_threshold(20_000, 20, 50)
     # Said after that line: the log takes its time to come up.
     for warning in config.warnings:
         log.warn(warning)

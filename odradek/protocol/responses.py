@@ -1,7 +1,7 @@
 """Encoding responses: the canonical message, in the version that was asked, as a frame.
 
-A response leaves as chunks, not as one string: what a Fetch hands out may be megabytes, or a slice of a file that nobody has
-read. The first chunk is the frame's length and the response header (``headers``); the rest is the body from ``writers``.
+A response leaves as chunks; that of a Fetch not as one, for what it hands out may be megabytes, or a slice of a file that nobody
+has read. The first chunk is the frame's length and the response header (``headers``); the rest is the body from ``writers``.
 Where an older version says the same in another shape, ``_REWRITES`` makes the object that its writer reads.
 """
 
@@ -36,13 +36,14 @@ def _make_encoder(api_key: ApiKey, version: int) -> Encoder:
     write: Write = compile_writer(entity, canonical)
     # ApiVersions is answered with header v0 in every version: its client may not know the flexible one (KIP-511).
     flexible = bool(entity.__flexible__) and api_key != ApiKey.API_VERSIONS
+    carries_records = api_key == ApiKey.FETCH
 
     def encode(correlation_id: int, response: Any) -> list[Any]:
         chunks: list[Any] = [b""]
         write(chunks.append, response if rewrite is None else rewrite(response))
         size = sum(map(len, chunks)) + 4
         chunks[0] = _HEADER_V1(size + 1, correlation_id, 0) if flexible else _HEADER_V0(size, correlation_id)
-        return chunks
+        return chunks if carries_records else [b"".join(chunks)]
 
     return encode
 

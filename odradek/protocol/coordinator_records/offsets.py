@@ -69,9 +69,16 @@ class OffsetCommitValue(NamedTuple):
 
 def encode_key(key: OffsetCommitKey) -> bytes:
     """Version 1. Raises struct.error for a name of more than 32,767 bytes."""
-    group = key.group.encode()
-    topic = key.topic.encode()
-    return _KEY_HEAD.pack(KEY_VERSION, len(group)) + group + _INT16.pack(len(topic)) + topic + _INT32.pack(key.partition)
+    return _encode_names(key.group, key.topic) + _INT32.pack(key.partition)
+
+
+@lru_cache(maxsize=4096)
+def _encode_names(group: str, topic: str) -> bytes:
+    """A key but for its partition. Groups commit again and again, and to few topics."""
+    encoded_group = group.encode()
+    encoded_topic = topic.encode()
+    head = _KEY_HEAD.pack(KEY_VERSION, len(encoded_group))
+    return head + encoded_group + _INT16.pack(len(encoded_topic)) + encoded_topic
 
 
 def decode_key(data: bytes) -> OffsetCommitKey:
