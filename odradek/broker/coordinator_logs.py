@@ -12,6 +12,7 @@ if TYPE_CHECKING:
 
     from odradek.broker.partitions import Partition
     from odradek.broker.server import Broker
+    from odradek.coordinator.runtime.marker import EndTxnMarker
 
 
 class PartitionLog:
@@ -48,10 +49,14 @@ class PartitionLog:
         config = self._log.config
         return min(config.max_message_bytes, config.segment_bytes)
 
-    def append(self, records: Sequence[tuple[bytes, bytes | None]], now_ms: int) -> int:
+    def append(self, records: Sequence[tuple[bytes, bytes | None]], now_ms: int, producer: tuple[int, int] | None = None) -> int:
         """Append records as one batch; the offset behind the last."""
-        batch = build_batch(records, now_ms, compression=self._compression)
+        batch = build_batch(records, now_ms, compression=self._compression, producer=producer)
         return self._partition.append_internal(batch, now_ms).last_offset + 1
+
+    def append_marker(self, marker: EndTxnMarker, now_ms: int) -> int:
+        """End a transaction; the offset behind the marker."""
+        return self._partition.append_marker(marker, now_ms).last_offset + 1
 
     def read(self, offset: int, max_bytes: int) -> bytes:
         """Batches from ``offset`` on."""

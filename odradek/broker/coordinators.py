@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from odradek.broker.server import Broker
     from odradek.coordinator.group.config import GroupConfig
     from odradek.coordinator.group.group_shard import GroupShard
+    from odradek.coordinator.runtime.marker import EndTxnMarker
     from odradek.coordinator.runtime.runtime import CoordinatorRuntime
     from odradek.coordinator.runtime.shard_context import ShardContext
     from odradek.protocol.metadata_records import PartitionRecord
@@ -69,6 +70,20 @@ class GroupCoordinator:
         self._is_closed = True
         if self._runtime is not None:
             self._runtime.close()
+
+    def write_marker(self, partition: int, marker: EndTxnMarker) -> None:
+        """End a transaction on a partition of ``__consumer_offsets``: its offsets are committed, or gone.
+
+        KafkaError: UNKNOWN_TOPIC_OR_PARTITION, INVALID_PRODUCER_EPOCH, TRANSACTION_COORDINATOR_FENCED, and those of
+        ``CoordinatorRuntime.write``.
+        """
+        from odradek.coordinator.group.txn_offsets import end_transaction
+
+        self._broker.partitions.require(CONSUMER_OFFSETS_TOPIC, partition)
+        outcome: list[KafkaError | None] = []
+        self.runtime.write(partition, lambda _: end_transaction(marker), outcome.append)
+        if outcome and outcome[0] is not None:
+            raise outcome[0]
 
     def partitions_created(self, topic: Topic, partitions: Sequence[PartitionRecord]) -> None:
         """Part of MetadataObserver."""

@@ -13,9 +13,14 @@ from odradek.protocol.errors import ErrorCode, KafkaError
 
 if TYPE_CHECKING:
     from odradek.broker.fetch_sessions import FetchPartition
+    from odradek.coordinator.runtime.marker import EndTxnMarker
     from odradek.protocol.record_batch import Buffer
     from odradek.storage.log import AppendInfo, Log
     from odradek.timing.purgatory import Purgatory
+
+
+# A control batch of one record.
+END_TXN_MARKER_BYTES = 78
 
 
 class Partition:
@@ -98,6 +103,21 @@ class Partition:
         log = self.require_log()
         info = log.append_internal(records, leader_epoch=self.leader_epoch, now_ms=now_ms)
         self._appended(log, len(records))
+        return info
+
+    def append_marker(self, marker: "EndTxnMarker", now_ms: int) -> "AppendInfo":
+        """End a producer's transaction here, and wake the fetches. Errors are ``Log.append_marker``'s."""
+        log = self.require_log()
+        info = log.append_marker(
+            marker.producer_id,
+            marker.producer_epoch,
+            marker.coordinator_epoch,
+            marker.is_commit,
+            leader_epoch=self.leader_epoch,
+            now_ms=now_ms,
+            transaction_version=marker.transaction_version,
+        )
+        self._appended(log, END_TXN_MARKER_BYTES)
         return info
 
     def _appended(self, log: "Log", size_bytes: int) -> None:

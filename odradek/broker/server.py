@@ -20,6 +20,7 @@ from odradek.broker.housekeeping import Housekeeping
 from odradek.broker.listeners import ConnectionLimits, ConnectionRegistry, Listeners, advertised_endpoints
 from odradek.broker.partitions import Partitions
 from odradek.broker.storage_start import open_storage
+from odradek.broker.transaction_coordinator import TransactionCoordinator
 from odradek.timing.clock import SystemClock
 from odradek.timing.driver import AsyncioDriver
 from odradek.timing.purgatory import Purgatory
@@ -62,6 +63,7 @@ class Broker:
         self.partitions = Partitions()
         self.fetch_sessions = FetchSessions(config["max.incremental.fetch.session.cache.slots"], self.random)
         self.groups = GroupCoordinator(self)
+        self.transactions = TransactionCoordinator(self)
         self.dispatcher = Dispatcher(self)
         self.connections = ConnectionRegistry(
             self._connection_limits,
@@ -134,12 +136,14 @@ class Broker:
             self._close()
             raise
         self.groups.start()
+        self.transactions.start()
 
     async def stop(self) -> None:
         """Finish requests in flight, flush, mark the shutdown clean."""
         await self._listeners.stop()
         self.connections.stop_reading()
         # Before the drain: who waits for a rebalance is told to look for another coordinator.
+        self.transactions.close()
         self.groups.close()
         for partition in self.partitions:
             for operation in self.fetch_purgatory.cancel_for_key(partition):

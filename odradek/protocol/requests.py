@@ -165,6 +165,23 @@ def _rewrite_leave_group(request: Any, decoded: Any) -> None:
         request.members = [messages(ApiKey.LEAVE_GROUP).MemberIdentity(member_id=decoded.member_id)]
 
 
+def _rewrite_add_partitions_to_txn(request: Any, decoded: Any) -> None:
+    if decoded.__version__ >= 4:
+        return
+    classes = messages(ApiKey.ADD_PARTITIONS_TO_TXN).classes["request"]
+    topic = classes["AddPartitionsToTxnTopic"]
+    if decoded.v3_and_below_topics is None or any(each.partitions is None for each in decoded.v3_and_below_topics):
+        _null_where_none_may_be("topics")
+    request.transactions = [
+        classes["AddPartitionsToTxnTransaction"](
+            transactional_id=decoded.v3_and_below_transactional_id,
+            producer_id=decoded.v3_and_below_producer_id,
+            producer_epoch=decoded.v3_and_below_producer_epoch,
+            topics=[topic(name=each.name, partitions=each.partitions) for each in decoded.v3_and_below_topics],
+        )
+    ]
+
+
 _REWRITES: dict[ApiKey, Callable[[Any, Any], None]] = {
     ApiKey.METADATA: _rewrite_metadata,
     ApiKey.FIND_COORDINATOR: _rewrite_find_coordinator,
@@ -172,6 +189,7 @@ _REWRITES: dict[ApiKey, Callable[[Any, Any], None]] = {
     ApiKey.DELETE_TOPICS: _rewrite_delete_topics,
     ApiKey.JOIN_GROUP: _rewrite_join_group,
     ApiKey.LEAVE_GROUP: _rewrite_leave_group,
+    ApiKey.ADD_PARTITIONS_TO_TXN: _rewrite_add_partitions_to_txn,
     ApiKey.UPDATE_FEATURES: _rewrite_update_features,
     ApiKey.LIST_CONFIG_RESOURCES: _rewrite_list_config_resources,
 }

@@ -75,7 +75,18 @@ class _OneGroup:
         self.topics = group.topics
 
 
+class _OneTransaction:
+    """AddPartitionsToTxn as it was before version 4: the answer for one transaction, at the top."""
+
+    __slots__ = ("results_by_topic_v3_and_below", "throttle_time_ms")
+
+    def __init__(self, response: Any) -> None:
+        self.throttle_time_ms = response.throttle_time_ms
+        self.results_by_topic_v3_and_below = response.results_by_transaction[0].topic_results
+
+
 _REWRITES: dict[tuple[ApiKey, int], Callable[[Any], Any]] = {
     **{(ApiKey.FIND_COORDINATOR, version): _OneCoordinator for version in range(4)},
     **{(ApiKey.OFFSET_FETCH, version): _OneGroup for version in range(1, 8)},
+    **{(ApiKey.ADD_PARTITIONS_TO_TXN, version): _OneTransaction for version in range(4)},
 }

@@ -43,6 +43,8 @@ def test_a_response_of_defaults_can_be_read_in_every_version(api_key, version):
         response.coordinators = [m.Coordinator(key="g")]
     if api_key == ApiKey.OFFSET_FETCH:
         response.groups = [m.OffsetFetchResponseGroup(group_id="g")]
+    if api_key == ApiKey.ADD_PARTITIONS_TO_TXN:
+        response.results_by_transaction = [m.AddPartitionsToTxnResult()]
     _read_back(api_key, version, _sent(api_key, version, response))
 
 

@@ -1,4 +1,4 @@
-"""Records of the transaction coordinator: the bytes are Kafka's in both versions, and bytes that are no record raise one error."""
+"""Records of the transaction coordinator: the bytes are Kafka's in both versions, and bytes that are none raise one error."""
 
 from contextlib import suppress
 
@@ -27,8 +27,10 @@ KEY_BYTES = bytes.fromhex("000000057472c3b678")
 WRITTEN = [
     (
         OPEN._replace(previous_producer_id=5, next_producer_id=6, client_transaction_version=2),
-        "00010000011f71fb04cb00070000ea6001030261030000000000000003000774c3b6706963020000000b000000018bcfe568000000018bcfe5641803"
-        "000800000000000000050108000000000000000602020002",
+        (
+            "00010000011f71fb04cb00070000ea6001030261030000000000000003000774c3b6706963020000000b000000018bcfe568000000018bcfe564"
+            "1803000800000000000000050108000000000000000602020002"
+        ),
     ),
     (NEW, "000100000000000000090000000003e800000000018bcfe56800ffffffffffffffff00"),
     (
@@ -39,8 +41,10 @@ WRITTEN = [
 OLD = [
     (
         OPEN,
-        "00000000011f71fb04cb00070000ea600100000002000161000000020000000000000003000674c3b6706963000000010000000b0000018bcfe56800"
-        "0000018bcfe56418",
+        (
+            "00000000011f71fb04cb00070000ea600100000002000161000000020000000000000003000674c3b6706963000000010000000b0000018bcfe568"
+            "000000018bcfe56418"
+        ),
     ),
     (NEW, "000000000000000000090000000003e800ffffffff0000018bcfe56800ffffffffffffffff"),
 ]

@@ -1,11 +1,12 @@
-"""InitProducerId, versions 0 to 5: a producer id for a producer that is idempotent (KIP-98).
+"""InitProducerId, versions 0 to 5: a producer id for a producer that is idempotent, or for a transactional id (KIP-98).
 
 Without a transactional id every request gets a new id, at epoch 0, whatever id it says it has (KIP-360 makes the client start
 over with it). Ids come from blocks that are written to the metadata log before the first of them is used, so none is ever
-given twice; what is left of a block when the broker stops is lost.
+given twice; what is left of a block when the broker stops is lost. With one, the coordinator fences whoever was its producer
+before (``coordinator.transaction.init_producer_id``): since version 3 a producer may name itself, since 4 it is told
+PRODUCER_FENCED (KIP-588), which was INVALID_PRODUCER_EPOCH before.
 
-Deliberate gap: transactions. A transactional id is checked as far as the request goes, and answered with
-COORDINATOR_NOT_AVAILABLE, on which a client looks for its coordinator again.
+Deliberate gap: version 6, which asks for transactions that an outside manager ends (KIP-939); Kafka 4.3 has not released it.
 """
 
 from typing import TYPE_CHECKING, Any
@@ -13,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.messages import messages
+from odradek.timing.reply import Reply
 
 if TYPE_CHECKING:
     from odradek.broker.context import RequestContext
@@ -20,12 +22,16 @@ if TYPE_CHECKING:
 
 M = messages(ApiKey.INIT_PRODUCER_ID)
 
+_FIRST_WITH_FENCED = 4
 
-def handle(broker: "Broker", context: "RequestContext", request: Any) -> Any:  # noqa: ARG001
+
+def handle(broker: "Broker", context: "RequestContext", request: Any) -> Any:
     """Give a producer id, or say why not."""
     error = _error(broker, request)
     if error != ErrorCode.NONE:
         return _refusal(error)
+    if request.transactional_id is not None:
+        return _initialize(broker, context.version, request)
     try:
         producer_id = broker.controller.next_producer_id()
     except KafkaError as failure:
@@ -41,7 +47,28 @@ def _error(broker: "Broker", request: Any) -> ErrorCode:
         return ErrorCode.NONE
     if not 0 < request.transaction_timeout_ms <= broker.config["transaction.max.timeout.ms"]:
         return ErrorCode.INVALID_TRANSACTION_TIMEOUT
-    return ErrorCode.COORDINATOR_NOT_AVAILABLE
+    return ErrorCode.NONE
+
+
+def _initialize(broker: "Broker", version: int, request: Any) -> Reply:
+    from odradek.coordinator.transaction.config import ProducerIdentity
+
+    reply = Reply()
+    transactional_id = request.transactional_id
+    timeout_ms = request.transaction_timeout_ms
+    expected = ProducerIdentity(request.producer_id, request.producer_epoch)
+
+    def respond(outcome: ProducerIdentity | KafkaError) -> None:
+        if isinstance(outcome, ProducerIdentity):
+            reply.complete(M.InitProducerIdResponse(producer_id=outcome.producer_id, producer_epoch=outcome.producer_epoch))
+            return
+        is_fenced = outcome.code == ErrorCode.PRODUCER_FENCED and version < _FIRST_WITH_FENCED
+        reply.complete(_refusal(ErrorCode.INVALID_PRODUCER_EPOCH if is_fenced else outcome.code))
+
+    broker.transactions.runtime.write(
+        transactional_id, lambda shard: shard.init_producer_id(transactional_id, timeout_ms, expected), respond
+    )
+    return reply
 
 
 def _refusal(error: ErrorCode) -> Any:

@@ -23,7 +23,7 @@ from odradek.coordinator.group.offset_expiry import schedule_expiry
 from odradek.coordinator.group.offsets import CommittedOffsets
 from odradek.coordinator.runtime.result import Result
 from odradek.protocol.api_keys import ApiKey
-from odradek.protocol.coordinator_records import GroupMetadataKey, OffsetCommitKey
+from odradek.protocol.coordinator_records import GroupMetadataKey, OffsetCommitKey, OffsetCommitValue
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages import messages
 
@@ -32,9 +32,10 @@ if TYPE_CHECKING:
 
     from odradek.coordinator.group.config import GroupConfig, GroupLog, MemberContext, Respond
     from odradek.coordinator.group.offsets import OffsetConfig
+    from odradek.coordinator.runtime.marker import EndTxnMarker
     from odradek.coordinator.runtime.record import CoordinatorRecord
     from odradek.coordinator.runtime.shard_context import ShardContext
-    from odradek.protocol.coordinator_records import GroupMetadataValue, OffsetCommitValue
+    from odradek.protocol.coordinator_records import GroupMetadataValue
 
 _DELETE = messages(ApiKey.DELETE_GROUPS)
 
@@ -57,15 +58,26 @@ class GroupShard:
         self.classic.sessions = Sessions(context, self.classic.member, partial(expire_member, self.classic))
         self.offsets = CommittedOffsets(self.classic, context, offset_config)
 
-    def replay(self, record: CoordinatorRecord, offset: int) -> None:  # noqa: ARG002  no state here is known by its offset
+    def replay(self, record: CoordinatorRecord, offset: int) -> None:
         """Apply one record to the part it belongs to."""
         key, value = record
         if isinstance(key, OffsetCommitKey):
             if value is not None:
                 self.classic.replay_offset_of(key.group)
-            self.offsets.replay(key, cast("OffsetCommitValue | None", value))
+            self.offsets.replay(key, cast("OffsetCommitValue | None", value), offset)
         elif isinstance(key, GroupMetadataKey):
             self.classic.replay(key.group, cast("GroupMetadataValue | None", value))
+
+    def replay_in_transaction(self, record: CoordinatorRecord, offset: int, producer_id: int) -> None:
+        """Take note of an offset that counts if its producer's transaction is committed."""
+        key, value = record
+        if isinstance(key, OffsetCommitKey) and isinstance(value, OffsetCommitValue):
+            self.classic.replay_offset_of(key.group)
+            self.offsets.pending.replay(producer_id, key, value, offset)
+
+    def replay_marker(self, marker: EndTxnMarker) -> None:
+        """Let the offsets of a producer's transaction count, or vanish."""
+        self.offsets.replay_marker(marker.producer_id, is_commit=marker.is_commit)
 
     def on_loaded(self, now_ms: int) -> None:  # noqa: ARG002  sessions are measured on the monotonic clock
         """Bring the groups to life; one that is larger than is allowed now gets a rebalance, in which it shrinks."""

@@ -11,6 +11,7 @@ from odradek.coordinator.group.classic.states import GroupState
 from odradek.coordinator.group.offsets import offset_tombstone
 from odradek.coordinator.runtime.result import Result
 from odradek.protocol.api_keys import ApiKey
+from odradek.protocol.coordinator_records import OffsetCommitKey
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.messages import messages
 
@@ -50,6 +51,7 @@ def delete_offsets(offsets: CommittedOffsets, request: Any) -> Result[Any]:
                 offset_tombstone(group.group_id, topic.name, index)
                 for index in dict.fromkeys(indexes)
                 if offsets.get(group.group_id, topic.name, index) is not None
+                or OffsetCommitKey(group.group_id, topic.name, index) in offsets.pending
             ]
     offsets.counters.deletions += len(records)
     return Result(records, _M.OffsetDeleteResponse(topics=topics))
@@ -69,6 +71,8 @@ def delete_offsets_of_topic(offsets: CommittedOffsets, topic: str, topic_id: UUI
                 for index, value in partitions.items()
                 if value.topic_id is None or value.topic_id == topic_id
             ]
+    found = {record.key for record in records}
+    records += [offset_tombstone(*key) for key in offsets.pending.of_topic(topic) if key not in found]
     offsets.counters.deletions += len(records)
     return Result(records, None, atomic=False)
 

@@ -7,7 +7,7 @@
     any other                       never
 
 An offset with an expire timestamp, which commits before version 5 could ask for, expires then. A group that is Empty and has no
-offsets left goes, too.
+offsets left goes, too. What an open transaction is about to commit does not expire, nor does its group.
 
 Source: ``OffsetMetadataManager.cleanupExpiredOffsets``, ``ClassicGroup.offsetExpirationCondition`` of Apache Kafka.
 """
@@ -43,10 +43,13 @@ def expire_offsets(offsets: CommittedOffsets) -> Result[None]:
             continue
         topics = offsets.by_group.get(group_id)
         expired = [] if topics is None else _expired(group, topics, now_ms, offsets.config.offsets_retention_ms)
+        pending = offsets.pending.of_group(group_id) if offsets.pending else []
+        if pending:
+            expired = [record for record in expired if record.key not in pending]
         offsets.counters.expirations += len(expired)
         records += expired
         kept = 0 if topics is None else sum(map(len, topics.values())) - len(expired)
-        if not kept and group.state is GroupState.EMPTY:
+        if not kept and not pending and group.state is GroupState.EMPTY:
             records.append(tombstone(group_id))
     return Result(records, None, atomic=False)
 

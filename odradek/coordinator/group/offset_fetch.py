@@ -3,17 +3,18 @@
 Where nothing is committed, the group not being there included, the offset is -1 and there is no error. An offset committed for
 another topic of the same name, one that was deleted since, is none for who asks by topic id.
 
-Left out: UNSTABLE_OFFSET_COMMIT, which who requires stable offsets is answered for a partition with an offset that is pending in
-a transaction. There are no transactions yet.
+Who requires stable offsets is answered UNSTABLE_OFFSET_COMMIT for a partition with an offset that is pending in a transaction
+(KIP-447), and asks again.
 
 Source: ``OffsetMetadataManager.fetchOffsets`` and ``fetchAllOffsets`` of Apache Kafka.
 """
 
 from typing import Any, Final
 
-from odradek.coordinator.group.offsets import CommittedOffsets
+from odradek.coordinator.group.offsets import CommittedOffsets, TopicOffsets
 from odradek.protocol.api_keys import ApiKey
-from odradek.protocol.coordinator_records import OffsetCommitValue
+from odradek.protocol.coordinator_records import OffsetCommitKey, OffsetCommitValue
+from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages import messages
 
 _M = messages(ApiKey.OFFSET_FETCH)
@@ -32,6 +33,30 @@ def fetch_offsets(offsets: CommittedOffsets, request: Any, at_offset: int) -> An
     Topics are asked by name; one with an id, too, is answered with both. Where all are asked for (null), they come without ids.
     """
     topics = offsets.by_group.get_at(request.group_id, at_offset)
+    # Only who requires stable offsets asks for the state there is now.
+    pending = frozenset(offsets.pending.of_group(request.group_id)) if at_offset == LATEST and offsets.pending else frozenset()
+    if pending:
+        return _with_unstable(request, _fetch(request, topics, at_offset), pending)
+    return _fetch(request, topics, at_offset)
+
+
+def _with_unstable(request: Any, answer: Any, pending: frozenset[OffsetCommitKey]) -> Any:
+    for topic in answer.topics:
+        topic.partitions = [
+            _Partition(
+                partition_index=partition.partition_index,
+                committed_offset=NO_OFFSET,
+                metadata="",
+                error_code=ErrorCode.UNSTABLE_OFFSET_COMMIT,
+            )
+            if (request.group_id, topic.name, partition.partition_index) in pending
+            else partition
+            for partition in topic.partitions
+        ]
+    return answer
+
+
+def _fetch(request: Any, topics: "TopicOffsets | None", at_offset: int) -> Any:
     if request.topics is None:
         found = () if topics is None else topics.items_at(at_offset)
         answered = [

@@ -3,7 +3,7 @@
 Only ``replay`` changes them. What commits, fetches, deletes and expires them stands in ``offset_commit``, ``offset_fetch``,
 ``offset_delete`` and ``offset_expiry``, functions of what is here. A topic without offsets is not kept, nor is a group.
 
-Left out: offsets that are pending in a transaction.
+What is pending in transactions is kept beside it (``txn_offsets``).
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeAlias
 
+from odradek.coordinator.group.txn_offsets import PendingOffsets
 from odradek.coordinator.runtime.record import CoordinatorRecord
 from odradek.coordinator.runtime.timeline import TimelineDict
 from odradek.protocol.coordinator_records import OffsetCommitKey, OffsetCommitValue
@@ -47,10 +48,11 @@ class OffsetCounters:
 class CommittedOffsets:
     """Owner of one shard's offsets; ``groups`` are the groups of the same shard. Loop thread only."""
 
-    __slots__ = ("by_group", "clock", "config", "context", "counters", "groups")
+    __slots__ = ("by_group", "clock", "config", "context", "counters", "groups", "pending")
 
     def __init__(self, groups: ClassicGroups, context: ShardContext, config: OffsetConfig) -> None:
         self.by_group: TimelineDict[str, TopicOffsets] = TimelineDict(context.snapshots)
+        self.pending = PendingOffsets(context.snapshots)
         self.groups = groups
         self.context = context
         self.clock = context.clock
@@ -61,8 +63,13 @@ class CommittedOffsets:
         """How many offsets there are."""
         return sum(len(partitions) for topics in self.by_group.values() for partitions in topics.values())
 
-    def replay(self, key: OffsetCommitKey, value: OffsetCommitValue | None) -> None:
-        """Apply an OffsetCommit record; None is a tombstone. HOT: each offset committed and each loaded comes through here."""
+    def replay(self, key: OffsetCommitKey, value: OffsetCommitValue | None, at_offset: int) -> None:
+        """Apply an OffsetCommit record, at ``at_offset``; None is a tombstone. HOT: each one committed and loaded comes here."""
+        if self.pending:
+            if value is None:
+                self.pending.forget(key)
+            else:
+                self.pending.supersede(key, at_offset)
         group_id, topic, partition = key
         topics = self.by_group.get(group_id)
         if value is None:
@@ -76,6 +83,12 @@ class CommittedOffsets:
             partitions = topics[topic] = TimelineDict(self.context.snapshots)
         partitions[partition] = value
 
+    def replay_marker(self, producer_id: int, *, is_commit: bool) -> None:
+        """A producer's transaction has ended: its offsets are committed, or gone."""
+        for key, at_offset, value in self.pending.end(producer_id):
+            if is_commit:
+                self.replay(key, value, at_offset)
+
     def get(self, group_id: str, topic: str, partition: int) -> OffsetCommitValue | None:
         """An offset as it is now, None where there is none."""
         topics = self.by_group.get(group_id)
@@ -83,11 +96,11 @@ class CommittedOffsets:
         return None if partitions is None else partitions.get(partition)
 
     def tombstones(self, group_id: str) -> list[CoordinatorRecord]:
-        """The records that take back all offsets of a group."""
-        topics = self.by_group.get(group_id)
-        if topics is None:
-            return []
-        records = [offset_tombstone(group_id, topic, index) for topic, partitions in topics.items() for index in partitions]
+        """The records that take back all offsets of a group, those that are pending too."""
+        keys = dict.fromkeys(self.pending.of_group(group_id))
+        for topic, partitions in (self.by_group.get(group_id) or {}).items():
+            keys.update((OffsetCommitKey(group_id, topic, index), None) for index in partitions)
+        records = [offset_tombstone(*key) for key in keys]
         self.counters.deletions += len(records)
         return records
 

@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections import deque
 from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
 
-from odradek.coordinator.runtime.shard import Shard
+from odradek.coordinator.runtime.shard import Shard, TransactionalShard
 from odradek.coordinator.runtime.shard_context import ShardContext
 from odradek.coordinator.runtime.states import ShardState, ensure_transition, not_coordinator, operation_error, unavailable
 from odradek.coordinator.runtime.timeline import READ_ONLY
@@ -25,6 +25,7 @@ from odradek.protocol.errors import ErrorCode, KafkaError
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from odradek.coordinator.runtime.marker import EndTxnMarker
     from odradek.coordinator.runtime.ports import CoordinatorLog
     from odradek.coordinator.runtime.record import CoordinatorRecord
     from odradek.coordinator.runtime.result import Result
@@ -37,6 +38,9 @@ _BATCH_OVERHEAD_BYTES = 61
 _RECORD_OVERHEAD_BYTES = 26
 
 _ACTIVE = ShardState.ACTIVE
+
+# A producer or a transaction coordinator that somebody newer has fenced is told so: no fault.
+_REFUSALS = frozenset({ErrorCode.INVALID_PRODUCER_EPOCH, ErrorCode.TRANSACTION_COORDINATOR_FENCED})
 
 
 class _Waiter(NamedTuple):
@@ -138,7 +142,9 @@ class HostedShard(Generic[ShardT]):
         self._is_deciding = True
         try:
             result = operation(self.shard)
-            if result.records:
+            if result.producer is not None or result.marker is not None:
+                self._take_transactional(result)
+            elif result.records:
                 self._take(result.records, atomic=result.atomic)
         except Exception as error:  # noqa: BLE001  whatever it is, it is this operation's, and its caller is told
             self._is_deciding = False
@@ -188,6 +194,40 @@ class HostedShard(Generic[ShardT]):
         finally:
             snapshots.offset = READ_ONLY
 
+    def _take_transactional(self, result: Result[Any]) -> None:
+        """Replay and append what is part of a transaction, or ends one, behind the open batch. Raises what keeps it out."""
+        encoded = [record.encode() for record in result.records]
+        failed = self.flush()
+        if failed is not None:
+            raise failed
+        self._make_room(sum(len(key) + len(value or b"") + _RECORD_OVERHEAD_BYTES for key, value in encoded))
+        try:
+            self._replay_transactional(result)
+        except Exception as error:
+            self._fail_batch([], operation_error(error))
+            raise
+        finally:
+            self.context.snapshots.offset = READ_ONLY
+        failed = self._append_and_count(encoded, result.producer, result.marker)
+        if failed is not None:
+            raise failed
+        self._advance()
+
+    def _replay_transactional(self, result: Result[Any]) -> None:
+        shard = self.shard
+        snapshots = self.context.snapshots
+        if not isinstance(shard, TransactionalShard):
+            raise TypeError("a transaction on a shard that knows of none")
+        if result.marker is not None:
+            snapshots.offset = self.next_offset
+            shard.replay_marker(result.marker)
+            self.next_offset += 1
+        elif result.producer is not None:
+            for record in result.records:
+                offset = snapshots.offset = self.next_offset
+                shard.replay_in_transaction(record, offset, result.producer[0])
+                self.next_offset = offset + 1
+
     def _make_room(self, size_bytes: int) -> None:
         """Append the open batch if it cannot take ``size_bytes`` more. Raises KafkaError if that fails or they fit no batch."""
         limit_bytes = self.log.max_batch_bytes
@@ -206,32 +246,50 @@ class HostedShard(Generic[ShardT]):
         records, waiters = self._batch, self._pending
         if not records or self.state is not _ACTIVE:
             return None
+        error = self._append_and_count(records)
+        if error is not None:
+            return error
+        self._reset_batch()
+        self._deferred.append((self.written_offset, waiters))
+        self._advance()
+        return None
+
+    def _append_and_count(
+        self,
+        records: list[tuple[bytes, bytes | None]],
+        producer: tuple[int, int] | None = None,
+        marker: EndTxnMarker | None = None,
+    ) -> KafkaError | None:
+        """Append what leads to ``next_offset``; the error that it is answered with if that failed."""
         runtime = self._runtime
         started_ms = runtime.clock.monotonic_ms()
         try:
-            end_offset = self._append(records)
+            end_offset = self._append(records, producer, marker)
         except Exception as error:  # noqa: BLE001  whatever it is, these operations have failed
             return self._append_failed(error)
         if end_offset != self.next_offset:
             reason = f"the log ends at {end_offset}, and not at {self.next_offset}: somebody else wrote to it"
             return self._append_failed(KafkaError(ErrorCode.NOT_COORDINATOR, reason))
-        runtime.counters.count_append(len(records), runtime.clock.monotonic_ms() - started_ms)
-        self._reset_batch()
+        runtime.counters.count_append(len(records) or 1, runtime.clock.monotonic_ms() - started_ms)
         self.written_offset = end_offset
-        self._deferred.append((end_offset, waiters))
-        self._advance()
         return None
 
-    def _append(self, records: list[tuple[bytes, bytes | None]]) -> int:
+    def _append(
+        self, records: list[tuple[bytes, bytes | None]], producer: tuple[int, int] | None, marker: EndTxnMarker | None
+    ) -> int:
+        now_ms = self._runtime.clock.now_ms()
         self._is_appending = True
         try:
-            return self.log.append(records, self._runtime.clock.now_ms())
+            if marker is not None:
+                return self.log.append_marker(marker, now_ms)
+            return self.log.append(records, now_ms) if producer is None else self.log.append(records, now_ms, producer)
         finally:
             self._is_appending = False
 
     def _append_failed(self, error: Exception) -> KafkaError:
         self._runtime.counters.append_failures += 1
-        self._runtime.on_fault(f"the append to partition {self.partition} failed", error)
+        if not isinstance(error, KafkaError) or error.code not in _REFUSALS:
+            self._runtime.on_fault(f"the append to partition {self.partition} failed", error)
         if self._log_end_offset() == self.written_offset:
             answer = operation_error(error)
             self._fail_batch(self._pending, answer)

@@ -3,25 +3,32 @@
 One shard loads after the other, in the order in which they were asked for. A slice ends after a few milliseconds or some
 hundreds of records, whichever comes first. Records that the high watermark does not cover yet are replayed as uncommitted.
 
-Left out: what transactions write (control batches and transactional ones), counted as skipped.
+What transactions write (control batches and transactional ones) is for shards that know of them, ``TransactionalShard``s; for
+others it is counted as skipped.
 """
 
 from __future__ import annotations
 
 import gc
 from collections import deque
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from odradek.coordinator.runtime.marker import EndTxnMarker
+from odradek.coordinator.runtime.shard import TransactionalShard
 from odradek.coordinator.runtime.states import ShardState
 from odradek.coordinator.runtime.timeline import COMMITTED
+from odradek.protocol.control_records import ABORT, COMMIT, read_control_record
 from odradek.protocol.coordinator_records.batches import read_batch
 from odradek.protocol.errors import ErrorCode, KafkaError
-from odradek.protocol.record_batch import ensure_intact, iter_batches
+from odradek.protocol.record_batch import BatchHeader, ensure_intact, iter_batches
+from odradek.protocol.records import Record
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from odradek.coordinator.runtime.hosted_shard import HostedShard
+    from odradek.coordinator.runtime.record import CoordinatorRecord
     from odradek.coordinator.runtime.runtime import CoordinatorRuntime
 
 _SLICE_MS = 3.0
@@ -59,20 +66,27 @@ class _Load:
             read_from = offset
             for position, header in iter_batches(data):
                 ensure_intact(header, data, position)
-                if header.is_control or header.is_transactional:
+                if header.is_control:
+                    self._replay_control_batch(header, data, position)
+                elif header.is_transactional and not isinstance(self.hosted.shard, TransactionalShard):
                     self.skipped_records += header.record_count
                 else:
-                    yield from self._replay_batch(runtime, read_batch(data, position))
+                    producer_id = header.producer_id if header.is_transactional else None
+                    yield from self._replay_batch(runtime, read_batch(data, position), producer_id)
                 offset = header.next_offset
                 self.bytes += header.size_bytes
             if offset == read_from:
                 raise KafkaError(ErrorCode.CORRUPT_MESSAGE, f"no batch can be read at offset {offset}")
 
     def _replay_batch(
-        self, runtime: CoordinatorRuntime[Any], records: Iterator[tuple[int, bytes | None, bytes | None]]
+        self,
+        runtime: CoordinatorRuntime[Any],
+        records: Iterator[tuple[int, bytes | None, bytes | None]],
+        producer_id: int | None,
     ) -> Iterator[None]:
         decode = runtime.decode
-        replay = self.hosted.shard.replay
+        shard = self.hosted.shard
+        replay = shard.replay if producer_id is None else partial(_replay_in_transaction, shard, producer_id)
         snapshots = self.hosted.context.snapshots
         high_watermark = self.hosted.log.high_watermark
         cost = 0
@@ -89,6 +103,22 @@ class _Load:
                 cost = 0
                 yield
         yield
+
+    def _replay_control_batch(self, header: BatchHeader, data: bytes, position: int) -> None:
+        hosted = self.hosted
+        offset, key, value = next(read_batch(data, position))
+        kind, coordinator_epoch = read_control_record(Record(key=key, value=value))
+        if kind not in (ABORT, COMMIT) or not isinstance(hosted.shard, TransactionalShard):
+            self.skipped_records += header.record_count
+            return
+        hosted.context.snapshots.offset = COMMITTED if offset < hosted.log.high_watermark else offset
+        marker = EndTxnMarker(header.producer_id, header.producer_epoch, coordinator_epoch, kind == COMMIT)
+        hosted.shard.replay_marker(marker)
+        self.records += 1
+
+
+def _replay_in_transaction(shard: Any, producer_id: int, record: CoordinatorRecord, offset: int) -> None:
+    shard.replay_in_transaction(record, offset, producer_id)
 
 
 class LoadQueue:

@@ -3,6 +3,8 @@
 from collections.abc import Callable, Sequence
 from typing import Protocol
 
+from odradek.coordinator.runtime.marker import EndTxnMarker
+
 
 class CoordinatorLog(Protocol):
     """One partition's log. Offsets are those of records; nothing but the runtime appends to it."""
@@ -23,11 +25,15 @@ class CoordinatorLog(Protocol):
     def max_batch_bytes(self) -> int:
         """The largest batch that can be appended."""
 
-    def append(self, records: Sequence[tuple[bytes, bytes | None]], now_ms: int) -> int:
+    def append(self, records: Sequence[tuple[bytes, bytes | None]], now_ms: int, producer: tuple[int, int] | None = None) -> int:
         """Append (key, value) records as one batch, all or nothing; the offset behind the last. Raises KafkaError.
 
-        Where an error leaves records in the log all the same, ``log_end_offset`` tells.
+        With a ``producer``, its id and epoch, they are part of its transaction. Where an error leaves records in the log all the
+        same, ``log_end_offset`` tells.
         """
+
+    def append_marker(self, marker: EndTxnMarker, now_ms: int) -> int:
+        """End a transaction; the offset behind the marker. Raises KafkaError."""
 
     def read(self, offset: int, max_bytes: int) -> bytes:
         """Batches from the one with ``offset`` on: at most ``max_bytes``, which may cut the last, but one whole batch at least.

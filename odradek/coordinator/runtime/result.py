@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Generic, NamedTuple, TypeVar
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from odradek.coordinator.runtime.marker import EndTxnMarker
     from odradek.coordinator.runtime.record import CoordinatorRecord
     from odradek.protocol.errors import KafkaError
 
@@ -23,6 +24,9 @@ class Result(NamedTuple, Generic[T]):
 
     The records go into one batch, all or nothing, unless ``atomic`` is False: then they may be spread over several, and some
     may stay when a later batch fails.
+
+    With a ``producer``, an id and its epoch, the records are part of its transaction and get a batch of their own; a ``marker``
+    ends such a transaction, without records. Only a ``TransactionalShard`` decides on these.
     """
 
     records: Sequence[CoordinatorRecord]
@@ -30,3 +34,5 @@ class Result(NamedTuple, Generic[T]):
     on_failure: Callable[[KafkaError], None] | None = None
     on_commit: Callable[[], None] | None = None
     atomic: bool = True
+    producer: tuple[int, int] | None = None
+    marker: EndTxnMarker | None = None

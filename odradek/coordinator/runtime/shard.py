@@ -1,7 +1,8 @@
 """What the runtime asks of a shard: the state that belongs to one partition of a coordinator's log."""
 
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
+from odradek.coordinator.runtime.marker import EndTxnMarker
 from odradek.coordinator.runtime.record import CoordinatorRecord
 
 
@@ -20,3 +21,14 @@ class Shard(Protocol):
 
     def on_unloaded(self) -> None:
         """The shard is let go: who still waits in it is answered NOT_COORDINATOR here. Its deadlines are dropped already."""
+
+
+@runtime_checkable
+class TransactionalShard(Shard, Protocol):
+    """A shard whose state changes with transactions, too: as part of one, and when it ends."""
+
+    def replay_in_transaction(self, record: CoordinatorRecord, offset: int, producer_id: int) -> None:
+        """Take note of a record that counts if its producer's transaction is committed."""
+
+    def replay_marker(self, marker: EndTxnMarker) -> None:
+        """Let the records of a producer's transaction count, or vanish."""

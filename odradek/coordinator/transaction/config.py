@@ -1,14 +1,18 @@
 """What the coordinator is given: the broker's configuration, and the two things it has done elsewhere."""
 
+from __future__ import annotations
+
 from dataclasses import dataclass
-from typing import NamedTuple, Protocol
+from typing import TYPE_CHECKING, NamedTuple, Protocol
+
+if TYPE_CHECKING:
+    from odradek.coordinator.runtime.marker import EndTxnMarker
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TransactionConfig:
     """The configs of transactions, under Kafka's names and with its defaults; none of them changes while a broker runs."""
 
-    transaction_max_timeout_ms: int = 900_000
     transactional_id_expiration_ms: int = 604_800_000
     abort_timed_out_interval_ms: int = 10_000
     remove_expired_interval_ms: int = 3_600_000
@@ -24,9 +28,7 @@ class ProducerIdentity(NamedTuple):
 class MarkerWriter(Protocol):
     """Puts an end to a producer's transaction on one partition."""
 
-    def write_marker(
-        self, topic: str, partition: int, producer: ProducerIdentity, coordinator_epoch: int, *, commit: bool
-    ) -> None:
+    def write_marker(self, topic: str, partition: int, marker: EndTxnMarker) -> None:
         """Append the marker.
 
         KafkaError: UNKNOWN_TOPIC_OR_PARTITION where the partition is gone for good, INVALID_PRODUCER_EPOCH or

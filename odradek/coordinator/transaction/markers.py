@@ -12,8 +12,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from odradek.coordinator.runtime.marker import EndTxnMarker
 from odradek.coordinator.runtime.result import Result
-from odradek.coordinator.transaction.config import ProducerIdentity
 from odradek.coordinator.transaction.states import PREPARED, TransactionState
 from odradek.coordinator.transaction.transactions import record_of
 from odradek.coordinator.transaction.transitions import completed
@@ -68,14 +68,19 @@ class Markers:
                 self.start(transactional_id, value)
 
     def _write(self, transactional_id: str, value: TransactionLogValue) -> None:
-        producer = ProducerIdentity(value.producer_id, value.producer_epoch)
-        is_commit = value.status == TransactionState.PREPARE_COMMIT
+        marker = EndTxnMarker(
+            value.producer_id,
+            value.producer_epoch,
+            self._transactions.context.leader_epoch,
+            value.status == TransactionState.PREPARE_COMMIT,
+            value.client_transaction_version,
+        )
         remaining = self.remaining[transactional_id]
         turn, later = remaining[:_MARKERS_AT_ONCE], remaining[_MARKERS_AT_ONCE:]
         failed = []
         for partition in turn:
             try:
-                self._write_one(partition, producer, commit=is_commit)
+                self._writer.write_marker(*partition, marker)
             except KafkaError as error:
                 if error.code in _NOT_NEEDED:
                     self._report("a transaction's marker is not needed", transactional_id, partition, error)
@@ -91,9 +96,6 @@ class Markers:
             )
         else:
             self._complete(transactional_id)
-
-    def _write_one(self, partition: tuple[str, int], producer: ProducerIdentity, *, commit: bool) -> None:
-        self._writer.write_marker(*partition, producer, self._transactions.context.leader_epoch, commit=commit)
 
     def _write_again(self, transactional_id: str, value: TransactionLogValue) -> Result[None]:
         """An operation that has nothing to decide on itself: what it leads to is one of its own."""

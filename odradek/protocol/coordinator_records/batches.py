@@ -12,7 +12,17 @@ from collections.abc import Iterator, Sequence
 
 from odradek.protocol.compression import DEFAULT_LIMIT_BYTES, NONE, compress, decompress
 from odradek.protocol.errors import MalformedMessage
-from odradek.protocol.record_batch import HEADER, HEADER_SIZE, LOG_OVERHEAD, MAGIC, NO_PRODUCER_ID, NO_SEQUENCE, Buffer, batch_crc
+from odradek.protocol.record_batch import (
+    HEADER,
+    HEADER_SIZE,
+    LOG_OVERHEAD,
+    MAGIC,
+    NO_PRODUCER_ID,
+    NO_SEQUENCE,
+    TRANSACTIONAL_MASK,
+    Buffer,
+    batch_crc,
+)
 from odradek.protocol.record_batch import read_header as read_batch_header
 from odradek.protocol.varint import read_varint, write_varint
 
@@ -32,8 +42,17 @@ _VARINTS = tuple(_varint(value) for value in range(1024))
 _KNOWN_VARINTS = len(_VARINTS)
 
 
-def build_batch(records: Sequence[tuple[bytes, bytes | None]], timestamp_ms: int, *, compression: int = NONE) -> bytes:
-    """A batch of (key, value) records, one at least, at one time (ms since the epoch). Its base offset is 0, its epoch -1."""
+def build_batch(
+    records: Sequence[tuple[bytes, bytes | None]],
+    timestamp_ms: int,
+    *,
+    compression: int = NONE,
+    producer: tuple[int, int] | None = None,
+) -> bytes:
+    """A batch of (key, value) records, one at least, at one time (ms since the epoch). Its base offset is 0, its epoch -1.
+
+    With a ``producer``, its id and epoch, the batch is part of its transaction.
+    """
     chunks: list[bytes] = []
     append = chunks.append
     for delta, (key, value) in enumerate(records):
@@ -62,12 +81,11 @@ def build_batch(records: Sequence[tuple[bytes, bytes | None]], timestamp_ms: int
         -1,
         MAGIC,
         0,
-        compression,
+        compression if producer is None else compression | TRANSACTIONAL_MASK,
         count - 1,
         timestamp_ms,
         timestamp_ms,
-        NO_PRODUCER_ID,
-        -1,
+        *(producer or (NO_PRODUCER_ID, -1)),
         NO_SEQUENCE,
         count,
     )

@@ -32,10 +32,6 @@ def test_a_transaction_timeout_out_of_bounds_is_refused(timeout_ms):
     assert answer == (ErrorCode.INVALID_TRANSACTION_TIMEOUT, -1, -1)
 
 
-def test_there_is_no_transaction_coordinator():
-    assert init(make_broker(), transactional_id="t") == (ErrorCode.COORDINATOR_NOT_AVAILABLE, -1, -1)
-
-
 def test_without_a_block_on_disk_there_is_no_id(monkeypatch):
     broker = make_broker()
 

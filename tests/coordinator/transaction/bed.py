@@ -79,12 +79,13 @@ class Bed:
         self._next_producer_id += 1
         return self._next_producer_id - 1
 
-    def write_marker(self, topic, partition, producer, coordinator_epoch, *, commit):
+    def write_marker(self, topic, partition, marker):
         code = self.refusals.get((topic, partition))
         if code is not None:
             raise KafkaError(code)
-        assert coordinator_epoch == 7
-        self.markers.append(((topic, partition), *producer, "commit" if commit else "abort"))
+        assert marker.coordinator_epoch == 7
+        result = "commit" if marker.is_commit else "abort"
+        self.markers.append(((topic, partition), marker.producer_id, marker.producer_epoch, result))
 
     def ask(self, operation, *, run=True):
         """The answer to an operation; None while it waits."""

@@ -1,4 +1,4 @@
-"""Whatever has happened, the log tells it all: a crash at any step is finished by the next load, and replay is the state there is."""
+"""Whatever has happened, the log tells it all: a load finishes what a crash left, and replay gives the state there is."""
 
 import pytest
 from hypothesis import given, settings
@@ -123,15 +123,16 @@ def _replayed(bed):
 
 def _check_fates(bed):
     """Markers are those of a decision in the log, and each decision's partitions have theirs."""
+    results = {TransactionState.PREPARE_COMMIT: "commit", TransactionState.PREPARE_ABORT: "abort"}
     decided = {
         (
             partition,
             value.producer_id,
             value.producer_epoch,
-            "commit" if value.status == TransactionState.PREPARE_COMMIT else "abort",
+            results[value.status],
         )
         for _, value in bed.records()
-        if value is not None and value.status in (TransactionState.PREPARE_COMMIT, TransactionState.PREPARE_ABORT)
+        if value is not None and value.status in results
         for partition in value.partitions
     }
     assert set(bed.markers) == decided

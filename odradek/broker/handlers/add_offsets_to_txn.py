@@ -1,0 +1,47 @@
+"""AddOffsetsToTxn, versions 0 to 4: the transaction will commit offsets of a group, whose partition it thus has in it.
+
+Since version 2 a fenced producer is told PRODUCER_FENCED (KIP-588), which was INVALID_PRODUCER_EPOCH before.
+
+Deliberate gap: no authorisation.
+"""
+
+from typing import TYPE_CHECKING, Any
+
+from odradek.broker.controller.topic_names import CONSUMER_OFFSETS_TOPIC
+from odradek.protocol.api_keys import ApiKey
+from odradek.protocol.errors import ErrorCode, KafkaError
+from odradek.protocol.messages import messages
+from odradek.timing.reply import Reply
+
+if TYPE_CHECKING:
+    from odradek.broker.context import RequestContext
+    from odradek.broker.server import Broker
+
+M = messages(ApiKey.ADD_OFFSETS_TO_TXN)
+
+_FIRST_WITH_FENCED = 2
+_CLIENT_VERSION = 0
+
+
+def handle(broker: "Broker", context: "RequestContext", request: Any) -> Any:
+    """Add the partition that coordinates the group."""
+    if not request.group_id:
+        return M.AddOffsetsToTxnResponse(error_code=ErrorCode.INVALID_GROUP_ID)
+    try:
+        partition = broker.groups.runtime.partition_for(request.group_id)
+    except KafkaError as error:
+        return M.AddOffsetsToTxnResponse(error_code=error.code)
+    reply = Reply()
+
+    def respond(code: ErrorCode) -> None:
+        is_fenced = code == ErrorCode.PRODUCER_FENCED and context.version < _FIRST_WITH_FENCED
+        reply.complete(M.AddOffsetsToTxnResponse(error_code=ErrorCode.INVALID_PRODUCER_EPOCH if is_fenced else code))
+
+    broker.transactions.add_partitions(
+        request.transactional_id,
+        request.producer_id,
+        request.producer_epoch,
+        frozenset({(CONSUMER_OFFSETS_TOPIC, partition)}),
+        _CLIENT_VERSION,
+    ).when_done(respond)
+    return reply

@@ -1,0 +1,52 @@
+"""EndTxn, versions 0 to 5: commit or abort a transaction; answered when that is written, whatever happens then.
+
+Since version 2 a fenced producer is told PRODUCER_FENCED (KIP-588), which was INVALID_PRODUCER_EPOCH before; since 5 the producer
+gets an epoch of its own for the next transaction (KIP-890).
+
+Deliberate gap: no authorisation.
+"""
+
+from typing import TYPE_CHECKING, Any
+
+from odradek.protocol.api_keys import ApiKey
+from odradek.protocol.errors import ErrorCode, KafkaError
+from odradek.protocol.messages import messages
+from odradek.timing.reply import Reply
+
+if TYPE_CHECKING:
+    from odradek.broker.context import RequestContext
+    from odradek.broker.server import Broker
+
+M = messages(ApiKey.END_TXN)
+
+_FIRST_WITH_FENCED = 2
+_FIRST_WITH_EPOCH = 5
+_CLIENT_VERSION = 0
+_EPOCH_BUMPING_VERSION = 2
+
+
+def handle(broker: "Broker", context: "RequestContext", request: Any) -> Any:
+    """Hand the request to its transactional id's shard."""
+    from odradek.coordinator.transaction.config import ProducerIdentity
+
+    version = context.version
+    transactional_id = request.transactional_id
+    if not transactional_id:
+        return M.EndTxnResponse(error_code=ErrorCode.INVALID_REQUEST)
+    producer = ProducerIdentity(request.producer_id, request.producer_epoch)
+    client_version = _EPOCH_BUMPING_VERSION if version >= _FIRST_WITH_EPOCH else _CLIENT_VERSION
+    reply = Reply()
+
+    def respond(outcome: ProducerIdentity | KafkaError) -> None:
+        if isinstance(outcome, ProducerIdentity):
+            reply.complete(M.EndTxnResponse(producer_id=outcome.producer_id, producer_epoch=outcome.producer_epoch))
+            return
+        is_fenced = outcome.code == ErrorCode.PRODUCER_FENCED and version < _FIRST_WITH_FENCED
+        reply.complete(M.EndTxnResponse(error_code=ErrorCode.INVALID_PRODUCER_EPOCH if is_fenced else outcome.code))
+
+    broker.transactions.runtime.write(
+        transactional_id,
+        lambda shard: shard.end_txn(transactional_id, producer, commit=request.committed, client_version=client_version),
+        respond,
+    )
+    return reply

@@ -1,0 +1,117 @@
+"""TxnOffsetCommit, versions 0 to 5: offsets that count when their transaction is committed.
+
+Since version 2 with leader epochs (KIP-320), since 3 with the group's member and generation, which fence a consumer whose
+partitions have moved (KIP-447). The group's partition has to be in the transaction (KIP-890): up to version 4 AddOffsetsToTxn has
+seen to that, from 5 on this request does. Decided on in ``coordinator.group.txn_offsets``.
+
+Errors are those that a client of its version knows: TRANSACTION_ABORTABLE since 4, INVALID_TXN_STATE before;
+COORDINATOR_NOT_AVAILABLE for CONCURRENT_TRANSACTIONS before 5, and for COORDINATOR_LOAD_IN_PROGRESS before 2.
+
+Deliberate gap: no authorisation.
+"""
+
+from typing import TYPE_CHECKING, Any
+
+from odradek.broker.controller.topic_names import CONSUMER_OFFSETS_TOPIC
+from odradek.coordinator.group.txn_offsets import commit_offsets_in_transaction
+from odradek.protocol.api_keys import ApiKey
+from odradek.protocol.errors import ErrorCode, KafkaError
+from odradek.protocol.messages import messages
+from odradek.timing.reply import Reply
+
+if TYPE_CHECKING:
+    from odradek.broker.context import RequestContext
+    from odradek.broker.server import Broker
+
+M = messages(ApiKey.TXN_OFFSET_COMMIT)
+_Topic = M.TxnOffsetCommitResponseTopic
+_Partition = M.TxnOffsetCommitResponsePartition
+
+_FIRST_WITH_LOADING = 2
+_FIRST_WITH_ABORTABLE = 4
+_FIRST_THAT_ADDS = 5
+
+
+def handle(broker: "Broker", context: "RequestContext", request: Any) -> Any:
+    """Commit the offsets of topics and partitions that exist; a Reply unless there is none."""
+    version = context.version
+    if not request.group_id:
+        return _failed(request.topics, ErrorCode.INVALID_GROUP_ID)
+    unknown = _set_aside_unknown(broker, request)
+    if not request.topics:
+        return _failed(unknown, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+    reply = Reply()
+
+    def respond(outcome: Any) -> None:
+        if isinstance(outcome, KafkaError):
+            outcome = _failed(request.topics, _told(outcome.code, version))
+        outcome.topics = [*outcome.topics, *_failed(unknown, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION).topics]
+        reply.complete(outcome)
+
+    def commit(code: ErrorCode) -> None:
+        if code != ErrorCode.NONE:
+            respond(KafkaError(code))
+            return
+        runtime.write(request.group_id, lambda shard: commit_offsets_in_transaction(shard.offsets, request), respond)
+
+    runtime = broker.groups.runtime
+    try:
+        partition = runtime.partition_for(request.group_id)
+    except KafkaError as error:
+        respond(error)
+        return reply
+    verdict = broker.transactions.verify(
+        request.transactional_id,
+        request.producer_id,
+        request.producer_epoch,
+        CONSUMER_OFFSETS_TOPIC,
+        partition,
+        adds=version >= _FIRST_THAT_ADDS,
+    )
+    if isinstance(verdict, Reply):
+        verdict.when_done(commit)
+    else:
+        commit(verdict)
+    return reply
+
+
+def _told(code: ErrorCode, version: int) -> ErrorCode:
+    """What a client of ``version`` is told."""
+    if code == ErrorCode.PRODUCER_FENCED:
+        return ErrorCode.INVALID_PRODUCER_EPOCH
+    if code == ErrorCode.TRANSACTION_ABORTABLE and version < _FIRST_WITH_ABORTABLE:
+        return ErrorCode.INVALID_TXN_STATE
+    is_new = version >= (_FIRST_THAT_ADDS if code == ErrorCode.CONCURRENT_TRANSACTIONS else _FIRST_WITH_LOADING)
+    if code in {ErrorCode.CONCURRENT_TRANSACTIONS, ErrorCode.COORDINATOR_LOAD_IN_PROGRESS} and not is_new:
+        return ErrorCode.COORDINATOR_NOT_AVAILABLE
+    return code
+
+
+def _set_aside_unknown(broker: "Broker", request: Any) -> list[Any]:
+    """Leave in the request what exists; the rest, as topics of the same kind."""
+    topic_of = M.classes["request"]["TxnOffsetCommitRequestTopic"]
+    unknown = []
+    known = []
+    for topic in request.topics:
+        exists = [broker.partitions.get(topic.name, each.partition_index) is not None for each in topic.partitions]
+        if all(exists) and exists:
+            known.append(topic)
+            continue
+        pairs = list(zip(topic.partitions, exists, strict=True))
+        unknown.append(topic_of(name=topic.name, partitions=[each for each, there in pairs if not there]))
+        if any(exists):
+            known.append(topic_of(name=topic.name, partitions=[each for each, there in pairs if there]))
+    request.topics = known
+    return unknown
+
+
+def _failed(topics: Any, error_code: ErrorCode) -> Any:
+    return M.TxnOffsetCommitResponse(
+        topics=[
+            _Topic(
+                name=topic.name,
+                partitions=[_Partition(partition_index=each.partition_index, error_code=error_code) for each in topic.partitions],
+            )
+            for topic in topics
+        ]
+    )
