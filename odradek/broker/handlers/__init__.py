@@ -69,6 +69,7 @@ SERVED: dict[ApiKey, Served] = {
     ApiKey.DESCRIBE_QUORUM: _served(0, 2),
     ApiKey.UPDATE_FEATURES: _served(0, 2),
     ApiKey.DESCRIBE_CLUSTER: _served(0, 2),
+    ApiKey.DESCRIBE_PRODUCERS: _served(0, 0),
     ApiKey.DESCRIBE_TRANSACTIONS: _served(0, 0),
     ApiKey.LIST_TRANSACTIONS: _served(0, 2),
     ApiKey.LIST_CONFIG_RESOURCES: _served(0, 1),
