@@ -56,13 +56,18 @@ class ClassicGroups:
     # ---------------------------------------------------------------------------------------------------- persistent
 
     def replay(self, group_id: str, value: GroupMetadataValue | None) -> None:
-        """Apply a GroupMetadata record; None is a tombstone, which finds nobody waiting in a group that it deletes."""
+        """Apply a GroupMetadata record; None is a tombstone, which finds nobody waiting in a group that it deletes.
+
+        Who was given a member id to come back with is forgotten along with the group.
+        """
         if value is not None:
             self.stored[group_id] = value
             return
         self.stored.pop(group_id)
         group = self.live.pop(group_id, None)
         if group is not None:
+            for member_id in group.pending_joins:
+                self.sessions.end(group, member_id)
             group.transition_to(GroupState.DEAD, self.clock.now_ms())
 
     def replay_offset_of(self, group_id: str) -> None:
