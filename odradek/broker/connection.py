@@ -16,6 +16,7 @@ Requests that came in one read are answered in one write. A slice of a log file 
 import asyncio
 from collections import deque
 from collections.abc import Callable
+from struct import Struct
 from typing import TYPE_CHECKING, Any, cast
 
 from odradek.broker.dispatch import CloseConnection, Dispatcher
@@ -28,8 +29,11 @@ from odradek.protocol.frames import FrameReader
 if TYPE_CHECKING:
     from odradek.broker.listeners import ConnectionRegistry
 
-# A burst of pipelined requests is answered in writes of about this many chunks.
+# A burst of pipelined requests is answered in writes of about this many chunks, or bytes.
 _WRITE_FROM_CHUNKS = 512
+_WRITE_FROM_BYTES = 1024 * 1024
+# What a response begins with.
+_LENGTH = Struct(">i").unpack_from
 # Commits of one connection that may wait for an append together.
 _MAX_COMMITS = 128
 _OFFSET_COMMIT = ApiKey.OFFSET_COMMIT.to_bytes(2, "big")
@@ -38,14 +42,18 @@ _OFFSET_COMMIT = ApiKey.OFFSET_COMMIT.to_bytes(2, "big")
 class _CommitAnswer:
     """The place of a commit's answer among those that are to be written."""
 
-    __slots__ = ("_answered", "chunks")
+    __slots__ = ("_abort", "_answered", "chunks")
 
-    def __init__(self, answered: Callable[[], None]) -> None:
+    def __init__(self, answered: Callable[[], None], abort: Callable[[], None]) -> None:
         self._answered = answered
+        self._abort = abort
         self.chunks: list[Any] | None = None
 
-    def respond(self, chunks: list[Any]) -> None:
+    def respond(self, chunks: list[Any] | None) -> None:
         """What dispatch calls."""
+        if chunks is None:
+            self._abort()
+            return
         self.chunks = chunks
         self._answered()
 
@@ -57,10 +65,12 @@ class Connection(asyncio.BufferedProtocol):
         "_answers_are_due",
         "_commits",
         "_dispatcher",
+        "_drained_ms",
         "_frames",
         "_is_closing",
         "_is_processing",
         "_is_waiting",
+        "_pending_bytes",
         "_reader",
         "_reading_paused",
         "_registry",
@@ -93,6 +103,9 @@ class Connection(asyncio.BufferedProtocol):
         self._reading_paused = False
         self._writing_paused = False
         self._is_closing = False
+        # What the client had not taken when somebody last looked, and when it had last taken some of it.
+        self._pending_bytes = 0
+        self._drained_ms = 0.0
         self.last_active_ms = 0.0
         self.received_bytes = 0
 
@@ -160,6 +173,20 @@ class Connection(asyncio.BufferedProtocol):
         if self._transport is not None and not (self._writer is not None and self._writer.is_waiting):
             self._transport.close()
 
+    def end(self) -> None:
+        """Close now: what the client has not taken by this time it does not get."""
+        self.close()
+        if self._writer is not None and self._writer.pending_bytes:
+            self._abort()
+
+    def idle_ms(self, now_ms: float) -> float:
+        """How long nothing has come and nothing of an answer has been taken; 0 while the answer is the broker's to give."""
+        pending_bytes = 0 if self._writer is None else self._writer.pending_bytes
+        if pending_bytes != self._pending_bytes:
+            self._pending_bytes = pending_bytes
+            self._drained_ms = now_ms
+        return 0 if self._is_waiting else now_ms - max(self.last_active_ms, self._drained_ms)
+
     def trim(self) -> None:
         """Give back memory that only a busy connection needs."""
         self._reader.trim()
@@ -171,14 +198,28 @@ class Connection(asyncio.BufferedProtocol):
             self._transport.pause_reading()
 
     def _process(self) -> None:
-        """Answer the frames that are here, until one has to wait or the client falls behind."""
+        """Answer what is here and may be answered, then read on or not."""
         if self._is_processing:
-            # A reply that completes while its own frame is being handled: the loop below goes on with the rest.
+            # A reply that completes while its own frame is being handled: the loop there goes on with the rest.
             return
         self._is_processing = True
+        try:
+            self._answer_frames()
+        except Exception as error:  # noqa: BLE001  whatever it is, it is this connection's end and nobody else's trouble
+            log.error("a connection failed", error, peer=f"{self.peer[0]}:{self.peer[1]}")
+            self._abort()
+        finally:
+            self._is_processing = False
+        if self._reader.error is not None and not (self._frames or self._is_waiting or self._is_closing):
+            self._close_for(self._reader.error.reason)
+        self._update_reading()
+
+    def _answer_frames(self) -> None:
+        """Answer the frames that are here, until one has to wait or the client falls behind."""
         done = 0
         frames = self._frames
         queue: list[Any] = []
+        queued_bytes = 0
         dispatch = self._dispatcher.dispatch
         arrived_ms = self.last_active_ms
         try:
@@ -193,11 +234,13 @@ class Connection(asyncio.BufferedProtocol):
                 chunks = dispatch(frame, self.listener_name, self.peer, self._respond_later, arrived_ms)
                 if chunks is None:
                     self._is_waiting = True
-                else:
+                elif chunks:
                     queue += chunks
-                    if len(queue) > _WRITE_FROM_CHUNKS:
+                    queued_bytes += _LENGTH(chunks[0])[0]
+                    if len(queue) > _WRITE_FROM_CHUNKS or queued_bytes > _WRITE_FROM_BYTES:
                         self._write(queue)
                         queue = []
+                        queued_bytes = 0
         except MalformedMessage as error:
             self._write(queue)
             queue = []
@@ -207,17 +250,12 @@ class Connection(asyncio.BufferedProtocol):
             queue = []
             self.close()
             done = len(frames)
-        finally:
-            self._is_processing = False
         if done == len(frames):
             self._frames = []
         else:
             del frames[:done]
         if queue:
             self._write(queue)
-        if self._reader.error is not None and not (self._frames or self._is_waiting or self._is_closing):
-            self._close_for(self._reader.error.reason)
-        self._update_reading()
 
     def _on_drained(self) -> None:
         """What waited for the socket has been sent."""
@@ -229,22 +267,32 @@ class Connection(asyncio.BufferedProtocol):
     def _cannot_write(self) -> bool:
         return self._writing_paused or (self._writer is not None and self._writer.is_waiting)
 
-    def _respond_later(self, chunks: list[Any]) -> None:
-        """A request that waited has its answer."""
+    def _respond_later(self, chunks: list[Any] | None) -> None:
+        """A request that waited has its answer; None: there is none, and the connection ends.
+
+        Often it is another client's append that calls: the requests behind this one wait for the loop's next turn.
+        """
         if self._transport is None:
             return
         self._is_waiting = False
+        if chunks is None:
+            self._abort()
+            return
         self._write(chunks)
         if self._frames or self._reader.error is not None:
-            self._process()
+            asyncio.get_running_loop().call_soon(self._go_on)
         else:
             self._update_reading()
+
+    def _go_on(self) -> None:
+        if self._transport is not None:
+            self._process()
 
     def _take_commit(self, frame: bytes | memoryview) -> bool:
         """Have an OffsetCommit decided on; False where it is to come again when what is before it has been answered."""
         if self._is_waiting and not 0 < len(self._commits) < _MAX_COMMITS:
             return False
-        answer = _CommitAnswer(self._commit_answered)
+        answer = _CommitAnswer(self._commit_answered, self._abort)
         try:
             answer.chunks = self._dispatcher.dispatch(frame, self.listener_name, self.peer, answer.respond, self.last_active_ms)
         except (MalformedMessage, CloseConnection):
@@ -281,7 +329,17 @@ class Connection(asyncio.BufferedProtocol):
 
     def _write(self, chunks: list[Any]) -> None:
         if chunks and self._writer is not None and self._transport is not None and not self._transport.is_closing():
-            self._writer.write(chunks)
+            try:
+                self._writer.write(chunks)
+            except OSError as error:
+                log.error("an answer could not be read from its log", error, peer=f"{self.peer[0]}:{self.peer[1]}")
+                self._abort()
+
+    def _abort(self) -> None:
+        self._is_closing = True
+        self._frames = []
+        if self._transport is not None:
+            self._transport.abort()
 
     def _update_reading(self) -> None:
         """Read while nothing holds the connection up; leave the bytes with the kernel, and so with the client, otherwise."""

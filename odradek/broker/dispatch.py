@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 _FIRST_BOUND_MS = TOTAL_TIME_BOUNDS_MS[0]
 
-Respond = Callable[[list[Any]], None]
+Respond = Callable[[list[Any] | None], None]
 
 
 class CloseConnection(Exception):
@@ -91,12 +91,18 @@ class Dispatcher:
         return chunks
 
     def _wait(self, reply: Reply, context: RequestContext, route: Route, respond: Respond, arrived_ms: float) -> None:
-        """Respond when the reply is there."""
+        """Respond when the reply is there; with None where it cannot be told: who completes it has no part in that."""
         waits_from_ms = self._monotonic_ms()
 
         def answer(response: Any) -> None:
             self._free_ms = now_ms = self._monotonic_ms()
-            chunks = _encode(context, route, response)
+            chunks: list[Any] | None = None
+            try:
+                chunks = _encode(context, route, response)
+            except CloseConnection:
+                pass
+            except Exception as error:  # noqa: BLE001  a fault of ours
+                _log_failure(context, error)
             route.note_waited(now_ms - arrived_ms, now_ms - waits_from_ms)
             respond(chunks)
 
@@ -135,6 +141,15 @@ def _encode(context: RequestContext, route: Route, response: Any) -> list[Any]:
 
 def _server_error(context: RequestContext, error: Exception) -> Any:
     """What Kafka answers when a handler fails: UNKNOWN_SERVER_ERROR where the response can say so; else the connection goes."""
+    _log_failure(context, error)
+    response = messages(context.api_key).response()
+    if "error_code" not in response.__slots__:
+        return CLOSE_CONNECTION
+    response.error_code = ErrorCode.UNKNOWN_SERVER_ERROR
+    return response
+
+
+def _log_failure(context: RequestContext, error: Exception) -> None:
     log.error(
         "a request failed",
         api=context.api_key.name,
@@ -143,8 +158,3 @@ def _server_error(context: RequestContext, error: Exception) -> Any:
         client_id=context.client_id,
         exception=error,
     )
-    response = messages(context.api_key).response()
-    if "error_code" not in response.__slots__:
-        return CLOSE_CONNECTION
-    response.error_code = ErrorCode.UNKNOWN_SERVER_ERROR
-    return response

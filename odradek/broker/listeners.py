@@ -112,9 +112,9 @@ class ConnectionRegistry:
         return sum(connection.is_busy for connection in self._connections)
 
     def close_all(self) -> None:
-        """Close every connection, sending what is queued."""
+        """Close every connection, whatever its client has not taken by now."""
         for connection in tuple(self._connections):
-            connection.close()
+            connection.end()
 
     def _refuse(self, connection: Connection, config: str, limit: int) -> bool:
         self.refused += 1
@@ -124,21 +124,21 @@ class ConnectionRegistry:
 
     def _arm_sweep(self) -> None:
         max_idle_ms = self._limits().max_idle_ms
-        if max_idle_ms >= 0 and not self._is_sweep_armed:
+        if not self._is_sweep_armed:
             self._is_sweep_armed = True
-            self._timer.call_after(min(max(max_idle_ms / 4, _MIN_SWEEP_MS), _TRIM_AFTER_MS), self._sweep)
+            interval_ms = max(max_idle_ms / 4, _MIN_SWEEP_MS) if max_idle_ms >= 0 else _TRIM_AFTER_MS
+            self._timer.call_after(min(interval_ms, _TRIM_AFTER_MS), self._sweep)
 
     def _sweep(self) -> None:
-        """Close what has been silent for too long; goes on as long as anybody is connected."""
+        """Close what has neither sent nor taken anything for too long; goes on as long as anybody is connected."""
         self._is_sweep_armed = False
         max_idle_ms = self._limits().max_idle_ms
         now_ms = self.clock.monotonic_ms()
         for connection in tuple(self._connections):
-            silent_ms = now_ms - connection.last_active_ms
-            if silent_ms > max_idle_ms and not connection.is_busy:
+            if 0 <= max_idle_ms < connection.idle_ms(now_ms):
                 self.closed_idle += 1
-                connection.close()
-            elif silent_ms > _TRIM_AFTER_MS:
+                connection.end()
+            elif now_ms - connection.last_active_ms > _TRIM_AFTER_MS:
                 connection.trim()
         if self._connections:
             self._arm_sweep()

@@ -162,7 +162,11 @@ class Broker:
         if self._driver is not None:
             self._driver.close()
         self.timer.close()
-        self.controller.close()
+        try:
+            self.controller.close()
+        except BaseException:
+            self.log_manager.release()
+            raise
         self.log_manager.shutdown(now_ms=self.clock.now_ms())
 
     def _connection_limits(self) -> ConnectionLimits:

@@ -3,8 +3,8 @@
 A response is a list of chunks: ``bytes``, and slices of log files that nobody has read yet (``LogSlice``: a file, a position, a
 length). A response with a large slice does not go through the transport, which would want it as bytes: its chunks are sent
 straight to the socket, the slices by the kernel from the page cache. What the socket does not take at once waits here, in
-order, until it is writable again. The transport and this queue never hold something at the same time, so nothing overtakes:
-while the transport has bytes queued, slices are read and handed to it.
+order, until it is writable again, and until the transport has sent what it was given before. While something waits here all
+that comes after it does too, so nothing overtakes.
 """
 
 import asyncio
@@ -53,7 +53,7 @@ class SocketWriter:
         """Send the chunks, in order."""
         if self._queue:
             self._queue.extend(chunks)
-        elif self._fd >= 0 and self._transport.get_write_buffer_size() == 0 and any(map(_is_large_slice, chunks)):
+        elif self._fd >= 0 and any(map(_is_large_slice, chunks)):
             self._queue.extend(_joined(chunks))
             self._send_turn()
             if self._queue:
@@ -70,6 +70,9 @@ class SocketWriter:
 
     def _send_turn(self) -> None:
         """Send until the socket is full, this turn's share is used up, or nothing waits."""
+        if self._transport.get_write_buffer_size():
+            # It is before us, and gets on by the same event of the loop as we do.
+            return
         queue = self._queue
         left = _TURN_BYTES
         try:

@@ -1,5 +1,7 @@
 """A connection between a dispatcher that does what the test says and a transport that keeps what it is given."""
 
+import asyncio
+
 import pytest
 
 from odradek.broker.connection import Connection
@@ -14,6 +16,7 @@ class FakeTransport:
     def __init__(self, peer=("10.0.0.1", 5)):
         self.peer = peer
         self.sent = b""
+        self.writes = []
         self.reading = True
         self.closed = False
         self.aborted = False
@@ -30,6 +33,7 @@ class FakeTransport:
 
     def write(self, data):
         self.sent += data
+        self.writes.append(data)
 
     def pause_reading(self):
         assert self.reading
@@ -50,7 +54,7 @@ class FakeTransport:
 
 
 class FakeDispatcher:
-    """Echoes a frame; ``w...`` waits, ``m...`` is malformed, ``c...`` closes, ``n...`` is not answered."""
+    """Echoes a frame; ``w...`` waits, ``m...`` is malformed, ``c...`` closes, ``n...`` is not answered, ``x...`` fails."""
 
     def __init__(self):
         self.waiting = []
@@ -69,6 +73,8 @@ class FakeDispatcher:
                 raise CloseConnection
             case b"n":
                 return []
+            case b"x":
+                raise ZeroDivisionError
         return [frame]
 
 
@@ -85,6 +91,16 @@ class Setup:
         transport = FakeTransport(peer)
         connection.connection_made(transport)
         return connection, transport
+
+
+def answered(setup):
+    """Answer what waits, and let the loop turn for what waited behind it."""
+
+    async def turn():
+        setup.dispatcher.waiting.pop()()
+        await asyncio.sleep(0)
+
+    asyncio.run(turn())
 
 
 def send(connection, *bodies):
@@ -108,7 +124,7 @@ def test_what_comes_behind_a_waiting_request_waits_with_it():
     assert transport.sent == b"aaaaaaaa"
     assert not transport.reading
     assert connection.is_busy
-    setup.dispatcher.waiting.pop()()
+    answered(setup)
     assert transport.sent == b"aaaaaaaawwwwwwwwbbbbbbbb"
     assert transport.reading
     assert not connection.is_busy
@@ -118,10 +134,61 @@ def test_two_requests_wait_one_after_the_other():
     setup = Setup()
     connection, transport = setup.connect()
     send(connection, b"w1111111", b"w2222222", b"aaaaaaaa")
-    setup.dispatcher.waiting.pop()()
+    answered(setup)
     assert transport.sent == b"w1111111"
-    setup.dispatcher.waiting.pop()()
+    answered(setup)
     assert transport.sent == b"w1111111w2222222aaaaaaaa"
+
+
+def test_who_answers_a_waiting_request_does_not_handle_those_behind_it():
+    setup = Setup()
+    connection, _ = setup.connect()
+    send(connection, b"wwwwwwww", b"aaaaaaaa")
+
+    async def answer():
+        setup.dispatcher.waiting.pop()()
+        seen = list(setup.dispatcher.seen)
+        await asyncio.sleep(0)
+        return seen, setup.dispatcher.seen
+
+    assert asyncio.run(answer()) == ([b"wwwwwwww"], [b"wwwwwwww", b"aaaaaaaa"])
+
+
+def test_a_waiting_request_that_has_no_answer_ends_its_connection():
+    setup = Setup()
+    connection, transport = setup.connect()
+    send(connection, b"wwwwwwww", b"aaaaaaaa")
+    connection._respond_later(None)
+    assert transport.aborted
+    assert setup.dispatcher.seen == [b"wwwwwwww"]
+
+
+def test_an_answer_that_cannot_be_read_from_its_log_ends_its_connection_alone(capsys):
+    setup = Setup()
+    connection, transport = setup.connect()
+
+    class Unreadable(bytes):
+        def read(self):
+            raise OSError(5, "Input/output error")
+
+    connection._respond_later([Unreadable(b"wwwwwwww")])
+    assert transport.aborted
+    assert "Input/output error" in capsys.readouterr().err
+
+
+def test_a_fault_in_a_request_ends_its_connection_alone(capsys):
+    setup = Setup()
+    connection, transport = setup.connect()
+    send(connection, b"xxxxxxxx", b"aaaaaaaa")
+    assert transport.aborted
+    assert not connection.is_busy
+    assert "ZeroDivisionError" in capsys.readouterr().err
+
+
+def test_answers_to_pipelined_requests_do_not_pile_up():
+    connection, transport = Setup().connect()
+    send(connection, *[b"\x00\x07\x00\x00 half a megabyte, it says"] * 5)
+    assert len(transport.writes) == 2
 
 
 def test_a_client_that_does_not_read_is_not_read_from():
@@ -221,11 +288,41 @@ def test_a_waiting_request_keeps_its_connection_open():
     assert transport.sent == b"wwwwwwww"
 
 
+@pytest.mark.parametrize(("takes_bytes", "ended"), [(0, True), (1, False)])
+def test_a_client_that_takes_nothing_of_its_answer_is_silent(takes_bytes, ended):
+    setup = Setup()
+    connection, transport = setup.connect()
+    send(connection, b"aaaaaaaa")
+    transport.queued = 100
+    for _ in range(80):
+        setup.clock.advance(10_000)
+        transport.queued -= takes_bytes
+    assert transport.aborted is ended
+
+
+def test_at_the_end_a_client_that_takes_nothing_is_not_waited_for():
+    setup = Setup()
+    _, transport = setup.connect()
+    transport.queued = 100
+    setup.registry.close_all()
+    assert transport.aborted
+
+
 def test_a_negative_idle_limit_means_never():
     setup = Setup(max_idle_ms=-1)
     _, transport = setup.connect()
     setup.clock.advance(10_000_000)
     assert not transport.closed
+
+
+@pytest.mark.parametrize("max_idle_ms", [-1, 600_000])
+def test_a_silent_connection_gives_memory_back(monkeypatch, max_idle_ms):
+    trimmed = []
+    monkeypatch.setattr(Connection, "trim", lambda self: trimmed.append(self.peer))
+    setup = Setup(max_idle_ms=max_idle_ms)
+    setup.connect()
+    setup.clock.advance(30_000)
+    assert trimmed
 
 
 def test_nothing_more_is_read_once_the_broker_stops():

@@ -94,6 +94,14 @@ def test_a_request_that_waits_is_counted_when_it_is_answered(setup):
     assert len(setup.answered) == 1
 
 
+@pytest.mark.parametrize("answer", [CLOSE_CONNECTION, object()])
+def test_who_completes_a_reply_that_cannot_be_sent_does_not_notice(setup, answer):
+    setup.answer = reply = Reply()
+    setup.request()
+    reply.complete(answer)
+    assert setup.answered == [None]
+
+
 def test_a_reply_that_is_there_at_once_has_not_waited(setup):
     setup.answer = Reply()
     setup.answer.complete(_m.DeleteTopicsResponse())
