@@ -55,6 +55,7 @@ SERVED: dict[ApiKey, Served] = {
     ApiKey.ADD_PARTITIONS_TO_TXN: _served(0, 5),
     ApiKey.ADD_OFFSETS_TO_TXN: _served(0, 4),
     ApiKey.END_TXN: _served(0, 5),
+    ApiKey.WRITE_TXN_MARKERS: _served(1, 2),
     ApiKey.TXN_OFFSET_COMMIT: _served(0, 5),
     ApiKey.DESCRIBE_CONFIGS: _served(1, 4),
     ApiKey.ALTER_CONFIGS: _served(0, 2),

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
     from odradek.broker.partitions import Partition
     from odradek.broker.server import Broker
-    from odradek.broker.transaction_checks import TransactionChecks, Verifier
+    from odradek.broker.transaction_checks import TransactionChecks
 
 _ATTRIBUTES_LOW_BYTE = 22
 _ZSTD = 4
@@ -96,9 +96,6 @@ def _handle_transactional(broker: "Broker", context: RequestContext, request: Pr
     """Ask the coordinator what has to be asked, then append."""
     from odradek.broker.transaction_checks import TransactionChecks, UncheckedTransactions
 
-    transactions: Verifier | None = getattr(broker, "transactions", None)
-    if transactions is None:
-        return _append(broker, context, request, None)
     if not broker.config["transaction.partition.verification.enable"]:
         return _append(broker, context, request, UncheckedTransactions(context.version))
 
@@ -109,7 +106,7 @@ def _handle_transactional(broker: "Broker", context: RequestContext, request: Pr
         return partitions[index] if 0 <= index < len(partitions) else None
 
     checks = TransactionChecks(context.version)
-    checks.ask(transactions, request, find, broker.clock.now_ms())
+    checks.ask(broker.transactions, request, find, broker.clock.now_ms())
     if checks.is_done:
         return _append(broker, context, request, checks)
     # The frame does not outlive this call.
