@@ -1,7 +1,9 @@
 """Feature levels (KIP-584): what this broker supports, and what an update may make of them.
 
-One feature is there, `metadata.version`: the level of Kafka 4.3, in whose record versions the metadata log is written. Lower
-levels are understood but not written, so it cannot be lowered. Groups and transactions bring features of their own.
+`metadata.version` is at the level of Kafka 4.3, in whose record versions the metadata log is written. Lower levels are understood
+but not written, so it cannot be lowered. `transaction.version` tells clients how to go about transactions: from level 2 on each
+transaction has an epoch of its own, and Produce adds partitions to it (KIP-890). A new data directory begins with the highest
+levels; one from before a feature was there goes on without it. Groups bring features of their own.
 """
 
 from collections.abc import Iterable, Mapping
@@ -10,8 +12,12 @@ from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.metadata_records import FeatureLevelRecord
 
 METADATA_VERSION = "metadata.version"
-SUPPORTED_FEATURES: dict[str, tuple[int, int]] = {METADATA_VERSION: (7, 30)}  # 3.3-IV3 to 4.3-IV0
-BOOTSTRAP_RECORDS = (FeatureLevelRecord(name=METADATA_VERSION, feature_level=30),)
+TRANSACTION_VERSION = "transaction.version"
+SUPPORTED_FEATURES: dict[str, tuple[int, int]] = {
+    METADATA_VERSION: (7, 30),  # 3.3-IV3 to 4.3-IV0
+    TRANSACTION_VERSION: (0, 2),
+}
+BOOTSTRAP_RECORDS = tuple(FeatureLevelRecord(name=name, feature_level=high) for name, (_, high) in SUPPORTED_FEATURES.items())
 
 UPGRADE = 1
 SAFE_DOWNGRADE = 2
@@ -52,6 +58,6 @@ def _problem(current: int, name: str, level: int, upgrade_type: int, node_id: in
         return f"{invalid} controller {node_id} supports {lowest} to {highest}."
     if level < current and upgrade_type == UPGRADE:
         return f"{invalid} it is at {current}, and an upgrade cannot lower it."
-    if level < current:
+    if level < current and name == METADATA_VERSION:
         return f"{invalid} it is at {current}, and the metadata log is written at no other level."
     return None

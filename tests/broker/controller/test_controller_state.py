@@ -30,9 +30,12 @@ def state(image: MetadataImage) -> object:
     )
 
 
-def test_a_new_log_begins_with_the_metadata_version(controller: Controller, log: RecordedLog):
-    assert log.last_records == [FeatureLevelRecord(name="metadata.version", feature_level=30)]
-    assert controller.image.features == {"metadata.version": 30}
+def test_a_new_log_begins_with_the_highest_feature_levels(controller: Controller, log: RecordedLog):
+    assert log.last_records == [
+        FeatureLevelRecord(name="metadata.version", feature_level=30),
+        FeatureLevelRecord(name="transaction.version", feature_level=2),
+    ]
+    assert controller.image.features == {"metadata.version": 30, "transaction.version": 2}
 
 
 def test_a_log_that_has_its_feature_levels_gets_no_more(controller: Controller, log: RecordedLog):

@@ -18,6 +18,11 @@ def test_the_level_that_is_may_be_asked_for():
     assert update("metadata.version", 30).error_code == ErrorCode.NONE
 
 
+def test_the_transaction_version_may_be_lowered_but_not_by_an_upgrade():
+    assert update("transaction.version", 0, 2).error_code == ErrorCode.NONE
+    assert update("transaction.version", 0, 1).error_code == ErrorCode.INVALID_UPDATE_VERSION
+
+
 @pytest.mark.parametrize(
     ("feature", "level", "upgrade_type"), [("nope", 1, 1), ("metadata.version", 29, 2), ("metadata.version", 31, 1)]
 )
