@@ -72,7 +72,12 @@ class FetchRead:
                 if data.diverging_epoch.epoch >= 0:
                     must_answer = True
             results.append((asked, data))
-        return results, must_answer or total >= self.min_bytes
+        return results, must_answer or total >= self.min_bytes or (total > 0 and self._is_behind())
+
+    def _is_behind(self) -> bool:
+        """Whether there is more in a later segment, and so no reason to wait: a read ends with its segment."""
+        targets = ((asked.fetch_offset, asked.target.log) for asked in self._wanted if asked.target is not None)
+        return any(log is not None and offset < log.segments.active.base_offset for offset, log in targets)
 
     def has_enough(self) -> bool:
         """Whether ``read`` would find enough."""
@@ -106,7 +111,8 @@ class FetchRead:
 
     def _read_partition(self, partition: Partition, asked: FetchPartition, max_bytes: int, min_one: bool) -> Any:
         log = partition.require_log()
-        partition.check_leader_epoch(asked.current_leader_epoch)
+        if asked.current_leader_epoch >= 0:
+            partition.check_leader_epoch(asked.current_leader_epoch)
         if asked.last_fetched_epoch >= 0:
             epoch, end_offset = log.end_offset_for_epoch(asked.last_fetched_epoch)
             if epoch < 0 or end_offset < 0:
@@ -118,6 +124,7 @@ class FetchRead:
                     last_stable_offset=partition.last_stable_offset,
                     log_start_offset=log.log_start_offset,
                     diverging_epoch=_EpochEndOffset(epoch=epoch, end_offset=end_offset),
+                    aborted_transactions=None,
                     records=b"",
                 )
         last_stable_offset = partition.last_stable_offset
@@ -150,6 +157,7 @@ def _failed(asked: FetchPartition, error: KafkaError) -> Any:
         high_watermark=-1,
         last_stable_offset=-1,
         log_start_offset=-1,
+        aborted_transactions=None,
         records=b"",
     )
 

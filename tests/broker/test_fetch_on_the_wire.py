@@ -12,6 +12,7 @@ from tests.raw_client import MAX_BYTES, RawClient, fetch_fields, produce_fields
 NONE, OFFSET_OUT_OF_RANGE, UNKNOWN_TOPIC_OR_PARTITION = 0, 1, 3
 FETCH_SESSION_ID_NOT_FOUND, INVALID_FETCH_SESSION_EPOCH, FENCED_LEADER_EPOCH, UNKNOWN_LEADER_EPOCH = 70, 71, 74, 75
 UNKNOWN_TOPIC_ID = 100
+UNSUPPORTED_VERSION, INVALID_REQUEST = 35, 42
 LONG_WAIT_MS = 30_000
 VERSION = 12
 
@@ -109,6 +110,18 @@ def test_list_offsets_of_every_version_is_answered(client, topic, version):
         assert (answered.partitions[0].error_code, answered.partitions[0].offset) == (NONE, offset)
 
 
+@pytest.mark.parametrize(
+    ("timestamps", "version", "errors"),
+    [((-1, -1), 9, [INVALID_REQUEST]), ((-7,), 9, [UNSUPPORTED_VERSION]), ((-3,), 6, [UNSUPPORTED_VERSION])],
+)
+def test_offsets_that_cannot_be_listed_are_refused_before_the_partition_is_looked_for(
+    client, new_name, timestamps, version, errors
+):
+    asked = {"name": new_name(), "partitions": [{"partition_index": 0, "timestamp": timestamp} for timestamp in timestamps]}
+    (answered,) = client.call(ApiKey.LIST_OFFSETS, version, replica_id=-1, topics=[asked]).topics
+    assert [partition.error_code for partition in answered.partitions] == errors
+
+
 @pytest.mark.parametrize("version", versions(ApiKey.METADATA))
 def test_metadata_of_every_version_is_answered(client, broker, topic, version):
     response = client.call(ApiKey.METADATA, version, topics=[{"name": topic}])
@@ -138,12 +151,28 @@ def test_an_unknown_topic_id_is_said_to_be_one(client, new_topic):
         (0, {"partition": 1}, UNKNOWN_TOPIC_OR_PARTITION),
         (0, {"current_leader_epoch": 1}, UNKNOWN_LEADER_EPOCH),
         (0, {"current_leader_epoch": 0}, NONE),
+        (0, {"current_leader_epoch": -5}, NONE),
     ],
 )
 def test_a_fetch_that_cannot_be_served_is_answered_at_once_with_the_reason(client, topic, offset, fields, error):
     client.produce(topic, b"x")
     wait_ms = LONG_WAIT_MS if error else 0
-    assert fetch(client, topic, offset, max_wait_ms=wait_ms, **fields).error_code == error
+    answered = fetch(client, topic, offset, max_wait_ms=wait_ms, **fields)
+    assert (answered.error_code, answered.aborted_transactions) == (error, None)
+
+
+def test_a_fetch_does_not_wait_for_more_than_it_takes(client, topic):
+    client.produce(topic, b"x" * 1000)
+    assert fetch(client, topic, 0, max_wait_ms=LONG_WAIT_MS, min_bytes=MAX_BYTES, max_bytes=500).records
+
+
+def test_a_fetch_does_not_wait_for_min_bytes_at_the_end_of_a_segment(client, new_name):
+    topic = {"name": new_name(), "num_partitions": 1, "replication_factor": 1}
+    topic["configs"] = [{"name": "segment.bytes", "value": "1048576"}]
+    client.call(ApiKey.CREATE_TOPICS, 7, topics=[topic], timeout_ms=5000)
+    for _ in range(2):
+        client.produce(topic["name"], b"x" * 700_000)
+    assert len(fetch(client, topic["name"], 0, max_wait_ms=LONG_WAIT_MS, min_bytes=MAX_BYTES).records) > 700_000
 
 
 def test_a_fetch_waits_for_the_first_record(client, other, topic):

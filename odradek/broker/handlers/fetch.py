@@ -32,11 +32,12 @@ def handle(broker: "Broker", context: RequestContext, request: Any) -> Any:
     session = broker.fetch_sessions.open(request, by_id, broker.clock.monotonic_ms())
     if session.error_code:
         return _Response(error_code=session.error_code, session_id=session.session_id)
+    max_bytes = min(request.max_bytes, broker.config["fetch.max.bytes"])
     read = FetchRead(
         session.partitions,
         broker.partitions.find_fetched,
-        min_bytes=request.min_bytes,
-        max_bytes=min(request.max_bytes, broker.config["fetch.max.bytes"]),
+        min_bytes=min(request.min_bytes, max_bytes),
+        max_bytes=max_bytes,
         committed_only=request.isolation_level == _READ_COMMITTED,
     )
     results, enough = read.read()

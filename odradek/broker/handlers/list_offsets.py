@@ -7,6 +7,7 @@ earliest, and -5 and -6 find nothing.
 Read committed (isolation level 1) ends at the last stable offset, read uncommitted at the high watermark.
 """
 
+from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 from odradek.broker.context import RequestContext
@@ -30,24 +31,22 @@ _NOT_FOUND = (-1, -1, -1)
 
 
 def handle(broker: "Broker", context: RequestContext, request: Any) -> Any:
-    """One offset a partition. INVALID_REQUEST for one named twice, UNSUPPORTED_VERSION for a timestamp newer than the version."""
+    """One offset a partition. INVALID_REQUEST, once, for one named twice; UNSUPPORTED_VERSION for a too new timestamp."""
     m = messages(ApiKey.LIST_OFFSETS)
-    seen: set[tuple[str, int]] = set()
-    twice: set[tuple[str, int]] = set()
-    for topic in request.topics:
-        for asked in topic.partitions:
-            key = (topic.name, asked.partition_index)
-            (twice if key in seen else seen).add(key)
+    times_named = Counter((topic.name, asked.partition_index) for topic in request.topics for asked in topic.partitions)
     topics = []
     for topic in request.topics:
         partitions = []
         for asked in topic.partitions:
+            times = times_named.pop((topic.name, asked.partition_index), 0)
+            if not times:
+                continue
             result = m.ListOffsetsPartitionResponse(partition_index=asked.partition_index)
             try:
-                _check_named_once(twice, topic.name, asked.partition_index)
+                _check_named_once(times)
+                _check_version(context.version, asked.timestamp)
                 partition = broker.partitions.require(topic.name, asked.partition_index)
                 partition.check_leader_epoch(asked.current_leader_epoch)
-                _check_version(context.version, asked.timestamp)
                 found = _find(partition, asked.timestamp, request.isolation_level)
                 result.timestamp, result.offset, result.leader_epoch = found
             except KafkaError as error:
@@ -57,8 +56,8 @@ def handle(broker: "Broker", context: RequestContext, request: Any) -> Any:
     return m.ListOffsetsResponse(topics=topics)
 
 
-def _check_named_once(twice: set[tuple[str, int]], topic: str, index: int) -> None:
-    if (topic, index) in twice:
+def _check_named_once(times: int) -> None:
+    if times > 1:
         raise KafkaError(ErrorCode.INVALID_REQUEST, "a partition named twice")
 
 
@@ -78,7 +77,10 @@ def _find(partition: "Partition", timestamp: int, isolation_level: int) -> tuple
         return -1, log.log_start_offset, partition.leader_epoch if epoch < 0 else epoch
     if timestamp in (_LATEST_TIERED, _EARLIEST_PENDING_UPLOAD):
         return _NOT_FOUND
-    found = log.max_timestamp_offset() if timestamp == _MAX_TIMESTAMP else log.offset_for_timestamp(timestamp)
+    try:
+        found = log.max_timestamp_offset() if timestamp == _MAX_TIMESTAMP else log.offset_for_timestamp(timestamp)
+    except OSError as error:
+        raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, str(error)) from error
     if found is None or found.offset >= end:
         return _NOT_FOUND
     return found.timestamp, found.offset, found.leader_epoch
