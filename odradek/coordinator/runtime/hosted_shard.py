@@ -329,9 +329,12 @@ class HostedShard(Generic[ShardT]):
         ready: list[_Waiter] = []
         while self._deferred and self._deferred[0][0] <= committed_offset:
             ready += self._deferred.popleft()[1]
-        for result, respond in ready:
+        for result, _ in ready:
             if result.on_commit is not None:
                 self._guard(result.on_commit)
+        # What these decided, too, is in the log before anybody is answered: the next request does not find it half done.
+        self.flush()
+        for result, respond in ready:
             self._guard(respond, result.response)
 
     def _refuse(self, result: Result[Any] | None, respond: Callable[[Any], None], error: Exception) -> None:

@@ -17,8 +17,8 @@ T = TypeVar("T")
 class Result(NamedTuple, Generic[T]):
     """Records to append and replay, and the response to give once the log has them for good.
 
-    ``on_commit`` is called when the high watermark has passed the records, just before the response is given; at once where
-    there are no records and nothing earlier is pending. ``on_failure`` is called instead when the records could not be appended
+    ``on_commit`` is called when the high watermark has passed the records, before the response is given; at once where there are
+    no records and nothing earlier is pending. What it writes to the same shard is appended before the response is given. ``on_failure`` is called instead when the records could not be appended
     (the timelines are rolled back by then) or the shard was unloaded before they were committed: it corrects what is kept
     outside the timelines.
 

@@ -61,12 +61,9 @@ def test_when_the_answer_has_come_the_next_transaction_may_begin(bed):
         bed.add(producer, A0)
         answers = []
         bed.runtime.write(0, lambda shard: shard.end_txn(ID, producer, commit=True, client_version=0), answers.append)
-        turns = 0
-        while not answers:
-            bed.logs.turn()
-            turns += 1
         bed.logs.turn()
-        assert (turns, bed.shard.transactions.pending) == (1, {})
+        assert (answers, bed.shard.transactions.pending) == ([NOBODY], {})
+        assert bed.written_states()[-1] == "COMPLETE_COMMIT"
 
 
 def test_with_each_transaction_a_new_client_gets_the_next_epoch(bed):

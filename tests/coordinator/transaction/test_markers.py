@@ -64,10 +64,8 @@ def test_many_markers_leave_the_loop_to_others_in_between(bed):
 def test_complete_that_cannot_be_written_is_tried_again(bed):
     producer = bed.init()
     bed.add(producer, A0)
-    bed.commit(producer, run=False)
-    bed.logs.turn()
-    bed.log.failures.append(OSError("disk"))
-    bed.logs.run()
+    bed.log.failures += [(None, True), OSError("disk")]
+    bed.commit(producer)
     assert bed.written_states()[-1] == "PREPARE_COMMIT"
     assert bed.add(producer, A0) == ErrorCode.CONCURRENT_TRANSACTIONS
     bed.advance(RETRY_BACKOFF_MS)
