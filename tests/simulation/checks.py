@@ -1,15 +1,14 @@
 """Whether a group, as its shard keeps it, is sound in itself: its state, its counts and its deadlines.
 
-    state           follows on the one before by the table
-    counts          of who waits, of who supports a protocol, of who is static: those of the members there are
-    who waits       for a JoinGroup's answer: while the group prepares a rebalance, or the member's new id is written;
-                    for a SyncGroup's: while the group completes one
-    deadlines       for each member that does not wait, each pending member, each wait; and none for anybody else
+state           follows on the one before by the table
+counts          of who waits, of who supports a protocol, of who is static: those of the members there are
+who waits       for a JoinGroup's answer: while the group prepares a rebalance, or the member's new id is written;
+                for a SyncGroup's: while the group completes one
+deadlines       for each member that does not wait, each pending member, each wait; and none for anybody else
 """
 
 from __future__ import annotations
 
-from collections import Counter
 from typing import TYPE_CHECKING
 
 from odradek.coordinator.group.classic.states import GroupState
@@ -21,6 +20,7 @@ if TYPE_CHECKING:
     from odradek.coordinator.group.group_shard import GroupShard
     from odradek.coordinator.runtime.hosted_shard import HostedShard
 
+_COUNTS = "counts are those of the members"
 _PREPARING = GroupState.PREPARING_REBALANCE
 _COMPLETING = GroupState.COMPLETING_REBALANCE
 
@@ -68,26 +68,27 @@ class GroupChecks:
 
 def _check_counts(group: ClassicGroup, where: str) -> None:
     members = group.members
-    supporters: Counter[str] = Counter()
-    for member in members.values():
-        supporters.update({name for name, _ in member.protocols})
-    static_members = {member.group_instance_id: key for key, member in members.items() if member.group_instance_id is not None}
-    facts = {
-        "waiting joins": (group.waiting_joins, sum(member.waiting_join is not None for member in members.values())),
-        "supporters": (group.supporters, dict(supporters)),
-        "static members": (group.static_members, static_members),
-        "member ids": (list(members), [member.member_id for member in members.values()]),
-    }
-    for name, (kept, counted) in facts.items():
-        if kept != counted:
-            raise Violation("counts are those of the members", f"{where}: {name} {kept!r}, and there are {counted!r}")
+    waiting_joins = 0
+    supporters: dict[str, int] = {}
+    static_members: dict[str, str] = {}
+    for member_id, member in members.items():
+        waiting_joins += member.waiting_join is not None
+        for name, _ in member.protocols:
+            supporters[name] = supporters.get(name, 0) + 1
+        if member.group_instance_id is not None:
+            static_members[member.group_instance_id] = member_id
+        if member.member_id != member_id:
+            raise Violation(_COUNTS, f"{where}: {member_id} is kept of {member.member_id}")
+    if (waiting_joins, supporters, static_members) != (group.waiting_joins, group.supporters, group.static_members):
+        kept = f"{group.waiting_joins} waiting joins, {group.supporters}, {group.static_members}"
+        raise Violation(_COUNTS, f"{where} has {kept}, and there are {waiting_joins}, {supporters}, {static_members}")
     if (group.leader is None) != (not members) or (members and group.leader not in members):
         raise Violation("one leader a generation", f"{where} is led by {group.leader}, with members {list(members)}")
     if group.pending_joins.keys() & members.keys() or not group.pending_syncs.keys() <= members.keys():
         pending = f"pending {list(group.pending_joins)} and {list(group.pending_syncs)}"
-        raise Violation("counts are those of the members", f"{where}: {pending}, with members {list(members)}")
-    if members and not group.select_protocol():
-        raise Violation("members have a protocol in common", where)
+        raise Violation(_COUNTS, f"{where}: {pending}, with members {list(members)}")
+    if members and len(members) not in supporters.values():
+        raise Violation("members have a protocol in common", f"{where}: {supporters}")
 
 
 def _check_waits(group: ClassicGroup, where: str) -> None:

@@ -52,7 +52,7 @@ class Phase(Enum):
 
 
 class Consumer:
-    """One process of one consumer. ``turn`` numbers what it is at: what belongs to an earlier turn does not concern it any more."""
+    """One process of one consumer. ``turn`` numbers what it is at; what belongs to an earlier turn does not concern it."""
 
     def __init__(
         self,
@@ -108,7 +108,14 @@ class Consumer:
         """Nothing is done for a while; what comes meanwhile waits."""
         if not self._is_stalled:
             self._is_stalled = True
-            self._world.later(duration_ms, self._go_on)
+            self._world.later(duration_ms, self.go_on)
+
+    def go_on(self) -> None:
+        """The stall is over; nothing where there was none."""
+        self._is_stalled = False
+        inbox, self._inbox = self._inbox, []
+        for step in inbox:
+            step()
 
     def lose_connection(self) -> None:
         """What was asked is not answered any more; it may still arrive, after what comes on the next connection."""
@@ -141,12 +148,6 @@ class Consumer:
         self.member_id = ""
         self.generation = -1
         self.owned = ()
-
-    def _go_on(self) -> None:
-        self._is_stalled = False
-        inbox, self._inbox = self._inbox, []
-        for step in inbox:
-            step()
 
     # ------------------------------------------------------------------------------------------------ how it gets on
 

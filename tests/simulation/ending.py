@@ -1,10 +1,10 @@
 """How each history ends: trouble is over, and then
 
-    each group comes to rest, with the members that run, all in one generation
-    a short restart of the broker changes nothing of that: same generation, same members
-    the state is what the log says, and what was committed is fetched
-    all members leave: no member, nobody pending, no wait and no deadline is left
-    the retention time passes: no group and no offset is left
+each group comes to rest, with the members that run, all in one generation
+a short restart of the broker changes nothing of that: same generation, same members
+the state is what the log says, and what was committed is fetched
+all members leave: no member, nobody pending, no wait and no deadline is left
+the retention time passes: no group and no offset is left
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from tests.simulation.world import World
 
 _REST_WITHIN_MS = 120_000
+_LOADED_WITHIN_MS = 30_000
 _LOOK_EVERY_MS = 2_000
 _SHORT_RESTART_MS = 800
 
@@ -39,6 +40,7 @@ def end(world: World) -> None:
     world.kill_broker()
     world.run(_SHORT_RESTART_MS)
     world.start_broker()
+    _load(world)
     world.run(2 * world.plan.heartbeat_interval_ms + 1_000)
     # A group that could not be written when it became empty is back as it was, until its members' sessions run out again.
     after = {group_id: generation for group_id, generation in _generations(world).items() if group_id in before}
@@ -59,6 +61,8 @@ def _set_right(world: World) -> None:
         log.failures.clear()
         log.read_failures.clear()
         log.release()
+    for consumer in world.alive():
+        consumer.go_on()
     world.start_broker()
     for partition in range(world.plan.shards):
         if partition not in world.broker.runtime.states():
@@ -69,8 +73,17 @@ def _come_to_rest(world: World) -> None:
     for _ in range(0, _REST_WITHIN_MS, _LOOK_EVERY_MS):
         world.run(_LOOK_EVERY_MS)
         if not _unrest(world):
+            world.is_at_rest = True
             return
     raise Violation("groups come to rest", _unrest(world))
+
+
+def _load(world: World) -> None:
+    for _ in range(0, _LOADED_WITHIN_MS, _LOOK_EVERY_MS):
+        world.run(_LOOK_EVERY_MS)
+        if set(world.broker.runtime.states().values()) == {ShardState.ACTIVE}:
+            return
+    raise Violation("shards are loaded", f"{world.broker.runtime.states()}")
 
 
 def _unrest(world: World) -> str:
@@ -84,7 +97,7 @@ def _unrest(world: World) -> str:
         members = () if group is None else (*group.members, *group.pending_joins)
         expected = sorted(place_of(consumer.member_id) for consumer in consumers)
         here = f"{plan.group_id}: {[str(each) for each in consumers]} run, and the group is "
-        here += "not there" if group is None else f"{group.state}, with {list(group.members)}, pending {list(group.pending_joins)}"
+        here += "not there" if group is None else f"{group.state}, with {members}"
         if sorted(map(place_of, members)) != expected:
             return here
         if group is not None and group.state is not (GroupState.STABLE if consumers else GroupState.EMPTY):

@@ -67,7 +67,9 @@ class Faults:
         self._world.later(self._rng.expovariate(1 / mean_ms), happen)
 
     def _look_after(self) -> None:
-        """What was not told is told, and what could not be read is read again; for that there need not be trouble."""
+        """What was not told is told, and what could not be read is read again, until all has come to rest."""
+        if self._world.is_at_rest:
+            return
         self._world.later(700, self._look_after)
         for log in self._world.logs.logs:
             if not log.is_held_back and log.high_watermark < log.log_end_offset:

@@ -17,6 +17,8 @@ from tests.simulation.history import GroupHistory
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from odradek.coordinator.runtime.marker import EndTxnMarker
+
 _BASE_OFFSET = Struct(">q")
 
 
@@ -42,8 +44,10 @@ class SimulatedLog:
         self._batches: list[bytes] = []
         self._records: list[list[tuple[bytes, bytes | None]]] = []
 
-    def append(self, records: Sequence[tuple[bytes, bytes | None]], now_ms: int) -> int:
-        """See ``CoordinatorLog``."""
+    def append(self, records: Sequence[tuple[bytes, bytes | None]], now_ms: int, producer: tuple[int, int] | None = None) -> int:
+        """See ``CoordinatorLog``. There are no transactions here."""
+        if producer is not None:
+            raise AssertionError(f"a batch of {producer}")
         error, is_written = self.failures.popleft() if self.failures else (None, True)
         if is_written:
             self._write(records, now_ms)
@@ -52,6 +56,10 @@ class SimulatedLog:
         if not self.is_held_back:
             self.release()
         return self.log_end_offset
+
+    def append_marker(self, marker: EndTxnMarker, now_ms: int) -> int:
+        """See ``CoordinatorLog``. There are no transactions here."""
+        raise AssertionError(f"{marker} at {now_ms}")
 
     def _write(self, records: Sequence[tuple[bytes, bytes | None]], now_ms: int) -> None:
         batch = build_batch(records, now_ms)

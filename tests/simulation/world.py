@@ -82,9 +82,11 @@ class World:
         self.counts: Counter[str] = Counter()
         self.events: deque[tuple[int, str, tuple[object, ...]]] = deque(maxlen=_LAST_EVENTS)
         self.is_in_trouble = True
+        self.is_at_rest = False
         self._show = show
         self._timer = Timer(self.clock)
         self._moments = 0
+        self._is_large = self.plan.is_large
         self._tokens = 0
         self._is_turn_due = False
         self._touched: dict[str, None] = {}
@@ -131,6 +133,7 @@ class World:
 
     def run(self, duration_ms: int) -> None:
         """Let time pass."""
+        self._plan_turn()
         end_ms = self.clock.monotonic_ms() + duration_ms
         while (due_ms := self._next_due_ms()) <= end_ms:
             self.clock.advance(max(0, int(-(-(due_ms - self.clock.monotonic_ms()) // 1))))
@@ -145,17 +148,21 @@ class World:
     def _finish_moment(self) -> None:
         if self.logs.soon and self.rng.random() < 0.85:
             self.logs.turn()
-        if self.logs.soon and not self._is_turn_due:
-            self._is_turn_due = True
-            self.later(self.rng.choice((1, 1, 20, 200)), self._turn_is_due)
+        self._plan_turn()
         self._moments += 1
         self._check_answers()
-        if not self.plan.is_large or self._moments % _FULL_CHECK_EVERY == 0:
+        if not self._is_large or self._moments % _FULL_CHECK_EVERY == 0:
             for hosted in self.broker.active():
                 self.broker.notes[hosted.partition].checks.check(hosted)
         else:
             self._check_touched()
         self._touched.clear()
+
+    def _plan_turn(self) -> None:
+        """What the loop is yet to do, it does at some moment soon."""
+        if self.logs.soon and not self._is_turn_due:
+            self._is_turn_due = True
+            self.later(self.rng.choice((1, 1, 20, 200)), self._turn_is_due)
 
     def _turn_is_due(self) -> None:
         self._is_turn_due = False
@@ -234,9 +241,7 @@ class World:
         """What is under way to the broker comes on another connection than what follows."""
         self._delivered_until_ms.pop(consumer, None)
 
-    def _deliver(
-        self, client_id: str, api_key: ApiKey, version: int, request: Any, answered: Callable[[Any], None]
-    ) -> None:
+    def _deliver(self, client_id: str, api_key: ApiKey, version: int, request: Any, answered: Callable[[Any], None]) -> None:
         if not self.broker.is_up:
             self.later(1, lambda: answered(None))
             return
@@ -262,15 +267,22 @@ class World:
         self.note("%s is answered %s %s", call.client_id, name, requests.Brief(response))
         if error_code != ErrorCode.NONE:
             return
-        group_id = call.request.group_id
         if call.api_key is ApiKey.JOIN_GROUP:
-            notes = self.broker.notes[self.partition_of(group_id)]
-            group = notes.shard.classic.live.get(group_id)
-            if group is not None:
-                notes.told.note_join(group, response)
+            self._check_join(call.request.group_id, response)
         elif call.api_key is ApiKey.SYNC_GROUP:
-            request = call.request
-            check_sync(self.log_of(group_id), group_id, request.generation_id, request.member_id, bytes(response.assignment))
+            self._check_sync(call.request, bytes(response.assignment))
+
+    def _check_join(self, group_id: str, response: Any) -> None:
+        notes = self.broker.notes[self.partition_of(group_id)]
+        group = notes.shard.classic.live.get(group_id)
+        if group is not None:
+            notes.told.note_join(group, response)
+
+    def _check_sync(self, request: Any, assignment: bytes) -> None:
+        partition = self.partition_of(request.group_id)
+        is_let_go = self.broker.notes[partition].has_failed or partition not in {each.partition for each in self.broker.active()}
+        where = (request.group_id, request.generation_id, request.member_id)
+        check_sync(self.logs.logs[partition], *where, assignment, is_let_go=is_let_go)
 
     def commit(self, consumer: Consumer, partitions: tuple[int, ...], answered: Callable[[int], None]) -> None:
         """A member commits some of its partitions, or none this time."""
