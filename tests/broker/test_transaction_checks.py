@@ -148,6 +148,17 @@ def test_without_acks_nothing_is_answered_though_it_was_refused_later(broker):
     assert answers == [NO_RESPONSE]
 
 
+def test_a_fault_of_the_broker_after_the_answer_is_told(broker, monkeypatch, capsys):
+    broker.transactions.waits = True
+    reply = send(broker, (0, transactional_batch()))
+    monkeypatch.setattr(type(broker.partitions.get("t", 0)), "append", lambda *_: 1 // 0)
+    broker.transactions.answer()
+    answers = []
+    reply.when_done(answers.append)
+    assert codes(answers[0]) == [ErrorCode.UNKNOWN_SERVER_ERROR]
+    assert "ZeroDivisionError" in capsys.readouterr().err
+
+
 def test_an_answer_from_before_the_marker_begins_nothing_behind_it(broker):
     broker.transactions.waits = True
     reply = send(broker, (0, transactional_batch()))

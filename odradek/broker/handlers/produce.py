@@ -117,7 +117,11 @@ def _handle_transactional(broker: "Broker", context: RequestContext, request: Pr
     reply = Reply()
 
     def append() -> None:
-        response = _append(broker, context, request, checks)
+        try:
+            response = _append(broker, context, request, checks)
+        except Exception as error:  # noqa: BLE001  told to the client as such, and to the log in full
+            log.error("a produce that waited for its transaction could not be answered", error)
+            response = _all_failed(context, request)
         if isinstance(response, Reply):
             response.when_done(reply.complete)
         else:
@@ -169,6 +173,21 @@ def _refused(context: RequestContext, topic: str | bytes, index: int, error: Kaf
     return _Partition(
         index=index, error_code=error.code, base_offset=-1, record_errors=record_errors, error_message=error.reason or None
     )
+
+
+def _all_failed(context: RequestContext, request: ProduceRequest) -> Any:
+    """UNKNOWN_SERVER_ERROR for every partition, where acks ask for an answer."""
+    if request.acks == 0:
+        return NO_RESPONSE
+    error = KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR)
+    topics = []
+    for topic, batches in request.topics:
+        results = [_refused(context, topic, index, error) for index, _ in batches]
+        if isinstance(topic, bytes):
+            topics.append(_Topic(topic_id=UUID(bytes=topic), partition_responses=results))
+        else:
+            topics.append(_Topic(name=topic, partition_responses=results))
+    return _Response(responses=topics)
 
 
 def _wait(broker: "Broker", request: ProduceRequest, response: Any, waiting: "list[tuple[Partition, int, Any]]") -> Reply:
