@@ -3,6 +3,7 @@
 # make check  style, types, import contracts, lengths, no clock outside timing/
 # make bench  side by side with Apache Kafka
 # make fuzz   1,000,000 frames through protocol/, 20,000 through a live socket
+# make crash  kill -9 the broker 20 times under three rebalancing groups of real clients
 # make clean  remove what these made
 
 SHELL := /bin/bash
@@ -11,7 +12,7 @@ BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
 ARGS ?=
 
-.PHONY: run test check bench fuzz clean
+.PHONY: run test check bench fuzz crash clean
 
 run: $(INSTALLED)-run
 	$(BIN)/odradek serve --host 127.0.0.1 --port 9092 $(ARGS)
@@ -34,6 +35,9 @@ bench: $(INSTALLED)-test
 fuzz: $(INSTALLED)-test
 	$(BIN)/python -m tests.fuzz.protocol_fuzz --frames 1000000
 	$(BIN)/python -m tests.fuzz.socket_fuzz --frames 20000
+
+crash: $(INSTALLED)-test
+	$(BIN)/python -m tests.crash.kill9_groups --kills 20 $(ARGS)
 
 clean:
 	rm -rf $(VENV) build dist *.egg-info .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache spark-warehouse
