@@ -52,22 +52,19 @@ class LeaderEpochs:
         if epoch == self.latest or epoch < 0:
             return
         kept = [entry for entry in self._entries if entry[0] < epoch and entry[1] < start_offset]
-        self._set([*kept, (epoch, start_offset)])
-        self._save()
+        self._replace([*kept, (epoch, start_offset)])
 
     def truncate_from_end(self, end_offset: int) -> None:
         """Forget epochs that begin at or behind ``end_offset``."""
         kept = [entry for entry in self._entries if entry[1] < end_offset]
         if len(kept) != len(self._entries):
-            self._set(kept)
-            self._save()
+            self._replace(kept)
 
     def truncate_from_start(self, start_offset: int) -> None:
         """Forget epochs that end before ``start_offset``; the one that it lies in now begins there."""
         passed = [entry for entry in self._entries if entry[1] <= start_offset]
         if passed and passed != [(passed[-1][0], start_offset)]:
-            self._set([(passed[-1][0], start_offset), *self._entries[len(passed) :]])
-            self._save()
+            self._replace([(passed[-1][0], start_offset), *self._entries[len(passed) :]])
 
     def epoch_for(self, offset: int) -> int:
         """The epoch that ``offset`` was written in; -1 if it is not known."""
@@ -85,12 +82,17 @@ class LeaderEpochs:
         floor = next((known for known, _ in reversed(self._entries) if known <= epoch), epoch)
         return floor, later[1]
 
-    def _save(self) -> None:
-        write_table(self._file_system, self._path, [f"{epoch} {start}" for epoch, start in self._entries], durable=False)
+    def _replace(self, entries: list[tuple[int, int]]) -> None:
+        """Write first: what could not be written is not so, and will be tried again. Raises OSError."""
         self._is_synced = False
+        self._write(entries, durable=False)
+        self._set(entries)
+
+    def _write(self, entries: list[tuple[int, int]], *, durable: bool) -> None:
+        write_table(self._file_system, self._path, [f"{epoch} {start}" for epoch, start in entries], durable=durable)
 
     def sync(self) -> None:
         """Make sure that the file outlives the machine."""
         if not self._is_synced:
-            write_table(self._file_system, self._path, [f"{epoch} {start}" for epoch, start in self._entries], durable=True)
+            self._write(self._entries, durable=True)
             self._is_synced = True

@@ -66,3 +66,20 @@ def test_epochs_behind_a_truncated_end_are_forgotten(epochs):
 def test_epochs_before_a_new_start_are_forgotten_and_the_current_one_begins_there(epochs):
     epochs.truncate_from_start(12)
     assert epochs.entries == ((3, 12), (4, 25))
+
+
+def test_an_epoch_that_could_not_be_written_has_not_begun(monkeypatch):
+    file_system = MemoryFileSystem()
+    file_system.make_dirs("/log")
+    epochs = LeaderEpochs(file_system, "/log")
+
+    def refuse(path, data, *, durable):
+        raise OSError(28, "No space left on device")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(file_system, "write_atomic", refuse)
+        with pytest.raises(OSError, match="No space"):
+            epochs.assign(3, 10)
+    epochs.assign(3, 12)
+    again = LeaderEpochs(file_system, "/log")
+    assert (again.load(), again.entries) == (True, ((3, 12),))
