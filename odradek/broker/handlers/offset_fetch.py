@@ -3,7 +3,8 @@
 One group before version 8, many since then (KIP-709); all its topics for null since version 2; leader epochs from 5 on (KIP-320),
 and by topic id from 10 on (KIP-848). ``require_stable`` (KIP-447, from version 7 on) sees what is decided on and waits until it
 is committed; without it, what is committed is read at once. Errors are the group's; version 1 has a place for them in the
-partitions only.
+partitions only, and up to version 7 they are told there too, which Kafka does not do: aiokafka looks nowhere else, and takes a
+group that is loading for one without offsets.
 
 Deliberate gaps: no authorisation; transactions, and so UNSTABLE_OFFSET_COMMIT; members of consumer groups (KIP-848's protocol),
 and so the checks of member id and epoch.
@@ -26,6 +27,7 @@ M = messages(ApiKey.OFFSET_FETCH)
 
 _FIRST_VERSION_BY_ID = 10
 _FIRST_VERSION_WITH_GROUP_ERROR = 2
+_FIRST_VERSION_WITH_MANY_GROUPS = 8
 
 
 def handle(broker: "Broker", context: "RequestContext", request: Any) -> Any:
@@ -109,9 +111,12 @@ class _GroupFetch:
         # The Java client gives up on COORDINATOR_NOT_AVAILABLE here, and looks for the coordinator again on the other. As Kafka.
         code = ErrorCode.NOT_COORDINATOR if error_code == ErrorCode.COORDINATOR_NOT_AVAILABLE else error_code
         group = self._group
+        answer = M.OffsetFetchResponseGroup(group_id=group.group_id)
         if self._version >= _FIRST_VERSION_WITH_GROUP_ERROR:
-            return M.OffsetFetchResponseGroup(group_id=group.group_id, error_code=code)
-        return M.OffsetFetchResponseGroup(group_id=group.group_id, topics=[_refusal(topic, code) for topic in group.topics])
+            answer.error_code = code
+        if self._version < _FIRST_VERSION_WITH_MANY_GROUPS and not self._is_for_all:
+            answer.topics = [_refusal(topic, code) for topic in group.topics]
+        return answer
 
 
 def _refusal(topic: Any, error_code: ErrorCode) -> Any:

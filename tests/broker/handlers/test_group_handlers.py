@@ -14,6 +14,7 @@ JOIN = messages(ApiKey.JOIN_GROUP)
 SYNC = messages(ApiKey.SYNC_GROUP)
 LEAVE = messages(ApiKey.LEAVE_GROUP)
 DELETE = messages(ApiKey.DELETE_GROUPS)
+FETCH = messages(ApiKey.OFFSET_FETCH)
 
 
 class Runtime:
@@ -156,3 +157,17 @@ def test_groups_of_shards_that_are_elsewhere_are_not_listed(ask, runtime, monkey
     monkeypatch.setattr(runtime, "read", read)
     response = ask(ApiKey.LIST_GROUPS, messages(ApiKey.LIST_GROUPS).ListGroupsRequest())
     assert (response.error_code, response.groups) == (ErrorCode.NONE, ["of partition 1"])
+
+
+@pytest.mark.parametrize(
+    ("version", "in_group", "in_partitions"), [(1, False, True), (2, True, True), (7, True, True), (8, True, False)]
+)
+def test_offsets_of_a_group_that_is_loading_are_refused_where_clients_look_for_it(ask, version, in_group, in_partitions):
+    """aiokafka fetches with version 3 and looks at the partitions only: without an error there it begins anew."""
+    topics = [FETCH.OffsetFetchRequestTopics(name="t", partition_indexes=(0, 1))]
+    asked = FETCH.OffsetFetchRequest(groups=[FETCH.OffsetFetchRequestGroup(group_id="g", topics=topics)])
+    (group,) = ask(ApiKey.OFFSET_FETCH, asked, version).groups
+    loading, none = ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, ErrorCode.NONE
+    assert group.error_code == (loading if in_group else none)
+    told = [(partition.committed_offset, partition.error_code) for topic in group.topics for partition in topic.partitions]
+    assert told == ([(-1, loading)] * 2 if in_partitions else [])
