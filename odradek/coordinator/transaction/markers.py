@@ -59,7 +59,7 @@ class Markers:
             TransactionState.COMPLETE_COMMIT if is_commit else TransactionState.COMPLETE_ABORT
         )
         self.remaining[transactional_id] = sorted(value.partitions)
-        self._write(transactional_id, value)
+        self._write(transactional_id, value, is_first=True)
 
     def resume(self) -> None:
         """After a load: go on with all that are in Prepare*."""
@@ -67,7 +67,7 @@ class Markers:
             if value.status in PREPARED:
                 self.start(transactional_id, value)
 
-    def _write(self, transactional_id: str, value: TransactionLogValue) -> None:
+    def _write(self, transactional_id: str, value: TransactionLogValue, *, is_first: bool) -> None:
         marker = EndTxnMarker(
             value.producer_id,
             value.producer_epoch,
@@ -86,7 +86,9 @@ class Markers:
                     self._report("a transaction's marker is not needed", transactional_id, partition, error)
                 else:
                     failed.append(partition)
-                    self._report("a transaction's marker has to wait", transactional_id, partition, error)
+                    # Once, however often it is tried.
+                    if is_first and error.code != ErrorCode.COORDINATOR_LOAD_IN_PROGRESS:
+                        self._report("a transaction's marker has to wait", transactional_id, partition, error)
         self.remaining[transactional_id] = later + failed
         if later or failed:
             self._transactions.context.schedule(
@@ -99,7 +101,7 @@ class Markers:
 
     def _write_again(self, transactional_id: str, value: TransactionLogValue) -> Result[None]:
         """An operation that has nothing to decide on itself: what it leads to is one of its own."""
-        self._write(transactional_id, value)
+        self._write(transactional_id, value, is_first=False)
         return Result((), None)
 
     def _complete(self, transactional_id: str) -> None:

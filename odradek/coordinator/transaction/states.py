@@ -65,7 +65,7 @@ class IllegalTransition(Exception):
     """A fault of the coordinator: a transactional id was about to change its state in a way the table does not know."""
 
 
-def check_transition(current: TransactionState, target: TransactionState) -> None:
-    """Raise ``IllegalTransition`` where the table does not lead from ``current`` to ``target``."""
-    if target not in PERMITTED[current]:
-        raise IllegalTransition(f"a transaction cannot go from {STATE_NAMES[current]} to {STATE_NAMES[target]}")
+def check_transition(current: int, target: TransactionState) -> None:
+    """Raise ``IllegalTransition`` where the table does not lead from ``current``, a state's number, to ``target``."""
+    if target not in PERMITTED[current]:  # type: ignore[index]  # a number is as good a key as its state
+        raise IllegalTransition(f"a transaction cannot go from state {current} to {STATE_NAMES[target]}")

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, TypeVar
 from odradek.coordinator.runtime.record import CoordinatorRecord
 from odradek.coordinator.runtime.result import Result
 from odradek.coordinator.runtime.timeline import TimelineDict
-from odradek.coordinator.transaction.states import TransactionState
+from odradek.coordinator.transaction.states import STATE_NAMES, TransactionState
 from odradek.protocol.coordinator_records import TransactionLogKey, TransactionLogValue
 from odradek.protocol.errors import ErrorCode, KafkaError
 
@@ -28,8 +28,8 @@ T = TypeVar("T")
 class Transactions:
     """Owner of one shard's transactional ids. Loop thread only.
 
-    ``pending`` has the state that an id is about to be in. ``counts`` are of transitions since the shard was loaded, by the
-    state that was written.
+    ``pending`` has the state, by its number, that an id is about to be in. ``counts`` are of transitions since the shard was
+    loaded, by the state that was written.
     """
 
     __slots__ = ("by_id", "clock", "config", "context", "counts", "new_producer_id", "pending", "reports")
@@ -43,8 +43,8 @@ class Transactions:
         reports: TransactionLog,
     ) -> None:
         self.by_id: TimelineDict[str, TransactionLogValue] = TimelineDict(context.snapshots)
-        self.pending: dict[str, TransactionState] = {}
-        self.counts: Counter[TransactionState] = Counter()
+        self.pending: dict[str, int] = {}
+        self.counts: Counter[int] = Counter()
         self.context = context
         self.clock = context.clock
         self.config = config
@@ -67,7 +67,7 @@ class Transactions:
         self, transactional_id: str, value: TransactionLogValue, response: T, then: Callable[[], None] | None = None
     ) -> Result[T]:
         """Write ``value``: pending from now until it is there for good, when ``then`` is called."""
-        self.pending[transactional_id] = TransactionState(value.status)
+        self.pending[transactional_id] = value.status
 
         def persisted() -> None:
             self.settle(transactional_id, value)
@@ -82,7 +82,7 @@ class Transactions:
     def settle(self, transactional_id: str, value: TransactionLogValue) -> None:
         """``value`` is there for good."""
         del self.pending[transactional_id]
-        self.counts[TransactionState(value.status)] += 1
+        self.counts[value.status] += 1
 
 
 def record_of(transactional_id: str, value: TransactionLogValue | None) -> CoordinatorRecord:
@@ -90,6 +90,9 @@ def record_of(transactional_id: str, value: TransactionLogValue | None) -> Coord
     return CoordinatorRecord(TransactionLogKey(transactional_id), value)
 
 
-def concurrent(state: TransactionState) -> KafkaError:
-    """For who comes while another change, to ``state``, is under way."""
-    return KafkaError(ErrorCode.CONCURRENT_TRANSACTIONS, f"the transactional id is on its way to {state.name}")
+def concurrent(state: int) -> KafkaError:
+    """For who comes while another change is under way, to or from ``state``."""
+    return KafkaError(
+        ErrorCode.CONCURRENT_TRANSACTIONS,
+        f"a change of the transactional id is under way ({STATE_NAMES[TransactionState(state)]})",
+    )

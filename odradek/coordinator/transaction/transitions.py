@@ -102,5 +102,5 @@ def completed(current: TransactionLogValue, now_ms: int) -> TransactionLogValue:
 
 
 def _moved(current: TransactionLogValue, target: TransactionState, now_ms: int, **changes: Any) -> TransactionLogValue:
-    check_transition(TransactionState(current.status), target)
+    check_transition(current.status, target)
     return current._replace(status=target, last_update_ms=now_ms, previous_producer_id=current.producer_id, **changes)

@@ -104,6 +104,8 @@ def encode_value(value: TransactionLogValue) -> bytes:
 
 
 def _topics(partitions: frozenset[tuple[str, int]]) -> bytes:
+    if not partitions:
+        return b"\1"
     by_topic = [
         (topic.encode(), [index for _, index in group]) for topic, group in groupby(sorted(partitions), key=lambda each: each[0])
     ]

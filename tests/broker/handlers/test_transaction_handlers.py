@@ -4,6 +4,7 @@ import pytest
 
 from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.errors import ErrorCode
+from odradek.protocol.records import Record, build_batch
 
 NO_GROUP = "no-group"
 
@@ -218,6 +219,20 @@ def test_a_zombie_whose_generation_is_gone_cannot_commit_offsets(client, new_id,
     add_offsets(client, name, producer, group)
     code = commit_offset(client, name, producer, group, topic[0], generation_id=3, member_id="zombie")
     assert code == ErrorCode.ILLEGAL_GENERATION
+
+
+def test_since_version_12_produce_adds_the_partitions_it_writes_to(client, new_id, topic):
+    name = new_id()
+    producer_id, epoch = init(client, name)
+    batch = build_batch(
+        [Record(value=b"v", timestamp=1)], producer_id=producer_id, producer_epoch=epoch, base_sequence=0, transactional=True
+    )
+    partitions = [{"index": index, "records": batch} for index in range(2)]
+    topics = [{"name": topic[0], "partition_data": partitions}]
+    answer = client.call(ApiKey.PRODUCE, 12, transactional_id=name, acks=-1, timeout_ms=5000, topic_data=topics)
+    assert [each.error_code for each in answer.responses[0].partition_responses] == [ErrorCode.NONE, ErrorCode.NONE]
+    assert list(described(client, name).topics[0].partitions) == [0, 1]
+    assert end(client, name, (producer_id, epoch), 5).producer_epoch == 1
 
 
 @pytest.mark.parametrize("version", range(6))
