@@ -2,12 +2,12 @@
 
 One group before version 8, many since then (KIP-709); all its topics for null since version 2; leader epochs from 5 on (KIP-320),
 and by topic id from 10 on (KIP-848). ``require_stable`` (KIP-447, from version 7 on) sees what is decided on and waits until it
-is committed; without it, what is committed is read at once. Errors are the group's; version 1 has a place for them in the
+is committed, and UNSTABLE_OFFSET_COMMIT for what a transaction is about to commit; without it, what is committed is read at once.
+Errors are the group's; version 1 has a place for them in the
 partitions only, and up to version 7 they are told there too, which Kafka does not do: aiokafka looks nowhere else, and takes a
 group that is loading for one without offsets.
 
-Deliberate gaps: no authorisation; transactions, and so UNSTABLE_OFFSET_COMMIT; members of consumer groups (KIP-848's protocol),
-and so the checks of member id and epoch.
+Deliberate gaps: no authorisation; members of consumer groups (KIP-848's protocol), and so the checks of member id and epoch.
 """
 
 from typing import TYPE_CHECKING, Any
