@@ -37,6 +37,7 @@ if TYPE_CHECKING:
 
 END_TIMEOUT_S = 20.0
 COMMIT_TIMEOUT_MS = 5_000
+RETRY_AFTER_S = 0.05
 HEARTBEATS_A_SESSION = 10
 MAX_HEARTBEAT_INTERVAL_MS = 200
 
@@ -108,10 +109,21 @@ class Member(ABC):
     def _run(self) -> None:
         failure: str | None = None
         try:
-            self._consume()
-        except Exception as error:  # noqa: BLE001  whatever it is, the test is to see it
+            while not self._consume_unless_away():
+                self._stopping.wait(RETRY_AFTER_S)
+        except BaseException as error:  # noqa: BLE001  whatever it is, the test is to see it
             failure = f"{type(error).__name__}: {error}"
         self.journal.note_ended(self.name, failure)
+
+    def _consume_unless_away(self) -> bool:
+        """Consume to the end; False where a consumer cannot be made at all, since the broker is away."""
+        try:
+            self._consume()
+        except (kafka.errors.KafkaError, aiokafka.errors.KafkaError) as error:
+            if not error.retriable:
+                raise
+            return self._stopping.is_set()
+        return True
 
     def _goes_on(self) -> bool:
         self._may_poll.wait()
@@ -169,14 +181,22 @@ class KafkaPythonMember(Member):
         consumer.subscribe([membership.topic], listener=listener)
         # A leader that has no metadata yet joins twice, and where a poll ends between the answers to its second JoinGroup and
         # SyncGroup, kafka-python 3.0 forgets about that SyncGroup and never has an assignment.
-        consumer.partitions_for_topic(membership.topic)
         try:
+            consumer.partitions_for_topic(membership.topic)
             while self._goes_on():
-                for partition, records in consumer.poll(100, max_records=100).items():
+                for partition, records in self._poll(consumer).items():
                     self._processed(partition.partition, [record.offset for record in records])
                 self._commit(consumer)
         finally:
             consumer.close(autocommit=membership.commit == "auto", timeout_ms=COMMIT_TIMEOUT_MS)
+
+    def _poll(self, consumer: KafkaConsumer) -> dict[TopicPartition, list[Any]]:
+        try:
+            return consumer.poll(100, max_records=100)
+        except kafka.errors.RetriableError:
+            # The broker is away, and says so at once.
+            self._stopping.wait(RETRY_AFTER_S)
+            return {}
 
     def _commit(self, consumer: KafkaConsumer) -> None:
         due = dict(self._due)
@@ -244,15 +264,17 @@ class AiokafkaMember(Member):
             retry_backoff_ms=50,
         )
         consumer.subscribe([membership.topic], listener=_AsyncListener(self, consumer))
-        await consumer.start()
         try:
+            await consumer.start()
             while await self._goes_on_in_loop():
                 found = await consumer.getmany(timeout_ms=100, max_records=100)
                 for partition, records in found.items():
                     self._processed(partition.partition, [record.offset for record in records])
                 await self.commit(consumer)
         finally:
-            await consumer.stop()
+            # A broker that goes at this moment has aiokafka wait for a task of its own that is cancelled.
+            with suppress(asyncio.CancelledError):
+                await consumer.stop()
 
     async def _goes_on_in_loop(self) -> bool:
         return await asyncio.to_thread(self._goes_on)
