@@ -22,6 +22,14 @@ def seeded(name: str) -> random.Random:
     return random.Random(f"{name} {seed}")
 
 
+def rounds(kills: int, progress: Callable[[], int]) -> Iterator[int]:
+    """One number a kill: ``kills`` of them, and on a slow machine more, until more than ``kills`` steps have been acknowledged."""
+    for number in range(5 * kills):
+        if number >= kills and progress() > kills:
+            return
+        yield number
+
+
 def until_killed(broker: BrokerProcess, delay_s: float, step: Callable[[], None]) -> None:
     """Repeat ``step`` until it finds that the broker is gone, which is killed (-9) after ``delay_s``."""
     killer = threading.Timer(delay_s, os.kill, (broker.pid, signal.SIGKILL))

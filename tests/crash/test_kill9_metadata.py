@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, replace
 import pytest
 
 from odradek.protocol.api_keys import ApiKey
-from tests.crash.support import read_log, seeded, until_killed
+from tests.crash.support import read_log, rounds, seeded, until_killed
 from tests.raw_client import RawClient
 
 KILLS = 6
@@ -148,7 +148,7 @@ def test_what_was_acknowledged_stands_and_every_topic_is_whole_or_absent(broker_
     rng = seeded("metadata")
     administrator = Administrator(rng)
     broker = broker_process()
-    for _ in range(KILLS):
+    for _ in rounds(KILLS, lambda: administrator.done):
         with RawClient(broker.host, broker.port) as client:
             until_killed(broker, rng.uniform(0.005, 0.1), lambda client=client: administrator.step(client, operations))
         broker.start()
@@ -194,7 +194,7 @@ def test_producer_ids_are_never_given_twice(broker_process):
         assert response.error_code == 0
         given.append(response.producer_id)
 
-    for _ in range(KILLS):
+    for _ in rounds(KILLS, lambda: len(given)):
         with RawClient(broker.host, broker.port) as client:
             until_killed(broker, rng.uniform(0.001, 0.1), lambda client=client: ask(client))
         broker.start()
