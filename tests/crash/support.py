@@ -23,7 +23,7 @@ def seeded(name: str) -> random.Random:
 
 
 def rounds(kills: int, progress: Callable[[], int]) -> Iterator[int]:
-    """One number a kill: ``kills`` of them, and on a slow machine more, until more than ``kills`` steps have been acknowledged."""
+    """One number a kill: ``kills`` of them, and on a slow machine more, until more than ``kills`` steps were acknowledged."""
     for number in range(5 * kills):
         if number >= kills and progress() > kills:
             return
