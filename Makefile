@@ -1,18 +1,20 @@
-# make run    serve on 127.0.0.1:9092, in an environment of its own (.venv)
-# make test   every test, set-up included
-# make check  style, types, import contracts, lengths, no clock outside timing/
-# make bench  side by side with Apache Kafka
-# make fuzz   1,000,000 frames through protocol/, 20,000 through a live socket
-# make crash  kill -9 the broker 20 times under three rebalancing groups of real clients
-# make clean  remove what these made
+# make run      serve on 127.0.0.1:9092, in an environment of its own (.venv)
+# make test     every test, set-up included
+# make check    style, types, import contracts, lengths, no clock outside timing/
+# make bench    side by side with Apache Kafka
+# make fuzz     1,000,000 frames through protocol/, 20,000 through a live socket
+# make simulate SEEDS histories of consumer groups (100,000 by default), each from its seed
+# make crash    kill -9 the broker 20 times under three rebalancing groups of real clients
+# make clean    remove what these made
 
 SHELL := /bin/bash
 VENV ?= .venv
 BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
 ARGS ?=
+SEEDS ?= 100000
 
-.PHONY: run test check bench fuzz crash clean
+.PHONY: run test check bench fuzz simulate crash clean
 
 run: $(INSTALLED)-run
 	$(BIN)/odradek serve --host 127.0.0.1 --port 9092 $(ARGS)
@@ -35,6 +37,10 @@ bench: $(INSTALLED)-test
 fuzz: $(INSTALLED)-test
 	$(BIN)/python -m tests.fuzz.protocol_fuzz --frames 1000000
 	$(BIN)/python -m tests.fuzz.socket_fuzz --frames 20000
+
+# One process a core, of two. `make simulate SEEDS=20000`; one seed again: python -m tests.simulation.groups --seed N --trace
+simulate: $(INSTALLED)-test
+	$(BIN)/python -m tests.simulation.groups --seeds $(SEEDS) --jobs 2 $(ARGS)
 
 crash: $(INSTALLED)-test
 	$(BIN)/python -m tests.crash.kill9_groups --kills 20 $(ARGS)

@@ -9,6 +9,7 @@ deadlines       for each member that does not wait, each pending member, each wa
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import TYPE_CHECKING
 
 from odradek.coordinator.group.classic.states import GroupState
@@ -62,6 +63,8 @@ class GroupChecks:
             raise Violation("generations only grow", f"{where} had generation {latest}")
         self._generations[group] = group.generation
         _check_counts(group, where)
+        if group.state is _COMPLETING:
+            _check_vote(group, where)
         _check_waits(group, where)
         _check_deadlines(hosted, group, where)
 
@@ -89,6 +92,15 @@ def _check_counts(group: ClassicGroup, where: str) -> None:
         raise Violation(_COUNTS, f"{where}: {pending}, with members {list(members)}")
     if members and len(members) not in supporters.values():
         raise Violation("members have a protocol in common", f"{where}: {supporters}")
+
+
+def _check_vote(group: ClassicGroup, where: str) -> None:
+    """The protocol is one that all support, and none such is what more of them prefer."""
+    members = group.members.values()
+    common = set.intersection(*({name for name, _ in member.protocols} for member in members))
+    votes: Counter[str | None] = Counter(next(name for name, _ in member.protocols if name in common) for member in members)
+    if group.protocol not in votes or votes[group.protocol] < max(votes.values()):
+        raise Violation("members have a protocol in common", f"{where} has chosen {group.protocol} by {votes}")
 
 
 def _check_waits(group: ClassicGroup, where: str) -> None:

@@ -10,9 +10,11 @@ from collections import deque
 from struct import Struct
 from typing import TYPE_CHECKING
 
+from odradek.protocol.coordinator_records import OffsetCommitKey, OffsetCommitValue, decode_value, encode_key
 from odradek.protocol.coordinator_records.batches import build_batch
 from odradek.protocol.errors import ErrorCode, KafkaError
 from tests.simulation.history import GroupHistory
+from tests.simulation.violation import Violation
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -93,6 +95,18 @@ class SimulatedLog:
             chunks.append(batch[:left] if chunks else batch)
             left -= len(batch)
         return b"".join(chunks)
+
+    def check_read(self, group_id: str, partition: int, offset: int) -> None:
+        """``offset`` was read, -1 for none. Raises Violation where that is not what there is at the high watermark."""
+        key = encode_key(OffsetCommitKey(group_id, group_id, partition))
+        committed = bisect_right(self._last_offsets, self.high_watermark - 1)
+        values = (value for records in reversed(self._records[:committed]) for each, value in reversed(records) if each == key)
+        data = next(values, None)
+        value = decode_value(OffsetCommitKey(group_id, group_id, partition), data)
+        expected = value.offset if isinstance(value, OffsetCommitValue) else -1
+        if offset != expected:
+            what = f"{group_id}, partition {partition}: {offset} is fetched, and {expected} is committed"
+            raise Violation("what was committed is what is fetched", what)
 
     def lose_tail(self, keep: int) -> None:
         """A new leader did not have what the high watermark did not cover, but for ``keep`` batches. Nobody may know of it."""

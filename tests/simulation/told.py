@@ -1,7 +1,7 @@
 """What members were told, and whether it fits together.
 
     one generation has one leader and one protocol, whoever is told of it, and its leader alone is given the members
-    who is told of a generation is among the members that its leader was given
+    who is told of a generation is among the members that its leader was given, and who is in it, its leader first, has joined it
     an assignment that a member is given is what the log has for it, committed
 
 A static member counts as the same one under each of its member ids.
@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from odradek.coordinator.group.classic.states import GroupState
 from tests.simulation.history import place_of
 from tests.simulation.violation import Violation
 
@@ -25,13 +26,15 @@ _ONE_ASSIGNMENT = "members of a generation hold parts of one assignment"
 class _Generation:
     """What was told of one generation."""
 
-    __slots__ = ("leader", "members", "protocol", "told")
+    __slots__ = ("has_begun", "leader", "members", "protocol", "told")
 
     def __init__(self, leader: str, protocol: str) -> None:
         self.leader = leader
         self.protocol = protocol
         self.members: frozenset[str] | None = None
         self.told: set[str] = set()
+        # Whether it is told as it begins: the leader is to assign.
+        self.has_begun = False
 
 
 class Told:
@@ -57,10 +60,24 @@ class Told:
             if known.members not in (None, members):
                 raise Violation(_ONE_LEADER, f"{where} has the members {sorted(known.members or ())}, then {sorted(members)}")
             known.members = members
+            known.has_begun = known.has_begun or not response.skip_assignment
         known.told.add(place_of(response.member_id))
         if known.members is not None and not known.told <= known.members:
             strangers = sorted(known.told - known.members)
             raise Violation(_ONE_LEADER, f"{where}: {strangers} are told of it, and its members are {sorted(known.members)}")
+
+    def check_group(self, group: ClassicGroup) -> None:
+        """Who is in a generation has joined it; a static member may be late. Raises Violation."""
+        known = self._generations.get((group, group.generation))
+        if known is None:
+            return
+        where = f"{group.group_id}, generation {group.generation}"
+        if group.state is GroupState.COMPLETING_REBALANCE and known.leader not in known.told:
+            raise Violation(_ONE_LEADER, f"{where} is led by {known.leader}, who has not joined it")
+        if group.state is GroupState.STABLE and known.has_begun:
+            strangers = [each for each, member in group.members.items() if not member.is_static and each not in known.told]
+            if strangers:
+                raise Violation("who is in a generation has joined it", f"{where} has members {strangers}")
 
 
 def check_sync(log: SimulatedLog, group_id: str, generation: int, member_id: str, assignment: bytes, *, is_let_go: bool) -> None:

@@ -6,6 +6,7 @@ checked. After the time of faults all is set right, and the history has to come 
 
 from __future__ import annotations
 
+import re
 from collections import Counter, deque
 from random import Random
 from typing import TYPE_CHECKING, Any
@@ -23,6 +24,7 @@ from tests.simulation.broker import REPORTS, SimulatedBroker
 from tests.simulation.commits import Commits
 from tests.simulation.consumer import Consumer
 from tests.simulation.logs import InjectedFault, SimulatedLog, SimulatedLogs
+from tests.simulation.objections import CHECKED_APIS, objection_to
 from tests.simulation.plan import LONGEST_HOLD_MS, REBALANCE_TIMEOUTS_MS, SESSION_TIMEOUTS_MS, draw
 from tests.simulation.replayed import check_replayed
 from tests.simulation.told import check_sync
@@ -31,8 +33,10 @@ from tests.simulation.violation import Violation
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from odradek.coordinator.group.classic.group import ClassicGroup
     from odradek.coordinator.group.group_shard import GroupShard
     from odradek.coordinator.runtime.hosted_shard import HostedShard
+    from tests.simulation.broker import ShardNotes
     from tests.simulation.plan import GroupPlan
 
 # By when a request is answered: a response may wait for the high watermark; a JoinGroup and a SyncGroup wait for others too.
@@ -53,19 +57,21 @@ _REFUSALS = frozenset(
     }
 )
 _LAST_EVENTS = 60
+_PARTITION = re.compile(r"partition (\d+)")
 _FULL_CHECK_EVERY = 25
 
 
 class Call:
-    """A request that was delivered to the broker."""
+    """A request that was delivered to the broker, and what there was to be said against granting it."""
 
-    __slots__ = ("api_key", "client_id", "deadline_ms", "is_answered", "request")
+    __slots__ = ("api_key", "client_id", "deadline_ms", "is_answered", "objection", "request")
 
-    def __init__(self, api_key: ApiKey, client_id: str, request: Any, deadline_ms: float) -> None:
+    def __init__(self, api_key: ApiKey, client_id: str, request: Any, deadline_ms: float, objection: str) -> None:
         self.api_key = api_key
         self.client_id = client_id
         self.request = request
         self.deadline_ms = deadline_ms
+        self.objection = objection
         self.is_answered = False
 
 
@@ -153,7 +159,10 @@ class World:
         self._check_answers()
         if not self._is_large or self._moments % _FULL_CHECK_EVERY == 0:
             for hosted in self.broker.active():
-                self.broker.notes[hosted.partition].checks.check(hosted)
+                notes = self.broker.notes[hosted.partition]
+                notes.checks.check(hosted)
+                for group in hosted.shard.classic.live.values():
+                    self._check_joined(notes, group)
         else:
             self._check_touched()
         self._touched.clear()
@@ -185,7 +194,14 @@ class World:
             hosted = active.get(self.partition_of(group_id))
             group = None if hosted is None else hosted.shard.classic.live.get(group_id)
             if hosted is not None and group is not None:
-                self.broker.notes[hosted.partition].checks.check_group(hosted, group)
+                notes = self.broker.notes[hosted.partition]
+                notes.checks.check_group(hosted, group)
+                self._check_joined(notes, group)
+
+    def _check_joined(self, notes: ShardNotes, group: ClassicGroup) -> None:
+        # A JoinGroup that came with an append that failed is answered with the error, and is part of the rebalance, as in Kafka.
+        if not notes.has_failed:
+            notes.told.check_group(group)
 
     def check_replayed(self) -> None:
         """Compare what is loaded with what the log says."""
@@ -202,14 +218,19 @@ class World:
         if not isinstance(error, InjectedFault):
             raise Violation("the coordinator makes no mistake", f"{event}: {error!r}") from error
         self.note("fault: %s: %s", event, error.code.name)
-        for notes in self.broker.notes.values():
-            notes.has_failed = True
+        partition = _PARTITION.search(event)
+        if partition is not None:
+            self.broker.notes[int(partition[1])].has_failed = True
 
     # ------------------------------------------------------------------------------------------------------ requests
 
     def partition_of(self, group_id: str) -> int:
         """Where a group is coordinated."""
         return partition_for(group_id, self.plan.shards)
+
+    def _hosted(self, group_id: str) -> HostedShard[GroupShard] | None:
+        partition = self.partition_of(group_id)
+        return next((hosted for hosted in self.broker.active() if hosted.partition == partition), None)
 
     def log_of(self, group_id: str) -> SimulatedLog:
         """Where it is written."""
@@ -247,7 +268,10 @@ class World:
             return
         waits_for_others = api_key in _WAITS_FOR_OTHERS
         within_ms = _ANSWERED_BY_OTHERS_WITHIN_MS if waits_for_others else _ANSWERED_WITHIN_MS
-        call = Call(api_key, client_id, request, self.clock.monotonic_ms() + within_ms)
+        objection = ""
+        if api_key in CHECKED_APIS:
+            objection = objection_to(api_key, request, self._hosted(request.group_id))
+        call = Call(api_key, client_id, request, self.clock.monotonic_ms() + within_ms, objection)
         self._calls[waits_for_others].append(call)
         self.note("%s asks %s v%s %s", client_id, api_key.name, version, requests.Brief(request))
         if api_key not in (ApiKey.OFFSET_FETCH, ApiKey.DELETE_GROUPS):
@@ -262,11 +286,15 @@ class World:
 
     def _note_answer(self, call: Call, response: Any) -> None:
         error_code = getattr(response, "error_code", None)
+        if call.api_key is ApiKey.OFFSET_COMMIT:
+            error_code = response.topics[0].partitions[0].error_code
         name = call.api_key.name if error_code is None else f"{call.api_key.name} {ErrorCode(error_code).name}"
         self.counts[name] += 1
         self.note("%s is answered %s %s", call.client_id, name, requests.Brief(response))
         if error_code != ErrorCode.NONE:
             return
+        if call.objection:
+            raise Violation("members of the generation are served, and no others", f"{call.objection}: {call.request}")
         if call.api_key is ApiKey.JOIN_GROUP:
             self._check_join(call.request.group_id, response)
         elif call.api_key is ApiKey.SYNC_GROUP:
@@ -280,7 +308,7 @@ class World:
 
     def _check_sync(self, request: Any, assignment: bytes) -> None:
         partition = self.partition_of(request.group_id)
-        is_let_go = self.broker.notes[partition].has_failed or partition not in {each.partition for each in self.broker.active()}
+        is_let_go = self.broker.notes[partition].has_failed or self._hosted(request.group_id) is None
         where = (request.group_id, request.generation_id, request.member_id)
         check_sync(self.logs.logs[partition], *where, assignment, is_let_go=is_let_go)
 
@@ -315,7 +343,6 @@ class World:
             code = codes.pop()
             if codes:
                 raise Violation("a commit stands or falls as a whole", f"{group_id}: {response}")
-            self.counts[f"OFFSET_COMMIT {ErrorCode(code).name}"] += 1
             if code == ErrorCode.NONE:
                 self.commits.acknowledge(commits[0])
             elif code in _REFUSALS:
@@ -333,7 +360,10 @@ class World:
         def respond(response: Any) -> None:
             if response is None or response.groups[0].error_code != ErrorCode.NONE:
                 return
+            log = self.log_of(group_id)
             for partition in response.groups[0].topics[0].partitions:
+                if not is_stable:
+                    log.check_read(group_id, partition.partition_index, partition.committed_offset)
                 self.commits.check_fetched(group_id, partition.partition_index, partition.committed_offset)
 
         self.ask(consumer, ApiKey.OFFSET_FETCH, 9, lambda: request, respond)

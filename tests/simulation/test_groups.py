@@ -1,0 +1,136 @@
+"""A thousand histories of groups, and that the simulation would notice. ``make simulate`` runs more."""
+
+import os
+import subprocess
+import sys
+
+import pytest
+
+from odradek.coordinator.group.classic import group as classic_group
+from odradek.coordinator.group.classic import heartbeat, rebalance, sync
+from odradek.coordinator.group.classic.sessions import Sessions
+from odradek.coordinator.runtime.hosted_shard import HostedShard
+from odradek.coordinator.runtime.result import Result
+from odradek.coordinator.runtime.timeline import SnapshotRegistry
+from odradek.protocol.coordinator_records import MemberMetadata
+from tests.broker_process import REPOSITORY
+from tests.simulation import groups
+from tests.simulation.violation import Violation
+
+SEEDS_A_TEST = 50
+
+
+def begin_no_generation(monkeypatch):
+    begin = classic_group.ClassicGroup.begin_generation
+
+    def begin_generation(group, now_ms):
+        generation = group.generation
+        begin(group, now_ms)
+        group.generation = generation
+
+    monkeypatch.setattr(classic_group.ClassicGroup, "begin_generation", begin_generation)
+
+
+def keep_sessions_of_who_left(monkeypatch):
+    monkeypatch.setattr(Sessions, "end", lambda *_: None)
+
+
+def keep_waiting_syncs(monkeypatch):
+    monkeypatch.setattr(sync, "reset_assignments", lambda *_: None)
+    monkeypatch.setattr(rebalance, "reset_assignments", lambda *_: None)
+
+
+def write_no_assignment(monkeypatch):
+    monkeypatch.setattr(
+        "odradek.coordinator.group.classic.stored.MemberMetadata", lambda *fields: MemberMetadata(*fields[:-1], b"")
+    )
+
+
+def never_roll_back(monkeypatch):
+    monkeypatch.setattr(SnapshotRegistry, "roll_back", lambda *_: None)
+
+
+def never_tell_of_failure(monkeypatch):
+    monkeypatch.setattr(
+        "odradek.coordinator.group.classic.decision.Result",
+        lambda records, response, *, on_failure, on_commit: Result(records, response, on_commit=on_commit),
+    )
+
+
+def hide_rebalances(monkeypatch):
+    monkeypatch.setattr(heartbeat, "_REBALANCING", heartbeat._ALIVE)
+
+
+def wait_for_joins_without_end(monkeypatch):
+    monkeypatch.setattr(rebalance, "_wait_for_joins", lambda *_, **__: None)
+
+
+def answer_before_the_high_watermark(monkeypatch):
+    flush = HostedShard.flush
+
+    def flush_and_answer(hosted):
+        error = flush(hosted)
+        for _, waiters in hosted._deferred:
+            for result, respond in waiters:
+                if result.on_commit is not None:
+                    result.on_commit()
+                respond(result.response)
+        hosted._deferred.clear()
+        return error
+
+    monkeypatch.setattr(HostedShard, "flush", flush_and_answer)
+
+
+@pytest.mark.parametrize("first", range(0, 1_000, SEEDS_A_TEST))
+def test_no_history_breaks_an_invariant(first):
+    failures, _ = groups.run_many(first, SEEDS_A_TEST)
+
+    assert not failures, "\n".join(failures)
+
+
+@pytest.mark.parametrize(
+    ("spoil", "invariants"),
+    [
+        (begin_no_generation, {"one assignment a generation", "generations only grow", "one leader a generation"}),
+        (keep_sessions_of_who_left, {"no deadline is left of who is gone"}),
+        (keep_waiting_syncs, {"nobody waits for ever"}),
+        (write_no_assignment, {"members of a generation hold parts of one assignment"}),
+        (never_roll_back, {"the log replayed gives the live state"}),
+        (never_tell_of_failure, {"groups come to rest", "nobody waits for ever", "no deadline is left of who is gone"}),
+        (hide_rebalances, {"members of the generation are served, and no others"}),
+        (wait_for_joins_without_end, {"each wait has a deadline, and no other"}),
+        (answer_before_the_high_watermark, {"members of a generation hold parts of one assignment"}),
+    ],
+)
+def test_a_fault_of_the_coordinator_is_found(spoil, invariants, monkeypatch):
+    spoil(monkeypatch)
+
+    errors = (groups.run(seed)[1] for seed in range(200))
+    found = next(error for error in errors if error is not None)
+
+    assert isinstance(found, Violation), repr(found)
+    assert found.invariant in invariants, found
+
+
+def test_a_failure_is_told_with_what_happened_last_and_the_command_that_repeats_it(monkeypatch, capsys):
+    begin_no_generation(monkeypatch)
+
+    assert groups.main(["--first", "3", "--seeds", "1"]) == 1
+
+    told = capsys.readouterr().out
+    assert "seed 3 failed at" in told
+    assert "asks JOIN_GROUP" in told
+    assert "python -m tests.simulation.groups --seed 3 --trace" in told
+    assert told.endswith("failures 1\n")
+
+
+def test_one_seed_is_one_history():
+    def trace(hash_seed):
+        command = [sys.executable, "-m", "tests.simulation.groups", "--seed", "7", "--trace"]
+        environment = {**os.environ, "PYTHONHASHSEED": hash_seed}
+        return subprocess.run(command, capture_output=True, text=True, check=True, timeout=50, cwd=REPOSITORY, env=environment)
+
+    first = trace("1").stdout
+
+    assert first.endswith("seed 7: passed\n")
+    assert first == trace("2").stdout
