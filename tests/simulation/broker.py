@@ -211,6 +211,11 @@ class SimulatedBroker:
             return []
         return [hosted for hosted in self._runtime._hosted.values() if hosted.state is ShardState.ACTIVE]
 
+    def active_shard(self, partition: int) -> HostedShard[GroupShard] | None:
+        """The shard of one partition, where it is loaded."""
+        hosted = None if self._runtime is None else self._runtime._hosted.get(partition)
+        return hosted if hosted is not None and hosted.state is ShardState.ACTIVE else None
+
     def _make_shard(self, partition: int, context: ShardContext) -> GroupShard:
         shard = GroupShard(
             context,

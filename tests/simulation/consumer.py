@@ -211,6 +211,10 @@ class Consumer:
 
     def _sync(self, members: Any) -> None:
         self.phase = Phase.SYNCING
+        if members and self._world.may_repeat():
+            # On another connection, with what another run of the assignor gives.
+            self._world.connect_anew(self)
+            self._soon(1, lambda: self._sync(members) if self.phase is Phase.SYNCING else None)
         says_protocol = self.join_version >= 7
         request = SYNC.SyncGroupRequest(
             group_id=self.group.group_id,

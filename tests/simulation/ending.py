@@ -16,7 +16,6 @@ from odradek.coordinator.group.classic.states import GroupState
 from odradek.coordinator.runtime.states import ShardState
 from tests.simulation.broker import RETENTION_CHECK_INTERVAL_MS, RETENTION_MS
 from tests.simulation.consumer import Phase
-from tests.simulation.history import place_of
 from tests.simulation.plan import SESSION_TIMEOUTS_MS, UNLIMITED
 from tests.simulation.violation import Violation
 
@@ -47,7 +46,7 @@ def end(world: World) -> None:
     if before != after or any(consumer.phase is not Phase.STABLE for consumer in world.alive()):
         raise Violation("a short restart changes nothing", f"{before}, then {after}, with {[*map(str, world.alive())]}")
     for group in world.plan.groups:
-        world.fetch(None, tuple(range(group.partition_count)), group)
+        world.fetch_all(group)
     world.check_replayed()
     _leave(world)
     _let_offsets_expire(world)
@@ -95,10 +94,10 @@ def _unrest(world: World) -> str:
         group = _live(world, plan)
         consumers = world.alive(plan)
         members = () if group is None else (*group.members, *group.pending_joins)
-        expected = sorted(place_of(consumer.member_id) for consumer in consumers)
+        expected = sorted(consumer.member_id for consumer in consumers)
         here = f"{plan.group_id}: {[str(each) for each in consumers]} run, and the group is "
         here += "not there" if group is None else f"{group.state}, with {members}"
-        if sorted(map(place_of, members)) != expected:
+        if sorted(members) != expected:
             return here
         if group is not None and group.state is not (GroupState.STABLE if consumers else GroupState.EMPTY):
             return here

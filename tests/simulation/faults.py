@@ -42,6 +42,7 @@ class Faults:
             "change group.max.size": self._change_max_size,
             "delete a group": lambda: world.delete(self._rng.choice(world.plan.groups)),
             "commit as an administrator": lambda: world.commit_as_administrator(self._rng.choice(world.plan.groups)),
+            "fetch as an administrator": lambda: world.fetch_all(self._rng.choice(world.plan.groups)),
             "die": self._die,
             "stall": self._stall,
             "leave": self._leave,

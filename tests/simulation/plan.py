@@ -28,6 +28,7 @@ BROKER_FAULTS: Final = {
     "change group.max.size": 1.0,
     "delete a group": 4.0,
     "commit as an administrator": 6.0,
+    "fetch as an administrator": 20.0,
 }
 MEMBER_FAULTS: Final = {
     "die": 0.8,
@@ -62,6 +63,7 @@ class Plan:
     longest_latency_ms: int
     heartbeat_interval_ms: int
     commit_share: float
+    repeat_share: float
     initial_rebalance_delay_ms: int
     group_max_size: int
     max_batch_bytes: int
@@ -95,6 +97,7 @@ def draw(rng: Random) -> Plan:
         longest_latency_ms=rng.choice((0, 5, 20, 300)),
         heartbeat_interval_ms=rng.choice((1_500, 2_000, 3_000)),
         commit_share=rng.choice((0.0, 0.3, 0.8)),
+        repeat_share=rng.choice((0.0, 0.2)),
         initial_rebalance_delay_ms=rng.choice((0, 0, 500, 3_000)),
         group_max_size=rng.choice((UNLIMITED, UNLIMITED, UNLIMITED, 3)),
         max_batch_bytes=rng.choice((1_048_588, 1_048_588, 8_192)),

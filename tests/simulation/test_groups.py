@@ -53,7 +53,7 @@ def never_roll_back(monkeypatch):
 def never_tell_of_failure(monkeypatch):
     monkeypatch.setattr(
         "odradek.coordinator.group.classic.decision.Result",
-        lambda records, response, *, on_failure, on_commit: Result(records, response, on_commit=on_commit),
+        lambda records, response, on_failure=None, on_commit=None: Result(records, response, on_commit=on_commit),
     )
 
 

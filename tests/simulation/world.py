@@ -189,9 +189,8 @@ class World:
                 raise Violation("nobody waits for ever", what)
 
     def _check_touched(self) -> None:
-        active = {hosted.partition: hosted for hosted in self.broker.active()}
         for group_id in self._touched:
-            hosted = active.get(self.partition_of(group_id))
+            hosted = self._hosted(group_id)
             group = None if hosted is None else hosted.shard.classic.live.get(group_id)
             if hosted is not None and group is not None:
                 notes = self.broker.notes[hosted.partition]
@@ -229,8 +228,7 @@ class World:
         return partition_for(group_id, self.plan.shards)
 
     def _hosted(self, group_id: str) -> HostedShard[GroupShard] | None:
-        partition = self.partition_of(group_id)
-        return next((hosted for hosted in self.broker.active() if hosted.partition == partition), None)
+        return self.broker.active_shard(self.partition_of(group_id))
 
     def log_of(self, group_id: str) -> SimulatedLog:
         """Where it is written."""
@@ -351,19 +349,24 @@ class World:
 
         self.ask(consumer, ApiKey.OFFSET_COMMIT, version, build, respond)
 
-    def fetch(self, consumer: Consumer | None, partitions: tuple[int, ...], group: GroupPlan | None = None) -> None:
-        """Somebody asks what is committed."""
-        group_id = consumer.group.group_id if consumer is not None else group.group_id if group is not None else ""
+    def fetch_all(self, group: GroupPlan) -> None:
+        """Somebody who is no member asks for all that a group has committed."""
+        self._fetch(None, group.group_id, tuple(range(group.partition_count)))
+
+    def fetch(self, consumer: Consumer, partitions: tuple[int, ...]) -> None:
+        """A member asks where to go on."""
+        self._fetch(consumer, consumer.group.group_id, partitions)
+
+    def _fetch(self, consumer: Consumer | None, group_id: str, partitions: tuple[int, ...]) -> None:
         is_stable = self.rng.random() < 0.5
         request = requests.fetch(group_id, self.broker.topics.ids[group_id], partitions, require_stable=is_stable)
 
         def respond(response: Any) -> None:
             if response is None or response.groups[0].error_code != ErrorCode.NONE:
                 return
-            log = self.log_of(group_id)
             for partition in response.groups[0].topics[0].partitions:
                 if not is_stable:
-                    log.check_read(group_id, partition.partition_index, partition.committed_offset)
+                    self.log_of(group_id).check_read(group_id, partition.partition_index, partition.committed_offset)
                 self.commits.check_fetched(group_id, partition.partition_index, partition.committed_offset)
 
         self.ask(consumer, ApiKey.OFFSET_FETCH, 9, lambda: request, respond)
@@ -421,6 +424,10 @@ class World:
         self.note("%s starts", consumer.client_id)
         self.consumers.append(consumer)
         consumer.start()
+
+    def may_repeat(self) -> bool:
+        """Whether a request is sent twice, this time."""
+        return self.is_in_trouble and self.rng.random() < self.plan.repeat_share
 
     def restart_later(self, consumer: Consumer) -> None:
         """Somebody starts a process that ended anew, in a while, or never."""
