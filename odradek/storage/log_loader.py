@@ -84,6 +84,8 @@ def load(request: LoadRequest) -> LoadedLog:
         segments = [Segment.create(request.file_system, request.directory, next_offset, request.config, request.now_ms)]
     epochs.truncate_from_end(next_offset)
     epochs.truncate_from_start(log_start_offset)
+    for segment in segments:
+        segment.forget_aborted_from(next_offset)
     segments[-1].learn_max_timestamp()
     snapshots = ProducerSnapshots(request.file_system, request.directory, names, request.warn)
     snapshots.keep_only([segment.base_offset for segment in segments], log_start_offset, next_offset)

@@ -140,6 +140,11 @@ class Segment:
         index = self.transaction_index or self.open_transaction_index(0)
         index.append(aborted)
 
+    def forget_aborted_from(self, offset: int) -> None:
+        """Forget aborted transactions whose markers were at ``offset`` or behind it, and are gone. Raises OSError."""
+        if self.transaction_index is not None and self.transaction_index.last_offset >= offset:
+            self.transaction_index.keep_below(offset)
+
     def open_transaction_index(self, size: int) -> TransactionIndex:
         """Take the index of aborted transactions into use, as it is on disk with ``size`` bytes. Raises OSError."""
         index = TransactionIndex(self._file_system, self.path.removesuffix(".log") + ".txnindex", size)

@@ -141,3 +141,12 @@ def test_readers_see_what_was_committed_and_restarts_change_nothing(steps):
     model.kill()
     model.check()
     assert read(model.log, 0) is None or model.log.log_end_offset > 0
+
+
+def test_a_torn_tail_that_takes_all_of_a_log_takes_its_aborted_transactions_too():
+    model = Model()
+    for step in [("send", 0, 1), ("abort", 0, False), ("tear", 79, 0), ("send", 0, 1)]:
+        model.do(*step)
+    assert model.log.aborted_transactions(0, model.log.log_end_offset) == []
+    model.kill()
+    model.check()
