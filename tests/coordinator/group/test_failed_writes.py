@@ -1,0 +1,75 @@
+"""What is left of what could not be written, and what is decided while a write is under way."""
+
+from odradek.protocol.errors import ErrorCode
+from tests.coordinator.group.bed import Bed
+
+
+def join_a_new_group_that_cannot_be_written(bed):
+    bed.log.failure = ErrorCode.KAFKA_STORAGE_ERROR
+    answer = bed.join(version=3)
+    bed.log.failure = None
+    assert answer.response.error_code == ErrorCode.NOT_COORDINATOR
+
+
+def deadlines_of(bed):
+    return [key for key in bed.shard.classic.timers._tasks if key != "expire-offsets"]
+
+
+def test_a_new_group_that_cannot_be_written_leaves_no_deadline():
+    bed = Bed(group_initial_rebalance_delay_ms=3_000)
+
+    join_a_new_group_that_cannot_be_written(bed)
+
+    assert bed.group() is None
+    assert deadlines_of(bed) == []
+
+
+def test_a_member_id_given_in_a_group_that_cannot_be_written_leaves_no_deadline():
+    bed = Bed()
+    bed.log.failure = ErrorCode.KAFKA_STORAGE_ERROR
+
+    bed.join()
+
+    assert deadlines_of(bed) == []
+
+
+def test_a_deleted_group_leaves_no_deadline_of_who_was_to_join_it():
+    bed = Bed()
+    bed.join()
+
+    bed.write(lambda shard: shard.delete_group("g"), lambda _: None)
+
+    assert bed.group() is None
+    assert deadlines_of(bed) == []
+
+
+def test_a_leaders_second_assignment_of_a_generation_is_not_written():
+    bed = Bed()
+    leader, joined = bed.add_member()
+    bed.advance(0)
+    assert joined.response.generation_id == 1
+    bed.records()
+    bed.log.holds_commits = True
+
+    bed.sync(leader, 1, {leader: b"first"})
+    second = bed.sync(leader, 1, {leader: b"second"})
+    bed.log.release_commits()
+
+    assert [record.value.members[0].assignment for record in bed.records()] == [b"first"]
+    assert second.response.assignment == b"first"
+
+
+def test_who_is_answered_within_an_append_adds_nothing_to_what_is_appended():
+    bed = Bed()
+    (member,) = bed.stable("c")
+    bed.log.holds_commits = True
+    joins = []
+    # An answer that waits for the high watermark, and whose receiver has a new request at once.
+    bed.join(group_id="other", on_response=lambda _: joins.append(bed.join(group_id="third", turn=False)))
+    bed.log.holds_commits = False
+
+    bed.write(lambda shard: shard.delete_group("other"), lambda _: None)
+
+    assert bed.faults == []
+    assert joins[0].response.error_code == ErrorCode.MEMBER_ID_REQUIRED
+    assert bed.heartbeat(member) is ErrorCode.NONE
