@@ -74,6 +74,9 @@ class HostedShard(Generic[ShardT]):
         # (offset that the high watermark has to reach, who waits for it), ascending.
         self._deferred: deque[tuple[int, list[_Waiter]]] = deque()
         self._is_appending = False
+        # Who waits no more, and is about to be answered.
+        self._answerable: deque[_Waiter] = deque()
+        self._is_answering = False
         # Operations that came while another one was deciding.
         self._is_deciding = False
         self._queued: deque[tuple[Callable[[ShardT], Result[Any]], Callable[[Any], None]]] = deque()
@@ -332,10 +335,21 @@ class HostedShard(Generic[ShardT]):
         for result, _ in ready:
             if result.on_commit is not None:
                 self._guard(result.on_commit)
+        self._answerable += ready
         # What these decided, too, is in the log before anybody is answered: the next request does not find it half done.
         self.flush()
-        for result, respond in ready:
-            self._guard(respond, result.response)
+        if not self._is_answering:
+            self._answer()
+
+    def _answer(self) -> None:
+        """Answer in the order of the decisions; what is committed on the way comes through ``_advance``, and joins the end."""
+        self._is_answering = True
+        try:
+            while self._answerable:
+                result, respond = self._answerable.popleft()
+                self._guard(respond, result.response)
+        finally:
+            self._is_answering = False
 
     def _refuse(self, result: Result[Any] | None, respond: Callable[[Any], None], error: Exception) -> None:
         """Answer an operation that raised, or whose records could not be taken."""

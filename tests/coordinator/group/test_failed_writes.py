@@ -1,7 +1,7 @@
-"""What is left of what could not be written, and what is decided while a write is under way."""
+"""What is left of what could not be written, and what is decided and answered while a write is under way."""
 
 from odradek.protocol.errors import ErrorCode
-from tests.coordinator.group.bed import Bed
+from tests.coordinator.group.bed import HEARTBEAT, Bed
 
 
 def join_a_new_group_that_cannot_be_written(bed):
@@ -73,3 +73,19 @@ def test_who_is_answered_within_an_append_adds_nothing_to_what_is_appended():
     assert bed.faults == []
     assert joins[0].response.error_code == ErrorCode.MEMBER_ID_REQUIRED
     assert bed.heartbeat(member) is ErrorCode.NONE
+
+
+def test_answers_come_in_the_order_of_the_decisions_where_the_high_watermark_moves_before_the_batch_is_appended():
+    bed = Bed()
+    answered = []
+    request = HEARTBEAT.HeartbeatRequest(group_id="first", member_id="nobody", generation_id=1)
+    bed.log.holds_commits = True
+    bed.join(group_id="first")
+    bed.write(lambda shard: shard.heartbeat(request), lambda _: answered.append("first"))
+    bed.join(group_id="second", turn=False)
+    bed.write(lambda shard: shard.heartbeat(request), lambda _: answered.append("second"), turn=False)
+
+    bed.log.release_commits()
+
+    bed.turn()
+    assert answered == ["first", "second"]
