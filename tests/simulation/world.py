@@ -301,7 +301,8 @@ class World:
     def _check_join(self, group_id: str, response: Any) -> None:
         notes = self.broker.notes[self.partition_of(group_id)]
         group = notes.shard.classic.live.get(group_id)
-        if group is not None:
+        # Where an append fails, an answer may be about a group that was given up; its successor may be there already.
+        if group is not None and response.member_id in group.members:
             notes.told.note_join(group, response)
 
     def _check_sync(self, request: Any, assignment: bytes) -> None:
