@@ -44,6 +44,7 @@ def test_a_stream_reads_what_a_group_with_lag_has_yet_to_read(broker, kafka, cli
     lagging = group.member("kafka-python", "lagging")
     group.wait_until_processed()
     lagging.stall()
+    lagging.wait_until_held()
     query = table.fill(client.stream(subscribe=topic, maxOffsetsPerTrigger=20), processingTime="0 seconds")
     kafka.send(topic, numbered(20, 50))
     query.processAllAvailable()

@@ -77,6 +77,7 @@ class Member(ABC):
         self._due: dict[int, int] = {}
         self._may_poll = threading.Event()
         self._may_poll.set()
+        self._is_held = threading.Event()
         self._stopping = threading.Event()
         self._thread = threading.Thread(target=self._run, name=f"{self.make} {name}", daemon=True)
 
@@ -98,6 +99,10 @@ class Member(ABC):
     def stall(self) -> None:
         """Poll no more until told to ``resume``."""
         self._may_poll.clear()
+
+    def wait_until_held(self) -> None:
+        """Until one that was told to stall is back from its last poll, all of which is processed and committed."""
+        assert self._is_held.wait(END_TIMEOUT_S), f"{self.name} goes on polling; {self.journal}"
 
     def resume(self) -> None:
         self._may_poll.set()
@@ -126,7 +131,10 @@ class Member(ABC):
         return True
 
     def _goes_on(self) -> bool:
-        self._may_poll.wait()
+        if not self._may_poll.is_set():
+            self._is_held.set()
+            self._may_poll.wait()
+            self._is_held.clear()
         return not self._stopping.is_set()
 
     def _assigned(self, member_id: str, generation: int, partitions: Iterable[int]) -> None:
