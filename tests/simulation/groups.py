@@ -27,7 +27,7 @@ from tests.simulation.world import World
 _SEEDS_A_JOB = 50
 _MOST_FAILURES = 5
 # Between two comparisons with the log.
-_QUARTERS = 4
+_PARTS = 3
 
 
 def run(seed: int, *, show: Callable[[str], None] | None = None) -> tuple[World, Exception | None]:
@@ -51,8 +51,8 @@ def _live(world: World) -> None:
             arrives_ms = world.rng.choice((0, 0, world.rng.randint(0, plan.duration_ms // 2)))
             world.later(arrives_ms, partial(world.start_member, consumer))
     Faults(world).begin()
-    for _ in range(_QUARTERS):
-        world.run(plan.duration_ms // _QUARTERS)
+    for _ in range(_PARTS):
+        world.run(plan.duration_ms // _PARTS)
         world.check_replayed()
 
 

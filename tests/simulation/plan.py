@@ -1,7 +1,7 @@
 """What a history is made of, drawn from its seed: the groups and their members, the configs, and which faults there are.
 
 Each kind of fault is left out of half of the histories, so that some see much of a few kinds (swarm testing: Groce et al., 2012).
-Most histories are small, since it is in small ones that few steps make a rare state; one in fifty has hundreds of members.
+Most histories are small, since it is in small ones that few steps make a rare state; one in seventy has hundreds of members.
 """
 
 from dataclasses import dataclass
@@ -80,15 +80,14 @@ class Plan:
 def draw(rng: Random) -> Plan:
     """The plan of the history that ``rng`` is seeded for."""
     size = rng.random()
-    if size < 0.02:
+    if size < 0.015:
         group_count, most_members, duration_ms = rng.randint(20, 40), 14, rng.randint(10_000, 25_000)
     elif size < 0.2:
-        group_count, most_members, duration_ms = rng.randint(2, 5), 6, rng.randint(15_000, 40_000)
+        group_count, most_members, duration_ms = rng.randint(2, 5), 6, rng.randint(12_000, 30_000)
     else:
-        group_count, most_members, duration_ms = rng.choice((1, 1, 2)), 5, rng.randint(10_000, 50_000)
+        group_count, most_members, duration_ms = rng.choice((1, 1, 2)), 5, rng.randint(8_000, 36_000)
     groups = tuple(_group(rng, number, most_members) for number in range(group_count))
     members = sum(group.dynamic_members + group.static_members for group in groups)
-    # Large histories are shorter than this would make them sparse: faults of the broker concern every member at once.
     return Plan(
         groups=groups,
         shards=rng.randint(1, min(4, 2 * group_count)) if group_count < 20 else rng.randint(4, 12),
