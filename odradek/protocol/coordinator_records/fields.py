@@ -12,38 +12,14 @@ from struct import Struct
 from typing import TypeVar
 
 from odradek.protocol.errors import MalformedMessage
+from odradek.protocol.varint import read_uvarint
 
 _INT16 = Struct(">h")
 _INT32 = Struct(">i")
 _INT64 = Struct(">q")
-_MAX_VARINT_BITS = 28
 
 T = TypeVar("T")
 Read = Callable[[bytes, int], tuple[T, int]]
-
-
-def unsigned_varint(value: int) -> bytes:
-    """Seven bits a byte, the lowest first; the top bit says that another follows."""
-    out = bytearray()
-    while value > 0x7F:
-        out.append(value & 0x7F | 0x80)
-        value >>= 7
-    out.append(value)
-    return bytes(out)
-
-
-def read_unsigned_varint(data: bytes, position: int) -> tuple[int, int]:
-    """At most 32 bits."""
-    value = shift = 0
-    while True:
-        if position >= len(data) or shift > _MAX_VARINT_BITS:
-            raise MalformedMessage("the data ends within a varint, or it is too long")
-        byte = data[position]
-        position += 1
-        value |= (byte & 0x7F) << shift
-        if byte < 0x80:
-            return value, position
-        shift += 7
 
 
 def take(data: bytes, position: int, size: int) -> tuple[bytes, int]:
@@ -90,7 +66,7 @@ def read_nullable_string(data: bytes, position: int) -> tuple[str | None, int]:
 
 def read_nullable_compact_string(data: bytes, position: int) -> tuple[str | None, int]:
     """None for null."""
-    size, position = read_unsigned_varint(data, position)
+    size, position = read_uvarint(data, position)
     if size == 0:
         return None, position
     raw, position = take(data, position, size - 1)
@@ -105,7 +81,7 @@ def read_bytes(data: bytes, position: int) -> tuple[bytes, int]:
 
 def read_compact_bytes(data: bytes, position: int) -> tuple[bytes, int]:
     """Null is not allowed."""
-    size, position = read_unsigned_varint(data, position)
+    size, position = read_uvarint(data, position)
     return take(data, position, size - 1)
 
 
@@ -118,11 +94,11 @@ def required(text: str | None) -> str:
 
 def read_tagged_fields(data: bytes, position: int) -> tuple[dict[int, bytes], int]:
     """The raw values by tag."""
-    count, position = read_unsigned_varint(data, position)
+    count, position = read_uvarint(data, position)
     fields: dict[int, bytes] = {}
     for _ in range(count):
-        tag, position = read_unsigned_varint(data, position)
-        size, position = read_unsigned_varint(data, position)
+        tag, position = read_uvarint(data, position)
+        size, position = read_uvarint(data, position)
         fields[tag], position = take(data, position, size)
     return fields, position
 

@@ -25,10 +25,10 @@ from odradek.protocol.coordinator_records.fields import (
     read_nullable_compact_string,
     read_nullable_string,
     read_tagged_fields,
-    read_unsigned_varint,
     required,
 )
 from odradek.protocol.errors import MalformedMessage
+from odradek.protocol.varint import read_uvarint
 
 KEY_VERSION = 2
 _WRITTEN_VERSION = 3
@@ -138,7 +138,7 @@ def decode_value(data: bytes) -> GroupMetadataValue:
 
 def _read_count(data: bytes, position: int, *, is_flexible: bool) -> tuple[int, int]:
     if is_flexible:
-        raw, position = read_unsigned_varint(data, position)
+        raw, position = read_uvarint(data, position)
         count = raw - 1
     else:
         count, position = read_int32(data, position)

@@ -25,9 +25,9 @@ from odradek.protocol.coordinator_records.fields import (
     read_nullable_string,
     read_tagged_fields,
     required,
-    unsigned_varint,
 )
 from odradek.protocol.errors import MalformedMessage
+from odradek.protocol.varint import uvarint
 
 KEY_VERSION = 1
 _EXPIRING_VERSION = 1
@@ -105,7 +105,7 @@ def encode_value(value: OffsetCommitValue) -> bytes:
         return head + _INT64.pack(commit_timestamp_ms) + _INT64.pack(expire_timestamp_ms)
     if metadata:
         text = metadata.encode()
-        head = _VALUE_HEAD.pack(_NEWEST_VERSION, offset, leader_epoch) + unsigned_varint(len(text) + 1) + text
+        head = _VALUE_HEAD.pack(_NEWEST_VERSION, offset, leader_epoch) + uvarint(len(text) + 1) + text
         tagged = b"\0" if topic_id is None else _ONE_TOPIC_ID_FIELD + topic_id.bytes
         return head + _INT64.pack(commit_timestamp_ms) + tagged
     if topic_id is None:

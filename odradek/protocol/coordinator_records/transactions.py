@@ -26,11 +26,10 @@ from odradek.protocol.coordinator_records.fields import (
     read_nullable_compact_string,
     read_nullable_string,
     read_tagged_fields,
-    read_unsigned_varint,
     required,
-    unsigned_varint,
 )
 from odradek.protocol.errors import MalformedMessage
+from odradek.protocol.varint import read_uvarint, uvarint
 
 KEY_VERSION = 0
 _WRITTEN_VERSION = 1
@@ -109,9 +108,9 @@ def _topics(partitions: frozenset[tuple[str, int]]) -> bytes:
     by_topic = [
         (topic.encode(), [index for _, index in group]) for topic, group in groupby(sorted(partitions), key=lambda each: each[0])
     ]
-    chunks = [unsigned_varint(len(by_topic) + 1)]
+    chunks = [uvarint(len(by_topic) + 1)]
     for topic, indexes in by_topic:
-        chunks += [unsigned_varint(len(topic) + 1), topic, unsigned_varint(len(indexes) + 1)]
+        chunks += [uvarint(len(topic) + 1), topic, uvarint(len(indexes) + 1)]
         chunks += [_INT32.pack(index) for index in indexes]
         chunks.append(b"\0")
     return b"".join(chunks)
@@ -164,7 +163,7 @@ def _read_topics(data: bytes, position: int, *, is_compact: bool) -> tuple[froze
 def _read_count(data: bytes, position: int, *, is_compact: bool) -> tuple[int, int]:
     """An array's length; 0 for null."""
     if is_compact:
-        count, position = read_unsigned_varint(data, position)
+        count, position = read_uvarint(data, position)
         count -= 1
     else:
         count, position = read_int32(data, position)
