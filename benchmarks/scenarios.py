@@ -67,7 +67,7 @@ class Load:
         title: what the table calls it.
         subcommand: of the load generator.
         arguments: its flags that stay the same.
-        count: its size in a full run, in its own unit (records or requests).
+        count: its size in a full run, in its own unit (records or requests; or how long it goes on, in milliseconds).
         quick_count: its size with ``--quick``, and when it warms a broker up.
         count_flag: the flag that takes the count.
         measures: the figures that are taken.
@@ -123,6 +123,28 @@ _STEPS = (
     Measure("all rejoin ms", lambda run: run.steps_ms["rejoin"], _AS_CHEAP),
     Measure("server CPU ms / group", lambda run: run.server_cpu_ms_per_group),
 )
+_TWENTY_TIMES = Target(20.0, at_least=True)
+_FIVE_TIMES = Target(5.0, at_least=True)
+
+
+def _transactions(producers: int, *, offsets: bool, as_many: Target) -> Load:
+    """Transactions of one record, or of ten and an offset, one after the other from each producer."""
+    title = f"{'10 records and an offset' if offsets else '1 record'} a transaction"
+    return Load(
+        name=f"txn-{'offsets-' if offsets else ''}{producers}",
+        title=f"{title}, {producers} producer{'s' if producers > 1 else ''}",
+        subcommand="transactions",
+        arguments=(f"-producers={producers}", *(("-records=10", "-offsets") if offsets else ("-records=1",))),
+        count=2_000,
+        quick_count=1_000,
+        measures=(
+            Measure("transactions/s", lambda run: run.requests / run.seconds, as_many, higher_is_better=True),
+            Measure("p50 of commit ms", lambda run: run.p50_ms),
+            Measure("p99 of commit ms", lambda run: run.p99_ms, _AS_CHEAP),
+            Measure("server CPU us / transaction", lambda run: run.server_cpu_us_per_request),
+        ),
+        count_flag="-milliseconds",
+    )
 
 
 def _small_batches(records: int, *, producers: int, requests: int) -> Load:
@@ -160,6 +182,11 @@ LOADS: tuple[Load, ...] = (
     _small_batches(10, producers=1, requests=40_000),
     Load("latency", "latency, one in flight", "latency", (), 2_000, 500, _LATENCY),
     Load("latency-2000", "latency at 2,000 records/s", "latency", ("-rate=2000",), 8_000, 1_000, _LATENCY),
+    # Sixteen before one: what a warm-up of so few transactions as Kafka has of one producer leaves cold, these have warmed.
+    _transactions(16, offsets=False, as_many=_FIVE_TIMES),
+    _transactions(16, offsets=True, as_many=_FIVE_TIMES),
+    _transactions(1, offsets=False, as_many=_TWENTY_TIMES),
+    _transactions(1, offsets=True, as_many=_TWENTY_TIMES),
     Load("heartbeats", "heartbeats, 8 groups", "heartbeats", (), 60_000, 20_000, _SMALL_REQUESTS, "-requests"),
     Load("commits", "commits, 8 groups", "commits", (), 60_000, 20_000, _SMALL_REQUESTS, "-requests"),
     Load("group-500", "a group of 500", "group-rebalance", ("-members=500",), 5, 2, _STEPS, "-groups"),

@@ -24,6 +24,7 @@ var subcommands = map[string]func(args []string) (*result, error){
 	"consume":         runConsume,
 	"small-batches":   runSmallBatches,
 	"latency":         runLatency,
+	"transactions":    runTransactions,
 	"heartbeats":      runHeartbeats,
 	"commits":         runCommits,
 	"group-rebalance": runGroupRebalance,
