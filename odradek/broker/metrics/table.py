@@ -8,6 +8,7 @@ from odradek.broker.metrics.broker import BROKER_SECTION, PURGATORY_SECTION
 from odradek.broker.metrics.groups import GROUP_SECTION, OFFSET_SECTION, SHARD_SECTION
 from odradek.broker.metrics.partitions import PARTITION_SECTION, TOPIC_SECTION
 from odradek.broker.metrics.requests import CONNECTION_SECTION, REQUEST_SECTION
+from odradek.broker.metrics.transactions import TRANSACTION_SECTION, TRANSACTION_SHARD_SECTION
 
 if TYPE_CHECKING:
     from odradek.broker.metrics.definitions import Reading
@@ -21,6 +22,8 @@ SECTIONS = (
     GROUP_SECTION,
     OFFSET_SECTION,
     SHARD_SECTION,
+    TRANSACTION_SECTION,
+    TRANSACTION_SHARD_SECTION,
     PURGATORY_SECTION,
     BROKER_SECTION,
 )

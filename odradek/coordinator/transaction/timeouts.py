@@ -82,6 +82,7 @@ class Timeouts:
             producer_epoch=value.producer_epoch,
             timeout_ms=value.timeout_ms,
         )
+        transactions.counters.timed_out += 1
         return fence(transactions, self._markers, transactional_id, value, None)
 
     def _watch_expiry(self) -> None:
@@ -104,10 +105,14 @@ class Timeouts:
             for transactional_id in expired:
                 del pending[transactional_id]
 
+        def persisted() -> None:
+            transactions.counters.expired += len(expired)
+            settle()
+
         def fail(_error: KafkaError) -> None:
             settle()
 
-        return Result([record_of(transactional_id, None) for transactional_id in expired], None, fail, settle, atomic=False)
+        return Result([record_of(transactional_id, None) for transactional_id in expired], None, fail, persisted, atomic=False)
 
 
 def _ignore(_outcome: object) -> None:

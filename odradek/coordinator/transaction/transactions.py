@@ -6,12 +6,12 @@ until its Complete* is there, whoever else wants to change a transactional id is
 
 from __future__ import annotations
 
-from collections import Counter
 from typing import TYPE_CHECKING, TypeVar
 
 from odradek.coordinator.runtime.record import CoordinatorRecord
 from odradek.coordinator.runtime.result import Result
 from odradek.coordinator.runtime.timeline import TimelineDict
+from odradek.coordinator.transaction.counters import TransactionCounters
 from odradek.coordinator.transaction.states import STATE_NAMES, TransactionState
 from odradek.protocol.coordinator_records import TransactionLogKey, TransactionLogValue
 from odradek.protocol.errors import ErrorCode, KafkaError
@@ -28,11 +28,10 @@ T = TypeVar("T")
 class Transactions:
     """Owner of one shard's transactional ids. Loop thread only.
 
-    ``pending`` has the state, by its number, that an id is about to be in. ``counts`` are of transitions since the shard was
-    loaded, by the state that was written.
+    ``pending`` has the state, by its number, that an id is about to be in.
     """
 
-    __slots__ = ("by_id", "clock", "config", "context", "counts", "new_producer_id", "pending", "reports")
+    __slots__ = ("by_id", "clock", "config", "context", "counters", "new_producer_id", "pending", "reports")
 
     def __init__(
         self,
@@ -44,7 +43,7 @@ class Transactions:
     ) -> None:
         self.by_id: TimelineDict[str, TransactionLogValue] = TimelineDict(context.snapshots)
         self.pending: dict[str, int] = {}
-        self.counts: Counter[int] = Counter()
+        self.counters = TransactionCounters()
         self.context = context
         self.clock = context.clock
         self.config = config
@@ -82,7 +81,7 @@ class Transactions:
     def settle(self, transactional_id: str, value: TransactionLogValue) -> None:
         """``value`` is there for good."""
         del self.pending[transactional_id]
-        self.counts[value.status] += 1
+        self.counters.note(value)
 
 
 def record_of(transactional_id: str, value: TransactionLogValue | None) -> CoordinatorRecord:

@@ -7,14 +7,22 @@ from odradek.broker.config import load
 from odradek.broker.metrics.definitions import Distribution, Sum
 from odradek.broker.metrics.table import read_all
 from odradek.broker.server import Broker
+from odradek.coordinator.runtime.states import ShardState
 from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.records import Record, build_batch
 from odradek.storage.memory_filesystem import MemoryFileSystem
 from odradek.timing.clock import VirtualClock
-from tests.raw_client import encode_request, fetch_fields, produce_fields
+from tests.raw_client import decode_response, encode_request, fetch_fields, produce_fields
 
 PEER = ("127.0.0.1", 5)
-SETTINGS = {"listeners": "PLAINTEXT://127.0.0.1:0", "log.dirs": "/data", "offsets.topic.num.partitions": "3"}
+SETTINGS = {
+    "listeners": "PLAINTEXT://127.0.0.1:0",
+    "log.dirs": "/data",
+    "offsets.topic.num.partitions": "3",
+    "transaction.state.log.num.partitions": "3",
+}
+# Of the event loop, more than anything here takes that does not wait for the clock.
+_TURNS = 1000
 
 
 class Bed:
@@ -31,6 +39,26 @@ class Bed:
         dispatch = self.broker.dispatcher.dispatch
         return dispatch(frame, "PLAINTEXT", PEER, self.answers.append, self.clock.monotonic_ms())
 
+    def send(self, api_key, version, **fields):
+        """The answer's future."""
+        self.answers = []
+        chunks = self.request(api_key, version, **fields)
+        answers = self.answers
+
+        async def answer():
+            nonlocal chunks
+            for _ in range(_TURNS):
+                if chunks is not None:
+                    break
+                await asyncio.sleep(0)
+                # What is due at once is due now: the clock moves by itself no more than that.
+                self.clock.advance(0)
+                chunks = answers[0] if answers else None
+            assert chunks is not None, f"{api_key.name} is not answered"
+            return decode_response(api_key, version, b"".join(chunks)[4:])[1]
+
+        return asyncio.ensure_future(answer())
+
     def produce(self, topic, *values, partition=0, acks=-1):
         records = build_batch([Record(value=value, timestamp=1_700_000_000_000) for value in values])
         self.request(ApiKey.PRODUCE, 9, **produce_fields(topic, records, partition=partition, acks=acks))
@@ -42,6 +70,13 @@ class Bed:
     def read(self):
         """{name: {label values: value}}."""
         return {metric.shown_name: dict(samples) for metric, samples in read_all(self.broker)}
+
+
+async def loaded(runtime):
+    """Have a coordinator's topic made, and all its shards loaded."""
+    runtime.partition_for("any")
+    while set(runtime.states().values()) != {ShardState.ACTIVE}:  # noqa: ASYNC110  each turn loads a slice
+        await asyncio.sleep(0)
 
 
 def on_a_broker(scenario, **settings):

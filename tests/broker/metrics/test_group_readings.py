@@ -1,16 +1,10 @@
 """What the metrics say of the group coordinator after groups have done something."""
 
-import asyncio
-
-from odradek.coordinator.runtime.states import ShardState
 from odradek.protocol.api_keys import ApiKey
-from tests.broker.metrics.bed import on_a_broker, plain
-from tests.raw_client import decode_response
+from tests.broker.metrics.bed import loaded, on_a_broker, plain
 
 STATES = "kafka_coordinator_group_groupmetadatamanager_numgroups"
 COORDINATOR = "kafka_server_group_coordinator_metrics_"
-# Of the event loop, more than anything here takes that does not wait for the clock.
-_TURNS = 1000
 
 
 class Groups:
@@ -19,31 +13,9 @@ class Groups:
     def __init__(self, bed):
         self.bed = bed
 
-    async def load(self):
-        runtime = self.bed.broker.groups.runtime
-        runtime.partition_for("g")
-        while set(runtime.states().values()) != {ShardState.ACTIVE}:  # noqa: ASYNC110  each turn loads a slice
-            await asyncio.sleep(0)
-
     def send(self, api_key, version, **fields):
         """The answer's future."""
-        self.bed.answers = []
-        chunks = self.bed.request(api_key, version, **fields)
-        answers = self.bed.answers
-
-        async def answer():
-            nonlocal chunks
-            for _ in range(_TURNS):
-                if chunks is not None:
-                    break
-                await asyncio.sleep(0)
-                # What is due at once is due now: the clock moves by itself no more than that.
-                self.bed.clock.advance(0)
-                chunks = answers[0] if answers else None
-            assert chunks is not None, f"{api_key.name} is not answered"
-            return decode_response(api_key, version, b"".join(chunks)[4:])[1]
-
-        return asyncio.ensure_future(answer())
+        return self.bed.send(api_key, version, **fields)
 
     def join(self, group, member_id=""):
         return self.send(
@@ -83,7 +55,7 @@ def on_groups(scenario):
     async def run(bed):
         bed.broker.controller.auto_create(["a"])
         groups = Groups(bed)
-        await groups.load()
+        await loaded(bed.broker.groups.runtime)
         await scenario(groups)
         return bed.read()
 

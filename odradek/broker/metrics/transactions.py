@@ -1,0 +1,199 @@
+"""The transaction coordinator: transactional ids, transactions open and ended, markers, and how its shards load and append.
+
+A shard counts from its load on, as the group coordinator's do. What partitions know of producers is here too.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING
+
+from odradek.broker.metrics.definitions import Distribution, Kind, Metric, Section, Sum
+from odradek.coordinator.runtime.counters import RuntimeCounters
+from odradek.coordinator.runtime.states import ShardState
+from odradek.coordinator.transaction.counters import DURATION_BOUNDS_MS, OUTCOMES
+from odradek.coordinator.transaction.states import PREPARED, STATE_NAMES, TransactionState
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from odradek.broker.metrics.definitions import Reading, Sample
+    from odradek.broker.partitions import Partition
+    from odradek.broker.server import Broker
+    from odradek.coordinator.transaction.transaction_shard import TransactionShard
+
+_MARKERS = "kafka.coordinator.transaction:type=TransactionMarkerChannelManager"
+_COORDINATOR = "kafka.server:type=transaction-coordinator-metrics"
+_REPLICA_MANAGER = "kafka.server:type=ReplicaManager"
+_SHOWN_SHARDS = (ShardState.LOADING, ShardState.ACTIVE, ShardState.FAILED)
+_SHOWN_STATES = tuple(
+    state for state in TransactionState if state not in {TransactionState.DEAD, TransactionState.PREPARE_EPOCH_FENCE}
+)
+# What is still neither committed nor aborted where it was written.
+_OPEN = PREPARED | {TransactionState.ONGOING}
+# How much longer than a transaction may last it has to be open to be called late, as in Kafka.
+_LATE_AFTER_MS = 5 * 60 * 1000
+
+
+def _gauge(mbean: str, name: str, help_: str) -> Metric:
+    prefix = mbean.replace(":type=", "_").replace(".", "_").lower()
+    return Metric(f"{prefix}_{name.lower()}", Kind.GAUGE, (), f"{mbean},name={name}", help_)
+
+
+def _own(name: str, kind: Kind, help_: str, label: str = "") -> Metric:
+    return Metric(f"odradek_{name}", kind, (label,) if label else (), "", help_)
+
+
+IDS = _own("transactional_ids", Kind.GAUGE, "Transactional ids, by the state that they are in.", "state")
+OPEN = _own("transactions_open", Kind.GAUGE, "Transactions that are open, or being committed or aborted.")
+OLDEST = _own("transaction_oldest_open_age_ms", Kind.GAUGE, "How long ago the oldest of them began, in ms; absent without any.")
+ENDED = _own("transactions_ended", Kind.COUNTER, "Transactions committed and aborted, markers included.", "result")
+DURATION = _own(
+    "transaction_duration_ms", Kind.HISTOGRAM, "From a transaction's first partition to its last marker, in ms.", "result"
+)
+TIMED_OUT = _own("transactions_timed_out", Kind.COUNTER, "Transactions that were aborted for their timeout.")
+IDS_EXPIRED = _own("transactional_ids_expired", Kind.COUNTER, "Transactional ids forgotten since nobody used them any more.")
+MARKERS_WAITING = _gauge(
+    _MARKERS,
+    "UnknownDestinationQueueSize",
+    "Markers still to be written: their partition cannot be written to, or there are too many for one turn of the event loop.",
+)
+COMPLETIONS_WAITING = _gauge(
+    _MARKERS,
+    "LogAppendRetryQueueSize",
+    "Transactions that have all their markers, and whose end is not yet in __transaction_state.",
+)
+PRODUCER_IDS = _gauge(
+    _REPLICA_MANAGER, "ProducerIdCount", "Producer ids that partitions remember, each counted once a partition."
+)
+LATE = _gauge(
+    _REPLICA_MANAGER,
+    "PartitionsWithLateTransactionsCount",
+    "Partitions whose oldest open transaction had its last record five minutes more than transaction.max.timeout.ms ago.",
+)
+SHARDS = _own(
+    "transaction_coordinator_partitions",
+    Kind.GAUGE,
+    "Partitions of __transaction_state by the state of their shard.",
+    "state",
+)
+LOAD_TIME = Metric(
+    "kafka_server_transaction_coordinator_metrics_partition_load_time",
+    Kind.SUMMARY,
+    (),
+    f"{_COORDINATOR} (partition-load-time-avg)",
+    "How long the shards took to load, in ms.",
+)
+LOAD_TIME_MAX = Metric(
+    "kafka_server_transaction_coordinator_metrics_partition_load_time_max",
+    Kind.GAUGE,
+    (),
+    f"{_COORDINATOR} (partition-load-time-max)",
+    "The longest of them, in ms.",
+)
+LOADS_FAILED = _own("transaction_coordinator_loads_failed", Kind.COUNTER, "Shards whose log could not be read.")
+LOADED_RECORDS = _own("transaction_coordinator_loaded_records", Kind.COUNTER, "Records read by loading.")
+APPEND_TIME = _own("transaction_coordinator_append_time_ms", Kind.SUMMARY, "How long appends to __transaction_state took, in ms.")
+APPENDED_RECORDS = _own("transaction_coordinator_appended_records", Kind.COUNTER, "Records appended to __transaction_state.")
+APPENDS_FAILED = _own(
+    "transaction_coordinator_appends_failed", Kind.COUNTER, "Appends that failed; what was decided on them was taken back."
+)
+
+
+def _shards(broker: Broker) -> list[TransactionShard]:
+    """The shards that are active; none before the first request that asks for one makes the runtime."""
+    if not broker.transactions.is_made:
+        return []
+    runtime = broker.transactions.runtime
+    active = [partition for partition, state in runtime.states().items() if state is ShardState.ACTIVE]
+    return [runtime.read(partition, lambda shard, _: shard) for partition in active]
+
+
+def _read_transactions(broker: Broker) -> Iterator[Reading]:
+    shards = _shards(broker)
+    states: Counter[int] = Counter()
+    starts_ms = []
+    for shard in shards:
+        for value in shard.transactions.by_id.values():
+            states[value.status] += 1
+            if value.status in _OPEN:
+                starts_ms.append(value.start_ms)
+    yield IDS, [((STATE_NAMES[state],), states[state]) for state in _SHOWN_STATES]
+    yield OPEN, [((), len(starts_ms))]
+    yield OLDEST, [((), max(broker.clock.now_ms() - min(starts_ms), 0))] if starts_ms else []
+    yield from _read_ends(shards)
+    remaining = [partitions for shard in shards for partitions in shard.markers.remaining.values()]
+    yield MARKERS_WAITING, [((), sum(map(len, remaining)))]
+    yield COMPLETIONS_WAITING, [((), sum(not partitions for partitions in remaining))]
+    yield from _read_producers(broker)
+
+
+def _read_ends(shards: list[TransactionShard]) -> Iterator[Reading]:
+    counters = [shard.transactions.counters for shard in shards]
+    ended: list[Sample] = []
+    durations: list[Sample] = []
+    for state, result in OUTCOMES.items():
+        ended.append(((result,), sum(each.transitions[state] for each in counters)))
+        rows = [[0] * (len(DURATION_BOUNDS_MS) + 1), *(each.duration_buckets[state] for each in counters)]
+        buckets = [sum(column) for column in zip(*rows, strict=True)]
+        total_ms = sum(each.duration_sum_ms[state] for each in counters)
+        durations.append(((result,), Distribution(DURATION_BOUNDS_MS, buckets, total_ms)))
+    yield ENDED, ended
+    yield DURATION, durations
+    yield TIMED_OUT, [((), sum(each.timed_out for each in counters))]
+    yield IDS_EXPIRED, [((), sum(each.expired for each in counters))]
+
+
+def _read_producers(broker: Broker) -> Iterator[Reading]:
+    latest_ms = broker.clock.now_ms() - broker.config["transaction.max.timeout.ms"] - _LATE_AFTER_MS
+    producer_ids = late = 0
+    for partition in broker.partitions:
+        if partition.log is not None:
+            producer_ids += len(partition.log.producers.by_id)
+            late += _is_late(partition, latest_ms)
+    yield PRODUCER_IDS, [((), producer_ids)]
+    yield LATE, [((), late)]
+
+
+def _is_late(partition: Partition, latest_ms: int) -> bool:
+    producers = partition.require_log().producers
+    first_offset = producers.first_open_offset
+    return first_offset is not None and 0 < producers.by_id[producers.open_transactions[first_offset]].last_timestamp < latest_ms
+
+
+def _read_shards(broker: Broker) -> Iterator[Reading]:
+    is_made = broker.transactions.is_made
+    states = Counter(broker.transactions.runtime.states().values() if is_made else ())
+    counters = broker.transactions.runtime.counters if is_made else RuntimeCounters()
+    yield SHARDS, [((state.value,), states[state]) for state in _SHOWN_SHARDS]
+    yield LOAD_TIME, [((), Sum(counters.loads, counters.load_ms))]
+    yield LOAD_TIME_MAX, [((), counters.longest_load_ms)]
+    yield LOADS_FAILED, [((), counters.failed_loads)]
+    yield LOADED_RECORDS, [((), counters.loaded_records)]
+    yield APPEND_TIME, [((), Sum(counters.appends, counters.append_ms))]
+    yield APPENDED_RECORDS, [((), counters.appended_records)]
+    yield APPENDS_FAILED, [((), counters.append_failures)]
+
+
+TRANSACTION_SECTION = Section(
+    "Transactions",
+    (
+        IDS,
+        OPEN,
+        OLDEST,
+        ENDED,
+        DURATION,
+        TIMED_OUT,
+        IDS_EXPIRED,
+        MARKERS_WAITING,
+        COMPLETIONS_WAITING,
+        PRODUCER_IDS,
+        LATE,
+    ),
+    _read_transactions,
+)
+TRANSACTION_SHARD_SECTION = Section(
+    "The transaction coordinator's shards",
+    (SHARDS, LOAD_TIME, LOAD_TIME_MAX, LOADS_FAILED, LOADED_RECORDS, APPEND_TIME, APPENDED_RECORDS, APPENDS_FAILED),
+    _read_shards,
+)
