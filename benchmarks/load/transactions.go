@@ -42,15 +42,22 @@ func runTransactions(args []string) (*result, error) {
 	if err := c.createTopic(ctx, admin); err != nil {
 		return nil, err
 	}
+	var id [16]byte
+	if err := whenReady(ctx, func() error { id, err = topicID(ctx, admin, c.topic); return err }); err != nil {
+		return nil, err
+	}
 	values, err := newPayload(*size)
 	if err != nil {
 		return nil, err
 	}
 	all := make([]*transactor, *producers)
 	for i := range all {
-		t, err := c.newTransactor(i, *records, values, *offsets)
+		t, err := c.newTransactor(i, *records, values)
 		if err != nil {
 			return nil, err
+		}
+		if *offsets {
+			t.offset = txnOffsetCommitRequest(t.id, c.topic, id, int32(i%c.partitions))
 		}
 		defer t.cl.Close()
 		if err := t.warmUp(ctx); err != nil {
@@ -115,7 +122,7 @@ type transactor struct {
 	commits []time.Duration
 }
 
-func (c *common) newTransactor(index, records int, values *payload, withOffset bool) (*transactor, error) {
+func (c *common) newTransactor(index, records int, values *payload) (*transactor, error) {
 	id := fmt.Sprintf("%s-%d", c.topic, index)
 	cl, err := c.client(
 		kgo.TransactionalID(id),
@@ -129,9 +136,6 @@ func (c *common) newTransactor(index, records int, values *payload, withOffset b
 	t := &transactor{cl: cl, id: id, records: make([]*kgo.Record, records), partitions: c.partitions, next: index}
 	for i := range t.records {
 		t.records[i] = &kgo.Record{Value: values.value(index*records + i)}
-	}
-	if withOffset {
-		t.offset = txnOffsetCommitRequest(id, c.topic, int32(index%c.partitions))
 	}
 	return t, nil
 }
@@ -191,12 +195,14 @@ func (t *transactor) commitOffset(ctx context.Context) error {
 }
 
 // txnOffsetCommitRequest commits for a group without members, as a consumer that assigns itself its partitions does.
-func txnOffsetCommitRequest(id, topic string, partition int32) *kmsg.TxnOffsetCommitRequest {
+func txnOffsetCommitRequest(id, topic string, topicID [16]byte, partition int32) *kmsg.TxnOffsetCommitRequest {
 	at := kmsg.NewTxnOffsetCommitRequestTopicPartition()
 	at.Partition = partition
 	at.Metadata = kmsg.StringPtr("")
 	of := kmsg.NewTxnOffsetCommitRequestTopic()
 	of.Topic = topic
+	// What newest brokers go by instead of the name (KIP-1319).
+	of.TopicID = topicID
 	of.Partitions = append(of.Partitions, at)
 	request := kmsg.NewPtrTxnOffsetCommitRequest()
 	request.TransactionalID = id
