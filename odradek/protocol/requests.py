@@ -4,7 +4,8 @@ Between versions most fields agree by name, so ``up`` is compiled: one flat func
 leaves the rest at its default. What an older version says in another shape (one coordinator key for a list of them, topic
 names for topics) is put right in ``_REWRITES``, by hand, one function per API.
 
-Produce has a reader of its own (``produce_request``), which leaves the records where they are.
+Produce has a reader of its own (``produce_request``), which leaves the records where they are, and so have the newer versions of
+OffsetCommit (``offset_commit``), which come most often after it.
 """
 
 from collections.abc import Callable
@@ -38,6 +39,11 @@ def decode_request(api_key: ApiKey, version: int, frame: Buffer, position: int) 
 def _make_decoder(api_key: ApiKey, version: int) -> Decoder:
     if api_key == ApiKey.PRODUCE:
         return _make_produce_decoder(version)
+    if api_key == ApiKey.OFFSET_COMMIT:
+        from odradek.protocol.offset_commit import FIRST_FLEXIBLE as FIRST_FLEXIBLE_COMMIT
+
+        if version >= FIRST_FLEXIBLE_COMMIT:
+            return _make_offset_commit_decoder(version)
     from kio.serial import entity_reader
 
     entity = load(api_key, version, "request")
@@ -67,6 +73,17 @@ def _make_produce_decoder(version: int) -> Decoder:
         if flexible:
             position = skip_tagged_fields(frame, position)
         return read_produce_request(frame, position, version)
+
+    return decode
+
+
+def _make_offset_commit_decoder(version: int) -> Decoder:
+    from odradek.protocol.offset_commit import read_offset_commit_request
+
+    def decode(frame: Buffer, position: int) -> Any:
+        if type(frame) is not bytes:
+            frame = bytes(frame)
+        return read_offset_commit_request(frame, skip_tagged_fields(frame, position), version)
 
     return decode
 

@@ -16,6 +16,7 @@ from odradek.protocol.writers import Write, compile_writer
 
 _HEADER_V0 = Struct(">ii").pack
 _HEADER_V1 = Struct(">iib").pack
+_INT32 = Struct(">i").pack
 
 Encoder = Callable[[int, Any], list[Any]]
 _encoders: dict[int, Encoder] = {}
@@ -45,7 +46,25 @@ def _make_encoder(api_key: ApiKey, version: int) -> Encoder:
         chunks[0] = _HEADER_V1(size + 1, correlation_id, 0) if flexible else _HEADER_V0(size, correlation_id)
         return chunks if carries_records else [b"".join(chunks)]
 
+    if api_key == ApiKey.OFFSET_COMMIT:
+        return _remembering(encode, version)
     return encode
+
+
+def _remembering(encode: Encoder, version: int) -> Encoder:
+    """``encode``, but once for what is answered again and again; in which only the correlation id differs."""
+    from odradek.protocol.offset_commit import AcceptedCommit
+
+    def encode_once(correlation_id: int, response: Any) -> list[Any]:
+        if type(response) is not AcceptedCommit:
+            return encode(correlation_id, response)
+        parts = response.frames.get(version)
+        if parts is None:
+            (frame,) = encode(correlation_id, response)
+            response.frames[version] = parts = (frame[:4], frame[8:])
+        return [parts[0] + _INT32(correlation_id) + parts[1]]
+
+    return encode_once
 
 
 class _OneCoordinator:

@@ -39,7 +39,7 @@ def handle(broker: "Broker", context: "RequestContext", request: Any) -> Any:
         if isinstance(outcome, KafkaError):
             outcome = _failed(request, refused, outcome.code)
         elif refused:
-            outcome.topics = _merged(outcome.topics, refused)
+            outcome = M.OffsetCommitResponse(topics=_merged(outcome.topics, refused))
         reply.complete(outcome)
 
     broker.groups.runtime.write(request.group_id, lambda shard: commit_offsets(shard.offsets, request, version), respond)
@@ -85,13 +85,11 @@ def _refusal(topic: Any, partitions: Any, error_code: ErrorCode) -> Any:
 
 
 def _merged(committed: list[Any], refused: list[Any]) -> list[Any]:
-    """One answer a topic, of what was committed and what was refused."""
-    topics = {(topic.name, topic.topic_id): topic for topic in refused}
-    for topic in committed:
-        known = topics.setdefault((topic.name, topic.topic_id), topic)
-        if known is not topic:
-            known.partitions = [*known.partitions, *topic.partitions]
-    return list(topics.values())
+    """One answer a topic, of what was committed and what was refused. What was committed is not written to."""
+    partitions: dict[tuple[str, Any], list[Any]] = {}
+    for topic in (*refused, *committed):
+        partitions.setdefault((topic.name, topic.topic_id), []).extend(topic.partitions)
+    return [_Topic(name=name, topic_id=topic_id, partitions=each) for (name, topic_id), each in partitions.items()]
 
 
 def _failed(request: Any, refused: list[Any], error_code: ErrorCode) -> Any:

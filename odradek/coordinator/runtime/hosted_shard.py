@@ -70,6 +70,8 @@ class HostedShard(Generic[ShardT]):
         # The open batch: its records, an upper bound of its size, and who waits for it.
         self._batch: list[tuple[bytes, bytes | None]] = []
         self._batch_bytes = _BATCH_OVERHEAD_BYTES
+        # What the batch may come to, asked of the log by the first that wants room in it.
+        self._batch_limit_bytes = 0
         self._pending: list[_Waiter] = []
         # (offset that the high watermark has to reach, who waits for it), ascending.
         self._deferred: deque[tuple[int, list[_Waiter]]] = deque()
@@ -175,13 +177,13 @@ class HostedShard(Generic[ShardT]):
         """Replay ``records`` and put them into the open batch. Raises what keeps them out of it; then none is in it."""
         encoded = [record.encode() for record in records]
         sizes = [len(key) + len(value or b"") + _RECORD_OVERHEAD_BYTES for key, value in encoded]
-        if atomic:
-            self._make_room(sum(sizes))
+        if atomic and self._batch_bytes + (whole := sum(sizes)) > self._batch_limit_bytes:
+            self._make_room(whole)
         snapshots = self.context.snapshots
         shard = self.shard
         try:
             for record, pair, size in zip(records, encoded, sizes, strict=True):
-                if not atomic:
+                if not atomic and self._batch_bytes + size > self._batch_limit_bytes:
                     self._make_room(size)
                 offset = snapshots.offset = self.next_offset
                 shard.replay(record, offset)
@@ -233,7 +235,7 @@ class HostedShard(Generic[ShardT]):
 
     def _make_room(self, size_bytes: int) -> None:
         """Append the open batch if it cannot take ``size_bytes`` more. Raises KafkaError if that fails or they fit no batch."""
-        limit_bytes = self.log.max_batch_bytes
+        limit_bytes = self._batch_limit_bytes = self.log.max_batch_bytes
         if self._batch_bytes + size_bytes <= limit_bytes:
             return
         if size_bytes + _BATCH_OVERHEAD_BYTES > limit_bytes:
@@ -317,6 +319,7 @@ class HostedShard(Generic[ShardT]):
     def _reset_batch(self) -> None:
         self._batch = []
         self._batch_bytes = _BATCH_OVERHEAD_BYTES
+        self._batch_limit_bytes = 0
         self._pending = []
 
     def _advance(self) -> None:

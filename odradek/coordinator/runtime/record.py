@@ -1,15 +1,18 @@
 """A change to a coordinator's persistent state, as an object; bytes it becomes when it is appended."""
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from odradek.protocol.coordinator_records import (
     CoordinatorKey,
     CoordinatorValue,
+    OffsetCommitKey,
+    OffsetCommitValue,
     UnknownKey,
     decode_key,
     decode_value,
     encode_key,
     encode_value,
+    offsets,
 )
 
 
@@ -24,8 +27,10 @@ class CoordinatorRecord(NamedTuple):
 
     def encode(self) -> tuple[bytes, bytes | None]:
         """(key, value) as the log has them. Raises struct.error for a string too long for its 16-bit length."""
-        value: Any = self.value
-        return encode_key(self.key), None if value is None else encode_value(value)
+        key, value = self
+        if type(key) is OffsetCommitKey and type(value) is OffsetCommitValue:
+            return offsets.encode_key(key), offsets.encode_value(value)
+        return encode_key(key), None if value is None else encode_value(value)
 
 
 def decode_group_record(key: bytes, value: bytes | None) -> CoordinatorRecord | None:

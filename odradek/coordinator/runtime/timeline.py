@@ -50,11 +50,13 @@ class SnapshotRegistry:
         """How many changes are uncommitted."""
         return len(self._journal)
 
-    def note(self, timeline: "_Timeline", key: Any) -> None:
-        """Told by a timeline that ``key`` is about to change at ``offset``."""
-        if self.offset == READ_ONLY:
+    def note(self, timeline: "_Timeline", key: Any) -> int:
+        """Told by a timeline that ``key`` is about to change; at which offset."""
+        offset = self.offset
+        if offset == READ_ONLY:
             raise RuntimeError("state may change only while a record is replayed")
-        self._journal.append((self.offset, timeline, key))
+        self._journal.append((offset, timeline, key))
+        return offset
 
     def commit(self, offset: int) -> None:
         """Nothing below ``offset`` will be taken back any more, nor be read as it was before."""
@@ -89,13 +91,12 @@ class _Timeline(ABC):
         """Let ``key`` have a value it had before, or not be there for _ABSENT."""
 
     def _note(self, key: Any, before: Any) -> None:
-        registry = self._registry
-        registry.note(self, key)
+        offset = self._registry.note(self, key)
         known = self._before.get(key)
         if known is None:
-            self._before[key] = [(registry.offset, before)]
+            self._before[key] = [(offset, before)]
         else:
-            known.append((registry.offset, before))
+            known.append((offset, before))
 
     def _at(self, key: Any, offset: int, now: Any) -> Any:
         """The value at ``offset`` of a key whose value is ``now``."""
@@ -134,9 +135,10 @@ class TimelineDict(_Timeline, Generic[K, V]):
         self._now: dict[K, V] = {}
 
     def __setitem__(self, key: K, value: V) -> None:
+        now = self._now
         if self._registry.offset != COMMITTED:
-            self._note(key, self._now.get(key, _ABSENT))
-        self._now[key] = value
+            self._note(key, now.get(key, _ABSENT))
+        now[key] = value
 
     def __delitem__(self, key: K) -> None:
         if self._registry.offset != COMMITTED:

@@ -1,0 +1,215 @@
+"""OffsetCommit by hand, for it comes most often after Produce: requests of the flexible versions, 8 to 10, and plain answers.
+
+    group id           compact string
+    generation         int32
+    member id          compact string
+    instance id        compact nullable string
+    topics             array of
+        topic          compact string, or from version 10 on the 16 bytes of its id
+        partitions     array of
+            index      int32
+            offset     int64
+            epoch      int32
+            metadata   compact nullable string
+            tags       after each partition, each topic and the request
+
+A member commits again and again, and what it says before the first partition's index is each time the same: that is remembered
+and not read again, nor is an answer encoded again in which all is well. Older versions are read by kio, for only older clients
+speak them. Unknown tags are skipped (KIP-482). Tests hold this against kio's writers.
+"""
+
+import struct
+from functools import lru_cache
+from struct import Struct
+from typing import Any, NamedTuple
+from uuid import UUID
+
+from odradek.protocol.api_keys import ApiKey
+from odradek.protocol.errors import MalformedMessage
+from odradek.protocol.headers import skip_tagged_fields
+from odradek.protocol.messages import messages
+from odradek.protocol.varint import read_uvarint
+
+FIRST_FLEXIBLE = 8
+FIRST_BY_ID = 10
+
+_M = messages(ApiKey.OFFSET_COMMIT)
+_Request = _M.OffsetCommitRequest
+_Topic = _M.OffsetCommitRequestTopic
+_INT32 = Struct(">i").unpack_from
+# Index, offset, leader epoch and the length of the metadata, plus one.
+_OFFSET = Struct(">iqiB").unpack_from
+_OFFSET_SIZE = 17
+_EMPTY = 1
+_NO_RETENTION_TIME = -1
+_ONE_BYTE_VARINT = 0x80
+# A client whose names are longer is read anew each time. What is remembered is a few MiB at most.
+_LONGEST_REMEMBERED = 512
+_MOST_REMEMBERED = 4096
+_ZERO_ID = bytes(16)
+
+
+class PartitionCommit(NamedTuple):
+    """One partition's commit, with the names of the canonical class that older versions are read into."""
+
+    partition_index: int
+    committed_offset: int
+    committed_leader_epoch: int
+    committed_metadata: str | None
+
+
+class AcceptedCommit:
+    """An OffsetCommitResponse without an error, given again and again and never changed.
+
+    ``frames`` has its encoded forms by version: what is before and what is behind the correlation id.
+    """
+
+    __slots__ = ("frames", "throttle_time_ms", "topics")
+
+    def __init__(self, topics: list[Any]) -> None:
+        self.throttle_time_ms = 0
+        self.topics = topics
+        self.frames: dict[int, tuple[bytes, bytes]] = {}
+
+
+class _Beginning(NamedTuple):
+    """A request up to its first topic's partitions, which ``size`` bytes said."""
+
+    size: int
+    group_id: str
+    generation_id: int
+    member_id: str
+    group_instance_id: str | None
+    topic_count: int
+    name: str
+    topic_id: UUID | None
+
+
+# All fields are set here, so what a constructor does besides is not needed.
+_new_object: Any = object.__new__
+_new_partition = tuple.__new__
+# Beginnings by their bytes, of versions by name and of those by id; and how long it was in a frame and behind a header as long.
+_beginnings: tuple[dict[bytes, _Beginning], dict[bytes, _Beginning]] = ({}, {})
+_sizes: dict[tuple[int, int], int] = {}
+
+
+def read_offset_commit_request(frame: bytes, position: int, version: int) -> Any:
+    """The canonical request, but for its partitions (``PartitionCommit``), whose body begins at ``position``.
+
+    Raises MalformedMessage. HOT.
+    """
+    try:
+        return _read(frame, position, by_id=version >= FIRST_BY_ID)
+    except (IndexError, struct.error):
+        raise MalformedMessage("the request ends before its fields do") from None
+    except UnicodeDecodeError as error:
+        raise MalformedMessage(f"a string that is not UTF-8: {error}") from None
+
+
+def _read(frame: bytes, position: int, *, by_id: bool) -> Any:
+    size = _sizes.get((len(frame), position))
+    beginning = None if size is None else _beginnings[by_id].get(frame[position : position + size])
+    if beginning is None:
+        beginning = _read_beginning(frame, position, by_id=by_id)
+    size, group_id, generation_id, member_id, group_instance_id, topic_count, name, topic_id = beginning
+    position += size
+    request = _new_object(_Request)
+    request.group_id = group_id
+    request.generation_id_or_member_epoch = generation_id
+    request.member_id = member_id
+    request.group_instance_id = group_instance_id
+    request.retention_time_ms = _NO_RETENTION_TIME
+    topics = request.topics = []
+    while topic_count:
+        topic = _new_object(_Topic)
+        topic.name = name
+        topic.topic_id = topic_id
+        topic.partitions, position = _read_partitions(frame, position)
+        topics.append(topic)
+        topic_count -= 1
+        if topic_count:
+            name, topic_id, position = _read_topic(frame, position, by_id=by_id)
+    if frame[position]:
+        skip_tagged_fields(frame, position)
+    return request
+
+
+def _read_beginning(frame: bytes, start: int, *, by_id: bool) -> _Beginning:
+    group_id, position = _string(frame, start, "the group id")
+    (generation_id,) = _INT32(frame, position)
+    member_id, position = _string(frame, position + 4, "the member id")
+    group_instance_id, position = _nullable_string(frame, position)
+    topic_count, position = _count(frame, position)
+    name, topic_id = "", None
+    if topic_count:
+        name, topic_id, position = _read_topic(frame, position, by_id=by_id)
+    beginning = _Beginning(position - start, group_id, generation_id, member_id, group_instance_id, topic_count, name, topic_id)
+    if topic_count and beginning.size <= _LONGEST_REMEMBERED:
+        remembered = _beginnings[by_id]
+        if len(remembered) >= _MOST_REMEMBERED or len(_sizes) >= _MOST_REMEMBERED:
+            remembered.clear()
+            _sizes.clear()
+        remembered[frame[start:position]] = beginning
+        _sizes[len(frame), start] = beginning.size
+    return beginning
+
+
+def _read_topic(frame: bytes, position: int, *, by_id: bool) -> tuple[str, UUID | None, int]:
+    """(name, id, position behind them): one of the two, as the version has it."""
+    if by_id:
+        return "", _topic_id(frame[position : position + 16]), position + 16
+    name, position = _string(frame, position, "a topic's name")
+    return name, None, position
+
+
+def _read_partitions(frame: bytes, position: int) -> tuple[list[PartitionCommit], int]:
+    """The partitions of a topic, and the position behind the topic's tags."""
+    partitions = []
+    count, position = _count(frame, position)
+    for _ in range(count):
+        index, offset, leader_epoch, length = _OFFSET(frame, position)
+        metadata: str | None = ""
+        if length == _EMPTY:
+            position += _OFFSET_SIZE
+        else:
+            metadata, position = _nullable_string(frame, position + _OFFSET_SIZE - 1)
+        position = position + 1 if frame[position] == 0 else skip_tagged_fields(frame, position)
+        partitions.append(_new_partition(PartitionCommit, (index, offset, leader_epoch, metadata)))
+    return partitions, position + 1 if frame[position] == 0 else skip_tagged_fields(frame, position)
+
+
+def _count(frame: bytes, position: int) -> tuple[int, int]:
+    """An array's count, which may not be null; one too large for the request ends at the request's end."""
+    count, position = read_uvarint(frame, position)
+    if count == 0:
+        raise MalformedMessage("null for an array")
+    return count - 1, position
+
+
+def _string(frame: bytes, position: int, what: str) -> tuple[str, int]:
+    text, position = _nullable_string(frame, position)
+    if text is None:
+        raise MalformedMessage(f"{what} is null")
+    return text, position
+
+
+def _nullable_string(frame: bytes, position: int) -> tuple[str | None, int]:
+    size = frame[position]
+    position += 1
+    if size >= _ONE_BYTE_VARINT:
+        size, position = read_uvarint(frame, position - 1)
+    if size == 0:
+        return None, position
+    end = position + size - 1
+    if end >= len(frame):
+        # Something always follows a string, if only tags.
+        raise MalformedMessage("a string goes past the end of the request")
+    return str(frame[position:end], "utf-8"), end
+
+
+# A client commits the same topics again and again, and a UUID takes longer to make than the rest of a partition.
+@lru_cache(maxsize=1024)
+def _topic_id(raw: bytes) -> UUID | None:
+    if len(raw) != len(_ZERO_ID):
+        raise MalformedMessage("the request ends before its fields do")
+    return None if raw == _ZERO_ID else UUID(bytes=raw)
