@@ -61,7 +61,7 @@ class GroupShard:
     def replay(self, record: CoordinatorRecord, offset: int) -> None:
         """Apply one record to the part it belongs to."""
         key, value = record
-        if isinstance(key, OffsetCommitKey):
+        if type(key) is OffsetCommitKey:
             if value is not None:
                 self.classic.replay_offset_of(key.group)
             self.offsets.replay(key, cast("OffsetCommitValue | None", value), offset)

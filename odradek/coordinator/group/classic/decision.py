@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from odradek.coordinator.group.classic.responses import refused
 from odradek.coordinator.runtime.result import Result
 
 if TYPE_CHECKING:
@@ -20,8 +21,9 @@ class Decision:
     """Collects; nothing is said to anybody before the operation is over.
 
     A response may free a connection, whose next request is then decided on at once, possibly for the same group. So responses
-    leave together, after the last change to the group. Where the append fails they leave all the same, as in Kafka: those that
-    depend on it are changed by a failure hook, the others were never about the records.
+    leave together, after the last change to the group. Where the append fails, or the shard is let go before it is committed,
+    the error takes the place of them all: what they say was decided on top of what is not there. Kafka tells most of them
+    before it appends. Failure hooks see to it that whoever asks again finds the group as one that can be joined.
     """
 
     __slots__ = ("_commit_hooks", "_failure_hooks", "_responses", "records")
@@ -42,12 +44,12 @@ class Decision:
         self._commit_hooks.append(hook)
 
     def on_failure(self, hook: Callable[[KafkaError], None]) -> None:
-        """Call ``hook`` when the records cannot be appended; it may answer through this decision."""
+        """Call ``hook`` when the records cannot be appended, or the shard is let go; it may answer through this decision."""
         self._failure_hooks.append(hook)
 
     def result(self, response: T) -> Result[T]:
         """The decision as the runtime takes it."""
-        if not self._responses and not self.records:
+        if not self._responses and not self.records and not self._failure_hooks:
             return Result(self.records, response)
         return Result(self.records, response, on_failure=self._fail, on_commit=self._commit)
 
@@ -65,4 +67,5 @@ class Decision:
     def _fail(self, error: KafkaError) -> None:
         for hook in self._failure_hooks:
             hook(error)
+        self._responses = [(respond, refused(response, error.code)) for respond, response in self._responses]
         self.deliver()

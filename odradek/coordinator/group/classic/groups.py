@@ -92,6 +92,10 @@ class ClassicGroups:
         group = self.live.get(group_id)
         return None if group is None else group.members.get(member_id)
 
+    def is_live(self, group: ClassicGroup) -> bool:
+        """Whether ``group`` is still the one that goes by its name here."""
+        return self.timers.is_open and self.live.get(group.group_id) is group
+
     def create(self, group_id: str) -> ClassicGroup:
         """A group that nobody has heard of; whoever asks for it sees to it that it is written."""
         group = self.live[group_id] = ClassicGroup(group_id, GroupState.EMPTY, 0, self.clock.now_ms())

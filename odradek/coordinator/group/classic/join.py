@@ -17,7 +17,13 @@ from odradek.coordinator.group.classic.decision import Decision
 from odradek.coordinator.group.classic.group import ClassicGroup
 from odradek.coordinator.group.classic.groups import ClassicGroups
 from odradek.coordinator.group.classic.member import Member, Protocols
-from odradek.coordinator.group.classic.rebalance import complete_if_all_joined, prepare_or_complete, stop_waiting
+from odradek.coordinator.group.classic.rebalance import (
+    complete_if_all_joined,
+    go_on,
+    hold_join,
+    prepare_or_complete,
+    stop_waiting,
+)
 from odradek.coordinator.group.classic.rebalance_notes import RebalanceCause
 from odradek.coordinator.group.classic.responses import join_error, joined
 from odradek.coordinator.group.classic.states import GroupState
@@ -67,7 +73,7 @@ def _write_new_group(groups: ClassicGroups, group: ClassicGroup, decision: Decis
         for member_id in (*group.members, *group.pending_joins):
             groups.sessions.end(group, member_id)
         for member in group.members.values():
-            decision.answer(group.release_join(member), join_error(error.code, member.member_id))
+            decision.answer(group.release_join(member), join_error(error.code))
 
     decision.records.append(new_group_record(group))
     decision.on_failure(give_up)
@@ -150,6 +156,7 @@ class _Join:
         elif self._context.version >= _MEMBER_ID_REQUIRED_SINCE:
             group.pending_joins[member_id] = None
             self._groups.sessions.begin_pending(group, member_id, self._request.session_timeout_ms)
+            self._decision.on_failure(lambda _: self._drop_pending(member_id))
             self._answer(join_error(ErrorCode.MEMBER_ID_REQUIRED, member_id))
         else:
             self._add(member_id, "without a member id")
@@ -186,11 +193,12 @@ class _Join:
             session_timeout_ms=request.session_timeout_ms,
             protocols=self._protocols,
             is_new=True,
-            waiting_join=self._respond,
+            is_nameless=not request.member_id,
         )
         if group.state is GroupState.PREPARING_REBALANCE and group.previous_state is GroupState.EMPTY:
             group.new_member_added = True
         group.add(member, request.protocol_type)
+        hold_join(self._groups, group, member, self._respond, self._decision)
         self._groups.sessions.begin_join(group, member)
         self._rebalance(RebalanceCause.MEMBER_ADDED, f"member {member_id} joined {how}")
 
@@ -199,8 +207,16 @@ class _Join:
         self._group.update(member, self._protocols, request.rebalance_timeout_ms, request.session_timeout_ms)
         # An earlier JoinGroup of the same member is of a connection that it gave up; Kafka leaves that one without an answer.
         self._decision.answer(member.waiting_join, join_error(ErrorCode.REBALANCE_IN_PROGRESS, member.member_id))
-        self._group.hold_join(member, self._respond)
+        hold_join(self._groups, self._group, member, self._respond, self._decision)
         self._rebalance(cause, why)
+
+    def _drop_pending(self, member_id: str) -> None:
+        # Nobody was told this member id: nobody comes with it.
+        group = self._group
+        if self._groups.is_live(group) and member_id in group.pending_joins:
+            group.remove(member_id)
+            self._groups.sessions.end(group, member_id)
+            go_on(self._groups, group)
 
     def _rebalance(self, cause: RebalanceCause, why: str) -> None:
         sentence = f"{why} while the group was {self._group.state}; its client's reason: {self._reason()}"

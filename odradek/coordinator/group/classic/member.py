@@ -19,6 +19,7 @@ class Member:
 
     ``waiting_join`` and ``waiting_sync`` are the ways to answer the JoinGroup or SyncGroup that is held back for it.
     ``is_new`` holds from its first join to the end of that rebalance: until then it may not know its id, and so cannot heartbeat.
+    ``is_nameless``: it came without a member id, and learns the one it has from the answer to that first join.
     ``session_deadline_ms`` and ``timer_deadline_ms`` (both monotonic) belong to ``sessions``.
     """
 
@@ -31,6 +32,7 @@ class Member:
     protocols: Protocols
     assignment: bytes = b""
     is_new: bool = False
+    is_nameless: bool = False
     waiting_join: Respond | None = None
     waiting_sync: Respond | None = None
     session_deadline_ms: float = inf

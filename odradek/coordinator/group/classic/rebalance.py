@@ -7,8 +7,12 @@ complete_join  PreparingRebalance -> CompletingRebalance (answers the JoinGroups
                removed, unless it is a static member: that one has until its session ends.
 The leader's assignment then makes the group Stable (``sync``). Members that do not fetch theirs within the rebalance timeout
 are removed, which begins the next rebalance.
+
+Who joins while nothing can be appended is told so, and asks again: it is waited for as one that has not joined (``hold_join``),
+and a generation that nobody could be told of is followed by the next (``_begin_again``).
 """
 
+from collections.abc import Iterable
 from functools import partial
 from typing import Any
 
@@ -21,8 +25,9 @@ from odradek.coordinator.group.classic.responses import join_error, joined, sync
 from odradek.coordinator.group.classic.sessions import NOTHING
 from odradek.coordinator.group.classic.states import GroupState, can_rebalance
 from odradek.coordinator.group.classic.stored import group_record
+from odradek.coordinator.group.config import Respond
 from odradek.coordinator.runtime.result import Result
-from odradek.protocol.errors import ErrorCode
+from odradek.protocol.errors import ErrorCode, KafkaError
 
 # A rebalance timeout is a client's to choose, and may be nothing: that is not to keep the loop busy while nobody comes.
 _WAIT_ON_MS = 1_000
@@ -54,6 +59,36 @@ def prepare(groups: ClassicGroups, group: ClassicGroup, cause: RebalanceCause, w
         complete_join(groups, group, decision)
     else:
         _wait_for_joins(groups, group)
+
+
+def hold_join(groups: ClassicGroups, group: ClassicGroup, member: Member, respond: Respond, decision: Decision) -> None:
+    """Keep a member's JoinGroup unanswered until the rebalance ends, or the batch that it is decided in cannot be appended."""
+    group.hold_join(member, respond)
+
+    def take_back(error: KafkaError) -> None:
+        if not groups.is_live(group) or member.waiting_join is not respond:
+            return
+        decision.answer(group.release_join(member), join_error(error.code))
+        _await_again(groups, group, [member])
+        go_on(groups, group)
+
+    decision.on_failure(take_back)
+
+
+def go_on(groups: ClassicGroups, group: ClassicGroup) -> None:
+    """Somebody is out, which no operation has decided: one of its own ends the wait for JoinGroups if nobody else is missing."""
+
+    def decide() -> Result[None]:
+        decision = Decision()
+        if groups.is_live(group):
+            complete_if_all_joined(groups, group, decision)
+        return decision.result(None)
+
+    groups.timers.write(decide, _ignore)
+
+
+def _ignore(_: object) -> None:
+    """An outcome that nobody waits for."""
 
 
 def complete_if_all_joined(groups: ClassicGroups, group: ClassicGroup, decision: Decision) -> None:
@@ -161,6 +196,9 @@ def _complete_if_last_was_missing(groups: ClassicGroups, group: ClassicGroup, de
 
 
 def _answer_joins(groups: ClassicGroups, group: ClassicGroup, decision: Decision) -> None:
+    newcomers = [member for member in group.members.values() if member.is_nameless]
+    decision.on_failure(partial(_begin_again, groups, group, group.generation))
+    decision.on_commit(partial(_note_named, newcomers))
     for member in group.members.values():
         decision.answer(group.release_join(member), joined(group, member.member_id))
         member.is_new = False
@@ -168,6 +206,36 @@ def _answer_joins(groups: ClassicGroups, group: ClassicGroup, decision: Decision
         group.pending_syncs[member.member_id] = None
     expire = partial(_expire_syncs, groups, group.group_id, group.generation)
     groups.timers.schedule(_sync_key(group), group.rebalance_timeout_ms, expire, retry=False)
+
+
+def _begin_again(groups: ClassicGroups, group: ClassicGroup, generation: int, error: KafkaError) -> None:
+    """Nobody could be told of ``generation``: all are told the error, and are to join again."""
+
+    def decide() -> Result[None]:
+        decision = Decision()
+        if groups.is_live(group) and group.state is GroupState.COMPLETING_REBALANCE and group.generation == generation:
+            _await_again(groups, group, list(group.members.values()))
+            why = f"generation {generation} could not be told to its members: {error.code.name}"
+            prepare(groups, group, RebalanceCause.APPEND_FAILED, why, decision)
+        return decision.result(None)
+
+    groups.timers.write(decide, _ignore)
+
+
+def _await_again(groups: ClassicGroups, group: ClassicGroup, members: Iterable[Member]) -> None:
+    """These were not told what they joined, and come again: under the member id that they know, or as somebody else."""
+    for member in members:
+        if member.is_nameless:
+            group.remove(member.member_id)
+            groups.sessions.end(group, member.member_id)
+        else:
+            member.is_new = False
+            groups.sessions.touch(group, member)
+
+
+def _note_named(members: Iterable[Member]) -> None:
+    for member in members:
+        member.is_nameless = False
 
 
 def _become_empty(groups: ClassicGroups, group: ClassicGroup, decision: Decision) -> None:

@@ -11,7 +11,7 @@ from odradek.coordinator.group.classic.decision import Decision
 from odradek.coordinator.group.classic.group import ClassicGroup
 from odradek.coordinator.group.classic.groups import ClassicGroups
 from odradek.coordinator.group.classic.member import Member, Protocols
-from odradek.coordinator.group.classic.rebalance import complete_if_all_joined, prepare
+from odradek.coordinator.group.classic.rebalance import complete_if_all_joined, hold_join, prepare
 from odradek.coordinator.group.classic.rebalance_notes import RebalanceCause
 from odradek.coordinator.group.classic.responses import join_error, joined, joined_in_place_of, sync_error
 from odradek.coordinator.group.classic.states import GroupState
@@ -48,7 +48,7 @@ class Replacement:
         self._rename(self._old_id, self._new_id)
         group.update(member, protocols, request.rebalance_timeout_ms, request.session_timeout_ms)
         self._groups.sessions.begin(group, member)
-        group.hold_join(member, respond)
+        hold_join(self._groups, group, member, respond, decision)
         who = f"static member {member.group_instance_id} came back as {self._new_id}"
         if group.state is GroupState.PREPARING_REBALANCE:
             complete_if_all_joined(self._groups, group, decision)
@@ -78,11 +78,9 @@ class Replacement:
                 decision.answer(group.release_join(self._member), self._response())
                 self._groups.sessions.touch(group, self._member)
 
-        def revert(error: KafkaError) -> None:
+        def revert(_: KafkaError) -> None:
             if group.members.get(self._new_id) is not self._member:
                 return
-            if self._member.waiting_join is respond:
-                decision.answer(group.release_join(self._member), join_error(error.code))
             self._rename(self._new_id, self._old_id)
             group.update(self._member, self._old_protocols, self._old_rebalance_timeout_ms, self._old_session_timeout_ms)
             group.refresh_subscribed_topics()

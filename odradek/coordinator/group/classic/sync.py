@@ -10,6 +10,7 @@ By the group's state, for a member of the generation (else UNKNOWN_MEMBER_ID, FE
 Since version 5 a client says which protocol it believes in, INCONSISTENT_GROUP_PROTOCOL where it is another (KIP-559).
 """
 
+from functools import partial
 from typing import Any
 
 from odradek.coordinator.group.classic.decision import Decision
@@ -56,11 +57,20 @@ def sync_group(groups: ClassicGroups, context: MemberContext, request: Any, resp
     # An earlier SyncGroup of the same member is of a connection that it gave up; Kafka leaves that one without an answer.
     decision.answer(member.waiting_sync, sync_error(ErrorCode.REBALANCE_IN_PROGRESS))
     member.waiting_sync = respond
+    decision.on_failure(partial(_take_back, groups, group, member, respond, decision))
     # One assignment a generation, the first: where the leader asks again before that is committed, it waits for it. Kafka writes
     # the second one too, and members then have the first, while the log has the second.
     if group.leader == member.member_id and not group.is_assigned:
         _write_assignment(groups, group, member, request, decision)
     return decision.result(None)
+
+
+def _take_back(
+    groups: ClassicGroups, group: ClassicGroup, member: Member, respond: Respond, decision: Decision, error: KafkaError
+) -> None:
+    """What the SyncGroup shares a batch with could not be appended: its member is told, and joins again."""
+    if member.waiting_sync is respond and groups.is_live(group):
+        answer_sync(groups, group, member, sync_error(error.code), decision)
 
 
 def _validate(group: ClassicGroup | None, context: MemberContext, request: Any) -> ErrorCode:
