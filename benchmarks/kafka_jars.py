@@ -1,4 +1,4 @@
-"""Finds Apache Kafka's jars, or fetches them once.
+"""Finds Apache Kafka's jars, or fetches them once: the whole broker, or the few that its tools for log files take.
 
 Kafka comes from Maven Central by Apache Ivy, whose jar PySpark ships (an extra of this project), so that no Maven and no
 Kafka distribution need be installed: only Java. What was fetched stays in the user's cache directory.
@@ -9,6 +9,7 @@ import os
 import shutil
 import subprocess
 import tempfile
+from dataclasses import dataclass
 from pathlib import Path
 
 from benchmarks.load_tool import MissingTool
@@ -17,26 +18,68 @@ VERSION = "4.3.1"
 SCALA_VERSION = "2.13"
 LIBS_VARIABLE = "ODRADEK_KAFKA_LIBS"
 
-# The broker, the storage tool that formats its data directory, and a logger that writes to standard error.
-_DEPENDENCIES = (
-    ("org.apache.kafka", f"kafka_{SCALA_VERSION}", VERSION),
-    ("org.apache.kafka", "kafka-tools", VERSION),
-    ("org.slf4j", "slf4j-simple", "1.7.36"),
+
+@dataclass(frozen=True, slots=True)
+class Jars:
+    """Some of Kafka's jars.
+
+    Args:
+        directory: the name of the directory in the cache that holds them.
+        modules: organisation, module and revision of each.
+        transitive: whether all that these depend on comes with them.
+    """
+
+    directory: str
+    modules: tuple[tuple[str, str, str], ...]
+    transitive: bool
+
+
+_LOGGER = ("org.slf4j", "slf4j-simple", "1.7.36")
+
+# The broker, the storage tool that formats its data directory, and a logger that writes to standard error: 54 MB.
+BROKER = Jars(
+    directory=f"kafka-{VERSION}",
+    modules=(
+        ("org.apache.kafka", f"kafka_{SCALA_VERSION}", VERSION),
+        ("org.apache.kafka", "kafka-tools", VERSION),
+        _LOGGER,
+    ),
+    transitive=True,
+)
+# What DumpLogSegments loads classes from, with any of its decoders: 16 MB.
+LOG_TOOLS = Jars(
+    directory=f"kafka-tools-{VERSION}",
+    modules=(
+        *(
+            ("org.apache.kafka", f"kafka-{name}", VERSION)
+            for name in (
+                *("tools", "tools-api", "clients", "server-common", "storage", "metadata"),
+                *("coordinator-common", "group-coordinator", "transaction-coordinator"),
+            )
+        ),
+        *(("com.fasterxml.jackson.core", f"jackson-{name}", "2.21.2") for name in ("core", "databind")),
+        ("com.fasterxml.jackson.core", "jackson-annotations", "2.21"),
+        ("net.sf.jopt-simple", "jopt-simple", "5.0.4"),
+        ("org.slf4j", "slf4j-api", "1.7.36"),
+        _LOGGER,
+    ),
+    transitive=False,
 )
 _FETCH_TIMEOUT_S = 600.0
 
 
 def java() -> str:
-    """The path of ``java``; MissingTool when there is none."""
-    found = shutil.which("java")
+    """The path of ``java``, JAVA_HOME's if that is set; MissingTool when there is none."""
+    home = os.environ.get("JAVA_HOME")
+    found = shutil.which(str(Path(home, "bin", "java")) if home else "java")
     if found is None:
         reason = "Apache Kafka needs Java 17 or later: apt-get install openjdk-17-jre-headless"
         raise MissingTool(reason)
     return found
 
 
-def libraries() -> Path:
-    """The directory that holds Kafka's jars: the one that ODRADEK_KAFKA_LIBS names, or the cache, filled if need be."""
+def libraries(wanted: Jars = BROKER) -> Path:
+    """The directory that holds these jars: the one that ODRADEK_KAFKA_LIBS names, or the cache, filled if need be."""
     named = os.environ.get(LIBS_VARIABLE)
     if named:
         directory = Path(named)
@@ -44,30 +87,44 @@ def libraries() -> Path:
             reason = f"{LIBS_VARIABLE} names {directory}, which holds no kafka_{SCALA_VERSION}-*.jar"
             raise MissingTool(reason)
         return directory
-    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "odradek" / f"kafka-{VERSION}"
-    if not cache.is_dir():
-        _fetch(cache)
-    return cache
+    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "odradek"
+    # Whoever has the whole broker has its tools.
+    for there in (BROKER, wanted):
+        if (cache / there.directory).is_dir():
+            return cache / there.directory
+    _fetch(wanted, cache)
+    return cache / wanted.directory
 
 
-def _fetch(directory: Path) -> None:
-    """Resolve the dependencies into a directory beside the right one, and move it into place when it is whole."""
-    directory.parent.mkdir(parents=True, exist_ok=True)
+def _fetch(wanted: Jars, cache: Path) -> None:
+    """Resolve the modules into a directory beside the right one, and move it into place when it is whole."""
+    cache.mkdir(parents=True, exist_ok=True)
     ivy = _ivy()
-    with tempfile.TemporaryDirectory(dir=directory.parent) as scratch:
+    with tempfile.TemporaryDirectory(dir=cache) as scratch:
+        modules = Path(scratch) / "ivy.xml"
+        modules.write_text(_ivy_file(wanted), encoding="utf-8")
         jars = Path(scratch) / "jars"
-        for organisation, module, revision in _DEPENDENCIES:
-            command = [
-                *(java(), "-cp", str(ivy), "org.apache.ivy.Main", "-warn"),
-                *("-dependency", organisation, module, revision, "-confs", "default", "-types", "jar", "bundle"),
-                *("-retrieve", f"{jars}/[artifact]-[revision](-[classifier]).[ext]"),
-            ]
-            try:
-                subprocess.run(command, check=True, timeout=_FETCH_TIMEOUT_S, cwd=scratch)
-            except (subprocess.CalledProcessError, subprocess.TimeoutExpired) as failure:
-                reason = f"Ivy could not fetch {organisation}:{module}:{revision}: {failure}"
-                raise MissingTool(reason) from failure
-        jars.rename(directory)
+        command = [
+            *(java(), "-cp", str(ivy), "org.apache.ivy.Main", "-warn", "-ivy", str(modules), "-types", "jar", "bundle"),
+            *("-retrieve", f"{jars}/[artifact]-[revision](-[classifier]).[ext]"),
+        ]
+        try:
+            subprocess.run(command, check=True, timeout=_FETCH_TIMEOUT_S, cwd=scratch)
+        except (subprocess.CalledProcessError, subprocess.TimeoutExpired) as failure:
+            reason = f"Ivy could not fetch {wanted.directory}: {failure}"
+            raise MissingTool(reason) from failure
+        jars.rename(cache / wanted.directory)
+
+
+def _ivy_file(wanted: Jars) -> str:
+    """What Ivy reads: the modules, and of each the jar that is its own and, if they are wanted, those that it needs when it runs."""
+    configuration = "default->default" if wanted.transitive else "default->master"
+    dependencies = "".join(
+        f'<dependency org="{organisation}" name="{module}" rev="{revision}" conf="{configuration}"/>'
+        for organisation, module, revision in wanted.modules
+    )
+    info = f'<info organisation="odradek" module="{wanted.directory}"/>'
+    return f'<ivy-module version="2.0">{info}<dependencies>{dependencies}</dependencies></ivy-module>'
 
 
 def _ivy() -> Path:
