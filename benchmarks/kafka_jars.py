@@ -117,7 +117,7 @@ def _fetch(wanted: Jars, cache: Path) -> None:
 
 
 def _ivy_file(wanted: Jars) -> str:
-    """What Ivy reads: the modules, and of each the jar that is its own and, if they are wanted, those that it needs when it runs."""
+    """What Ivy reads: the modules, and whether of each only its own jar is wanted or all that it needs when it runs."""
     configuration = "default->default" if wanted.transitive else "default->master"
     dependencies = "".join(
         f'<dependency org="{organisation}" name="{module}" rev="{revision}" conf="{configuration}"/>'
