@@ -1,34 +1,27 @@
-"""The group coordinator of this broker: its runtime on ``__consumer_offsets``, and what ties it to topics, start and stop.
-
-A broker that has no groups pays nothing for it: the coordinator's packages are imported, and its shards made, when the first
-request comes that asks for them, or right after the start where ``__consumer_offsets`` is there.
-"""
+"""The group coordinator of this broker: a runtime on ``__consumer_offsets``, and what ties it to topics and transactions."""
 
 from __future__ import annotations
 
-import asyncio
-from importlib import import_module
 from typing import TYPE_CHECKING
 from uuid import UUID
 
 from odradek.broker.controller.topic_names import CONSUMER_OFFSETS_TOPIC
+from odradek.broker.coordinator_host import CoordinatorHost, CoordinatorTopic
 from odradek.broker.logging import log
 from odradek.protocol.errors import ErrorCode, KafkaError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable
 
     from odradek.broker.controller.image import Topic
     from odradek.broker.server import Broker
     from odradek.coordinator.group.config import GroupConfig
     from odradek.coordinator.group.group_shard import GroupShard
     from odradek.coordinator.runtime.marker import EndTxnMarker
-    from odradek.coordinator.runtime.runtime import CoordinatorRuntime
+    from odradek.coordinator.runtime.record import CoordinatorRecord
     from odradek.coordinator.runtime.shard_context import ShardContext
-    from odradek.protocol.metadata_records import PartitionRecord
 
-# The coordinator's packages in parts that take about as long to import, 10 to 20 ms each: clients are served in between.
-_PARTS = (
+_MODULES = (
     "odradek.coordinator.runtime.runtime",
     "odradek.coordinator.group.classic.groups",
     "odradek.coordinator.group.classic.join",
@@ -39,37 +32,19 @@ _MS_PER_MINUTE = 60_000
 _LOADING_BACKOFF_MS = 1_000
 
 
-class GroupCoordinator:
-    """``runtime`` is what the handlers of group requests write to and read from. An observer of the controller."""
+class GroupCoordinator(CoordinatorHost["GroupShard"]):
+    """See ``CoordinatorHost``."""
 
     def __init__(self, broker: Broker, call_soon: Callable[[Callable[[], None]], object] | None = None) -> None:
-        """``call_soon`` stands in for the running event loop's."""
-        self._broker = broker
-        self._call_soon = call_soon
-        self._runtime: CoordinatorRuntime[GroupShard] | None = None
-        self._is_closed = False
-
-    @property
-    def runtime(self) -> CoordinatorRuntime[GroupShard]:
-        """Made when first asked for."""
-        return self._runtime or self._make_runtime()
-
-    @property
-    def is_made(self) -> bool:
-        """Whether there is a runtime, and figures of it to look at."""
-        return self._runtime is not None
-
-    def start(self) -> None:
-        """The broker serves from now on: load the groups there are, as soon as it has answered who waits already."""
-        self._broker.controller.subscribe(self)
-        if self._broker.partitions.of_topic(CONSUMER_OFFSETS_TOPIC):
-            self._soon(lambda: self._prepare(_PARTS))
-
-    def close(self) -> None:
-        """Append what is decided, answer who waits, and coordinate nothing any more."""
-        self._is_closed = True
-        if self._runtime is not None:
-            self._runtime.close()
+        config = broker.config
+        about = CoordinatorTopic(
+            "group",
+            CONSUMER_OFFSETS_TOPIC,
+            _MODULES,
+            load_buffer_bytes=config["offsets.load.buffer.size"],
+            compression=config["offsets.topic.compression.codec"],
+        )
+        super().__init__(broker, about, call_soon)
 
     def write_marker(self, partition: int, marker: EndTxnMarker) -> None:
         """End a transaction on a partition of ``__consumer_offsets``: its offsets are committed, or gone.
@@ -85,24 +60,12 @@ class GroupCoordinator:
         if outcome and outcome[0] is not None:
             raise outcome[0]
 
-    def partitions_created(self, topic: Topic, partitions: Sequence[PartitionRecord]) -> None:
-        """Part of MetadataObserver."""
-        if topic.name == CONSUMER_OFFSETS_TOPIC and self._runtime is not None:
-            for partition in partitions:
-                self._runtime.start_loading(partition.partition_id, partition.leader_epoch)
-
     def topic_deleted(self, topic: Topic) -> None:
         """Part of MetadataObserver: a topic's offsets go with it."""
-        if self._runtime is None:
-            return
-        for partition in self._runtime.partitions():
-            if topic.name == CONSUMER_OFFSETS_TOPIC:
-                self._runtime.unload(partition)
-            else:
+        super().topic_deleted(topic)
+        if self._runtime is not None:
+            for partition in self._runtime.partitions():
                 self._delete_offsets(partition, topic)
-
-    def configs_changed(self, resources: Sequence[tuple[int, str]]) -> None:
-        """Part of MetadataObserver: nothing to do, configs are looked up when they matter."""
 
     def _delete_offsets(self, partition: int, topic: Topic) -> None:
         from odradek.coordinator.group.offset_delete import delete_offsets_of_topic
@@ -117,40 +80,12 @@ class GroupCoordinator:
 
         self.runtime.write(partition, lambda shard: delete_offsets_of_topic(shard.offsets, topic.name, topic.topic_id), finished)
 
-    def _soon(self, callback: Callable[[], None]) -> None:
-        (self._call_soon or asyncio.get_running_loop().call_soon)(callback)
-
-    def _prepare(self, parts: tuple[str, ...]) -> None:
-        """Import one of ``parts``, in the next turns of the loop the others, then load; unless a request was faster."""
-        if self._is_closed or self._runtime is not None:
-            return
-        if parts:
-            import_module(parts[0])
-            self._soon(lambda: self._prepare(parts[1:]))
-        else:
-            self._make_runtime()
-
-    def _make_runtime(self) -> CoordinatorRuntime[GroupShard]:
-        from odradek.broker.coordinator_logs import PartitionLogs
+    def _decoder(self) -> Callable[[bytes, bytes | None], CoordinatorRecord | None]:
         from odradek.coordinator.runtime.record import decode_group_record
-        from odradek.coordinator.runtime.runtime import DEFAULT_LOAD_BUFFER_BYTES, CoordinatorRuntime
 
-        broker = self._broker
-        config = broker.config
-        runtime = self._runtime = CoordinatorRuntime(
-            "group",
-            PartitionLogs(broker, CONSUMER_OFFSETS_TOPIC, config["offsets.topic.compression.codec"], self._soon),
-            self._make_shard,
-            decode_group_record,
-            broker.timer,
-            on_fault=log.error,
-            load_buffer_bytes=min(config["offsets.load.buffer.size"], DEFAULT_LOAD_BUFFER_BYTES),
-        )
-        for partition in broker.partitions.of_topic(CONSUMER_OFFSETS_TOPIC):
-            runtime.start_loading(partition.index, partition.leader_epoch)
-        return runtime
+        return decode_group_record
 
-    def _make_shard(self, _partition: int, context: ShardContext) -> GroupShard:
+    def _make_shard(self, context: ShardContext) -> GroupShard:
         from odradek.coordinator.group.group_shard import GroupShard
         from odradek.coordinator.group.offsets import OffsetConfig
 

@@ -1,91 +1,46 @@
-"""The transaction coordinator of this broker: its runtime on ``__transaction_state``, and what ties it to partitions and groups.
+"""The transaction coordinator of this broker: a runtime on ``__transaction_state``, and what ties it to partitions and groups.
 
-As with groups, a broker that has no transactions pays nothing for it: packages are imported and shards made when the first
-request comes that asks for them, or right after the start where ``__transaction_state`` is there, for what was being committed or
-aborted when the broker stopped has to be.
+Where ``__transaction_state`` is there it is loaded right after the start, for what was being committed or aborted when the broker
+stopped has to be.
 """
 
 from __future__ import annotations
 
-import asyncio
-from importlib import import_module
 from typing import TYPE_CHECKING
 
 from odradek.broker.controller.topic_names import CONSUMER_OFFSETS_TOPIC, TRANSACTION_STATE_TOPIC
+from odradek.broker.coordinator_host import CoordinatorHost, CoordinatorTopic
 from odradek.broker.logging import log
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.timing.reply import Reply
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable
 
-    from odradek.broker.controller.image import Topic
     from odradek.broker.server import Broker
     from odradek.coordinator.runtime.marker import EndTxnMarker
-    from odradek.coordinator.runtime.runtime import CoordinatorRuntime
+    from odradek.coordinator.runtime.record import CoordinatorRecord
     from odradek.coordinator.runtime.shard_context import ShardContext
     from odradek.coordinator.transaction.transaction_shard import TransactionShard
-    from odradek.protocol.metadata_records import PartitionRecord
 
-_PARTS = (
+_MODULES = (
     "odradek.coordinator.runtime.runtime",
     "odradek.coordinator.transaction.transaction_shard",
 )
-_NO_COMPRESSION = 0
 # The transaction version of a client that leaves adding partitions to Produce (KIP-890).
 _CLIENT_THAT_ADDS = 2
 
 Verdicts = dict[tuple[str, int], ErrorCode]
 
 
-class TransactionCoordinator:
-    """``runtime`` is what the handlers of transaction requests write to and read from. An observer of the controller."""
+class TransactionCoordinator(CoordinatorHost["TransactionShard"]):
+    """See ``CoordinatorHost``. Open transactions keep the partitions of a topic that is deleted: those need no marker."""
 
     def __init__(self, broker: Broker, call_soon: Callable[[Callable[[], None]], object] | None = None) -> None:
-        """``call_soon`` stands in for the running event loop's."""
-        self._broker = broker
-        self._call_soon = call_soon
-        self._runtime: CoordinatorRuntime[TransactionShard] | None = None
-        self._is_closed = False
+        load_buffer_bytes = broker.config["transaction.state.log.load.buffer.size"]
+        super().__init__(broker, CoordinatorTopic("transaction", TRANSACTION_STATE_TOPIC, _MODULES, load_buffer_bytes), call_soon)
         # Producers whose partitions are being added, and the partitions that wait for this.
         self._adding: dict[tuple[str, int, int], list[tuple[tuple[str, int], Reply]]] = {}
-
-    @property
-    def runtime(self) -> CoordinatorRuntime[TransactionShard]:
-        """Made when first asked for."""
-        return self._runtime or self._make_runtime()
-
-    @property
-    def is_made(self) -> bool:
-        """Whether there is a runtime, and figures of it to look at."""
-        return self._runtime is not None
-
-    def start(self) -> None:
-        """The broker serves from now on: load the transactions there are, as soon as it has answered who waits already."""
-        self._broker.controller.subscribe(self)
-        if self._broker.partitions.of_topic(TRANSACTION_STATE_TOPIC):
-            self._soon(lambda: self._prepare(_PARTS))
-
-    def close(self) -> None:
-        """Append what is decided, answer who waits, and coordinate nothing any more."""
-        self._is_closed = True
-        if self._runtime is not None:
-            self._runtime.close()
-
-    def partitions_created(self, topic: Topic, partitions: Sequence[PartitionRecord]) -> None:
-        """Part of MetadataObserver."""
-        if topic.name == TRANSACTION_STATE_TOPIC and self._runtime is not None:
-            for partition in partitions:
-                self._runtime.start_loading(partition.partition_id, partition.leader_epoch)
-
-    def topic_deleted(self, topic: Topic) -> None:
-        """Part of MetadataObserver. Open transactions keep a deleted topic's partitions: those need no marker."""
-        if topic.name == TRANSACTION_STATE_TOPIC and self._runtime is not None:
-            for partition in self._runtime.partitions():
-                self._runtime.unload(partition)
-
-    def configs_changed(self, resources: Sequence[tuple[int, str]]) -> None:
-        """Part of MetadataObserver: nothing to do, none of the configs that matter here can change."""
 
     def verify(
         self, transactional_id: str, producer_id: int, producer_epoch: int, topic: str, partition: int, *, adds: bool
@@ -173,39 +128,12 @@ class TransactionCoordinator:
         else:
             broker.partitions.require(topic, partition).append_marker(marker, broker.clock.now_ms())
 
-    def _soon(self, callback: Callable[[], None]) -> None:
-        (self._call_soon or asyncio.get_running_loop().call_soon)(callback)
-
-    def _prepare(self, parts: tuple[str, ...]) -> None:
-        """Import one of ``parts``, in the next turns of the loop the others, then load; unless a request was faster."""
-        if self._is_closed or self._runtime is not None:
-            return
-        if parts:
-            import_module(parts[0])
-            self._soon(lambda: self._prepare(parts[1:]))
-        else:
-            self._make_runtime()
-
-    def _make_runtime(self) -> CoordinatorRuntime[TransactionShard]:
-        from odradek.broker.coordinator_logs import PartitionLogs
-        from odradek.coordinator.runtime.runtime import DEFAULT_LOAD_BUFFER_BYTES, CoordinatorRuntime
+    def _decoder(self) -> Callable[[bytes, bytes | None], CoordinatorRecord | None]:
         from odradek.coordinator.transaction.record import decode_transaction_record
 
-        broker = self._broker
-        runtime = self._runtime = CoordinatorRuntime(
-            "transaction",
-            PartitionLogs(broker, TRANSACTION_STATE_TOPIC, _NO_COMPRESSION, self._soon),
-            self._make_shard,
-            decode_transaction_record,
-            broker.timer,
-            on_fault=log.error,
-            load_buffer_bytes=min(broker.config["transaction.state.log.load.buffer.size"], DEFAULT_LOAD_BUFFER_BYTES),
-        )
-        for partition in broker.partitions.of_topic(TRANSACTION_STATE_TOPIC):
-            runtime.start_loading(partition.index, partition.leader_epoch)
-        return runtime
+        return decode_transaction_record
 
-    def _make_shard(self, _partition: int, context: ShardContext) -> TransactionShard:
+    def _make_shard(self, context: ShardContext) -> TransactionShard:
         from odradek.coordinator.transaction.config import TransactionConfig
         from odradek.coordinator.transaction.transaction_shard import TransactionShard
 
