@@ -11,6 +11,9 @@ from odradek.protocol.errors import ErrorCode
 
 EARLIEST_TIMESTAMP = -2
 LATEST_TIMESTAMP = -1
+# What FindCoordinator's key is.
+GROUP = 0
+TRANSACTIONAL_ID = 1
 
 
 class Node(NamedTuple):
@@ -63,12 +66,28 @@ class Cluster:
             raise Unreachable(f"the cluster has no broker {node_id}")
         return self._connect(node.host, node.port)
 
-    def coordinator(self, group: str) -> tuple[Connection, Node]:
-        """Who coordinates a group. Raises Refused; COORDINATOR_NOT_AVAILABLE is what ``patiently`` is for."""
-        found = self.any.call(ApiKey.FIND_COORDINATOR, key=group, key_type=0)
-        check(group, found.error_code, found.error_message)
+    def coordinator(self, key: str, key_type: int = GROUP) -> tuple[Connection, Node]:
+        """Who coordinates a group or a transactional id.
+
+        Raises Refused; COORDINATOR_NOT_AVAILABLE is what ``patiently`` is for.
+        """
+        found = self.any.call(ApiKey.FIND_COORDINATOR, key=key, key_type=key_type)
+        check(key, found.error_code, found.error_message)
         node = Node(found.node_id, found.host, found.port)
         return self._connect(node.host, node.port), node
+
+    def leaders(self, topics: Iterable[str] | None, broker_id: int | None = None) -> dict[tuple[str, int], int]:
+        """The leader of each partition of these topics, or of all for None, in order; -1 for one without.
+
+        With ``broker_id`` only of partitions that this broker has. Raises Refused.
+        """
+        leaders = {}
+        for topic in self.metadata(topics):
+            check(str(topic.name), topic.error_code)
+            for partition in sorted(topic.partitions, key=lambda one: int(one.partition_index)):
+                if broker_id is None or broker_id in partition.replica_nodes:
+                    leaders[str(topic.name), int(partition.partition_index)] = int(partition.leader_id)
+        return leaders
 
     def list_offsets(self, wanted: dict[tuple[str, int], int]) -> dict[tuple[str, int], int | Refused]:
         """For (topic, partition) and a timestamp, or EARLIEST_ or LATEST_TIMESTAMP, the offset; -1 where no record is that late.

@@ -11,7 +11,11 @@ from odradek import __version__
 from odradek.cli.options import help_where_nothing_is_asked, key_and_value
 
 # Where the commands are that ask a broker: imported when they are called for, not when one is started.
-_ELSEWHERE = {"groups": "odradek.cli.groups", "topics": "odradek.cli.topics"}
+_ELSEWHERE = {
+    "groups": "odradek.cli.groups",
+    "topics": "odradek.cli.topics",
+    "transactions": "odradek.cli.transactions",
+}
 
 
 class _Commands(click.Group):

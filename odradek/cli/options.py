@@ -26,6 +26,13 @@ def asks_a_broker(command: CommandT) -> CommandT:
     return server(as_json(command))
 
 
+def names_a_partition(command: CommandT) -> CommandT:
+    """Adds ``--topic`` and ``--partition``, neither of which may be left out."""
+    topic = click.option("--topic", required=True, help="A topic.")
+    partition = click.option("--partition", required=True, type=click.IntRange(0), help="One of its partitions.")
+    return topic(partition(command))
+
+
 def help_where_nothing_is_asked(context: click.Context) -> None:
     """What a group of commands does without one of them: help on stderr, status 2."""
     if context.invoked_subcommand is None:

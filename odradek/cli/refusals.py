@@ -10,7 +10,7 @@ from odradek.protocol.errors import ErrorCode
 
 T = TypeVar("T")
 
-# Coordinators load and leaders are elected within seconds.
+# Coordinators load, leaders are elected and transactions are ended within seconds.
 _ATTEMPTS = 40
 _BACKOFF_S = 0.25
 _TRANSIENT = frozenset(
@@ -18,6 +18,7 @@ _TRANSIENT = frozenset(
         ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
         ErrorCode.COORDINATOR_NOT_AVAILABLE,
         ErrorCode.NOT_COORDINATOR,
+        ErrorCode.CONCURRENT_TRANSACTIONS,
         ErrorCode.LEADER_NOT_AVAILABLE,
         ErrorCode.NOT_LEADER_OR_FOLLOWER,
     }
@@ -34,13 +35,19 @@ _PLAIN_WORDS = {
     ErrorCode.NON_EMPTY_GROUP: "the group still has members",
     ErrorCode.UNKNOWN_MEMBER_ID: "the group has members, who commit its offsets themselves",
     ErrorCode.REQUEST_TIMED_OUT: "the broker did not get it done in time",
-    ErrorCode.COORDINATOR_LOAD_IN_PROGRESS: "the group's coordinator is still loading",
-    ErrorCode.COORDINATOR_NOT_AVAILABLE: "the group's coordinator is not available",
-    ErrorCode.NOT_COORDINATOR: "the group's coordinator has moved",
+    ErrorCode.COORDINATOR_LOAD_IN_PROGRESS: "the coordinator is still loading",
+    ErrorCode.COORDINATOR_NOT_AVAILABLE: "the coordinator is not available",
+    ErrorCode.NOT_COORDINATOR: "the coordinator has moved",
+    ErrorCode.TRANSACTIONAL_ID_NOT_FOUND: "there is no such transactional id",
+    ErrorCode.INVALID_PRODUCER_EPOCH: "the producer has another epoch by now",
+    ErrorCode.TRANSACTION_COORDINATOR_FENCED: "a later coordinator has written there",
+    ErrorCode.CONCURRENT_TRANSACTIONS: "its transaction is still being ended",
+    ErrorCode.INVALID_REGULAR_EXPRESSION: "the pattern is not a regular expression that the broker can read",
     ErrorCode.LEADER_NOT_AVAILABLE: "the partition has no leader",
     ErrorCode.KAFKA_STORAGE_ERROR: "its disk or its log failed",
     ErrorCode.TOPIC_AUTHORIZATION_FAILED: "you are not allowed to do this to the topic",
     ErrorCode.GROUP_AUTHORIZATION_FAILED: "you are not allowed to do this to the group",
+    ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED: "you are not allowed to do this to the transactional id",
     ErrorCode.CLUSTER_AUTHORIZATION_FAILED: "you are not allowed to do this to the cluster",
     ErrorCode.UNSUPPORTED_VERSION: "the broker is too old for this",
 }
@@ -74,7 +81,7 @@ def check(subject: str, code: int, message: str | None = None) -> None:
 
 
 def patiently(attempt: Callable[[], T]) -> T:
-    """What ``attempt`` gives, tried again for some seconds while a coordinator loads or a leader is being elected."""
+    """What ``attempt`` gives, tried again for some seconds while a coordinator loads or is busy, or a leader is elected."""
     for _ in range(_ATTEMPTS - 1):
         try:
             return attempt()

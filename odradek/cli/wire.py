@@ -2,13 +2,14 @@
 
 A request is a dictionary of fields under our names for them (``protocol.schemas``), sent in the newest version that the broker
 and ``SPOKEN`` have in common; fields that this version lacks are left out, those not named have Kafka's default. A response is
-what kio decodes. The versions in ``SPOKEN`` are those that say what the commands need in one shape.
+what kio decodes, with times in milliseconds. The versions in ``SPOKEN`` are those that say what the commands need in one shape.
 
 Left out: TLS, SASL, pipelining.
 """
 
 import socket
 import struct
+from collections.abc import Callable
 from functools import cache
 from types import SimpleNamespace
 from typing import Any
@@ -31,6 +32,11 @@ SPOKEN = {
     ApiKey.DESCRIBE_GROUPS: (0, 6),
     ApiKey.LIST_GROUPS: (0, 5),
     ApiKey.API_VERSIONS: (0, 0),
+    ApiKey.INIT_PRODUCER_ID: (2, 5),
+    ApiKey.WRITE_TXN_MARKERS: (1, 2),
+    ApiKey.DESCRIBE_PRODUCERS: (0, 0),
+    ApiKey.DESCRIBE_TRANSACTIONS: (0, 0),
+    ApiKey.LIST_TRANSACTIONS: (0, 2),
     ApiKey.CREATE_TOPICS: (2, 7),
     ApiKey.DELETE_TOPICS: (1, 5),
     ApiKey.DESCRIBE_CONFIGS: (1, 4),
@@ -67,9 +73,10 @@ class Connection:
         self._answers.close()
         self._socket.close()
 
-    def serves(self, api_key: ApiKey) -> bool:
-        """Whether the broker has the API in a version that is spoken here."""
-        return self._common_version(api_key) is not None
+    def serves(self, api_key: ApiKey, version: int = 0) -> bool:
+        """Whether the broker has the API in a version that is spoken here, this one or a later one."""
+        common = self._common_version(api_key)
+        return common is not None and common >= version
 
     def call(self, api_key: ApiKey, **fields: Any) -> Any:
         """One request, one response. Raises Unreachable where no version is common to both."""
@@ -138,16 +145,23 @@ def _message(entity: type[Any], fields: dict[str, Any]) -> Any:
 
 
 def _decode_response(api_key: ApiKey, version: int, frame: bytes, correlation_id: int) -> Any:
-    from kio.serial import entity_reader
-
     if int.from_bytes(frame[:4], "big", signed=True) != correlation_id:
         raise ValueError("it is the answer to something else")
     entity = load(api_key, version, "response")
     position = 4
     if entity.__flexible__ and api_key != ApiKey.API_VERSIONS:
         position = skip_tagged_fields(frame, position)
-    response, _ = entity_reader(entity)(frame, position)
+    response, _ = _reader(api_key, version)(frame, position)
     return response
+
+
+@cache
+def _reader(api_key: ApiKey, version: int) -> Callable[[bytes, int], tuple[Any, int]]:
+    from kio.serial import entity_reader
+
+    from odradek.cli.plain_times import with_plain_times
+
+    return entity_reader(with_plain_times(load(api_key, version, "response")))
 
 
 def _reason(failure: OSError) -> str:

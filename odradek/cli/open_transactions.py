@@ -1,0 +1,153 @@
+"""What partitions know of producers and of their open transactions, and which of these nobody will end any more.
+
+A transaction is hanging where its first record has been in a partition for longer than any transaction may last, and no
+coordinator has this partition in a transaction of that producer: either none knows the producer id, or the transactional id's
+transaction is another one by now. Nothing is read beyond a hanging transaction by who reads only what is committed.
+
+Source: ``FindHangingTransactionsCommand`` of Apache Kafka's tools; KIP-664.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from odradek.cli.cluster import TRANSACTIONAL_ID, Cluster
+from odradek.cli.refusals import Refused, check, patiently
+from odradek.protocol.api_keys import ApiKey
+from odradek.protocol.errors import ErrorCode
+
+Partition = tuple[str, int]
+
+# Partitions asked for at once.
+_BATCH = 500
+
+
+@dataclass(frozen=True, slots=True)
+class ProducerOnPartition:
+    """A producer as a partition knows it; ``start_offset`` is where its open transaction begins, None without one.
+
+    ``coordinator_epoch`` is that of its last marker, -1 before one; ``last_timestamp`` in ms.
+    """
+
+    topic: str
+    partition: int
+    producer_id: int
+    producer_epoch: int
+    coordinator_epoch: int
+    last_sequence: int
+    last_timestamp: int
+    start_offset: int | None
+
+
+def partitions_of(
+    cluster: Cluster, topic: str | None, partition: int | None, broker_id: int | None = None
+) -> dict[Partition, int]:
+    """The leaders of a topic's partitions, or of one of them, or of all there are; of those a broker has, where one is named.
+
+    Raises Refused: UNKNOWN_TOPIC_OR_PARTITION for a topic or a partition that is named and not there.
+    """
+    leaders = cluster.leaders(None if topic is None else [topic], broker_id)
+    if topic is None or partition is None:
+        return leaders
+    if (topic, partition) not in leaders:
+        raise Refused(f"{topic}-{partition}", ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+    return {(topic, partition): leaders[topic, partition]}
+
+
+def describe_producers(
+    cluster: Cluster, leaders: dict[Partition, int], broker_id: int | None = None
+) -> tuple[list[ProducerOnPartition], list[Refused]]:
+    """The producers of each partition, by its leader or by one broker; and what could not be said."""
+    found: list[ProducerOnPartition] = []
+    refusals: list[Refused] = []
+    by_node: dict[int, list[Partition]] = {}
+    for partition, leader in leaders.items():
+        if broker_id is None and leader < 0:
+            refusals.append(Refused(_name(partition), ErrorCode.LEADER_NOT_AVAILABLE))
+        else:
+            by_node.setdefault(leader if broker_id is None else broker_id, []).append(partition)
+    for node_id, partitions in by_node.items():
+        for start in range(0, len(partitions), _BATCH):
+            for partition, described in _ask(cluster, node_id, partitions[start : start + _BATCH]):
+                if described.error_code:
+                    refusals.append(Refused(_name(partition), described.error_code, described.error_message))
+                found += [_producer(partition, each) for each in described.active_producers]
+    return found, refusals
+
+
+def _ask(cluster: Cluster, node_id: int, partitions: list[Partition]) -> Iterator[tuple[Partition, Any]]:
+    by_topic: dict[str, list[int]] = {}
+    for topic, index in partitions:
+        by_topic.setdefault(topic, []).append(index)
+    topics = [{"name": topic, "partition_indexes": indexes} for topic, indexes in by_topic.items()]
+    for answered in cluster.node(node_id).call(ApiKey.DESCRIBE_PRODUCERS, topics=topics).topics:
+        for described in answered.partitions:
+            yield (str(answered.name), int(described.partition_index)), described
+
+
+def hanging(cluster: Cluster, candidates: list[ProducerOnPartition]) -> list[ProducerOnPartition]:
+    """Those of open transactions that no coordinator will end. Raises Refused."""
+    if not candidates:
+        return []
+    transactional_ids = _transactional_ids(cluster, {each.producer_id for each in candidates})
+    expected = {each: _partitions(cluster, each) for each in set(transactional_ids.values())}
+    return [
+        each
+        for each in candidates
+        if (each.topic, each.partition) not in expected.get(transactional_ids.get(each.producer_id, ""), ())
+    ]
+
+
+def describe_transaction(cluster: Cluster, transactional_id: str) -> tuple[int, Any]:
+    """The coordinator's node id, and kio's TransactionState. Raises Refused."""
+
+    def attempt() -> tuple[int, Any]:
+        connection, node = cluster.coordinator(transactional_id, TRANSACTIONAL_ID)
+        asked = connection.call(ApiKey.DESCRIBE_TRANSACTIONS, transactional_ids=[transactional_id])
+        described = asked.transaction_states[0]
+        check(transactional_id, described.error_code)
+        return node.node_id, described
+
+    return patiently(attempt)
+
+
+def _transactional_ids(cluster: Cluster, producer_ids: set[int]) -> dict[int, str]:
+    """By producer id, those of the coordinators that know it."""
+    found = {}
+    for node in cluster.nodes():
+
+        def attempt(node_id: int = node.node_id) -> Any:
+            answer = cluster.node(node_id).call(ApiKey.LIST_TRANSACTIONS, producer_id_filters=sorted(producer_ids))
+            check(f"transactions of broker {node_id}", answer.error_code)
+            return answer
+
+        found.update({int(each.producer_id): str(each.transactional_id) for each in patiently(attempt).transaction_states})
+    return found
+
+
+def _partitions(cluster: Cluster, transactional_id: str) -> set[Partition]:
+    """Where the coordinator is still going to write markers; nowhere for an id that it has forgotten meanwhile."""
+    try:
+        _, described = describe_transaction(cluster, transactional_id)
+    except Refused as refusal:
+        if refusal.code == ErrorCode.TRANSACTIONAL_ID_NOT_FOUND:
+            return set()
+        raise
+    return {(str(topic.topic), int(index)) for topic in described.topics for index in topic.partitions}
+
+
+def _producer(partition: Partition, described: Any) -> ProducerOnPartition:
+    start_offset = described.current_txn_start_offset
+    return ProducerOnPartition(
+        *partition,
+        int(described.producer_id),
+        described.producer_epoch,
+        described.coordinator_epoch,
+        described.last_sequence,
+        described.last_timestamp,
+        start_offset if start_offset >= 0 else None,
+    )
+
+
+def _name(partition: Partition) -> str:
+    return f"{partition[0]}-{partition[1]}"

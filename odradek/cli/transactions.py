@@ -1,0 +1,207 @@
+"""``odradek transactions``: list, describe, find what hangs, and abort it, on any broker; as ``kafka-transactions.sh`` does."""
+
+from dataclasses import asdict
+from typing import Any
+
+import click
+
+from odradek.cli.cluster import Cluster
+from odradek.cli.end_transactions import abort, force_terminate
+from odradek.cli.open_transactions import (
+    ProducerOnPartition,
+    describe_producers,
+    describe_transaction,
+    hanging,
+    partitions_of,
+)
+from odradek.cli.options import asks_a_broker, help_where_nothing_is_asked, names_a_partition
+from odradek.cli.refusals import Refused, Unreachable, check, patiently
+from odradek.cli.table import exit_status, show
+from odradek.coordinator.transaction.states import PREPARED, STATE_NAMES, TransactionState
+from odradek.protocol.api_keys import ApiKey
+from odradek.timing.clock import SystemClock
+
+Servers = list[tuple[str, int]]
+
+_LISTED = ("transactional_id", "coordinator", "producer_id", "state")
+_TRANSACTION = (
+    "transactional_id",
+    "coordinator",
+    "producer_id",
+    "producer_epoch",
+    "state",
+    "timeout_ms",
+    "two_phase_commit",
+    "start_time_ms",
+    "duration_ms",
+    "partitions",
+)
+_PRODUCER = ("producer_id", "producer_epoch", "coordinator_epoch", "last_sequence", "last_timestamp", "start_offset")
+_HANGING = (
+    "topic",
+    "partition",
+    "producer_id",
+    "producer_epoch",
+    "coordinator_epoch",
+    "start_offset",
+    "last_timestamp",
+    "duration_min",
+)
+
+_OPEN = frozenset(STATE_NAMES[state] for state in (TransactionState.ONGOING, *PREPARED))
+# Without a timeout: an outside manager ends the transaction (KIP-939).
+_NO_TIMEOUT_MS = 2**31 - 1
+_MINUTE_MS = 60_000
+_FIRST_WITH_DURATION = 1
+_FIRST_WITH_PATTERN = 2
+
+
+@click.group(invoke_without_command=True)
+@click.pass_context
+def transactions(context: click.Context) -> None:
+    """Transactions of any Kafka broker."""
+    help_where_nothing_is_asked(context)
+
+
+transactions.add_command(abort)
+transactions.add_command(force_terminate)
+
+
+@transactions.command("list")
+@asks_a_broker
+@click.option(
+    "--state",
+    "states",
+    multiple=True,
+    type=click.Choice(list(STATE_NAMES.values()), case_sensitive=False),
+    help="Only transactional ids in this state; repeatable.",
+)
+@click.option("--producer-id", "producer_ids", multiple=True, type=int, help="Only those of this producer id; repeatable.")
+@click.option(
+    "--duration-filter", "duration_ms", metavar="MS", type=click.IntRange(0), help="Only what runs for longer than this."
+)
+@click.option("--transactional-id-pattern", "pattern", metavar="REGEX", help="Only ids that match, as a whole.")
+def list_transactions(
+    bootstrap: Servers,
+    as_json: bool,
+    states: tuple[str, ...],
+    producer_ids: tuple[int, ...],
+    duration_ms: int | None,
+    pattern: str | None,
+) -> int:
+    """Every transactional id, from every coordinator."""
+    filters: dict[str, Any] = {"state_filters": list(states), "producer_id_filters": list(producer_ids)}
+    needed = 0
+    if duration_ms is not None:
+        filters["duration_filter"], needed = duration_ms, _FIRST_WITH_DURATION
+    if pattern is not None:
+        filters["transactional_id_pattern"], needed = pattern, _FIRST_WITH_PATTERN
+    with Cluster(bootstrap) as cluster:
+        rows = [row for node in cluster.nodes() for row in _listed(cluster, node.node_id, filters, needed)]
+    show(_LISTED, sorted(rows, key=lambda row: str(row["transactional_id"])), as_json=as_json)
+    return 0
+
+
+@transactions.command()
+@click.argument("names", nargs=-1, required=True, metavar="TRANSACTIONAL-ID...")
+@asks_a_broker
+def describe(names: tuple[str, ...], bootstrap: Servers, as_json: bool) -> int:
+    """State, producer, timeout and partitions; while a transaction is being ended, the partitions without a marker."""
+    rows, refusals = [], []
+    now_ms = SystemClock().now_ms()
+    with Cluster(bootstrap) as cluster:
+        for name in dict.fromkeys(names):
+            try:
+                rows.append(_described(*describe_transaction(cluster, name), now_ms))
+            except Refused as refusal:
+                refusals.append(refusal)
+    if rows or as_json:
+        show(_TRANSACTION, rows, as_json=as_json)
+    return exit_status(refusals)
+
+
+@transactions.command("describe-producers")
+@asks_a_broker
+@names_a_partition
+@click.option("--broker-id", type=click.IntRange(0), help="As this replica knows them.  [default: the leader]")
+def describe_active_producers(bootstrap: Servers, as_json: bool, topic: str, partition: int, broker_id: int | None) -> int:
+    """The producers that a partition remembers, and where their open transactions begin."""
+    with Cluster(bootstrap) as cluster:
+        found, refusals = describe_producers(cluster, partitions_of(cluster, topic, partition), broker_id)
+    if not refusals:
+        show(_PRODUCER, [asdict(each) for each in found], as_json=as_json)
+    return exit_status(refusals)
+
+
+@transactions.command("find-hanging")
+@asks_a_broker
+@click.option("--broker-id", type=click.IntRange(0), help="Only partitions of this broker, as it knows them.")
+@click.option("--topic", help="Only this topic.  [default: all]")
+@click.option("--partition", type=click.IntRange(0), help="Only this partition of it.")
+@click.option(
+    "--max-transaction-timeout",
+    "max_timeout_minutes",
+    metavar="MINUTES",
+    type=click.IntRange(0),
+    default=15,
+    show_default=True,
+    help="What was written to later than this may still be ended by itself.",
+)
+def find_hanging(
+    bootstrap: Servers,
+    as_json: bool,
+    broker_id: int | None,
+    topic: str | None,
+    partition: int | None,
+    max_timeout_minutes: int,
+) -> int:
+    """Transactions that are open on a partition, and that no coordinator is going to end."""
+    if partition is not None and topic is None:
+        raise click.UsageError("--partition needs --topic")
+    clock = SystemClock()
+    with Cluster(bootstrap) as cluster:
+        leaders = partitions_of(cluster, topic, partition, broker_id)
+        found, refusals = describe_producers(cluster, leaders, broker_id)
+        latest_ms = clock.now_ms() - max_timeout_minutes * _MINUTE_MS
+        candidates = [each for each in found if each.start_offset is not None and each.last_timestamp < latest_ms]
+        rows = [_hanging_row(each, clock.now_ms()) for each in hanging(cluster, candidates)]
+    show(_HANGING, rows, as_json=as_json)
+    return exit_status(refusals)
+
+
+def _listed(cluster: Cluster, node_id: int, filters: dict[str, Any], needed_version: int) -> list[dict[str, Any]]:
+    connection = cluster.node(node_id)
+    if not connection.serves(ApiKey.LIST_TRANSACTIONS, needed_version):
+        raise Unreachable(f"broker {node_id} is too old to list transactions by that")
+
+    def attempt() -> Any:
+        answer = connection.call(ApiKey.LIST_TRANSACTIONS, **filters)
+        check(f"transactions of broker {node_id}", answer.error_code)
+        return answer
+
+    return [
+        dict(zip(_LISTED, (str(each.transactional_id), node_id, int(each.producer_id), each.transaction_state), strict=True))
+        for each in patiently(attempt).transaction_states
+    ]
+
+
+def _described(coordinator: int, described: Any, now_ms: int) -> dict[str, Any]:
+    timeout_ms, start_ms = described.transaction_timeout_ms, described.transaction_start_time_ms
+    is_open = described.transaction_state in _OPEN and start_ms >= 0
+    values = (
+        str(described.transactional_id),
+        coordinator,
+        int(described.producer_id),
+        described.producer_epoch,
+        described.transaction_state,
+        timeout_ms,
+        timeout_ms == _NO_TIMEOUT_MS,
+        start_ms if is_open else None,
+        now_ms - start_ms if is_open else None,
+        [f"{topic.topic}-{index}" for topic in described.topics for index in topic.partitions],
+    )
+    return dict(zip(_TRANSACTION, values, strict=True))
+
+
+def _hanging_row(producer: ProducerOnPartition, now_ms: int) -> dict[str, Any]:
+    return {**asdict(producer), "duration_min": (now_ms - producer.last_timestamp) // _MINUTE_MS}
