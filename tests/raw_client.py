@@ -106,6 +106,10 @@ class RawClient:
         self.send(api_key, version, **fields)
         return self.receive(api_key, version)
 
+    def finish_sending(self) -> None:
+        """Send no more, and go on receiving."""
+        self.socket.shutdown(socket.SHUT_WR)
+
     def is_closed_by_peer(self) -> bool:
         """Wait for the broker to close; False where it says something instead."""
         try:

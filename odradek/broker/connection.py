@@ -1,9 +1,9 @@
 """One client's connection: frames in, responses out, in order.
 
 As in Kafka, a connection works on one request at a time: while an answer is awaited (a Fetch that waits for data), while the
-client does not read what was sent, or while the broker stops, the frames that have arrived wait here and the socket is not
-read. That is what keeps the order of responses, and what bounds the memory of a connection: one request's answer, the frames of
-one read, and a frame under way.
+client does not read what was sent, or while the broker stops, the frames that have arrived wait here and, once there are any,
+the socket is not read. That is what keeps the order of responses, and what bounds the memory of a connection: one request's
+answer, the frames of one read, and a frame under way.
 
 OffsetCommits are the exception: what waits for nothing but the next append would let each append have one commit of a connection.
 They are decided on in order as they come, up to ``_MAX_COMMITS``, share the append, and are answered in order by one write. A
@@ -67,6 +67,8 @@ class Connection(asyncio.BufferedProtocol):
         "_dispatcher",
         "_drained_ms",
         "_frames",
+        "_has_ended",
+        "_holds_buffer",
         "_is_closing",
         "_is_processing",
         "_is_waiting",
@@ -95,6 +97,8 @@ class Connection(asyncio.BufferedProtocol):
         # For the request under way.
         self._frames: list[bytes | memoryview] = []
         self._is_waiting = False
+        # Whether the request that waits is a view of the buffer that is read into.
+        self._holds_buffer = False
         self._is_processing = False
         # Commits that wait for the log's next append, with those behind them; in order.
         self._commits: deque[_CommitAnswer] = deque()
@@ -102,6 +106,7 @@ class Connection(asyncio.BufferedProtocol):
         # Flow control.
         self._reading_paused = False
         self._writing_paused = False
+        self._has_ended = False
         self._is_closing = False
         # What the client had not taken when somebody last looked, and when it had last taken some of it.
         self._pending_bytes = 0
@@ -155,6 +160,11 @@ class Connection(asyncio.BufferedProtocol):
             else:
                 self._frames = frames
             self._process()
+
+    def eof_received(self) -> bool:
+        """Part of asyncio's protocol interface: the client sends no more. What it waits for it is given before all is closed."""
+        self._has_ended = True
+        return self._is_waiting or bool(self._frames)
 
     def pause_writing(self) -> None:
         """Part of asyncio's protocol interface: the client does not keep up."""
@@ -234,6 +244,7 @@ class Connection(asyncio.BufferedProtocol):
                 chunks = dispatch(frame, self.listener_name, self.peer, self._respond_later, arrived_ms)
                 if chunks is None:
                     self._is_waiting = True
+                    self._holds_buffer = type(frame) is not bytes
                 elif chunks:
                     queue += chunks
                     queued_bytes += _LENGTH(chunks[0])[0]
@@ -342,10 +353,22 @@ class Connection(asyncio.BufferedProtocol):
             self._transport.abort()
 
     def _update_reading(self) -> None:
-        """Read while nothing holds the connection up; leave the bytes with the kernel, and so with the client, otherwise."""
+        """Read while nothing holds the connection up; leave the bytes with the kernel, and so with the client, otherwise.
+
+        A request that waits holds it up once there is another one. Most clients send none before they have their answer, and to
+        stop reading and begin again would cost as much as half the request.
+        """
         if self._transport is None or self._is_closing or self._transport.is_closing():
             return
-        pause = self._is_waiting or self._cannot_write() or self._registry.is_stopping
+        if self._has_ended:
+            if not (self._is_waiting or self._frames):
+                self.close()
+            return
+        pause = (
+            (self._is_waiting and (self._holds_buffer or bool(self._frames)))
+            or self._cannot_write()
+            or self._registry.is_stopping
+        )
         if pause == self._reading_paused:
             return
         self._reading_paused = pause

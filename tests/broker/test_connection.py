@@ -361,3 +361,55 @@ def test_connections_closed_for_nonsense_are_counted():
     connection, _ = setup.connect()
     send(connection, b"mmmmmmmm")
     assert setup.registry.closed_malformed == 1
+
+
+def test_the_socket_is_read_while_a_lone_request_waits():
+    connection, transport = Setup().connect()
+    send(connection, b"waits--1")
+    assert transport.reading
+
+
+def test_a_request_behind_one_that_waits_stops_the_reading_until_it_is_answered():
+    setup = Setup()
+    connection, transport = setup.connect()
+    send(connection, b"waits--1")
+    send(connection, b"answer-2")
+    assert not transport.reading
+    assert transport.sent == b""
+    answered(setup)
+    assert transport.sent == b"waits--1answer-2"
+    assert transport.reading
+
+
+def test_nothing_is_read_over_a_request_that_is_a_view_of_the_buffer():
+    setup = Setup()
+    connection = Connection(setup.dispatcher, setup.registry, "PLAINTEXT", 1024 * 1024)
+    transport = FakeTransport(("10.0.0.1", 5))
+    connection.connection_made(transport)
+    body = b"w" + bytes(64 * 1024)
+    data = len(body).to_bytes(4, "big") + body
+    while data:
+        room = connection.get_buffer(-1)
+        count = min(len(room), len(data))
+        room[:count], data = data[:count], data[count:]
+        connection.buffer_updated(count)
+    assert setup.dispatcher.seen == [body]
+    assert not transport.reading
+
+
+def test_a_client_that_sends_no_more_is_given_what_it_waits_for():
+    setup = Setup()
+    connection, transport = setup.connect()
+    send(connection, b"waits--1")
+    send(connection, b"answer-2")
+    assert connection.eof_received()
+    assert not transport.closed
+    answered(setup)
+    assert transport.sent == b"waits--1answer-2"
+    assert transport.closed
+
+
+def test_a_client_that_sends_no_more_and_waits_for_nothing_is_let_go():
+    connection, _ = Setup().connect()
+    send(connection, b"answer-1")
+    assert not connection.eof_received()

@@ -349,3 +349,12 @@ def test_the_end_of_an_epoch_is_the_logs_end_or_unknown(client, topic):
     assert asked(0) == (NONE, 0, 1)
     assert asked(5) == (NONE, -1, -1)
     assert asked(0, current=9)[0] == UNKNOWN_LEADER_EPOCH
+
+
+def test_a_client_that_has_said_its_last_is_still_given_the_fetch_that_waits(client, other, topic):
+    client.send(ApiKey.FETCH, VERSION, **fetch_fields(topic, 0, max_wait_ms=LONG_WAIT_MS, min_bytes=1))
+    wait_until_fetching(client, other)
+    client.finish_sending()
+    other.produce(topic, b"x")
+    assert client.receive(ApiKey.FETCH, VERSION).responses[0].partitions[0].records
+    assert client.is_closed_by_peer()

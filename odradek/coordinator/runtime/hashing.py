@@ -12,8 +12,6 @@ _SIGN_BIT = 0x80000000
 _MAX_INT32 = 0x7FFFFFFF
 
 
-# A group's id comes with each of its requests. 16,384 ids at most, so that made-up ones cannot fill the memory.
-@lru_cache(maxsize=16_384)
 def java_string_hash(text: str) -> int:
     """``text.hashCode()`` as Java has it: a signed 32-bit integer. A character beyond the BMP counts as its two surrogates."""
     units = text.encode("utf-16-be", "surrogatepass")
@@ -23,6 +21,8 @@ def java_string_hash(text: str) -> int:
     return value - (1 << 32) if value & _SIGN_BIT else value
 
 
+# A group's id comes with each of its requests. 16,384 ids at most, so that made-up ones cannot fill the memory.
+@lru_cache(maxsize=16_384)
 def partition_for(coordinated_id: str, partition_count: int) -> int:
     """The partition that coordinates a group id or transactional id, as Kafka's ``Utils.abs(hash) % count``.
 

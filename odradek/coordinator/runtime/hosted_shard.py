@@ -176,21 +176,21 @@ class HostedShard(Generic[ShardT]):
     def _take(self, records: Sequence[CoordinatorRecord], *, atomic: bool) -> None:
         """Replay ``records`` and put them into the open batch. Raises what keeps them out of it; then none is in it."""
         encoded = [record.encode() for record in records]
-        sizes = [len(key) + len(value or b"") + _RECORD_OVERHEAD_BYTES for key, value in encoded]
-        if atomic and self._batch_bytes + (whole := sum(sizes)) > self._batch_limit_bytes:
-            self._make_room(whole)
+        if atomic:
+            self._make_room(encoded)
         snapshots = self.context.snapshots
-        shard = self.shard
+        replay = self.shard.replay
+        batch = self._batch
         try:
-            for record, pair, size in zip(records, encoded, sizes, strict=True):
-                if not atomic and self._batch_bytes + size > self._batch_limit_bytes:
-                    self._make_room(size)
+            for record, pair in zip(records, encoded, strict=True):
+                if not atomic:
+                    self._make_room((pair,))
+                    batch = self._batch
                 offset = snapshots.offset = self.next_offset
-                shard.replay(record, offset)
-                if not self._batch:
+                replay(record, offset)
+                if not batch:
                     self._runtime.flush_soon(self)
-                self._batch.append(pair)
-                self._batch_bytes += size
+                batch.append(pair)
                 self.next_offset = offset + 1
         except Exception as error:
             # Of what this batch's operations saw, some is half done: they all go.
@@ -205,7 +205,9 @@ class HostedShard(Generic[ShardT]):
         failed = self.flush()
         if failed is not None:
             raise failed
-        self._make_room(sum(len(key) + len(value or b"") + _RECORD_OVERHEAD_BYTES for key, value in encoded))
+        self._make_room(encoded)
+        # What was counted in gets a batch of its own.
+        self._reset_batch()
         try:
             self._replay_transactional(result)
         except Exception as error:
@@ -233,11 +235,21 @@ class HostedShard(Generic[ShardT]):
                 shard.replay_in_transaction(record, offset, result.producer[0])
                 self.next_offset = offset + 1
 
-    def _make_room(self, size_bytes: int) -> None:
-        """Append the open batch if it cannot take ``size_bytes`` more. Raises KafkaError if that fails or they fit no batch."""
-        limit_bytes = self._batch_limit_bytes = self.log.max_batch_bytes
-        if self._batch_bytes + size_bytes <= limit_bytes:
+    def _make_room(self, records: Sequence[tuple[bytes, bytes | None]]) -> None:
+        """Count encoded records into the open batch, appending it first if it cannot take them.
+
+        Raises KafkaError if that fails or they fit no batch.
+        """
+        size_bytes = 0
+        for key, value in records:
+            size_bytes += len(key) + _RECORD_OVERHEAD_BYTES if value is None else len(key) + len(value) + _RECORD_OVERHEAD_BYTES
+        self._batch_bytes += size_bytes
+        if self._batch_bytes <= self._batch_limit_bytes:
             return
+        limit_bytes = self._batch_limit_bytes = self.log.max_batch_bytes
+        if self._batch_bytes <= limit_bytes:
+            return
+        self._batch_bytes -= size_bytes
         if size_bytes + _BATCH_OVERHEAD_BYTES > limit_bytes:
             raise KafkaError(
                 ErrorCode.MESSAGE_TOO_LARGE, f"{size_bytes} bytes of records, and a batch has {limit_bytes} bytes at most"
@@ -245,6 +257,7 @@ class HostedShard(Generic[ShardT]):
         error = self.flush()
         if error is not None:
             raise error
+        self._batch_bytes += size_bytes
 
     def flush(self) -> KafkaError | None:
         """Append the open batch, if there is one; the error its operations were answered with if that failed."""
