@@ -11,7 +11,7 @@ from odradek.broker.logging import log
 from odradek.protocol.errors import ErrorCode, KafkaError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from odradek.broker.controller.image import Topic
     from odradek.broker.server import Broker
@@ -45,6 +45,7 @@ class GroupCoordinator(CoordinatorHost["GroupShard"]):
             compression=config["offsets.topic.compression.codec"],
         )
         super().__init__(broker, about, call_soon)
+        self._group_configs: GroupConfig | None = None
 
     def write_marker(self, partition: int, marker: EndTxnMarker) -> None:
         """End a transaction on a partition of ``__consumer_offsets``: its offsets are committed, or gone.
@@ -102,7 +103,17 @@ class GroupCoordinator(CoordinatorHost["GroupShard"]):
             ),
         )
 
+    def configs_changed(self, resources: Sequence[tuple[int, str]]) -> None:
+        """Part of MetadataObserver: they are read again when they matter."""
+        super().configs_changed(resources)
+        self._group_configs = None
+
     def _group_config(self) -> GroupConfig:
+        if self._group_configs is None:
+            self._group_configs = self._read_group_config()
+        return self._group_configs
+
+    def _read_group_config(self) -> GroupConfig:
         from odradek.coordinator.group.config import GroupConfig
 
         config = self._broker.config

@@ -243,7 +243,7 @@ class ClassicGroup:
 
     def _count_support(self, member: Member, change: int) -> None:
         # A protocol named twice counts once, or a member could speak for another.
-        for name in {name for name, _ in member.protocols}:
+        for name in dict(member.protocols):
             count = self.supporters.get(name, 0) + change
             if count:
                 self.supporters[name] = count
