@@ -1,0 +1,44 @@
+"""Histories of transactions, each from its seed.
+
+    python -m tests.simulation.transactions --seeds 20000 [--first 0] [--jobs 2]
+    python -m tests.simulation.transactions --seed 17 --trace
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from tests.simulation.transactions.ending import end
+from tests.simulation.transactions.faults import Faults
+from tests.simulation.transactions.server import lines_to
+from tests.simulation.transactions.world import World
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+_PARTS = 3
+
+
+def run(seed: int, *, show: Callable[[str], None] | None = None) -> tuple[World, Exception | None]:
+    """The history of ``seed``, and what it ended with before its time."""
+    world = World(seed, show=show)
+    with lines_to(world.note_line):
+        try:
+            _live(world)
+        except Exception as error:  # noqa: BLE001  whatever it is, it is the seed's
+            return world, error
+    return world, None
+
+
+def _live(world: World) -> None:
+    plan = world.plan
+    for producer in plan.producers:
+        world.later(world.rng.choice((0, 0, plan.duration_ms // 3)), lambda producer=producer: world.start_process(producer))
+    faults = Faults(world)
+    faults.begin()
+    for _ in range(_PARTS):
+        world.run(plan.duration_ms // _PARTS)
+        world.read_on(world.rng.choice((1, 300, 1 << 20)))
+        world.check_ledger(is_over=False)
+        world.check_replayed()
+    end(world, faults)

@@ -1,0 +1,101 @@
+"""What a history of transactions is to be: how many producers, partitions and shards, how fast, and what goes wrong how often."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from random import Random
+
+LONGEST_HOLD_MS = 1_200
+TRANSACTIONAL_ID_EXPIRATION_MS = 60_000
+
+# Each with the mean time between two of its kind, ms; a history has some of them.
+_FAULTS = {
+    "kill at a moment": 1_500,
+    "kill at a write": 900,
+    "stop": 2_500,
+    "move a transaction shard": 700,
+    "move a group shard": 1_200,
+    "fail an append": 400,
+    "take a partition offline": 900,
+    "hold a high watermark": 700,
+    "delete a topic": 2_500,
+    "start a zombie": 700,
+    "stall a producer": 600,
+    "kill a producer": 900,
+    "commit offsets without a transaction": 500,
+    "delete a group": 2_500,
+    "repeat an old marker": 400,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class ProducerPlan:
+    """A transactional id. ``first_epoch`` is the one it has from before the history, None for a new id."""
+
+    transactional_id: str
+    timeout_ms: int
+    first_epoch: int | None
+    bumping_share: float
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """One history's. Times in ms."""
+
+    producers: tuple[ProducerPlan, ...]
+    topics: tuple[tuple[str, int], ...]
+    groups: tuple[str, ...]
+    transaction_shards: int
+    group_shards: int
+    duration_ms: int
+    tick_ms: int
+    longest_latency_ms: int
+    think_ms: int
+    patience_ms: int
+    abort_interval_ms: int
+    segment_bytes: int
+    repeat_share: float
+    abort_share: float
+    bumps_epochs_at_start: bool
+    faults: dict[str, int]
+
+    @property
+    def partitions(self) -> list[tuple[str, int]]:
+        """Those that producers write to."""
+        return [(topic, index) for topic, count in self.topics for index in range(count)]
+
+
+def draw(rng: Random) -> Plan:
+    """A plan."""
+    bumping_share = rng.choice((0.0, 0.5, 1.0, 1.0))
+    producers = tuple(
+        ProducerPlan(
+            transactional_id=f"id{number}",
+            timeout_ms=rng.choice((700, 1_500, 4_000)),
+            first_epoch=rng.choice((None, None, None, 7, 32_763, 32_765)),
+            bumping_share=bumping_share,
+        )
+        for number in range(rng.choice((1, 1, 2, 2, 3)))
+    )
+    kinds = rng.sample(list(_FAULTS), rng.choice((0, 1, 2, 3, 5, 8)))
+    return Plan(
+        producers=producers,
+        topics=rng.choice(((("t", 1),), (("t", 2),), (("t", 2), ("u", 1)))),
+        groups=rng.choice((("g",), ("g", "h"))),
+        transaction_shards=rng.choice((1, 1, 2)),
+        group_shards=rng.choice((1, 1, 2)),
+        duration_ms=rng.choice((1_500, 2_500, 4_000)),
+        tick_ms=rng.choice((1, 1, 10)),
+        longest_latency_ms=rng.choice((0, 5, 60)),
+        think_ms=rng.choice((20, 60, 150)),
+        patience_ms=rng.choice((600, 2_000)),
+        abort_interval_ms=rng.choice((200, 1_000)),
+        segment_bytes=rng.choice((700, 2_000, 1_000_000)),
+        repeat_share=rng.choice((0.0, 0.0, 0.05, 0.2)),
+        abort_share=rng.choice((0.1, 0.3)),
+        bumps_epochs_at_start=rng.random() < 0.5,
+        faults={kind: _FAULTS[kind] for kind in sorted(kinds)},
+    )
