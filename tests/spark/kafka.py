@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from itertools import count
 from pathlib import Path
 
 from confluent_kafka import Consumer, KafkaError, Message, Producer, TopicPartition
@@ -10,6 +11,8 @@ from confluent_kafka.admin import AdminClient, NewPartitions, NewTopic
 from odradek.protocol.record_batch import BatchHeader, iter_batches
 
 TIMEOUT_S = 20.0
+
+_numbers = count()
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +76,11 @@ class Kafka:
         assert producer.flush(TIMEOUT_S) == 0
         assert errors == []
 
+    def transactions(self, topic: str) -> "Transactions":
+        """A producer that writes to this topic in transactions."""
+        settings = {**self._settings, "linger.ms": 0, "transactional.id": f"writes-{topic}-{next(_numbers)}"}
+        return Transactions(Producer(settings), topic)
+
     def records(self, topic: str) -> list[Record]:
         """All that the topic holds, partition by partition in the order of offsets."""
         consumer = Consumer({**self._settings, "group.id": "unused", "enable.partition.eof": True, "enable.auto.commit": False})
@@ -93,6 +101,35 @@ class Kafka:
         finally:
             consumer.close()
         return sorted(found, key=lambda record: (record.partition, record.offset))
+
+
+class Transactions:
+    """One transactional producer of one topic."""
+
+    def __init__(self, producer: Producer, topic: str) -> None:
+        self._producer, self._topic = producer, topic
+        producer.init_transactions(TIMEOUT_S)
+
+    def commit(self, *records: Record) -> None:
+        """A whole transaction of these records."""
+        self.begin(*records)
+        self.end(commit=True)
+
+    def abort(self, *records: Record) -> None:
+        """The same, that comes to nothing."""
+        self.begin(*records)
+        self.end(commit=False)
+
+    def begin(self, *records: Record) -> None:
+        """Begin a transaction; these records are in the log when it returns."""
+        self._producer.begin_transaction()
+        for record in records:
+            self._producer.produce(self._topic, record.value, partition=record.partition)
+        assert self._producer.flush(TIMEOUT_S) == 0
+
+    def end(self, *, commit: bool) -> None:
+        """End the transaction that is open."""
+        (self._producer.commit_transaction if commit else self._producer.abort_transaction)(TIMEOUT_S)
 
 
 def _record(message: Message) -> Record:
