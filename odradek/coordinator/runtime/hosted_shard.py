@@ -328,6 +328,7 @@ class HostedShard(Generic[ShardT]):
         self.next_offset = self.written_offset
         self._reset_batch()
         self._fail(waiters, error)
+        self._decide_queued()
 
     def _reset_batch(self) -> None:
         self._batch = []
@@ -372,17 +373,20 @@ class HostedShard(Generic[ShardT]):
         if not isinstance(error, KafkaError):
             self._runtime.on_fault(f"an operation on partition {self.partition} failed", error)
         answer = operation_error(error)
-        if result is not None and result.on_failure is not None:
-            self._guard(result.on_failure, answer)
-        respond(answer)
+        if result is None:
+            respond(answer)
+        else:
+            self._fail([_Waiter(result, respond)], answer)
 
     def _fail(self, waiters: list[_Waiter], error: KafkaError) -> None:
-        # First all that sets state right, then the responses, which may bring new requests.
+        # First all that sets state right, then the responses. Both may bring new operations, which are to find all of it right.
+        was_deciding, self._is_deciding = self._is_deciding, True
         for waiter in waiters:
             if waiter.result.on_failure is not None:
                 self._guard(waiter.result.on_failure, error)
         for waiter in waiters:
             self._guard(waiter.respond, error)
+        self._is_deciding = was_deciding
 
     def _guard(self, callback: Callable[..., object], *arguments: object) -> None:
         """Call ``callback``; its failure is reported, and is not that of those who come after it."""

@@ -74,6 +74,24 @@ def test_on_failure_finds_the_state_rolled_back_and_comes_before_all_answers():
     assert bed.answers == [({}, 0)] * 2 + [ErrorCode.COORDINATOR_NOT_AVAILABLE] * 2
 
 
+def test_what_is_asked_for_while_state_is_set_right_is_decided_when_all_of_it_is():
+    bed = Bed()
+    bed.log.failures.append(NOT_ENOUGH_REPLICAS)
+    bed.write(put("a"), response="first", on_failure=lambda _: bed.write(put("b"), response="third"))
+    bed.write(put("c"), response="second", on_failure=lambda _: bed.answers.append(bed.shard.state()))
+    bed.run()
+    assert bed.answers == [({}, 0), *[ErrorCode.COORDINATOR_NOT_AVAILABLE] * 2, "third"]
+    assert bed.shard.state() == ({"b": 1}, 1)
+
+
+def test_the_same_where_an_operation_was_refused():
+    bed = Bed(max_batch_bytes=200)
+    again = put("b")
+    bed.write(put("a" * 500), on_failure=lambda _: (bed.write(again), bed.answers.append(bed.shard.state())))
+    bed.run()
+    assert bed.answers == [({}, 0), ErrorCode.UNKNOWN_SERVER_ERROR, "ok"]
+
+
 def test_what_is_written_and_waits_is_not_touched():
     bed = Bed()
     bed.log.held_back = True

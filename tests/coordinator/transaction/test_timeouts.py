@@ -2,6 +2,7 @@
 
 import pytest
 
+from odradek.coordinator.transaction.config import NO_TIMEOUT_MS
 from odradek.coordinator.transaction.states import TransactionState
 from odradek.protocol.errors import ErrorCode
 
@@ -35,6 +36,30 @@ def test_a_transaction_within_its_timeout_is_left_alone(bed):
 def test_a_transaction_that_was_open_before_a_crash_times_out_all_the_same(bed):
     bed.add(bed.init(), A0)
     bed.crash()
+    bed.advance(TIMEOUT_MS + INTERVAL_MS)
+    assert bed.state() is TransactionState.COMPLETE_ABORT
+
+
+def test_a_transaction_that_an_outside_manager_ends_has_no_timeout(bed):
+    producer = bed.init(timeout_ms=NO_TIMEOUT_MS)
+    bed.add(producer, A0)
+    bed.crash()
+    bed.advance(300 * DAY_MS)
+    assert bed.state() is TransactionState.ONGOING
+    bed.commit(producer)
+    assert bed.markers == [(A0, 100, 0, "commit")]
+
+
+def test_a_transaction_that_an_outside_manager_ends_is_aborted_for_the_next_producer(bed):
+    bed.add(bed.init(timeout_ms=NO_TIMEOUT_MS), A0)
+    assert bed.init(timeout_ms=NO_TIMEOUT_MS) == ErrorCode.CONCURRENT_TRANSACTIONS
+    assert bed.markers == [(A0, 100, 1, "abort")]
+
+
+def test_the_next_producer_of_the_id_may_have_a_timeout_again(bed):
+    bed.init(timeout_ms=NO_TIMEOUT_MS)
+    producer = bed.init()
+    bed.add(producer, A0)
     bed.advance(TIMEOUT_MS + INTERVAL_MS)
     assert bed.state() is TransactionState.COMPLETE_ABORT
 
