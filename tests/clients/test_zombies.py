@@ -1,0 +1,150 @@
+"""Consume-transform-produce with a zombie: it is frozen with its transaction open, and wakes when its partition is another's.
+
+Librdkafka and kafka-python tell the broker their place in the group with the offsets (KIP-447). Aiokafka does not, and is fenced
+by the transactional id of the partition.
+"""
+
+import signal
+import subprocess
+import sys
+from contextlib import ExitStack
+
+import pytest
+from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
+from confluent_kafka.admin import AdminClient, NewTopic
+
+from tests.broker_process import command_environment
+from tests.clients.conftest import CLIENT_TIMEOUT_S
+from tests.clients.transformer import GROUP
+
+SETTINGS = {
+    "group.min.session.timeout.ms": 500,
+    "group.initial.rebalance.delay.ms": 0,
+    "transaction.abort.timed.out.transaction.cleanup.interval.ms": 100,
+}
+SOURCE, TARGET = "source", "target"
+
+
+class Transformer:
+    """A process of ``transformer``, killed at the end of the ``stack`` if it still runs."""
+
+    def __init__(self, stack, broker, make, name, step):
+        command = [sys.executable, "-m", "tests.clients.transformer", make, name, broker.address, SOURCE, TARGET, step]
+        self._process = stack.enter_context(
+            subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=command_environment())
+        )
+        stack.callback(self._process.kill)
+
+    def freeze_where_it_waits(self):
+        assert self._process.stdout.readline() == "waits\n"
+        self._process.send_signal(signal.SIGSTOP)
+
+    def thaw(self):
+        self._process.send_signal(signal.SIGCONT)
+
+    def run_to_its_end(self):
+        """How it ended."""
+        said, _ = self._process.communicate("go on\n", CLIENT_TIMEOUT_S)
+        return said.split()[-1]
+
+
+@pytest.fixture
+def broker(broker_process):
+    """A broker with one record to be transformed."""
+    broker = broker_process(settings=SETTINGS)
+    admin = AdminClient({"bootstrap.servers": broker.address})
+    for future in admin.create_topics([NewTopic(SOURCE, 1, 1), NewTopic(TARGET, 1, 1)]).values():
+        future.result(CLIENT_TIMEOUT_S)
+    producer = Producer({"bootstrap.servers": broker.address})
+    producer.produce(SOURCE, b"in", partition=0)
+    assert producer.flush(CLIENT_TIMEOUT_S) == 0
+    return broker
+
+
+@pytest.fixture
+def new_consumer(broker):
+    """Makes consumers of librdkafka that read what is committed, closed at the end."""
+    consumers = []
+
+    def make(**config):
+        consumer = Consumer(
+            {
+                "bootstrap.servers": broker.address,
+                "group.id": GROUP,
+                "isolation.level": "read_committed",
+                "auto.offset.reset": "earliest",
+                "enable.auto.commit": False,
+                **config,
+            }
+        )
+        consumers.append(consumer)
+        return consumer
+
+    yield make
+    for consumer in consumers:
+        consumer.close()
+
+
+def read_target(new_consumer):
+    """What a reader of what is committed sees, and the committed offset of the source."""
+    consumer = new_consumer(**{"enable.partition.eof": True})
+    consumer.assign([TopicPartition(TARGET, 0, 0)])
+    values = []
+    while (message := consumer.poll(CLIENT_TIMEOUT_S)) is not None and message.error() is None:
+        values.append(message.value())
+    (committed,) = consumer.committed([TopicPartition(SOURCE, 0)], CLIENT_TIMEOUT_S)
+    return values, committed.offset
+
+
+@pytest.mark.parametrize(
+    ("make", "refusal"),
+    [("librdkafka", "UNKNOWN_MEMBER_ID"), ("kafka-python", "UnknownMemberIdError"), ("aiokafka", "ProducerFenced")],
+)
+def test_a_zombie_whose_partition_has_moved_cannot_send_offsets(broker, new_consumer, make, refusal):
+    with ExitStack() as stack:
+        zombie = Transformer(stack, broker, make, "zombie", step="offsets")
+        zombie.freeze_where_it_waits()
+        owner = Transformer(stack, broker, make, "owner", step="none")
+        assert owner.run_to_its_end() == "committed"
+        zombie.thaw()
+        assert zombie.run_to_its_end() == refusal
+    assert read_target(new_consumer) == ([b"owner"], 1)
+
+
+@pytest.mark.parametrize(
+    ("make", "refusal"),
+    [("librdkafka", "_FENCED"), ("kafka-python", "ProducerFencedError"), ("aiokafka", "ProducerFenced")],
+)
+def test_a_zombie_that_had_sent_its_offsets_holds_the_new_owner_up_only_until_it_is_fenced(broker, new_consumer, make, refusal):
+    with ExitStack() as stack:
+        zombie = Transformer(stack, broker, make, "zombie", step="commit")
+        zombie.freeze_where_it_waits()
+        owner = Transformer(stack, broker, make, "owner", step="none")
+        assert owner.run_to_its_end() == "committed"
+        zombie.thaw()
+        assert zombie.run_to_its_end() == refusal
+    assert read_target(new_consumer) == ([b"owner"], 1)
+
+
+def test_a_member_that_comes_with_its_place_in_an_earlier_generation_is_refused(broker, new_consumer):
+    first = new_consumer()
+    first.subscribe([SOURCE])
+    message = first.poll(CLIENT_TIMEOUT_S)
+    metadata = first.consumer_group_metadata()
+    producer = Producer({"bootstrap.servers": broker.address, "transactional.id": "late", "linger.ms": 0})
+    producer.init_transactions(CLIENT_TIMEOUT_S)
+    producer.begin_transaction()
+    producer.produce(TARGET, b"late", partition=0)
+    revoked = []
+    second = new_consumer()
+    first.subscribe([SOURCE], on_revoke=lambda *_: revoked.append(True))
+    second.subscribe([SOURCE])
+    while not (revoked and first.consumer_group_metadata() != metadata):
+        first.poll(0.05)
+        second.poll(0.05)
+    offsets = [TopicPartition(SOURCE, 0, message.offset() + 1)]
+    with pytest.raises(KafkaException) as caught:
+        producer.send_offsets_to_transaction(offsets, metadata, CLIENT_TIMEOUT_S)
+    assert caught.value.args[0].name() == "ILLEGAL_GENERATION"
+    producer.abort_transaction(CLIENT_TIMEOUT_S)
+    assert read_target(new_consumer) == ([], -1001)
