@@ -17,6 +17,7 @@ from odradek.cli.open_transactions import (
 from odradek.cli.options import asks_a_broker, help_where_nothing_is_asked, names_a_partition
 from odradek.cli.refusals import Refused, Unreachable, check, patiently
 from odradek.cli.table import exit_status, show
+from odradek.coordinator.transaction.config import NO_TIMEOUT_MS
 from odradek.coordinator.transaction.states import PREPARED, STATE_NAMES, TransactionState
 from odradek.protocol.api_keys import ApiKey
 from odradek.timing.clock import SystemClock
@@ -49,8 +50,6 @@ _HANGING = (
 )
 
 _OPEN = frozenset(STATE_NAMES[state] for state in (TransactionState.ONGOING, *PREPARED))
-# Without a timeout: an outside manager ends the transaction (KIP-939).
-_NO_TIMEOUT_MS = 2**31 - 1
 _MINUTE_MS = 60_000
 _FIRST_WITH_DURATION = 1
 _FIRST_WITH_PATTERN = 2
@@ -195,7 +194,7 @@ def _described(coordinator: int, described: Any, now_ms: int) -> dict[str, Any]:
         described.producer_epoch,
         described.transaction_state,
         timeout_ms,
-        timeout_ms == _NO_TIMEOUT_MS,
+        timeout_ms == NO_TIMEOUT_MS,
         start_ms if is_open else None,
         now_ms - start_ms if is_open else None,
         [f"{topic.topic}-{index}" for topic in described.topics for index in topic.partitions],

@@ -17,7 +17,11 @@ _numbers = count(1_000_000)
 
 @pytest.fixture(scope="module")
 def module_broker(tmp_path_factory):
-    settings = {"transaction.partition.verification.enable": "false", "transaction.state.log.num.partitions": 3}
+    settings = {
+        "transaction.partition.verification.enable": "false",
+        "transaction.state.log.num.partitions": 3,
+        "transaction.two.phase.commit.enable": "true",
+    }
     with BrokerProcess(tmp_path_factory.mktemp("transactions") / "broker", settings=settings) as broker:
         yield broker
 
@@ -50,14 +54,15 @@ def listed(ask_json):
 class Producer:
     """A raw transactional producer on one socket."""
 
-    def __init__(self, client, transactional_id):
+    def __init__(self, client, transactional_id, *, two_phase=False):
         self.client, self.transactional_id = client, transactional_id
         found = None
         while found is None or found.error_code:
             found = client.call(ApiKey.FIND_COORDINATOR, 3, key=transactional_id, key_type=1)
         answer = None
         while answer is None or answer.error_code:
-            answer = client.call(ApiKey.INIT_PRODUCER_ID, 4, transactional_id=transactional_id, transaction_timeout_ms=600_000)
+            fields = {"transactional_id": transactional_id, "transaction_timeout_ms": 600_000, "enable2_pc": two_phase}
+            answer = client.call(ApiKey.INIT_PRODUCER_ID, 6, **fields)
         self.id, self.epoch = answer.producer_id, answer.producer_epoch
 
     def add(self, topic, *partitions):
@@ -173,6 +178,18 @@ def test_a_transaction_is_described_with_its_producer_timeout_and_partitions(ask
         "two_phase_commit": False,
         "partitions": [f"{topic}-0", f"{topic}-2"],
     }
+
+
+def test_a_transaction_that_an_outside_manager_ends_is_told_from_others(ask_json, client, new_id):
+    producer = Producer(client, new_id(), two_phase=True)
+    [row] = ask_json("transactions", "describe", producer.transactional_id)
+    assert (row["two_phase_commit"], row["timeout_ms"]) == (True, 2**31 - 1)
+
+
+def test_a_transaction_that_an_outside_manager_ends_can_be_terminated(ask_json, client, topic, new_id):
+    producer = Producer(client, new_id(), two_phase=True).add(topic, 0).write(topic)
+    ask_json("transactions", "force-terminate", producer.transactional_id)
+    assert read_committed(client, topic) == 2
 
 
 def test_a_transactional_id_without_a_transaction_has_no_start(ask_json, client, new_id):

@@ -315,7 +315,7 @@ TRANSACTIONS = (
         "transaction.two.phase.commit.enable",
         BOOLEAN,
         False,
-        "Whether transactions may be prepared by their producer and stay open without a timeout (KIP-939).",
+        "Whether producers may have transactions without a timeout, which an outside manager ends (KIP-939).",
         None,
         "low",
     ),

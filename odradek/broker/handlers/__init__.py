@@ -50,7 +50,7 @@ SERVED: dict[ApiKey, Served] = {
     ApiKey.CREATE_TOPICS: _served(2, 7),
     ApiKey.DELETE_TOPICS: _served(1, 6),
     ApiKey.DELETE_RECORDS: _served(0, 2),
-    ApiKey.INIT_PRODUCER_ID: _served(0, 5),
+    ApiKey.INIT_PRODUCER_ID: _served(0, 6),
     ApiKey.OFFSET_FOR_LEADER_EPOCH: _served(2, 4),
     ApiKey.ADD_PARTITIONS_TO_TXN: _served(0, 5),
     ApiKey.ADD_OFFSETS_TO_TXN: _served(0, 4),

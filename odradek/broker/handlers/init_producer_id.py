@@ -1,4 +1,4 @@
-"""InitProducerId, versions 0 to 5: a producer id for a producer that is idempotent, or for a transactional id (KIP-98).
+"""InitProducerId, versions 0 to 6: a producer id for a producer that is idempotent, or for a transactional id (KIP-98).
 
 Without a transactional id every request gets a new id, at epoch 0, whatever id it says it has (KIP-360 makes the client start
 over with it). Ids come from blocks that are written to the metadata log before the first of them is used, so none is ever
@@ -6,7 +6,12 @@ given twice; what is left of a block when the broker stops is lost. With one, th
 before (``coordinator.transaction.init_producer_id``): since version 3 a producer may name itself, since 4 it is told
 PRODUCER_FENCED (KIP-588), which was INVALID_PRODUCER_EPOCH before.
 
-Deliberate gap: version 6, which asks for transactions that an outside manager ends (KIP-939); Kafka 4.3 has not released it.
+Since version 6 a producer may have its transactions end by an outside manager's decision alone (KIP-939, ``enable2Pc``): they
+have no timeout then, which the coordinator's log says as the longest there is. TRANSACTIONAL_ID_AUTHORIZATION_FAILED unless
+``transaction.two.phase.commit.enable`` is set.
+
+Deliberate gap: to take over a transaction that is open (``keepPreparedTxn``) is UNSUPPORTED_VERSION, as in Kafka 4.3, whose
+coordinator cannot do it either.
 """
 
 from typing import TYPE_CHECKING, Any
@@ -45,17 +50,21 @@ def _error(broker: "Broker", request: Any) -> ErrorCode:
         return ErrorCode.INVALID_REQUEST
     if request.transactional_id is None:
         return ErrorCode.NONE
-    if not 0 < request.transaction_timeout_ms <= broker.config["transaction.max.timeout.ms"]:
+    if request.enable2_pc and not broker.config["transaction.two.phase.commit.enable"]:
+        return ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
+    if request.keep_prepared_txn:
+        return ErrorCode.UNSUPPORTED_VERSION
+    if not (request.enable2_pc or 0 < request.transaction_timeout_ms <= broker.config["transaction.max.timeout.ms"]):
         return ErrorCode.INVALID_TRANSACTION_TIMEOUT
     return ErrorCode.NONE
 
 
 def _initialize(broker: "Broker", version: int, request: Any) -> Reply:
-    from odradek.coordinator.transaction.config import ProducerIdentity
+    from odradek.coordinator.transaction.config import NO_TIMEOUT_MS, ProducerIdentity
 
     reply = Reply()
     transactional_id = request.transactional_id
-    timeout_ms = request.transaction_timeout_ms
+    timeout_ms = NO_TIMEOUT_MS if request.enable2_pc else request.transaction_timeout_ms
     expected = ProducerIdentity(request.producer_id, request.producer_epoch)
 
     def respond(outcome: ProducerIdentity | KafkaError) -> None:

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
 if TYPE_CHECKING:
     from odradek.coordinator.runtime.marker import EndTxnMarker
+
+# The timeout of transactions that an outside manager ends (KIP-939): they have none.
+NO_TIMEOUT_MS: Final = 2**31 - 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,7 +1,8 @@
 """What time ends: transactions open for longer than their timeout, and transactional ids that nobody uses any more.
 
     transaction.timeout.ms             looked at every ``transaction.abort.timed.out.transaction.cleanup.interval.ms`` while any
-                                       transaction is open: the producer is fenced, its transaction aborted
+                                       transaction is open: the producer is fenced, its transaction aborted; never
+                                       one that an outside manager ends (KIP-939)
     transactional.id.expiration.ms     looked at every ``transaction.remove.expired.transaction.cleanup.interval.ms``: Empty or
                                        Complete* for so long, the id is forgotten
 
@@ -14,6 +15,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from odradek.coordinator.runtime.result import Result
+from odradek.coordinator.transaction.config import NO_TIMEOUT_MS
 from odradek.coordinator.transaction.end_txn import fence
 from odradek.coordinator.transaction.states import IDLE, TransactionState
 from odradek.coordinator.transaction.transactions import record_of
@@ -25,8 +27,6 @@ if TYPE_CHECKING:
 
 _TIMEOUTS = "abort-timed-out"
 _EXPIRY = "remove-expired"
-# The timeout of a transaction that an outside manager ends (KIP-939): it has none.
-_NO_TIMEOUT_MS = 2**31 - 1
 
 
 class Timeouts:
@@ -67,7 +67,7 @@ class Timeouts:
             transactional_id
             for transactional_id, value in transactions.by_id.items()
             if value.status == TransactionState.ONGOING
-            and value.timeout_ms != _NO_TIMEOUT_MS
+            and value.timeout_ms != NO_TIMEOUT_MS
             and value.start_ms + value.timeout_ms < now_ms
             and transactional_id not in transactions.pending
         ]

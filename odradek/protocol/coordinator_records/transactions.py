@@ -6,6 +6,8 @@
                 tagged fields (1): 0 int64 previous producer id, 1 int64 next producer id, 2 int16 client transaction version
     topic       string topic | array of int32 partitions
 
+A next producer epoch (3, int16; KIP-939) is defined too, and neither written nor heeded, as in Kafka 4.3.
+
 In version 1 strings and arrays are compact, and each topic ends with its tagged fields, of which none is defined. Written is
 version 1. The array is null while the status is 0, Empty.
 
@@ -14,6 +16,7 @@ On ``__transaction_state`` a key of version 0 is a transactional id, on ``__cons
 Source: transaction-coordinator/src/main/resources/common/message/TransactionLog{Key,Value}.json of Apache Kafka.
 """
 
+from functools import lru_cache
 from itertools import groupby
 from struct import Struct
 from typing import NamedTuple
@@ -102,6 +105,8 @@ def encode_value(value: TransactionLogValue) -> bytes:
     return b"".join([*chunks, bytes((len(tagged),)), *tagged])
 
 
+# A producer's transactions often have the same partitions, and each of its states that has them says them again.
+@lru_cache(maxsize=1024)
 def _topics(partitions: frozenset[tuple[str, int]]) -> bytes:
     if not partitions:
         return b"\1"

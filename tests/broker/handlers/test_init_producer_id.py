@@ -32,6 +32,32 @@ def test_a_transaction_timeout_out_of_bounds_is_refused(timeout_ms):
     assert answer == (ErrorCode.INVALID_TRANSACTION_TIMEOUT, -1, -1)
 
 
+@pytest.mark.parametrize(
+    ("asked", "code"),
+    [
+        ({"enable2_pc": True}, ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED),
+        ({"enable2_pc": True, "keep_prepared_txn": True}, ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED),
+        ({"enable2_pc": True, "transactional_id": ""}, ErrorCode.INVALID_REQUEST),
+        ({"keep_prepared_txn": True}, ErrorCode.UNSUPPORTED_VERSION),
+        ({"keep_prepared_txn": True, "transaction_timeout_ms": 0}, ErrorCode.UNSUPPORTED_VERSION),
+    ],
+    ids=str,
+)
+def test_without_the_config_nobody_has_transactions_that_an_outside_manager_ends(asked, code):
+    assert init(make_broker(), **{"transactional_id": "t", **asked}) == (code, -1, -1)
+
+
+@pytest.mark.parametrize("is_enabled", ["true", "false"])
+def test_an_open_transaction_cannot_be_taken_over(is_enabled):
+    broker = make_broker(transaction_two_phase_commit_enable=is_enabled)
+    asked = {"transactional_id": "t", "keep_prepared_txn": True, "enable2_pc": is_enabled == "true"}
+    assert init(broker, **asked) == (ErrorCode.UNSUPPORTED_VERSION, -1, -1)
+
+
+def test_what_is_asked_of_transactions_means_nothing_without_a_transactional_id():
+    assert init(make_broker(), enable2_pc=True, keep_prepared_txn=True) == (ErrorCode.NONE, 0, 0)
+
+
 def test_without_a_block_on_disk_there_is_no_id(monkeypatch):
     broker = make_broker()
 

@@ -104,7 +104,7 @@ def listed(client, version=2, **filters):
     return client.call(ApiKey.LIST_TRANSACTIONS, version, state_filters=(), producer_id_filters=(), **filters)
 
 
-@pytest.mark.parametrize("version", range(6))
+@pytest.mark.parametrize("version", range(7))
 def test_a_transactional_id_has_a_producer_in_every_version(client, new_id, version):
     name = new_id()
     producer_id, epoch = init(client, name, version)
