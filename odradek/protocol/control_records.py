@@ -10,27 +10,60 @@ Consumers never see the record; a type they do not know they pass over.
 Left out: the control records of KRaft's metadata log (leader change, snapshot header and footer, voters).
 """
 
+from functools import lru_cache
 from struct import Struct, error
 from typing import Final
 
 from odradek.protocol.errors import MalformedMessage
+from odradek.protocol.record_batch import (
+    CONTROL_MASK,
+    HEADER,
+    HEADER_SIZE,
+    LOG_OVERHEAD,
+    MAGIC,
+    NO_SEQUENCE,
+    TRANSACTIONAL_MASK,
+    batch_crc,
+)
 from odradek.protocol.records import Record, build_batch
 
 ABORT: Final = 0
 COMMIT: Final = 1
 _VERSION = 0
+_CRC_POSITION = 17
 _KEY = Struct(">hh")
 _VALUE = Struct(">hi")
 
 
 def build_end_txn_marker(producer_id: int, producer_epoch: int, coordinator_epoch: int, commit: bool, timestamp_ms: int) -> bytes:
     """The control batch that commits or aborts a producer's transaction, offset 0: the log stamps its own."""
-    marker = Record(
-        timestamp=timestamp_ms,
-        key=_KEY.pack(_VERSION, COMMIT if commit else ABORT),
-        value=_VALUE.pack(_VERSION, coordinator_epoch),
+    payload = _marker(coordinator_epoch, commit)
+    head = HEADER.pack(
+        0,
+        HEADER_SIZE - LOG_OVERHEAD + len(payload),
+        -1,
+        MAGIC,
+        0,
+        TRANSACTIONAL_MASK | CONTROL_MASK,
+        0,
+        timestamp_ms,
+        timestamp_ms,
+        producer_id,
+        producer_epoch,
+        NO_SEQUENCE,
+        1,
     )
-    return build_batch([marker], producer_id=producer_id, producer_epoch=producer_epoch, transactional=True, control=True)
+    batch = bytearray(head + payload)
+    batch[_CRC_POSITION : _CRC_POSITION + 4] = batch_crc(batch, 0, len(batch)).to_bytes(4, "big")
+    return bytes(batch)
+
+
+# A coordinator's epoch changes with its leader only.
+@lru_cache(maxsize=256)
+def _marker(coordinator_epoch: int, commit: bool) -> bytes:
+    """The one record, whose offset and timestamp are the batch's."""
+    marker = Record(key=_KEY.pack(_VERSION, COMMIT if commit else ABORT), value=_VALUE.pack(_VERSION, coordinator_epoch))
+    return build_batch([marker])[HEADER_SIZE:]
 
 
 def read_control_record(record: Record) -> tuple[int, int]:

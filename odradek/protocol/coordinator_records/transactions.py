@@ -40,6 +40,8 @@ _EMPTY = 0
 _PREVIOUS_PRODUCER_ID_TAG = 0
 _NEXT_PRODUCER_ID_TAG = 1
 _CLIENT_VERSION_TAG = 2
+# Partitions of a transaction that is kept encoded.
+_FEW = 16
 _NO_PRODUCER_ID = -1
 
 _KEY_HEAD = Struct(">hh")
@@ -105,9 +107,17 @@ def encode_value(value: TransactionLogValue) -> bytes:
     return b"".join([*chunks, bytes((len(tagged),)), *tagged])
 
 
+def _topics(partitions: frozenset[tuple[str, int]]) -> bytes:
+    return _few_topics(partitions) if len(partitions) <= _FEW else _encode_topics(partitions)
+
+
 # A producer's transactions often have the same partitions, and each of its states that has them says them again.
 @lru_cache(maxsize=1024)
-def _topics(partitions: frozenset[tuple[str, int]]) -> bytes:
+def _few_topics(partitions: frozenset[tuple[str, int]]) -> bytes:
+    return _encode_topics(partitions)
+
+
+def _encode_topics(partitions: frozenset[tuple[str, int]]) -> bytes:
     if not partitions:
         return b"\1"
     by_topic = [
