@@ -5,6 +5,7 @@
 # make fuzz     1,000,000 frames through protocol/, 20,000 through a live socket
 # make simulate SEEDS histories of consumer groups (100,000 by default), each from its seed
 # make crash    kill -9 the broker 20 times under three rebalancing groups of real clients
+# make soak     a bank of transactional clients, killed with -9 and so is the broker, for MINUTES (5 by default)
 # make clean    remove what these made
 
 SHELL := /bin/bash
@@ -13,8 +14,9 @@ BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
 ARGS ?=
 SEEDS ?= 100000
+MINUTES ?= 5
 
-.PHONY: run test check bench fuzz simulate crash clean
+.PHONY: run test check bench fuzz simulate crash soak clean
 
 run: $(INSTALLED)-run
 	$(BIN)/odradek serve --host 127.0.0.1 --port 9092 $(ARGS)
@@ -44,6 +46,9 @@ simulate: $(INSTALLED)-test
 
 crash: $(INSTALLED)-test
 	$(BIN)/python -m tests.crash.kill9_groups --kills 20 $(ARGS)
+
+soak: $(INSTALLED)-test
+	$(BIN)/python -m tests.soak.soak --minutes $(MINUTES) $(ARGS)
 
 clean:
 	rm -rf $(VENV) build dist *.egg-info .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache spark-warehouse

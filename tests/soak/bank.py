@@ -1,0 +1,144 @@
+"""The bank: what is written where, and by whom.
+
+    orders-<make>   transfer orders, a topic for each make of client, read by a consumer group of that name
+    ledger          two entries a transfer, a debit and a credit, in the partitions of the two accounts
+    receipts        one receipt a transfer, which says where its order stood
+
+One transaction carries entries and receipts of a few orders and the offsets behind them. Every record says which attempt wrote
+it, and whether that attempt was doomed, that is, going to be aborted on purpose. Values are JSON.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+MAKES = ("librdkafka", "kafka-python", "aiokafka")
+LEDGER, RECEIPTS = "ledger", "receipts"
+LEDGER_PARTITIONS, RECEIPT_PARTITIONS, ORDER_PARTITIONS = 4, 2, 4
+ACCOUNTS = 40
+OPENING_BALANCE = 1_000
+# The attempt that opens the accounts.
+OPENING = "opening"
+
+Partition = tuple[str, int]
+BOOKS: tuple[Partition, ...] = (
+    *((LEDGER, index) for index in range(LEDGER_PARTITIONS)),
+    *((RECEIPTS, index) for index in range(RECEIPT_PARTITIONS)),
+)
+
+
+def orders_of(make: str) -> str:
+    """The topic of the orders that clients of ``make`` carry out; its consumer group has the same name."""
+    return f"orders-{make}"
+
+
+@dataclass(frozen=True, slots=True)
+class Order:
+    """``number`` is the transfer's own, in all topics together."""
+
+    number: int
+    payer: int
+    payee: int
+    amount: int
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """What a transfer, or the opening, does to one account."""
+
+    order: int
+    attempt: str
+    is_doomed: bool
+    account: int
+    amount: int
+
+
+@dataclass(frozen=True, slots=True)
+class Receipt:
+    """A transfer was carried out whose order stood at ``offset`` of ``partition`` of ``topic``."""
+
+    order: int
+    attempt: str
+    is_doomed: bool
+    topic: str
+    partition: int
+    offset: int
+
+
+@dataclass(frozen=True, slots=True)
+class Placed:
+    """An order and where it stood."""
+
+    topic: str
+    partition: int
+    offset: int
+    order: Order
+
+
+@dataclass(frozen=True, slots=True)
+class Output:
+    """A record to write: (topic, partition) and value."""
+
+    partition: Partition
+    value: bytes
+
+
+def encode(record: Order | Entry | Receipt) -> bytes:
+    return json.dumps(asdict(record)).encode()
+
+
+def decode_order(value: bytes) -> Order:
+    return Order(**json.loads(value))
+
+
+def decode(topic: str, value: bytes) -> Entry | Receipt:
+    """A record of the ledger or of the receipts."""
+    fields: dict[str, Any] = json.loads(value)
+    return Entry(**fields) if topic == LEDGER else Receipt(**fields)
+
+
+def ledger_partition(account: int) -> Partition:
+    return LEDGER, account % LEDGER_PARTITIONS
+
+
+def opening() -> list[Output]:
+    """The first entry of every account."""
+    return [
+        Output(ledger_partition(account), encode(Entry(-1, OPENING, False, account, OPENING_BALANCE)))
+        for account in range(ACCOUNTS)
+    ]
+
+
+def transfers(orders: Sequence[Placed], attempt: str, *, is_doomed: bool) -> list[Output]:
+    """All that one transaction writes."""
+    outputs = []
+    for placed in orders:
+        order = placed.order
+        for account, amount in ((order.payer, -order.amount), (order.payee, order.amount)):
+            outputs.append(Output(ledger_partition(account), encode(Entry(order.number, attempt, is_doomed, account, amount))))
+        receipt = Receipt(order.number, attempt, is_doomed, placed.topic, placed.partition, placed.offset)
+        outputs.append(Output((RECEIPTS, order.number % RECEIPT_PARTITIONS), encode(receipt)))
+    return outputs
+
+
+def next_offsets(orders: Sequence[Placed]) -> dict[Partition, int]:
+    """The offsets behind these orders, to be committed with their transfers."""
+    offsets: dict[Partition, int] = {}
+    for placed in orders:
+        partition = (placed.topic, placed.partition)
+        offsets[partition] = max(offsets.get(partition, 0), placed.offset + 1)
+    return offsets
+
+
+def first_offsets(orders: Sequence[Placed]) -> dict[Partition, int]:
+    """Where these orders begin, to be read again from there."""
+    offsets: dict[Partition, int] = {}
+    for placed in orders:
+        partition = (placed.topic, placed.partition)
+        offsets[partition] = min(offsets.get(partition, placed.offset), placed.offset)
+    return offsets

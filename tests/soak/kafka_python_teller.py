@@ -1,0 +1,116 @@
+"""A teller of kafka-python: fenced by the place in its group, which goes with the offsets (KIP-447)."""
+
+from __future__ import annotations
+
+import time
+from typing import ClassVar
+
+from kafka import KafkaConsumer, KafkaProducer, TopicPartition
+from kafka.coordinator.assignors.range import RangePartitionAssignor
+from kafka.errors import KafkaError
+from kafka.structs import ConsumerGroupMetadata, OffsetAndMetadata
+
+from tests.soak.bank import Placed, decode_order
+from tests.soak.teller import (
+    HEARTBEAT_INTERVAL_MS,
+    ORDERS_A_TRANSACTION,
+    SESSION_TIMEOUT_MS,
+    TRANSACTION_TIMEOUT_MS,
+    Attempt,
+    Teller,
+    Told,
+)
+
+POLL_TIMEOUT_MS = 200
+FLUSH_TIMEOUT_S = 10.0
+RETRY_AFTER_S = 0.05
+RECONNECT = {"retry_backoff_ms": 50, "reconnect_backoff_ms": 20, "reconnect_backoff_max_ms": 200, "metrics_enabled": False}
+
+
+class KafkaPythonTeller(Teller):
+    make: ClassVar[str] = "kafka-python"
+
+    def __init__(self, told: Told) -> None:
+        super().__init__(told)
+        self._consumer = KafkaConsumer(
+            bootstrap_servers=told.address,
+            client_id=told.name,
+            group_id=self.group,
+            partition_assignment_strategy=[RangePartitionAssignor],
+            isolation_level="read_committed",
+            auto_offset_reset="earliest",
+            enable_auto_commit=False,
+            session_timeout_ms=SESSION_TIMEOUT_MS,
+            heartbeat_interval_ms=HEARTBEAT_INTERVAL_MS,
+            fetch_max_wait_ms=50,
+            **RECONNECT,
+        )
+        self._producer = KafkaProducer(
+            bootstrap_servers=told.address,
+            client_id=told.name,
+            transactional_id=told.transactional_id,
+            transaction_timeout_ms=TRANSACTION_TIMEOUT_MS,
+            **RECONNECT,
+        )
+
+    def work(self) -> None:
+        self._producer.init_transactions()
+        self._consumer.subscribe([self.group])
+        # Without metadata kafka-python 3.0 may lose its way in its first join.
+        self._consumer.partitions_for_topic(self.group)
+        while self.goes_on():
+            orders = self._gather()
+            if not orders:
+                continue
+            metadata = self._consumer.group_metadata()
+            attempt = self.attempt(orders)
+            # There is no generation where it has just been told that the group goes on without it; nothing would be checked.
+            if metadata.generation_id >= 0 and self._carry_out(attempt, metadata):
+                continue
+            held = self._consumer.assignment()
+            for place, offset in attempt.begin.items():
+                partition = TopicPartition(*place)
+                if partition in held:
+                    self._consumer.seek(partition, offset)
+        self._consumer.close(autocommit=False)
+        self._producer.close(FLUSH_TIMEOUT_S)
+
+    def _gather(self) -> list[Placed]:
+        try:
+            found = self._consumer.poll(POLL_TIMEOUT_MS, max_records=ORDERS_A_TRANSACTION)
+        except KafkaError as error:
+            if not error.retriable:
+                raise
+            # The broker is away, and says so at once.
+            time.sleep(RETRY_AFTER_S)
+            return []
+        return [
+            Placed(record.topic, record.partition, record.offset, decode_order(record.value))
+            for records in found.values()
+            for record in records
+        ]
+
+    def _carry_out(self, attempt: Attempt, metadata: ConsumerGroupMetadata) -> bool:
+        """Run the transaction; False where it had to be aborted."""
+        producer = self._producer
+        try:
+            producer.begin_transaction()
+            written = [
+                producer.send(output.partition[0], output.value, partition=output.partition[1]) for output in attempt.outputs
+            ]
+            offsets = {TopicPartition(*place): OffsetAndMetadata(at, "", -1) for place, at in attempt.offsets.items()}
+            producer.send_offsets_to_transaction(offsets, metadata)
+            for future in written:
+                future.get(FLUSH_TIMEOUT_S)
+            time.sleep(attempt.pause_s)
+            if attempt.is_doomed:
+                producer.abort_transaction()
+            else:
+                producer.commit_transaction()
+        except KafkaError as error:
+            # Where nothing helps any more, this fails as well.
+            producer.abort_transaction()
+            self.refused(attempt, error)
+            return False
+        self.ended(attempt)
+        return not attempt.is_doomed
