@@ -1,6 +1,6 @@
 """The topic configs that a log acts on, under Kafka's names (dots as underscores) and with Kafka's defaults.
 
-Left out: retention and compaction beyond ``cleanup_policy``, and ``preallocate``, which only ever made appends faster.
+Left out: ``preallocate``, which only ever made appends faster.
 """
 
 from dataclasses import dataclass
@@ -24,9 +24,20 @@ class LogConfig:
     message_timestamp_before_max_ms: int = _MAX_LONG
     message_timestamp_after_max_ms: int = 60 * 60 * 1000
     cleanup_policy: tuple[str, ...] = ("delete",)
+    # Negative: no limit.
+    retention_ms: int = 7 * _DAY_MS
+    retention_bytes: int = -1
+    file_delete_delay_ms: int = 60 * 1000
+    delete_retention_ms: int = _DAY_MS
+    min_cleanable_dirty_ratio: float = 0.5
+    min_compaction_lag_ms: int = 0
+    max_compaction_lag_ms: int = _MAX_LONG
     flush_messages: int = _MAX_LONG
     flush_ms: int = _MAX_LONG
     compression_type: str = "producer"
+    compression_gzip_level: int = -1
+    compression_lz4_level: int = 9
+    compression_zstd_level: int = 3
     # A broker config in Kafka, here because each log holds its own producers.
     producer_id_expiration_ms: int = _DAY_MS
 

@@ -1,0 +1,234 @@
+"""A log as it lies on disk: its segments, the producers and leader epochs beside them, and up to where all that is synced.
+
+What is written goes behind the last byte of the active segment, which is rolled when it is time. A sync is a FlushTask: files
+first, then the directories that name them. What is appended, and what may be, is the business of odradek.storage.log.
+"""
+
+from collections.abc import Sequence
+from contextlib import suppress
+from typing import Self
+from uuid import UUID
+
+from odradek.protocol.errors import ErrorCode, KafkaError
+from odradek.protocol.record_batch import Buffer
+from odradek.storage import checkpoints
+from odradek.storage.filesystem import File, FileSystem
+from odradek.storage.flush import FlushTask
+from odradek.storage.log_config import LogConfig
+from odradek.storage.log_loader import LoadedLog, LoadRequest, load
+from odradek.storage.log_segments import LogSegments
+from odradek.storage.producer_restore import restore
+from odradek.storage.producer_state import ProducerStates
+from odradek.storage.recovery import Warn
+from odradek.storage.segment import Segment
+
+_ALWAYS_IN_TIME = 2**64
+
+
+class LogStore:
+    """The ground of a Log, and like it the loop thread's; only a FlushTask may run elsewhere."""
+
+    def __init__(self, request: LoadRequest, loaded: LoadedLog, topic: str, partition: int, topic_id: UUID | None) -> None:
+        self.topic = topic
+        self.partition = partition
+        self.topic_id = topic_id
+        self.directory = request.directory
+        self.segments = LogSegments(loaded.segments)
+        self.log_start_offset = loaded.log_start_offset
+        self.log_end_offset = loaded.log_end_offset
+        self.recovery_point = loaded.recovery_point
+        self.last_flush_ms = request.now_ms
+        self.leader_epochs = loaded.leader_epochs
+        self._file_system: FileSystem = request.file_system
+        self._producers = loaded.producers
+        self._snapshots = loaded.snapshots
+        self._opened_ms = request.now_ms
+        # Nothing behind it is a producer's while ``_producers`` is None: the first such batch asks for them.
+        self._restore_offset = loaded.log_end_offset
+        # Segments begun since the log was opened, those it had then counting as one; and of how many the names are synced.
+        self._segments_begun = 1
+        self._segments_named = 0
+        self._sync_error = ""
+        # Whether an append has failed, of which something may lie behind the log's end until it is synced.
+        self._has_failed = False
+        self.config = request.config
+
+    @classmethod
+    def open(  # noqa: PLR0913 - what there is to know of a log before it is read, all of it by name
+        cls,
+        file_system: FileSystem,
+        directory: str,
+        topic: str,
+        partition: int,
+        config: LogConfig,
+        *,
+        recovery_point: int = 0,
+        log_start_offset: int = 0,
+        clean: bool,
+        now_ms: int,
+        warn: Warn,
+        topic_id: UUID | None = None,
+    ) -> Self:
+        """Open the log in ``directory``, created if need be; unless ``clean``, recover what lies past ``recovery_point``.
+
+        ``topic_id`` is recorded if the directory has none. Raises LogCorrupt, OSError, ValueError (partition.metadata).
+        """
+        file_system.make_dirs(directory)
+        found_id = checkpoints.read_topic_id(file_system, directory)
+        if found_id is None and topic_id is not None:
+            checkpoints.write_topic_id(file_system, directory, topic_id)
+        request = LoadRequest(
+            file_system=file_system,
+            directory=directory,
+            config=config,
+            recovery_point=recovery_point,
+            log_start_offset=log_start_offset,
+            is_clean=clean,
+            now_ms=now_ms,
+            warn=warn,
+        )
+        return cls(request, load(request), topic, partition, found_id or topic_id)
+
+    @property
+    def config(self) -> LogConfig:
+        """The topic's configuration; it may be replaced at any time."""
+        return self._config
+
+    @config.setter
+    def config(self, config: LogConfig) -> None:
+        self._config = config
+        self._stamps_append_time = config.stamps_append_time
+        self._latest_in_ms = _ALWAYS_IN_TIME if config.stamps_append_time else config.message_timestamp_after_max_ms
+        limits_age = config.limits_old_timestamps and not config.stamps_append_time
+        self._inspects_all = config.is_compacted or limits_age or config.target_codec is not None
+
+    @property
+    def size_bytes(self) -> int:
+        """The record batches' bytes, as DescribeLogDirs tells them."""
+        return sum(segment.size for segment in self.segments)
+
+    @property
+    def producers(self) -> ProducerStates:
+        """The producers, from their snapshot when they are first asked for. KafkaError: KAFKA_STORAGE_ERROR."""
+        if self._producers is None:
+            at = self._restore_offset
+            try:
+                producers = restore(list(self.segments), self._snapshots, self.log_start_offset, at, at)
+            except OSError as error:
+                raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, str(error)) from error
+            producers.expire(self._opened_ms, self._config.producer_id_expiration_ms)
+            self._producers = producers
+        return self._producers
+
+    def _write(
+        self, buffers: Sequence[Buffer], size: int, last_offset: int, timestamp: int, leader_epoch: int, now_ms: int
+    ) -> None:
+        """Put batches at the end of the log, in a new segment if it is time for one. KafkaError: KAFKA_STORAGE_ERROR."""
+        if self._sync_error:
+            self._ensure_synced()
+        segment = self.segments.active
+        config = self._config
+        try:
+            if segment.should_roll(size, last_offset, timestamp, now_ms, config):
+                segment = self.roll(now_ms)
+            if leader_epoch != self.leader_epochs.latest:
+                self.leader_epochs.assign(leader_epoch, self.log_end_offset)
+            segment.append(buffers, size, last_offset, timestamp, config.index_interval_bytes)
+        except OSError as error:
+            self._has_failed = True
+            raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, str(error)) from error
+        self.log_end_offset = last_offset + 1
+
+    def roll(self, now_ms: int) -> Segment:
+        """Begin a new active segment, unless the present one is empty; returns the active one. Raises OSError."""
+        active = self.segments.active
+        if active.size:
+            active.close_indexes()
+            active = Segment.create(self._file_system, self.directory, self.log_end_offset, self._config, now_ms)
+            self.segments.add(active)
+            self._segments_begun += 1
+            # One that cannot be written costs the next start a longer look into the log, and nothing else.
+            with suppress(OSError, KafkaError):
+                self._take_snapshot()
+        return active
+
+    def _take_snapshot(self) -> None:
+        """Write down the producers as of the log's end, unless that was done. Raises KafkaError, OSError."""
+        offset = self.log_end_offset
+        if offset > self.log_start_offset and offset not in self._snapshots.offsets:
+            self._snapshots.take(self._producers or self.producers, offset)
+
+    def expire_producers(self, now_ms: int) -> int:
+        """Forget idle producers (``producer.id.expiration.ms``); how many."""
+        if self._producers is None:
+            return 0
+        return self._producers.expire(now_ms, self._config.producer_id_expiration_ms)
+
+    def flush_task(self, *, active: bool = True) -> FlushTask:
+        """What must be synced for all that the log has, or all but the active segment, to outlive the machine. Raises OSError."""
+        self.leader_epochs.sync()
+        files: list[File] = []
+        offset = self.recovery_point
+        ends = [*(segment.base_offset for segment in self.segments), self.log_end_offset][1:]
+        for segment, end_offset in zip(self.segments, ends, strict=True):
+            is_dirty = end_offset > self.recovery_point or self._has_failed
+            if is_dirty and (active or segment is not self.segments.active):
+                files += segment.files_to_sync()
+                offset = end_offset
+        begun = self._segments_begun
+        directories = () if self._segments_named == begun else (self.directory, self.directory.rpartition("/")[0])
+        return FlushTask(self._file_system, directories, tuple(files), offset, begun)
+
+    def flushed(self, task: FlushTask, now_ms: int) -> None:
+        """``task`` has run."""
+        if self._sync_error:
+            return
+        self.recovery_point = max(self.recovery_point, task.offset)
+        self._segments_named = max(self._segments_named, task.segments_begun)
+        self.last_flush_ms = now_ms
+
+    def sync_failed(self, error: OSError) -> None:
+        """A sync went wrong: what it should have written may be lost, though the next one may say that all is well.
+
+        So nothing more is appended, nothing counts as synced, and the stop is not clean: the next start looks what is there.
+        """
+        self._sync_error = f"could not be synced: {error}"
+
+    def flush(self, now_ms: int) -> None:
+        """Sync all that the log has, here and now. KafkaError: KAFKA_STORAGE_ERROR, from then on."""
+        self._ensure_synced()
+        try:
+            task = self.flush_task()
+            task.run()
+        except OSError as error:
+            self.sync_failed(error)
+            raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, str(error)) from error
+        self._has_failed = False
+        self.flushed(task, now_ms)
+
+    @property
+    def has_lost_sync(self) -> bool:
+        """Whether a sync has failed."""
+        return bool(self._sync_error)
+
+    def _ensure_synced(self) -> None:
+        if self._sync_error:
+            raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, self._sync_error)
+
+    def close(self, *, clean: bool, now_ms: int) -> None:
+        """Let go of the files; if ``clean``, with all that the next start needs to trust them. Raises KafkaError, OSError.
+
+        Slices in use stay readable.
+        """
+        if clean:
+            self._ensure_synced()
+            active = self.segments.active
+            active.close_indexes()
+            self._take_snapshot()
+            if self.recovery_point < self.log_end_offset or self._has_failed:
+                self.flush(now_ms)
+            elif not (active.offset_index.is_synced and active.time_index.is_synced):
+                for file in active.files_to_sync():
+                    file.sync()
+        for segment in self.segments:
+            segment.release_file()
