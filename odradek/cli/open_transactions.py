@@ -111,6 +111,11 @@ def describe_transaction(cluster: Cluster, transactional_id: str) -> tuple[int, 
     return patiently(attempt)
 
 
+def partitions_in(described: Any) -> set[Partition]:
+    """The partitions of kio's TransactionState."""
+    return {(str(topic.topic), int(index)) for topic in described.topics for index in topic.partitions}
+
+
 def _transactional_ids(cluster: Cluster, producer_ids: set[int]) -> dict[int, str]:
     """By producer id, those of the coordinators that know it."""
     found = {}
@@ -133,7 +138,7 @@ def _partitions(cluster: Cluster, transactional_id: str) -> set[Partition]:
         if refusal.code == ErrorCode.TRANSACTIONAL_ID_NOT_FOUND:
             return set()
         raise
-    return {(str(topic.topic), int(index)) for topic in described.topics for index in topic.partitions}
+    return partitions_in(described)
 
 
 def _producer(partition: Partition, described: Any) -> ProducerOnPartition:

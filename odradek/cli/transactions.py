@@ -12,6 +12,7 @@ from odradek.cli.open_transactions import (
     describe_producers,
     describe_transaction,
     hanging,
+    partitions_in,
     partitions_of,
 )
 from odradek.cli.options import asks_a_broker, help_where_nothing_is_asked, names_a_partition
@@ -197,7 +198,7 @@ def _described(coordinator: int, described: Any, now_ms: int) -> dict[str, Any]:
         timeout_ms == NO_TIMEOUT_MS,
         start_ms if is_open else None,
         now_ms - start_ms if is_open else None,
-        [f"{topic.topic}-{index}" for topic in described.topics for index in topic.partitions],
+        [f"{topic}-{index}" for topic, index in sorted(partitions_in(described))],
     )
     return dict(zip(_TRANSACTION, values, strict=True))
 
