@@ -62,10 +62,17 @@ class Decision:
     def _commit(self) -> None:
         for hook in self._commit_hooks:
             hook()
+        self._forget_hooks()
         self.deliver()
 
     def _fail(self, error: KafkaError) -> None:
         for hook in self._failure_hooks:
             hook(error)
+        self._forget_hooks()
         self._responses = [(respond, refused(response, error.code)) for respond, response in self._responses]
         self.deliver()
+
+    def _forget_hooks(self) -> None:
+        # They know this decision, too: without a circle all goes at once, and leaves the garbage collector nothing to look for.
+        self._commit_hooks.clear()
+        self._failure_hooks.clear()
