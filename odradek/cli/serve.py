@@ -111,7 +111,7 @@ async def _serve(
     gc.enable()
     # Requests make and drop hundreds of objects each, hardly any of them in cycles: the default has the collector look for some
     # at every other request.
-    gc.set_threshold(20_000, 20, 50)
+    gc.set_threshold(50_000, 20, 50)
     # Said after that line: the log takes its time to come up.
     for warning in config.warnings:
         log.warn(warning)
