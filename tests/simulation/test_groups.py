@@ -64,6 +64,10 @@ def never_tell_of_failure(monkeypatch):
     )
 
 
+def tell_of_failures_as_of_success(monkeypatch):
+    monkeypatch.setattr("odradek.coordinator.group.classic.decision.refused", lambda response, _: response)
+
+
 def hide_rebalances(monkeypatch):
     monkeypatch.setattr(heartbeat, "_REBALANCING", heartbeat._ALIVE)
 
@@ -104,6 +108,7 @@ def test_no_history_breaks_an_invariant(first):
         (write_no_assignment, {"members of a generation hold parts of one assignment"}),
         (never_roll_back, {"the log replayed gives the live state"}),
         (never_tell_of_failure, _SIGNS_OF_SILENCE),
+        (tell_of_failures_as_of_success, {"who is told is told by a coordinator"}),
         (hide_rebalances, {"members of the generation are served, and no others"}),
         (wait_for_joins_without_end, {"each wait has a deadline, and no other"}),
         (answer_before_the_high_watermark, {"members of a generation hold parts of one assignment"}),

@@ -80,15 +80,11 @@ class Told:
                 raise Violation("who is in a generation has joined it", f"{where} has members {strangers}")
 
 
-def check_sync(log: SimulatedLog, group_id: str, generation: int, member_id: str, assignment: bytes, *, is_let_go: bool) -> None:
-    """A SyncGroup is granted. Raises Violation.
-
-    ``is_let_go``: the shard is, at this moment, or an append has failed. Then who waits is told what was decided all the same, as
-    in Kafka: it is written, but may not be committed.
-    """
+def check_sync(log: SimulatedLog, group_id: str, generation: int, member_id: str, assignment: bytes) -> None:
+    """A SyncGroup is granted. Raises Violation."""
     where = f"{group_id}, generation {generation}: {member_id} is given {assignment!r}"
     written = log.history.generations.get(group_id, {}).get(generation)
-    if written is None or (written.offset >= log.high_watermark and not is_let_go):
+    if written is None or written.offset >= log.high_watermark:
         raise Violation(_ONE_ASSIGNMENT, f"{where}, of which nothing is committed")
     expected = written.assignments.get(place_of(member_id))
     if expected != assignment:

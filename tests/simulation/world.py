@@ -291,6 +291,8 @@ class World:
         self.note("%s is answered %s %s", call.client_id, name, requests.Brief(response))
         if error_code != ErrorCode.NONE:
             return
+        if call.api_key in _WAITS_FOR_OTHERS and self._hosted(call.request.group_id) is None:
+            raise Violation("who is told is told by a coordinator", f"{call.request}: {response}")
         if call.objection:
             raise Violation("members of the generation are served, and no others", f"{call.objection}: {call.request}")
         if call.api_key is ApiKey.JOIN_GROUP:
@@ -301,15 +303,13 @@ class World:
     def _check_join(self, group_id: str, response: Any) -> None:
         notes = self.broker.notes[self.partition_of(group_id)]
         group = notes.shard.classic.live.get(group_id)
-        # Where an append fails, an answer may be about a group that was given up; its successor may be there already.
+        # Between the decision and the answer the member may have left, or the group.
         if group is not None and response.member_id in group.members:
             notes.told.note_join(group, response)
 
     def _check_sync(self, request: Any, assignment: bytes) -> None:
-        partition = self.partition_of(request.group_id)
-        is_let_go = self.broker.notes[partition].has_failed or self._hosted(request.group_id) is None
         where = (request.group_id, request.generation_id, request.member_id)
-        check_sync(self.logs.logs[partition], *where, assignment, is_let_go=is_let_go)
+        check_sync(self.logs.logs[self.partition_of(request.group_id)], *where, assignment)
 
     def commit(self, consumer: Consumer, partitions: tuple[int, ...], answered: Callable[[int], None]) -> None:
         """A member commits some of its partitions, or none this time."""
