@@ -5,7 +5,7 @@ all comes to rest: no transaction is open or being ended, every last stable offs
 each transactional id goes on: a new process makes a transaction on all partitions, with offsets
 a restart of the broker changes nothing
 what was read, told, replayed and appended agrees
-the ids' expiration passes: none is left
+the ids' expiration passes, in some histories: none is left
 """
 
 from __future__ import annotations
@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING
 
 from odradek.coordinator.runtime.states import ShardState
 from tests.simulation.transactions.plan import TRANSACTIONAL_ID_EXPIRATION_MS
-from tests.simulation.transactions.reader import CommittedReader
 from tests.simulation.transactions.server import COORDINATORS_TOPICS
 from tests.simulation.violation import Violation
 
@@ -25,6 +24,8 @@ if TYPE_CHECKING:
 _REST_WITHIN_MS = 40_000
 _GO_ON_WITHIN_MS = 8_000
 _LOOK_EVERY_MS = 500
+_LATEST_MS = 2_000
+_EXPIRING_SHARE = 0.2
 
 
 def end(world: World, faults: Faults) -> None:
@@ -36,14 +37,15 @@ def end(world: World, faults: Faults) -> None:
         process.stalled_until_ms = 0
     _wait(world, "all comes to rest", _REST_WITHIN_MS)
     _check(world)
+    world.check_replayed()
     _go_on(world)
     world.kill_broker()
     world.start_broker()
     _wait(world, "a restart changes nothing", _GO_ON_WITHIN_MS)
-    for partition in world.server.partitions if world.server else ():
-        world.readers.pop((partition.topic, partition.index), None)
+    world.readers.clear()
     _check(world)
-    _let_ids_expire(world)
+    if world.rng.random() < _EXPIRING_SHARE:
+        _let_ids_expire(world)
 
 
 def _wait(world: World, invariant: str, within_ms: int) -> None:
@@ -80,16 +82,16 @@ def _unrest(world: World) -> str:
 
 def _check(world: World) -> None:
     world.read_on(world.rng.choice((1, 300, 1 << 20)))
-    for name in {(p.topic, p.index) for p in world.server.partitions} if world.server else ():
-        reader = world.readers.get(name, CommittedReader())
-        seen = world.witness.partitions[name]
-        if name in world.readers and reader.offset != seen.end_offset:
-            raise Violation("all is read in the end", f"{name}: up to {reader.offset} of {seen.end_offset}")
+    for seen in world.witness.partitions.values():
+        reader = world.readers.get((seen.topic_id, seen.name[1]))
+        if reader is not None and reader.offset != seen.end_offset:
+            raise Violation("all is read in the end", f"{seen.name}: up to {reader.offset} of {seen.end_offset}")
     world.check_ledger(is_over=True)
-    world.check_replayed()
 
 
 def _go_on(world: World) -> None:
+    # What was sent a second time arrives, and fences nobody any more.
+    world.run(_LATEST_MS)
     world.is_last_round = True
     last = [world.start_process(plan) for plan in world.plan.producers]
     _wait(world, "each transactional id can go on", _GO_ON_WITHIN_MS)
@@ -108,4 +110,3 @@ def _let_ids_expire(world: World) -> None:
     world.run(TRANSACTIONAL_ID_EXPIRATION_MS * 3 // 2)
     if world.witness.fates.latest:
         raise Violation("what nobody uses any more expires", f"{world.witness.fates.latest}")
-    world.check_replayed()

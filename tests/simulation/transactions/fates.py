@@ -36,9 +36,12 @@ _MARKERS = "a transaction's fate is the same on all its partitions"
 
 
 class Fate:
-    """How one transaction was decided to end. ``missing`` are the partitions that have no marker yet."""
+    """How one transaction was decided to end. ``missing`` are the partitions that have no marker yet.
 
-    __slots__ = ("epoch", "is_commit", "marker_epoch", "missing", "partitions", "producer_id", "transactional_id", "version")
+    ``coordinator_epoch`` is that of the last marker written for it.
+    """
+
+    __slots__ = ("coordinator_epoch", "epoch", "is_commit", "marker_epoch", "missing", "partitions", "producer_id", "transactional_id", "version")
 
     def __init__(self, transactional_id: str, before: TransactionLogValue, value: TransactionLogValue) -> None:
         self.transactional_id = transactional_id
@@ -49,6 +52,7 @@ class Fate:
         self.version = value.client_transaction_version
         self.partitions = value.partitions
         self.missing = set(value.partitions)
+        self.coordinator_epoch = -1
 
 
 class Fates:
@@ -114,10 +118,10 @@ class Fates:
         if not _partitions_may_follow(before, value):
             raise Violation(_TABLE, what)
 
-    def topic_is_deleted(self, topic: str) -> None:
-        """Its partitions need no marker any more."""
+    def need_no_marker(self, partition: tuple[str, int]) -> None:
+        """It is gone, or is there again, and nothing is open in it."""
         for fate in self.of_producer.values():
-            fate.missing = {partition for partition in fate.missing if partition[0] != topic}
+            fate.missing.discard(partition)
 
     def check_write(self, partition: tuple[str, int], producer_id: int, epoch: int, *, is_open_here: bool) -> None:
         """A producer's batch is appended to ``partition``. ``is_open_here``: after another of the same epoch, and no marker."""
@@ -144,7 +148,7 @@ class Fates:
         what = f"{partition} gets a marker of producer {producer_id}, epoch {epoch}: {kind}"
         if fate is None or (producer_id, epoch) not in self._decided:
             raise Violation(_MARKERS, f"{what}; nothing was decided")
-        if not ends and partition not in fate.missing:
+        if not ends and (partition not in fate.missing or epoch != fate.marker_epoch):
             # Repeated: it ends nothing.
             return
         decided = f"{what}; decided was {'commit' if fate.is_commit else 'abort'} at epoch {fate.marker_epoch}"

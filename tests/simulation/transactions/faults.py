@@ -138,8 +138,11 @@ class Faults:
     def _bring_back(self, partition: Partition) -> None:
         log = self._offline.pop(partition, None)
         if log is not None and not partition.is_deleted:
+            world = self._world
+            world.note("%s-%s is back", partition.topic, partition.index)
             partition.log = log
-            self._world.note("%s-%s is back", partition.topic, partition.index)
+            if world.server is not None and (partition.topic, partition.index) not in world.held:
+                self._advance(world.server, partition)
 
     def _bring_online(self) -> None:
         for partition in list(self._offline):
@@ -161,10 +164,12 @@ class Faults:
             return
         del world.held[name]
         partition = server.partitions.get(*name)
-        if partition is None or partition.log is None:
-            return
-        world.note("the high watermark of %s-%s is released", *name)
-        partition.high_watermark = partition.log.log_end_offset
+        if partition is not None and partition.log is not None:
+            world.note("the high watermark of %s-%s is released", *name)
+            self._advance(server, partition)
+
+    def _advance(self, server: Server, partition: Partition) -> None:
+        partition.high_watermark = partition.require_log().log_end_offset
         if partition.on_high_watermark is not None:
             partition.on_high_watermark()
         server.produce_purgatory.check_and_complete(partition)
@@ -179,9 +184,8 @@ class Faults:
         for partition in server.partitions.of_topic(topic):
             self._offline.pop(partition, None)
             world.held.pop((topic, partition.index), None)
-            world.readers.pop((topic, partition.index), None)
-        world.witness.delete(topic)
         server.controller.delete_topics([known.topic_id])
+        world.look_at_partitions()
         world.later(self._rng.choice((0, 100, 800)), lambda: None if world.server is None else self._create_topics(world.server))
 
     def _create_topics(self, server: Server) -> None:
@@ -189,6 +193,7 @@ class Faults:
             if topic not in server.controller.image.topics:
                 self._world.note("topic %s is created", topic)
                 server.create(topic, count)
+                self._world.look_at_partitions()
 
     # -------------------------------------------------------------------------------------------------------- clients
 
@@ -239,7 +244,7 @@ class Faults:
         partition = self._rng.choice(sorted(fate.partitions))
         identity = fate.producer_id, fate.marker_epoch
         build = lambda: requests.marker(  # noqa: E731
-            identity, partition, is_commit=fate.is_commit, coordinator_epoch=100, version=_BUMPING_VERSION
+            identity, partition, is_commit=fate.is_commit, coordinator_epoch=fate.coordinator_epoch, version=_BUMPING_VERSION
         )
         world.ask(None, ApiKey.WRITE_TXN_MARKERS, 2, build, self._note_marker)
 

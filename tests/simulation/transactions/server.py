@@ -135,14 +135,15 @@ class Server:
         self.log_manager = storage.log_manager
         self.controller = storage.controller
         self.housekeeping = Housekeeping(self.config, self.log_manager, self.timer)
+        for partition in self.partitions:
+            self._settle(partition)
         for topic in COORDINATORS_TOPICS:
             self.controller.ensure_internal_topic(topic)
+            for partition in self.partitions.of_topic(topic):
+                self._settle(partition)
         for topic, count in self._plan.topics:
             if topic not in self.controller.image.topics:
                 self.create(topic, count)
-        for partition in self.partitions:
-            self._settle(partition)
-            self._on_append(partition)
 
     def serve(self) -> None:
         """Load what there is."""

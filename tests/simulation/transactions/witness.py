@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from uuid import UUID
 
-    from odradek.broker.partitions import Partition
+    from odradek.broker.partitions import Partition, Partitions
     from odradek.protocol.record_batch import BatchHeader
 
 _READ_BYTES = 1 << 20
@@ -101,12 +101,11 @@ class SeenOffsets:
 
 
 class Witness:
-    """``partitions`` are those there are, ``deleted`` those there were; ``marked`` the markers, (partition, epoch, fate)."""
+    """``partitions`` are those there are; ``touched`` those that were appended to since somebody emptied it."""
 
     def __init__(self, note: Callable[..., None]) -> None:
         self.fates = Fates()
         self.partitions: dict[tuple[str, int], SeenPartition] = {}
-        self.deleted: list[SeenPartition] = []
         self.offsets: dict[int, SeenOffsets] = {}
         self.touched: dict[tuple[str, int], None] = {}
         self.violation: Violation | None = None
@@ -124,11 +123,13 @@ class Witness:
         if self.violation is not None:
             raise self.violation
 
-    def delete(self, topic: str) -> None:
-        """A topic is gone."""
-        for name in [name for name in self.partitions if name[0] == topic]:
-            self.deleted.append(self.partitions.pop(name))
-        self.fates.topic_is_deleted(topic)
+    def forget_deleted(self, partitions: Partitions) -> None:
+        """Those that are not among ``partitions`` any more, or are of another topic of the same name."""
+        for name, seen in list(self.partitions.items()):
+            partition = partitions.get(*name)
+            if partition is None or partition.topic_id != seen.topic_id:
+                del self.partitions[name]
+                self.fates.need_no_marker(name)
 
     def _observe(self, partition: Partition) -> None:
         log = partition.log
@@ -138,6 +139,7 @@ class Witness:
         seen = self.partitions.get(name)
         if seen is None:
             seen = self.partitions[name] = SeenPartition(name, partition.topic_id)
+            self.fates.need_no_marker(name)
         end_offset = log.log_end_offset
         if seen.topic_id != partition.topic_id or end_offset < seen.end_offset:
             raise Violation("what was appended stays", f"{name} ended at {seen.end_offset}, and ends at {end_offset}")
@@ -186,7 +188,7 @@ class Witness:
 
     def _note_marker(self, seen: SeenPartition, header: BatchHeader, data: bytes, position: int) -> None:
         _, key, value = next(read_batch(data, position))
-        kind, _ = read_control_record(Record(key=key, value=value))
+        kind, coordinator_epoch = read_control_record(Record(key=key, value=value))
         is_commit = kind == COMMIT
         producer_id = header.producer_id
         span = seen.open.get(producer_id)
@@ -196,6 +198,7 @@ class Witness:
         self.fates.check_marker(
             seen.name, producer_id, header.producer_epoch, is_commit=is_commit, ends=span is not None
         )
+        self.fates.of_producer[producer_id].coordinator_epoch = coordinator_epoch
         if span is not None:
             span.is_commit = is_commit
             del seen.open[producer_id]
@@ -207,9 +210,10 @@ class Witness:
         if completed is None:
             return
         open_on = [name for name, seen in self.partitions.items() if completed.producer_id in seen.open]
-        if completed.missing or open_on:
-            missing = f"no marker is on {sorted(completed.missing)}, it is open on {open_on}"
-            raise Violation("a transaction is complete when all its partitions have markers", f"{completed.transactional_id}: {missing}")
+        missing = sorted(completed.missing & self.partitions.keys())
+        if missing or open_on:
+            what = f"{completed.transactional_id}: no marker is on {missing}, it is open on {open_on}"
+            raise Violation("a transaction is complete when all its partitions have markers", what)
 
     def offsets_of(self, index: int) -> SeenOffsets:
         """Of one partition of ``__consumer_offsets``."""
