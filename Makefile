@@ -5,6 +5,7 @@
 # make fuzz     1,000,000 frames through protocol/, 20,000 through a live socket
 # make simulate SEEDS histories of consumer groups (100,000 by default), each from its seed
 # make crash    kill -9 the broker 20 times under three rebalancing groups of real clients
+# make crash-points  kill the broker at each named point of a transaction, and look at what is there after
 # make soak     a bank of transactional clients, killed with -9 and so is the broker, for MINUTES (5 by default)
 # make clean    remove what these made
 
@@ -16,7 +17,7 @@ ARGS ?=
 SEEDS ?= 100000
 MINUTES ?= 5
 
-.PHONY: run test check bench fuzz simulate crash soak clean
+.PHONY: run test check bench fuzz simulate crash crash-points soak clean
 
 run: $(INSTALLED)-run
 	$(BIN)/odradek serve --host 127.0.0.1 --port 9092 $(ARGS)
@@ -46,6 +47,9 @@ simulate: $(INSTALLED)-test
 
 crash: $(INSTALLED)-test
 	$(BIN)/python -m tests.crash.kill9_groups --kills 20 $(ARGS)
+
+crash-points: $(INSTALLED)-test
+	$(BIN)/python -m tests.crash.crash_points $(ARGS)
 
 soak: $(INSTALLED)-test
 	$(BIN)/python -m tests.soak.soak --minutes $(MINUTES) $(ARGS)

@@ -30,8 +30,10 @@ class BrokerProcess:
     """``odradek serve`` on a free port of 127.0.0.1, started and answering.
 
     ``settings`` become ``--set key=value``. The port is chosen at the first start and kept over restarts, so that clients find
-    the broker again. The log goes to ``stderr_path``, one file for all starts.
+    the broker again. The log goes to ``stderr_path``, one file for all starts. ``program`` is what Python is to run.
     """
+
+    program: tuple[str, ...] = ("-m", "odradek")
 
     def __init__(self, data_dir: Path, *, settings: Mapping[str, object] | None = None, arguments: tuple[str, ...] = ()) -> None:
         self.data_dir = data_dir
@@ -61,14 +63,7 @@ class BrokerProcess:
 
     def start(self) -> Self:
         """Spawn the broker and return when it has said that it is ready."""
-        command = [sys.executable, "-m", "odradek", "serve", "--host", self.host, "--port", str(self.port)]
-        command += ["--data-dir", str(self.data_dir), *self.arguments]
-        for key, value in self.settings.items():
-            command += ["--set", f"{key}={value}"]
-        with self.stderr_path.open("a") as stderr:
-            self._process = subprocess.Popen(
-                command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=stderr, text=True, env=command_environment()
-            )
+        self.spawn()
         stdout = self._running().stdout
         assert stdout is not None
         readable, _, _ = select.select([stdout], [], [], START_TIMEOUT_S)
@@ -79,9 +74,28 @@ class BrokerProcess:
         self.port = int(line.rsplit(":", 1)[1])
         return self
 
+    def spawn(self) -> None:
+        """Spawn the broker, and do not wait for it."""
+        command = [sys.executable, *self.program, "serve", "--host", self.host, "--port", str(self.port)]
+        command += ["--data-dir", str(self.data_dir), *self.arguments]
+        for key, value in self.settings.items():
+            command += ["--set", f"{key}={value}"]
+        with self.stderr_path.open("a") as stderr:
+            self._process = subprocess.Popen(
+                command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=stderr, text=True, env=command_environment()
+            )
+
     def stop(self) -> int:
         """Ask for a graceful stop (SIGTERM), wait for it, and return the exit status."""
         return self._end(signal.SIGTERM)
+
+    def wait_ended(self, timeout_s: float) -> int:
+        """Wait until the broker ends by itself; its exit status, or minus the signal."""
+        process = self._running()
+        status = process.wait(timeout_s)
+        assert process.stdout is not None
+        process.stdout.close()
+        return status
 
     def kill9(self) -> None:
         """End the broker as a power cut of its process would: no handler runs."""

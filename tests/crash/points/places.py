@@ -1,0 +1,105 @@
+"""Places in the broker's code, named as ``module:attribute``, and a process that dies there by SIGKILL.
+
+``arm`` puts something around the function that is meant, in the process that calls it. The process dies before the function is
+called, after it has returned, or in the middle of a file's append, of which it writes a part first.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+from dataclasses import dataclass
+from enum import Enum
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+# Written to stderr by who dies, so that nobody else's SIGKILL is taken for it.
+REACHED = "crash point reached: "
+FILE_APPEND = "odradek.storage.filesystem:RealFile.append"
+# Called when the broker can answer: what it does before is not what most points are about.
+_SERVES = "odradek.cli.serve:ready_line"
+
+
+class Moment(Enum):
+    """When a process dies that calls a function."""
+
+    BEFORE = "before"
+    MIDDLE = "in the middle of"
+    AFTER = "after"
+
+
+def always(*_arguments: Any, **_named: Any) -> bool:
+    return True
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """The ``call``-th call of ``target``, with arguments for which ``when`` is true, once the broker serves or ``at_start``, too.
+
+    In the MIDDLE of FILE_APPEND ``keep_bytes`` are written: from the beginning, or all but so many where it is negative.
+    """
+
+    target: str
+    moment: Moment
+    when: Callable[..., bool] = always
+    call: int = 1
+    keep_bytes: int = 0
+    at_start: bool = False
+
+    def __str__(self) -> str:
+        number = f", call {self.call}" if self.call > 1 else ""
+        kept = f", keeping [:{self.keep_bytes}]" if self.moment is Moment.MIDDLE else ""
+        return f"{self.moment.value} {self.target.rpartition(':')[2]}{number}{kept}"
+
+
+def arm(name: str, place: Place) -> None:
+    """Have this process die at ``place``."""
+    owner, attribute = _find(place.target)
+    original = getattr(owner, attribute)
+    is_armed = place.at_start
+    calls = 0
+
+    def wrapped(*arguments: Any, **named: Any) -> Any:
+        nonlocal calls
+        if not is_armed or not place.when(*arguments, **named):
+            return original(*arguments, **named)
+        calls += 1
+        if calls != place.call:
+            return original(*arguments, **named)
+        if place.moment is Moment.AFTER:
+            original(*arguments, **named)
+        elif place.moment is Moment.MIDDLE:
+            _write_part(*arguments, place.keep_bytes)
+        return _die(name)
+
+    def serves(*arguments: Any) -> Any:
+        nonlocal is_armed
+        is_armed = True
+        return say_ready(*arguments)
+
+    setattr(owner, attribute, wrapped)
+    module, function = _find(_SERVES)
+    say_ready = getattr(module, function)
+    setattr(module, function, serves)
+
+
+def _find(target: str) -> tuple[Any, str]:
+    module, _, path = target.partition(":")
+    *owners, attribute = path.split(".")
+    owner = import_module(module)
+    for each in owners:
+        owner = getattr(owner, each)
+    return owner, attribute
+
+
+def _write_part(file: Any, buffers: Any, keep_bytes: int) -> None:
+    data = b"".join(buffers)[:keep_bytes]
+    assert os.pwrite(file.fileno(), data, file.size()) == len(data) > 0
+
+
+def _die(name: str) -> None:
+    os.write(2, f"{REACHED}{name}\n".encode())
+    os.kill(os.getpid(), signal.SIGKILL)
