@@ -96,6 +96,24 @@ def test_members_that_wait_for_others_are_counted():
     assert read[f"{STATES}preparingrebalance"] == {(): 1}
 
 
+def test_members_that_wait_for_their_assignment_are_counted():
+    async def scenario(groups):
+        leader = (await groups.stable("g"))["member_id"]
+        follower = groups.join("g")
+        await groups.join("g", leader)
+        joined = await follower
+        at = {"group_id": "g", "generation_id": joined.generation_id}
+        sync = groups.send(ApiKey.SYNC_GROUP, 3, **at, member_id=joined.member_id, assignments=[])
+        read.update(groups.bed.read())
+        await groups.send(ApiKey.SYNC_GROUP, 3, **at, member_id=leader, assignments=[])
+        await sync
+
+    read = {}
+    after = on_groups(scenario)
+    assert read["odradek_group_members_waiting"] == {("join",): 0, ("sync",): 1}
+    assert after["odradek_group_members_waiting"] == {("join",): 0, ("sync",): 0}
+
+
 def test_a_rebalance_is_counted_with_its_latency_and_its_cause():
     async def scenario(groups):
         joined = await groups.join("g")
