@@ -7,25 +7,19 @@ The requests go through the handlers to the runtime and the shards that a broker
 simulated, and all chance comes from the seed: one seed is one history. What is checked in each stands in ``checks``, ``told``,
 ``history``, ``commits``, ``replayed`` and ``ending``; what goes wrong in ``plan`` and ``faults``.
 
-Left out: transactions, and other brokers: a shard that moves comes back here, and may have lost what was not committed.
+Left out: transactions, which have histories of their own, and other brokers: a shard that moves comes back here, and may have lost
+what was not committed.
 """
 
-import argparse
-import gc
 import sys
-import time
-from collections import Counter
 from collections.abc import Callable
-from concurrent.futures import ProcessPoolExecutor
 from functools import partial
 
+from tests.simulation import runner
 from tests.simulation.ending import end
 from tests.simulation.faults import Faults
-from tests.simulation.violation import Violation
 from tests.simulation.world import World
 
-_SEEDS_A_JOB = 50
-_MOST_FAILURES = 5
 # Between two comparisons with the log.
 _PARTS = 3
 
@@ -56,76 +50,26 @@ def _live(world: World) -> None:
         world.check_replayed()
 
 
-def describe(seed: int, world: World, error: Exception) -> str:
-    """A failure, for people."""
-    broken = str(error) if isinstance(error, Violation) else f"the simulation itself: {error!r}"
-    return "\n".join(
-        [
-            f"seed {seed} failed at {world.clock.monotonic_ms():.0f} ms: {broken}",
-            *(f"    {line}" for line in world.last_events()),
-            f"    plan: {world.plan}",
-            f"again: python -m tests.simulation.groups --seed {seed} --trace",
-        ]
-    )
-
-
-def run_many(first: int, count: int) -> tuple[list[str], Counter[str]]:
-    """The failures of so many seeds, and what happened in all of them."""
-    failures = []
-    counts: Counter[str] = Counter()
-    # A history is one great cycle, and short: collecting garbage while it lives is for nothing, nor among what was there before.
-    gc.freeze()
-    gc.disable()
-    try:
-        for seed in range(first, first + count):
-            world, error = run(seed)
-            counts.update(world.counts)
-            if error is not None:
-                failures.append(describe(seed, world, error))
-            if seed % 10 == 0:
-                gc.collect()
-    finally:
-        gc.enable()
-        gc.unfreeze()
-    return failures, counts
+SIMULATION = runner.Simulation(
+    "tests.simulation.groups",
+    run,
+    {
+        "joins": ["JOIN_GROUP NONE"],
+        "assignments": ["SYNC_GROUP NONE"],
+        "commits": ["OFFSET_COMMIT NONE"],
+        "members killed": ["die"],
+        "members stalled": ["stall"],
+        "fenced": ["JOIN_GROUP FENCED_INSTANCE_ID", "SYNC_GROUP FENCED_INSTANCE_ID", "HEARTBEAT FENCED_INSTANCE_ID"],
+        "brokers killed or stopped": ["crash", "stop", "lose the tail"],
+        "shards moved": ["move"],
+        "appends failed": ["fail an append", "write an append and fail"],
+    },
+)
 
 
 def main(arguments: list[str] | None = None) -> int:
     """1 if a history fails."""
-    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("--seeds", type=int, default=1_000, help="how many")
-    parser.add_argument("--first", type=int, default=0, help="the first of them")
-    parser.add_argument("--jobs", type=int, default=1, help="processes that share them")
-    parser.add_argument("--seed", type=int, help="this one only")
-    parser.add_argument("--trace", action="store_true", help="with --seed: show all that happens")
-    parser.add_argument("--counts", action="store_true", help="show how often each thing happened")
-    options = parser.parse_args(arguments)
-    if options.seed is not None:
-        world, error = run(options.seed, show=print if options.trace else None)
-        print(f"seed {options.seed}: passed" if error is None else describe(options.seed, world, error))
-        return int(error is not None)
-    started = time.perf_counter()
-    failed, counts = _run_all(options.first, options.seeds, options.jobs)
-    if options.counts:
-        print("\n".join(f"{count:>9} {name}" for name, count in sorted(counts.items())))
-    seconds = time.perf_counter() - started
-    print(f"{options.seeds} seeds in {seconds:.1f} s, {options.seeds / seconds:.1f} seeds/s, failures {failed}")
-    return int(failed > 0)
-
-
-def _run_all(first: int, seeds: int, jobs: int) -> tuple[int, Counter[str]]:
-    starts = range(first, first + seeds, _SEEDS_A_JOB)
-    sizes = [min(_SEEDS_A_JOB, first + seeds - start) for start in starts]
-    failed = 0
-    counts: Counter[str] = Counter()
-    with ProcessPoolExecutor(jobs) as pool:
-        outcomes = map(run_many, starts, sizes) if jobs == 1 else pool.map(run_many, starts, sizes)
-        for failures, counted in outcomes:
-            counts.update(counted)
-            for failure in failures[: max(0, _MOST_FAILURES - failed)]:
-                print(failure, flush=True)
-            failed += len(failures)
-    return failed, counts
+    return runner.main(SIMULATION, __doc__ or "", arguments)
 
 
 if __name__ == "__main__":

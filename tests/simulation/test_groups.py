@@ -14,7 +14,7 @@ from odradek.coordinator.runtime.result import Result
 from odradek.coordinator.runtime.timeline import SnapshotRegistry
 from odradek.protocol.coordinator_records import MemberMetadata
 from tests.broker_process import REPOSITORY
-from tests.simulation import groups
+from tests.simulation import groups, runner
 from tests.simulation.violation import Violation
 
 SEEDS_A_TEST = 50
@@ -94,7 +94,7 @@ def answer_before_the_high_watermark(monkeypatch):
 
 @pytest.mark.parametrize("first", range(0, 1_000, SEEDS_A_TEST))
 def test_no_history_breaks_an_invariant(first):
-    failures, _ = groups.run_many(first, SEEDS_A_TEST)
+    failures, _ = runner.run_many(groups.SIMULATION, first, SEEDS_A_TEST)
 
     assert not failures, "\n".join(failures)
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from tests.simulation import runner
 from tests.simulation.transactions.ending import end
 from tests.simulation.transactions.faults import Faults
 from tests.simulation.transactions.server import lines_to
@@ -44,3 +45,32 @@ def _live(world: World) -> None:
         if world.rng.random() < _REPLAYED_SHARE:
             world.check_replayed()
     end(world, faults)
+
+
+SIMULATION = runner.Simulation(
+    "tests.simulation.transactions",
+    run,
+    {
+        "commits told": ["told commit"],
+        "aborts told": ["told abort"],
+        "timed out": ["log: a transaction has timed out"],
+        "processes fenced": [
+            "ended by PRODUCER_FENCED",
+            "ended by INVALID_PRODUCER_EPOCH",
+            "ended by INVALID_PRODUCER_ID_MAPPING",
+            "ended by INVALID_TXN_STATE",
+        ],
+        "brokers killed": ["killed at a write", "kill at a moment"],
+        "brokers stopped": ["stop"],
+        "appends failed": ["fail an append"],
+        "shards moved": ["move a transaction shard", "move a group shard"],
+        "markers that had to wait": ["log: a transaction's marker has to wait"],
+        "requests repeated": ["requests repeated"],
+        "topics deleted": ["delete a topic"],
+    },
+)
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """1 if a history fails."""
+    return runner.main(SIMULATION, __doc__ or "", arguments)

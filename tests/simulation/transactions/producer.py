@@ -190,6 +190,7 @@ class Process:
 
         def granted(response: Any) -> None:
             sent.told = commit
+            self._world.counts["told commit" if commit else "told abort"] += 1
             self.open = None
             self.made += 1
             self._world.note("%s is told of %s", str(self), str(sent))
