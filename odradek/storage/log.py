@@ -9,6 +9,7 @@ the operating system has it; ``flush.messages`` and ``flush.ms`` ask for more.
 A Log belongs to the loop thread. How it lies on disk is odradek.storage.log_store's to know.
 """
 
+from functools import lru_cache
 from typing import NamedTuple
 
 from odradek.protocol.control_records import build_end_txn_marker
@@ -127,8 +128,7 @@ class Log(LogStore):
         """
         producers = self._producers or self.producers
         producers.check_marker(producer_id, producer_epoch, coordinator_epoch, transaction_version)
-        batch = build_end_txn_marker(producer_id, producer_epoch, coordinator_epoch, commit, now_ms)
-        header = read_header(batch)
+        batch, header = _marker(producer_id, producer_epoch, coordinator_epoch, commit, now_ms)
         offset = self.log_end_offset
         if self._stamps_append_time:
             head = stamped_head_append_time(header, batch, 0, offset, leader_epoch, now_ms)
@@ -250,6 +250,15 @@ class Log(LogStore):
             self.log_start_offset = offset
             self.leader_epochs.truncate_from_start(offset)
         return self.log_start_offset
+
+
+# A transaction ends with the same marker in all its partitions, at nearly the same time.
+@lru_cache(maxsize=64)
+def _marker(
+    producer_id: int, producer_epoch: int, coordinator_epoch: int, commit: bool, now_ms: int
+) -> tuple[bytes, BatchHeader]:
+    batch = build_end_txn_marker(producer_id, producer_epoch, coordinator_epoch, commit, now_ms)
+    return batch, read_header(batch)
 
 
 def _too_large_for_segment(size: int, config: LogConfig) -> KafkaError:

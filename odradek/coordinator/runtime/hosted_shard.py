@@ -66,6 +66,7 @@ class HostedShard(Generic[ShardT]):
         self.log: CoordinatorLog
         self.context: ShardContext
         self.shard: ShardT
+        self._transactional: TransactionalShard | None = None
         self._runtime = runtime
         # The open batch: its records, an upper bound of its size, and who waits for it.
         self._batch: list[tuple[bytes, bytes | None]] = []
@@ -94,6 +95,8 @@ class HostedShard(Generic[ShardT]):
             lambda operation, respond: self.write(lambda _: operation(), respond),
         )
         self.shard = runtime.make_shard(self.partition, self.context)
+        # Asked of a protocol, this takes longer than all the rest of an operation: once is enough.
+        self._transactional = self.shard if isinstance(self.shard, TransactionalShard) else None
         self.log = runtime.logs.open(self.partition)
 
     def activate(self, now_ms: int) -> None:
@@ -158,7 +161,7 @@ class HostedShard(Generic[ShardT]):
         self._is_deciding = False
         if self.committed_offset >= self.next_offset:
             if result.on_commit is not None:
-                result.on_commit()
+                self._guard(result.on_commit)
             respond(result.response)
         elif self._batch:
             self._pending.append(_Waiter(result, respond))
@@ -221,9 +224,9 @@ class HostedShard(Generic[ShardT]):
         self._advance()
 
     def _replay_transactional(self, result: Result[Any]) -> None:
-        shard = self.shard
+        shard = self._transactional
         snapshots = self.context.snapshots
-        if not isinstance(shard, TransactionalShard):
+        if shard is None:
             raise TypeError("a transaction on a shard that knows of none")
         if result.marker is not None:
             snapshots.offset = self.next_offset
