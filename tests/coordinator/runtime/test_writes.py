@@ -133,6 +133,13 @@ def test_a_callback_that_raises_leaves_the_others_alone():
     assert len(bed.faults) == 2
 
 
+def test_an_on_commit_without_records_that_raises_leaves_its_operation_its_answer():
+    bed = Bed()
+    bed.write(on_commit=lambda: 1 // 0)
+    assert bed.answers == ["ok"]
+    assert len(bed.faults) == 1
+
+
 def test_an_operation_asked_for_while_another_decides_is_decided_after_it():
     bed = Bed()
 
