@@ -147,7 +147,11 @@ class KafkaPythonReader(Reader):
 class AiokafkaReader(Reader):
     def __init__(self, address: str) -> None:
         self._runner = asyncio.Runner()
-        self._runner.run(self._start(address))
+        try:
+            self._runner.run(self._start(address))
+        except aiokafka.errors.KafkaError:
+            self.close()
+            raise
 
     async def _start(self, address: str) -> None:
         self._consumer = aiokafka.AIOKafkaConsumer(

@@ -24,7 +24,7 @@ TELLERS_A_MAKE = 2
 LONGEST_VACANCY_S = 1.0
 # Out of its group by then, a frozen one wakes as a zombie.
 FROZEN_S = SESSION_TIMEOUT_MS / 1000 + 1
-STOP_TIMEOUT_S = 20.0
+STOP_TIMEOUT_S = HANG_TIMEOUT_S + 10
 # How a follower is called: what it goes on with is its predecessor's, or nobody's.
 OTHER_NAME = 0.3
 FREEZE = 0.2
@@ -104,13 +104,13 @@ class Staff:
         self.tend()
 
     def stop(self) -> None:
-        """Have everybody go home."""
-        present = [desk.process for desk in self._desks if desk.process is not None]
-        for process in present:
-            process.terminate()
-        deadline = time.monotonic() + STOP_TIMEOUT_S
-        for process in present:
-            process.wait(max(deadline - time.monotonic(), 0.1))
+        """Have everybody go home; who does not, ends of being stuck."""
+        present = [desk for desk in self._desks if desk.process is not None]
+        for desk in present:
+            desk.process.terminate()
+        for desk in present:
+            if desk.process.wait(STOP_TIMEOUT_S) != 0:
+                self._note_end(desk)
 
     def said(self) -> Said:
         """What everybody has said up to now."""

@@ -27,7 +27,7 @@ from tests.soak.bank import Output, Partition, Placed, first_offsets, next_offse
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-HANG_TIMEOUT_S = 20.0
+HANG_TIMEOUT_S = 30.0
 ORDERS_A_TRANSACTION = 5
 SESSION_TIMEOUT_MS = 3_000
 HEARTBEAT_INTERVAL_MS = 300
@@ -78,6 +78,7 @@ class Teller(ABC):
         self._attempts = 0
         self._is_stopping = False
         signal.signal(signal.SIGTERM, self._stop)
+        self._note_step()
 
     @abstractmethod
     def work(self) -> None:
@@ -85,7 +86,7 @@ class Teller(ABC):
 
     def goes_on(self) -> bool:
         """Note that a step was made, and whether to make another."""
-        faulthandler.dump_traceback_later(HANG_TIMEOUT_S, exit=True)
+        self._note_step()
         return not self._is_stopping
 
     def attempt(self, orders: Sequence[Placed]) -> Attempt:
@@ -104,6 +105,9 @@ class Teller(ABC):
 
     def refused(self, attempt: Attempt, error: BaseException) -> None:
         say("refused", attempt.name, described(error))
+
+    def _note_step(self) -> None:
+        faulthandler.dump_traceback_later(HANG_TIMEOUT_S, exit=True)
 
     def _stop(self, *_: object) -> None:
         self._is_stopping = True
