@@ -382,9 +382,10 @@ class HostedShard(Generic[ShardT]):
             self._fail([_Waiter(result, respond)], answer)
 
     def _fail(self, waiters: list[_Waiter], error: KafkaError) -> None:
-        # First all that sets state right, then the responses. Both may bring new operations, which are to find all of it right.
+        # First all that sets state right, what was decided last first, then the responses in the order of the decisions. Both may
+        # bring new operations, which are to find all of it right.
         was_deciding, self._is_deciding = self._is_deciding, True
-        for waiter in waiters:
+        for waiter in reversed(waiters):
             if waiter.result.on_failure is not None:
                 self._guard(waiter.result.on_failure, error)
         for waiter in waiters:

@@ -20,8 +20,8 @@ class Result(NamedTuple, Generic[T]):
     ``on_commit`` is called when the high watermark has passed the records, before the response is given; at once where there are
     no records and nothing earlier is pending. What it writes to the same shard is appended before the response is given.
     ``on_failure`` is called instead when the records could not be appended (the timelines are rolled back by then) or the shard
-    was unloaded before they were committed: it corrects what is kept outside the timelines. What is asked of the shard meanwhile
-    is decided when that is done for all that failed together.
+    was unloaded before they were committed: it corrects what is kept outside the timelines. Of all that failed together what
+    was decided last is corrected first; what is asked of the shard meanwhile is decided when all of it is.
 
     The records go into one batch, all or nothing, unless ``atomic`` is False: then they may be spread over several, and some
     may stay when a later batch fails.

@@ -4,7 +4,7 @@ import pytest
 
 from odradek.coordinator.runtime.states import ShardState
 from odradek.protocol.errors import ErrorCode, KafkaError
-from tests.coordinator.runtime.bed import Bed, put
+from tests.coordinator.runtime.bed import Bed, put, write
 
 NOT_ENOUGH_REPLICAS = KafkaError(ErrorCode.NOT_ENOUGH_REPLICAS)
 
@@ -55,14 +55,24 @@ def test_state_goes_back_to_what_is_written():
 def test_all_that_was_decided_on_top_of_it_is_answered_in_order():
     bed = Bed()
     bed.log.failures.append(NOT_ENOUGH_REPLICAS)
-    order = []
+    answers = []
     for name in ("first", "second", "third"):
         records = () if name == "second" else (put("a"),)
-        bed.write(*records, on_failure=lambda error, name=name: order.append((name, error.code)))
+        bed.runtime.write(0, write(*records), lambda error, name=name: answers.append((name, error.code)))
     bed.run()
     code = ErrorCode.COORDINATOR_NOT_AVAILABLE
-    assert order == [("first", code), ("second", code), ("third", code)]
-    assert bed.answers == [code] * 3
+    assert answers == [("first", code), ("second", code), ("third", code)]
+
+
+def test_what_was_decided_last_is_set_right_first():
+    bed = Bed()
+    bed.log.failures.append(NOT_ENOUGH_REPLICAS)
+    order = []
+    for name in ("first", "second", "third"):
+        bed.write(put("a"), on_failure=lambda error, name=name: order.append((name, error.code)))
+    bed.run()
+    code = ErrorCode.COORDINATOR_NOT_AVAILABLE
+    assert order == [("third", code), ("second", code), ("first", code)]
 
 
 def test_on_failure_finds_the_state_rolled_back_and_comes_before_all_answers():
@@ -77,8 +87,8 @@ def test_on_failure_finds_the_state_rolled_back_and_comes_before_all_answers():
 def test_what_is_asked_for_while_state_is_set_right_is_decided_when_all_of_it_is():
     bed = Bed()
     bed.log.failures.append(NOT_ENOUGH_REPLICAS)
-    bed.write(put("a"), response="first", on_failure=lambda _: bed.write(put("b"), response="third"))
-    bed.write(put("c"), response="second", on_failure=lambda _: bed.answers.append(bed.shard.state()))
+    bed.write(put("a"), response="first", on_failure=lambda _: bed.answers.append(bed.shard.state()))
+    bed.write(put("c"), response="second", on_failure=lambda _: bed.write(put("b"), response="third"))
     bed.run()
     assert bed.answers == [({}, 0), *[ErrorCode.COORDINATOR_NOT_AVAILABLE] * 2, "third"]
     assert bed.shard.state() == ({"b": 1}, 1)

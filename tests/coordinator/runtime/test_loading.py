@@ -229,7 +229,7 @@ def test_an_unload_answers_who_waits_and_forgets_what_is_not_appended():
     bed.run()
     bed.write(put("a", 2), on_failure=lambda _: order.append("second"))
     bed.runtime.unload(0)
-    assert order == ["first", "second"]
+    assert order == ["second", "first"]
     assert bed.answers == [ErrorCode.NOT_COORDINATOR] * 2
     assert code_of(bed) == ErrorCode.NOT_COORDINATOR
     bed.run()
