@@ -1,8 +1,8 @@
 """AddPartitionsToTxn, versions 0 to 5: partitions that a producer is about to write to, before it does.
 
 Versions 0 to 3 are clients', of one transaction; from 4 on brokers ask for many at once, and may ask only whether partitions are
-in (KIP-890). Since version 2 a fenced producer is told PRODUCER_FENCED (KIP-588), which was INVALID_PRODUCER_EPOCH before; since
-5 a partition that is not in is TRANSACTION_ABORTABLE, which was INVALID_TXN_STATE. Where one does not exist none is added.
+in (KIP-890). Since version 2 a fenced producer is told PRODUCER_FENCED (KIP-588), which was INVALID_PRODUCER_EPOCH before. Where
+a partition does not exist none is added.
 
 Deliberate gap: no authorisation.
 """
@@ -22,7 +22,6 @@ M = messages(ApiKey.ADD_PARTITIONS_TO_TXN)
 
 _FIRST_WITH_FENCED = 2
 _FIRST_OF_BROKERS = 4
-_FIRST_WITH_ABORTABLE = 5
 _CLIENT_VERSION = 0
 _BROKER_VERSION = 2
 
@@ -86,8 +85,6 @@ def _told(code: ErrorCode, version: int) -> ErrorCode:
     """What a client of ``version`` is told."""
     if code == ErrorCode.PRODUCER_FENCED and version < _FIRST_WITH_FENCED:
         return ErrorCode.INVALID_PRODUCER_EPOCH
-    if code == ErrorCode.TRANSACTION_ABORTABLE and version < _FIRST_WITH_ABORTABLE:
-        return ErrorCode.INVALID_TXN_STATE
     return code
 
 

@@ -25,11 +25,11 @@ def add_partitions(
 
     Raises KafkaError: INVALID_PRODUCER_ID_MAPPING, PRODUCER_FENCED, CONCURRENT_TRANSACTIONS. HOT.
     """
+    # First, for a producer whose epochs are used up may come with the id that it is about to have.
+    transactions.require_settled(transactional_id)
     current = transactions.by_id.get(transactional_id)
     if current is None:
         raise unknown_mapping(transactional_id)
-    # First, for a producer whose epochs are used up may come with the id that it is about to have.
-    transactions.require_settled(transactional_id)
     check_producer(transactional_id, current, producer)
     state = current.status
     if state in PREPARED:

@@ -4,8 +4,6 @@ Up to version 4 (client version 0) a producer keeps its epoch from one transacti
 
     state             commit                       abort
     Ongoing           PrepareCommit                PrepareAbort
-    PrepareCommit     CONCURRENT_TRANSACTIONS      INVALID_TXN_STATE
-    PrepareAbort      INVALID_TXN_STATE            CONCURRENT_TRANSACTIONS
     CompleteCommit    done before                  INVALID_TXN_STATE
     CompleteAbort     INVALID_TXN_STATE            done before
     Empty             INVALID_TXN_STATE            INVALID_TXN_STATE
@@ -18,7 +16,8 @@ a repetition (it has the epoch before) or about the next transaction (it has the
     CompleteCommit    done before                  INVALID_TXN_STATE   INVALID_TXN_STATE     PrepareAbort
     CompleteAbort     INVALID_TXN_STATE            INVALID_TXN_STATE   done before           PrepareAbort
 
-with Ongoing and Prepare* as above; in Prepare* only a repetition is not fenced.
+with Ongoing as above. While a change is under way, and so in all of Prepare*, it is CONCURRENT_TRANSACTIONS: for a newer client
+whoever it is, for an older one after its producer id and epoch have been found to be right.
 
 Source: ``TransactionCoordinator.endTransaction`` and ``endTransactionWithTV1`` of Apache Kafka.
 """
@@ -26,11 +25,12 @@ Source: ``TransactionCoordinator.endTransaction`` and ``endTransactionWithTV1`` 
 from typing import TypeVar
 
 from odradek.coordinator.runtime.result import Result
+from odradek.coordinator.runtime.timeline import COMMITTED
 from odradek.coordinator.transaction.add_partitions import check_producer, unknown_mapping
 from odradek.coordinator.transaction.config import ProducerIdentity
 from odradek.coordinator.transaction.markers import Markers
-from odradek.coordinator.transaction.states import PREPARED, STATE_NAMES, TransactionState
-from odradek.coordinator.transaction.transactions import Transactions, concurrent
+from odradek.coordinator.transaction.states import STATE_NAMES, TransactionState
+from odradek.coordinator.transaction.transactions import Transactions
 from odradek.coordinator.transaction.transitions import (
     EPOCH_BUMPING_VERSION,
     LAST_EPOCH,
@@ -60,12 +60,14 @@ def end_txn(
 
     Raises KafkaError: INVALID_PRODUCER_ID_MAPPING, PRODUCER_FENCED, CONCURRENT_TRANSACTIONS, INVALID_TXN_STATE. HOT.
     """
-    current = transactions.by_id.get(transactional_id)
-    if current is None:
-        raise unknown_mapping(transactional_id)
     bumps = client_version >= EPOCH_BUMPING_VERSION
     if bumps:
         transactions.require_settled(transactional_id)
+    # An older client is judged by what is there for good, before it is told of a change that is under way.
+    current = transactions.by_id.get_at(transactional_id, COMMITTED)
+    if current is None:
+        raise unknown_mapping(transactional_id)
+    if bumps:
         is_repeated = _check_bumping_producer(transactional_id, current, producer)
     else:
         check_producer(transactional_id, current, producer)
@@ -114,33 +116,19 @@ def _check_bumping_producer(transactional_id: str, current: TransactionLogValue,
     if current.producer_id != producer.producer_id and not repeats_overflow:
         raise unknown_mapping(transactional_id)
     repeats_bump = current.producer_epoch == epoch + 1
-    state = current.status
-    if state in PREPARED:
-        is_valid = repeats_bump
-    elif state in (TransactionState.COMPLETE_COMMIT, TransactionState.COMPLETE_ABORT):
-        is_valid = repeats_bump or repeats_overflow or epoch == current.producer_epoch
-    else:
-        is_valid = epoch == current.producer_epoch
-    if not is_valid:
+    has_ended = current.status in (TransactionState.COMPLETE_COMMIT, TransactionState.COMPLETE_ABORT)
+    if epoch != current.producer_epoch and not (has_ended and (repeats_bump or repeats_overflow)):
         raise KafkaError(ErrorCode.PRODUCER_FENCED, f"{transactional_id} is at epoch {current.producer_epoch}, not {epoch}")
     return repeats_bump or repeats_overflow
 
 
 def _is_done(current: TransactionLogValue, *, commit: bool, bumps: bool, is_repeated: bool) -> bool:
-    """For a state that is not Ongoing: True where the request was carried out before, False where it is to be now."""
+    """For Empty and Complete*: True where the request was carried out before, False where it is to be now."""
     state = TransactionState(current.status)
-    if state in PREPARED:
-        if commit == (state is TransactionState.PREPARE_COMMIT):
-            raise concurrent(state)
-        raise _invalid(state, commit=commit)
     ended = TransactionState.COMPLETE_COMMIT if commit else TransactionState.COMPLETE_ABORT
     if is_repeated and state is ended:
         return True
     if bumps and not commit and not is_repeated:
         return False
-    raise _invalid(state, commit=commit)
-
-
-def _invalid(state: TransactionState, *, commit: bool) -> KafkaError:
     asked = "a commit" if commit else "an abort"
-    return KafkaError(ErrorCode.INVALID_TXN_STATE, f"{asked} of a transaction that is {STATE_NAMES[state]}")
+    raise KafkaError(ErrorCode.INVALID_TXN_STATE, f"{asked} of a transaction that is {STATE_NAMES[state]}")

@@ -33,8 +33,8 @@ def init_producer_id(
     The response is the producer id and epoch, or, after records have been written all the same, the error. Raises KafkaError.
     """
     now_ms = transactions.clock.now_ms()
-    current = transactions.by_id.get(transactional_id)
     transactions.require_settled(transactional_id)
+    current = transactions.by_id.get(transactional_id)
     if current is None:
         value = created(transactions.new_producer_id(), timeout_ms, now_ms)
         return transactions.move(transactional_id, value, ProducerIdentity(value.producer_id, 0))

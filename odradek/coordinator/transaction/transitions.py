@@ -71,14 +71,18 @@ def with_partitions(
 def prepared(
     current: TransactionLogValue, now_ms: int, *, commit: bool, client_version: int, next_producer_id: int = NO_PRODUCER_ID
 ) -> TransactionLogValue:
-    """With its transaction's fate decided; a client version that bumps epochs gets the next one here."""
-    bumps = client_version >= EPOCH_BUMPING_VERSION
+    """With its transaction's fate decided; a client version that bumps epochs gets the next one here.
+
+    There is none after the coordinator's own last one, which a log of older brokers may have: then an abort stays with it.
+    """
+    is_newer = client_version >= EPOCH_BUMPING_VERSION
+    bumps = is_newer and (commit or current.producer_epoch <= LAST_EPOCH)
     return _moved(
         current,
         TransactionState.PREPARE_COMMIT if commit else TransactionState.PREPARE_ABORT,
         now_ms,
         producer_epoch=current.producer_epoch + bumps,
-        last_producer_epoch=current.producer_epoch if bumps else current.last_producer_epoch,
+        last_producer_epoch=current.producer_epoch if is_newer else current.last_producer_epoch,
         next_producer_id=next_producer_id,
         # Where nothing was added, the abort is the transaction.
         start_ms=now_ms if current.status in IDLE else current.start_ms,

@@ -89,6 +89,15 @@ def test_after_the_last_epoch_a_new_client_gets_a_new_producer_id(bed):
     assert bed.commit(last, version=2) == (101, 0)
 
 
+def test_a_fence_at_the_last_epoch_there_is_stays_with_it_and_gives_a_new_producer_id(bed):
+    producer = bed.init()
+    bed.add(producer, A0)
+    _put(bed, producer_epoch=LAST_EPOCH + 1)
+    assert bed.init() == CONCURRENT
+    assert bed.markers == [(A0, 100, LAST_EPOCH + 1, "abort")]
+    assert bed.init() == (101, 1)
+
+
 @pytest.mark.parametrize("version", [0, 2])
 def test_nobody_but_the_producer_ends_a_transaction(bed, version):
     producer = bed.init()
