@@ -106,7 +106,11 @@ class _Load:
 
     def _replay_control_batch(self, header: BatchHeader, data: bytes, position: int) -> None:
         hosted = self.hosted
-        offset, key, value = next(read_batch(data, position))
+        marker_record = next(read_batch(data, position), None)
+        if marker_record is None:
+            # Compaction has taken it, and keeps the batch for its producer's sake.
+            return
+        offset, key, value = marker_record
         kind, coordinator_epoch = read_control_record(Record(key=key, value=value))
         if kind not in (ABORT, COMMIT) or not isinstance(hosted.shard, TransactionalShard):
             self.skipped_records += header.record_count

@@ -5,6 +5,7 @@ import pytest
 from odradek.coordinator.runtime.states import TRANSITIONS, ShardState, ensure_transition
 from odradek.protocol.coordinator_records.batches import build_batch
 from odradek.protocol.errors import ErrorCode, KafkaError
+from odradek.protocol.record_batch import HEADER, HEADER_SIZE, LOG_OVERHEAD, batch_crc
 from odradek.protocol.records import Record
 from odradek.protocol.records import build_batch as build_any_batch
 from tests.coordinator.runtime.bed import Bed, Shard, put
@@ -16,6 +17,23 @@ def filled(records, *, per_batch=100, **options):
     for start in range(0, len(pairs), per_batch):
         bed.log.append(pairs[start : start + per_batch], 0)
     return bed
+
+
+class ShardWithTransactions(Shard):
+    def replay_in_transaction(self, record, offset, producer_id):
+        raise AssertionError
+
+    def replay_marker(self, marker):
+        raise AssertionError
+
+
+def emptied(batch):
+    """The batch's header alone, as compaction leaves it where the records are gone and the producer is not."""
+    fields = list(HEADER.unpack_from(batch))
+    fields[1], fields[-1] = HEADER_SIZE - LOG_OVERHEAD, 0
+    head = bytearray(HEADER.pack(*fields))
+    head[17:21] = batch_crc(head, 0, len(head)).to_bytes(4, "big")
+    return bytes(head)
 
 
 def load(bed, leader_epoch=0):
@@ -137,6 +155,19 @@ def test_what_transactions_write_is_skipped(options):
     load(bed)
     assert bed.committed() == ({"a": 1}, 1)
     assert bed.runtime.counters.skipped_records == 1
+
+
+@pytest.mark.parametrize(
+    "options", [{}, {"transactional": True, "producer_id": 1}, {"transactional": True, "producer_id": 1, "control": True}]
+)
+def test_a_batch_that_compaction_has_emptied_is_passed_over(options):
+    bed = Bed(make_shard=ShardWithTransactions, load=False)
+    bed.log.append_batch(emptied(build_any_batch([Record(timestamp=0, key=b"", value=b"")], **options)))
+    bed.log.append([put("a").encode()], 0)
+    load(bed)
+    assert bed.faults == []
+    assert bed.runtime.states() == {0: ShardState.ACTIVE}
+    assert bed.runtime.counters.loaded_records == 1
 
 
 def test_a_record_without_a_key_is_skipped():
