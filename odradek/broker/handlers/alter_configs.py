@@ -5,8 +5,8 @@ Superseded by IncrementalAlterConfigs (KIP-339) and kept for old clients. Errors
 
 from typing import TYPE_CHECKING, Any
 
-from odradek.broker.config.alterations import SET, Alteration, Operation, alter_resources
-from odradek.broker.config.dynamic import ConfigView
+from odradek.broker.config.alterations import SET, Alteration, Operation
+from odradek.broker.config_alteration import alter
 from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.messages import messages
 
@@ -19,28 +19,9 @@ M = messages(ApiKey.ALTER_CONFIGS)
 
 def handle(broker: "Broker", context: "RequestContext", request: Any) -> Any:  # noqa: ARG001
     """Replace the overrides of every resource of ``request``, each by itself."""
-    image = broker.controller.image
-    answers = alter_resources(
-        ConfigView(broker.config, image.configs, image.topics.__contains__),
-        [
-            Alteration(
-                resource.resource_type,
-                resource.resource_name,
-                [Operation(config.name, SET, config.value) for config in resource.configs],
-                replaces=True,
-            )
-            for resource in request.resources
-        ],
-        None if request.validate_only else broker.controller.alter_configs,
-    )
-    return M.AlterConfigsResponse(
-        responses=[
-            M.AlterConfigsResourceResponse(
-                error_code=code,
-                error_message=message,
-                resource_type=resource.resource_type,
-                resource_name=resource.resource_name,
-            )
-            for resource, (code, message) in zip(request.resources, answers, strict=True)
-        ]
-    )
+    return alter(broker, M, request, _alteration)
+
+
+def _alteration(resource: Any) -> Alteration:
+    operations = [Operation(config.name, SET, config.value) for config in resource.configs]
+    return Alteration(resource.resource_type, resource.resource_name, operations, replaces=True)

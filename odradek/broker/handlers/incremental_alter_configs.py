@@ -12,8 +12,8 @@ brokers, where Kafka runs into a null pointer.
 
 from typing import TYPE_CHECKING, Any
 
-from odradek.broker.config.alterations import Alteration, Operation, alter_resources
-from odradek.broker.config.dynamic import ConfigView
+from odradek.broker.config.alterations import Alteration, Operation
+from odradek.broker.config_alteration import alter
 from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.messages import messages
 
@@ -26,27 +26,9 @@ M = messages(ApiKey.INCREMENTAL_ALTER_CONFIGS)
 
 def handle(broker: "Broker", context: "RequestContext", request: Any) -> Any:  # noqa: ARG001
     """Alter the overrides of every resource of ``request``, each by itself."""
-    image = broker.controller.image
-    answers = alter_resources(
-        ConfigView(broker.config, image.configs, image.topics.__contains__),
-        [
-            Alteration(
-                resource.resource_type,
-                resource.resource_name,
-                [Operation(config.name, config.config_operation, config.value) for config in resource.configs],
-            )
-            for resource in request.resources
-        ],
-        None if request.validate_only else broker.controller.alter_configs,
-    )
-    return M.IncrementalAlterConfigsResponse(
-        responses=[
-            M.AlterConfigsResourceResponse(
-                error_code=code,
-                error_message=message,
-                resource_type=resource.resource_type,
-                resource_name=resource.resource_name,
-            )
-            for resource, (code, message) in zip(request.resources, answers, strict=True)
-        ]
-    )
+    return alter(broker, M, request, _alteration)
+
+
+def _alteration(resource: Any) -> Alteration:
+    operations = [Operation(config.name, config.config_operation, config.value) for config in resource.configs]
+    return Alteration(resource.resource_type, resource.resource_name, operations)
