@@ -1,4 +1,4 @@
-"""What AlterConfigs and IncrementalAlterConfigs have in common: each resource of a request is altered, and answered, by itself."""
+"""What AlterConfigs and IncrementalAlterConfigs share: each resource of a request is altered, and answered, by itself."""
 
 from __future__ import annotations
 
