@@ -7,8 +7,8 @@ The requests go through the handlers to the runtime and the shards that a broker
 simulated, and all chance comes from the seed: one seed is one history. What is checked in each stands in ``checks``, ``told``,
 ``history``, ``commits``, ``replayed`` and ``ending``; what goes wrong in ``plan`` and ``faults``.
 
-Left out: transactions, which have histories of their own, and other brokers: a shard that moves comes back here, and may have lost
-what was not committed.
+Left out: transactions, which have histories of their own, and other brokers: a shard that moves comes back here, and may have
+lost what was not committed.
 """
 
 import sys

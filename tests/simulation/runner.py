@@ -1,7 +1,7 @@
 """Runs histories by their seeds, in one process or several, and tells how they ended.
 
-Each simulation is a module to run, ``python -m <module> --seed 17 --trace``, and a function from a seed to the world that its history
-led to. All chance comes from the seed: one seed is one history.
+Each simulation is a module to run, ``python -m <module> --seed 17 --trace``, and a function from a seed to the world that its
+history led to. All chance comes from the seed: one seed is one history.
 """
 
 from __future__ import annotations
@@ -10,13 +10,16 @@ import argparse
 import gc
 import time
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
-from odradek.timing.clock import VirtualClock
 from tests.simulation.violation import Violation
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from odradek.timing.clock import VirtualClock
 
 _SEEDS_A_JOB = 50
 _MOST_FAILURES = 5

@@ -131,7 +131,7 @@ def check_replayed(world: World, server: Server, topic: str, hosted: HostedShard
     _compare(f"{where}, pending", _pending_of(hosted.shard), _pending_of(fresh))
     seen = world.witness.offsets_of(hosted.partition)
     _compare(f"{where}, as appended", _offsets_of(hosted.shard), {key: value for key, (_, value) in seen.committed.items()})
-    pending = {key: None for key in seen.pending_keys()}
+    pending = dict.fromkeys(seen.pending_keys())
     _compare(f"{where}, pending as appended", dict.fromkeys(hosted.shard.offsets.pending._producers), pending)
 
 

@@ -65,9 +65,9 @@ def _unrest(world: World) -> str:
     at_work = [str(process) for process in world.alive() if not process.is_idle]
     if at_work:
         return f"{at_work} are at work"
-    for topic, runtime in server.runtimes():
-        if set(runtime.states().values()) != {ShardState.ACTIVE}:
-            return f"{topic}: {runtime.states()}"
+    states = {topic: runtime.states() for topic, runtime in server.runtimes()}
+    if states.keys() != set(COORDINATORS_TOPICS) or any(set(of.values()) != {ShardState.ACTIVE} for of in states.values()):
+        return f"the shards are {states}"
     open_ids = [*world.witness.fates.unsettled()]
     if open_ids:
         return f"open: {open_ids}"

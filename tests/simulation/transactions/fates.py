@@ -1,15 +1,15 @@
-"""What ``__transaction_state`` says, record by record as it is appended: whose producer ids, which epochs, which transactions, how
-each ended; and whether each record may follow on the one before.
+"""What ``__transaction_state`` says, record by record as it is appended: whose producer ids, which epochs, which transactions,
+how each ended; and whether each record may follow on the one before.
 
-The rules are written down here once more, from Kafka's TransactionMetadata and KIP-890: the product's are part of what is checked.
+The rules are written down here once more, from Kafka's TransactionMetadata and KIP-890: the product's are part of what is
+checked.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from odradek.protocol.coordinator_records import TransactionLogValue, decode_transaction_key, decode_value
-from odradek.protocol.coordinator_records import TransactionLogKey as Key
+from odradek.protocol.coordinator_records import TransactionLogKey, TransactionLogValue, decode_transaction_key, decode_value
 from tests.simulation.violation import Violation
 
 if TYPE_CHECKING:
@@ -41,7 +41,17 @@ class Fate:
     ``coordinator_epoch`` is that of the last marker written for it.
     """
 
-    __slots__ = ("coordinator_epoch", "epoch", "is_commit", "marker_epoch", "missing", "partitions", "producer_id", "transactional_id", "version")
+    __slots__ = (
+        "coordinator_epoch",
+        "epoch",
+        "is_commit",
+        "marker_epoch",
+        "missing",
+        "partitions",
+        "producer_id",
+        "transactional_id",
+        "version",
+    )
 
     def __init__(self, transactional_id: str, before: TransactionLogValue, value: TransactionLogValue) -> None:
         self.transactional_id = transactional_id
@@ -70,7 +80,7 @@ class Fates:
     def note_record(self, key_bytes: bytes, value_bytes: bytes | None) -> Fate | None:
         """The next record of ``__transaction_state``; the fate that this one completes."""
         key = decode_transaction_key(key_bytes)
-        if not isinstance(key, Key):
+        if not isinstance(key, TransactionLogKey):
             raise Violation(_TABLE, f"a record of {key}")
         transactional_id = key.transactional_id
         value = decode_value(key, value_bytes)

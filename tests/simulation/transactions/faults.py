@@ -43,7 +43,8 @@ class Faults:
             "take a partition offline": self._take_offline,
             "hold a high watermark": self._hold,
             "delete a topic": self._delete_topic,
-            "start a zombie": lambda _: world.start_process(self._rng.choice(world.plan.producers)),
+            "start a zombie": lambda _: self._start_zombie(),
+            "flush": lambda server: server.flush(),
             "stall a producer": lambda _: self._stall(),
             "kill a producer": lambda _: self._kill_producer(),
             "commit offsets without a transaction": lambda _: self._commit_offsets(),
@@ -126,7 +127,7 @@ class Faults:
 
     def _take_offline(self, server: Server) -> None:
         world = self._world
-        partition = self._rng.choice([each for each in server.partitions])
+        partition = self._rng.choice(list(server.partitions))
         if partition.log is None:
             return
         world.note("%s-%s goes offline", partition.topic, partition.index)
@@ -150,7 +151,7 @@ class Faults:
 
     def _hold(self, server: Server) -> None:
         world = self._world
-        partition = self._rng.choice([each for each in server.partitions])
+        partition = self._rng.choice(list(server.partitions))
         name = partition.topic, partition.index
         if partition.log is not None and name not in world.held:
             world.note("the high watermark of %s-%s is held", *name)
@@ -201,6 +202,9 @@ class Faults:
         alive = self._world.alive()
         return self._rng.choice(alive) if alive else None
 
+    def _start_zombie(self) -> None:
+        self._world.start_process(self._rng.choice(self._world.plan.producers))
+
     def _stall(self) -> None:
         process = self._some_process()
         if process is not None:
@@ -221,7 +225,7 @@ class Faults:
         world.ask(None, ApiKey.OFFSET_COMMIT, 8, lambda: requests.commit(group_id, partition, offset), lambda _: None)
         is_stable = self._rng.random() < 0.5
         build = lambda: requests.fetch(group_id, world.plan.partitions, require_stable=is_stable)  # noqa: E731
-        world.ask(None, ApiKey.OFFSET_FETCH, 8, build, lambda response: self._note_fetched(response))
+        world.ask(None, ApiKey.OFFSET_FETCH, 8, build, self._note_fetched)
 
     def _note_fetched(self, response: Any) -> None:
         if response is not None:

@@ -1,11 +1,12 @@
 """Histories of transactions, each from its seed.
 
-    python -m tests.simulation.transactions --seeds 20000 [--first 0] [--jobs 2]
-    python -m tests.simulation.transactions --seed 17 --trace
+python -m tests.simulation.transactions --seeds 20000 [--first 0] [--jobs 2]
+python -m tests.simulation.transactions --seed 17 --trace
 """
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
 from tests.simulation import runner
@@ -16,6 +17,8 @@ from tests.simulation.transactions.world import World
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+    from tests.simulation.transactions.plan import ProducerPlan
 
 _PARTS = 3
 _REPLAYED_SHARE = 0.3
@@ -35,7 +38,7 @@ def run(seed: int, *, show: Callable[[str], None] | None = None) -> tuple[World,
 def _live(world: World) -> None:
     plan = world.plan
     for producer in plan.producers:
-        world.later(world.rng.choice((0, 0, plan.duration_ms // 3)), lambda producer=producer: world.start_process(producer))
+        world.later(world.rng.choice((0, 0, plan.duration_ms // 3)), partial(_start, world, producer))
     faults = Faults(world)
     faults.begin()
     for _ in range(_PARTS):
@@ -45,6 +48,10 @@ def _live(world: World) -> None:
         if world.rng.random() < _REPLAYED_SHARE:
             world.check_replayed()
     end(world, faults)
+
+
+def _start(world: World, producer: ProducerPlan) -> None:
+    world.start_process(producer)
 
 
 SIMULATION = runner.Simulation(

@@ -16,6 +16,7 @@ _FAULTS = {
     "kill at a moment": 1_000,
     "kill at a write": 500,
     "stop": 1_500,
+    "flush": 300,
     "move a transaction shard": 400,
     "move a group shard": 700,
     "fail an append": 250,

@@ -1,6 +1,6 @@
 """A process with a transactional producer, as clients have them: it initialises, then makes transaction after transaction.
 
-client version 0    AddPartitionsToTxn and AddOffsetsToTxn come first; an epoch lasts until InitProducerId (to version 4 of EndTxn)
+client version 0    AddPartitionsToTxn and AddOffsetsToTxn come first; an epoch lasts until InitProducerId (EndTxn 0 to 4)
 client version 2    Produce and TxnOffsetCommit add what they need; EndTxn brings the next epoch (KIP-890)
 
 It commits only what was all acknowledged. What cannot be tried again ends the process, or the transaction, which then is aborted;
@@ -148,6 +148,7 @@ class Process:
 
     def _take_identity(self, identity: Identity) -> None:
         self.identity = identity
+        self._world.note_identity(self)
         self._sequences.clear()
 
     def _rest(self) -> None:
@@ -252,7 +253,9 @@ class Process:
         for part in parts:
             self._send_part(part, world.clock.monotonic_ms() + world.plan.patience_ms, done)
 
-    def _send_part(self, batches: dict[Partition, tuple[int, list[bytes]]], give_up_ms: float, done: Callable[[int], None]) -> None:
+    def _send_part(
+        self, batches: dict[Partition, tuple[int, list[bytes]]], give_up_ms: float, done: Callable[[int], None]
+    ) -> None:
         world = self._world
         identity = self.identity
         sent = self.open
@@ -262,13 +265,13 @@ class Process:
         def answered(results: dict[Partition, tuple[int, Incarnation]] | None) -> None:
             left = {}
             worst = 0
-            for partition in batches:
+            for partition, batch in batches.items():
                 code, incarnation = (ErrorCode.NETWORK_EXCEPTION, None) if results is None else results[partition]
                 if code == ErrorCode.NONE:
                     if sent is not None and incarnation is not None:
-                        sent.acknowledged[incarnation] += batches[partition][1]
+                        sent.acknowledged[incarnation] += batch[1]
                 elif code in _TRY_AGAIN:
-                    left[partition] = batches[partition]
+                    left[partition] = batch
                     if world.clock.monotonic_ms() >= give_up_ms and world.is_in_trouble:
                         worst = worst or code
                 else:

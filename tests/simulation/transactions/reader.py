@@ -1,4 +1,4 @@
-"""Somebody who reads the committed records of a partition, as a client does: up to the last stable offset, without what is aborted.
+"""Somebody who reads the committed records of a partition, as clients do: up to the last stable offset, without what is aborted.
 
 A client goes by the aborted transactions that come with each answer, and keeps nothing of one answer for the next.
 """

@@ -26,8 +26,19 @@ _MARKERS = messages(ApiKey.WRITE_TXN_MARKERS)
 Partition = tuple[str, int]
 Identity = tuple[int, int]
 
-_SHOWN = ("error_code", "producer_id", "producer_epoch", "committed", "group_id", "topics", "transactions", "results_by_transaction",
-          "responses", "groups", "markers")
+_SHOWN = (
+    "error_code",
+    "producer_id",
+    "producer_epoch",
+    "committed",
+    "group_id",
+    "topics",
+    "transactions",
+    "results_by_transaction",
+    "responses",
+    "groups",
+    "markers",
+)
 
 
 class Brief:
@@ -41,7 +52,9 @@ class Brief:
     def __str__(self) -> str:
         message = self._message
         if isinstance(message, ProduceRequest):
-            return str([(topic, [(index, None if data is None else len(data)) for index, data in of]) for topic, of in message.topics])
+            return str(
+                [(topic, [(index, None if data is None else len(data)) for index, data in of]) for topic, of in message.topics]
+            )
         values = ((name, getattr(message, name, None)) for name in _SHOWN)
         return " ".join(f"{name}={value}" for name, value in values if value not in (None, "", ()))
 

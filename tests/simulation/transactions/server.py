@@ -1,6 +1,8 @@
-"""A broker for transactions: storage, partitions, controller, coordinators and handlers are the real ones; time, disk, loop are not.
+"""A broker for transactions: storage, partitions, controller, coordinators, handlers are the real ones; time, disk, loop are not.
 
-It is started, stopped, killed and started again on the same disk. What the broker would log is told to ``lines``.
+It is started, stopped, killed and started again on the same disk, each time as another ``Server``.
+
+Left out: what a broker does now and then by the clock; its logs are flushed when they are told to.
 """
 
 from __future__ import annotations
@@ -9,7 +11,6 @@ from collections import deque
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import cache
-from random import Random
 from typing import TYPE_CHECKING, Any
 
 from odradek.broker.config import BrokerConfig, load
@@ -29,7 +30,6 @@ from odradek.broker.handlers import (
     txn_offset_commit,
     write_txn_markers,
 )
-from odradek.broker.housekeeping import Housekeeping
 from odradek.broker.logging import log as broker_log
 from odradek.broker.partitions import Partitions
 from odradek.broker.storage_start import open_storage
@@ -43,6 +43,7 @@ from tests.simulation.transactions.plan import TRANSACTIONAL_ID_EXPIRATION_MS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+    from random import Random
 
     from odradek.broker.partitions import Partition
     from odradek.coordinator.runtime.hosted_shard import HostedShard
@@ -76,7 +77,6 @@ def _config(transaction_shards: int, group_shards: int, abort_interval_ms: int) 
             "transaction.abort.timed.out.transaction.cleanup.interval.ms": str(abort_interval_ms),
             "transactional.id.expiration.ms": str(TRANSACTIONAL_ID_EXPIRATION_MS),
             "transaction.remove.expired.transaction.cleanup.interval.ms": str(TRANSACTIONAL_ID_EXPIRATION_MS // 3),
-            "log.flush.offset.checkpoint.interval.ms": "3000",
         }
     )
 
@@ -86,6 +86,13 @@ class _Appends:
 
     def __init__(self, told: Callable[[Partition], None]) -> None:
         self.check_and_complete = told
+
+
+class _Housekeeping:
+    """Deleted directories stay."""
+
+    def remove_deleted_after(self, delay_ms: float) -> None:
+        """Not at all."""
 
 
 class Loop:
@@ -124,6 +131,7 @@ class Server:
         self.produce_purgatory: Purgatory[Any] = Purgatory("Produce", self.timer)
         self.groups = GroupCoordinator(self, self.loop.soon.append)  # type: ignore[arg-type]
         self.transactions = TransactionCoordinator(self, self.loop.soon.append)  # type: ignore[arg-type]
+        self.housekeeping = _Housekeeping()
         self._plan = plan
         self._disk = disk
         self._epochs = epochs
@@ -134,7 +142,6 @@ class Server:
         storage = open_storage(self, self._disk)  # type: ignore[arg-type]
         self.log_manager = storage.log_manager
         self.controller = storage.controller
-        self.housekeeping = Housekeeping(self.config, self.log_manager, self.timer)
         for partition in self.partitions:
             self._settle(partition)
         for topic in COORDINATORS_TOPICS:
@@ -161,6 +168,14 @@ class Server:
         partition.leader_epoch = self._epochs[key] = max(self._epochs.get(key, 0), partition.leader_epoch)
         if partition.log is not None:
             partition.log.config = replace(partition.log.config, segment_bytes=self._plan.segment_bytes)
+
+    def flush(self) -> None:
+        """Sync what is due, and write down what is synced."""
+        now_ms = self.clock.now_ms()
+        for log, task in self.log_manager.flush_tasks(now_ms):
+            task.run()
+            self.log_manager.flushed(log, task, None, now_ms)
+        self.log_manager.write_checkpoints()
 
     def stop(self) -> None:
         """In good order."""
@@ -189,9 +204,10 @@ class Server:
 
     def runtimes(self) -> Iterator[tuple[str, CoordinatorRuntime[Any]]]:
         """Those that are made, with their topics."""
-        for topic, coordinator in zip(COORDINATORS_TOPICS, (self.transactions, self.groups), strict=True):
-            if coordinator.is_made:
-                yield topic, coordinator.runtime
+        if self.transactions.is_made:
+            yield TRANSACTION_STATE_TOPIC, self.transactions.runtime
+        if self.groups.is_made:
+            yield CONSUMER_OFFSETS_TOPIC, self.groups.runtime
 
     def active(self) -> Iterator[tuple[str, HostedShard[Any]]]:
         """The shards that are loaded, with their topics."""

@@ -1,7 +1,8 @@
-"""Who looks at each batch as it is appended, whoever wrote it: to partitions, to ``__consumer_offsets``, to ``__transaction_state``.
+"""Who looks at each batch as it is appended, whoever wrote it, to partitions, ``__consumer_offsets`` and ``__transaction_state``.
 
-It keeps what there has to be, from the logs' bytes alone: open transactions, what readers of committed records are to see, offsets
-that are pending and committed. What it finds wrong it raises from ``check``, as the broker takes some exceptions for its own.
+It keeps what there has to be, from the logs' bytes alone: open transactions, what readers of committed records are to see,
+offsets that are pending and committed. What it finds wrong it raises from ``check``, as the broker takes some exceptions for
+its own.
 """
 
 from __future__ import annotations
@@ -193,11 +194,15 @@ class Witness:
         producer_id = header.producer_id
         span = seen.open.get(producer_id)
         kind_name = "commit" if is_commit else "abort"
-        self._note("%s-%s: %s takes a marker of producer %s, epoch %s: %s", *seen.name, header.base_offset, producer_id,
-                   header.producer_epoch, kind_name)
-        self.fates.check_marker(
-            seen.name, producer_id, header.producer_epoch, is_commit=is_commit, ends=span is not None
+        self._note(
+            "%s-%s: %s takes a marker of producer %s, epoch %s: %s",
+            *seen.name,
+            header.base_offset,
+            producer_id,
+            header.producer_epoch,
+            kind_name,
         )
+        self.fates.check_marker(seen.name, producer_id, header.producer_epoch, is_commit=is_commit, ends=span is not None)
         self.fates.of_producer[producer_id].coordinator_epoch = coordinator_epoch
         if span is not None:
             span.is_commit = is_commit

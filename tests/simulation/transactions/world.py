@@ -1,12 +1,13 @@
-"""One history: a broker, its disk, and the producers of its transactional ids, under a virtual clock and from one source of chance.
+"""One history: a broker, its disk, the producers of its transactional ids, under a virtual clock and from one source of chance.
 
-At each moment at which something is due all of it happens, then the broker's loop turns, then what was written is checked. What the
-broker answers arrives later: no client runs within the broker.
+At each moment at which something is due all of it happens, then the broker's loop turns, then what was written is checked. What
+the broker answers arrives later: no client runs within the broker.
 """
 
 from __future__ import annotations
 
 from collections import Counter, deque
+from functools import partial
 from random import Random
 from typing import TYPE_CHECKING, Any
 
@@ -48,6 +49,8 @@ _FENCED = frozenset(
 # What a repeated request may not do later than at once, where all of a producer's transactions have one epoch: there it would be
 # taken for one of the next transaction (KIP-890 says more).
 _REPEATED_AT_ONCE = frozenset({ApiKey.END_TXN, ApiKey.TXN_OFFSET_COMMIT, ApiKey.INIT_PRODUCER_ID})
+# Between the question to the coordinator and its answer they end what was asked about.
+_UNVERIFYING = frozenset({"delete a topic", "repeat an old marker"})
 
 
 class Call:
@@ -86,6 +89,7 @@ class World:
         self._timer = Timer(self.clock)
         self._calls: deque[Call] = deque()
         self._names: Counter[str] = Counter()
+        self._owners: dict[tuple[int, int], Process] = {}
         self._is_turn_due = False
         self.start_broker(is_first=True)
 
@@ -110,6 +114,7 @@ class World:
 
     def run(self, duration_ms: int) -> None:
         """Let time pass."""
+        self._plan_turn()
         end_ms = self.clock.monotonic_ms() + duration_ms
         while (due_ms := self._next_due_ms()) <= end_ms:
             try:
@@ -132,10 +137,7 @@ class World:
     def _finish_moment(self) -> None:
         self.witness.check()
         if self.server is not None:
-            # What the loop is yet to do, it does soon.
-            if self.server.loop.soon and not self._is_turn_due:
-                self._is_turn_due = True
-                self.later(1, self._turn_is_due)
+            self._plan_turn()
             for name in self.witness.touched:
                 check_stable_offset(self, name)
             self.witness.touched.clear()
@@ -144,6 +146,12 @@ class World:
         if self._calls and self._calls[0].deadline_ms < self.clock.monotonic_ms():
             call = self._calls[0]
             raise Violation("nobody waits for ever", f"{call.api_key.name} of {call.who} waits for an answer")
+
+    def _plan_turn(self) -> None:
+        """What the loop is yet to do, it does soon."""
+        if self.server is not None and self.server.loop.soon and not self._is_turn_due:
+            self._is_turn_due = True
+            self.later(1, self._turn_is_due)
 
     def _turn_is_due(self) -> None:
         self._is_turn_due = False
@@ -225,8 +233,8 @@ class World:
         if code == ErrorCode.UNKNOWN_SERVER_ERROR:
             raise Violation("the broker makes no mistake", f"{api_key.name} of {process} is answered {ErrorCode(code).name}")
         producer_id, epoch = process.identity
-        if api_key is ApiKey.PRODUCE and code == ErrorCode.INVALID_TXN_STATE and "delete a topic" in self.plan.faults:
-            # What was verified before says nothing of the topic that is there now.
+        if api_key is ApiKey.PRODUCE and code == ErrorCode.INVALID_TXN_STATE and self.plan.faults.keys() & _UNVERIFYING:
+            # What was verified before these says nothing of what is there now.
             return
         if code in _FENCED and not self.witness.fates.is_superseded(process.plan.transactional_id, producer_id, epoch):
             latest = self.witness.fates.latest.get(process.plan.transactional_id)
@@ -243,6 +251,12 @@ class World:
         self.processes.append(process)
         process.start()
         return process
+
+    def note_identity(self, process: Process) -> None:
+        """It was told its producer id and epoch. Raises Violation where somebody else was, too."""
+        owner = self._owners.setdefault(process.identity, process)
+        if owner is not process:
+            raise Violation("producer id and epoch are one process's", f"{owner} and {process}")
 
     def process_ended(self, process: Process) -> None:
         """Somebody starts it anew, unless another one runs."""
@@ -340,7 +354,7 @@ class World:
         for call in calls:
             if not call.is_answered:
                 call.is_answered = True
-                self.later(self.rng.randint(1, 50), lambda call=call: call.answered(None))
+                self.later(self.rng.randint(1, 50), partial(call.answered, None))
 
     def read_on(self, max_bytes: int) -> None:
         """Somebody reads the committed records of all partitions, on from where they had come to; and compares."""

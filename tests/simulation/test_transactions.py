@@ -1,0 +1,176 @@
+"""Some hundred histories of transactions, and that the simulation would notice. ``make simulate`` runs more."""
+
+import os
+import subprocess
+import sys
+
+import pytest
+
+from odradek.broker.partitions import Partition
+from odradek.coordinator.group.txn_offsets import PendingOffsets
+from odradek.coordinator.transaction import add_partitions, end_txn, init_producer_id, markers
+from odradek.coordinator.transaction.markers import Markers
+from odradek.coordinator.transaction.timeouts import Timeouts
+from odradek.coordinator.transaction.transactions import Transactions
+from odradek.protocol.errors import ErrorCode
+from odradek.storage import producer_restore
+from odradek.storage.log import Log
+from odradek.storage.producer_state import ProducerStates
+from odradek.storage.segment import Segment
+from tests.broker_process import REPOSITORY
+from tests.simulation import runner
+from tests.simulation.transactions import histories
+from tests.simulation.violation import Violation
+
+SEEDS_A_TEST = 25
+SAME = "a transaction's fate is the same on all its partitions"
+COMPLETE = "a transaction is complete when all its partitions have markers"
+OPEN = "each write belongs to an open transaction"
+STABLE = "the last stable offset is where the oldest open transaction begins"
+READ = "who reads committed records reads all of them, and no others"
+REPLAYED = "the log replayed gives the live state"
+FENCED = "nothing of a fenced epoch is written"
+REST = "all comes to rest"
+IDENTITY = "producer id and epoch are one process's"
+MISTAKE = "the broker makes no mistake"
+TABLE = "transactions follow the table"
+
+
+def let_anybody_be_the_producer(monkeypatch):
+    monkeypatch.setattr(add_partitions, "check_producer", lambda *_: None)
+    monkeypatch.setattr(end_txn, "check_producer", lambda *_: None)
+
+
+def take_batches_unverified(monkeypatch):
+    monkeypatch.setattr(ProducerStates, "needs_verification", lambda *_: False)
+
+
+def leave_out_a_marker(monkeypatch):
+    start = Markers.start
+
+    def start_with_fewer(self, transactional_id, value):
+        fewer = frozenset(sorted(value.partitions)[:-1]) if len(value.partitions) > 1 else value.partitions
+        start(self, transactional_id, value._replace(partitions=fewer))
+
+    monkeypatch.setattr(Markers, "start", start_with_fewer)
+
+
+def complete_while_markers_wait(monkeypatch):
+    monkeypatch.setattr(markers, "_NOT_NEEDED", frozenset(ErrorCode))
+
+
+def write_markers_of_both_kinds(monkeypatch):
+    append = Partition.append_marker
+
+    def append_marker(self, marker, now_ms):
+        return append(self, marker._replace(is_commit=marker.is_commit or self.index == 1), now_ms)
+
+    monkeypatch.setattr(Partition, "append_marker", append_marker)
+
+
+def end_nothing_after_a_load(monkeypatch):
+    monkeypatch.setattr(Markers, "resume", lambda _: None)
+
+
+def time_nothing_out(monkeypatch):
+    monkeypatch.setattr(Timeouts, "_timed_out", lambda _: [])
+
+
+def keep_pending_offsets(monkeypatch):
+    monkeypatch.setattr(PendingOffsets, "end", lambda *_: [])
+
+
+def commit_offsets_that_are_aborted(monkeypatch):
+    replay_marker = "odradek.coordinator.group.offsets.CommittedOffsets.replay_marker"
+
+    def replay(self, producer_id, *, is_commit):
+        for key, at_offset, value in self.pending.end(producer_id):
+            self.replay(key, value, at_offset)
+
+    monkeypatch.setattr(replay_marker, replay)
+
+
+def read_up_to_the_high_watermark(monkeypatch):
+    monkeypatch.setattr(Log, "first_unstable_offset", None)
+
+
+def forget_who_aborted(monkeypatch):
+    monkeypatch.setattr(Segment, "append_aborted", lambda *_: None)
+
+
+def restore_no_markers(monkeypatch):
+    monkeypatch.setattr(producer_restore, "_replay_marker", lambda *_: None)
+
+
+def settle_at_once(monkeypatch):
+    monkeypatch.setattr(Transactions, "require_settled", lambda *_: None)
+
+
+def initialise_without_a_new_epoch(monkeypatch):
+    initialized = init_producer_id.initialized
+
+    def initialize(current, timeout_ms, now_ms, *, epoch, last_epoch, producer_id=None):
+        kept = max(epoch - 1, 0) if producer_id is None else epoch
+        return initialized(current, timeout_ms, now_ms, epoch=kept, last_epoch=last_epoch, producer_id=producer_id)
+
+    monkeypatch.setattr(init_producer_id, "initialized", initialize)
+
+
+@pytest.mark.parametrize("first", range(0, 400, SEEDS_A_TEST))
+def test_no_history_breaks_an_invariant(first):
+    failures, _ = runner.run_many(histories.SIMULATION, first, SEEDS_A_TEST)
+
+    assert not failures, "\n".join(failures)
+
+
+@pytest.mark.parametrize(
+    ("spoil", "invariants"),
+    [
+        (let_anybody_be_the_producer, {FENCED, IDENTITY}),
+        (take_batches_unverified, {OPEN, FENCED}),
+        (leave_out_a_marker, {COMPLETE}),
+        (complete_while_markers_wait, {COMPLETE}),
+        (write_markers_of_both_kinds, {SAME}),
+        (end_nothing_after_a_load, {REST}),
+        (time_nothing_out, {REST}),
+        (keep_pending_offsets, {REPLAYED}),
+        (commit_offsets_that_are_aborted, {REPLAYED}),
+        (read_up_to_the_high_watermark, {STABLE}),
+        (forget_who_aborted, {READ}),
+        (restore_no_markers, {STABLE}),
+        (settle_at_once, {MISTAKE, TABLE}),
+        (initialise_without_a_new_epoch, {IDENTITY}),
+    ],
+)
+def test_a_fault_of_the_broker_is_found(spoil, invariants, monkeypatch):
+    spoil(monkeypatch)
+
+    errors = (histories.run(seed)[1] for seed in range(200))
+    found = next(error for error in errors if error is not None)
+
+    assert isinstance(found, Violation), repr(found)
+    assert found.invariant in invariants, found
+
+
+def test_a_failure_is_told_with_what_happened_last_and_the_command_that_repeats_it(monkeypatch, capsys):
+    leave_out_a_marker(monkeypatch)
+
+    assert histories.main(["--first", "3", "--seeds", "1"]) == 1
+
+    told = capsys.readouterr().out
+    assert "seed 3 failed at" in told
+    assert "asks PRODUCE" in told
+    assert "python -m tests.simulation.transactions --seed 3 --trace" in told
+    assert told.endswith("failures 1\n")
+
+
+def test_one_seed_is_one_history():
+    def trace(hash_seed):
+        command = [sys.executable, "-m", "tests.simulation.transactions", "--seed", "7", "--trace"]
+        environment = {**os.environ, "PYTHONHASHSEED": hash_seed}
+        return subprocess.run(command, capture_output=True, text=True, check=True, timeout=50, cwd=REPOSITORY, env=environment)
+
+    first = trace("1").stdout
+
+    assert first.endswith("seed 7: passed\n")
+    assert first == trace("2").stdout
