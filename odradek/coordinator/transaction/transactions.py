@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from odradek.coordinator.runtime.record import CoordinatorRecord
 from odradek.coordinator.runtime.result import Result
-from odradek.coordinator.runtime.timeline import TimelineDict
+from odradek.coordinator.runtime.timeline import COMMITTED, TimelineDict
 from odradek.coordinator.transaction.counters import TransactionCounters
 from odradek.coordinator.transaction.states import STATE_NAMES, TransactionState
 from odradek.protocol.coordinator_records import TransactionLogKey, TransactionLogValue
@@ -58,9 +58,12 @@ class Transactions:
             self.by_id[transactional_id] = value
 
     def require_settled(self, transactional_id: str) -> None:
-        """KafkaError(CONCURRENT_TRANSACTIONS) while a change is pending."""
+        """KafkaError(CONCURRENT_TRANSACTIONS) while a change is pending, or a load has found one that is not there for good."""
         if transactional_id in self.pending:
             raise concurrent(self.pending[transactional_id])
+        value = self.by_id.get(transactional_id)
+        if self.by_id.get_at(transactional_id, COMMITTED) is not value:
+            raise concurrent(TransactionState.DEAD if value is None else value.status)
 
     def move(
         self, transactional_id: str, value: TransactionLogValue, response: T, then: Callable[[], None] | None = None

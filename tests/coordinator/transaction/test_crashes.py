@@ -41,6 +41,21 @@ def test_a_crash_before_the_last_marker_has_them_all_written_again():
     assert bed.state() is TransactionState.COMPLETE_COMMIT
 
 
+@pytest.mark.parametrize("version", [0, 2])
+def test_a_transaction_whose_beginning_a_load_found_uncommitted_is_not_ended_before_it_is_committed(version):
+    bed = Bed()
+    producer = bed.init()
+    bed.log.held_back = True
+    bed.add(producer, A0, version=version)
+    bed.runtime.unload(0)
+    bed.start()
+    assert bed.abort(producer, version=version) is ErrorCode.CONCURRENT_TRANSACTIONS
+    bed.log.held_back = False
+    bed.log.release()
+    assert bed.abort(producer, version=version) in [(-1, -1), (100, 1)]
+    assert [name for name in bed.written_states() if name.startswith("PREPARE")] == ["PREPARE_ABORT"]
+
+
 def test_a_new_producer_id_comes_into_use_after_a_crash_between_prepare_and_complete():
     bed = Bed()
     bed.init()
