@@ -3,7 +3,7 @@
 # make check    style, types, import contracts, lengths, no clock outside timing/
 # make bench    side by side with Apache Kafka
 # make fuzz     1,000,000 frames through protocol/, 20,000 through a live socket
-# make simulate SEEDS histories of consumer groups (100,000 by default), each from its seed
+# make simulate SEEDS histories of consumer groups and as many of transactions (20,000 by default), each from its seed
 # make crash    kill -9 the broker 20 times under three rebalancing groups of real clients
 # make crash-points  kill the broker at each named point of a transaction, and look at what is there after
 # make soak     a bank of transactional clients, killed with -9 and so is the broker, for MINUTES (5 by default)
@@ -14,7 +14,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
 ARGS ?=
-SEEDS ?= 100000
+SEEDS ?= 20000
 MINUTES ?= 5
 
 .PHONY: run test check bench fuzz simulate crash crash-points soak clean
@@ -41,9 +41,9 @@ fuzz: $(INSTALLED)-test
 	$(BIN)/python -m tests.fuzz.protocol_fuzz --frames 1000000
 	$(BIN)/python -m tests.fuzz.socket_fuzz --frames 20000
 
-# One process a core, of two. `make simulate SEEDS=20000`; one seed again: python -m tests.simulation.groups --seed N --trace
+# One process a core, of two. One seed again: python -m tests.simulation.groups, or .transactions, --seed N --trace
 simulate: $(INSTALLED)-test
-	$(BIN)/python -m tests.simulation.groups --seeds $(SEEDS) --jobs 2 $(ARGS)
+	$(BIN)/python -m tests.simulation --seeds $(SEEDS) --jobs 2 $(ARGS)
 
 crash: $(INSTALLED)-test
 	$(BIN)/python -m tests.crash.kill9_groups --kills 20 $(ARGS)

@@ -20,7 +20,7 @@ from tests.simulation.transactions import requests
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from tests.simulation.transactions.ledger import Incarnation, SentTransaction
+    from tests.simulation.transactions.ledger import SentTransaction
     from tests.simulation.transactions.plan import ProducerPlan
     from tests.simulation.transactions.requests import Identity, Partition
     from tests.simulation.transactions.world import World
@@ -262,14 +262,14 @@ class Process:
         now_ms = world.clock.now_ms()
         version = 12 if self._bumps else world.rng.choice((9, 11))
 
-        def answered(results: dict[Partition, tuple[int, Incarnation]] | None) -> None:
+        def answered(codes: dict[Partition, int] | None) -> None:
             left = {}
             worst = 0
             for partition, batch in batches.items():
-                code, incarnation = (ErrorCode.NETWORK_EXCEPTION, None) if results is None else results[partition]
+                code = ErrorCode.NETWORK_EXCEPTION if codes is None else codes[partition]
                 if code == ErrorCode.NONE:
-                    if sent is not None and incarnation is not None:
-                        sent.acknowledged[incarnation] += batch[1]
+                    if sent is not None:
+                        world.note_acknowledged(sent, batch[1])
                 elif code in _TRY_AGAIN:
                     left[partition] = batch
                     if world.clock.monotonic_ms() >= give_up_ms and world.is_in_trouble:

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
     from odradek.broker.partitions import Partition, Partitions
     from odradek.protocol.record_batch import BatchHeader
+    from tests.simulation.transactions.ledger import Incarnation
 
 _READ_BYTES = 1 << 20
 
@@ -102,12 +103,15 @@ class SeenOffsets:
 
 
 class Witness:
-    """``partitions`` are those there are; ``touched`` those that were appended to since somebody emptied it."""
+    """``partitions`` are those there are; ``places`` are where a value was appended, by the value; ``touched`` are the partitions
+    that were appended to since somebody emptied it.
+    """
 
     def __init__(self, note: Callable[..., None]) -> None:
         self.fates = Fates()
         self.partitions: dict[tuple[str, int], SeenPartition] = {}
         self.offsets: dict[int, SeenOffsets] = {}
+        self.places: dict[bytes, list[Incarnation]] = {}
         self.touched: dict[tuple[str, int], None] = {}
         self.violation: Violation | None = None
         self._note = note
@@ -184,8 +188,13 @@ class Witness:
             for offset, key, value in read_batch(data, position):
                 offsets.note(offset, producer_id, key or b"", value)
             return
+        incarnation = seen.topic_id, seen.name[1]
         for offset, _, value in read_batch(data, position):
             seen.records.append((offset, value or b"", span))
+            places = self.places.setdefault(value or b"", [])
+            if incarnation in places:
+                raise Violation("nothing is appended twice", f"{value!r} is at {offset} of {seen.name}")
+            places.append(incarnation)
 
     def _note_marker(self, seen: SeenPartition, header: BatchHeader, data: bytes, position: int) -> None:
         _, key, value = next(read_batch(data, position))

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from odradek.broker.partitions import Partition
-    from tests.simulation.transactions.ledger import Incarnation
+    from tests.simulation.transactions.ledger import Incarnation, SentTransaction
     from tests.simulation.transactions.plan import ProducerPlan
 
 _LAST_EVENTS = 60
@@ -206,13 +206,13 @@ class World:
                 raise AssertionError(f"{api_key.name} of {who} is answered twice")
             call.is_answered = True
             self.note("%s is answered %s %s", who, api_key.name, requests.Brief(response))
-            digest = self._digest(api_key, server, response)
+            digest = self._digest(api_key, response)
             self.later(self.rng.randint(0, self.plan.longest_latency_ms), lambda: answered(digest))
 
         server.ask(api_key, version, request, respond)
 
-    def _digest(self, api_key: ApiKey, server: Server, response: Any) -> Any:
-        """A response; of Produce, error code and incarnation by partition."""
+    def _digest(self, api_key: ApiKey, response: Any) -> Any:
+        """A response; of Produce, the error codes by partition."""
         if api_key is not ApiKey.PRODUCE:
             code = getattr(response, "error_code", None)
             if code is not None:
@@ -221,11 +221,18 @@ class World:
         results = {}
         for topic in response.responses:
             for part in topic.partition_responses:
-                partition = server.partitions.get(topic.name, part.index)
-                incarnation = None if partition is None else (partition.topic_id, part.index)
-                results[topic.name, part.index] = part.error_code, incarnation
+                results[topic.name, part.index] = part.error_code
                 self.counts[f"PRODUCE {ErrorCode(part.error_code).name}"] += 1
         return results
+
+    def note_acknowledged(self, sent: SentTransaction, values: list[bytes]) -> None:
+        """A batch is acknowledged, wherever it is by now. Raises Violation where it is nowhere."""
+        for value in values:
+            places = self.witness.places.get(value)
+            if places is None:
+                raise Violation("what is acknowledged is in the log", f"{value!r} of {sent}")
+            for place in places:
+                sent.acknowledged[place].append(value)
 
     def check_refusal(self, process: Process, api_key: ApiKey, code: int) -> None:
         """A process is refused for good: somebody newer has to be there. Raises Violation."""
