@@ -35,6 +35,8 @@ def main() -> int:
     runs = [
         (point, scenario) for point in POINTS for scenario in point.scenarios if arguments.only in f"{point.name} ({scenario})"
     ]
+    if not runs:
+        parser.error(f"no point is called anything like {arguments.only!r}")
     started_s = time.monotonic()
     failed = 0
     with tempfile.TemporaryDirectory() as root, ThreadPoolExecutor(arguments.jobs) as pool:

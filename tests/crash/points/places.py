@@ -66,14 +66,14 @@ def arm(name: str, place: Place) -> None:
         nonlocal calls
         if not is_armed or not place.when(*arguments, **named):
             return original(*arguments, **named)
+        # A call that fails is not one that has been carried out.
+        result = original(*arguments, **named) if place.moment is Moment.AFTER else None
         calls += 1
-        if calls != place.call:
-            return original(*arguments, **named)
-        if place.moment is Moment.AFTER:
-            original(*arguments, **named)
-        elif place.moment is Moment.MIDDLE:
-            _write_part(*arguments, place.keep_bytes)
-        return _die(name)
+        if calls == place.call:
+            if place.moment is Moment.MIDDLE:
+                _write_part(*arguments, place.keep_bytes)
+            _die(name)
+        return result if place.moment is Moment.AFTER else original(*arguments, **named)
 
     def serves(*arguments: Any) -> Any:
         nonlocal is_armed

@@ -57,7 +57,8 @@ _REQUEST = "odradek.broker.dispatch:Dispatcher.dispatch"
 class CrashPoint:
     """A point: ``what`` is going on, ``places`` where the broker dies, first and again, and the scenarios that come there.
 
-    ``is_new``: the transactional id is one that was not there before.
+    ``is_new``: the transactional id is one that was not there before. ``is_exhausted``: its epochs are used up, it gets another
+    producer id by InitProducerId (TV1) or by EndTxn (TV2).
     """
 
     name: str
@@ -65,6 +66,7 @@ class CrashPoint:
     places: tuple[Place, ...]
     scenarios: tuple[Scenario, ...] = WRITES
     is_new: bool = False
+    is_exhausted: bool = False
 
 
 def _at(name: str, what: str, place: Place, scenarios: tuple[Scenario, ...] = WRITES) -> CrashPoint:
@@ -273,7 +275,34 @@ def _load() -> Iterator[CrashPoint]:
     keeps = "odradek.storage.transaction_index:TransactionIndex.keep_below"
     yield again("index cut", "an index of aborted transactions is to be written again", Place(keeps, AFTER), scenarios=ABORTS)
     removed = Place(_FILES + "remove", AFTER, of_path("", ".snapshot"))
-    yield again("snapshot removed", "a snapshot that is not needed is removed, others are not", removed)
+    # There is one that is not needed where the broker had stopped gracefully before.
+    tv1 = of_kind(TV1, ENDS)
+    yield again("snapshot removed", "a snapshot that is not needed is removed, others are not", removed, scenarios=tv1)
+
+
+def _rotate() -> Iterator[CrashPoint]:
+    """The producer's epochs are used up: a new producer id comes into use."""
+    takes_block = _CONTROLLER + "allocate_producer_id_block"
+    empty, prepare = of_state(State.EMPTY), of_state(State.PREPARE_COMMIT, State.PREPARE_ABORT)
+    complete = of_state(State.COMPLETE_COMMIT, State.COMPLETE_ABORT)
+    tv1, tv2 = of_kind(TV1, WRITES), of_kind(TV2, ENDS)
+    for name, what, place, scenarios in (
+        ("id taken", "a block of producer ids is written, none is used", Place(takes_block, AFTER), tv1 + tv2),
+        ("Empty torn", "a part of Empty with a new id is there", Place(FILE_APPEND, MIDDLE, empty, keep_bytes=66), tv1),
+        ("Empty written", "Empty with a new id is in its log, nobody knows yet", Place(FILE_APPEND, AFTER, empty), tv1),
+        ("Prepare torn", "a part of Prepare* with a new id is there", Place(FILE_APPEND, MIDDLE, prepare, keep_bytes=66), tv2),
+        ("Prepare written", "Prepare* with a new id is in its log, nobody knows yet", Place(FILE_APPEND, AFTER, prepare), tv2),
+        ("one marker", "a marker of the last epoch is written", Place(_COORDINATOR + "write_marker", AFTER), tv2),
+        ("Complete torn", "a part of Complete* of the new id is there", Place(FILE_APPEND, MIDDLE, complete, keep_bytes=66), tv2),
+        ("Complete written", "Complete* of the new id is in its log", Place(FILE_APPEND, AFTER, complete), tv2),
+        (
+            "not answered",
+            "the new id is in use, its producer does not know",
+            Place(_ANSWER, BEFORE, answering(ApiKey.END_TXN)),
+            tv2,
+        ),
+    ):
+        yield CrashPoint(f"new producer id: {name}", what, (place,), scenarios, is_exhausted=True)
 
 
 def _both_ways(point: CrashPoint) -> CrashPoint:
@@ -282,7 +311,7 @@ def _both_ways(point: CrashPoint) -> CrashPoint:
 
 
 _WRITING = (_init, _add_partitions, _produce, _roll, _offsets, _timeout, _take_over, _stop)
-_ENDING = (_end, _markers, _complete, _load)
+_ENDING = (_end, _markers, _complete, _rotate, _load)
 POINTS: tuple[CrashPoint, ...] = (
     *(point for step in _WRITING for point in step()),
     *(_both_ways(point) for step in _ENDING for point in step()),

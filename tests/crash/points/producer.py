@@ -188,7 +188,7 @@ class Producer:
                 return answer
             if codes - _AGAIN:
                 raise Refused(min(codes - _AGAIN))
-            assert time.monotonic() < deadline_s, f"{api_key.name} is still answered {codes} after {DEADLINE_S} s"
+            assert time.monotonic() < deadline_s, f"{api_key.name} is still answered {sorted(codes)} after {DEADLINE_S} s"
             time.sleep(_BACKOFF_S)
 
 

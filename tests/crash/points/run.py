@@ -22,6 +22,7 @@ from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.errors import ErrorCode
 from tests.broker_process import BrokerProcess
 from tests.crash.points.broker import DyingBroker
+from tests.crash.points.epochs import use_up_epochs
 from tests.crash.points.producer import TV1, Kind, Partition, Producer, Refused
 from tests.crash.points.scenario import (
     AFTER_THE_END,
@@ -46,6 +47,7 @@ from tests.crash.points.seen import (
     ensure_nothing_hangs,
     read_by_client,
     state_on_disk,
+    wait_until_settled,
     wait_until_stable,
 )
 from tests.raw_client import RawClient
@@ -59,7 +61,12 @@ PLAIN = b"plain"
 # Transactions and the offset that each of them commits; "fate" is the one that the broker dies in.
 KEPT, DROPPED, FATE, NEXT, LAST = "kept", "dropped", "fate", "next", "last"
 OFFSETS = {KEPT: 10, DROPPED: 20, FATE: 30, NEXT: 40, LAST: 50}
-_FENCED = {ErrorCode.PRODUCER_FENCED, ErrorCode.INVALID_PRODUCER_EPOCH, ErrorCode.INVALID_TXN_STATE}
+_FENCED = {
+    ErrorCode.PRODUCER_FENCED,
+    ErrorCode.INVALID_PRODUCER_EPOCH,
+    ErrorCode.INVALID_PRODUCER_ID_MAPPING,
+    ErrorCode.INVALID_TXN_STATE,
+}
 
 
 def make_template(data_dir: Path, kind: Kind) -> Path:
@@ -121,6 +128,8 @@ def run_point(point: CrashPoint, scenario: Scenario, template: Path, directory: 
         with ExitStack() as stack:
             stack.push(broker)
             shutil.copytree(template, broker.data_dir)
+            if point.is_exhausted:
+                use_up_epochs(broker.data_dir, TRANSACTIONAL_ID, scenario.kind)
             _Run(outcome, broker).run()
     except (AssertionError, OSError, Refused) as error:
         outcome.error = f"{type(error).__name__}: {error}"
@@ -156,6 +165,7 @@ class _Run:
             self._instances[0].connect(client)
             if is_decided or self._scenario.ending is Ending.TIMEOUT:
                 # Nobody has to come back for that.
+                wait_until_settled(client)
                 wait_until_stable(client)
             is_visible = self._resolve(is_committed=is_committed)
             tags = [KEPT, FATE] if is_visible else [KEPT]
@@ -165,7 +175,8 @@ class _Run:
             self._check(client, tags)
             ensure_nothing_hangs(client)
             self._check_producer_ids(client)
-        assert read_by_client(self._broker.address) == expected(tags), "the reader of committed records"
+        shown = read_by_client(self._broker.address)
+        assert shown == expected(tags), f"a reader of committed records is shown {shown}"
         self._outcome.seen.append("nothing hangs or is lost")
 
     def _until_killed(self) -> None:
@@ -177,6 +188,7 @@ class _Run:
             self._instances[0].connect(client)
             try:
                 transaction.run(steps_of(self._scenario, transaction, self._interrupt))
+                raise AssertionError(f"all was answered, and the broker did not come to {self._point.places[0]}")
             except Refused:
                 # On a slow machine its time is over before all is asked.
                 if self._scenario.ending is not Ending.TIMEOUT:

@@ -21,7 +21,7 @@ from tests.crash.points.scenario import PARTITIONS, SETTINGS
 from tests.raw_client import RawClient, fetch_fields
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Iterator
     from pathlib import Path
 
     from odradek.protocol.coordinator_records import TransactionLogValue
@@ -34,7 +34,7 @@ _OFFSETS_PARTITIONS: tuple[Partition, ...] = tuple(
 ALL_PARTITIONS = PARTITIONS + _OFFSETS_PARTITIONS
 COMMITTED = (TransactionState.PREPARE_COMMIT, TransactionState.COMPLETE_COMMIT)
 DECIDED = (*COMMITTED, TransactionState.PREPARE_ABORT, TransactionState.COMPLETE_ABORT)
-_SETTLED_STATES = {"Empty", "CompleteCommit", "CompleteAbort"}
+_SETTLED = {"Empty", "CompleteCommit", "CompleteAbort"}
 
 
 def state_on_disk(data_dir: Path, transactional_id: str) -> TransactionLogValue | None:
@@ -159,38 +159,37 @@ def committed_offset(client: RawClient, group_id: str, partition: Partition) -> 
         codes = {group.error_code} | {each.error_code for topic in group.topics for each in topic.partitions}
         if codes == {ErrorCode.NONE}:
             return group.topics[0].partitions[0].committed_offset
-        assert time.monotonic() < deadline_s, f"the offsets are still not to be had: {codes}"
+        assert time.monotonic() < deadline_s, f"the offsets are still not to be had: {sorted(codes)}"
+        time.sleep(_POLL_S)
+
+
+def wait_until_settled(client: RawClient) -> None:
+    """Wait until no transactional id is in a transaction or about to end one; AssertionError past the deadline."""
+    deadline_s = time.monotonic() + DEADLINE_S
+    while True:
+        states = client.call(ApiKey.LIST_TRANSACTIONS, 1).transaction_states
+        unsettled = [(each.transactional_id, each.transaction_state) for each in states if each.transaction_state not in _SETTLED]
+        if not unsettled:
+            return
+        assert time.monotonic() < deadline_s, f"transactions do not end: {unsettled}"
         time.sleep(_POLL_S)
 
 
 def ensure_nothing_hangs(client: RawClient) -> None:
-    """No partition has an open transaction, and no transactional id is in one or about to end one."""
+    """No transactional id is in a transaction, and no partition has one open."""
+    wait_until_settled(client)
     by_topic: dict[str, list[int]] = {}
     for topic, index in ALL_PARTITIONS:
         by_topic.setdefault(topic, []).append(index)
     topics = [{"name": topic, "partition_indexes": indexes} for topic, indexes in by_topic.items()]
-    answer = client.call(ApiKey.DESCRIBE_PRODUCERS, 0, topics=topics)
-    open_transactions = [
+    hanging = [
         (topic.name, each.partition_index, producer.producer_id)
-        for topic in answer.topics
+        for topic in client.call(ApiKey.DESCRIBE_PRODUCERS, 0, topics=topics).topics
         for each in topic.partitions
         for producer in each.active_producers
         if producer.current_txn_start_offset >= 0
     ]
-    assert open_transactions == [], f"transactions are still open: {open_transactions}"
-    _wait_for(lambda: _unsettled(client))
-
-
-def _unsettled(client: RawClient) -> list[tuple[str, str]]:
-    states = client.call(ApiKey.LIST_TRANSACTIONS, 1).transaction_states
-    return [(each.transactional_id, each.transaction_state) for each in states if each.transaction_state not in _SETTLED_STATES]
-
-
-def _wait_for(look: Callable[[], list[tuple[str, str]]]) -> None:
-    deadline_s = time.monotonic() + DEADLINE_S
-    while found := look():
-        assert time.monotonic() < deadline_s, f"not settled: {found}"
-        time.sleep(_POLL_S)
+    assert hanging == [], f"transactions hang: {hanging}"
 
 
 def read_by_client(address: str) -> dict[Partition, list[bytes]]:
