@@ -1,4 +1,4 @@
-"""What is done now and then: flushing, checkpoints, forgetting idle producers, removing the files of deleted topics.
+"""What is done now and then: flushing, checkpoints, retention, forgetting idle producers, removing the files of what is deleted.
 
 Slow disk work runs in a thread on files that the loop does not write to, and hands its result back to the loop. With a clock
 other than the system's (tests, simulation) it runs at once, where it was due.
@@ -7,6 +7,7 @@ other than the system's (tests, simulation) it runs at once, where it was due.
 from __future__ import annotations
 
 import asyncio
+from functools import partial
 from typing import TYPE_CHECKING
 
 from odradek.broker.logging import log
@@ -35,18 +36,30 @@ class Housekeeping:
         self._in_threads = isinstance(self._clock, SystemClock)
         self._running: set[asyncio.Future[None]] = set()
         self._is_flushing = False
+        first_ms = config["log.initial.task.delay.ms"]
         # Segments that are full are flushed before recovery points are written, whatever flush.ms says: what was flushed once
         # need not be read again after a crash.
         self._every(
-            min(config["log.flush.scheduler.interval.ms"], config["log.flush.offset.checkpoint.interval.ms"]), self._flush
+            min(config["log.flush.scheduler.interval.ms"], config["log.flush.offset.checkpoint.interval.ms"]),
+            self._flush,
+            first_ms,
         )
+        self._every(config["log.flush.start.offset.checkpoint.interval.ms"], log_manager.write_start_offsets, first_ms)
         self._every(
-            config["producer.id.expiration.check.interval.ms"], lambda: log_manager.expire_producers(self._clock.now_ms())
+            config["log.retention.check.interval.ms"], lambda: log_manager.delete_old_segments(self._clock.now_ms()), first_ms
         )
+        check_ms = config["producer.id.expiration.check.interval.ms"]
+        self._every(check_ms, lambda: log_manager.expire_producers(self._clock.now_ms()), check_ms)
+        log_manager.removal.remove_later = self._remove_later
 
     def remove_deleted_after(self, delay_ms: float) -> None:
         """Free the disk of deleted partitions in ``delay_ms`` (``log.segment.delete.delay.ms``)."""
         self._timer.call_after(delay_ms, lambda: self._run(self._log_manager.remove_deleted, lambda: None))
+
+    def _remove_later(self, paths: list[str], delay_ms: int) -> None:
+        """Remove the files of segments that are gone in ``delay_ms`` (``file.delete.delay.ms``)."""
+        remove = partial(self._log_manager.removal.remove_files, paths)
+        self._timer.call_after(delay_ms, lambda: self._run(remove, lambda: None))
 
     async def finish(self) -> None:
         """Wait for what runs in threads; the timer is the owner's to stop."""
@@ -88,16 +101,19 @@ class Housekeeping:
 
         future.add_done_callback(done)
 
-    def _every(self, interval_ms: float, action: Callable[[], object]) -> None:
-        """Repeat ``action``; one that fails is logged and tried again. An interval of centuries means never."""
+    def _every(self, interval_ms: float, action: Callable[[], object], first_ms: float) -> None:
+        """Repeat ``action``; one that fails is logged and tried again. An interval of centuries means never.
+
+        ``first_ms`` is until the first time.
+        """
         if interval_ms > _NEVER_MS:
             return
 
         def run() -> None:
             _attempt(action, lambda: None, lambda: None)
-            self._every(interval_ms, action)
+            self._every(interval_ms, action, max(interval_ms, 1))
 
-        self._timer.call_after(interval_ms, run)
+        self._timer.call_after(first_ms, run)
 
 
 def _attempt(work: Callable[[], object], then: Callable[[], None], finally_: Callable[[], None]) -> None:

@@ -239,16 +239,14 @@ class Log(LogStore):
         return self.leader_epochs.end_offset_for(epoch, self.log_end_offset)
 
     def delete_records_before(self, offset: int) -> int:
-        """Let the log start at ``offset``, if that is further on; the log start offset then. Files stay until retention.
+        """Let the log start at ``offset``, if that is further on; the log start offset then. Files go when old segments do.
 
-        KafkaError: OFFSET_OUT_OF_RANGE beyond the log's end.
+        KafkaError: OFFSET_OUT_OF_RANGE beyond the log's end, KAFKA_STORAGE_ERROR.
         """
         if offset > self.log_end_offset:
             raise KafkaError(ErrorCode.OFFSET_OUT_OF_RANGE, f"offset {offset} is beyond the log's end at {self.log_end_offset}")
         if offset > self.log_start_offset:
-            self._producers = self._producers or self.producers
-            self.log_start_offset = offset
-            self.leader_epochs.truncate_from_start(offset)
+            self._start_at(offset)
         return self.log_start_offset
 
 

@@ -3,7 +3,7 @@
 Left out: ``preallocate``, which only ever made appends faster.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 _MAX_LONG = 2**63 - 1
 _DAY_MS = 24 * 60 * 60 * 1000
@@ -40,11 +40,22 @@ class LogConfig:
     compression_zstd_level: int = 3
     # A broker config in Kafka, here because each log holds its own producers.
     producer_id_expiration_ms: int = _DAY_MS
+    # segment.ms, or less where a record would wait for compaction longer than it may: the active segment is not compacted.
+    max_segment_ms: int = field(init=False)
+
+    def __post_init__(self) -> None:
+        max_segment_ms = min(self.segment_ms, self.max_compaction_lag_ms) if self.is_compacted else self.segment_ms
+        object.__setattr__(self, "max_segment_ms", max_segment_ms)
 
     @property
     def is_compacted(self) -> bool:
         """Whether every record needs a key."""
         return "compact" in self.cleanup_policy
+
+    @property
+    def has_retention(self) -> bool:
+        """Whether segments go for their age or the log's size."""
+        return "delete" in self.cleanup_policy
 
     @property
     def stamps_append_time(self) -> bool:

@@ -15,6 +15,7 @@ from odradek.storage.producer_snapshot import ProducerSnapshots
 from odradek.storage.producer_state import ProducerStates
 from odradek.storage.recovery import Warn, recover_segment
 from odradek.storage.segment import Segment, segment_path
+from odradek.storage.segment_removal import remove_leftovers
 
 _LOG_SUFFIX = ".log"
 _OFFSET_DIGITS = 20
@@ -58,7 +59,8 @@ def load(request: LoadRequest) -> LoadedLog:
 
     Raises LogCorrupt, OSError.
     """
-    names = set(request.file_system.list_dir(request.directory))
+    found = set(request.file_system.list_dir(request.directory))
+    names = remove_leftovers(request.file_system, request.directory, found, request.log_start_offset)
     epochs = LeaderEpochs(request.file_system, request.directory)
     knows_epochs = epochs.load()
     segments = _find_segments(request, names)

@@ -4,11 +4,11 @@
     meta.properties                    cluster id, node id, directory id
     .kafka_cleanshutdown               there if the last stop was clean; gone while a broker runs
     recovery-point-offset-checkpoint   up to where each log is synced
-    log-start-offset-checkpoint        where logs start, if not at their first segment
+    log-start-offset-checkpoint        where logs start, if not at 0
     <topic>-<partition>/               a log
     <topic>-<partition>.<uuid>-delete/ a deleted log that is still to be removed
 
-Left out: several data directories, moving logs between them, retention and compaction.
+Left out: several data directories, moving logs between them, compaction.
 """
 
 from collections.abc import Callable
@@ -23,6 +23,7 @@ from odradek.storage.flush import FlushTask
 from odradek.storage.log import Log
 from odradek.storage.log_config import LogConfig
 from odradek.storage.recovery import Warn
+from odradek.storage.segment_removal import SegmentRemoval
 
 METADATA_TOPIC = "__cluster_metadata"
 _NO_BROKER_EPOCH = b'{"version":0,"brokerEpoch":-1}'
@@ -56,6 +57,7 @@ class LogManager:
         self.offline: dict[Partition, str] = {}
         self.log_dir = log_dir
         self.was_clean = False
+        self.removal = SegmentRemoval(file_system)
         self._file_system = file_system
         self._node_id = node_id
         self._cluster_id = cluster_id
@@ -172,6 +174,7 @@ class LogManager:
             now_ms=now_ms,
             warn=self._warn,
             topic_id=topic_id,
+            removal=self.removal,
         )
         return log
 
@@ -221,22 +224,63 @@ class LogManager:
             log.sync_failed(error)
             self._warn("log out of service, it cannot be synced", topic=log.topic, partition=log.partition, reason=str(error))
 
+    def delete_old_segments(self, now_ms: int) -> int:
+        """Let go of the segments that retention does not keep; how many. A log for which that fails is left for the next time.
+
+        Their files are removed when their time has come: see ``removal``.
+        """
+        removed = []
+        for log in self.logs.values():
+            try:
+                segments = log.release_old_segments(now_ms)
+            except (KafkaError, OSError) as error:
+                self._warn("old segments not deleted", topic=log.topic, partition=log.partition, reason=str(error))
+                continue
+            if segments:
+                removed.append((log, segments))
+        if not removed:
+            return 0
+        try:
+            self.write_start_offsets()
+            one_by_one = False
+        except OSError as error:
+            # The disk may be full: all the more reason to go on.
+            self._warn("log start offsets not written", reason=str(error))
+            one_by_one = True
+        for log, segments in removed:
+            delay_ms = log.config.file_delete_delay_ms
+            try:
+                self.removal.set_aside(log.directory, segments, delay_ms=delay_ms, one_by_one=one_by_one)
+            except OSError as error:
+                self._warn("old segments left to the next start", topic=log.topic, partition=log.partition, reason=str(error))
+        return sum(len(segments) for _, segments in removed)
+
     def write_checkpoints(self) -> None:
-        """Write where logs are synced up to and where they start, if either file would change. Raises OSError."""
+        """Write where logs start and where they are synced up to, if either file would change. Raises OSError."""
+        # In this order: a log may have been synced up to where it starts now.
+        self.write_start_offsets()
         recovery_points = {key: log.recovery_point for key, log in self.logs.items()}
-        start_offsets = {
-            key: log.log_start_offset for key, log in self.logs.items() if log.log_start_offset > log.segments.first_offset
-        }
-        for key in self.offline:
-            for held, kept in ((self._recovery_points, recovery_points), (self._start_offsets, start_offsets)):
-                if key in held:
-                    kept[key] = held[key]
+        self._keep_offline(self._recovery_points, recovery_points)
         if recovery_points != self._recovery_points:
             self._write_offsets(checkpoints.RECOVERY_POINT_FILE, recovery_points)
             self._recovery_points = recovery_points
+
+    def write_start_offsets(self) -> None:
+        """Write where logs start, if the file would change. Raises OSError.
+
+        Kafka leaves out those that start with a segment; here the file is what tells a removed segment from a lost one.
+        """
+        start_offsets = {key: log.log_start_offset for key, log in self.logs.items() if log.log_start_offset}
+        self._keep_offline(self._start_offsets, start_offsets)
         if start_offsets != self._start_offsets:
             self._write_offsets(checkpoints.LOG_START_FILE, start_offsets)
             self._start_offsets = start_offsets
+
+    def _keep_offline(self, held: dict[Partition, int], kept: dict[Partition, int]) -> None:
+        """What a checkpoint said of logs that are offline, it goes on saying."""
+        for key in self.offline:
+            if key in held:
+                kept[key] = held[key]
 
     def expire_producers(self, now_ms: int) -> int:
         """Forget idle producers in all logs (every ``producer.id.expiration.check.interval.ms``); how many."""

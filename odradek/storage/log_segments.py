@@ -1,7 +1,7 @@
 """The segments of one log in their order, and reading from them by offset."""
 
 from bisect import bisect_right
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 
 from odradek.protocol.record_batch import HEADER_SIZE, read_header
 from odradek.storage.filesystem import File
@@ -61,6 +61,11 @@ class LogSegments:
         self._base_offsets.append(segment.base_offset)
         self._tail_positions.clear()
         self.active = segment
+
+    def remove(self, segments: Collection[Segment]) -> None:
+        """Forget ``segments``, which the active one is not among."""
+        self._segments = [segment for segment in self._segments if segment not in segments]
+        self._base_offsets = [segment.base_offset for segment in self._segments]
 
     def read(self, offset: int, max_bytes: int, upper_offset: int, end_offset: int, *, min_one_batch: bool) -> LogSlice | None:
         """``Log.read`` for an offset that is below ``upper_offset``, itself at most the log's ``end_offset``."""

@@ -20,7 +20,9 @@ from odradek.storage.log_segments import LogSegments
 from odradek.storage.producer_restore import restore
 from odradek.storage.producer_state import ProducerStates
 from odradek.storage.recovery import Warn
+from odradek.storage.retention import count_deletable
 from odradek.storage.segment import Segment
+from odradek.storage.segment_removal import SegmentRemoval
 
 _ALWAYS_IN_TIME = 2**64
 
@@ -39,6 +41,9 @@ class LogStore:
         self.recovery_point = loaded.recovery_point
         self.last_flush_ms = request.now_ms
         self.leader_epochs = loaded.leader_epochs
+        self.removal = SegmentRemoval(request.file_system)
+        # While its segments are rewritten, none of them goes.
+        self.is_being_cleaned = False
         self._file_system: FileSystem = request.file_system
         self._producers = loaded.producers
         self._snapshots = loaded.snapshots
@@ -68,10 +73,12 @@ class LogStore:
         now_ms: int,
         warn: Warn,
         topic_id: UUID | None = None,
+        removal: SegmentRemoval | None = None,
     ) -> Self:
         """Open the log in ``directory``, created if need be; unless ``clean``, recover what lies past ``recovery_point``.
 
-        ``topic_id`` is recorded if the directory has none. Raises LogCorrupt, OSError, ValueError (partition.metadata).
+        ``topic_id`` is recorded if the directory has none; ``removal`` takes the files of segments that go. Raises LogCorrupt,
+        OSError, ValueError (partition.metadata).
         """
         file_system.make_dirs(directory)
         found_id = checkpoints.read_topic_id(file_system, directory)
@@ -87,7 +94,9 @@ class LogStore:
             now_ms=now_ms,
             warn=warn,
         )
-        return cls(request, load(request), topic, partition, found_id or topic_id)
+        log = cls(request, load(request), topic, partition, found_id or topic_id)
+        log.removal = removal or log.removal
+        return log
 
     @property
     def config(self) -> LogConfig:
@@ -155,8 +164,49 @@ class LogStore:
     def _take_snapshot(self) -> None:
         """Write down the producers as of the log's end, unless that was done. Raises KafkaError, OSError."""
         offset = self.log_end_offset
-        if offset > self.log_start_offset and offset not in self._snapshots.offsets:
+        # An empty log may have had producers.
+        has_any = offset > self.log_start_offset or (self._producers is not None and self._producers.by_id)
+        if has_any and offset not in self._snapshots.offsets:
             self._snapshots.take(self._producers or self.producers, offset)
+
+    def release_old_segments(self, now_ms: int) -> list[Segment]:
+        """Let the log begin behind the segments that retention does not keep, which may be all it has: then a new one begins.
+
+        Those it returns are no longer part of the log; their files are the caller's to give to ``removal``, when the new start is
+        on disk. KafkaError: KAFKA_STORAGE_ERROR. Raises OSError, LogCorrupt; then nothing has gone.
+        """
+        if self._sync_error or self.is_being_cleaned:
+            return []
+        held = list(self.segments)
+        count = count_deletable(
+            held,
+            self._config,
+            log_start_offset=self.log_start_offset,
+            readable_offset=self.log_end_offset,
+            log_end_offset=self.log_end_offset,
+            now_ms=now_ms,
+        )
+        if not count:
+            return []
+        first = held[count] if count < len(held) else self.roll(now_ms)
+        if first.base_offset > self.log_start_offset:
+            self._start_at(first.base_offset)
+        self.segments.remove(held[:count])
+        # What is gone needs no sync.
+        self.recovery_point = max(self.recovery_point, first.base_offset)
+        # The next start removes what cannot be removed now.
+        with suppress(OSError):
+            self._snapshots.forget_below(first.base_offset)
+        return held[:count]
+
+    def _start_at(self, offset: int) -> None:
+        """Let ``offset`` be the first that can be read. KafkaError: KAFKA_STORAGE_ERROR; then it is not."""
+        # Their snapshots may be about to go.
+        self._producers = self._producers or self.producers
+        self.log_start_offset = offset
+        # An old epoch that cannot be forgotten on disk is forgotten by the next start.
+        with suppress(OSError):
+            self.leader_epochs.truncate_from_start(offset)
 
     def expire_producers(self, now_ms: int) -> int:
         """Forget idle producers (``producer.id.expiration.ms``); how many."""

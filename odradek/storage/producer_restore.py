@@ -32,7 +32,7 @@ def restore(
     Snapshots and indexes are trusted up to ``trusted_offset``. Raises LogCorrupt, OSError.
     """
     for offset in reversed(snapshots.offsets[:]):
-        if log_start_offset < offset <= trusted_offset:
+        if log_start_offset <= offset <= trusted_offset:
             producers = snapshots.load(offset)
             if producers is not None:
                 _complete_batches(segments, producers, offset)

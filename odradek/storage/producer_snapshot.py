@@ -109,10 +109,22 @@ class ProducerSnapshots:
 
     def keep_only(self, segment_offsets: Iterable[int], start_offset: int, end_offset: int) -> None:
         """Remove those beyond the log's ends, and all that are no segment's but the last. Raises OSError."""
-        inside = [offset for offset in self.offsets if start_offset < offset <= end_offset]
+        inside = [offset for offset in self.offsets if start_offset <= offset <= end_offset]
         kept = {*segment_offsets, *inside[-1:]}.intersection(inside)
         for offset in self.offsets[:]:
             if offset not in kept:
+                self._remove(offset)
+
+    def forget_below(self, offset: int) -> None:
+        """Remove those that no later segment begins with. Raises OSError."""
+        for known in self.offsets[:]:
+            if known < offset:
+                self._remove(known)
+
+    def forget(self, offsets: Iterable[int]) -> None:
+        """Remove those at ``offsets``, as far as there are any. Raises OSError."""
+        for offset in offsets:
+            if offset in self.offsets:
                 self._remove(offset)
 
     def _remove(self, offset: int) -> None:

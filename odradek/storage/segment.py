@@ -159,7 +159,7 @@ class Segment:
             return True
         first_timestamp = self._first_timestamp
         waited_ms = max_timestamp - first_timestamp if first_timestamp >= 0 else self._waited_ms(max_timestamp, now_ms)
-        if waited_ms > config.segment_ms - self.roll_jitter_ms:
+        if waited_ms > config.max_segment_ms - self.roll_jitter_ms:
             return True
         return self.offset_index.is_full or self.time_index.is_full or last_offset - self.base_offset > MAX_RELATIVE_OFFSET
 

@@ -24,7 +24,8 @@ class Setup:
         self.files = MemoryFileSystem()
         self.manager = LogManager(self.files, "/data", node_id=1, warn=lambda event, **_: None)
         self.manager.start()
-        self.log = self.manager.create("t", 0, uuid4(), LogConfig(**log_config), now_ms=self.clock.now_ms())
+        config = LogConfig(**{"retention_ms": -1} | log_config)
+        self.log = self.manager.create("t", 0, uuid4(), config, now_ms=self.clock.now_ms())
         self.housekeeping = Housekeeping(load(), self.manager, Timer(self.clock))
 
     def append(self, count=1):
@@ -99,13 +100,14 @@ def test_deleted_files_go_when_their_time_has_come():
 def test_files_are_removed_in_a_thread_and_the_end_waits_for_it():
     threads = []
 
-    class Manager:
+    class Manager(LogManager):
         def remove_deleted(self):
             threads.append(threading.current_thread())
 
     async def run():
         timer = Timer(SystemClock())
-        housekeeping = Housekeeping(load(), Manager(), timer)
+        manager = Manager(MemoryFileSystem(), "/data", node_id=1, warn=lambda event, **_: None)
+        housekeeping = Housekeeping(load(), manager, timer)
         housekeeping.remove_deleted_after(0)
         timer.advance()
         await housekeeping.finish()
@@ -122,4 +124,5 @@ def test_an_interval_of_centuries_means_never(interval):
     manager = LogManager(MemoryFileSystem(), "/data", node_id=1, warn=lambda event, **_: None)
     config = load(overrides={"log.flush.scheduler.interval.ms": interval})
     Housekeeping(config, manager, timer)
-    assert timer.next_deadline_ms() == min(_MINUTE_MS, config["producer.id.expiration.check.interval.ms"])
+    clock.advance(config["log.initial.task.delay.ms"])
+    assert timer.next_deadline_ms() - clock.monotonic_ms() == _MINUTE_MS

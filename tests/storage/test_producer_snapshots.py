@@ -163,7 +163,7 @@ def test_snapshots_beyond_the_ends_of_a_log_and_stray_ones_go():
     for offset in (bases[1] + 1, log.log_end_offset + 5):
         strays.take(ProducerStates(), offset)
     open_log(file_system, config=SMALL_SEGMENTS, clean=True, log_start_offset=bases[2])
-    assert snapshots(file_system) == [*bases[3:], log.log_end_offset]
+    assert snapshots(file_system) == [*bases[2:], log.log_end_offset]
 
 
 def test_a_torn_tail_takes_the_snapshot_behind_it_along():

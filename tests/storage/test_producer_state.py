@@ -108,16 +108,6 @@ def test_a_restart_remembers_producers(clean):
     assert send(again, 7).first_offset == 7
 
 
-def test_a_restart_forgets_producers_whose_records_were_deleted():
-    file_system = MemoryFileSystem()
-    log = open_log(file_system)
-    send(log, 0)
-    log.delete_records_before(1)
-    log.close(clean=True, now_ms=NOW_MS)
-    again = open_log(file_system, log_start_offset=1, clean=True)
-    assert again.producers.by_id == {}
-
-
 def test_a_restart_forgets_producers_that_have_expired():
     file_system = MemoryFileSystem()
     config = LogConfig(producer_id_expiration_ms=1000)

@@ -91,4 +91,4 @@ def log_config(values: Mapping[str, Any], overrides: Mapping[str, str]) -> LogCo
         topic["segment.bytes"] = topic["internal.segment.bytes"]
     known = {name.replace(".", "_"): value for name, value in topic.items()}
     known["producer_id_expiration_ms"] = values["producer.id.expiration.ms"]
-    return LogConfig(**{field.name: known[field.name] for field in fields(LogConfig)})
+    return LogConfig(**{field.name: known[field.name] for field in fields(LogConfig) if field.init})
