@@ -1,6 +1,6 @@
 """Opening a log's directory: which segments there are, which of them need recovery, where the log begins and ends.
 
-Left out: files of an interrupted compaction (.cleaned, .swap), and splitting segments that Kafka of before 2.0 let overflow.
+Left out: splitting segments that Kafka of before 2.0 let overflow.
 """
 
 from collections.abc import Collection, Iterable
@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from odradek.storage.errors import LogCorrupt
 from odradek.storage.filesystem import FileSystem
+from odradek.storage.interrupted_swap import finish_swaps
 from odradek.storage.leader_epochs import LeaderEpochs
 from odradek.storage.log_config import LogConfig
 from odradek.storage.producer_restore import restore
@@ -33,6 +34,7 @@ class LoadRequest:
     config: LogConfig
     recovery_point: int
     log_start_offset: int
+    cleaned_offset: int
     is_clean: bool
     now_ms: int
     warn: Warn
@@ -60,6 +62,7 @@ def load(request: LoadRequest) -> LoadedLog:
     Raises LogCorrupt, OSError.
     """
     found = set(request.file_system.list_dir(request.directory))
+    found = finish_swaps(request.file_system, request.directory, found, request.warn)
     names = remove_leftovers(request.file_system, request.directory, found, request.log_start_offset)
     epochs = LeaderEpochs(request.file_system, request.directory)
     knows_epochs = epochs.load()
@@ -158,14 +161,17 @@ def _recover(
     for number, segment in enumerate(segments):
         later = segments[number + 1 :]
         is_adjoining = segment.base_offset == next_offset
-        is_hole = number and segment.base_offset > next_offset and not request.config.is_compacted
+        # Compaction leaves gaps, in a log that is not compacted any more too; but not where records are written.
+        in_front = segments[number - 1].base_offset if number else 0
+        may_have_gaps = request.config.is_compacted or in_front < request.cleaned_offset
+        is_hole = number and segment.base_offset > next_offset and not may_have_gaps
         if is_hole and not any(other.size for other in segments[number:]):
             # Their names outlived the machine, and the end of the segment in front of them did not.
             request.warn("segments without data removed", segment=segment.path, next_offset=next_offset)
             _remove(request, segments[number:])
             del segments[number:]
             break
-        if number and not is_adjoining and (segment.base_offset < next_offset or not request.config.is_compacted):
+        if number and not is_adjoining and (segment.base_offset < next_offset or not may_have_gaps):
             raise LogCorrupt(f"the segment in front of {segment.path} ends with offset {next_offset}")
         is_flushed = bool(later) and later[0].base_offset <= recovery_point
         has_indexes = not segment.size or _has_indexes(request, segment, names)
@@ -177,7 +183,15 @@ def _recover(
             continue
         trusted_offset = recovery_point if has_indexes and not request.is_clean else 0
         is_last = not any(other.size for other in later)
-        next_offset = recover_segment(segment, trusted_offset, request.config, epochs, is_last=is_last, warn=request.warn)
+        next_offset = recover_segment(
+            segment,
+            trusted_offset,
+            request.config,
+            epochs,
+            is_last=is_last,
+            may_have_gaps=bool(later) and (request.config.is_compacted or segment.base_offset < request.cleaned_offset),
+            warn=request.warn,
+        )
         segment.release_file()
     return next_offset
 

@@ -67,6 +67,16 @@ class LogSegments:
         self._segments = [segment for segment in self._segments if segment not in segments]
         self._base_offsets = [segment.base_offset for segment in self._segments]
 
+    def has_all(self, segments: Collection[Segment]) -> bool:
+        """Whether all of ``segments`` are among these."""
+        return all(segment in self._segments for segment in segments)
+
+    def replace(self, old: Collection[Segment], new: Segment) -> None:
+        """Let ``new`` stand for ``old``, which are neighbours; the active one is not among them."""
+        first = min(self._segments.index(segment) for segment in old)
+        self._segments[first : first + len(old)] = [new]
+        self._base_offsets = [segment.base_offset for segment in self._segments]
+
     def read(self, offset: int, max_bytes: int, upper_offset: int, end_offset: int, *, min_one_batch: bool) -> LogSlice | None:
         """``Log.read`` for an offset that is below ``upper_offset``, itself at most the log's ``end_offset``."""
         segment = self.active

@@ -44,6 +44,8 @@ class LogStore:
         self.removal = SegmentRemoval(request.file_system)
         # While its segments are rewritten, none of them goes.
         self.is_being_cleaned = False
+        # Another thread may look at this.
+        self.is_closed = False
         self._file_system: FileSystem = request.file_system
         self._producers = loaded.producers
         self._snapshots = loaded.snapshots
@@ -69,6 +71,7 @@ class LogStore:
         *,
         recovery_point: int = 0,
         log_start_offset: int = 0,
+        cleaned_offset: int = 0,
         clean: bool,
         now_ms: int,
         warn: Warn,
@@ -90,6 +93,7 @@ class LogStore:
             config=config,
             recovery_point=recovery_point,
             log_start_offset=log_start_offset,
+            cleaned_offset=cleaned_offset,
             is_clean=clean,
             now_ms=now_ms,
             warn=warn,
@@ -199,6 +203,17 @@ class LogStore:
             self._snapshots.forget_below(first.base_offset)
         return held[:count]
 
+    def replace_segments(self, old: Sequence[Segment], new: Segment) -> None:
+        """Let ``new`` stand for ``old``: neighbours, not active, whose records it has as far as they are to stay.
+
+        Its files, which are synced, are called ``.swap`` for now; those of ``old`` go to ``removal``. Raises OSError.
+        """
+        self.segments.replace(old, new)
+        self.removal.set_aside(self.directory, old, delay_ms=self._config.file_delete_delay_ms)
+        # One that cannot be removed now goes with the next start.
+        with suppress(OSError):
+            self._snapshots.forget(segment.base_offset for segment in old if segment.base_offset != new.base_offset)
+
     def _start_at(self, offset: int) -> None:
         """Let ``offset`` be the first that can be read. KafkaError: KAFKA_STORAGE_ERROR; then it is not."""
         # Their snapshots may be about to go.
@@ -270,6 +285,7 @@ class LogStore:
 
         Slices in use stay readable.
         """
+        self.is_closed = True
         if clean:
             self._ensure_synced()
             active = self.segments.active

@@ -47,14 +47,20 @@ class _BadBatch(Exception):
 
 
 def recover_segment(
-    segment: Segment, recovery_point: int, config: LogConfig, epochs: LeaderEpochs, *, is_last: bool, warn: Warn
+    segment: Segment,
+    recovery_point: int,
+    config: LogConfig,
+    epochs: LeaderEpochs,
+    *,
+    is_last: bool,
+    may_have_gaps: bool,
+    warn: Warn,
 ) -> int:
     """Check and index ``segment`` past ``recovery_point``, cut a torn tail off, and return the offset behind its last batch.
 
-    ``is_last``: no later segment has data. Raises LogCorrupt for damage.
+    ``is_last``: no later segment has data. ``may_have_gaps``: it may have been compacted. Raises LogCorrupt for damage.
     """
     start, next_offset = _resume_point(segment, recovery_point)
-    may_have_gaps = config.is_compacted and not is_last
     end = segment.size
     try:
         for position, header in _checked_batches(segment, start, next_offset, recovery_point, may_have_gaps=may_have_gaps):

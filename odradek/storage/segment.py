@@ -147,7 +147,8 @@ class Segment:
 
     def open_transaction_index(self, size: int) -> TransactionIndex:
         """Take the index of aborted transactions into use, as it is on disk with ``size`` bytes. Raises OSError."""
-        index = TransactionIndex(self._file_system, self.path.removesuffix(".log") + ".txnindex", size)
+        stem, _, suffix = self.path.rpartition(".log")
+        index = TransactionIndex(self._file_system, f"{stem}.txnindex{suffix}", size)
         self.transaction_index = index
         return index
 
@@ -165,12 +166,8 @@ class Segment:
 
     def _waited_ms(self, max_timestamp: int, now_ms: int) -> int:
         """How long the segment has been growing: by its records' timestamps where they have any, else by the clock."""
-        if self._first_timestamp == _NOT_READ:
-            _, header = next(iter_headers(self.file, 0, self.size, HEADER_SIZE))
-            self._first_timestamp = header.max_timestamp
-        if self._first_timestamp >= 0:
-            return max_timestamp - self._first_timestamp
-        return now_ms - self.created_ms
+        first_timestamp = self.learn_first_timestamp()
+        return max_timestamp - first_timestamp if first_timestamp >= 0 else now_ms - self.created_ms
 
     def find(self, offset: int) -> tuple[int, int] | None:
         """(position, size) of the batch that holds ``offset``, or of the next one behind a gap; None if none is left."""
@@ -208,6 +205,15 @@ class Segment:
             self._knows_timestamps = True
         return self.max_timestamp
 
+    def learn_first_timestamp(self) -> int:
+        """The largest timestamp of the first batch, which is read if it is not known yet: -1 where there is none."""
+        if self._first_timestamp == _NOT_READ:
+            if not self.size:
+                return -1
+            _, header = next(iter_headers(self.file, 0, self.size, HEADER_SIZE))
+            self._first_timestamp = header.max_timestamp
+        return self._first_timestamp
+
     def next_offset(self) -> int:
         """The offset behind the last batch, by scanning from the last index entry."""
         next_offset = self.base_offset
@@ -244,6 +250,18 @@ class Segment:
                 files.append(self._file_system.open(index.path))
                 index.is_synced = True
         return files
+
+    def use_log_name(self, suffix: str) -> None:
+        """The .log is called so now: its name as a segment's, and ``suffix``."""
+        self.path = f"{self.path.rpartition('.log')[0]}.log{suffix}"
+
+    def use_index_names(self, suffix: str) -> None:
+        """The same of the indexes."""
+        stem, _, _ = self.path.rpartition(".log")
+        self.offset_index.path = f"{stem}.index{suffix}"
+        self.time_index.path = f"{stem}.timeindex{suffix}"
+        if self.transaction_index is not None:
+            self.transaction_index.path = f"{stem}.txnindex{suffix}"
 
     def release_file(self) -> None:
         """Let go of the .log file: it is closed as soon as no slice of it is in use, and opened again when needed."""

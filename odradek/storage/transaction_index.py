@@ -45,6 +45,11 @@ class TransactionIndex:
         self._unwritten = bytearray()
         self.last_offset = self._read(self._on_disk - 1, 1)[0].last_offset if self._on_disk else -1
 
+    @property
+    def size_bytes(self) -> int:
+        """What is in the file."""
+        return self._on_disk * _ENTRY.size
+
     def append(self, aborted: AbortedTransaction) -> None:
         """Add a transaction whose marker has just been written."""
         self._unwritten += _ENTRY.pack(_VERSION, *aborted)

@@ -1,0 +1,202 @@
+"""What becomes of one batch in a clean: it stays as it is, a batch of fewer records takes its place, or it goes.
+
+A record goes if a later one has its key, if it is a tombstone whose time is over, if its transaction was aborted, or if it has no
+key. What stays keeps its offset, and its batch keeps base offset, last offset and base sequence. A batch without records stays,
+as its header alone, where it tells the last sequence number of a producer that is still known, or where a cleaned segment ends
+(Kafka keeps only the last of each clean: see odradek.storage.interrupted_swap for what the others are good for).
+
+A tombstone's time, and a marker's, ends ``delete.retention.ms`` after the first clean that found it (KIP-534). That moment, in
+ms, stands in the batch's base timestamp, with bit 6 of the attributes set; the records' timestamp deltas refer to it.
+"""
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from odradek.protocol.compression import compress
+from odradek.protocol.record_batch import (
+    COMPRESSION_MASK,
+    HEADER,
+    HEADER_SIZE,
+    LOG_APPEND_TIME,
+    LOG_OVERHEAD,
+    BatchHeader,
+    batch_crc,
+)
+from odradek.protocol.varint import read_varint, write_varint
+from odradek.storage.cleaner.offset_map import OffsetMap
+from odradek.storage.cleaner.record_spans import RecordSpan, payload, spans
+from odradek.storage.cleaner.transactions import CleanedTransactions
+from odradek.storage.transaction_index import AbortedTransaction
+
+DELETE_HORIZON_MASK = 0x40
+GONE = b""
+_NO_TIMESTAMP = -1
+
+
+class LastRecord(NamedTuple):
+    """What must stay of a producer: the batch that ends with ``last_data_offset``, or without one (-1) its epoch's marker."""
+
+    last_data_offset: int
+    producer_epoch: int
+
+
+class BatchFilter:
+    """Decides batch by batch, in the log's order."""
+
+    __slots__ = (
+        "_horizon_ms",
+        "_last_records",
+        "_now_ms",
+        "_offsets",
+        "_transactions",
+        "kept_records",
+        "keyless_records",
+        "read_records",
+        "upper_offset",
+    )
+
+    def __init__(
+        self,
+        offsets: OffsetMap,
+        transactions: CleanedTransactions,
+        last_records: Mapping[int, LastRecord],
+        *,
+        now_ms: int,
+        delete_retention_ms: int,
+    ) -> None:
+        """``last_records`` are the producers' that are known, by producer id."""
+        self._offsets = offsets
+        self._transactions = transactions
+        self._last_records = last_records
+        # Where the segments end that become one. A batch that ends there stays, so that the one tells how far it reaches.
+        self.upper_offset = -1
+        self._now_ms = now_ms
+        self._horizon_ms = now_ms + delete_retention_ms
+        self.read_records = 0
+        self.kept_records = 0
+        self.keyless_records = 0
+
+    def apply(self, header: BatchHeader, batch: memoryview) -> bytes | None:
+        """None if ``batch`` stays as it is, else what takes its place, which may be GONE. Raises MalformedMessage."""
+        self.read_records += header.record_count
+        if header.attributes & DELETE_HORIZON_MASK:
+            is_over, needs_horizon = header.base_timestamp <= self._now_ms, False
+        else:
+            is_over, needs_horizon = False, True
+        if header.is_control:
+            is_spent = self._transactions.is_spent(header, batch)
+            if (is_spent and is_over) or not header.record_count:
+                return self._emptied(header)
+            self.kept_records += header.record_count
+            if not (is_spent and needs_horizon):
+                return None
+            data = payload(header, batch)
+            return _rebuilt(header, data, spans(header, data), self._horizon_ms)
+        if self._transactions.is_aborted(header) or not header.record_count:
+            return self._emptied(header)
+        return self._filter_records(header, batch, is_over=is_over, needs_horizon=needs_horizon)
+
+    def take_kept_aborts(self) -> list[AbortedTransaction]:
+        """The aborted transactions whose markers have stayed since this was asked last, and of which some data may be left."""
+        taken = self._transactions.kept_aborts
+        self._transactions.kept_aborts = []
+        return taken
+
+    def _filter_records(self, header: BatchHeader, batch: memoryview, *, is_over: bool, needs_horizon: bool) -> bytes | None:
+        data = payload(header, batch)
+        found = spans(header, data)
+        kept: list[RecordSpan] = []
+        has_tombstones = False
+        base_offset = header.base_offset
+        last_of = self._offsets.get
+        latest_offset = self._offsets.latest_offset
+        for span in found:
+            offset = base_offset + span.offset_delta
+            if offset <= latest_offset:
+                key = span.key
+                if key is None:
+                    self.keyless_records += 1
+                    continue
+                if offset < last_of(key) or (is_over and not span.has_value):
+                    continue
+            if not span.has_value:
+                has_tombstones = True
+            kept.append(span)
+        if not kept:
+            return self._emptied(header)
+        self.kept_records += len(kept)
+        if has_tombstones and needs_horizon:
+            return _rebuilt(header, data, kept, self._horizon_ms)
+        return None if len(kept) == len(found) else _rebuilt(header, data, kept, None)
+
+    def _emptied(self, header: BatchHeader) -> bytes | None:
+        if not self._must_stay(header):
+            return GONE
+        return _empty(header) if header.record_count else None
+
+    def _must_stay(self, header: BatchHeader) -> bool:
+        """Whether a batch is needed for what its header says."""
+        if header.next_offset == self.upper_offset:
+            return True
+        last = self._last_records.get(header.producer_id) if header.producer_id >= 0 else None
+        if last is None:
+            return False
+        if last.last_data_offset >= 0:
+            return header.last_offset == last.last_data_offset
+        return header.is_control and header.producer_epoch == last.producer_epoch
+
+
+def _empty(header: BatchHeader) -> bytes:
+    """The batch without its records, and without the horizon that they may have had."""
+    return _finished(
+        header._replace(
+            attributes=header.attributes & ~(COMPRESSION_MASK | DELETE_HORIZON_MASK),
+            base_timestamp=_NO_TIMESTAMP,
+            record_count=0,
+        ),
+        b"",
+    )
+
+
+def _rebuilt(header: BatchHeader, data: bytes, kept: list[RecordSpan], horizon_ms: int | None) -> bytes:
+    """The batch with ``kept`` of its records, and with ``horizon_ms`` if that is given. ``data`` is its records' payload."""
+    max_timestamp = header.max_timestamp
+    if header.timestamp_type != LOG_APPEND_TIME:
+        max_timestamp = header.base_timestamp + max(span.timestamp_delta for span in kept)
+    if horizon_ms is None:
+        records = b"".join([data[span.start : span.end] for span in kept])
+        header = header._replace(max_timestamp=max_timestamp, record_count=len(kept))
+    else:
+        records = _moved(header, data, kept, horizon_ms)
+        header = header._replace(
+            attributes=header.attributes | DELETE_HORIZON_MASK,
+            base_timestamp=horizon_ms,
+            max_timestamp=max_timestamp,
+            record_count=len(kept),
+        )
+    return _finished(header, compress(header.compression, records))
+
+
+def _moved(header: BatchHeader, data: bytes, kept: list[RecordSpan], base_timestamp: int) -> bytes:
+    """The records with their timestamps told from ``base_timestamp`` on."""
+    out = bytearray()
+    for span in kept:
+        timestamp = header.base_timestamp + span.timestamp_delta
+        if header.timestamp_type == LOG_APPEND_TIME:
+            timestamp = header.max_timestamp
+        body = bytearray(data[span.body : span.body + 1])
+        write_varint(body, timestamp - base_timestamp)
+        _, rest = read_varint(data, span.body + 1, 64)
+        body += data[rest : span.end]
+        write_varint(out, len(body))
+        out += body
+    return bytes(out)
+
+
+def _finished(header: BatchHeader, records: bytes) -> bytes:
+    """``header`` and ``records`` as a batch, with its length and CRC."""
+    header = header._replace(batch_length=HEADER_SIZE - LOG_OVERHEAD + len(records))
+    batch = bytearray(HEADER.pack(*header))
+    batch += records
+    HEADER.pack_into(batch, 0, *header._replace(crc=batch_crc(batch, 0, len(batch))))
+    return bytes(batch)

@@ -1,0 +1,240 @@
+"""One clean of a log: a first pass over what is dirty notes each key's last offset, a second one writes what stays.
+
+The first pass ends where the log may not be cleaned any further, or in the middle where no other key fits into memory; the next
+clean goes on from there. The second goes from the log's first segment to the one in which the first has ended, group by group:
+each group of segments becomes one, which is swapped in before the next is begun (odradek.storage.cleaner.swap).
+
+All of it runs in any thread; it reads files that the loop does not write any more, by handles of its own. ``pace`` is called
+every few hundred records with the bytes read and written since: it may wait, and raise CleaningAborted.
+
+Left out: message formats v0 and v1, and splitting segments that Kafka of before 2.0 let overflow.
+"""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+from odradek.protocol.errors import KafkaError, MalformedMessage
+from odradek.protocol.record_batch import MAGIC, BatchHeader, Buffer, ensure_intact, iter_batches, read_header
+from odradek.storage.cleaner.batch_filter import GONE, BatchFilter
+from odradek.storage.cleaner.job import CleanJob, Source, grouped
+from odradek.storage.cleaner.offset_map import OffsetMap
+from odradek.storage.cleaner.record_spans import payload, spans
+from odradek.storage.cleaner.segment_writer import CleanedSegment, SegmentWriter
+from odradek.storage.cleaner.transactions import CleanedTransactions
+from odradek.storage.errors import LogCorrupt
+from odradek.storage.filesystem import FileSystem
+from odradek.storage.transaction_index import AbortedTransaction, TransactionIndex
+
+# How much is done between two calls of ``pace``: a record counts one, a batch some more.
+_STEP_COST = 256
+_BATCH_COST = 4
+Pace = Callable[[int], None]
+SwapIn = Callable[[list[Source], CleanedSegment], None]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CleanerLimits:
+    """What a clean may take: bytes for keys, the part of them that may be filled, and bytes to read at once."""
+
+    dedupe_buffer_bytes: int
+    load_factor: float
+    io_buffer_bytes: int
+
+
+@dataclass(slots=True)
+class CleanStats:
+    """What a clean has done; ``end_offset`` is where the next one begins. ``map_utilization``: 1.0 is all of its memory."""
+
+    end_offset: int = -1
+    map_utilization: float = 0.0
+    read_bytes: int = 0
+    written_bytes: int = 0
+    read_records: int = 0
+    kept_records: int = 0
+    keyless_records: int = 0
+
+
+def clean(job: CleanJob, file_system: FileSystem, limits: CleanerLimits, pace: Pace, swap_in: SwapIn) -> CleanStats:
+    """Clean a log; each group of segments goes to ``swap_in`` with what is to take its place.
+
+    Raises LogCorrupt for a log that cannot be read, OSError, CleaningAborted: what was swapped in by then stays so.
+    """
+    return _Clean(job, file_system, limits, pace).run(swap_in)
+
+
+class _Clean:
+    """A clean under way."""
+
+    def __init__(self, job: CleanJob, file_system: FileSystem, limits: CleanerLimits, pace: Pace) -> None:
+        self._job = job
+        self._file_system = file_system
+        self._limits = limits
+        self._pace = pace
+        self._cost = 0
+        self._unpaced_bytes = 0
+        self._stats = CleanStats()
+        # Where what was read last lies: for an error's message.
+        self._place = job.directory
+
+    def run(self, swap_in: SwapIn) -> CleanStats:
+        try:
+            self._run(swap_in)
+        except (MalformedMessage, KafkaError) as error:
+            raise LogCorrupt(f"{self._place}: {error.reason}") from error
+        return self._stats
+
+    def _run(self, swap_in: SwapIn) -> None:
+        job, stats = self._job, self._stats
+        aborted = self._aborted_transactions()
+        offsets = OffsetMap(self._limits.dedupe_buffer_bytes, self._limits.load_factor)
+        self._note_keys(offsets, CleanedTransactions(aborted))
+        stats.end_offset = offsets.latest_offset + 1
+        stats.map_utilization = offsets.utilization
+        batches = BatchFilter(
+            offsets,
+            CleanedTransactions(aborted),
+            job.last_records,
+            now_ms=job.now_ms,
+            delete_retention_ms=job.config.delete_retention_ms,
+        )
+        for group in grouped([source for source in job.sources if source.base_offset < stats.end_offset], job.config):
+            cleaned = self._clean_group(group, batches)
+            if cleaned is not None:
+                swap_in(group, cleaned)
+        stats.read_records = batches.read_records
+        stats.kept_records = batches.kept_records
+        stats.keyless_records = batches.keyless_records
+
+    def _aborted_transactions(self) -> list[AbortedTransaction]:
+        """Those that have records in what is cleaned, wherever their markers are."""
+        found: list[AbortedTransaction] = []
+        for path, size in self._job.transaction_indexes:
+            more, is_all = TransactionIndex(self._file_system, path, size).collect(0, self._job.first_uncleanable_offset)
+            found += more
+            if is_all:
+                break
+        return found
+
+    def _note_keys(self, offsets: OffsetMap, transactions: CleanedTransactions) -> None:
+        """The first pass."""
+        dirty_offset = self._job.first_dirty_offset
+        for source in self._job.sources:
+            if source.next_offset <= dirty_offset:
+                continue
+            position = self._job.dirty_position if source.base_offset <= dirty_offset else 0
+            for chunk, batches in self._chunks(source, position):
+                for at, header in batches:
+                    self._step(header)
+                    if not self._note_batch(offsets, transactions, header, chunk[at : at + header.size_bytes]):
+                        return
+                    if header.last_offset >= dirty_offset:
+                        offsets.latest_offset = header.last_offset
+            # Behind the last batch there may be offsets whose records went before.
+            offsets.latest_offset = source.next_offset - 1
+
+    def _note_batch(self, offsets: OffsetMap, transactions: CleanedTransactions, header: BatchHeader, batch: memoryview) -> bool:
+        """Note the keys of one batch; False where the map is full, with as many noted as fit."""
+        if header.is_control:
+            transactions.is_spent(header, batch)
+            return True
+        if transactions.is_aborted(header):
+            return True
+        dirty_offset = self._job.first_dirty_offset
+        base_offset = header.base_offset
+        for span in spans(header, payload(header, batch)):
+            offset = base_offset + span.offset_delta
+            if span.key is not None and offset >= dirty_offset:
+                if offsets.is_full:
+                    return False
+                offsets.put(span.key, offset)
+        return True
+
+    def _clean_group(self, group: list[Source], batches: BatchFilter) -> CleanedSegment | None:
+        """Write what stays of ``group``; None where that is what is there already."""
+        job = self._job
+        writer = SegmentWriter(self._file_system, job.directory, group[0].base_offset, job.config)
+        batches.upper_offset = group[-1].next_offset
+        try:
+            # Nothing may be left behind in a directory that has meanwhile become another log's.
+            self._pace(0)
+            is_unchanged = len(group) == 1
+            for source in group:
+                for chunk, found in self._chunks(source, 0):
+                    is_unchanged &= self._clean_chunk(chunk, found, batches, writer)
+            if is_unchanged:
+                batches.take_kept_aborts()
+                writer.discard()
+                return None
+            cleaned = writer.finish(batches.take_kept_aborts())
+            self._stats.written_bytes += writer.size
+        except BaseException:
+            writer.discard()
+            raise
+        return cleaned
+
+    def _clean_chunk(
+        self, chunk: memoryview, found: list[tuple[int, BatchHeader]], batches: BatchFilter, writer: SegmentWriter
+    ) -> bool:
+        """Write what stays of ``found``, which is in ``chunk``; whether that is all. What lies side by side is copied as one."""
+        buffers: list[Buffer] = []
+        written: list[tuple[int, int, int]] = []
+        run_start = run_end = 0
+        is_unchanged = True
+        for at, header in found:
+            self._step(header)
+            end = at + header.size_bytes
+            result = batches.apply(header, chunk[at:end])
+            if result is None:
+                written.append((end - at, header.last_offset, header.max_timestamp))
+                run_end = end
+                continue
+            is_unchanged = False
+            if run_end > run_start:
+                buffers.append(chunk[run_start:run_end])
+            run_start = run_end = end
+            if result is not GONE:
+                buffers.append(result)
+                written.append((len(result), header.last_offset, read_header(result).max_timestamp))
+        if run_end > run_start:
+            buffers.append(chunk[run_start:run_end])
+        if buffers:
+            writer.append(buffers, written)
+            self._unpaced_bytes += sum(len(buffer) for buffer in buffers)
+        return is_unchanged
+
+    def _chunks(self, source: Source, position: int) -> Iterator[tuple[memoryview, list[tuple[int, BatchHeader]]]]:
+        """The batches of a segment from the one at ``position`` on, as many at a time as a buffer holds, each one checked."""
+        file = self._file_system.open(source.path)
+        # A log that was renamed meanwhile may have left its name to another.
+        self._pace(0)
+        try:
+            while position < source.size:
+                self._place = f"{source.path}, from position {position} on"
+                chunk = file.pread(min(self._limits.io_buffer_bytes, source.size - position), position)
+                found = list(iter_batches(chunk))
+                if not found:
+                    chunk = file.pread(self._size_of_first(chunk, source.size - position), position)
+                    found = list(iter_batches(chunk))
+                self._stats.read_bytes += len(chunk)
+                self._unpaced_bytes += len(chunk)
+                for at, header in found:
+                    ensure_intact(header, chunk, at)
+                yield memoryview(chunk), found
+                at, header = found[-1]
+                position += at + header.size_bytes
+        finally:
+            file.close()
+
+    def _size_of_first(self, chunk: bytes, available: int) -> int:
+        """The size of a batch that is larger than a buffer. Raises MalformedMessage."""
+        header = read_header(chunk)
+        if header.magic != MAGIC or not len(chunk) < header.size_bytes <= available:
+            raise MalformedMessage(f"magic {header.magic}, {header.size_bytes} bytes, the segment has {available}")
+        return header.size_bytes
+
+    def _step(self, header: BatchHeader) -> None:
+        self._cost += _BATCH_COST + header.record_count
+        if self._cost >= _STEP_COST:
+            self._cost = 0
+            self._pace(self._unpaced_bytes)
+            self._unpaced_bytes = 0

@@ -1,0 +1,120 @@
+"""What a clean is told of a log: values taken on the loop, so that a thread can work on the files that the loop only reads."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from odradek.storage.cleaner.batch_filter import LastRecord
+from odradek.storage.log import Log
+from odradek.storage.log_config import LogConfig
+from odradek.storage.segment import MAX_RELATIVE_OFFSET, Segment
+
+_OFFSET_ENTRY_BYTES = 8
+_TIME_ENTRY_BYTES = 12
+
+
+class CleaningAborted(Exception):
+    """The log was closed, moved or deleted, or the broker stops: what was not swapped in is dropped."""
+
+
+class Source(NamedTuple):
+    """A segment to be cleaned. ``size`` and the index sizes are in bytes; ``next_offset`` is the next segment's base."""
+
+    segment: Segment
+    base_offset: int
+    next_offset: int
+    path: str
+    size: int
+    index_bytes: int
+    time_index_bytes: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CleanJob:
+    """One clean of one log. ``sources`` are all its segments below ``first_uncleanable_offset``, itself where one begins.
+
+    Dirty is what lies from ``first_dirty_offset`` on; a batch at or before it begins at ``dirty_position`` of its segment.
+    ``transaction_indexes`` are (path, size in bytes), in the log's order, those of segments that are not cleaned included.
+    """
+
+    log: Log
+    directory: str
+    config: LogConfig
+    sources: tuple[Source, ...]
+    first_dirty_offset: int
+    dirty_position: int
+    first_uncleanable_offset: int
+    last_records: Mapping[int, LastRecord]
+    transaction_indexes: tuple[tuple[str, int], ...]
+    now_ms: int
+
+    @classmethod
+    def of(cls, log: Log, first_dirty_offset: int, first_uncleanable_offset: int, now_ms: int) -> "CleanJob":
+        """The clean of ``log`` between these offsets. Loop thread. Raises KafkaError, OSError."""
+        segments = list(log.segments)
+        bases = [*(segment.base_offset for segment in segments), log.log_end_offset]
+        sources = [
+            Source(
+                segment,
+                segment.base_offset,
+                next_offset,
+                segment.path,
+                segment.size,
+                segment.offset_index.entry_count * _OFFSET_ENTRY_BYTES,
+                segment.time_index.entry_count * _TIME_ENTRY_BYTES,
+            )
+            for segment, next_offset in zip(segments, bases[1:], strict=True)
+            if next_offset <= first_uncleanable_offset
+        ]
+        dirty_position = next(
+            (
+                source.segment.offset_index.position_before(first_dirty_offset)
+                for source in sources
+                if source.base_offset <= first_dirty_offset < source.next_offset
+            ),
+            0,
+        )
+        indexes = []
+        for segment in segments:
+            if segment.transaction_index is not None:
+                segment.transaction_index.write_out()
+                indexes.append((segment.transaction_index.path, segment.transaction_index.size_bytes))
+        return cls(
+            log=log,
+            directory=log.directory,
+            config=log.config,
+            sources=tuple(sources),
+            first_dirty_offset=first_dirty_offset,
+            dirty_position=dirty_position,
+            first_uncleanable_offset=first_uncleanable_offset,
+            last_records={
+                producer_id: LastRecord(producer.batches[-1].last_offset if producer.batches else -1, producer.epoch)
+                for producer_id, producer in log.producers.by_id.items()
+            },
+            transaction_indexes=tuple(indexes),
+            now_ms=now_ms,
+        )
+
+
+def grouped(sources: Sequence[Source], config: LogConfig) -> list[list[Source]]:
+    """The segments by what they become: neighbours go together as far as one segment can hold what they hold now.
+
+    That is measured by ``segment.bytes``, ``segment.index.bytes`` for each index, and the range of relative offsets.
+    """
+    groups: list[list[Source]] = []
+    size = index_bytes = time_index_bytes = 0
+    for source in sources:
+        size += source.size
+        index_bytes += source.index_bytes
+        time_index_bytes += source.time_index_bytes
+        if (
+            groups
+            and size <= config.segment_bytes
+            and max(index_bytes, time_index_bytes) <= config.segment_index_bytes
+            and (not source.size or source.next_offset - 1 - groups[-1][0].base_offset <= MAX_RELATIVE_OFFSET)
+        ):
+            groups[-1].append(source)
+            continue
+        groups.append([source])
+        size, index_bytes, time_index_bytes = source.size, source.index_bytes, source.time_index_bytes
+    return groups

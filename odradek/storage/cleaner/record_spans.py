@@ -1,0 +1,76 @@
+"""The records of a batch as spans of its bytes: what compaction asks of each, and where it begins and ends.
+
+A record that stays is copied as it is, so its value and headers are not looked into. (odradek.protocol.records has the layout.)
+"""
+
+from typing import NamedTuple
+
+from odradek.protocol.compression import decompress
+from odradek.protocol.errors import MalformedMessage
+from odradek.protocol.record_batch import HEADER_SIZE, BatchHeader
+from odradek.protocol.varint import read_varint
+
+# Length, attributes, timestamp, offset, key, value and headers, a byte each.
+_SHORTEST_RECORD_BYTES = 7
+_new_tuple = tuple.__new__
+
+
+class RecordSpan(NamedTuple):
+    """One record: ``data[start:end]`` of its batch's records, ``body`` being the position behind its length.
+
+    ``key`` and the deltas are the record's; ``has_value`` is false for a tombstone.
+    """
+
+    start: int
+    body: int
+    end: int
+    timestamp_delta: int
+    offset_delta: int
+    key: bytes | None
+    has_value: bool
+
+
+def payload(header: BatchHeader, batch: bytes | memoryview) -> bytes:
+    """The bytes of a batch's records, decompressed. ``batch`` is all of it. Raises MalformedMessage."""
+    data = memoryview(batch)[HEADER_SIZE:]
+    return decompress(header.compression, data) if header.compression else bytes(data)
+
+
+def spans(header: BatchHeader, data: bytes) -> list[RecordSpan]:
+    """The records in ``data``, which is ``payload``'s. Raises MalformedMessage."""
+    count = header.record_count
+    if not 0 <= count <= len(data) // _SHORTEST_RECORD_BYTES:
+        raise MalformedMessage(f"{count} records in {len(data)} bytes")
+    found: list[RecordSpan] = []
+    end = 0
+    try:
+        for _ in range(count):
+            start = end
+            # A varint of one byte is what nearly all are: read here, without a call.
+            byte = data[start]
+            if byte < 0x80:
+                size, body = byte >> 1, start + 1
+            else:
+                size, body = read_varint(data, start)
+            end = body + size
+            timestamp_delta, at = read_varint(data, body + 1, 64)
+            byte = data[at]
+            if byte < 0x80:
+                offset_delta, at = byte >> 1, at + 1
+            else:
+                offset_delta, at = read_varint(data, at)
+            key_size, at = read_varint(data, at)
+            key = None
+            if key_size >= 0:
+                key = data[at : at + key_size]
+                at += key_size
+            # The lowest bit of a zigzag varint's first byte is the sign: a negative length is null.
+            has_value = not data[at] & 1
+            if at >= end or end > len(data):
+                raise MalformedMessage(f"a record's fields go beyond its {end - start} bytes")
+            found.append(_new_tuple(RecordSpan, (start, body, end, timestamp_delta, offset_delta, key, has_value)))
+    except IndexError:
+        raise MalformedMessage("the data ends within a record") from None
+    if end != len(data):
+        raise MalformedMessage(f"{len(data) - end} bytes behind the last record")
+    return found

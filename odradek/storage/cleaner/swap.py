@@ -1,0 +1,102 @@
+"""Putting a cleaned segment into the place of those that it was made of, so that a crash at any point leaves one or the other.
+
+    thread  the ``.cleaned`` files are written, synced, and their names too      a start removes them
+    loop    ``.cleaned`` -> ``.swap``, the .log first
+    thread  directory synced                                                     from here on a start finishes the swap
+    loop    the log has the new segment; files of the old -> ``.deleted``
+    thread  directory synced
+    loop    .log.swap -> .log
+    thread  directory synced                                                     what is called .index, ... is the new segment's
+    loop    the indexes' ``.swap`` -> their final names
+    thread  directory synced
+
+Nothing of it waits for a disk on the loop. The thread asks for what is done on the loop by ``on_loop``, which hands back the
+result or the exception. How a start finishes it is in odradek.storage.interrupted_swap.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Protocol, TypeVar
+
+from odradek.storage.cleaner.job import CleaningAborted, CleanJob, Source
+from odradek.storage.cleaner.segment_writer import CleanedSegment
+from odradek.storage.filesystem import FileSystem
+from odradek.storage.interrupted_swap import CLEANED_SUFFIX, SWAP_SUFFIX
+from odradek.storage.segment import Segment
+
+T = TypeVar("T")
+
+
+class OnLoop(Protocol):
+    """Runs something on the loop thread, and waits for it."""
+
+    def __call__(self, action: Callable[[], T]) -> T:
+        """The result of ``action``; raises what it raised."""
+        ...
+
+
+def swap_in(job: CleanJob, group: Sequence[Source], cleaned: CleanedSegment, file_system: FileSystem, on_loop: OnLoop) -> None:
+    """Let ``cleaned`` replace ``group``. Raises CleaningAborted, OSError."""
+    swap = _Swap(job, group, cleaned, file_system)
+    on_loop(swap.begin)
+    file_system.sync_dir(job.directory)
+    on_loop(swap.replace)
+    file_system.sync_dir(job.directory)
+    on_loop(swap.name_log)
+    file_system.sync_dir(job.directory)
+    on_loop(swap.name_indexes)
+    file_system.sync_dir(job.directory)
+
+
+class _Swap:
+    """Its methods are called one after the other, on the loop."""
+
+    def __init__(self, job: CleanJob, group: Sequence[Source], cleaned: CleanedSegment, file_system: FileSystem) -> None:
+        self._log = job.log
+        self._old = [source.segment for source in group]
+        self._cleaned = cleaned
+        self._file_system = file_system
+        self._new: Segment | None = None
+
+    def begin(self) -> None:
+        try:
+            self._ensure_wanted()
+            self._cleaned.rename(self._file_system, CLEANED_SUFFIX, SWAP_SUFFIX)
+        except (CleaningAborted, OSError):
+            self._forget(CLEANED_SUFFIX, SWAP_SUFFIX)
+            raise
+
+    def replace(self) -> None:
+        try:
+            self._ensure_wanted()
+            new = self._cleaned.open(self._file_system, self._log.config, self._old[-1].created_ms, SWAP_SUFFIX)
+        except (CleaningAborted, OSError):
+            self._forget(SWAP_SUFFIX)
+            raise
+        self._new = new
+        self._log.replace_segments(self._old, new)
+
+    def name_log(self) -> None:
+        new = self._required()
+        self._cleaned.rename(self._file_system, SWAP_SUFFIX, "", indexes=False)
+        new.use_log_name("")
+
+    def name_indexes(self) -> None:
+        new = self._required()
+        self._cleaned.rename(self._file_system, SWAP_SUFFIX, "", log=False)
+        new.use_index_names("")
+
+    def _required(self) -> Segment:
+        """The new segment, unless its directory may have another name by now: a start finishes what is left."""
+        if self._log.is_closed or self._new is None:
+            raise CleaningAborted
+        return self._new
+
+    def _ensure_wanted(self) -> None:
+        """Raise CleaningAborted unless the log is the same, and has all that is to be replaced."""
+        if self._log.is_closed or not self._log.segments.has_all(self._old):
+            raise CleaningAborted
+
+    def _forget(self, *suffixes: str) -> None:
+        # In a directory that was renamed meanwhile there is nothing to remove, and a new one of its name has no such files.
+        for suffix in suffixes:
+            self._cleaned.remove(self._file_system, suffix)
