@@ -49,6 +49,17 @@ def test_a_partition_that_needs_no_marker_any_more_is_passed_over(bed, code):
     assert (bed.state(), bed.markers) == (TransactionState.COMPLETE_ABORT, [(B0, 100, 0, "abort")])
 
 
+def test_a_partition_that_is_deleted_while_its_marker_waits_is_waited_for_no_more(bed):
+    bed.refusals[A0] = ErrorCode.KAFKA_STORAGE_ERROR
+    producer = bed.init()
+    bed.add(producer, A0)
+    bed.commit(producer)
+    assert bed.state() is TransactionState.PREPARE_COMMIT
+    bed.refusals[A0] = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    bed.advance(RETRY_BACKOFF_MS)
+    assert (bed.state(), bed.markers) == (TransactionState.COMPLETE_COMMIT, [])
+
+
 def test_many_markers_leave_the_loop_to_others_in_between(bed):
     producer = bed.init()
     partitions = [("many", index) for index in range(1000)]
