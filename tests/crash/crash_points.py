@@ -18,8 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tests.crash.points.points import POINTS
-from tests.crash.points.producer import TV1, TV2
-from tests.crash.points.run import Outcome, make_template, run_point
+from tests.crash.points.run import Outcome, make_templates, run_point
 
 if TYPE_CHECKING:
     from tests.crash.points.points import CrashPoint
@@ -40,12 +39,12 @@ def main() -> int:
     started_s = time.monotonic()
     failed = 0
     with tempfile.TemporaryDirectory() as root, ThreadPoolExecutor(arguments.jobs) as pool:
-        templates = {kind: make_template(Path(root) / kind.name, kind) for kind in (TV1, TV2)}
+        templates = make_templates(Path(root))
 
         def run(number: int, point: CrashPoint, scenario: Scenario) -> Outcome:
             directory = Path(root) / str(number)
             directory.mkdir()
-            return run_point(point, scenario, templates[scenario.kind], directory)
+            return run_point(point, scenario, templates, directory)
 
         for outcome in pool.map(run, range(len(runs)), *zip(*runs, strict=True)):
             print(outcome, flush=True)

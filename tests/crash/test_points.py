@@ -7,10 +7,10 @@ import pytest
 from tests.crash.points.broker import DyingBroker
 from tests.crash.points.places import FILE_APPEND, Moment
 from tests.crash.points.points import BY_NAME, POINTS
-from tests.crash.points.producer import TV1, TV2
-from tests.crash.points.run import make_template, run_point
+from tests.crash.points.run import make_templates, run_point
 
 SOME = (
+    "first: topic half there",
     "init: producer ids torn",
     "init: Empty written",
     "partitions: Ongoing torn at 30",
@@ -39,22 +39,21 @@ SOME = (
 
 @pytest.fixture(scope="module")
 def templates(tmp_path_factory):
-    directory = tmp_path_factory.mktemp("templates")
-    return {kind: make_template(directory / kind.name, kind) for kind in (TV1, TV2)}
+    return make_templates(tmp_path_factory.mktemp("templates"))
 
 
 @pytest.mark.parametrize(("number", "name"), list(enumerate(SOME)), ids=SOME)
 def test_all_of_a_transaction_is_there_or_nothing_wherever_the_broker_is_killed(number, name, templates, tmp_path):
     point = BY_NAME[name]
     scenario = point.scenarios[number % len(point.scenarios)]
-    outcome = run_point(point, scenario, templates[scenario.kind], tmp_path)
+    outcome = run_point(point, scenario, templates, tmp_path)
     assert outcome.error == "", f"{outcome}\n{outcome.log}"
 
 
 def test_a_point_that_the_broker_does_not_come_to_is_a_failure(templates, tmp_path, monkeypatch):
     monkeypatch.setattr(DyingBroker, "arm", lambda *_: None)
     point = BY_NAME["markers: all"]
-    outcome = run_point(point, point.scenarios[0], templates[TV1], tmp_path)
+    outcome = run_point(point, point.scenarios[0], templates, tmp_path)
     assert "the broker did not come to" in outcome.error
 
 

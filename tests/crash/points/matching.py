@@ -62,6 +62,11 @@ def of_path(part: str, suffix: str = "") -> When:
     return when
 
 
+def creating(topic: str) -> When:
+    """``LogManager.create`` of a log of a topic."""
+    return lambda _self, created, *_rest, **_named: created == topic
+
+
 def beginning_segment(topic: str) -> When:
     """``Segment.append`` of the first batch of a segment of a topic."""
     return lambda segment, *_rest: segment.size == 0 and f"/{topic}" in segment.path

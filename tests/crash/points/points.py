@@ -17,6 +17,7 @@ from tests.crash.points.matching import (
     answering,
     asked_for,
     beginning_segment,
+    creating,
     marking,
     of_file,
     of_log,
@@ -58,7 +59,7 @@ class CrashPoint:
     """A point: ``what`` is going on, ``places`` where the broker dies, first and again, and the scenarios that come there.
 
     ``is_new``: the transactional id is one that was not there before. ``is_exhausted``: its epochs are used up, it gets another
-    producer id by InitProducerId (TV1) or by EndTxn (TV2).
+    producer id by InitProducerId (TV1) or by EndTxn (TV2). ``is_first``: there was never any transaction.
     """
 
     name: str
@@ -67,6 +68,7 @@ class CrashPoint:
     scenarios: tuple[Scenario, ...] = WRITES
     is_new: bool = False
     is_exhausted: bool = False
+    is_first: bool = False
 
 
 def _at(name: str, what: str, place: Place, scenarios: tuple[Scenario, ...] = WRITES) -> CrashPoint:
@@ -93,6 +95,28 @@ def _of_write(
 def _answered(name: str, api_key: ApiKey, scenarios: tuple[Scenario, ...] = WRITES, call: int = 1) -> CrashPoint:
     place = Place(_ANSWER, BEFORE, answering(api_key), call)
     return _at(f"{name} not answered", f"{api_key.name} is done, its answer is not sent", place, scenarios)
+
+
+def _first() -> Iterator[CrashPoint]:
+    """The topics of the coordinators are created."""
+    metadata = of_file("__cluster_metadata")
+    creates = "odradek.storage.log_manager:LogManager.create"
+    for name, what, place in (
+        ("topic torn", "a part of __transaction_state's record is there", Place(FILE_APPEND, MIDDLE, metadata, keep_bytes=66)),
+        ("topic written", "__transaction_state is recorded, and not there", Place(FILE_APPEND, AFTER, metadata)),
+        (
+            "topic half there",
+            "a partition of __transaction_state is there",
+            Place(creates, AFTER, creating("__transaction_state")),
+        ),
+        (
+            "offsets half there",
+            "a partition of __consumer_offsets is there",
+            Place(creates, AFTER, creating("__consumer_offsets")),
+        ),
+        ("Empty written", "there is an Empty in a new topic, nobody knows yet", Place(FILE_APPEND, AFTER, of_state(State.EMPTY))),
+    ):
+        yield CrashPoint(f"first: {name}", what, (place,), is_first=True)
 
 
 def _init() -> Iterator[CrashPoint]:
@@ -310,7 +334,7 @@ def _both_ways(point: CrashPoint) -> CrashPoint:
     return replace(point, scenarios=ENDS) if point.scenarios is WRITES else point
 
 
-_WRITING = (_init, _add_partitions, _produce, _roll, _offsets, _timeout, _take_over, _stop)
+_WRITING = (_first, _init, _add_partitions, _produce, _roll, _offsets, _timeout, _take_over, _stop)
 _ENDING = (_end, _markers, _complete, _rotate, _load)
 POINTS: tuple[CrashPoint, ...] = (
     *(point for step in _WRITING for point in step()),

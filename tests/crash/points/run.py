@@ -23,7 +23,7 @@ from odradek.protocol.errors import ErrorCode
 from tests.broker_process import BrokerProcess
 from tests.crash.points.broker import DyingBroker
 from tests.crash.points.epochs import use_up_epochs
-from tests.crash.points.producer import TV1, Kind, Partition, Producer, Refused
+from tests.crash.points.producer import TV1, TV2, Kind, Partition, Producer, Refused
 from tests.crash.points.scenario import (
     AFTER_THE_END,
     CREDIT,
@@ -53,6 +53,7 @@ from tests.crash.points.seen import (
 from tests.raw_client import RawClient
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from pathlib import Path
 
     from tests.crash.points.points import CrashPoint
@@ -69,8 +70,13 @@ _FENCED = {
 }
 
 
-def make_template(data_dir: Path, kind: Kind) -> Path:
-    """A data directory with records, a committed and an aborted transaction; TV1's broker stops gracefully, TV2's is killed."""
+def make_templates(directory: Path) -> dict[Kind | None, Path]:
+    """For each kind of client a data directory that it has used, and one without any transaction."""
+    return {kind: _make_template(directory / (kind.name if kind else "none"), kind) for kind in (None, TV1, TV2)}
+
+
+def _make_template(data_dir: Path, kind: Kind | None) -> Path:
+    """Records, a committed and an aborted transaction of a client. TV1's broker stops gracefully, TV2's is killed."""
     broker = BrokerProcess(data_dir, settings=SETTINGS).start()
     with RawClient(broker.host, broker.port) as client:
         topics = [
@@ -81,15 +87,16 @@ def make_template(data_dir: Path, kind: Kind) -> Path:
         assert [topic.error_code for topic in created] == [ErrorCode.NONE] * 2
         for topic, index in PARTITIONS:
             assert client.produce(topic, PLAIN, partition=index).error_code == ErrorCode.NONE
-        producer = Producer(TRANSACTIONAL_ID, kind)
-        producer.connect(client)
-        producer.init()
-        _transact(producer, KEPT, is_commit=True)
-        _transact(producer, DROPPED, is_commit=False)
-    if kind is TV1:
-        broker.stop()
-    else:
+        if kind is not None:
+            producer = Producer(TRANSACTIONAL_ID, kind)
+            producer.connect(client)
+            producer.init()
+            _transact(producer, KEPT, is_commit=True)
+            _transact(producer, DROPPED, is_commit=False)
+    if kind is TV2:
         broker.kill9()
+    else:
+        broker.stop()
     return data_dir
 
 
@@ -119,15 +126,15 @@ class Outcome:
         )
 
 
-def run_point(point: CrashPoint, scenario: Scenario, template: Path, directory: Path) -> Outcome:
-    """Everything about a point in a scenario, on a copy of ``template`` in ``directory``."""
+def run_point(point: CrashPoint, scenario: Scenario, templates: Mapping[Kind | None, Path], directory: Path) -> Outcome:
+    """Everything about a point in a scenario, on a copy of one of ``templates`` in ``directory``."""
     outcome = Outcome(point, scenario)
     broker = DyingBroker(directory / "data", settings=SETTINGS)
     started_s = time.monotonic()
     try:
         with ExitStack() as stack:
             stack.push(broker)
-            shutil.copytree(template, broker.data_dir)
+            shutil.copytree(templates[None if point.is_first else scenario.kind], broker.data_dir)
             if point.is_exhausted:
                 use_up_epochs(broker.data_dir, TRANSACTIONAL_ID, scenario.kind)
             _Run(outcome, broker).run()
@@ -163,14 +170,17 @@ class _Run:
         self._broker.start()
         with RawClient(self._broker.host, self._broker.port) as client:
             self._instances[0].connect(client)
+            # There are offsets to look at, though none was committed yet.
+            client.call(ApiKey.FIND_COORDINATOR, 4, key_type=0, coordinator_keys=[GROUP])
             if is_decided or self._scenario.ending is Ending.TIMEOUT:
                 # Nobody has to come back for that.
                 wait_until_settled(client)
                 wait_until_stable(client)
             is_visible = self._resolve(is_committed=is_committed)
-            tags = [KEPT, FATE] if is_visible else [KEPT]
+            tags = [] if self._point.is_first else [KEPT]
+            tags += [FATE] if is_visible else []
             self._check(client, tags)
-            self._outcome.seen += ["all of it is read" if is_visible else "nothing of it is read", f"offset {OFFSETS[tags[-1]]}"]
+            self._outcome.seen += ["all of it is read" if is_visible else "nothing of it is read", f"offset {_offset(tags)}"]
             tags += self._transact_more()
             self._check(client, tags)
             ensure_nothing_hangs(client)
@@ -251,12 +261,17 @@ class _Run:
                 found_values = tuple(records[base_offset + number].value for number in range(len(values)))
                 assert found_values == values, f"{partition}: {found_values} where {values} were acknowledged"
         offset = committed_offset(client, GROUP, GROUP_PARTITION)
-        assert offset == OFFSETS[tags[-1]], f"the group's offset is {offset}, not {OFFSETS[tags[-1]]}"
+        assert offset == _offset(tags), f"the group's offset is {offset}, not {_offset(tags)}"
 
     def _check_producer_ids(self, client: RawClient) -> None:
         answer = client.call(ApiKey.INIT_PRODUCER_ID, 5, transactional_id=None, transaction_timeout_ms=1)
         given = {producer.producer_id for producer in self._instances}
         assert answer.producer_id > max(given), f"producer id {answer.producer_id} after {given}"
+
+
+def _offset(tags: list[str]) -> int:
+    """What the last of these has committed; -1 where there is none."""
+    return OFFSETS[tags[-1]] if tags else -1
 
 
 def _ensure_fenced(producer: Producer) -> None:
