@@ -7,6 +7,7 @@
 # make crash    kill -9 the broker 20 times under three rebalancing groups of real clients
 # make crash-points  kill the broker at each named point of a transaction, and look at what is there after
 # make soak     a bank of transactional clients, killed with -9 and so is the broker, for MINUTES (5 by default)
+# make kafka-files  files of odradek read by Apache Kafka's tools, and those of Apache Kafka opened by odradek
 # make clean    remove what these made
 
 SHELL := /bin/bash
@@ -17,7 +18,7 @@ ARGS ?=
 SEEDS ?= 20000
 MINUTES ?= 5
 
-.PHONY: run test check bench fuzz simulate crash crash-points soak clean
+.PHONY: run test check bench fuzz simulate crash crash-points soak kafka-files clean
 
 run: $(INSTALLED)-run
 	$(BIN)/odradek serve --host 127.0.0.1 --port 9092 $(ARGS)
@@ -53,6 +54,9 @@ crash-points: $(INSTALLED)-test
 
 soak: $(INSTALLED)-test
 	$(BIN)/python -m tests.soak.soak --minutes $(MINUTES) $(ARGS)
+
+kafka-files: $(INSTALLED)-test
+	$(BIN)/python -m tests.kafka_tools.both_ways $(ARGS)
 
 clean:
 	rm -rf $(VENV) build dist *.egg-info .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache spark-warehouse

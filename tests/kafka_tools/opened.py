@@ -1,0 +1,170 @@
+"""Opens what Apache Kafka wrote with odradek's log, and compares: ``Comparison`` counts files, and names every difference.
+
+Each partition's directory is copied twice. One copy is opened as after Kafka's clean stop; the other without its indexes,
+snapshots and epochs, as after the worst stop, so that odradek makes its own:
+
+    .log                     every batch read through the log is the one in the file, intact, and ends where Kafka says
+    .index, .timeindex       odradek's own are Kafka's, byte for byte; every entry of Kafka's names the batch that is there
+    .txnindex                odradek's own is Kafka's, byte for byte
+    .snapshot                what odradek makes of the log is what Kafka's says of each producer
+    leader-epoch-checkpoint  the same table, unless compaction has taken the batch that began it
+"""
+
+import shutil
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from struct import Struct
+
+from odradek.protocol.record_batch import BatchHeader, ensure_intact, iter_batches
+from odradek.storage import producer_snapshot
+from odradek.storage.filesystem import RealFileSystem
+from odradek.storage.log import Log
+from odradek.storage.log_config import LogConfig
+
+_INDEX_ENTRY = Struct(">II")
+_TIME_ENTRY = Struct(">qI")
+_DERIVED = (".index", ".timeindex", ".txnindex", ".snapshot")
+_EPOCHS = "leader-epoch-checkpoint"
+_NOW_MS = 1_700_000_000_000
+_KEEP_PRODUCERS_MS = 2**62
+
+
+@dataclass(slots=True)
+class Comparison:
+    """What was compared, by kind of file, and what was not as it should be."""
+
+    files: dict[str, int] = field(default_factory=dict)
+    differences: list[str] = field(default_factory=list)
+    batches: int = 0
+    entries: int = 0
+
+    def file(self, path: Path) -> None:
+        """Count one more."""
+        kind = path.suffix or path.name
+        self.files[kind] = self.files.get(kind, 0) + 1
+
+    def expect(self, path: Path, what: str, ours: object, theirs: object) -> None:
+        """Note a difference unless the two are equal."""
+        if ours != theirs:
+            self.differences.append(f"{path.parent.name}/{path.name}: {what}: odradek {ours!r}, Kafka {theirs!r}")
+
+
+def compare(data: Path, scratch: Path) -> Comparison:
+    """Compare all partitions in Kafka's data directory, whose ``.deleted`` files are no part of any."""
+    comparison = Comparison()
+    for original in sorted(data.glob("*-*/")):
+        if not any(file.stat().st_size for file in original.glob("*.log")):
+            continue
+        clean, bare = (scratch / kind / original.name for kind in ("clean", "bare"))
+        for copy in (clean, bare):
+            shutil.copytree(original, copy, ignore=shutil.ignore_patterns("*.deleted"))
+        for file in bare.iterdir():
+            if file.suffix in _DERIVED or file.name == _EPOCHS:
+                file.unlink()
+        _compare_as_stopped(comparison, clean)
+        _compare_made_anew(comparison, clean, bare)
+    return comparison
+
+
+def open_log(directory: Path, *, clean: bool, warnings: list[str]) -> Log:
+    """The log in ``directory``, which may have been compacted."""
+    topic, _, partition = directory.name.rpartition("-")
+    config = LogConfig(cleanup_policy=("compact",), producer_id_expiration_ms=_KEEP_PRODUCERS_MS)
+    return Log.open(
+        RealFileSystem(),
+        str(directory),
+        topic,
+        int(partition),
+        config,
+        clean=clean,
+        now_ms=_NOW_MS,
+        warn=lambda event, **what: warnings.append(f"{event} {what}"),
+    )
+
+
+def _segments(directory: Path) -> list[Path]:
+    return sorted(directory.glob("*.log"))
+
+
+def _batches(file: Path) -> Iterator[tuple[int, BatchHeader]]:
+    return iter_batches(file.read_bytes())
+
+
+def _compare_as_stopped(comparison: Comparison, directory: Path) -> None:
+    warnings: list[str] = []
+    before = {file.name: file.read_bytes() for file in directory.iterdir()}
+    log = open_log(directory, clean=True, warnings=warnings)
+    last_offsets = []
+    for file in _segments(directory):
+        comparison.file(file)
+        data = before[file.name]
+        for position, header in iter_batches(data):
+            ensure_intact(header, data[position : position + header.size_bytes])
+            found = log.read(header.base_offset, 1, upper_offset=log.log_end_offset, min_one_batch=True)
+            read = b"" if found is None else found.read()
+            comparison.expect(file, f"the batch at {position}", read, data[position : position + header.size_bytes])
+            comparison.batches += 1
+            last_offsets.append(header.last_offset)
+        _compare_index_entries(comparison, file)
+    snapshots = sorted(directory.glob("*.snapshot"))
+    comparison.expect(directory / "log", "the end", log.log_end_offset, int(snapshots[-1].stem) if snapshots else None)
+    comparison.expect(directory / "log", "warnings", warnings, [])
+    _compare_producers(comparison, snapshots[-1], log)
+    log.close(clean=True, now_ms=_NOW_MS)
+    after = {file.name: file.read_bytes() for file in directory.iterdir()}
+    comparison.expect(directory / "log", "files changed by opening", [n for n in before if before[n] != after.get(n)], [])
+
+
+def _compare_index_entries(comparison: Comparison, file: Path) -> None:
+    """Every entry of Kafka's indexes of one segment names a batch that is there."""
+    base_offset = int(file.stem)
+    by_position = dict(_batches(file))
+    index = file.with_suffix(".index")
+    for relative, position in _INDEX_ENTRY.iter_unpack(index.read_bytes()):
+        header = by_position.get(position)
+        comparison.expect(index, f"position {position}", header and header.last_offset, base_offset + relative)
+        comparison.entries += 1
+    time_index = file.with_suffix(".timeindex")
+    for timestamp, relative in _TIME_ENTRY.iter_unpack(time_index.read_bytes()):
+        upto = [header for header in by_position.values() if header.last_offset <= base_offset + relative]
+        ours = max((header.max_timestamp for header in upto), default=None)
+        comparison.expect(time_index, f"timestamp {timestamp}", ours, timestamp)
+        comparison.entries += 1
+
+
+def _compare_producers(comparison: Comparison, snapshot: Path, log: Log) -> None:
+    comparison.file(snapshot)
+    theirs = producer_snapshot.decode(snapshot.read_bytes())
+    for kind, by_id in (("of Kafka's", theirs.by_id), ("of odradek's", log.producers.by_id)):
+        for producer_id in by_id:
+            ours, there = log.producers.by_id.get(producer_id), theirs.by_id.get(producer_id)
+            comparison.expect(snapshot, f"producer {producer_id} {kind}", _told(ours), _told(there))
+    comparison.expect(snapshot, "open transactions", log.producers.open_transactions, theirs.open_transactions)
+
+
+def _told(producer: object) -> object:
+    if producer is None:
+        return None
+    last = producer.batches[-1] if producer.batches else None
+    return (
+        producer.epoch,
+        producer.last_sequence,
+        last and (last.first_offset, last.last_offset),
+        producer.last_timestamp,
+        producer.coordinator_epoch,
+        producer.transaction_start,
+    )
+
+
+def _compare_made_anew(comparison: Comparison, kafkas: Path, bare: Path) -> None:
+    log = open_log(bare, clean=False, warnings=[])
+    snapshots = sorted(kafkas.glob("*.snapshot"))
+    _compare_producers(comparison, snapshots[-1], log)
+    log.close(clean=True, now_ms=_NOW_MS)
+    begins_late = log.leader_epochs.epoch_for(log.log_start_offset) < 0
+    for file in sorted(kafkas.iterdir()):
+        if file.suffix in (".index", ".timeindex", ".txnindex") or (file.name == _EPOCHS and not begins_late):
+            comparison.file(file)
+            ours = bare / file.name
+            comparison.expect(file, "made anew", ours.exists() and ours.read_bytes().hex(), file.read_bytes().hex() or False)
