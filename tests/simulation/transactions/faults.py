@@ -137,12 +137,14 @@ class Faults:
         world.later(self._rng.choice((50, 300, 1_000)), lambda: self._bring_back(partition))
 
     def _bring_back(self, partition: Partition) -> None:
+        world = self._world
         log = self._offline.pop(partition, None)
-        if log is not None and not partition.is_deleted:
-            world = self._world
-            world.note("%s-%s is back", partition.topic, partition.index)
+        name = partition.topic, partition.index
+        # There may be another one by now, of another process or of another topic of the same name.
+        if log is not None and world.server is not None and world.server.partitions.get(*name) is partition:
+            world.note("%s-%s is back", *name)
             partition.log = log
-            if world.server is not None and (partition.topic, partition.index) not in world.held:
+            if name not in world.held:
                 self._advance(world.server, partition)
 
     def _bring_online(self) -> None:
