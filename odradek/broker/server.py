@@ -18,6 +18,7 @@ from odradek.broker.dispatch import Dispatcher
 from odradek.broker.fetch_sessions import FetchSessions
 from odradek.broker.housekeeping import Housekeeping
 from odradek.broker.listeners import ConnectionLimits, ConnectionRegistry, Listeners, advertised_endpoints
+from odradek.broker.log_cleaner import LogCleaner
 from odradek.broker.partitions import Partitions
 from odradek.broker.storage_start import open_storage
 from odradek.broker.transaction_coordinator import TransactionCoordinator
@@ -79,6 +80,7 @@ class Broker:
         self.log_manager: LogManager
         self.controller: Controller
         self.housekeeping: Housekeeping
+        self.log_cleaner: LogCleaner
         self.cluster_id: str
 
     @property
@@ -129,6 +131,7 @@ class Broker:
         if isinstance(self.clock, SystemClock):
             self._driver = AsyncioDriver(self.timer, loop)
         self.housekeeping = Housekeeping(self.config, self.log_manager, self.timer)
+        self.log_cleaner = LogCleaner(self.config, self.log_manager, self.timer)
         try:
             await self._listeners.serve()
         except OSError:
@@ -155,6 +158,7 @@ class Broker:
         # One turn of the loop, in which the transports close.
         await asyncio.sleep(0)
         self.timer.close()
+        await self.log_cleaner.finish()
         await self.housekeeping.finish()
         self._close()
 

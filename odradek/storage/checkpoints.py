@@ -1,6 +1,7 @@
 """The small text files of a data directory, as Kafka writes them.
 
-    recovery-point-offset-checkpoint, log-start-offset-checkpoint      version 0, a count, lines of "topic partition offset"
+    recovery-point-offset-checkpoint, log-start-offset-checkpoint,
+    cleaner-offset-checkpoint                                          version 0, a count, lines of "topic partition offset"
     <partition>/leader-epoch-checkpoint                                version 0, a count, lines of "epoch offset"
     <partition>/partition.metadata                                     "version: 0" and "topic_id: <URL-safe base64>"
     meta.properties                                                    Java properties: version, cluster.id, node.id, directory.id
@@ -17,6 +18,7 @@ from odradek.storage.filesystem import FileSystem
 
 RECOVERY_POINT_FILE = "recovery-point-offset-checkpoint"
 LOG_START_FILE = "log-start-offset-checkpoint"
+CLEANER_OFFSET_FILE = "cleaner-offset-checkpoint"
 PARTITION_METADATA_FILE = "partition.metadata"
 META_PROPERTIES_FILE = "meta.properties"
 CLEAN_SHUTDOWN_FILE = ".kafka_cleanshutdown"

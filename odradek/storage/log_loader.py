@@ -27,14 +27,17 @@ _ENTRY_BYTES = (1, 8, 12)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoadRequest:
-    """What is known of a log before its directory is read. Offsets are those of the checkpoint files, 0 without one."""
+    """What is known of a log before its directory is read. Offsets are those of the checkpoint files.
+
+    Without one they are 0, and ``cleaned_offset``, up to where the log was compacted, is None.
+    """
 
     file_system: FileSystem
     directory: str
     config: LogConfig
     recovery_point: int
     log_start_offset: int
-    cleaned_offset: int
+    cleaned_offset: int | None
     is_clean: bool
     now_ms: int
     warn: Warn
@@ -158,12 +161,13 @@ def _recover(
 ) -> int:
     """Recover the segments that need it; the offset behind the last batch of the log."""
     next_offset = 0
+    cleaned_offset = request.cleaned_offset or 0
     for number, segment in enumerate(segments):
         later = segments[number + 1 :]
         is_adjoining = segment.base_offset == next_offset
         # Compaction leaves gaps, in a log that is not compacted any more too; but not where records are written.
         in_front = segments[number - 1].base_offset if number else 0
-        may_have_gaps = request.config.is_compacted or in_front < request.cleaned_offset
+        may_have_gaps = request.config.is_compacted or in_front < cleaned_offset
         is_hole = number and segment.base_offset > next_offset and not may_have_gaps
         if is_hole and not any(other.size for other in segments[number:]):
             # Their names outlived the machine, and the end of the segment in front of them did not.
@@ -189,7 +193,7 @@ def _recover(
             request.config,
             epochs,
             is_last=is_last,
-            may_have_gaps=bool(later) and (request.config.is_compacted or segment.base_offset < request.cleaned_offset),
+            may_have_gaps=bool(later) and (request.config.is_compacted or segment.base_offset < cleaned_offset),
             warn=request.warn,
         )
         segment.release_file()

@@ -5,10 +5,11 @@
     .kafka_cleanshutdown               there if the last stop was clean; gone while a broker runs
     recovery-point-offset-checkpoint   up to where each log is synced
     log-start-offset-checkpoint        where logs start, if not at 0
+    cleaner-offset-checkpoint          up to where logs are compacted
     <topic>-<partition>/               a log
     <topic>-<partition>.<uuid>-delete/ a deleted log that is still to be removed
 
-Left out: several data directories, moving logs between them, compaction.
+Left out: several data directories, moving logs between them.
 """
 
 from collections.abc import Callable
@@ -67,6 +68,7 @@ class LogManager:
         # What the checkpoint files say: read at the start, then as last written.
         self._recovery_points: dict[Partition, int] = {}
         self._start_offsets: dict[Partition, int] = {}
+        self._cleaned_offsets: dict[Partition, int] = {}
         self._removable: list[str] = []
 
     def start(self) -> DirectoryIdentity:
@@ -91,6 +93,7 @@ class LogManager:
             self._file_system.sync_dir(self.log_dir)
         self._recovery_points = self._read_offsets(checkpoints.RECOVERY_POINT_FILE)
         self._start_offsets = self._read_offsets(checkpoints.LOG_START_FILE)
+        self._cleaned_offsets = self._read_offsets(checkpoints.CLEANER_OFFSET_FILE)
         return identity
 
     def _identify(self) -> DirectoryIdentity:
@@ -158,6 +161,8 @@ class LogManager:
         if key in self._recovery_points or key in self._start_offsets:
             # Of a topic of the same name that was deleted: the new log must not be taken for it after a crash.
             self.write_checkpoints()
+        if key in self._cleaned_offsets:
+            self.write_cleaned_offsets()
         return self._open(topic, partition, config, topic_id, clean=False, now_ms=now_ms)
 
     def _open(self, topic: str, partition: int, config: LogConfig, topic_id: UUID | None, *, clean: bool, now_ms: int) -> Log:
@@ -170,6 +175,7 @@ class LogManager:
             config,
             recovery_point=self._recovery_points.get(key, 0),
             log_start_offset=self._start_offsets.get(key, 0),
+            cleaned_offset=self._cleaned_offsets.get(key),
             clean=clean,
             now_ms=now_ms,
             warn=self._warn,
@@ -275,6 +281,14 @@ class LogManager:
         if start_offsets != self._start_offsets:
             self._write_offsets(checkpoints.LOG_START_FILE, start_offsets)
             self._start_offsets = start_offsets
+
+    def write_cleaned_offsets(self) -> None:
+        """Write up to where logs are compacted, if the file would change. Raises OSError."""
+        cleaned_offsets = {key: log.cleaned_offset for key, log in self.logs.items() if log.cleaned_offset is not None}
+        self._keep_offline(self._cleaned_offsets, cleaned_offsets)
+        if cleaned_offsets != self._cleaned_offsets:
+            self._write_offsets(checkpoints.CLEANER_OFFSET_FILE, cleaned_offsets)
+            self._cleaned_offsets = cleaned_offsets
 
     def _keep_offline(self, held: dict[Partition, int], kept: dict[Partition, int]) -> None:
         """What a checkpoint said of logs that are offline, it goes on saying."""

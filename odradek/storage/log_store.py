@@ -39,6 +39,8 @@ class LogStore:
         self.log_start_offset = loaded.log_start_offset
         self.log_end_offset = loaded.log_end_offset
         self.recovery_point = loaded.recovery_point
+        # Where the last clean has ended, None before the first (odradek.storage.cleaner).
+        self.cleaned_offset = request.cleaned_offset
         self.last_flush_ms = request.now_ms
         self.leader_epochs = loaded.leader_epochs
         self.removal = SegmentRemoval(request.file_system)
@@ -71,7 +73,7 @@ class LogStore:
         *,
         recovery_point: int = 0,
         log_start_offset: int = 0,
-        cleaned_offset: int = 0,
+        cleaned_offset: int | None = None,
         clean: bool,
         now_ms: int,
         warn: Warn,
@@ -101,6 +103,11 @@ class LogStore:
         log = cls(request, load(request), topic, partition, found_id or topic_id)
         log.removal = removal or log.removal
         return log
+
+    @property
+    def file_system(self) -> FileSystem:
+        """Where its directory is."""
+        return self._file_system
 
     @property
     def config(self) -> LogConfig:

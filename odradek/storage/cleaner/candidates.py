@@ -9,6 +9,7 @@ than ``min.cleanable.dirty.ratio`` dirty bytes among those that could be cleaned
 from collections.abc import Iterable
 from typing import NamedTuple
 
+from odradek.protocol.errors import KafkaError
 from odradek.storage.log import Log
 from odradek.storage.recovery import Warn
 from odradek.storage.segment import Segment
@@ -77,6 +78,27 @@ def look_at(log: Log, dirty_offset: int, now_ms: int) -> Candidate | None:
         sum(segment.size for segment in cleanable),
         _is_overdue(log, dirty, now_ms),
     )
+
+
+def choose(logs: Iterable[Log], now_ms: int, warn: Warn) -> tuple[Candidate | None, list[tuple[Log, Exception]]]:
+    """(the log to be cleaned next if it is time for any, the logs that could not be looked at and why). Loop thread."""
+    found: list[Candidate] = []
+    failed: list[tuple[Log, Exception]] = []
+    for log in logs:
+        if not log.config.is_compacted or len(log.segments) == 1:
+            continue
+        dirty_offset = first_dirty_offset(log, log.cleaned_offset, warn)
+        if log.cleaned_offset is not None:
+            # One that was out of range is so once.
+            log.cleaned_offset = dirty_offset
+        try:
+            candidate = look_at(log, dirty_offset, now_ms)
+        except (KafkaError, OSError) as error:
+            failed.append((log, error))
+            continue
+        if candidate is not None:
+            found.append(candidate)
+    return filthiest(found), failed
 
 
 def filthiest(candidates: Iterable[Candidate]) -> Candidate | None:

@@ -22,7 +22,6 @@ from odradek.storage.cleaner.record_spans import payload, spans
 from odradek.storage.cleaner.segment_writer import CleanedSegment, SegmentWriter
 from odradek.storage.cleaner.transactions import CleanedTransactions
 from odradek.storage.errors import LogCorrupt
-from odradek.storage.filesystem import FileSystem
 from odradek.storage.transaction_index import AbortedTransaction, TransactionIndex
 
 # How much is done between two calls of ``pace``: a record counts one, a batch some more.
@@ -54,20 +53,20 @@ class CleanStats:
     keyless_records: int = 0
 
 
-def clean(job: CleanJob, file_system: FileSystem, limits: CleanerLimits, pace: Pace, swap_in: SwapIn) -> CleanStats:
+def clean(job: CleanJob, limits: CleanerLimits, pace: Pace, swap_in: SwapIn) -> CleanStats:
     """Clean a log; each group of segments goes to ``swap_in`` with what is to take its place.
 
     Raises LogCorrupt for a log that cannot be read, OSError, CleaningAborted: what was swapped in by then stays so.
     """
-    return _Clean(job, file_system, limits, pace).run(swap_in)
+    return _Clean(job, limits, pace).run(swap_in)
 
 
 class _Clean:
     """A clean under way."""
 
-    def __init__(self, job: CleanJob, file_system: FileSystem, limits: CleanerLimits, pace: Pace) -> None:
+    def __init__(self, job: CleanJob, limits: CleanerLimits, pace: Pace) -> None:
         self._job = job
-        self._file_system = file_system
+        self._file_system = job.file_system
         self._limits = limits
         self._pace = pace
         self._cost = 0
@@ -88,6 +87,7 @@ class _Clean:
         aborted = self._aborted_transactions()
         offsets = OffsetMap(self._limits.dedupe_buffer_bytes, self._limits.load_factor)
         self._note_keys(offsets, CleanedTransactions(aborted))
+        self._sync_sources()
         stats.end_offset = offsets.latest_offset + 1
         stats.map_utilization = offsets.utilization
         batches = BatchFilter(
@@ -131,6 +131,15 @@ class _Clean:
                         offsets.latest_offset = header.last_offset
             # Behind the last batch there may be offsets whose records went before.
             offsets.latest_offset = source.next_offset - 1
+
+    def _sync_sources(self) -> None:
+        """What supersedes a record must outlive the machine if the record did, and goes on disk before that is taken away."""
+        for source in self._job.sources:
+            if source.next_offset > self._job.synced_offset:
+                file = self._file_system.open(source.path)
+                file.sync()
+                file.close()
+        self._file_system.sync_dir(self._job.directory)
 
     def _note_batch(self, offsets: OffsetMap, transactions: CleanedTransactions, header: BatchHeader, batch: memoryview) -> bool:
         """Note the keys of one batch; False where the map is full, with as many noted as fit."""

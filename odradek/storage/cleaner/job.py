@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from odradek.storage.cleaner.batch_filter import LastRecord
+from odradek.storage.filesystem import FileSystem
 from odradek.storage.log import Log
 from odradek.storage.log_config import LogConfig
 from odradek.storage.segment import MAX_RELATIVE_OFFSET, Segment
@@ -34,16 +35,18 @@ class CleanJob:
     """One clean of one log. ``sources`` are all its segments below ``first_uncleanable_offset``, itself where one begins.
 
     Dirty is what lies from ``first_dirty_offset`` on; a batch at or before it begins at ``dirty_position`` of its segment.
-    ``transaction_indexes`` are (path, size in bytes), in the log's order, those of segments that are not cleaned included.
+    Below ``synced_offset`` all is on disk. ``transaction_indexes`` are (path, size in bytes), in the log's order, those of segments that are not cleaned included.
     """
 
     log: Log
+    file_system: FileSystem
     directory: str
     config: LogConfig
     sources: tuple[Source, ...]
     first_dirty_offset: int
     dirty_position: int
     first_uncleanable_offset: int
+    synced_offset: int
     last_records: Mapping[int, LastRecord]
     transaction_indexes: tuple[tuple[str, int], ...]
     now_ms: int
@@ -81,12 +84,14 @@ class CleanJob:
                 indexes.append((segment.transaction_index.path, segment.transaction_index.size_bytes))
         return cls(
             log=log,
+            file_system=log.file_system,
             directory=log.directory,
             config=log.config,
             sources=tuple(sources),
             first_dirty_offset=first_dirty_offset,
             dirty_position=dirty_position,
             first_uncleanable_offset=first_uncleanable_offset,
+            synced_offset=log.recovery_point,
             last_records={
                 producer_id: LastRecord(producer.batches[-1].last_offset if producer.batches else -1, producer.epoch)
                 for producer_id, producer in log.producers.by_id.items()

@@ -19,7 +19,6 @@ from typing import Protocol, TypeVar
 
 from odradek.storage.cleaner.job import CleaningAborted, CleanJob, Source
 from odradek.storage.cleaner.segment_writer import CleanedSegment
-from odradek.storage.filesystem import FileSystem
 from odradek.storage.interrupted_swap import CLEANED_SUFFIX, SWAP_SUFFIX
 from odradek.storage.segment import Segment
 
@@ -34,9 +33,10 @@ class OnLoop(Protocol):
         ...
 
 
-def swap_in(job: CleanJob, group: Sequence[Source], cleaned: CleanedSegment, file_system: FileSystem, on_loop: OnLoop) -> None:
+def swap_in(job: CleanJob, group: Sequence[Source], cleaned: CleanedSegment, on_loop: OnLoop) -> None:
     """Let ``cleaned`` replace ``group``. Raises CleaningAborted, OSError."""
-    swap = _Swap(job, group, cleaned, file_system)
+    swap = _Swap(job, group, cleaned)
+    file_system = job.file_system
     on_loop(swap.begin)
     file_system.sync_dir(job.directory)
     on_loop(swap.replace)
@@ -50,11 +50,11 @@ def swap_in(job: CleanJob, group: Sequence[Source], cleaned: CleanedSegment, fil
 class _Swap:
     """Its methods are called one after the other, on the loop."""
 
-    def __init__(self, job: CleanJob, group: Sequence[Source], cleaned: CleanedSegment, file_system: FileSystem) -> None:
+    def __init__(self, job: CleanJob, group: Sequence[Source], cleaned: CleanedSegment) -> None:
         self._log = job.log
         self._old = [source.segment for source in group]
         self._cleaned = cleaned
-        self._file_system = file_system
+        self._file_system = job.file_system
         self._new: Segment | None = None
 
     def begin(self) -> None:

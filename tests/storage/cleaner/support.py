@@ -3,9 +3,9 @@
 from odradek.protocol.record_batch import iter_batches
 from odradek.protocol.records import Record, build_batch, read_records
 from odradek.storage.cleaner.candidates import first_dirty_offset, look_at
-from odradek.storage.cleaner.cleaner import CleanerLimits, clean
+from odradek.storage.cleaner.cleaner import CleanerLimits
 from odradek.storage.cleaner.job import CleanJob
-from odradek.storage.cleaner.swap import swap_in
+from odradek.storage.cleaner.run import clean_log
 from odradek.storage.log_config import LogConfig
 
 from ..support import NOW_MS, Warnings
@@ -26,21 +26,20 @@ def put(log, *pairs, now_ms=NOW_MS, timestamp=None, compression=0, **producer):
     return log.append(batch, leader_epoch=0, now_ms=now_ms, transaction_verified=True).first_offset
 
 
-def clean_log(log, cleaned_offset=None, *, now_ms=NOW_MS, limits=LIMITS, pace=lambda size: None, on_loop=lambda action: action()):
+def clean_up(log, cleaned_offset=None, *, now_ms=NOW_MS, limits=LIMITS, pace=lambda size: None, on_loop=lambda action: action()):
     """Clean what may be cleaned, whatever the ratio; the stats, or None if there is nothing dirty."""
     dirty_offset = first_dirty_offset(log, cleaned_offset, Warnings())
     found = look_at(log, dirty_offset, now_ms)
     if found is None:
         return None
     job = CleanJob.of(log, found.first_dirty_offset, found.first_uncleanable_offset, now_ms)
-    file_system = log._file_system
-    return clean(job, file_system, limits, pace, lambda group, new: swap_in(job, group, new, file_system, on_loop))
+    return clean_log(job, limits, pace, on_loop)
 
 
 def roll_and_clean(log, cleaned_offset=None, **options):
     """Clean all that the log has."""
     log.roll(options.get("now_ms", NOW_MS))
-    return clean_log(log, cleaned_offset, **options)
+    return clean_up(log, cleaned_offset, **options)
 
 
 def headers_of(log):

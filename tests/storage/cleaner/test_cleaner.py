@@ -15,7 +15,7 @@ from .support import (
     DAY_MS,
     LIMITS,
     batches_of,
-    clean_log,
+    clean_up,
     compacted,
     headers_of,
     pairs_of,
@@ -49,7 +49,7 @@ def test_the_active_segment_is_left_alone_and_still_supersedes_nothing():
     log.roll(NOW_MS)
     put(log, (b"a", b"3"))
     put(log, (b"a", b"4"))
-    clean_log(log)
+    clean_up(log)
     assert pairs_of(log) == [(1, b"a", b"2"), (2, b"a", b"3"), (3, b"a", b"4")]
 
 
@@ -95,7 +95,7 @@ def test_cleaning_again_what_is_clean_writes_nothing():
     put(log, (b"a", b"2"))
     stats = roll_and_clean(log)
     before = {name: bytes(file.data) for name, file in file_system.files.items() if name.endswith("0.log")}
-    again = clean_log(log)
+    again = clean_up(log)
     assert again.written_bytes == 0 < stats.written_bytes
     assert {name: bytes(file_system.files[name].data) for name in before} == before
 
@@ -107,15 +107,15 @@ def test_a_tombstone_lives_delete_retention_ms_from_the_first_clean_on():
     later = NOW_MS + 5 * DAY_MS
     log.roll(NOW_MS)
     put(log, (b"z", b"1"))
-    clean_log(log, now_ms=later)
+    clean_up(log, now_ms=later)
     assert pairs_of(log)[0] == (1, b"a", None)
     header = headers_of(log)[0]
     assert header.attributes & DELETE_HORIZON_MASK
     assert header.base_timestamp == later + DAY_MS
     assert [record.timestamp for record in records_of(log)][:2] == [NOW_MS - 17, NOW_MS - 17]
-    clean_log(log, now_ms=later + DAY_MS - 1)
+    clean_up(log, now_ms=later + DAY_MS - 1)
     assert pairs_of(log)[0] == (1, b"a", None)
-    clean_log(log, now_ms=later + DAY_MS)
+    clean_up(log, now_ms=later + DAY_MS)
     assert pairs_of(log) == [(2, b"b", b"2"), (3, b"z", b"1")]
     assert headers_of(log)[0].attributes & DELETE_HORIZON_MASK
     assert records_of(log)[0].timestamp == NOW_MS - 17
@@ -153,12 +153,12 @@ def test_a_marker_stays_until_a_clean_found_nothing_in_front_of_it_and_delete_re
     assert [header.is_control for header in headers_of(log)] == [True, False]
     assert log.aborted_transactions(0, 10) == [(9, 0)]
     for now_ms in (NOW_MS, NOW_MS + 999):
-        clean_log(log, 0, now_ms=now_ms)
+        clean_up(log, 0, now_ms=now_ms)
         marker = headers_of(log)[0]
         assert marker.is_control
         assert marker.base_timestamp == NOW_MS + 1000
         assert log.aborted_transactions(0, 10) == []
-    clean_log(log, 0, now_ms=NOW_MS + 1000)
+    clean_up(log, 0, now_ms=NOW_MS + 1000)
     assert [header.is_control for header in headers_of(log)] == [False]
     assert stats.end_offset == log.log_end_offset
 
@@ -170,12 +170,12 @@ def test_a_commit_marker_stays_while_a_record_of_its_transaction_does():
     log.producers.by_id.clear()
     log.roll(NOW_MS)
     for now_ms in range(NOW_MS, NOW_MS + 5):
-        clean_log(log, 0, now_ms=now_ms)
+        clean_up(log, 0, now_ms=now_ms)
     assert [header.is_control for header in headers_of(log)] == [False, True]
     put(log, (b"a", b"2"))
     log.roll(NOW_MS)
     for now_ms in range(NOW_MS, NOW_MS + 5):
-        clean_log(log, 0, now_ms=now_ms)
+        clean_up(log, 0, now_ms=now_ms)
     assert [header.is_control for header in headers_of(log)] == [False]
 
 
@@ -208,7 +208,7 @@ def test_the_marker_that_brought_a_producer_its_epoch_stays():
     put(log, (b"b", b"2"))
     log.roll(NOW_MS)
     for now_ms in range(NOW_MS, NOW_MS + 3):
-        clean_log(log, 0, now_ms=now_ms)
+        clean_up(log, 0, now_ms=now_ms)
     marker = headers_of(log)[0]
     assert (marker.is_control, marker.producer_epoch, marker.record_count) == (True, 1, 0)
 
@@ -220,7 +220,7 @@ def test_the_clean_ends_below_the_last_stable_offset_at_a_segment():
     put(log, (b"b", b"open"), producer_id=5, producer_epoch=0, base_sequence=0, transactional=True)
     put(log, (b"a", b"3"))
     put(log, (b"a", b"4"))
-    stats = clean_log(log)
+    stats = clean_up(log)
     assert stats.end_offset == 2
     assert [offset for offset, _, _ in pairs_of(log)] == [1, 2, 3, 4]
 
@@ -229,7 +229,7 @@ def test_what_is_younger_than_min_compaction_lag_ms_is_left_alone():
     _, log = new_log(segment_bytes=100, min_compaction_lag_ms=1000)
     for number in range(6):
         put(log, (b"a", b"%d" % number), now_ms=NOW_MS + 400 * number)
-    stats = clean_log(log, now_ms=NOW_MS + 1801)
+    stats = clean_up(log, now_ms=NOW_MS + 1801)
     assert stats.end_offset == 3
     assert [offset for offset, _, _ in pairs_of(log)] == [2, 3, 4, 5]
 
@@ -243,7 +243,7 @@ def test_a_clean_whose_keys_do_not_fit_goes_as_far_as_they_do_and_the_next_goes_
     cleaned = 0
     rounds = 0
     while cleaned < log.log_end_offset:
-        stats = clean_log(log, cleaned, limits=CleanerLimits(dedupe_buffer_bytes=5000, load_factor=0.9, io_buffer_bytes=500))
+        stats = clean_up(log, cleaned, limits=CleanerLimits(dedupe_buffer_bytes=5000, load_factor=0.9, io_buffer_bytes=500))
         assert cleaned < stats.end_offset
         cleaned = stats.end_offset
         rounds += 1
@@ -258,7 +258,7 @@ def test_small_segments_become_one_as_far_as_segment_bytes_go():
     before = len(log.segments)
     stats = roll_and_clean(log)
     for _ in range(4):
-        clean_log(log, 0)
+        clean_up(log, 0)
     assert len(log.segments) < before / 2
     assert all(segment.size <= 300 for segment in log.segments)
     assert [offset for offset, _, _ in pairs_of(log)] == list(range(32, 40))
@@ -331,7 +331,7 @@ def test_a_flipped_bit_is_found_and_nothing_changed():
     file_system.files[f"{DIRECTORY}/{0:020d}.log"].data[68] ^= 4
     before = names(file_system)
     with pytest.raises(LogCorrupt, match=r"0\.log, from position 0 on: CRC"):
-        clean_log(log)
+        clean_up(log)
     assert names(file_system) == before
 
 
@@ -367,5 +367,5 @@ def test_a_log_that_is_closed_meanwhile_is_left_as_it_was():
         return action()
 
     with pytest.raises(CleaningAborted):
-        clean_log(log, on_loop=close_then)
+        clean_up(log, on_loop=close_then)
     assert names(file_system) == before
