@@ -1,8 +1,8 @@
 """The partitions this broker leads, each a log and the marks on it, found by topic name or id.
 
 One broker is every partition's only replica, so what is appended is replicated: the high watermark follows the log's end at
-once. Everything that asks about replication (acks=all, delayed produce, reads bounded by the high watermark) goes by the
-marks kept here all the same, not by that shortcut.
+once, or as soon as the flush is done that ``flush.messages`` asks for. Everything that asks about replication (acks, delayed
+produce, reads bounded by the high watermark) goes by the marks kept here, not by that shortcut.
 """
 
 from collections.abc import Callable, Iterator
@@ -121,11 +121,25 @@ class Partition:
         return info
 
     def _appended(self, log: "Log", size_bytes: int) -> None:
-        self.high_watermark = log.log_end_offset
         self.appended_bytes += size_bytes
+        if log.awaits_flush:
+            return
+        self.high_watermark = log.log_end_offset
         if self.on_high_watermark is not None:
             self.on_high_watermark()
         self._fetches.check_and_complete(self)
+
+    def flushed(self, offset: int) -> None:
+        """The log has been flushed up to ``offset``: what waited for that may be read, and is acknowledged."""
+        log = self.log
+        if log is None:
+            return
+        high_watermark = offset if log.awaits_flush else log.log_end_offset
+        if high_watermark > self.high_watermark:
+            self.high_watermark = high_watermark
+            if self.on_high_watermark is not None:
+                self.on_high_watermark()
+            self._fetches.check_and_complete(self)
 
     def take_offline(self, reason: str) -> None:
         """Stop serving: its disk or its log failed."""

@@ -16,6 +16,7 @@ from odradek.broker.connection import Connection
 from odradek.broker.coordinators import GroupCoordinator
 from odradek.broker.dispatch import Dispatcher
 from odradek.broker.fetch_sessions import FetchSessions
+from odradek.broker.group_commit import GroupCommit
 from odradek.broker.housekeeping import Housekeeping
 from odradek.broker.listeners import ConnectionLimits, ConnectionRegistry, Listeners, advertised_endpoints
 from odradek.broker.log_cleaner import LogCleaner
@@ -63,6 +64,7 @@ class Broker:
         self.produce_purgatory: Purgatory[DelayedProduce] = Purgatory("Produce", self.timer)
         self.partitions = Partitions()
         self.fetch_sessions = FetchSessions(config["max.incremental.fetch.session.cache.slots"], self.random)
+        self.group_commit = GroupCommit(self)
         self.groups = GroupCoordinator(self)
         self.transactions = TransactionCoordinator(self)
         self.dispatcher = Dispatcher(self)
@@ -160,6 +162,7 @@ class Broker:
         self.timer.close()
         await self.log_cleaner.finish()
         await self.housekeeping.finish()
+        await self.group_commit.finish()
         self._close()
 
     def _close(self) -> None:

@@ -14,6 +14,7 @@ from odradek.broker.logging import log
 from odradek.broker.partition_directories import PartitionDirectories
 from odradek.storage.filesystem import FileSystem, RealFileSystem
 from odradek.storage.log_manager import LogManager
+from odradek.timing.clock import SystemClock
 
 if TYPE_CHECKING:
     from odradek.broker.server import Broker
@@ -37,6 +38,8 @@ def open_storage(broker: "Broker", file_system: FileSystem | None) -> OpenStorag
     config = broker.config
     log_dir: str = config["log.dirs"][0]
     log_manager = LogManager(file_system, log_dir, node_id=broker.node_id, warn=log.warn)
+    if isinstance(broker.clock, SystemClock):
+        log_manager.on_flush_due = broker.group_commit.request
     identity = log_manager.start()
     try:
         now_ms = broker.clock.now_ms()

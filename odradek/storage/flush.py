@@ -9,6 +9,8 @@ from odradek.storage.filesystem import File, FileSystem
 class FlushTask:
     """Syncing what was in a log up to ``offset``, and the names of its ``segments_begun`` segments.
 
+    Unless ``is_whole``, of the records alone: recovery makes indexes anew.
+
     ``run`` may be called in any thread, then ``Log.flushed`` or ``Log.sync_failed`` on the loop's.
     """
 
@@ -17,6 +19,7 @@ class FlushTask:
     files: tuple[File, ...]
     offset: int
     segments_begun: int
+    is_whole: bool = True
 
     def run(self) -> None:
         """Sync files first, then the directories that name them. Raises OSError."""

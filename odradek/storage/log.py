@@ -4,7 +4,9 @@ Directory ``<topic>-<partition>/``: segments (odradek.storage.segment), ``leader
 the log starts and up to where it is flushed is in the data directory's checkpoints, which the LogManager keeps.
 
 An append is one write to the active segment: the batch as it came, with offset and leader epoch in front. It is acknowledged when
-the operating system has it; ``flush.messages`` and ``flush.ms`` ask for more.
+the operating system has it; ``flush.messages`` and ``flush.ms`` ask for more. What a client appends may be flushed for many at
+once, by whom ``on_flush_due`` calls: until then it is in the log, and neither acknowledged nor read. What the broker itself
+appends is flushed before the append returns.
 
 A Log belongs to the loop thread. How it lies on disk is odradek.storage.log_store's to know.
 """
@@ -80,8 +82,8 @@ class Log(LogStore):
         self._write((head, memoryview(records)[len(head) : size]), size, last_offset, timestamp, leader_epoch, now_ms)
         if producers is not None:
             producers.record(header, base_offset, timestamp)
-        if last_offset + 1 - self.recovery_point >= self._config.flush_messages:
-            self.flush(now_ms)
+        if last_offset + 1 - self.flushed_offset >= self._config.flush_messages:
+            self._flush_due(now_ms)
         return AppendInfo(base_offset, last_offset, append_time_ms, self.log_start_offset, False)
 
     def _checked(self, records: Buffer, now_ms: int) -> tuple[BatchHeader, Buffer]:
@@ -138,7 +140,7 @@ class Log(LogStore):
         aborted = producers.record_marker(producer_id, producer_epoch, coordinator_epoch, commit, offset, now_ms)
         if aborted is not None:
             self.segments.active.append_aborted(aborted)
-        if offset + 1 - self.recovery_point >= self._config.flush_messages:
+        if offset + 1 - self.flushed_offset >= self._config.flush_messages:
             self.flush(now_ms)
         append_time_ms = now_ms if self._stamps_append_time else _NO_TIMESTAMP
         return AppendInfo(offset, offset, append_time_ms, self.log_start_offset, False)
@@ -171,7 +173,7 @@ class Log(LogStore):
         self._write(buffers, len(view), next_offset - 1, timestamp, leader_epoch, now_ms)
         for header, first_offset in of_producers:
             self.producers.record(header, first_offset, now_ms if self._stamps_append_time else header.max_timestamp)
-        if next_offset - self.recovery_point >= self._config.flush_messages:
+        if next_offset - self.flushed_offset >= self._config.flush_messages:
             self.flush(now_ms)
         append_time_ms = now_ms if self._stamps_append_time else _NO_TIMESTAMP
         return AppendInfo(base_offset, next_offset - 1, append_time_ms, self.log_start_offset, False)

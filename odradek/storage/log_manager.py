@@ -59,6 +59,8 @@ class LogManager:
         self.log_dir = log_dir
         self.was_clean = False
         self.removal = SegmentRemoval(file_system)
+        # See ``Log.on_flush_due``; to be set before any log is opened.
+        self.on_flush_due: Callable[[Log], None] | None = None
         self._file_system = file_system
         self._node_id = node_id
         self._cluster_id = cluster_id
@@ -182,6 +184,7 @@ class LogManager:
             topic_id=topic_id,
             removal=self.removal,
         )
+        log.on_flush_due = self.on_flush_due
         return log
 
     def delete(self, topic: str, partition: int) -> None:

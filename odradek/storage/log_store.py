@@ -4,9 +4,9 @@ What is written goes behind the last byte of the active segment, which is rolled
 first, then the directories that name them. What is appended, and what may be, is the business of odradek.storage.log.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
-from typing import Self
+from typing import Any, Self
 from uuid import UUID
 
 from odradek.protocol.errors import ErrorCode, KafkaError
@@ -42,6 +42,11 @@ class LogStore:
         # Where the last clean has ended, None before the first (odradek.storage.cleaner).
         self.cleaned_offset = request.cleaned_offset
         self.last_flush_ms = request.now_ms
+        # Up to where records are on disk: at least the recovery point, up to which their indexes are, too.
+        self.flushed_offset = loaded.recovery_point
+        # Who flushes when ``flush.messages`` says so, instead of the append that reaches it; and whether that is waited for.
+        self.on_flush_due: Callable[[Any], None] | None = None
+        self.awaits_flush = False
         self.leader_epochs = loaded.leader_epochs
         self.removal = SegmentRemoval(request.file_system)
         # While its segments are rewritten, none of them goes.
@@ -193,7 +198,7 @@ class LogStore:
             held,
             self._config,
             log_start_offset=self.log_start_offset,
-            readable_offset=self.log_end_offset,
+            readable_offset=self.flushed_offset if self.awaits_flush else self.log_end_offset,
             log_end_offset=self.log_end_offset,
             now_ms=now_ms,
         )
@@ -205,6 +210,7 @@ class LogStore:
         self.segments.remove(held[:count])
         # What is gone needs no sync.
         self.recovery_point = max(self.recovery_point, first.base_offset)
+        self.flushed_offset = max(self.flushed_offset, first.base_offset)
         # The next start removes what cannot be removed now.
         with suppress(OSError):
             self._snapshots.forget_below(first.base_offset)
@@ -247,17 +253,32 @@ class LogStore:
             if is_dirty and (active or segment is not self.segments.active):
                 files += segment.files_to_sync()
                 offset = end_offset
-        begun = self._segments_begun
-        directories = () if self._segments_named == begun else (self.directory, self.directory.rpartition("/")[0])
-        return FlushTask(self._file_system, directories, tuple(files), offset, begun)
+        return FlushTask(self._file_system, self._unnamed_directories(), tuple(files), offset, self._segments_begun)
+
+    def commit_task(self) -> FlushTask:
+        """What must be synced for the records that the log has to outlive the machine. Raises OSError."""
+        ends = [*(segment.base_offset for segment in self.segments), self.log_end_offset][1:]
+        files = tuple(
+            segment.file for segment, end in zip(self.segments, ends, strict=True) if segment.size and end > self.flushed_offset
+        )
+        directories = self._unnamed_directories()
+        return FlushTask(self._file_system, directories, files, self.log_end_offset, self._segments_begun, is_whole=False)
+
+    def _unnamed_directories(self) -> tuple[str, ...]:
+        """Those in which names are not synced yet."""
+        is_named = self._segments_named == self._segments_begun
+        return () if is_named else (self.directory, self.directory.rpartition("/")[0])
 
     def flushed(self, task: FlushTask, now_ms: int) -> None:
         """``task`` has run."""
         if self._sync_error:
             return
-        self.recovery_point = max(self.recovery_point, task.offset)
+        self.flushed_offset = max(self.flushed_offset, task.offset)
         self._segments_named = max(self._segments_named, task.segments_begun)
-        self.last_flush_ms = now_ms
+        self.awaits_flush = self.awaits_flush and self.log_end_offset - self.flushed_offset >= self._config.flush_messages
+        if task.is_whole:
+            self.recovery_point = max(self.recovery_point, task.offset)
+            self.last_flush_ms = now_ms
 
     def sync_failed(self, error: OSError) -> None:
         """A sync went wrong: what it should have written may be lost, though the next one may say that all is well.
@@ -277,6 +298,15 @@ class LogStore:
             raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, str(error)) from error
         self._has_failed = False
         self.flushed(task, now_ms)
+
+    def _flush_due(self, now_ms: int) -> None:
+        """As many records as ``flush.messages`` are not on disk."""
+        # Of a failed append something may have to be cut off first, which is not a thread's to do.
+        if self.on_flush_due is None or self._has_failed:
+            self.flush(now_ms)
+        else:
+            self.awaits_flush = True
+            self.on_flush_due(self)
 
     @property
     def has_lost_sync(self) -> bool:

@@ -1,9 +1,9 @@
 """Produce 3-13: one batch a partition, appended and acknowledged.
 
 acks 0 (no response; where something went wrong the connection is closed, or its client would not notice), 1 and -1. With one
-replica the high watermark covers a batch as it is appended, so acks=-1 rarely waits; where it does not cover it, the response
-waits in the Produce purgatory for at most ``timeout``. Idempotent batches are checked by the log. From version 8 on errors come
-with the records that caused them (KIP-467); topics are named by id from version 13 on (KIP-516).
+replica the high watermark covers a batch as it is appended, unless ``flush.messages`` wants it on disk first: then the response,
+of acks=1 too, waits in the Produce purgatory for at most ``timeout``. Idempotent batches are checked by the log. From version 8
+on errors come with the records that caused them (KIP-467); topics are named by id from version 13 on (KIP-516).
 
 Where a transactional batch would begin a transaction in its partition, the transaction coordinator is asked first (KIP-890); from
 version 12 on that is also how the partition gets into the transaction. One without a transactional id is refused
@@ -76,7 +76,7 @@ def _append(broker: "Broker", context: RequestContext, request: ProduceRequest, 
                 log_append_time_ms=info.log_append_time_ms,
                 log_start_offset=info.log_start_offset,
             )
-            if acks == -1 and partition.high_watermark <= info.last_offset:
+            if partition.high_watermark <= info.last_offset:
                 waiting.append((partition, info.last_offset, result))
             results.append(result)
         if isinstance(topic, bytes):
