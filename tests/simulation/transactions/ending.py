@@ -13,7 +13,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from odradek.coordinator.runtime.states import ShardState
-from tests.simulation.transactions.plan import TRANSACTIONAL_ID_EXPIRATION_MS
 from tests.simulation.transactions.server import COORDINATORS_TOPICS
 from tests.simulation.violation import Violation
 
@@ -38,6 +37,7 @@ def end(world: World, faults: Faults) -> None:
     _wait(world, "all comes to rest", _REST_WITHIN_MS)
     _check(world)
     world.check_replayed()
+    faults.create_topics()
     _go_on(world)
     world.kill_broker()
     world.start_broker()
@@ -107,6 +107,6 @@ def _go_on(world: World) -> None:
 
 
 def _let_ids_expire(world: World) -> None:
-    world.run(TRANSACTIONAL_ID_EXPIRATION_MS * 3 // 2)
+    world.run(max(world.plan.expiration_ms * 3 // 2, 2_000))
     if world.witness.fates.latest:
         raise Violation("what nobody uses any more expires", f"{world.witness.fates.latest}")

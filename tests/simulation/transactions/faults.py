@@ -77,8 +77,6 @@ class Faults:
         self._bring_online()
         for name in list(world.held):
             self._release(name)
-        if world.server is not None:
-            self._create_topics(world.server)
         self._look_after()
 
     def _look_after(self) -> None:
@@ -189,9 +187,13 @@ class Faults:
             world.held.pop((topic, partition.index), None)
         server.controller.delete_topics([known.topic_id])
         world.look_at_partitions()
-        world.later(self._rng.choice((0, 100, 800)), lambda: None if world.server is None else self._create_topics(world.server))
+        world.later(self._rng.choice((0, 100, 800)), lambda: self.create_topics() if world.is_in_trouble else None)
 
-    def _create_topics(self, server: Server) -> None:
+    def create_topics(self) -> None:
+        """Those of the plan that are deleted."""
+        server = self._world.server
+        if server is None:
+            return
         for topic, count in self._world.plan.topics:
             if topic not in server.controller.image.topics:
                 self._world.note("topic %s is created", topic)

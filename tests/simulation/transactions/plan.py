@@ -9,7 +9,6 @@ if TYPE_CHECKING:
     from random import Random
 
 LONGEST_HOLD_MS = 1_200
-TRANSACTIONAL_ID_EXPIRATION_MS = 60_000
 
 # Each with the mean time between two of its kind, ms; a history has some of them.
 _FAULTS = {
@@ -57,6 +56,7 @@ class Plan:
     think_ms: int
     patience_ms: int
     abort_interval_ms: int
+    expiration_ms: int
     segment_bytes: int
     repeat_share: float
     abort_share: float
@@ -94,6 +94,7 @@ def draw(rng: Random) -> Plan:
         think_ms=rng.choice((20, 60, 150)),
         patience_ms=rng.choice((600, 2_000)),
         abort_interval_ms=rng.choice((200, 1_000)),
+        expiration_ms=rng.choice((900, 60_000, 60_000, 60_000)),
         segment_bytes=rng.choice((700, 2_000, 1_000_000)),
         repeat_share=rng.choice((0.0, 0.0, 0.05, 0.2)),
         abort_share=rng.choice((0.1, 0.3)),

@@ -44,6 +44,7 @@ _TRY_AGAIN = frozenset(
         ErrorCode.OPERATION_NOT_ATTEMPTED,
     }
 )
+_UNKNOWN = frozenset({ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.OPERATION_NOT_ATTEMPTED})
 _ABORTABLE = frozenset(
     {
         ErrorCode.TRANSACTION_ABORTABLE,
@@ -120,7 +121,7 @@ class Process:
             code = ErrorCode.NETWORK_EXCEPTION if response is None else code_of(response)
             if code == ErrorCode.NONE:
                 granted(response)
-            elif code in _TRY_AGAIN and (self._world.clock.monotonic_ms() < give_up_ms or not self._world.is_in_trouble):
+            elif code in _TRY_AGAIN and not self._is_hopeless(code, give_up_ms):
                 self._later(_BACKOFF_MS, send)
             elif failed is not None:
                 failed(code)
@@ -128,6 +129,11 @@ class Process:
                 self._refused(api_key, code)
 
         send()
+
+    def _is_hopeless(self, code: int, give_up_ms: float) -> bool:
+        """Whether patience is at an end; once trouble is over it never is, but for topics that are not there."""
+        is_over = self._world.clock.monotonic_ms() >= give_up_ms
+        return is_over and (self._world.is_in_trouble or code in _UNKNOWN)
 
     def _refused(self, api_key: ApiKey, code: int) -> None:
         self._world.check_refusal(self, api_key, code)
@@ -174,8 +180,9 @@ class Process:
 
     def _give_up(self, api_key: ApiKey, code: int) -> None:
         """What is left is to abort, where that is allowed."""
+        self._world.check_refusal(self, api_key, code)
         if code not in _ABORTABLE and code not in _TRY_AGAIN:
-            self._refused(api_key, code)
+            self.die(f"{api_key.name} is answered {ErrorCode(code).name}")
             return
         self._world.note("%s gives up on its transaction: %s", str(self), ErrorCode(code).name)
         self._is_uncertain = True
@@ -224,6 +231,7 @@ class Process:
             lambda: requests.add_partitions(self.plan.transactional_id, identity, missing),
             requests.added,
             granted,
+            patience_ms=3_000,
         )
 
     def _send(self, partitions: list[Partition]) -> None:
@@ -272,7 +280,7 @@ class Process:
                         world.note_acknowledged(sent, batch[1])
                 elif code in _TRY_AGAIN:
                     left[partition] = batch
-                    if world.clock.monotonic_ms() >= give_up_ms and world.is_in_trouble:
+                    if self._is_hopeless(code, give_up_ms):
                         worst = worst or code
                 else:
                     worst = code

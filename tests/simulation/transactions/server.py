@@ -39,7 +39,6 @@ from odradek.protocol.api_keys import ApiKey
 from odradek.timing.purgatory import Purgatory
 from odradek.timing.reply import Reply
 from odradek.timing.timer import Timer
-from tests.simulation.transactions.plan import TRANSACTIONAL_ID_EXPIRATION_MS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -68,15 +67,15 @@ COORDINATORS_TOPICS = (TRANSACTION_STATE_TOPIC, CONSUMER_OFFSETS_TOPIC)
 
 
 @cache
-def _config(transaction_shards: int, group_shards: int, abort_interval_ms: int) -> BrokerConfig:
+def _config(transaction_shards: int, group_shards: int, abort_interval_ms: int, expiration_ms: int) -> BrokerConfig:
     return load(
         overrides={
             "log.dirs": "/data",
             "transaction.state.log.num.partitions": str(transaction_shards),
             "offsets.topic.num.partitions": str(group_shards),
             "transaction.abort.timed.out.transaction.cleanup.interval.ms": str(abort_interval_ms),
-            "transactional.id.expiration.ms": str(TRANSACTIONAL_ID_EXPIRATION_MS),
-            "transaction.remove.expired.transaction.cleanup.interval.ms": str(TRANSACTIONAL_ID_EXPIRATION_MS // 3),
+            "transactional.id.expiration.ms": str(expiration_ms),
+            "transaction.remove.expired.transaction.cleanup.interval.ms": str(expiration_ms // 3),
         }
     )
 
@@ -120,7 +119,7 @@ class Server:
         on_append: Callable[[Partition], None],
     ) -> None:
         """``epochs`` are the leader epochs that partitions have come to, and are kept here."""
-        self.config = _config(plan.transaction_shards, plan.group_shards, plan.abort_interval_ms)
+        self.config = _config(plan.transaction_shards, plan.group_shards, plan.abort_interval_ms, plan.expiration_ms)
         self.clock = clock
         self.timer = Timer(clock)
         self.random = random
@@ -148,9 +147,6 @@ class Server:
             self.controller.ensure_internal_topic(topic)
             for partition in self.partitions.of_topic(topic):
                 self._settle(partition)
-        for topic, count in self._plan.topics:
-            if topic not in self.controller.image.topics:
-                self.create(topic, count)
 
     def serve(self) -> None:
         """Load what there is."""

@@ -240,6 +240,10 @@ class World:
         if code == ErrorCode.UNKNOWN_SERVER_ERROR:
             raise Violation("the broker makes no mistake", f"{api_key.name} of {process} is answered {ErrorCode(code).name}")
         producer_id, epoch = process.identity
+        # A batch that comes again after its transaction is asked about as if it began one, and others wait for it, as in Kafka.
+        is_plain = not self.plan.repeat_share and "delete a topic" not in self.plan.faults
+        if is_plain and code == ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER:
+            raise Violation("who sends in order is taken in order", f"{api_key.name} of {process}")
         if api_key is ApiKey.PRODUCE and code == ErrorCode.INVALID_TXN_STATE and self.plan.faults.keys() & _UNVERIFYING:
             # What was verified before these says nothing of what is there now.
             return
@@ -325,6 +329,9 @@ class World:
         server = Server(self.plan, self.clock, self.disk, Random(self.rng.getrandbits(64)), self.epochs, self._on_append)
         self.server = server
         server.start()
+        if is_first:
+            for topic, count in self.plan.topics:
+                server.create(topic, count)
         self.look_at_partitions()
         if is_first:
             seed_epochs(self, server)
