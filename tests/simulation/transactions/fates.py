@@ -68,7 +68,9 @@ class Fate:
 class Fates:
     """``latest`` is each transactional id's last record, ``of_producer`` each producer id's last fate. Raises Violation."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, may_lag: bool) -> None:
+        """``may_lag``: of what is written some may not be there for good yet."""
+        self._may_lag = may_lag
         self.latest: dict[str, TransactionLogValue] = {}
         self.owners: dict[int, str] = {}
         self.of_producer: dict[int, Fate] = {}
@@ -144,8 +146,10 @@ class Fates:
         if value.status == ONGOING and is_current and partition in value.partitions:
             return
         fate = self.of_producer.get(producer_id)
-        # Its end is decided on, and has not reached this partition yet: what still comes shares it.
-        if value.status in PREPARED and fate is not None and is_open_here and fate.epoch == epoch and partition in fate.missing:
+        # Its end is decided on, and has not reached this partition yet: what still comes shares it. And until the decision is
+        # there for good, partitions that have had nothing yet are confirmed.
+        is_ending = value.status in PREPARED and fate is not None and fate.epoch == epoch and partition in fate.missing
+        if is_ending and (is_open_here or self._may_lag):
             return
         if value.producer_id != producer_id or epoch < value.producer_epoch:
             raise Violation("nothing of a fenced epoch is written", what)

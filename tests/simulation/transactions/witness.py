@@ -107,8 +107,9 @@ class Witness:
     that were appended to since somebody emptied it.
     """
 
-    def __init__(self, note: Callable[..., None]) -> None:
-        self.fates = Fates()
+    def __init__(self, note: Callable[..., None], *, may_lag: bool) -> None:
+        """``may_lag``: high watermarks may be behind the logs' ends."""
+        self.fates = Fates(may_lag=may_lag)
         self.partitions: dict[tuple[str, int], SeenPartition] = {}
         self.offsets: dict[int, SeenOffsets] = {}
         self.places: dict[bytes, list[Incarnation]] = {}

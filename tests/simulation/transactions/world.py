@@ -76,7 +76,7 @@ class World:
         self.disk = SimulatedDisk()
         self.epochs: dict[tuple[str, int], int] = {}
         self.ledger = Ledger()
-        self.witness = Witness(self.note)
+        self.witness = Witness(self.note, may_lag="hold a high watermark" in self.plan.faults)
         self.readers: dict[Incarnation, CommittedReader] = {}
         self.processes: list[Process] = []
         self.held: dict[tuple[str, int], int] = {}
@@ -121,6 +121,10 @@ class World:
                 self.clock.advance(max(0, int(-(-(due_ms - self.clock.monotonic_ms()) // 1))))
                 if self.server is not None and (not self._is_turn_due or self.rng.random() < 0.8):
                     self.server.loop.turn()
+            except Violation:
+                # What was written wrong comes first, not what came of it.
+                self.witness.check()
+                raise
             except Killed:
                 self.note("the broker dies at a write")
                 self.counts["killed at a write"] += 1
