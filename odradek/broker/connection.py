@@ -5,8 +5,9 @@ client does not read what was sent, or while the broker stops, the frames that h
 the socket is not read. That is what keeps the order of responses, and what bounds the memory of a connection: one request's
 answer, the frames of one read, and a frame under way.
 
-OffsetCommits are the exception: what waits for nothing but the next append would let each append have one commit of a connection.
-They are decided on in order as they come, up to ``_MAX_COMMITS``, share the append, and are answered in order by one write. A
+There are two exceptions, for what waits for nothing but the disk: each append would have one commit of a connection, and each
+flush one produce. OffsetCommits are decided on in order as they come, and share the append; so are Produces behind one that has
+been appended and waits for its flush. They form a line of at most ``_MAX_LINE``, and are answered in order by few writes. A
 request of another kind waits for them as it would for one.
 
 Requests that came in one read are answered in one write. A slice of a log file goes from the file to the socket by
@@ -19,7 +20,7 @@ from collections.abc import Callable
 from struct import Struct
 from typing import TYPE_CHECKING, Any, cast
 
-from odradek.broker.dispatch import CloseConnection, Dispatcher
+from odradek.broker.dispatch import DECIDED, CloseConnection, Dispatcher
 from odradek.broker.logging import log
 from odradek.broker.socket_writer import SocketWriter
 from odradek.protocol.api_keys import ApiKey
@@ -34,20 +35,22 @@ _WRITE_FROM_CHUNKS = 512
 _WRITE_FROM_BYTES = 1024 * 1024
 # What a response begins with.
 _LENGTH = Struct(">i").unpack_from
-# Commits of one connection that may wait for an append together.
-_MAX_COMMITS = 128
+# Requests of one connection that may wait for the disk together.
+_MAX_LINE = 128
 _OFFSET_COMMIT = ApiKey.OFFSET_COMMIT.to_bytes(2, "big")
+_PRODUCE = ApiKey.PRODUCE.to_bytes(2, "big")
 
 
-class _CommitAnswer:
-    """The place of a commit's answer among those that are to be written."""
+class _LineAnswer:
+    """The place of an answer among those that are to be written. Nothing may be begun behind one that ``is_last``."""
 
-    __slots__ = ("_abort", "_answered", "chunks")
+    __slots__ = ("_abort", "_answered", "chunks", "is_last")
 
     def __init__(self, answered: Callable[[], None], abort: Callable[[], None]) -> None:
         self._answered = answered
         self._abort = abort
         self.chunks: list[Any] | None = None
+        self.is_last = False
 
     def respond(self, chunks: list[Any] | None) -> None:
         """What dispatch calls."""
@@ -63,7 +66,6 @@ class Connection(asyncio.BufferedProtocol):
 
     __slots__ = (
         "_answers_are_due",
-        "_commits",
         "_dispatcher",
         "_drained_ms",
         "_frames",
@@ -72,6 +74,8 @@ class Connection(asyncio.BufferedProtocol):
         "_is_closing",
         "_is_processing",
         "_is_waiting",
+        "_line",
+        "_line_head",
         "_pending_bytes",
         "_reader",
         "_reading_paused",
@@ -100,8 +104,9 @@ class Connection(asyncio.BufferedProtocol):
         # Whether the request that waits is a view of the buffer that is read into.
         self._holds_buffer = False
         self._is_processing = False
-        # Commits that wait for the log's next append, with those behind them; in order.
-        self._commits: deque[_CommitAnswer] = deque()
+        # Requests that wait for the disk, in order; and the first of them, if it was not known beforehand that it would.
+        self._line: deque[_LineAnswer] = deque()
+        self._line_head: _LineAnswer | None = None
         self._answers_are_due = False
         # Flow control.
         self._reading_paused = False
@@ -235,16 +240,21 @@ class Connection(asyncio.BufferedProtocol):
         try:
             while done < len(frames) and not self._cannot_write():
                 frame = frames[done]
-                if frame[:2] == _OFFSET_COMMIT and self._take_commit(frame):
+                if frame[:2] == _OFFSET_COMMIT and self._join_line(frame):
                     done += 1
                     continue
                 if self._is_waiting:
+                    if self._line and frame[:2] == _PRODUCE and self._join_line(frame):
+                        done += 1
+                        continue
                     break
                 done += 1
                 chunks = dispatch(frame, self.listener_name, self.peer, self._respond_later, arrived_ms)
                 if chunks is None:
                     self._is_waiting = True
                     self._holds_buffer = type(frame) is not bytes
+                elif chunks is DECIDED:
+                    self._line_head = self._add_to_line()
                 elif chunks:
                     queue += chunks
                     queued_bytes += _LENGTH(chunks[0])[0]
@@ -285,6 +295,10 @@ class Connection(asyncio.BufferedProtocol):
         """
         if self._transport is None:
             return
+        if self._line_head is not None:
+            head, self._line_head = self._line_head, None
+            head.respond(chunks)
+            return
         self._is_waiting = False
         if chunks is None:
             self._abort()
@@ -299,25 +313,38 @@ class Connection(asyncio.BufferedProtocol):
         if self._transport is not None:
             self._process()
 
-    def _take_commit(self, frame: bytes | memoryview) -> bool:
-        """Have an OffsetCommit decided on; False where it is to come again when what is before it has been answered."""
-        if self._is_waiting and not 0 < len(self._commits) < _MAX_COMMITS:
+    def _add_to_line(self) -> _LineAnswer:
+        answer = _LineAnswer(self._line_answered, self._abort)
+        self._line.append(answer)
+        self._is_waiting = True
+        self._holds_buffer = False
+        return answer
+
+    def _join_line(self, frame: bytes | memoryview) -> bool:
+        """Have a request decided on behind those that wait; False where it is to come again when they have been answered."""
+        line = self._line
+        if self._is_waiting and not 0 < len(line) < _MAX_LINE:
             return False
-        answer = _CommitAnswer(self._commit_answered, self._abort)
+        if line and line[-1].is_last and line[-1].chunks is None:
+            return False
+        answer = self._add_to_line()
         try:
-            answer.chunks = self._dispatcher.dispatch(frame, self.listener_name, self.peer, answer.respond, self.last_active_ms)
-        except (MalformedMessage, CloseConnection):
-            if self._commits:
+            chunks = self._dispatcher.dispatch(frame, self.listener_name, self.peer, answer.respond, self.last_active_ms)
+        except (MalformedMessage, CloseConnection) as error:
+            line.remove(answer)
+            self._is_waiting = bool(line)
+            # A produce that is not to be answered has been appended: it is not to come again.
+            if line and not (isinstance(error, CloseConnection) and frame[:2] == _PRODUCE):
                 return False
             raise
-        self._commits.append(answer)
-        self._is_waiting = True
-        if answer.chunks is not None:
-            self._commit_answered()
+        if chunks is None:
+            answer.is_last = frame[:2] == _PRODUCE
+        elif chunks is not DECIDED:
+            answer.respond(chunks)
         return True
 
-    def _commit_answered(self) -> None:
-        """A commit has its answer: write it with those of the others that have theirs in this turn of the loop."""
+    def _line_answered(self) -> None:
+        """One in the line has its answer: write it with those of the others that have theirs in this turn of the loop."""
         if not self._answers_are_due:
             self._answers_are_due = True
             asyncio.get_running_loop().call_soon(self._write_answers)
@@ -326,12 +353,12 @@ class Connection(asyncio.BufferedProtocol):
         self._answers_are_due = False
         if self._transport is None:
             return
-        commits = self._commits
+        line = self._line
         queue: list[Any] = []
-        while commits and (chunks := commits[0].chunks) is not None:
-            commits.popleft()
+        while line and (chunks := line[0].chunks) is not None:
+            line.popleft()
             queue += chunks
-        self._is_waiting = bool(commits)
+        self._is_waiting = bool(line)
         self._write(queue)
         if self._frames or self._reader.error is not None:
             self._process()

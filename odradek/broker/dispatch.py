@@ -8,7 +8,8 @@ ApiVersions in a version too new, answered in version 0 with UNSUPPORTED_VERSION
 
 from bisect import bisect_left
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from enum import Enum
+from typing import TYPE_CHECKING, Any, Final
 
 from odradek.broker.context import CLOSE_CONNECTION, NO_RESPONSE, Reply, RequestContext
 from odradek.broker.handlers import SERVED, load_handler
@@ -29,6 +30,15 @@ _new_context = tuple.__new__
 _FIRST_BOUND_MS = TOTAL_TIME_BOUNDS_MS[0]
 
 Respond = Callable[[list[Any] | None], None]
+
+
+class Decided(Enum):
+    """The answer comes later, and what was asked for has been done: what comes behind may be begun."""
+
+    DECIDED = "decided"
+
+
+DECIDED: Final = Decided.DECIDED
 
 
 class CloseConnection(Exception):
@@ -56,8 +66,10 @@ class Dispatcher:
         peer: tuple[str, int],
         respond: Respond,
         arrived_ms: float,
-    ) -> list[Any] | None:
+    ) -> list[Any] | Decided | None:
         """The response's chunks; an empty list where none is due; None where ``respond`` will be called with them later.
+
+        DECIDED is None where nothing but the response is still to come.
 
         ``arrived_ms`` is when the frame had come (monotonic). Raises ``MalformedMessage`` for what cannot be answered and
         ``CloseConnection`` for what is not to be.
@@ -80,7 +92,7 @@ class Dispatcher:
         if type(response) is Reply:
             if not response.done:
                 self._wait(response, context, route, respond, arrived_ms)
-                return None
+                return DECIDED if response.is_decided else None
             done: list[Any] = []
             response.when_done(done.append)
             response = done[0]

@@ -9,12 +9,16 @@ if TYPE_CHECKING:
 
 
 class Reply:
-    """Completed once; who waits for it is called at that moment, on the loop thread."""
+    """Completed once; who waits for it is called at that moment, on the loop thread.
 
-    __slots__ = ("_response", "_when_done", "done")
+    ``is_decided``: what was asked for has been done, and only the answer has to wait.
+    """
+
+    __slots__ = ("_response", "_when_done", "done", "is_decided")
 
     def __init__(self) -> None:
         self.done = False
+        self.is_decided = False
         self._response: Any = None
         self._when_done: Callable[[Any], None] | None = None
 

@@ -192,6 +192,7 @@ def _all_failed(context: RequestContext, request: ProduceRequest) -> Any:
 
 def _wait(broker: "Broker", request: ProduceRequest, response: Any, waiting: "list[tuple[Partition, int, Any]]") -> Reply:
     reply = Reply()
+    reply.is_decided = True
     operation = DelayedProduce(broker.clock.monotonic_ms() + request.timeout_ms, waiting, lambda: reply.complete(response))
     broker.produce_purgatory.try_complete_else_watch(operation, [partition for partition, _, _ in waiting])
     return reply
