@@ -27,6 +27,12 @@ SNAPPY = 2
 LZ4 = 3
 ZSTD = 4
 
+_GZIP_DEFAULT = -1
+# Kafka's lz4 has a fast way, which it calls level 9, and for all other levels a thorough one.
+_LZ4_DEFAULT = 9
+_LZ4_FAST = 1
+_LZ4_LEAST_HIGH = 3
+
 DEFAULT_LIMIT_BYTES = 256 * 1024 * 1024
 
 _XERIAL_MAGIC = b"\x82SNAPPY\x00"
@@ -51,22 +57,29 @@ def decompress(codec: int, data: "Buffer", limit_bytes: int = DEFAULT_LIMIT_BYTE
     raise MalformedMessage(f"compression {codec} is none that exists")
 
 
-def compress(codec: int, data: "Buffer") -> bytes:
-    """``data`` as Kafka's clients expect it compressed. Raises ValueError for an unknown codec."""
+def compress(codec: int, data: "Buffer", level: int | None = None) -> bytes:
+    """``data`` as Kafka's clients expect it compressed. Raises ValueError for an unknown codec.
+
+    ``level`` is one of Kafka's for this codec (KIP-390), where -1 for gzip and 9 for lz4 stand for its own default.
+    """
     if codec == NONE:
         return bytes(data)
     import cramjam
 
     if codec == GZIP:
-        return bytes(cramjam.gzip.compress(data))
+        return bytes(cramjam.gzip.compress(data, level=None if level == _GZIP_DEFAULT else level))
     if codec == SNAPPY:
         return _compress_xerial(data)
     if codec == LZ4:
-        compressor = cramjam.lz4.Compressor(block_linked=False, content_checksum=False)
+        if level == _LZ4_DEFAULT:
+            level = _LZ4_FAST
+        elif level is not None:
+            level = max(level, _LZ4_LEAST_HIGH)
+        compressor = cramjam.lz4.Compressor(level=level, block_linked=False, content_checksum=False)
         compressor.compress(bytes(data))
         return bytes(compressor.finish())
     if codec == ZSTD:
-        return bytes(cramjam.zstd.compress(data))
+        return bytes(cramjam.zstd.compress(data, level=level))
     raise ValueError(f"compression {codec} is none that exists")
 
 

@@ -133,11 +133,12 @@ def _read_headers(data: bytes, position: int, end: int, count: int) -> tuple[tup
     return tuple(headers), position
 
 
-def build_batch(
+def build_batch(  # noqa: PLR0913 - a header has as many fields, all by name
     records: Sequence[Record],
     *,
     base_offset: int = 0,
     compression: int = NONE,
+    compression_level: int | None = None,
     leader_epoch: int = -1,
     producer_id: int = NO_PRODUCER_ID,
     producer_epoch: int = -1,
@@ -162,7 +163,7 @@ def build_batch(
             raise ValueError(f"offset {record.offset} behind {base_offset + offset_delta}")
         offset_delta = delta
         _write_record(data, record, offset_delta, record.timestamp - base_timestamp)
-    payload = compress(compression, data)
+    payload = compress(compression, data, compression_level)
     attributes = (
         compression
         | (TIMESTAMP_TYPE_MASK if timestamp_type == LOG_APPEND_TIME else 0)

@@ -71,3 +71,9 @@ class LogConfig:
     def target_codec(self) -> int | None:
         """The codec that the log is kept in; None where that is the producer's choice."""
         return CODECS.get(self.compression_type)
+
+    @property
+    def target_level(self) -> int | None:
+        """How hard that codec is to try; None where it knows no levels."""
+        levels = {"gzip": self.compression_gzip_level, "lz4": self.compression_lz4_level, "zstd": self.compression_zstd_level}
+        return levels.get(self.compression_type)

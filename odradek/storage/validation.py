@@ -104,6 +104,7 @@ def _recompressed(records: Buffer, header: BatchHeader, config: LogConfig, codec
     batch = build_batch(
         _read_all(records),
         compression=codec,
+        compression_level=config.target_level,
         producer_id=header.producer_id,
         producer_epoch=header.producer_epoch,
         base_sequence=header.base_sequence,

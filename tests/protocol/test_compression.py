@@ -122,3 +122,17 @@ def test_damaged_data_is_malformed_or_read_but_never_anything_else(codec, data):
         damaged[data.draw(st.integers(0, len(damaged) - 1))] = data.draw(st.integers(0, 255))
     with contextlib.suppress(MalformedMessage):
         decompress(codec, damaged, 1 << 20)
+
+
+@pytest.mark.parametrize(
+    ("codec", "weak", "strong"), [("gzip", 1, 9), ("lz4", 9, 17), ("zstd", -5, 22)], ids=["gzip", "lz4", "zstd"]
+)
+def test_levels_are_kafkas(codec, weak, strong):
+    data = b"".join(number.to_bytes(2, "big") * (number % 7) for number in range(20_000))
+    written = [compress(CODECS[codec], data, level) for level in (weak, strong)]
+    assert len(written[0]) > len(written[1])
+    assert [decompress(CODECS[codec], stream) for stream in written] == [data, data]
+
+
+def test_gzips_default_level_is_its_own():
+    assert compress(CODECS["gzip"], DATA, -1) == compress(CODECS["gzip"], DATA, 6)

@@ -206,6 +206,23 @@ def test_a_topic_with_a_compression_type_keeps_batches_in_it(name, codec):
     assert list(read_records(stored)) == list(read_records(sent))
 
 
+@pytest.mark.parametrize(("name", "codec", "low", "high"), [("gzip", 1, 1, 9), ("lz4", 3, 9, 12), ("zstd", 4, -7, 19)])
+def test_a_topics_compression_level_holds_where_a_batch_is_recompressed(name, codec, low, high):
+    value = b"".join(number.to_bytes(2, "big") * (number % 7) for number in range(5000))
+    sizes = []
+    for level in (low, high):
+        log = open_log(config=LogConfig(compression_type=name, **{f"compression_{name}_level": level}))
+        append(log, batch(value=value))
+        sizes.append(log.size_bytes)
+    assert sizes[0] > sizes[1]
+
+
+def test_recompressed_a_batch_may_be_too_large():
+    records = batch(value=b"x" * 5000, compression=1)
+    log = open_log(config=LogConfig(compression_type="uncompressed", max_message_bytes=5000))
+    assert refusal(log, records).code == ErrorCode.MESSAGE_TOO_LARGE
+
+
 def test_a_batch_in_the_topics_codec_stays_as_it_is():
     log = open_log(config=LogConfig(compression_type="zstd"))
     sent = batch(3, compression=4)

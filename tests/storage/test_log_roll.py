@@ -37,6 +37,22 @@ def test_a_segment_is_rolled_when_its_records_span_segment_ms():
     assert bases(log) == [0, 2, 4]
 
 
+def test_a_new_segment_ms_counts_for_the_segment_that_is_there():
+    log = open_log()
+    append(log, batch(timestamp=NOW_MS))
+    log.config = LogConfig(segment_ms=1000)
+    append(log, batch(timestamp=NOW_MS + 1001))
+    assert bases(log) == [0, 1]
+
+
+@pytest.mark.parametrize(("policy", "expected"), [(("compact",), [0, 1]), (("delete",), [0])])
+def test_a_segment_is_rolled_before_a_record_waits_too_long_for_compaction(policy, expected):
+    log = open_log(config=LogConfig(cleanup_policy=policy, max_compaction_lag_ms=1000))
+    append(log, batch(key=b"k", timestamp=NOW_MS))
+    append(log, batch(key=b"k", timestamp=NOW_MS + 1001))
+    assert bases(log) == expected
+
+
 def test_a_segment_of_records_without_timestamps_is_rolled_by_the_clock():
     log = open_log(config=LogConfig(segment_ms=1000))
     for clock in (0, 1000, 1001, 2001, 2002):
