@@ -13,9 +13,11 @@ from uuid import UUID
 
 from odradek.broker.handlers import (
     delete_groups,
+    describe_groups,
     heartbeat,
     join_group,
     leave_group,
+    list_groups,
     offset_commit,
     offset_fetch,
     sync_group,
@@ -52,6 +54,8 @@ _HANDLERS: dict[ApiKey, Callable[[Any, Any, Any], Any]] = {
     ApiKey.OFFSET_COMMIT: offset_commit.handle,
     ApiKey.OFFSET_FETCH: offset_fetch.handle,
     ApiKey.DELETE_GROUPS: delete_groups.handle,
+    ApiKey.DESCRIBE_GROUPS: describe_groups.handle,
+    ApiKey.LIST_GROUPS: list_groups.handle,
 }
 
 

@@ -241,7 +241,7 @@ class Consumer:
             if self.group.is_cooperative and not set(had) <= set(self.owned):
                 self._join()
             elif self.owned:
-                self._world.fetch(self, self.owned)
+                self._world.offsets.fetch(self, self.owned)
         else:
             self._on_error(response.error_code)
 
@@ -272,7 +272,7 @@ class Consumer:
 
     def _commit(self) -> None:
         if self.owned:
-            self._world.commit(self, self.owned, self._when_current(self._on_commit))
+            self._world.offsets.commit(self, self.owned, self._when_current(self._on_commit))
 
     def _on_commit(self, code: int) -> None:
         if self.phase is not Phase.STABLE or code == ErrorCode.NONE:

@@ -46,7 +46,7 @@ def end(world: World) -> None:
     if before != after or any(consumer.phase is not Phase.STABLE for consumer in world.alive()):
         raise Violation("a short restart changes nothing", f"{before}, then {after}, with {[*map(str, world.alive())]}")
     for group in world.plan.groups:
-        world.fetch_all(group)
+        world.offsets.fetch_all(group)
     world.check_replayed()
     _leave(world)
     _let_offsets_expire(world)

@@ -10,7 +10,14 @@ from collections import deque
 from struct import Struct
 from typing import TYPE_CHECKING
 
-from odradek.protocol.coordinator_records import OffsetCommitKey, OffsetCommitValue, decode_value, encode_key
+from odradek.protocol.coordinator_records import (
+    GroupMetadataKey,
+    OffsetCommitKey,
+    OffsetCommitValue,
+    decode_key,
+    decode_value,
+    encode_key,
+)
 from odradek.protocol.coordinator_records.batches import build_batch
 from odradek.protocol.errors import ErrorCode, KafkaError
 from tests.simulation.history import GroupHistory
@@ -107,6 +114,20 @@ class SimulatedLog:
         if offset != expected:
             what = f"{group_id}, partition {partition}: {offset} is fetched, and {expected} is committed"
             raise Violation("what was committed is what is fetched", what)
+
+    def has_group(self, group_id: str) -> bool:
+        """Whether a group is there at the high watermark: written itself, or some offset of it."""
+        exists = False
+        committed = bisect_right(self._last_offsets, self.high_watermark - 1)
+        for key_bytes, value in (pair for records in self._records[:committed] for pair in records):
+            key = decode_key(key_bytes)
+            if getattr(key, "group", None) != group_id:
+                continue
+            if isinstance(key, GroupMetadataKey):
+                exists = value is not None
+            elif value is not None:
+                exists = True
+        return exists
 
     def lose_tail(self, keep: int) -> None:
         """A new leader did not have what the high watermark did not cover, but for ``keep`` batches. Nobody may know of it."""

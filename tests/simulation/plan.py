@@ -29,6 +29,8 @@ BROKER_FAULTS: Final = {
     "delete a group": 4.0,
     "commit as an administrator": 6.0,
     "fetch as an administrator": 20.0,
+    "describe a group": 20.0,
+    "list groups": 10.0,
 }
 MEMBER_FAULTS: Final = {
     "die": 0.8,

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 COMMIT = messages(ApiKey.OFFSET_COMMIT)
 FETCH = messages(ApiKey.OFFSET_FETCH)
 DELETE = messages(ApiKey.DELETE_GROUPS)
+DESCRIBE = messages(ApiKey.DESCRIBE_GROUPS)
+LIST = messages(ApiKey.LIST_GROUPS)
 
 _SHOWN = (
     "error_code",
@@ -75,6 +77,16 @@ def fetch(group_id: str, topic_id: UUID, partitions: tuple[int, ...], *, require
 def delete(group_id: str) -> Any:
     """A DeleteGroups for one group."""
     return DELETE.DeleteGroupsRequest(groups_names=[group_id])
+
+
+def describe(group_id: str) -> Any:
+    """A DescribeGroups for one group."""
+    return DESCRIBE.DescribeGroupsRequest(groups=[group_id])
+
+
+def list_groups(states: tuple[str, ...]) -> Any:
+    """A ListGroups for groups in one of ``states``, or in any."""
+    return LIST.ListGroupsRequest(states_filter=states)
 
 
 def subscription(topic: str) -> bytes:

@@ -81,12 +81,13 @@ def answer_before_the_high_watermark(monkeypatch):
 
     def flush_and_answer(hosted):
         error = flush(hosted)
-        for _, waiters in hosted._deferred:
+        deferred = list(hosted._deferred)
+        hosted._deferred.clear()
+        for _, waiters in deferred:
             for result, respond in waiters:
                 if result.on_commit is not None:
                     result.on_commit()
                 respond(result.response)
-        hosted._deferred.clear()
         return error
 
     monkeypatch.setattr(HostedShard, "flush", flush_and_answer)
@@ -117,7 +118,9 @@ def test_no_history_breaks_an_invariant(first):
 def test_a_fault_of_the_coordinator_is_found(spoil, invariants, monkeypatch):
     spoil(monkeypatch)
 
-    errors = (groups.run(seed)[1] for seed in range(200))
+    # That a failure is told as a success is rare: the first such history is not far behind this one.
+    first = 300 if spoil is tell_of_failures_as_of_success else 0
+    errors = (groups.run(seed)[1] for seed in range(first, first + 300))
     found = next(error for error in errors if error is not None)
 
     assert isinstance(found, Violation), repr(found)

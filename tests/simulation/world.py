@@ -20,11 +20,12 @@ from odradek.protocol.errors import ErrorCode
 from odradek.timing.clock import VirtualClock
 from odradek.timing.timer import Timer
 from tests.simulation import requests
+from tests.simulation.administrator import Administrator
 from tests.simulation.broker import REPORTS, SimulatedBroker
-from tests.simulation.commits import Commits
 from tests.simulation.consumer import Consumer
 from tests.simulation.logs import InjectedFault, SimulatedLog, SimulatedLogs
 from tests.simulation.objections import CHECKED_APIS, objection_to
+from tests.simulation.offset_requests import OffsetRequests
 from tests.simulation.plan import LONGEST_HOLD_MS, REBALANCE_TIMEOUTS_MS, SESSION_TIMEOUTS_MS, draw
 from tests.simulation.replayed import check_replayed
 from tests.simulation.told import check_sync
@@ -44,18 +45,6 @@ _SLACK_MS = 2_000
 _ANSWERED_WITHIN_MS = LONGEST_HOLD_MS + _SLACK_MS
 _ANSWERED_BY_OTHERS_WITHIN_MS = _ANSWERED_WITHIN_MS + max(REBALANCE_TIMEOUTS_MS) + 3_000
 _WAITS_FOR_OTHERS = frozenset({ApiKey.JOIN_GROUP, ApiKey.SYNC_GROUP})
-# Refused for certain: nothing of it can be in the log.
-_REFUSALS = frozenset(
-    {
-        ErrorCode.UNKNOWN_MEMBER_ID,
-        ErrorCode.ILLEGAL_GENERATION,
-        ErrorCode.FENCED_INSTANCE_ID,
-        ErrorCode.REBALANCE_IN_PROGRESS,
-        ErrorCode.GROUP_ID_NOT_FOUND,
-        ErrorCode.NON_EMPTY_GROUP,
-        ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
-    }
-)
 _LAST_EVENTS = 60
 _PARTITION = re.compile(r"partition (\d+)")
 _FULL_CHECK_EVERY = 25
@@ -84,7 +73,6 @@ class World:
         self.clock = VirtualClock()
         self.logs = SimulatedLogs([SimulatedLog(self.plan.max_batch_bytes) for _ in range(self.plan.shards)])
         self.consumers: list[Consumer] = []
-        self.commits = Commits()
         self.counts: Counter[str] = Counter()
         self.events: deque[tuple[int, str, tuple[object, ...]]] = deque(maxlen=_LAST_EVENTS)
         self.is_in_trouble = True
@@ -93,7 +81,7 @@ class World:
         self._timer = Timer(self.clock)
         self._moments = 0
         self._is_large = self.plan.is_large
-        self._tokens = 0
+        self.tokens = 0
         self._is_turn_due = False
         self._touched: dict[str, None] = {}
         self._calls: dict[bool, deque[Call]] = {True: deque(), False: deque()}
@@ -110,6 +98,8 @@ class World:
             self._on_broker_fault,
         )
         self.broker.start()
+        self.offsets = OffsetRequests(self)
+        self.administrator = Administrator(self)
 
     def _seed_logs(self) -> None:
         for group in self.plan.groups:
@@ -190,7 +180,7 @@ class World:
 
     def _check_touched(self) -> None:
         for group_id in self._touched:
-            hosted = self._hosted(group_id)
+            hosted = self.hosted(group_id)
             group = None if hosted is None else hosted.shard.classic.live.get(group_id)
             if hosted is not None and group is not None:
                 notes = self.broker.notes[hosted.partition]
@@ -227,7 +217,8 @@ class World:
         """Where a group is coordinated."""
         return partition_for(group_id, self.plan.shards)
 
-    def _hosted(self, group_id: str) -> HostedShard[GroupShard] | None:
+    def hosted(self, group_id: str) -> HostedShard[GroupShard] | None:
+        """The shard that coordinates a group, where it is loaded."""
         return self.broker.active_shard(self.partition_of(group_id))
 
     def log_of(self, group_id: str) -> SimulatedLog:
@@ -268,12 +259,13 @@ class World:
         within_ms = _ANSWERED_BY_OTHERS_WITHIN_MS if waits_for_others else _ANSWERED_WITHIN_MS
         objection = ""
         if api_key in CHECKED_APIS:
-            objection = objection_to(api_key, request, self._hosted(request.group_id))
+            objection = objection_to(api_key, request, self.hosted(request.group_id))
         call = Call(api_key, client_id, request, self.clock.monotonic_ms() + within_ms, objection)
         self._calls[waits_for_others].append(call)
         self.note("%s asks %s v%s %s", client_id, api_key.name, version, requests.Brief(request))
-        if api_key not in (ApiKey.OFFSET_FETCH, ApiKey.DELETE_GROUPS):
-            self._touched[request.group_id] = None
+        group_id = getattr(request, "group_id", None)
+        if group_id is not None:
+            self._touched[group_id] = None
 
         def respond(response: Any) -> None:
             call.is_answered = True
@@ -291,7 +283,7 @@ class World:
         self.note("%s is answered %s %s", call.client_id, name, requests.Brief(response))
         if error_code != ErrorCode.NONE:
             return
-        if call.api_key in _WAITS_FOR_OTHERS and self._hosted(call.request.group_id) is None:
+        if call.api_key in _WAITS_FOR_OTHERS and self.hosted(call.request.group_id) is None:
             raise Violation("who is told is told by a coordinator", f"{call.request}: {response}")
         if call.objection:
             raise Violation("members of the generation are served, and no others", f"{call.objection}: {call.request}")
@@ -311,85 +303,6 @@ class World:
         where = (request.group_id, request.generation_id, request.member_id)
         check_sync(self.logs.logs[self.partition_of(request.group_id)], *where, assignment)
 
-    def commit(self, consumer: Consumer, partitions: tuple[int, ...], answered: Callable[[int], None]) -> None:
-        """A member commits some of its partitions, or none this time."""
-        if self.rng.random() < self.plan.commit_share:
-            chosen = partitions if self.rng.random() < 0.5 else (self.rng.choice(partitions),)
-            self._commit(consumer, consumer.group.group_id, chosen, answered)
-
-    def commit_as_administrator(self, group: GroupPlan) -> None:
-        """Somebody who is no member resets an offset."""
-        self._commit(None, group.group_id, (self.rng.randrange(group.partition_count),), lambda _: None)
-
-    def _commit(
-        self, consumer: Consumer | None, group_id: str, partitions: tuple[int, ...], answered: Callable[[int], None]
-    ) -> None:
-        version = self.rng.choice((8, 10))
-        first = self._tokens
-        self._tokens += len(partitions)
-        offsets = dict(zip(partitions, range(first, self._tokens), strict=True))
-        commits: list[Any] = []
-
-        def build() -> Any:
-            commits.append(self.commits.ask(group_id, offsets))
-            return requests.commit(consumer, group_id, self.broker.topics.ids[group_id], offsets)
-
-        def respond(response: Any) -> None:
-            if response is None:
-                self.commits.refuse(commits[0])
-                return
-            codes = {partition.error_code for topic in response.topics for partition in topic.partitions}
-            code = codes.pop()
-            if codes:
-                raise Violation("a commit stands or falls as a whole", f"{group_id}: {response}")
-            if code == ErrorCode.NONE:
-                self.commits.acknowledge(commits[0])
-            elif code in _REFUSALS:
-                self.commits.refuse(commits[0])
-            answered(code)
-
-        self.ask(consumer, ApiKey.OFFSET_COMMIT, version, build, respond)
-
-    def fetch_all(self, group: GroupPlan) -> None:
-        """Somebody who is no member asks for all that a group has committed."""
-        self._fetch(None, group.group_id, tuple(range(group.partition_count)))
-
-    def fetch(self, consumer: Consumer, partitions: tuple[int, ...]) -> None:
-        """A member asks where to go on."""
-        self._fetch(consumer, consumer.group.group_id, partitions)
-
-    def _fetch(self, consumer: Consumer | None, group_id: str, partitions: tuple[int, ...]) -> None:
-        is_stable = self.rng.random() < 0.5
-        request = requests.fetch(group_id, self.broker.topics.ids[group_id], partitions, require_stable=is_stable)
-
-        def respond(response: Any) -> None:
-            if response is None or response.groups[0].error_code != ErrorCode.NONE:
-                return
-            for partition in response.groups[0].topics[0].partitions:
-                if not is_stable:
-                    self.log_of(group_id).check_read(group_id, partition.partition_index, partition.committed_offset)
-                self.commits.check_fetched(group_id, partition.partition_index, partition.committed_offset)
-
-        self.ask(consumer, ApiKey.OFFSET_FETCH, 9, lambda: request, respond)
-
-    def delete(self, group: GroupPlan) -> None:
-        """Somebody deletes a group."""
-        deletions: list[Any] = []
-
-        def build() -> Any:
-            deletions.append(self.commits.ask_to_delete(group.group_id, range(group.partition_count)))
-            return requests.delete(group.group_id)
-
-        def respond(response: Any) -> None:
-            code = ErrorCode.NOT_COORDINATOR if response is None else response.results[0].error_code
-            self.counts[f"DELETE_GROUPS {ErrorCode(code).name}"] += 1
-            if code == ErrorCode.NONE:
-                self.commits.acknowledge(deletions[0])
-            elif response is None or code in _REFUSALS:
-                self.commits.refuse(deletions[0])
-
-        self.ask(None, ApiKey.DELETE_GROUPS, 2, build, respond)
-
     # ------------------------------------------------------------------------------------------------------- members
 
     def subscription(self, group: GroupPlan) -> bytes:
@@ -400,8 +313,8 @@ class World:
         """The assignment that a leader makes; no two are the same."""
         if not members:
             return []
-        self._tokens += 1
-        return requests.assignment(f"{leader.member_id}#{self._tokens}", leader.group, members)
+        self.tokens += 1
+        return requests.assignment(f"{leader.member_id}#{self.tokens}", leader.group, members)
 
     def make_member(self, group: GroupPlan, name: str, instance_id: str | None) -> Consumer:
         """A process that is yet to be started."""
