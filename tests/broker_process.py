@@ -18,6 +18,8 @@ REPOSITORY = Path(__file__).parent.parent
 READY_LINE = "odradek ready on "
 START_TIMEOUT_S = 30.0
 STOP_TIMEOUT_S = 10.0
+# Tests give their records whatever timestamps they like, and find them again. This is never.
+_DEFAULTS = {"log.retention.check.interval.ms": 2**63 - 1}
 
 
 def command_environment() -> dict[str, str]:
@@ -37,7 +39,7 @@ class BrokerProcess:
 
     def __init__(self, data_dir: Path, *, settings: Mapping[str, object] | None = None, arguments: tuple[str, ...] = ()) -> None:
         self.data_dir = data_dir
-        self.settings = dict(settings or {})
+        self.settings = {**_DEFAULTS, **(settings or {})}
         self.arguments = arguments
         self.stderr_path = data_dir.with_name(data_dir.name + ".stderr")
         self.host, self.port = "127.0.0.1", 0
