@@ -7,16 +7,22 @@ import sys
 import pytest
 
 from odradek.broker.partitions import Partition
+from odradek.broker.transaction_coordinator import TransactionCoordinator
 from odradek.coordinator.group.txn_offsets import PendingOffsets
-from odradek.coordinator.transaction import add_partitions, end_txn, init_producer_id, markers
+from odradek.coordinator.runtime.result import Result
+from odradek.coordinator.runtime.timeline import SnapshotRegistry
+from odradek.coordinator.transaction import add_partitions, end_txn, init_producer_id, markers, timeouts
 from odradek.coordinator.transaction.markers import Markers
+from odradek.coordinator.transaction.states import TransactionState
 from odradek.coordinator.transaction.timeouts import Timeouts
 from odradek.coordinator.transaction.transactions import Transactions
 from odradek.protocol.errors import ErrorCode
-from odradek.storage import producer_restore
+from odradek.storage import producer_restore, producer_state
 from odradek.storage.log import Log
+from odradek.storage.producer_snapshot import ProducerSnapshots
 from odradek.storage.producer_state import ProducerStates
 from odradek.storage.segment import Segment
+from odradek.timing.reply import Reply
 from tests.broker_process import REPOSITORY
 from tests.simulation import runner
 from tests.simulation.transactions import histories
@@ -31,6 +37,7 @@ READ = "who reads committed records reads all of them, and no others"
 REPLAYED = "the log replayed gives the live state"
 FENCED = "nothing of a fenced epoch is written"
 REST = "all comes to rest"
+EPOCHS = "producer ids and epochs are given once"
 IDENTITY = "producer id and epoch are one process's"
 MISTAKE = "the broker makes no mistake"
 TABLE = "transactions follow the table"
@@ -116,6 +123,62 @@ def initialise_without_a_new_epoch(monkeypatch):
     monkeypatch.setattr(init_producer_id, "initialized", initialize)
 
 
+def write_no_marker_again(monkeypatch):
+    monkeypatch.setattr(Markers, "_write_again", lambda *_: Result((), None))
+
+
+def take_any_marker(monkeypatch):
+    monkeypatch.setattr(ProducerStates, "check_marker", lambda *_: None)
+
+
+def know_no_duplicates(monkeypatch):
+    monkeypatch.setattr(producer_state, "_duplicate", lambda *_: None)
+
+
+def take_any_sequence(monkeypatch):
+    monkeypatch.setattr(ProducerStates, "check", lambda *_: None)
+
+
+def wait_for_deleted_topics(monkeypatch):
+    monkeypatch.setattr(markers, "_NOT_NEEDED", frozenset())
+
+
+def forget_who_is_in_a_transaction(monkeypatch):
+    monkeypatch.setattr(timeouts, "IDLE", frozenset(TransactionState))
+
+
+def use_up_epochs(monkeypatch):
+    monkeypatch.setattr(init_producer_id, "is_exhausted", lambda _: False)
+
+
+def restore_no_open_transactions(monkeypatch):
+    load = ProducerSnapshots.load
+
+    def load_idle(self, offset):
+        producers = load(self, offset)
+        if producers is not None:
+            producers.open_transactions.clear()
+        return producers
+
+    monkeypatch.setattr(ProducerSnapshots, "load", load_idle)
+
+
+def append_before_partitions_are_added(monkeypatch):
+    add = TransactionCoordinator.add_partitions
+
+    def add_partitions(self, *arguments):
+        add(self, *arguments)
+        reply = Reply()
+        reply.complete(ErrorCode.NONE)
+        return reply
+
+    monkeypatch.setattr(TransactionCoordinator, "add_partitions", add_partitions)
+
+
+def keep_what_could_not_be_written(monkeypatch):
+    monkeypatch.setattr(SnapshotRegistry, "roll_back", lambda *_: None)
+
+
 @pytest.mark.parametrize("first", range(0, 400, SEEDS_A_TEST))
 def test_no_history_breaks_an_invariant(first):
     failures, _ = runner.run_many(histories.SIMULATION, first, SEEDS_A_TEST)
@@ -140,6 +203,16 @@ def test_no_history_breaks_an_invariant(first):
         (restore_no_markers, {STABLE}),
         (settle_at_once, {MISTAKE, TABLE}),
         (initialise_without_a_new_epoch, {IDENTITY}),
+        (write_no_marker_again, {REST}),
+        (take_any_marker, {SAME}),
+        (know_no_duplicates, {"who sends in order is taken in order"}),
+        (take_any_sequence, {"nothing is appended twice"}),
+        (wait_for_deleted_topics, {REST}),
+        (forget_who_is_in_a_transaction, {TABLE}),
+        (use_up_epochs, {EPOCHS}),
+        (restore_no_open_transactions, {STABLE}),
+        (append_before_partitions_are_added, {OPEN}),
+        (keep_what_could_not_be_written, {MISTAKE, TABLE, REPLAYED}),
     ],
 )
 def test_a_fault_of_the_broker_is_found(spoil, invariants, monkeypatch):
