@@ -251,17 +251,17 @@ class Segment:
                 index.is_synced = True
         return files
 
-    def use_log_name(self, suffix: str) -> None:
-        """The .log is called so now: its name as a segment's, and ``suffix``."""
-        self.path = f"{self.path.rpartition('.log')[0]}.log{suffix}"
-
-    def use_index_names(self, suffix: str) -> None:
-        """The same of the indexes."""
-        stem, _, _ = self.path.rpartition(".log")
-        self.offset_index.path = f"{stem}.index{suffix}"
-        self.time_index.path = f"{stem}.timeindex{suffix}"
-        if self.transaction_index is not None:
-            self.transaction_index.path = f"{stem}.txnindex{suffix}"
+    def use_name(self, kind: str, suffix: str) -> None:
+        """One of its files, ".log", ".index", ".timeindex" or ".txnindex", is called so now: its usual name, and ``suffix``."""
+        path = f"{self.path.rpartition('.log')[0]}{kind}{suffix}"
+        if kind == ".log":
+            self.path = path
+        elif kind == ".index":
+            self.offset_index.path = path
+        elif kind == ".timeindex":
+            self.time_index.path = path
+        elif self.transaction_index is not None:
+            self.transaction_index.path = path
 
     def release_file(self) -> None:
         """Let go of the .log file: it is closed as soon as no slice of it is in use, and opened again when needed."""

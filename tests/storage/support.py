@@ -26,7 +26,17 @@ def batch(count=1, *, timestamp=NOW_MS, key=None, value=b"value", **options):
     return build_batch([Record(timestamp=timestamp, key=key, value=value)] * count, **options)
 
 
-def open_log(file_system=None, *, config=None, recovery_point=0, log_start_offset=0, clean=False, warn=None, now_ms=NOW_MS):
+def open_log(
+    file_system=None,
+    *,
+    config=None,
+    recovery_point=0,
+    log_start_offset=0,
+    cleaned_offset=None,
+    clean=False,
+    warn=None,
+    now_ms=NOW_MS,
+):
     return Log.open(
         file_system or MemoryFileSystem(),
         DIRECTORY,
@@ -35,6 +45,7 @@ def open_log(file_system=None, *, config=None, recovery_point=0, log_start_offse
         config or LogConfig(),
         recovery_point=recovery_point,
         log_start_offset=log_start_offset,
+        cleaned_offset=cleaned_offset,
         clean=clean,
         now_ms=now_ms,
         warn=warn or Warnings(),

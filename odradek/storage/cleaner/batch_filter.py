@@ -130,14 +130,16 @@ class BatchFilter:
         return None if len(kept) == len(found) else _rebuilt(header, data, kept, None)
 
     def _emptied(self, header: BatchHeader) -> bytes | None:
-        if not self._must_stay(header):
+        if self._is_last_of_producer(header):
+            return _empty(header) if header.record_count else None
+        if header.next_offset != self.upper_offset:
             return GONE
-        return _empty(header) if header.record_count else None
+        # The timestamp tells when a producer was active last; here it would say of records that they are still there.
+        is_told = header.record_count or header.max_timestamp != _NO_TIMESTAMP
+        return _empty(header._replace(max_timestamp=_NO_TIMESTAMP)) if is_told else None
 
-    def _must_stay(self, header: BatchHeader) -> bool:
-        """Whether a batch is needed for what its header says."""
-        if header.next_offset == self.upper_offset:
-            return True
+    def _is_last_of_producer(self, header: BatchHeader) -> bool:
+        """Whether a batch is needed for what its header says of its producer."""
         last = self._last_records.get(header.producer_id) if header.producer_id >= 0 else None
         if last is None:
             return False

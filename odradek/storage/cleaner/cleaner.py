@@ -86,7 +86,9 @@ class _Clean:
         job, stats = self._job, self._stats
         aborted = self._aborted_transactions()
         offsets = OffsetMap(self._limits.dedupe_buffer_bytes, self._limits.load_factor)
-        self._note_keys(offsets, CleanedTransactions(aborted))
+        # Those that had ended before would never be seen to end.
+        ending = [transaction for transaction in aborted if transaction.last_offset >= job.first_dirty_offset]
+        self._note_keys(offsets, CleanedTransactions(ending))
         self._sync_sources()
         stats.end_offset = offsets.latest_offset + 1
         stats.map_utilization = offsets.utilization

@@ -34,8 +34,9 @@ class Source(NamedTuple):
 class CleanJob:
     """One clean of one log. ``sources`` are all its segments below ``first_uncleanable_offset``, itself where one begins.
 
-    Dirty is what lies from ``first_dirty_offset`` on; a batch at or before it begins at ``dirty_position`` of its segment.
-    Below ``synced_offset`` all is on disk. ``transaction_indexes`` are (path, size in bytes), in the log's order, those of segments that are not cleaned included.
+    Dirty is what lies from ``first_dirty_offset`` on; a batch at or before it begins at ``dirty_position`` of its segment. Below
+    ``synced_offset`` all is on disk. ``transaction_indexes`` are (path, size in bytes), in the log's order, those of segments
+    that are not cleaned included.
     """
 
     log: Log

@@ -26,18 +26,17 @@ class CleanedSegment(NamedTuple):
     suffixes: tuple[str, ...]
     sizes: tuple[int, ...]
 
-    def rename(self, file_system: FileSystem, old: str, new: str, *, log: bool = True, indexes: bool = True) -> None:
-        """Give its files another suffix, the .log first. Raises OSError, after which some have it."""
-        for suffix in self.suffixes[0 if log else 1 : None if indexes else 1]:
-            path = segment_path(self.directory, self.base_offset, suffix)
-            file_system.rename(path + old, path + new)
+    def rename(self, file_system: FileSystem, kind: str, old: str, new: str) -> None:
+        """Give the file of one of its ``suffixes`` another name behind that. Raises OSError."""
+        path = segment_path(self.directory, self.base_offset, kind)
+        file_system.rename(path + old, path + new)
 
     def open(self, file_system: FileSystem, config: LogConfig, created_ms: int, suffix: str) -> Segment:
         """The segment, while its files have ``suffix``. Raises OSError."""
         log, index, time_index = self.sizes[:3]
         segment = Segment(file_system, self.directory, self.base_offset, config, created_ms, (log, index, time_index))
-        segment.use_log_name(suffix)
-        segment.use_index_names(suffix)
+        for kind in self.suffixes[:3]:
+            segment.use_name(kind, suffix)
         if len(self.sizes) > 3:
             segment.open_transaction_index(self.sizes[3])
         return segment

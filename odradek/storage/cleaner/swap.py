@@ -60,7 +60,8 @@ class _Swap:
     def begin(self) -> None:
         try:
             self._ensure_wanted()
-            self._cleaned.rename(self._file_system, CLEANED_SUFFIX, SWAP_SUFFIX)
+            for kind in self._cleaned.suffixes:
+                self._cleaned.rename(self._file_system, kind, CLEANED_SUFFIX, SWAP_SUFFIX)
         except (CleaningAborted, OSError):
             self._forget(CLEANED_SUFFIX, SWAP_SUFFIX)
             raise
@@ -76,14 +77,16 @@ class _Swap:
         self._log.replace_segments(self._old, new)
 
     def name_log(self) -> None:
-        new = self._required()
-        self._cleaned.rename(self._file_system, SWAP_SUFFIX, "", indexes=False)
-        new.use_log_name("")
+        self._name(self._cleaned.suffixes[:1])
 
     def name_indexes(self) -> None:
+        self._name(self._cleaned.suffixes[1:])
+
+    def _name(self, kinds: Sequence[str]) -> None:
         new = self._required()
-        self._cleaned.rename(self._file_system, SWAP_SUFFIX, "", log=False)
-        new.use_index_names("")
+        for kind in kinds:
+            self._cleaned.rename(self._file_system, kind, SWAP_SUFFIX, "")
+            new.use_name(kind, "")
 
     def _required(self) -> Segment:
         """The new segment, unless its directory may have another name by now: a start finishes what is left."""

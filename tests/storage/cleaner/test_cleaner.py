@@ -179,6 +179,18 @@ def test_a_commit_marker_stays_while_a_record_of_its_transaction_does():
     assert [header.is_control for header in headers_of(log)] == [False]
 
 
+def test_a_transaction_that_was_aborted_before_what_is_dirty_takes_nothing_with_it():
+    _, log = new_log(segment_bytes=1 << 20)
+    put(log, (b"a", b"aborted"), producer_id=9, producer_epoch=0, base_sequence=0, transactional=True)
+    end(log, commit=False, producer=9)
+    stats = roll_and_clean(log)
+    put(log, (b"a", b"old"))
+    put(log, (b"a", b"new"), producer_id=9, producer_epoch=0, base_sequence=1, transactional=True)
+    end(log, commit=True, producer=9)
+    roll_and_clean(log, stats.end_offset)
+    assert pairs_of(log) == [(3, b"a", b"new")]
+
+
 def test_the_last_sequence_of_a_live_producer_stays_in_an_empty_batch():
     file_system, log = new_log(segment_bytes=1 << 20)
     put(log, (b"a", b"1"), producer_id=5, producer_epoch=1, base_sequence=0)
