@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from odradek.protocol.coordinator_records.batches import build_batch
-from odradek.protocol.errors import ErrorCode, KafkaError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -46,6 +45,8 @@ class PartitionLog:
     @property
     def max_batch_bytes(self) -> int:
         """What ``max.message.bytes`` and ``segment.bytes`` of the topic allow."""
+        # The log is another one once the partition has moved to another directory.
+        self._log = self._partition.log or self._log
         config = self._log.config
         return min(config.max_message_bytes, config.segment_bytes)
 
@@ -65,7 +66,7 @@ class PartitionLog:
         try:
             return b"" if found is None else found.read()
         except OSError as error:
-            raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, str(error)) from error
+            raise log.storage_error(error) from error
 
 
 class PartitionLogs:

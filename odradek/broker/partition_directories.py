@@ -6,6 +6,7 @@ The metadata log is the truth; a partition's directory follows it. What a kill b
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
+from uuid import UUID
 
 from odradek.broker.config.dynamic import ResourceType
 from odradek.broker.controller.image import MetadataImage, Topic
@@ -13,6 +14,7 @@ from odradek.broker.logging import log
 from odradek.broker.partitions import Partition
 from odradek.protocol.errors import KafkaError
 from odradek.protocol.metadata_records import PartitionRecord
+from odradek.storage.data_directory import DataDirectory
 from odradek.storage.log_config import LogConfig
 from odradek.storage.log_manager import LogManager
 
@@ -27,11 +29,23 @@ class PartitionDirectories:
         self._broker = broker
         self._log_manager = log_manager
         self._image = image
+        # Soon, and not from within what met the error.
+        log_manager.on_failure = lambda directory: broker.timer.call_after(0, lambda: self.directory_failed(directory))
 
     def lead_all(self) -> None:
         """At start, once the logs are open (``controller.reconcile``): take up leadership of all there is."""
         for topic in self._image.topics.values():
             self.partitions_created(topic, [topic.partitions[index] for index in sorted(topic.partitions)])
+
+    def places(self) -> list[tuple[UUID, int, UUID]]:
+        """Where the logs are that serve: (topic id, partition, directory id)."""
+        found = []
+        for partition in self._broker.partitions:
+            if partition.log is not None:
+                identity = self._log_manager.home_of(partition.log).identity
+                if identity is not None:
+                    found.append((partition.topic_id, partition.index, identity.directory_id))
+        return found
 
     def partitions_created(self, topic: Topic, partitions: Sequence[PartitionRecord]) -> None:
         """Part of MetadataObserver."""
@@ -48,6 +62,18 @@ class PartitionDirectories:
             except OSError as error:
                 log.error("a deleted partition's directory stays", error, topic=topic.name, partition=partition.index)
         self._broker.housekeeping.remove_deleted_after(self._broker.config["log.segment.delete.delay.ms"])
+
+    def directory_failed(self, directory: DataDirectory) -> None:
+        """Take the partitions of a directory that has failed offline; the broker ends where that was the last, or metadata's."""
+        for key in self._log_manager.take_offline(directory):
+            partition = self._broker.partitions.get(*key)
+            if partition is not None:
+                partition.take_offline(directory.failure)
+                self._broker.produce_purgatory.check_and_complete(partition)
+        if directory is self._log_manager.metadata_directory:
+            self._broker.fail(f"the data directory of the metadata log, {directory.path}, does not work: {directory.failure}")
+        elif not self._log_manager.online:
+            self._broker.fail(f"no data directory works; the last, {directory.path}: {directory.failure}")
 
     def configs_changed(self, resources: Sequence[tuple[int, str]]) -> None:
         """Part of MetadataObserver: a topic's configs take effect at once; a broker's may be defaults of any topic."""
@@ -67,7 +93,12 @@ class PartitionDirectories:
         if found is None and not reason:
             try:
                 found = self._log_manager.create(
-                    topic.name, record.partition_id, topic.topic_id, config, now_ms=self._broker.clock.now_ms()
+                    topic.name,
+                    record.partition_id,
+                    topic.topic_id,
+                    config,
+                    now_ms=self._broker.clock.now_ms(),
+                    directory=self._log_manager.directory_of(record.directories[0]),
                 )
             except (KafkaError, OSError) as error:
                 reason = str(error)

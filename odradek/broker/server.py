@@ -20,6 +20,7 @@ from odradek.broker.group_commit import GroupCommit
 from odradek.broker.housekeeping import Housekeeping
 from odradek.broker.listeners import ConnectionLimits, ConnectionRegistry, Listeners, advertised_endpoints
 from odradek.broker.log_cleaner import LogCleaner
+from odradek.broker.logging import log as broker_log
 from odradek.broker.partitions import Partitions
 from odradek.broker.storage_start import open_storage
 from odradek.broker.transaction_coordinator import TransactionCoordinator
@@ -29,6 +30,8 @@ from odradek.timing.purgatory import Purgatory
 from odradek.timing.timer import Timer
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from odradek.broker.config.broker_config import BrokerConfig
     from odradek.broker.config.endpoints import Endpoint
     from odradek.broker.controller.controller import Controller
@@ -78,6 +81,8 @@ class Broker:
         self._listeners = Listeners(self._make_connection)
         self._advertised: dict[str, Endpoint] = {}
         self._driver: AsyncioDriver | None = None
+        # Whom to tell, in one line, that the disks leave nothing to serve: the process should end then, as if it were killed.
+        self.on_failed: Callable[[str], None] | None = None
         # Set by start().
         self.log_manager: LogManager
         self.controller: Controller
@@ -164,6 +169,12 @@ class Broker:
         await self.housekeeping.finish()
         await self.group_commit.finish()
         self._close()
+
+    def fail(self, reason: str) -> None:
+        """There is nothing to serve from any more."""
+        broker_log.warn("broker failed", reason=reason)
+        if self.on_failed is not None:
+            self.on_failed(reason)
 
     def _close(self) -> None:
         if self._driver is not None:

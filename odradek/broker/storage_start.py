@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING
 from uuid import UUID
 
@@ -30,23 +31,29 @@ class OpenStorage:
 
 
 def open_storage(broker: "Broker", file_system: FileSystem | None) -> OpenStorage:
-    """Open the first of ``log.dirs`` and fill ``broker.partitions``.
+    """Open ``log.dirs`` and fill ``broker.partitions``. A directory that does not work is offline, if others do.
 
-    Raises DataDirectoryLocked, InconsistentDataDirectory, LogCorrupt (the metadata log), OSError; the lock is not kept then.
+    Raises DataDirectoryLocked, InconsistentDataDirectory, LogCorrupt (the metadata log), OSError; no lock is kept then.
     """
     file_system = file_system or RealFileSystem()
     config = broker.config
-    log_dir: str = config["log.dirs"][0]
-    log_manager = LogManager(file_system, log_dir, node_id=broker.node_id, warn=log.warn)
+    metadata_dir = config["metadata.log.dir"]
+    log_manager = LogManager(
+        file_system,
+        *dict.fromkeys(str(Path(log_dir).absolute()) for log_dir in config["log.dirs"]),
+        node_id=broker.node_id,
+        warn=log.warn,
+        metadata_dir=None if metadata_dir is None else str(Path(metadata_dir).absolute()),
+    )
     if isinstance(broker.clock, SystemClock):
         log_manager.on_flush_due = broker.group_commit.request
     identity = log_manager.start()
     try:
         now_ms = broker.clock.now_ms()
         controller = Controller(
-            MetadataLog.open(file_system, log_dir, now_ms=now_ms, warn=log.warn),
+            MetadataLog.open(file_system, log_manager.metadata_directory.path, now_ms=now_ms, warn=log.warn),
             node_id=broker.node_id,
-            directory_id=identity.directory_id,
+            directory_counts=log_manager.counts,
             config=config,
             clock=broker.clock,
             new_topic_id=lambda: UUID(int=broker.random.getrandbits(128), version=4),
@@ -64,6 +71,7 @@ def open_storage(broker: "Broker", file_system: FileSystem | None) -> OpenStorag
         ).run()
         directories = PartitionDirectories(broker, log_manager, image)
         directories.lead_all()
+        controller.record_directories(directories.places())
     except BaseException:
         log_manager.release()
         raise

@@ -1,7 +1,8 @@
 """``odradek serve``: from what was said on the command line to a broker that runs, and to its graceful end.
 
-Exit status: 0 after a graceful stop, 2 where the broker could not start for a reason its user can mend (a bad config, a port in
-use, a data directory that another broker holds or that cannot be written). Such a reason is one line on stderr.
+Exit status: 0 after a graceful stop, 1 where the disks have failed under a broker that ran, 2 where it could not start for a
+reason its user can mend (a bad config, a port in use, a data directory that another broker holds or that cannot be written).
+Such a reason is one line on stderr.
 """
 
 import asyncio
@@ -23,6 +24,7 @@ from odradek.storage.errors import DataDirectoryLocked, InconsistentDataDirector
 if TYPE_CHECKING:
     from odradek.broker.metrics.endpoint import MetricsEndpoint
 
+FAILED = 1
 CANNOT_START = 2
 DEFAULT_LISTENER = "PLAINTEXT://127.0.0.1:9092"
 
@@ -99,6 +101,13 @@ async def _serve(
     stopping = asyncio.Event()
     _on_stop_signal(stopping.set)
     broker = Broker(config)
+    failures: list[str] = []
+
+    def fail(reason: str) -> None:
+        failures.append(reason)
+        stopping.set()
+
+    broker.on_failed = fail
     try:
         # Before the start, so that a port that is taken leaves the data directory as it is.
         metrics = None if metrics_port is None else await _bind_metrics(broker, metrics_host, metrics_port)
@@ -121,6 +130,9 @@ async def _serve(
         await metrics.serve()
         log.info("metrics", url=metrics.url)
     await stopping.wait()
+    if failures:
+        # As Kafka halts: no stop is clean now, and what a disk has not got it will not get.
+        return _tell(failures[0], FAILED)
     if metrics is not None:
         metrics.close()
     await broker.stop()
@@ -174,5 +186,9 @@ def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
 
 
 def _cannot_start(reason: object) -> int:
+    return _tell(reason, CANNOT_START)
+
+
+def _tell(reason: object, status: int) -> int:
     print(f"odradek: {' '.join(str(reason).split())}", file=sys.stderr)
-    return CANNOT_START
+    return status

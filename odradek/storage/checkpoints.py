@@ -24,15 +24,25 @@ META_PROPERTIES_FILE = "meta.properties"
 CLEAN_SHUTDOWN_FILE = ".kafka_cleanshutdown"
 LOCK_FILE = ".lock"
 DELETED_SUFFIX = "-delete"
+FUTURE_SUFFIX = "-future"
 _MAX_NAME_LENGTH = 255
 _UUID_TEXT_LENGTH = 22
 
 
 def deleted_path(directory: str, unique: str) -> str:
     """What a partition's directory is called between its deletion and its removal; ``unique`` is a UUID in hex."""
+    return _unique_path(directory, unique, DELETED_SUFFIX)
+
+
+def future_path(directory: str, unique: str) -> str:
+    """What a copy of a partition's directory is called that will take its place, as ``directory`` then."""
+    return _unique_path(directory, unique, FUTURE_SUFFIX)
+
+
+def _unique_path(directory: str, unique: str, suffix: str) -> str:
     parent, _, name = directory.rpartition("/")
     topic, _, partition = name.rpartition("-")
-    suffix = f"-{partition}.{unique}{DELETED_SUFFIX}"
+    suffix = f"-{partition}.{unique}{suffix}"
     return f"{parent}/{topic[: _MAX_NAME_LENGTH - len(suffix)]}{suffix}"
 
 

@@ -1,6 +1,17 @@
 """What can be wrong with a log or a data directory, beyond what a client did."""
 
+import errno
+
 from odradek.protocol.errors import ErrorCode, KafkaError
+
+# What a disk says that is broken, gone, or not to be written to any more. A full one (ENOSPC, EDQUOT), like a lack of open files
+# or of memory, is a matter of the one operation: the next may go well. Kafka takes any failure for the directory's.
+_DIRECTORY_FAILURE_NAMES = (
+    *("EIO", "EREMOTEIO", "EUCLEAN", "EROFS", "EACCES", "EPERM", "ENOTDIR", "ELOOP"),
+    *("ENODEV", "ENXIO", "ENOMEDIUM", "EMEDIUMTYPE", "ESTALE", "ENOTCONN", "ESHUTDOWN"),
+)
+# Not every system has all of them.
+_DIRECTORY_FAILURES = frozenset(getattr(errno, name) for name in _DIRECTORY_FAILURE_NAMES if hasattr(errno, name))
 
 
 class LogCorrupt(KafkaError):
@@ -20,3 +31,8 @@ class DataDirectoryLocked(Exception):
 
 class InconsistentDataDirectory(Exception):
     """``meta.properties`` belongs to another cluster or node, or cannot be read."""
+
+
+def is_directory_failure(error: OSError) -> bool:
+    """Whether ``error`` says that a whole data directory does not work, and not only what was tried."""
+    return error.errno in _DIRECTORY_FAILURES

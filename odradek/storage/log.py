@@ -192,7 +192,7 @@ class Log(LogStore):
         try:
             return [found[:2] for found in self.segments.aborted_transactions(fetch_offset, end_offset)]
         except OSError as error:
-            raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, str(error)) from error
+            raise self.storage_error(error) from error
 
     def aborted_in(self, found: LogSlice, offset: int, upper_offset: int) -> list[tuple[int, int]]:
         """``aborted_transactions`` with records in what ``read`` has ``found`` from ``offset`` on, perhaps some more behind it.
@@ -204,7 +204,7 @@ class Log(LogStore):
         try:
             end_offset = self.segments.end_offset_of(found, offset, upper_offset)
         except OSError as error:
-            raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, str(error)) from error
+            raise self.storage_error(error) from error
         return self.aborted_transactions(offset, end_offset)
 
     def read(self, offset: int, max_bytes: int, *, upper_offset: int, min_one_batch: bool) -> LogSlice | None:
@@ -226,7 +226,7 @@ class Log(LogStore):
         try:
             return self.segments.read(offset, max_bytes, upper_offset, end_offset, min_one_batch=min_one_batch)
         except OSError as error:
-            raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, str(error)) from error
+            raise self.storage_error(error) from error
 
     def offset_for_timestamp(self, timestamp: int) -> TimestampOffset | None:
         """The first record that is not older than ``timestamp``. Raises LogCorrupt, OSError."""

@@ -1,156 +1,228 @@
-"""All logs of one data directory, and the files at its top: who it belongs to, and up to where each log is safe.
+"""All logs of a broker, in one data directory or several (``log.dirs``).
 
-    .lock                              held while a broker runs
-    meta.properties                    cluster id, node id, directory id
-    .kafka_cleanshutdown               there if the last stop was clean; gone while a broker runs
-    recovery-point-offset-checkpoint   up to where each log is synced
-    log-start-offset-checkpoint        where logs start, if not at 0
-    cleaner-offset-checkpoint          up to where logs are compacted
-    <topic>-<partition>/               a log
-    <topic>-<partition>.<uuid>-delete/ a deleted log that is still to be removed
+What lies in a directory, and the files at its top: odradek.storage.data_directory. A new log goes where the fewest are. One
+directory may fail and the rest go on: its logs are ``offline`` then, until the next start; only without that of the metadata log
+(``metadata.log.dir``, the first by default) there is no start.
 
-Left out: several data directories, moving logs between them.
+A log moves to another directory as a copy there, ``<topic>-<partition>.<uuid>-future``. When that has everything, and is synced,
+the log is renamed to end with ``-delete``, that name is synced, and the copy gets the log's name. So a copy beside a directory of
+the same uuid that is to be deleted is the log; beside the log itself it is unfinished, and begun anew.
 """
 
-from collections.abc import Callable
-from dataclasses import dataclass
+import errno
+from collections import Counter
+from collections.abc import Callable, Mapping
 from uuid import UUID, uuid4
 
-from odradek.protocol.errors import KafkaError
+from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.storage import checkpoints
-from odradek.storage.errors import DataDirectoryLocked, InconsistentDataDirectory
-from odradek.storage.filesystem import FileSystem, Lock
+from odradek.storage.data_directory import METADATA_TOPIC, OFFSET_FILES, DataDirectory, DirectoryIdentity, Partition
+from odradek.storage.directory_scan import scan
+from odradek.storage.errors import InconsistentDataDirectory, is_directory_failure
+from odradek.storage.filesystem import FileSystem
 from odradek.storage.flush import FlushTask
 from odradek.storage.log import Log
 from odradek.storage.log_config import LogConfig
 from odradek.storage.recovery import Warn
 from odradek.storage.segment_removal import SegmentRemoval
 
-METADATA_TOPIC = "__cluster_metadata"
-_NO_BROKER_EPOCH = b'{"version":0,"brokerEpoch":-1}'
-Partition = tuple[str, int]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DirectoryIdentity:
-    """What ``meta.properties`` says. A cluster id is usually a UUID in Kafka's base64, but may be any text."""
-
-    cluster_id: str
-    node_id: int
-    directory_id: UUID
-
 
 class LogManager:
-    """The logs of ``log_dir``. ``logs`` are those that serve; ``offline`` tells of each other one why it does not."""
+    """The logs of ``log_dirs``. ``logs`` are those that serve; ``offline`` tells of each other one why it does not."""
 
     def __init__(
         self,
         file_system: FileSystem,
-        log_dir: str,
-        *,
+        *log_dirs: str,
         node_id: int,
         warn: Warn,
         cluster_id: str | None = None,
+        metadata_dir: str | None = None,
         new_uuid: Callable[[], UUID] = uuid4,
     ) -> None:
-        """``cluster_id`` must be the directory's, if it has one; one that has none gets it, or else one that is drawn."""
+        """``cluster_id`` must be the directories', if one has any; those that have none get it, or else one that is drawn.
+
+        ``metadata_dir`` is the first of ``log_dirs`` unless it is given; it may be none of them.
+        """
         self.logs: dict[Partition, Log] = {}
         self.offline: dict[Partition, str] = {}
-        self.log_dir = log_dir
-        self.was_clean = False
+        # Where those lie of the offline ones that were found, and could not be opened.
+        self.offline_homes: dict[Partition, DataDirectory] = {}
+        self.directories = [DataDirectory(file_system, path, warn) for path in log_dirs]
+        self.metadata_directory = self.directories[0]
+        if metadata_dir is not None:
+            found = [directory for directory in self.directories if directory.path == metadata_dir]
+            self.metadata_directory = found[0] if found else DataDirectory(file_system, metadata_dir, warn)
         self.removal = SegmentRemoval(file_system)
         # See ``Log.on_flush_due``; to be set before any log is opened.
         self.on_flush_due: Callable[[Log], None] | None = None
+        # Called with a directory that has just failed, from within whatever met the error: to have ``take_offline`` called soon.
+        self.on_failure: Callable[[DataDirectory], object] | None = None
+        # Copies of logs that a stop has interrupted: which log, and where it was to move.
+        self.unfinished_moves: list[tuple[Partition, DataDirectory]] = []
+        self._by_path = {directory.path: directory for directory in self._all_directories()}
         self._file_system = file_system
         self._node_id = node_id
         self._cluster_id = cluster_id
         self._warn = warn
         self._new_uuid = new_uuid
-        self._lock: Lock | None = None
-        # What the checkpoint files say: read at the start, then as last written.
-        self._recovery_points: dict[Partition, int] = {}
-        self._start_offsets: dict[Partition, int] = {}
-        self._cleaned_offsets: dict[Partition, int] = {}
         self._removable: list[str] = []
 
-    def start(self) -> DirectoryIdentity:
-        """Take the directory, which is created if need be, and read its top files. To be called before everything else.
+    @property
+    def was_clean(self) -> bool:
+        """Whether the last stop was clean, in all directories."""
+        return all(directory.was_clean for directory in self._all_directories())
 
-        Raises DataDirectoryLocked, InconsistentDataDirectory, OSError; nothing has been touched then.
+    @property
+    def online(self) -> list[DataDirectory]:
+        """Those of ``log.dirs`` that work."""
+        return [directory for directory in self.directories if not directory.failure]
+
+    def _all_directories(self) -> list[DataDirectory]:
+        extra = self.metadata_directory
+        return self.directories if extra in self.directories else [*self.directories, extra]
+
+    def start(self) -> DirectoryIdentity:
+        """Take the directories, which are created if need be, and read their top files. To be called before everything else.
+
+        One that fails goes offline; what it returns is the metadata log's. Raises DataDirectoryLocked, InconsistentDataDirectory,
+        or OSError where the metadata log's does not work, or none of ``log_dirs``: nothing has been touched then.
         """
-        self._file_system.make_dirs(self.log_dir)
         try:
-            self._lock = self._file_system.lock(self._path(checkpoints.LOCK_FILE))
-        except BlockingIOError as error:
-            raise DataDirectoryLocked(self.log_dir) from error
-        try:
-            identity = self._identify()
+            self._attempt_each(lambda directory: directory.take(self._node_id))
+            cluster_id = self._agreed_cluster_id()
+            self._ensure_metadata_in_place()
+            self._attempt_each(lambda directory: directory.begin(lambda: self._new_identity(cluster_id)))
         except BaseException:
             self.release()
             raise
-        marker = self._path(checkpoints.CLEAN_SHUTDOWN_FILE)
-        self.was_clean = self._file_system.exists(marker)
-        if self.was_clean:
-            self._file_system.remove(marker)
-            self._file_system.sync_dir(self.log_dir)
-        self._recovery_points = self._read_offsets(checkpoints.RECOVERY_POINT_FILE)
-        self._start_offsets = self._read_offsets(checkpoints.LOG_START_FILE)
-        self._cleaned_offsets = self._read_offsets(checkpoints.CLEANER_OFFSET_FILE)
+        identity = self.metadata_directory.identity
+        assert identity is not None  # noqa: S101  one that does not work has raised
         return identity
 
-    def _identify(self) -> DirectoryIdentity:
-        """Read ``meta.properties``, or write it into a new directory. Raises InconsistentDataDirectory."""
-        path = self._path(checkpoints.META_PROPERTIES_FILE)
-        found = checkpoints.read_meta_properties(self._file_system, self.log_dir)
-        if found is None:
-            return self._write_identity()
-        try:
-            identity = DirectoryIdentity(
-                cluster_id=found["cluster.id"],
-                node_id=int(found["node.id"]),
-                directory_id=checkpoints.parse_uuid(found["directory.id"]),
-            )
-        except (KeyError, ValueError) as error:
-            raise InconsistentDataDirectory(f"{path} cannot be used: {error!r}") from error
-        if identity.node_id != self._node_id:
-            raise InconsistentDataDirectory(f"{path}: this is the data of node {identity.node_id}, not {self._node_id}")
-        if self._cluster_id not in (None, identity.cluster_id):
-            raise InconsistentDataDirectory(f"{path}: this is the data of cluster {identity.cluster_id}, not {self._cluster_id}")
-        return identity
-
-    def _write_identity(self) -> DirectoryIdentity:
-        identity = DirectoryIdentity(
-            cluster_id=self._cluster_id or checkpoints.uuid_text(self._new_uuid()),
-            node_id=self._node_id,
-            directory_id=self._new_uuid(),
-        )
-        properties = (
-            ("cluster.id", identity.cluster_id),
-            ("directory.id", checkpoints.uuid_text(identity.directory_id)),
-            ("node.id", str(identity.node_id)),
-            ("version", "1"),
-        )
-        checkpoints.write_meta_properties(self._file_system, self.log_dir, properties)
-        return identity
-
-    def load_all(self, config_for_topic: Callable[[str], LogConfig], now_ms: int) -> None:
-        """Open every log but that of the metadata, which is its controller's. Those that cannot be opened go offline."""
-        for name in sorted(self._file_system.list_dir(self.log_dir)):
-            if name.endswith(checkpoints.DELETED_SUFFIX):
-                self._removable.append(self._path(name))
-                continue
-            topic, _, number = name.rpartition("-")
-            if not topic or topic == METADATA_TOPIC or not number.isdecimal():
+    def _attempt_each(self, action: Callable[[DataDirectory], None]) -> None:
+        for directory in self._all_directories():
+            if directory.failure:
                 continue
             try:
-                self._open(topic, int(number), config_for_topic(topic), None, clean=self.was_clean, now_ms=now_ms)
-            except (KafkaError, OSError, ValueError) as error:
-                self.offline[topic, int(number)] = str(error)
-                self._warn("partition offline", topic=topic, partition=int(number), reason=str(error))
+                action(directory)
+            except OSError as error:
+                is_last = not any(other is not directory for other in self.online)
+                if directory is self.metadata_directory or is_last:
+                    raise
+                directory.fail(str(error))
+
+    def _agreed_cluster_id(self) -> str:
+        """The one cluster id of all directories. Raises InconsistentDataDirectory."""
+        agreed, said_by = self._cluster_id, "the configuration"
+        ids: dict[UUID, str] = {}
+        for directory in self._all_directories():
+            identity = directory.identity
+            if identity is None:
+                continue
+            path = directory.file(checkpoints.META_PROPERTIES_FILE)
+            if agreed not in (None, identity.cluster_id):
+                raise InconsistentDataDirectory(
+                    f"{path}: this is the data of cluster {identity.cluster_id}, not {agreed} as {said_by} says"
+                )
+            agreed, said_by = identity.cluster_id, path
+            if identity.directory_id in ids:
+                raise InconsistentDataDirectory(f"{path} and {ids[identity.directory_id]} have the same directory.id")
+            ids[identity.directory_id] = path
+        return agreed or checkpoints.uuid_text(self._new_uuid())
+
+    def _ensure_metadata_in_place(self) -> None:
+        """The metadata log must not be looked for in the wrong directory. Raises InconsistentDataDirectory."""
+        name = f"{METADATA_TOPIC}-0"
+        if self._file_system.exists(self.metadata_directory.file(name)):
+            return
+        for directory in self.online:
+            if self._file_system.exists(directory.file(name)):
+                raise InconsistentDataDirectory(
+                    f"the metadata log is in {directory.path}, and not in {self.metadata_directory.path}: see metadata.log.dir"
+                )
+
+    def _new_identity(self, cluster_id: str) -> DirectoryIdentity:
+        return DirectoryIdentity(cluster_id=cluster_id, node_id=self._node_id, directory_id=self._new_uuid())
+
+    def directory_of(self, directory_id: UUID) -> DataDirectory | None:
+        """The one of ``log.dirs`` with this id; None for one that is not there, or has never worked since the start."""
+        for directory in self.directories:
+            if directory.identity is not None and directory.identity.directory_id == directory_id:
+                return directory
+        return None
+
+    def home_of(self, log: Log) -> DataDirectory:
+        """The directory that a log is in."""
+        return self._by_path[log.directory.rpartition("/")[0]]
+
+    def counts(self) -> dict[UUID, int]:
+        """How many logs there are in each directory that works, by its id."""
+        homes = [self.home_of(log) for log in self.logs.values()] + list(self.offline_homes.values())
+        per_path = Counter(directory.path for directory in homes)
+        return {
+            directory.identity.directory_id: per_path[directory.path]
+            for directory in self.online
+            if directory.identity is not None
+        }
+
+    def load_all(
+        self, config_for_topic: Callable[[str], LogConfig], now_ms: int, topic_ids: Mapping[Partition, UUID] | None = None
+    ) -> None:
+        """Open every log but that of the metadata, which is its controller's. Those that cannot be opened go offline.
+
+        A log that has not recorded its topic's id gets it from ``topic_ids``. Raises InconsistentDataDirectory where a log is in
+        two directories, OSError where no directory works any more.
+        """
+        topic_ids = topic_ids or {}
+        are_all = len(self.online) == len(self.directories)
+        found = scan(self._file_system, self.online, topic_ids, are_all=are_all)
+        self._removable += found.removable
+        self.unfinished_moves = found.unfinished
+        configs: dict[str, LogConfig] = {}
+        for key, directory in sorted(found.logs.items()):
+            if directory.failure:
+                continue
+            config = configs.get(key[0])
+            if config is None:
+                config = configs[key[0]] = config_for_topic(key[0])
+            self._load(directory, key, config, topic_ids.get(key), now_ms)
+        for key, directory in found.logs.items():
+            if directory.failure:
+                self.logs.pop(key, None)
+                self.offline[key] = directory.failure
+        if not self.online:
+            raise OSError(self.directories[-1].failure)
         self.remove_deleted()
 
-    def create(self, topic: str, partition: int, topic_id: UUID, config: LogConfig, *, now_ms: int) -> Log:
-        """A new log, or the one there is of this topic id. Raises KafkaError, OSError.
+    def _load(self, directory: DataDirectory, key: Partition, config: LogConfig, topic_id: UUID | None, now_ms: int) -> None:
+        try:
+            try:
+                self._open(directory, key, config, topic_id, clean=directory.was_clean, now_ms=now_ms)
+            except ValueError:
+                if topic_id is None:
+                    raise
+                checkpoints.write_topic_id(self._file_system, directory.log_path(key), topic_id)
+                self._open(directory, key, config, topic_id, clean=directory.was_clean, now_ms=now_ms)
+        except (KafkaError, OSError, ValueError) as error:
+            if isinstance(error, OSError) and is_directory_failure(error):
+                directory.fail(str(error))
+                return
+            self.offline[key] = str(error)
+            self.offline_homes[key] = directory
+            self._warn("partition offline", topic=key[0], partition=key[1], reason=str(error))
+
+    def create(
+        self,
+        topic: str,
+        partition: int,
+        topic_id: UUID,
+        config: LogConfig,
+        *,
+        now_ms: int,
+        directory: DataDirectory | None = None,
+    ) -> Log:
+        """A new log, or the one there is of this topic id; in ``directory``, or where the fewest are. Raises KafkaError, OSError.
 
         Not synced: whoever knows of the topic creates it again if it is lost.
         """
@@ -158,26 +230,44 @@ class LogManager:
         log = self.logs.get(key)
         if log is not None and log.topic_id == topic_id:
             return log
-        if log is not None or self._file_system.exists(self._path(f"{topic}-{partition}")):
+        if directory is None:
+            directory = self._emptiest()
+        elif directory.failure:
+            raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, directory.failure)
+        if log is not None or self._file_system.exists(directory.log_path(key)):
             self.delete(topic, partition)
-        if key in self._recovery_points or key in self._start_offsets:
+        if directory.knows(key):
             # Of a topic of the same name that was deleted: the new log must not be taken for it after a crash.
-            self.write_checkpoints()
-        if key in self._cleaned_offsets:
-            self.write_cleaned_offsets()
-        return self._open(topic, partition, config, topic_id, clean=False, now_ms=now_ms)
+            for name in reversed(OFFSET_FILES):
+                directory.note_offset(name, key, None)
+        return self._open(directory, key, config, topic_id, clean=False, now_ms=now_ms)
 
-    def _open(self, topic: str, partition: int, config: LogConfig, topic_id: UUID | None, *, clean: bool, now_ms: int) -> Log:
-        key = (topic, partition)
+    def _emptiest(self) -> DataDirectory:
+        counts = self.counts()
+        if not counts:
+            raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, "no data directory works")
+        found = self.directory_of(min(counts, key=counts.__getitem__))
+        assert found is not None  # noqa: S101
+        return found
+
+    def _open(
+        self,
+        directory: DataDirectory,
+        key: Partition,
+        config: LogConfig,
+        topic_id: UUID | None,
+        *,
+        clean: bool,
+        now_ms: int,
+    ) -> Log:
         log = self.logs[key] = Log.open(
             self._file_system,
-            self._path(f"{topic}-{partition}"),
-            topic,
-            partition,
+            directory.log_path(key),
+            *key,
             config,
-            recovery_point=self._recovery_points.get(key, 0),
-            log_start_offset=self._start_offsets.get(key, 0),
-            cleaned_offset=self._cleaned_offsets.get(key),
+            recovery_point=directory.held_offset(checkpoints.RECOVERY_POINT_FILE, key) or 0,
+            log_start_offset=directory.held_offset(checkpoints.LOG_START_FILE, key) or 0,
+            cleaned_offset=directory.held_offset(checkpoints.CLEANER_OFFSET_FILE, key),
             clean=clean,
             now_ms=now_ms,
             warn=self._warn,
@@ -185,26 +275,76 @@ class LogManager:
             removal=self.removal,
         )
         log.on_flush_due = self.on_flush_due
+        log.on_disk_error = self.note_error
         return log
 
     def delete(self, topic: str, partition: int) -> None:
         """Take a log out of service, offline or not, and rename its directory: ``remove_deleted`` frees the disk later.
 
-        Raises OSError, FileNotFoundError where there is no such log.
+        One in a directory that does not work is looked for by the next start. Raises OSError, FileNotFoundError where there is no
+        such log.
         """
-        log = self.logs.pop((topic, partition), None)
-        self.offline.pop((topic, partition), None)
+        key = (topic, partition)
+        log = self.logs.pop(key, None)
+        self.offline.pop(key, None)
+        home = self.offline_homes.pop(key, None) if log is None else self.home_of(log)
         if log is not None:
             log.close(clean=False, now_ms=log.last_flush_ms)
-        directory = self._path(f"{topic}-{partition}")
-        deleted = checkpoints.deleted_path(directory, self._new_uuid().hex)
-        self._file_system.rename(directory, deleted)
+        if home is None:
+            home = next((other for other in self.online if self._file_system.exists(other.log_path(key))), None)
+        if home is None:
+            if len(self.online) < len(self.directories):
+                return
+            raise FileNotFoundError(errno.ENOENT, "there is no such log", f"{topic}-{partition}")
+        if home.failure:
+            return
+        deleted = checkpoints.deleted_path(home.log_path(key), self._new_uuid().hex)
+        self._file_system.rename(home.log_path(key), deleted)
         self._removable.append(deleted)
+
+    def set_aside(self, topic: str, partition: int, suffix: str, now_ms: int) -> str:
+        """Take a log out of service for good, and rename its directory to end with ``suffix``: its path then. Raises OSError."""
+        key = (topic, partition)
+        log = self.logs.pop(key, None)
+        self.offline.pop(key, None)
+        home = self.offline_homes.pop(key, None) if log is None else self.home_of(log)
+        if log is not None:
+            log.close(clean=True, now_ms=now_ms)
+        if home is None:
+            raise FileNotFoundError(errno.ENOENT, "there is no such log", f"{topic}-{partition}")
+        deleted = checkpoints.deleted_path(home.log_path(key), self._new_uuid().hex)
+        path = deleted.removesuffix(checkpoints.DELETED_SUFFIX) + suffix
+        self._file_system.rename(home.log_path(key), path)
+        return path
+
+    def note_error(self, log: Log, error: OSError) -> None:
+        """Something went wrong with the files of ``log``: if that says that its directory does not work, it goes offline."""
+        home = self.home_of(log)
+        is_gone = isinstance(error, FileNotFoundError) and not self._file_system.exists(home.file(checkpoints.LOCK_FILE))
+        if is_gone or is_directory_failure(error):
+            self._fail(home, str(error))
+
+    def _fail(self, directory: DataDirectory, reason: str) -> None:
+        if not directory.failure:
+            directory.fail(reason)
+            if self.on_failure is not None:
+                self.on_failure(directory)
+
+    def take_offline(self, directory: DataDirectory) -> list[Partition]:
+        """Take the logs of a directory that has failed out of service, with nothing more written; which they were."""
+        lost = [key for key, log in self.logs.items() if self.home_of(log) is directory]
+        for key in lost:
+            log = self.logs.pop(key)
+            log.abandon(directory.failure)
+            self.offline[key] = directory.failure
+        return lost
 
     def remove_deleted(self) -> None:
         """Remove the directories of deleted logs. Slow with large ones: it may run in a thread. Raises OSError."""
         while self._removable:
-            self._file_system.remove_tree(self._removable.pop())
+            path = self._removable.pop()
+            if not self._by_path[path.rpartition("/")[0]].failure:
+                self._file_system.remove_tree(path)
 
     def flush_tasks(self, now_ms: int) -> list[tuple[Log, FlushTask]]:
         """What is due: logs that ``flush.ms`` says are, and segments that are not written to any more.
@@ -265,78 +405,66 @@ class LogManager:
         return sum(len(segments) for _, segments in removed)
 
     def write_checkpoints(self) -> None:
-        """Write where logs start and where they are synced up to, if either file would change. Raises OSError."""
+        """Write where logs start and where they are synced up to, as far as the files would change. Raises OSError."""
         # In this order: a log may have been synced up to where it starts now.
         self.write_start_offsets()
-        recovery_points = {key: log.recovery_point for key, log in self.logs.items()}
-        self._keep_offline(self._recovery_points, recovery_points)
-        if recovery_points != self._recovery_points:
-            self._write_offsets(checkpoints.RECOVERY_POINT_FILE, recovery_points)
-            self._recovery_points = recovery_points
+        self._write_offsets(checkpoints.RECOVERY_POINT_FILE, lambda log: log.recovery_point)
 
     def write_start_offsets(self) -> None:
-        """Write where logs start, if the file would change. Raises OSError.
+        """Write where logs start, as far as the files would change. Raises OSError.
 
         Kafka leaves out those that start with a segment; here the file is what tells a removed segment from a lost one.
         """
-        start_offsets = {key: log.log_start_offset for key, log in self.logs.items() if log.log_start_offset}
-        self._keep_offline(self._start_offsets, start_offsets)
-        if start_offsets != self._start_offsets:
-            self._write_offsets(checkpoints.LOG_START_FILE, start_offsets)
-            self._start_offsets = start_offsets
+        self._write_offsets(checkpoints.LOG_START_FILE, lambda log: log.log_start_offset or None)
 
     def write_cleaned_offsets(self) -> None:
-        """Write up to where logs are compacted, if the file would change. Raises OSError."""
-        cleaned_offsets = {key: log.cleaned_offset for key, log in self.logs.items() if log.cleaned_offset is not None}
-        self._keep_offline(self._cleaned_offsets, cleaned_offsets)
-        if cleaned_offsets != self._cleaned_offsets:
-            self._write_offsets(checkpoints.CLEANER_OFFSET_FILE, cleaned_offsets)
-            self._cleaned_offsets = cleaned_offsets
+        """Write up to where logs are compacted, as far as the files would change. Raises OSError."""
+        self._write_offsets(checkpoints.CLEANER_OFFSET_FILE, lambda log: log.cleaned_offset)
 
-    def _keep_offline(self, held: dict[Partition, int], kept: dict[Partition, int]) -> None:
-        """What a checkpoint said of logs that are offline, it goes on saying."""
-        for key in self.offline:
-            if key in held:
-                kept[key] = held[key]
+    def _write_offsets(self, name: str, offset_of: Callable[[Log], int | None]) -> None:
+        # What a checkpoint said of logs that are offline, it goes on saying.
+        offsets = {directory.path: directory.held_of(name, self.offline) for directory in self.online}
+        for key, log in self.logs.items():
+            offset = offset_of(log)
+            if offset is not None:
+                held = offsets.get(log.directory.rpartition("/")[0])
+                if held is not None:
+                    held[key] = offset
+        failure: OSError | None = None
+        for directory in self.online:
+            try:
+                directory.write_offsets(name, offsets[directory.path])
+            except OSError as error:
+                failure = error
+                if is_directory_failure(error):
+                    self._fail(directory, str(error))
+        if failure is not None:
+            raise failure
 
     def expire_producers(self, now_ms: int) -> int:
         """Forget idle producers in all logs (every ``producer.id.expiration.check.interval.ms``); how many."""
         return sum(log.expire_producers(now_ms) for log in self.logs.values())
 
     def shutdown(self, now_ms: int) -> None:
-        """Flush and close every log, mark the stop as clean if that went well, and let go of the directory."""
-        is_clean = True
+        """Flush and close every log, mark the stop as clean where that went well, and let go of the directories."""
+        # An offline log has to be looked at again by the next start, which a clean one would not do.
+        unclean = {directory.path for directory in self.offline_homes.values()}
         for (topic, partition), log in self.logs.items():
             try:
                 log.close(clean=True, now_ms=now_ms)
             except (KafkaError, OSError) as error:
-                is_clean = False
+                unclean.add(self.home_of(log).path)
                 self._warn("log not flushed", topic=topic, partition=partition, reason=str(error))
         try:
             self.write_checkpoints()
-            # An offline log has to be looked at again by the next start, which a clean one would not do.
-            if is_clean and not self.offline:
-                self._file_system.write_atomic(self._path(checkpoints.CLEAN_SHUTDOWN_FILE), _NO_BROKER_EPOCH)
+            for directory in self.online:
+                if directory.path not in unclean:
+                    directory.mark_clean()
         finally:
             self.release()
 
     def release(self) -> None:
-        """Let go of the directory as a crash would: nothing is flushed or marked. Idempotent."""
+        """Let go of the directories as a crash would: nothing is flushed or marked. Idempotent."""
         self.logs.clear()
-        if self._lock is not None:
-            self._lock.release()
-            self._lock = None
-
-    def _read_offsets(self, name: str) -> dict[Partition, int]:
-        """A checkpoint file; one that cannot be read counts as empty, which costs a longer recovery."""
-        try:
-            return checkpoints.read_offsets(self._file_system, self._path(name))
-        except ValueError as error:
-            self._warn("checkpoint ignored", path=self._path(name), reason=str(error))
-            return {}
-
-    def _write_offsets(self, name: str, offsets: dict[Partition, int]) -> None:
-        checkpoints.write_offsets(self._file_system, self._path(name), offsets)
-
-    def _path(self, name: str) -> str:
-        return f"{self.log_dir}/{name}"
+        for directory in self._all_directories():
+            directory.release()

@@ -47,6 +47,8 @@ class LogStore:
         # Who flushes when ``flush.messages`` says so, instead of the append that reaches it; and whether that is waited for.
         self.on_flush_due: Callable[[Any], None] | None = None
         self.awaits_flush = False
+        # Who is told of each error of the disk: it may be that of a whole data directory.
+        self.on_disk_error: Callable[[Any, OSError], None] | None = None
         self.leader_epochs = loaded.leader_epochs
         self.removal = SegmentRemoval(request.file_system)
         # While its segments are rewritten, none of them goes.
@@ -140,7 +142,7 @@ class LogStore:
             try:
                 producers = restore(list(self.segments), self._snapshots, self.log_start_offset, at, at)
             except OSError as error:
-                raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, str(error)) from error
+                raise self.storage_error(error) from error
             producers.expire(self._opened_ms, self._config.producer_id_expiration_ms)
             self._producers = producers
         return self._producers
@@ -161,7 +163,7 @@ class LogStore:
             segment.append(buffers, size, last_offset, timestamp, config.index_interval_bytes)
         except OSError as error:
             self._has_failed = True
-            raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, str(error)) from error
+            raise self.storage_error(error) from error
         self.log_end_offset = last_offset + 1
 
     def roll(self, now_ms: int) -> Segment:
@@ -286,6 +288,7 @@ class LogStore:
         So nothing more is appended, nothing counts as synced, and the stop is not clean: the next start looks what is there.
         """
         self._sync_error = f"could not be synced: {error}"
+        self.storage_error(error)
 
     def flush(self, now_ms: int) -> None:
         """Sync all that the log has, here and now. KafkaError: KAFKA_STORAGE_ERROR, from then on."""
@@ -308,6 +311,12 @@ class LogStore:
             self.awaits_flush = True
             self.on_flush_due(self)
 
+    def storage_error(self, error: OSError) -> KafkaError:
+        """What a client is told of an error of the disk, once all who care have been told."""
+        if self.on_disk_error is not None:
+            self.on_disk_error(self, error)
+        return KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, str(error))
+
     @property
     def has_lost_sync(self) -> bool:
         """Whether a sync has failed."""
@@ -316,6 +325,13 @@ class LogStore:
     def _ensure_synced(self) -> None:
         if self._sync_error:
             raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, self._sync_error)
+
+    def abandon(self, reason: str) -> None:
+        """Touch the files no more: their directory does not work. All that is asked of the log from now on is refused."""
+        self.is_closed = True
+        self._sync_error = reason
+        for segment in self.segments:
+            segment.release_file()
 
     def close(self, *, clean: bool, now_ms: int) -> None:
         """Let go of the files; if ``clean``, with all that the next start needs to trust them. Raises KafkaError, OSError.

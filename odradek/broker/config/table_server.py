@@ -33,19 +33,27 @@ IDENTITY = (
         "log.dirs",
         LIST,
         None,
-        "The data directory. More than one is refused: partitions are not yet placed over several.",
-        Entries(least=1, most=1),
+        "The data directories, separated by commas. A new partition goes where there are the fewest.",
+        Entries(least=1),
         "high",
     ),
     _Config(
         "log.dir",
         LIST,
         None,
-        "The data directory, where log.dirs is not set. Without either, data is kept in the platform's folder for user data.",
-        Entries(least=1, most=1),
+        "The data directories, where log.dirs is not set. Without either, data is kept in the platform's folder for user data.",
+        Entries(least=1),
         "high",
         kafka_default="/tmp/kafka-logs",  # noqa: S108  it is not ours
         difference="what is in a folder for temporary files is lost at the next boot",
+    ),
+    _Config(
+        "metadata.log.dir",
+        STRING,
+        None,
+        "The directory of the metadata log. Unset: the first of log.dirs. Without it the broker does not run.",
+        None,
+        "high",
     ),
 )
 

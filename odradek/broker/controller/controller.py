@@ -9,6 +9,7 @@ Synchronous, on the loop thread: an operation costs one fsync, and metadata chan
 """
 
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 from typing import Protocol
 from uuid import UUID, uuid4
 
@@ -56,12 +57,15 @@ class Controller:
         log: MetadataLog,
         *,
         node_id: int,
-        directory_id: UUID,
+        directory_counts: Callable[[], dict[UUID, int]],
         config: BrokerConfig,
         clock: Clock,
         new_topic_id: Callable[[], UUID] = uuid4,
     ) -> None:
-        """Replay ``log``, and give it its first records if it is new. Raises MalformedMessage for records that make no sense."""
+        """Replay ``log``, and give it its first records if it is new. Raises MalformedMessage for records that make no sense.
+
+        ``directory_counts`` says how many partitions there are in each data directory that works, by its id.
+        """
         self.image = MetadataImage()
         self.node_id = node_id
         self._log = log
@@ -72,7 +76,7 @@ class Controller:
         self._producer_ids = iter(range(0))
         self._placement = Placement(
             node_id=node_id,
-            directory_id=directory_id,
+            directory_counts=directory_counts,
             default_partitions=config["num.partitions"],
             default_replication_factor=config["default.replication.factor"],
         )
@@ -184,6 +188,15 @@ class Controller:
             self._producer_ids = iter(self.allocate_producer_id_block())
             producer_id = next(self._producer_ids)
         return producer_id
+
+    def record_directories(self, places: Iterable[tuple[UUID, int, UUID]]) -> None:
+        """Record where partitions lie: (topic id, partition, directory id). Raises KafkaError if the log fails."""
+        records: list[MetadataRecord] = []
+        for topic_id, partition, directory_id in places:
+            record = self.image.topics_by_id[topic_id].partitions[partition]
+            if record.directories != (directory_id,):
+                records.append(replace(record, directories=(directory_id,), partition_epoch=record.partition_epoch + 1))
+        self._commit(records)
 
     def close(self) -> None:
         """Close the metadata log."""

@@ -62,12 +62,33 @@ class Decision(NamedTuple):
 
 
 class Placement(NamedTuple):
-    """Where partitions go, which is this broker: its id, its directory's id, and the defaults for what is not asked."""
+    """Where partitions go, which is this broker: its id, its directories, and the defaults for what is not asked.
+
+    ``directory_counts`` tells how many partitions there are in each directory that works, by its id.
+    """
 
     node_id: int
-    directory_id: UUID
+    directory_counts: Callable[[], dict[UUID, int]]
     default_partitions: int
     default_replication_factor: int
+
+
+class _Directories:
+    """Chooses a directory for each new partition: the one with the fewest, those among them that this very decision adds."""
+
+    def __init__(self, placement: Placement) -> None:
+        self._counts_now = placement.directory_counts
+        self._counts: dict[UUID, int] | None = None
+
+    def choose(self) -> UUID:
+        """Raises KafkaError where no directory works."""
+        if self._counts is None:
+            self._counts = self._counts_now()
+        if not self._counts:
+            raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, "No data directory works.")
+        chosen = min(self._counts, key=self._counts.__getitem__)
+        self._counts[chosen] += 1
+        return chosen
 
 
 def create_topics(
@@ -82,6 +103,7 @@ def create_topics(
     if asked > MAX_PARTITIONS_PER_REQUEST:
         return Decision([], [TopicResult(name=topic.name, error=_too_many_partitions()) for topic in topics])
     decision = Decision([], [])
+    directories = _Directories(placement)
     times_named = Counter(topic.name for topic in topics)
     for topic in topics:
         if times_named[topic.name] > 1:
@@ -97,7 +119,10 @@ def create_topics(
             ConfigRecord(resource_type=TOPIC_RESOURCE, resource_name=topic.name, name=name, value=value)
             for name, value in dict(topic.configs).items()
         )
-        decision.records.extend(_partition_record(topic_id, partition, placement) for partition in range(partition_count))
+        decision.records.extend(
+            _partition_record(topic_id, partition, placement.node_id, directories.choose())
+            for partition in range(partition_count)
+        )
         decision.results.append(TopicResult(name=topic.name, topic_id=topic_id, partition_count=partition_count))
     decision.results.extend(_duplicates(times_named))
     return decision
@@ -106,6 +131,7 @@ def create_topics(
 def create_partitions(image: MetadataImage, topics: Sequence[NewPartitions], placement: Placement) -> Decision:
     """Decide on more partitions for ``topics``, each by itself."""
     decision = Decision([], [])
+    directories = _Directories(placement)
     times_named = Counter(topic.name for topic in topics)
     decision.results.extend(_duplicates(times_named))
     for asked in topics:
@@ -120,7 +146,9 @@ def create_partitions(image: MetadataImage, topics: Sequence[NewPartitions], pla
         if len(decision.records) + len(new_partitions) > MAX_PARTITIONS_PER_REQUEST:
             decision.results.append(TopicResult(name=asked.name, error=_too_many_partitions()))
             continue
-        decision.records.extend(_partition_record(topic.topic_id, partition, placement) for partition in new_partitions)
+        decision.records.extend(
+            _partition_record(topic.topic_id, partition, placement.node_id, directories.choose()) for partition in new_partitions
+        )
         decision.results.append(TopicResult(name=asked.name, topic_id=topic.topic_id, partition_count=asked.partition_count))
     return decision
 
@@ -249,14 +277,14 @@ def _ensure_growable(image: MetadataImage, asked: NewPartitions, placement: Plac
     return topic
 
 
-def _partition_record(topic_id: UUID, partition: int, placement: Placement) -> PartitionRecord:
+def _partition_record(topic_id: UUID, partition: int, node_id: int, directory_id: UUID) -> PartitionRecord:
     return PartitionRecord(
         partition_id=partition,
         topic_id=topic_id,
-        replicas=(placement.node_id,),
-        isr=(placement.node_id,),
-        leader=placement.node_id,
+        replicas=(node_id,),
+        isr=(node_id,),
+        leader=node_id,
         leader_epoch=0,
         partition_epoch=0,
-        directories=(placement.directory_id,),
+        directories=(directory_id,),
     )

@@ -1,13 +1,15 @@
-"""DescribeLogDirs, versions 1 to 5: what lies in the data directory (KIP-113), and the size of its volume (KIP-827).
+"""DescribeLogDirs, versions 1 to 5: what lies in the data directories (KIP-113), and the size of their volumes (KIP-827).
 
-One directory, with the partitions asked for that are in it, or all of them; sizes are those of their segments. A leader
-lags by nothing. Deliberate gaps: a directory is never cordoned (version 5, KIP-1066), and no replica moves between directories.
+Each of ``log.dirs`` with the partitions asked for that are in it, or all of them; sizes are those of their segments. A leader
+lags by nothing.
+A directory that is offline has KAFKA_STORAGE_ERROR. Deliberate gap: a directory is never cordoned (version 5, KIP-1066).
 """
 
 import os
 from typing import TYPE_CHECKING, Any
 
 from odradek.protocol.api_keys import ApiKey
+from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages import messages
 
 if TYPE_CHECKING:
@@ -20,29 +22,33 @@ _UNKNOWN_BYTES = -1
 
 
 def handle(broker: "Broker", context: "RequestContext", request: Any) -> Any:  # noqa: ARG001
-    """Describe the data directory."""
-    logs = broker.log_manager.logs
-    if request.topics is None:
-        wanted = sorted(logs)
-    else:
+    """Describe the data directories."""
+    manager = broker.log_manager
+    asked = None
+    if request.topics is not None:
         asked = {(topic.topic, partition) for topic in request.topics for partition in topic.partitions}
-        wanted = sorted(asked & logs.keys())
-    partitions: dict[str, list[Any]] = {}
-    for topic, partition in wanted:
-        partitions.setdefault(topic, []).append(
-            M.DescribeLogDirsPartition(partition_index=partition, partition_size=logs[topic, partition].size_bytes)
+    found: dict[str, dict[str, list[Any]]] = {directory.path: {} for directory in manager.directories}
+    for key in sorted(manager.logs if asked is None else asked & manager.logs.keys()):
+        log = manager.logs[key]
+        found[manager.home_of(log).path].setdefault(key[0], []).append(
+            M.DescribeLogDirsPartition(partition_index=key[1], partition_size=log.size_bytes)
         )
-    log_dir = broker.log_manager.log_dir
-    total_bytes, usable_bytes = _volume(log_dir)
     return M.DescribeLogDirsResponse(
-        results=[
-            M.DescribeLogDirsResult(
-                log_dir=log_dir,
-                topics=[M.DescribeLogDirsTopic(name=name, partitions=found) for name, found in partitions.items()],
-                total_bytes=total_bytes,
-                usable_bytes=usable_bytes,
-            )
-        ]
+        results=[_describe(directory.path, directory.failure, found[directory.path]) for directory in manager.directories]
+    )
+
+
+def _describe(path: str, failure: str, partitions: dict[str, list[Any]]) -> Any:
+    if failure:
+        return M.DescribeLogDirsResult(
+            error_code=ErrorCode.KAFKA_STORAGE_ERROR, log_dir=path, total_bytes=_UNKNOWN_BYTES, usable_bytes=_UNKNOWN_BYTES
+        )
+    total_bytes, usable_bytes = _volume(path)
+    return M.DescribeLogDirsResult(
+        log_dir=path,
+        topics=[M.DescribeLogDirsTopic(name=name, partitions=found) for name, found in partitions.items()],
+        total_bytes=total_bytes,
+        usable_bytes=usable_bytes,
     )
 
 

@@ -80,7 +80,7 @@ def _find(partition: "Partition", timestamp: int, isolation_level: int) -> tuple
     try:
         found = log.max_timestamp_offset() if timestamp == _MAX_TIMESTAMP else log.offset_for_timestamp(timestamp)
     except OSError as error:
-        raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, str(error)) from error
+        raise log.storage_error(error) from error
     if found is None or found.offset >= end:
         return _NOT_FOUND
     return found.timestamp, found.offset, found.leader_epoch

@@ -67,7 +67,6 @@ def test_a_key_that_does_nothing_is_ignored_with_a_warning_that_helps(key, warni
         ("log.cleanup.policy", "compact,"),
         ("log.cleanup.policy", "shred"),
         ("log.dirs", ""),
-        ("log.dirs", "/a,/b"),
         ("log.roll.hours", "0"),
         ("log.roll.ms", "0"),
         ("log.roll.jitter.ms", "-1"),

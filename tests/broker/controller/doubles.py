@@ -70,7 +70,7 @@ def make_controller(log: RecordedLog, config: BrokerConfig | None = None, topic_
     return Controller(
         log,  # type: ignore[arg-type]
         node_id=NODE_ID,
-        directory_id=DIRECTORY_ID,
+        directory_counts=lambda: {DIRECTORY_ID: 0},
         config=config or load(),
         clock=VirtualClock(),
         new_topic_id=lambda: UUID(int=next(ids)),

@@ -33,9 +33,9 @@ class Storage:
             raise
 
     def _open(self, data_dir: str, *, observed: bool) -> None:
-        identity = self.log_manager.start()
+        self.log_manager.start()
         log = MetadataLog.open(self.file_system, data_dir, now_ms=self.clock.now_ms(), warn=self.warn)
-        self.controller = Controller(log, node_id=1, directory_id=identity.directory_id, config=CONFIG, clock=self.clock)
+        self.controller = Controller(log, node_id=1, directory_counts=self.log_manager.counts, config=CONFIG, clock=self.clock)
         Reconciliation(
             image=self.controller.image,
             log_manager=self.log_manager,

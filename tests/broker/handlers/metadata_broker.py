@@ -30,7 +30,7 @@ def make_broker(**overrides: str) -> Any:
     log_manager = LogManager(file_system, "/data", node_id=1, warn=lambda event, **_: None)
     identity = log_manager.start()
     log = MetadataLog.open(file_system, "/data", now_ms=clock.now_ms(), warn=lambda event, **_: None)
-    controller = Controller(log, node_id=1, directory_id=identity.directory_id, config=config, clock=clock)
+    controller = Controller(log, node_id=1, directory_counts=log_manager.counts, config=config, clock=clock)
     timer = Timer(clock)
     broker = SimpleNamespace(
         advertised=lambda _: ("127.0.0.1", 9999),

@@ -1,0 +1,107 @@
+"""What a start finds in the data directories: logs, what is on its way out, and moves that a stop has interrupted.
+
+An interrupted move is settled here. See odradek.storage.log_manager for how a log moves.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from uuid import UUID
+
+from odradek.storage import checkpoints
+from odradek.storage.data_directory import METADATA_TOPIC, DataDirectory, Partition
+from odradek.storage.errors import InconsistentDataDirectory
+from odradek.storage.filesystem import FileSystem
+
+
+@dataclass(slots=True)
+class Scan:
+    """``logs``: where each lies. ``removable``: directories of none. ``unfinished``: copies that were being made, and where."""
+
+    logs: dict[Partition, DataDirectory] = field(default_factory=dict)
+    removable: list[str] = field(default_factory=list)
+    unfinished: list[tuple[Partition, DataDirectory]] = field(default_factory=list)
+
+
+def scan(
+    file_system: FileSystem, directories: Iterable[DataDirectory], topic_ids: Mapping[Partition, UUID], *, are_all: bool
+) -> Scan:
+    """Look through ``directories``; one that fails meanwhile goes offline. ``are_all``: none was offline before.
+
+    Raises InconsistentDataDirectory where a log is in two directories.
+    """
+    found = Scan()
+    futures: list[tuple[DataDirectory, str]] = []
+    for directory in directories:
+        try:
+            names = file_system.list_dir(directory.path)
+        except OSError as error:
+            directory.fail(str(error))
+            are_all = False
+            continue
+        for name in sorted(names):
+            key = parse_log_name(name)
+            if key is not None:
+                other = found.logs.setdefault(key, directory)
+                if other is not directory:
+                    raise InconsistentDataDirectory(
+                        f"{name} is in {other.path} and in {directory.path}: one of the two has to be moved away by hand"
+                    )
+            elif name.endswith(checkpoints.DELETED_SUFFIX):
+                found.removable.append(directory.file(name))
+            elif name.endswith(checkpoints.FUTURE_SUFFIX):
+                futures.append((directory, name))
+    for directory, name in futures:
+        _settle(file_system, found, directory, name, topic_ids, are_all=are_all)
+    return found
+
+
+def _settle(
+    file_system: FileSystem,
+    found: Scan,
+    directory: DataDirectory,
+    name: str,
+    topic_ids: Mapping[Partition, UUID],
+    *,
+    are_all: bool,
+) -> None:
+    """Make a copy the log where all of it was there, and have it made anew where the log is there still."""
+    path = directory.file(name)
+    unique = name.removesuffix(checkpoints.FUTURE_SUFFIX).rpartition(".")[2]
+    try:
+        key = _key_of(file_system, path, name, topic_ids)
+        if key is not None and key not in found.logs and any(_is_removed(other, unique) for other in found.removable):
+            file_system.rename(path, directory.log_path(key))
+            file_system.sync_dir(directory.path)
+            found.logs[key] = directory
+            return
+    except OSError as error:
+        directory.fail(str(error))
+        return
+    if key in found.logs:
+        found.unfinished.append((key, directory))
+        found.removable.append(path)
+    elif are_all:
+        # Of a log that was deleted while it moved.
+        found.removable.append(path)
+
+
+def _is_removed(path: str, unique: str) -> bool:
+    return path.endswith(f".{unique}{checkpoints.DELETED_SUFFIX}")
+
+
+def _key_of(file_system: FileSystem, path: str, name: str, topic_ids: Mapping[Partition, UUID]) -> Partition | None:
+    """The log that is copied to ``path``. A long topic's name is cut in the directory's, so its id counts, where it is known."""
+    key = parse_log_name(name.removesuffix(checkpoints.FUTURE_SUFFIX).rpartition(".")[0])
+    if key is None or key in topic_ids:
+        return key
+    try:
+        topic_id = checkpoints.read_topic_id(file_system, path)
+    except ValueError:
+        return key
+    return next((known for known, known_id in topic_ids.items() if known_id == topic_id and known[1] == key[1]), key)
+
+
+def parse_log_name(name: str) -> Partition | None:
+    """Topic and partition of the log that a directory is called by; None for any other name, and for the metadata log's."""
+    topic, _, number = name.rpartition("-")
+    return (topic, int(number)) if topic and topic != METADATA_TOPIC and number.isdecimal() else None
