@@ -68,7 +68,7 @@ $(INSTALLED)-run: pyproject.toml tools/bootstrap.sh
 	touch $@
 
 $(INSTALLED)-check: pyproject.toml tools/bootstrap.sh
-	tools/bootstrap.sh $(VENV) test,dev --install-missing
+	tools/bootstrap.sh $(VENV) pipeline,test,dev --install-missing
 	touch $@ $(INSTALLED)-run
 
 $(INSTALLED)-test: pyproject.toml tools/bootstrap.sh
