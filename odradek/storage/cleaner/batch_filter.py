@@ -111,15 +111,15 @@ class BatchFilter:
         last_of = self._offsets.get
         latest_offset = self._offsets.latest_offset
         for span in found:
-            offset = base_offset + span.offset_delta
+            delta, key, has_value, *_ = span
+            offset = base_offset + delta
             if offset <= latest_offset:
-                key = span.key
                 if key is None:
                     self.keyless_records += 1
                     continue
-                if offset < last_of(key) or (is_over and not span.has_value):
+                if offset < last_of(key) or (is_over and not has_value):
                     continue
-            if not span.has_value:
+            if not has_value:
                 has_tombstones = True
             kept.append(span)
         if not kept:
@@ -164,7 +164,7 @@ def _rebuilt(header: BatchHeader, data: bytes, kept: list[RecordSpan], horizon_m
     """The batch with ``kept`` of its records, and with ``horizon_ms`` if that is given. ``data`` is its records' payload."""
     max_timestamp = header.max_timestamp
     if header.timestamp_type != LOG_APPEND_TIME:
-        max_timestamp = header.base_timestamp + max(span.timestamp_delta for span in kept)
+        max_timestamp = header.base_timestamp + max(read_varint(data, span.timestamp_at, 64)[0] for span in kept)
     if horizon_ms is None:
         records = b"".join([data[span.start : span.end] for span in kept])
         header = header._replace(max_timestamp=max_timestamp, record_count=len(kept))
@@ -183,12 +183,12 @@ def _moved(header: BatchHeader, data: bytes, kept: list[RecordSpan], base_timest
     """The records with their timestamps told from ``base_timestamp`` on."""
     out = bytearray()
     for span in kept:
-        timestamp = header.base_timestamp + span.timestamp_delta
+        timestamp_delta, rest = read_varint(data, span.timestamp_at, 64)
+        timestamp = header.base_timestamp + timestamp_delta
         if header.timestamp_type == LOG_APPEND_TIME:
             timestamp = header.max_timestamp
-        body = bytearray(data[span.body : span.body + 1])
+        body = bytearray(data[span.timestamp_at - 1 : span.timestamp_at])
         write_varint(body, timestamp - base_timestamp)
-        _, rest = read_varint(data, span.body + 1, 64)
         body += data[rest : span.end]
         write_varint(out, len(body))
         out += body

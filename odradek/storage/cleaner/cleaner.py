@@ -150,15 +150,8 @@ class _Clean:
             return True
         if transactions.is_aborted(header):
             return True
-        dirty_offset = self._job.first_dirty_offset
-        base_offset = header.base_offset
-        for span in spans(header, payload(header, batch)):
-            offset = base_offset + span.offset_delta
-            if span.key is not None and offset >= dirty_offset:
-                if offsets.is_full:
-                    return False
-                offsets.put(span.key, offset)
-        return True
+        records = spans(header, payload(header, batch))
+        return offsets.put_all(header.base_offset, records, self._job.first_dirty_offset)
 
     def _clean_group(self, group: list[Source], batches: BatchFilter) -> CleanedSegment | None:
         """Write what stays of ``group``; None where that is what is there already."""

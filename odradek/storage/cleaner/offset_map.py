@@ -6,7 +6,10 @@ the kept kind can equal, so no two short keys are ever taken for one. An entry c
 clean.
 """
 
+from collections.abc import Iterable
 from hashlib import blake2b
+
+from odradek.storage.cleaner.record_spans import RecordSpan
 
 _LONGEST_PLAIN_KEY_BYTES = 63
 _DIGEST_BYTES = 64
@@ -31,23 +34,30 @@ class OffsetMap:
         return len(self._offsets)
 
     @property
-    def is_full(self) -> bool:
-        """Whether no other key fits."""
-        return self._used_bytes >= self._budget_bytes and bool(self._offsets)
-
-    @property
     def utilization(self) -> float:
         """How much of its memory is used, 1.0 being all it may use."""
         return self._used_bytes / self._budget_bytes if self._budget_bytes else 1.0
 
-    def put(self, key: bytes, offset: int) -> None:
-        """Let ``offset`` be the key's last, and the latest looked at."""
-        if len(key) > _LONGEST_PLAIN_KEY_BYTES:
-            key = blake2b(key, digest_size=_DIGEST_BYTES).digest()
-        if key not in self._offsets:
-            self._used_bytes += _ENTRY_BYTES + ((_BYTES_HEAD + len(key) + 15) & ~15)
-        self._offsets[key] = offset
+    def put_all(self, base_offset: int, records: Iterable[RecordSpan], from_offset: int) -> bool:
+        """Note the keys of a batch's ``records`` from ``from_offset`` on; False if there was no room for all."""
+        offsets = self._offsets
+        used_bytes, budget_bytes = self._used_bytes, self._budget_bytes
+        offset = self.latest_offset
+        has_room = True
+        for delta, key, *_ in records:
+            if key is None or base_offset + delta < from_offset:
+                continue
+            if used_bytes >= budget_bytes and offsets:
+                has_room = False
+                break
+            offset = base_offset + delta
+            held = key if len(key) <= _LONGEST_PLAIN_KEY_BYTES else blake2b(key, digest_size=_DIGEST_BYTES).digest()
+            if held not in offsets:
+                used_bytes += _ENTRY_BYTES + (_BYTES_HEAD + len(held) + 15 & ~15)
+            offsets[held] = offset
+        self._used_bytes = used_bytes
         self.latest_offset = offset
+        return has_room
 
     def get(self, key: bytes) -> int:
         """The key's last offset; -1 where the map has none."""

@@ -16,18 +16,17 @@ _new_tuple = tuple.__new__
 
 
 class RecordSpan(NamedTuple):
-    """One record: ``data[start:end]`` of its batch's records, ``body`` being the position behind its length.
+    """One record: ``data[start:end]`` of its batch's records, its timestamp's delta at ``timestamp_at``.
 
-    ``key`` and the deltas are the record's; ``has_value`` is false for a tombstone.
+    ``has_value`` is false for a tombstone.
     """
 
-    start: int
-    body: int
-    end: int
-    timestamp_delta: int
     offset_delta: int
     key: bytes | None
     has_value: bool
+    start: int
+    timestamp_at: int
+    end: int
 
 
 def payload(header: BatchHeader, batch: bytes | memoryview) -> bytes:
@@ -42,24 +41,32 @@ def spans(header: BatchHeader, data: bytes) -> list[RecordSpan]:
     if not 0 <= count <= len(data) // _SHORTEST_RECORD_BYTES:
         raise MalformedMessage(f"{count} records in {len(data)} bytes")
     found: list[RecordSpan] = []
+    append = found.append
     end = 0
     try:
         for _ in range(count):
             start = end
             # A varint of one byte is what nearly all are: read here, without a call.
-            byte = data[start]
-            if byte < 0x80:
-                size, body = byte >> 1, start + 1
+            size = data[start]
+            if size < 0x80:
+                size, timestamp_at = size >> 1, start + 2
             else:
-                size, body = read_varint(data, start)
-            end = body + size
-            timestamp_delta, at = read_varint(data, body + 1, 64)
-            byte = data[at]
-            if byte < 0x80:
-                offset_delta, at = byte >> 1, at + 1
+                size, at = read_varint(data, start)
+                timestamp_at = at + 1
+            end = timestamp_at - 1 + size
+            at = timestamp_at
+            while data[at] > 0x7F:
+                at += 1
+            offset_delta = data[at + 1]
+            if offset_delta < 0x80:
+                offset_delta, at = offset_delta >> 1, at + 2
             else:
-                offset_delta, at = read_varint(data, at)
-            key_size, at = read_varint(data, at)
+                offset_delta, at = read_varint(data, at + 1)
+            key_size = data[at]
+            if key_size < 0x80:
+                key_size, at = (key_size >> 1) ^ -(key_size & 1), at + 1
+            else:
+                key_size, at = read_varint(data, at)
             key = None
             if key_size >= 0:
                 key = data[at : at + key_size]
@@ -68,7 +75,7 @@ def spans(header: BatchHeader, data: bytes) -> list[RecordSpan]:
             has_value = not data[at] & 1
             if at >= end or end > len(data):
                 raise MalformedMessage(f"a record's fields go beyond its {end - start} bytes")
-            found.append(_new_tuple(RecordSpan, (start, body, end, timestamp_delta, offset_delta, key, has_value)))
+            append(_new_tuple(RecordSpan, (offset_delta, key, has_value, start, timestamp_at, end)))
     except IndexError:
         raise MalformedMessage("the data ends within a record") from None
     if end != len(data):
