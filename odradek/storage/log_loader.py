@@ -168,16 +168,21 @@ def _recover(
         # Compaction leaves gaps, in a log that is not compacted any more too; but not where records are written.
         in_front = segments[number - 1].base_offset if number else 0
         may_have_gaps = request.config.is_compacted or in_front < cleaned_offset
-        is_hole = number and segment.base_offset > next_offset and not may_have_gaps
-        if is_hole and not any(other.size for other in segments[number:]):
-            # Their names outlived the machine, and the end of the segment in front of them did not.
-            request.warn("segments without data removed", segment=segment.path, next_offset=next_offset)
+        if number and segment.base_offset > next_offset >= request.recovery_point and not may_have_gaps:
+            # They outlived the machine, in whole or in part, and the end of the segment in front of them did not.
+            request.warn(
+                "segments behind a lost end removed",
+                segment=segment.path,
+                removed_bytes=sum(other.size for other in segments[number:]),
+                next_offset=next_offset,
+            )
             _remove(request, segments[number:])
             del segments[number:]
             break
         if number and not is_adjoining and (segment.base_offset < next_offset or not may_have_gaps):
             raise LogCorrupt(f"the segment in front of {segment.path} ends with offset {next_offset}")
-        is_flushed = bool(later) and later[0].base_offset <= recovery_point
+        # At the recovery point itself the indexes may have got their last entries since.
+        is_flushed = bool(later) and later[0].base_offset < recovery_point
         has_indexes = not segment.size or _has_indexes(request, segment, names)
         if knows_epochs and has_indexes and (request.is_clean or is_flushed):
             next_offset = later[0].base_offset if later else segment.next_offset()
@@ -192,6 +197,7 @@ def _recover(
             trusted_offset,
             request.config,
             epochs,
+            synced_offset=request.recovery_point,
             is_last=is_last,
             may_have_gaps=bool(later) and (request.config.is_compacted or segment.base_offset < cleaned_offset),
             warn=request.warn,

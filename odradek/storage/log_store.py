@@ -251,10 +251,10 @@ class LogStore:
         offset = self.recovery_point
         ends = [*(segment.base_offset for segment in self.segments), self.log_end_offset][1:]
         for segment, end_offset in zip(self.segments, ends, strict=True):
-            is_dirty = end_offset > self.recovery_point or self._has_failed
+            is_dirty = end_offset > self.recovery_point or segment.has_unsynced_index or self._has_failed
             if is_dirty and (active or segment is not self.segments.active):
                 files += segment.files_to_sync()
-                offset = end_offset
+                offset = max(offset, end_offset)
         return FlushTask(self._file_system, self._unnamed_directories(), tuple(files), offset, self._segments_begun)
 
     def commit_task(self) -> FlushTask:

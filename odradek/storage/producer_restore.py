@@ -53,7 +53,7 @@ def _segments_from(segments: Sequence[Segment], offset: int) -> Sequence[Segment
 def _replay(segment: Segment, producers: ProducerStates, start_offset: int) -> None:
     """Take note of all in ``segment`` from ``start_offset`` on, and write its transaction index again from there."""
     if segment.transaction_index is not None:
-        segment.transaction_index.keep_below(start_offset)
+        segment.transaction_index.keep_sound_below(segment.base_offset, start_offset)
     position = segment.offset_index.position_before(start_offset)
     for place, header in iter_headers(segment.file, position, segment.size):
         if header.producer_id < 0 or header.last_offset < start_offset:

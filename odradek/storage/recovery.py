@@ -1,14 +1,16 @@
 """What is done with a segment after a stop that was not clean: everything past the recovery point is read and checked again.
 
 Batches are checked by length, offset and CRC; the indexes and leader epochs are rebuilt on the way. The first batch that is wrong
-is one of two things:
+is one of three things:
 
-- the torn tail: an append that was under way. Nothing valid lies behind it, and it was never acknowledged. It is cut off, with a
-  warning that says how many bytes went.
-- damage: a valid batch lies behind it, in this segment or a later one, or the recovery point does. Cutting would lose what was
-  acknowledged, so the log is left as it is and LogCorrupt raised.
+- the torn tail: an append that was under way. Nothing valid lies behind it, and it was never acknowledged.
+- what a loss of power leaves of data that was not synced: the file ends too early, or a block of it was never written and reads as
+  zeros, while later blocks, and later segments, may be there. What was acknowledged without a sync is lost with it.
+- damage: a batch that is whole and wrong, and a valid one behind it, in this segment or a later one; or anything wrong in front of
+  the recovery point. Cutting would lose what was kept, so the log is left as it is and LogCorrupt raised.
 
-Kafka truncates in both cases, and fetches from another replica what it lost; one broker has nobody to ask.
+In the first two cases the log is cut there, with a warning that says how many bytes went. Kafka cuts in all three, and fetches from
+another replica what it lost; one broker has nobody to ask.
 """
 
 from collections.abc import Iterator
@@ -26,6 +28,12 @@ from odradek.storage.segment import MAX_RELATIVE_OFFSET, Segment
 _CHUNK_BYTES = 1024 * 1024
 _MAGIC_POSITION = 16
 _OFFSET_AND_LENGTH = Struct(">qi")
+_LENGTH_POSITION = 8
+# What a disk writes as a whole; and how many zeros in front of its end are not a batch's own: no header has so many on end, and
+# none begins with as many as the third number, but that of offset 0.
+_SECTOR_BYTES = 512
+_TELLING_ZEROS = 18
+_TELLING_FIRST_ZEROS = 8
 
 
 class Warn(Protocol):
@@ -52,13 +60,15 @@ def recover_segment(
     config: LogConfig,
     epochs: LeaderEpochs,
     *,
+    synced_offset: int,
     is_last: bool,
     may_have_gaps: bool,
     warn: Warn,
 ) -> int:
     """Check and index ``segment`` past ``recovery_point``, cut a torn tail off, and return the offset behind its last batch.
 
-    ``is_last``: no later segment has data. ``may_have_gaps``: it may have been compacted. Raises LogCorrupt for damage.
+    ``synced_offset`` is the recovery point though the indexes be of no use, and all has to be read; ``is_last``: no later segment
+    has data. ``may_have_gaps``: it may have been compacted. Raises LogCorrupt for damage.
     """
     start, next_offset = _resume_point(segment, recovery_point)
     end = segment.size
@@ -69,9 +79,11 @@ def recover_segment(
             if header.partition_leader_epoch > epochs.latest:
                 epochs.assign(header.partition_leader_epoch, header.base_offset)
     except _BadBatch as bad:
-        if bad.offset < recovery_point or not is_last or _is_followed(segment.file, bad, end):
+        if bad.offset < synced_offset or not _may_be_cut(segment.file, bad, end, is_last=is_last):
             raise LogCorrupt(f"{segment.path}, position {bad.position}, offset {bad.offset}: {bad.reason}") from bad
         segment.truncate(bad.position)
+        # What is appended now must not meet what was cut, should the power be lost again.
+        segment.file.sync()
         warn(
             "torn tail truncated",
             segment=segment.path,
@@ -99,6 +111,7 @@ def _resume_point(segment: Segment, recovery_point: int) -> tuple[int, int]:
         segment.resume()
         return 0, segment.base_offset
     segment.resume()
+    segment.learn_timestamps_up_to(position)
     return position, header.base_offset
 
 
@@ -136,6 +149,48 @@ def _checked_batches(
         yield position, header
         position += size
         next_offset = header.next_offset
+
+
+def _may_be_cut(file: File, bad: _BadBatch, end: int, *, is_last: bool) -> bool:
+    """Whether ``bad`` is a torn tail or what a loss of power has left, and no damage."""
+    if _is_unwritten(file, bad, end):
+        return True
+    return (is_last or _is_cut(file, bad, end)) and not _is_followed(file, bad, end)
+
+
+def _is_cut(file: File, bad: _BadBatch, end: int) -> bool:
+    """Whether the file ends within ``bad``; a batch that is whole but for its length does not count."""
+    batch = bytearray(file.pread(end - bad.position, bad.position))
+    if len(batch) < HEADER_SIZE:
+        return True
+    if _next_offset_if_cut(file, bad, end) is None:
+        return False
+    batch[_LENGTH_POSITION : _LENGTH_POSITION + 4] = (len(batch) - LOG_OVERHEAD).to_bytes(4, "big")
+    try:
+        ensure_intact(read_header(batch), batch)
+    except (KafkaError, MalformedMessage):
+        return True
+    return False
+
+
+def _is_unwritten(file: File, bad: _BadBatch, end: int) -> bool:
+    """Whether a part of ``bad`` lies in a block that was not written: zeros up to the end of a sector, or of the file."""
+    start = bad.position
+    try:
+        size = max(read_header(file.pread(HEADER_SIZE, start)).size_bytes, 1)
+    except MalformedMessage:
+        size = 1
+    # A length that leads out of the file says nothing: the zeros would be in front of it.
+    batch_end = start + size if start + size <= end else min(start + HEADER_SIZE, end)
+    last = min(-(-batch_end // _SECTOR_BYTES) * _SECTOR_BYTES, end)
+    data = file.pread(last - start, start)
+    boundaries = [*range(_SECTOR_BYTES - start % _SECTOR_BYTES, last - start, _SECTOR_BYTES), last - start]
+    for boundary in boundaries:
+        first = len(data[:boundary].rstrip(b"\0"))
+        zeros = boundary - first
+        if first + start < batch_end and (zeros >= _TELLING_ZEROS or (not first and zeros >= _TELLING_FIRST_ZEROS)):
+            return True
+    return False
 
 
 def _is_followed(file: File, bad: _BadBatch, end: int) -> bool:

@@ -227,6 +227,14 @@ class Segment:
         self._knows_timestamps = False
         self.learn_max_timestamp()
 
+    def learn_timestamps_up_to(self, position: int) -> None:
+        """Look for the largest timestamp in front of ``position`` where the time index has not had it yet. Raises OSError, LogCorrupt."""
+        _, known_up_to = self.time_index.last()
+        for _, header in iter_headers(self.file, self.offset_index.position_before(known_up_to), position):
+            if header.max_timestamp > self.max_timestamp:
+                self.max_timestamp = header.max_timestamp
+                self.offset_of_max_timestamp = header.last_offset
+
     def truncate(self, size: int) -> None:
         """Cut the .log at ``size`` bytes. Raises OSError."""
         self.file.truncate(size)
@@ -238,6 +246,15 @@ class Segment:
             self.time_index.maybe_append(self.max_timestamp, self.offset_of_max_timestamp)
         self.offset_index.write_out()
         self.time_index.write_out()
+
+    @property
+    def has_unsynced_index(self) -> bool:
+        """Whether an index has been written to since it was synced: with the last of its entries, when the segment was closed."""
+        return not (
+            self.offset_index.is_synced
+            and self.time_index.is_synced
+            and (self.transaction_index is None or self.transaction_index.is_synced)
+        )
 
     def files_to_sync(self) -> list[File]:
         """The segment's files that have changed, with all that is known of it written to them. Raises OSError."""

@@ -71,12 +71,34 @@ class TransactionIndex:
     def keep_below(self, offset: int) -> None:
         """Forget the transactions whose markers are at ``offset`` or behind it. Raises OSError."""
         self.write_out()
-        self._on_disk = self._first_from(offset)
+        self._keep(self._first_from(offset))
+
+    def _keep(self, count: int) -> None:
+        self._on_disk = count
         file = self._file_system.open(self.path, create=True)
         file.truncate(self._on_disk * _ENTRY.size)
         file.close()
         self.is_synced = False
         self.last_offset = self._read(self._on_disk - 1, 1)[0].last_offset if self._on_disk else -1
+
+    def keep_sound_below(self, base_offset: int, offset: int) -> None:
+        """The same where the power may have been lost: of the entries before, those that a segment from ``base_offset`` on can have.
+
+        Raises OSError.
+        """
+        self.write_out()
+        count = 0
+        previous = base_offset
+        file = self._file_system.open(self.path)
+        data = file.pread(self._on_disk * _ENTRY.size, 0)
+        file.close()
+        for version, producer_id, first_offset, last_offset, _ in _ENTRY.iter_unpack(data):
+            is_sound = version == _VERSION and producer_id >= 0 and 0 <= first_offset < last_offset
+            if not is_sound or not previous <= last_offset < offset:
+                break
+            previous = last_offset + 1
+            count += 1
+        self._keep(count)
 
     def collect(self, fetch_offset: int, end_offset: int) -> tuple[list[AbortedTransaction], bool]:
         """(those that have records from ``fetch_offset`` up to ``end_offset``, whether no later segment can have more).

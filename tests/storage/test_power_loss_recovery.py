@@ -1,0 +1,137 @@
+"""What a loss of power leaves of a log that was not synced, and what only looks like it."""
+
+import pytest
+
+from odradek.protocol.record_batch import iter_batches
+from odradek.storage.errors import LogCorrupt
+from odradek.storage.log_config import LogConfig
+from odradek.storage.memory_filesystem import MemoryFileSystem
+
+from .support import DIRECTORY, NOW_MS, Warnings, append, batch, names, open_log, read
+from .transactional import end, send, state_of, with_history
+
+LARGE = batch(value=b"v" * 200)
+SEGMENTS = LogConfig(segment_bytes=2 * len(LARGE), index_interval_bytes=1)
+
+
+def filled(config=None, count=7):
+    file_system = MemoryFileSystem()
+    log = open_log(file_system, config=config)
+    for _ in range(count):
+        append(log, LARGE)
+    log.close(clean=False, now_ms=NOW_MS)
+    return file_system
+
+
+def log_file(file_system, base_offset=0):
+    return file_system.files[f"{DIRECTORY}/{base_offset:020d}.log"]
+
+
+def offsets(log):
+    data = b"".join(segment.file.pread(segment.size, 0) for segment in log.segments)
+    return [header.base_offset for _, header in iter_batches(data)]
+
+
+@pytest.mark.parametrize("left", [0, 1, len(LARGE), len(LARGE) + 1, 2 * len(LARGE) - 1])
+def test_a_segment_that_lost_its_end_ends_the_log_there_and_the_segments_behind_it_go(left):
+    file_system = filled(SEGMENTS)
+    log_file(file_system, 2).truncate(left)
+    warnings = Warnings()
+    log = open_log(file_system, config=SEGMENTS, recovery_point=2, warn=warnings)
+    whole = 2 + left // len(LARGE)
+    assert (offsets(log), log.log_end_offset) == ([*range(whole)], whole)
+    (fields,) = warnings.fields("segments behind a lost end removed")
+    assert (fields["next_offset"], fields["removed_bytes"]) == (whole, 3 * len(LARGE))
+    assert append(log, LARGE).first_offset == whole
+    assert not [name for name in names(file_system) if name.startswith(("00000000000000000004", "00000000000000000006"))]
+
+
+def test_a_segment_that_lost_its_end_below_the_recovery_point_is_damage():
+    file_system = filled(SEGMENTS)
+    log_file(file_system, 2).truncate(len(LARGE))
+    with pytest.raises(LogCorrupt):
+        open_log(file_system, config=SEGMENTS, recovery_point=4)
+
+
+@pytest.mark.parametrize("sector", [0, 1, 2])
+def test_a_block_of_zeros_ends_the_log_whatever_lies_behind_it(sector):
+    file_system = filled()
+    log_file(file_system).data[sector * 512 : (sector + 1) * 512] = bytes(512)
+    warnings = Warnings()
+    log = open_log(file_system, warn=warnings)
+    whole = sector * 512 // len(LARGE)
+    assert offsets(log) == [*range(whole)]
+    assert warnings.fields("torn tail truncated")[0]["truncated_bytes"] == (7 - whole) * len(LARGE)
+    assert append(log, LARGE).first_offset == whole
+
+
+def test_a_block_of_zeros_below_the_recovery_point_is_damage_though_the_indexes_be_gone():
+    file_system = filled()
+    log_file(file_system).data[512:1024] = bytes(512)
+    file_system.remove(f"{DIRECTORY}/{0:020d}.index")
+    with pytest.raises(LogCorrupt):
+        open_log(file_system, recovery_point=7)
+    assert log_file(file_system).size() == 7 * len(LARGE)
+
+
+def test_zeros_that_end_nowhere_in_particular_are_damage():
+    file_system = filled()
+    log_file(file_system).data[600:620] = bytes(20)
+    with pytest.raises(LogCorrupt):
+        open_log(file_system)
+
+
+def test_a_wrong_length_at_the_end_of_an_earlier_segment_is_damage():
+    file_system = filled(SEGMENTS)
+    log_file(file_system, 2).data[len(LARGE) + 10] ^= 1
+    with pytest.raises(LogCorrupt):
+        open_log(file_system, config=SEGMENTS)
+
+
+def test_what_recovery_cuts_off_is_synced_before_anything_is_appended():
+    file_system = filled()
+    log_file(file_system).truncate(7 * len(LARGE) - 1)
+    synced = []
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(type(log_file(file_system)), "sync", lambda file: synced.append(file.size()))
+        open_log(file_system)
+    assert synced == [6 * len(LARGE)]
+
+
+def test_zeros_in_the_index_of_aborted_transactions_are_no_transaction():
+    file_system = MemoryFileSystem()
+    log = open_log(file_system)
+    send(log)
+    end(log, commit=False)
+    expected = state_of(log)
+    path = f"{DIRECTORY}/{0:020d}.txnindex"
+    file_system.files[path].data[:] = bytes(34)
+    assert state_of(open_log(file_system)) == expected
+
+
+def test_rubbish_in_the_index_of_aborted_transactions_does_not_matter_past_the_recovery_point():
+    file_system, log = with_history()
+    expected = state_of(log)
+    path = f"{DIRECTORY}/{0:020d}.txnindex"
+    file_system.files[path].data[34:] = b"\xff" * 100
+    assert state_of(open_log(file_system)) == expected
+
+
+def test_what_a_closed_segments_indexes_got_last_is_synced_with_the_next_flush():
+    file_system = MemoryFileSystem()
+    log = open_log(file_system, config=LogConfig(segment_bytes=2 * len(LARGE)))
+    append(log, LARGE)
+    append(log, LARGE)
+    log.flush(NOW_MS)
+    append(log, LARGE)
+    assert file_system.files[f"{DIRECTORY}/{0:020d}.timeindex"] in log.flush_task().files
+
+
+def test_a_segment_that_ends_at_the_recovery_point_is_indexed_anew():
+    file_system = filled(SEGMENTS, count=3)
+    path = f"{DIRECTORY}/{0:020d}.timeindex"
+    before = file_system.read_bytes(path)
+    file_system.files[path].truncate(0)
+    log = open_log(file_system, config=SEGMENTS, recovery_point=2)
+    assert file_system.read_bytes(path) == before
+    assert read(log, 0) is not None
