@@ -4,13 +4,13 @@ Batches are checked by length, offset and CRC; the indexes and leader epochs are
 is one of three things:
 
 - the torn tail: an append that was under way. Nothing valid lies behind it, and it was never acknowledged.
-- what a loss of power leaves of data that was not synced: the file ends too early, or a block of it was never written and reads as
-  zeros, while later blocks, and later segments, may be there. What was acknowledged without a sync is lost with it.
-- damage: a batch that is whole and wrong, and a valid one behind it, in this segment or a later one; or anything wrong in front of
-  the recovery point. Cutting would lose what was kept, so the log is left as it is and LogCorrupt raised.
+- what a loss of power leaves of data that was not synced: the file ends too early, or a block of it was never written and reads
+  as zeros, while later blocks, and later segments, may be there. What was acknowledged without a sync is lost with it.
+- damage: a batch that is whole and wrong, and a valid one behind it, in this segment or a later one; or anything wrong in front
+  of the recovery point. Cutting would lose what was kept, so the log is left as it is and LogCorrupt raised.
 
-In the first two cases the log is cut there, with a warning that says how many bytes went. Kafka cuts in all three, and fetches from
-another replica what it lost; one broker has nobody to ask.
+In the first two cases the log is cut there, with a warning that says how many bytes went. Kafka cuts in all three, and fetches
+from another replica what it lost; one broker has nobody to ask.
 """
 
 from collections.abc import Iterator

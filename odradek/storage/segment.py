@@ -228,7 +228,7 @@ class Segment:
         self.learn_max_timestamp()
 
     def learn_timestamps_up_to(self, position: int) -> None:
-        """Look for the largest timestamp in front of ``position`` where the time index has not had it yet. Raises OSError, LogCorrupt."""
+        """Look for a larger timestamp in front of ``position`` than the time index has. Raises OSError, LogCorrupt."""
         _, known_up_to = self.time_index.last()
         for _, header in iter_headers(self.file, self.offset_index.position_before(known_up_to), position):
             if header.max_timestamp > self.max_timestamp:

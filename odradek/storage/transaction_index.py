@@ -82,7 +82,7 @@ class TransactionIndex:
         self.last_offset = self._read(self._on_disk - 1, 1)[0].last_offset if self._on_disk else -1
 
     def keep_sound_below(self, base_offset: int, offset: int) -> None:
-        """The same where the power may have been lost: of the entries before, those that a segment from ``base_offset`` on can have.
+        """The same after a loss of power: nor is anything kept that the segment from ``base_offset`` on cannot have.
 
         Raises OSError.
         """
