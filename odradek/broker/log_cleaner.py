@@ -105,7 +105,12 @@ class LogCleaner:
         return None if self._stop.is_set() else found
 
     def _cleanable(self, logs: Iterable[Log]) -> list[Log]:
-        return [log for log in logs if log.config.is_compacted and (log.topic, log.partition) not in self.uncleanable]
+        # One that moves to another directory says that it is being cleaned, too.
+        return [
+            log
+            for log in logs
+            if log.config.is_compacted and not log.is_being_cleaned and (log.topic, log.partition) not in self.uncleanable
+        ]
 
     def _begin(self, candidate: Candidate) -> CleanJob | None:
         from odradek.storage.cleaner.job import CleanJob
@@ -197,6 +202,9 @@ class LogCleaner:
             self._give_up(log, error)
 
     def _give_up(self, log: Log, error: Exception) -> None:
+        if isinstance(error, OSError):
+            # Perhaps it is the directory that has failed.
+            log.storage_error(error)
         self.uncleanable[log.topic, log.partition] = log
         broker_log.warn("log not compacted any more", topic=log.topic, partition=log.partition, reason=str(error))
 

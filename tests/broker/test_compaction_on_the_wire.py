@@ -1,0 +1,149 @@
+"""Logs are compacted while clients write and read: a real broker with small segments, its disk, and a kill in the middle."""
+
+import time
+
+import pytest
+
+from odradek.protocol.api_keys import ApiKey
+from odradek.protocol.compression import LZ4
+from odradek.protocol.errors import ErrorCode
+from odradek.protocol.record_batch import iter_batches
+from odradek.protocol.records import Record, build_batch, read_records
+from tests.raw_client import RawClient, fetch_fields
+
+SETTINGS = {"log.cleaner.backoff.ms": 20, "log.cleaner.min.cleanable.ratio": 0.1}
+SEGMENT_BYTES = 4_000
+TIMEOUT_S = 15
+CHECK_S = 0.02
+
+
+@pytest.fixture(scope="module")
+def module_broker(tmp_path_factory):
+    from tests.broker_process import BrokerProcess
+
+    with BrokerProcess(tmp_path_factory.mktemp("compaction") / "broker", settings=SETTINGS) as broker:
+        yield broker
+
+
+@pytest.fixture
+def client(broker):
+    with RawClient(broker.host, broker.port) as client:
+        yield client
+
+
+class Topic:
+    """A compacted topic of one partition; ``last`` is what was acknowledged last of each key."""
+
+    def __init__(self, client, name, **configs):
+        self.client = client
+        self.name = name
+        self.last = {}
+        self.turn = 0
+        configs = {"internal.segment.bytes": SEGMENT_BYTES, "cleanup.policy": "compact"} | configs
+        asked = [{"name": key, "value": str(value)} for key, value in configs.items()]
+        topic = {"name": name, "num_partitions": 1, "replication_factor": 1, "assignments": [], "configs": asked}
+        created = client.call(ApiKey.CREATE_TOPICS, 5, topics=[topic], timeout_ms=1000).topics[0]
+        assert created.error_code == ErrorCode.NONE, created.error_message
+
+    def put(self, pairs, *, compression=0):
+        now_ms = time.time_ns() // 1_000_000
+        records = [Record(timestamp=now_ms, key=key, value=value) for key, value in pairs.items()]
+        answer = self.client.produce_records(self.name, build_batch(records, compression=compression))
+        assert answer.error_code == ErrorCode.NONE
+        self.last |= pairs
+
+    def fill(self, batches=100, keys=20):
+        for _ in range(batches):
+            self.turn += 1
+            names = [b"key %02d" % ((self.turn * 3 + number) % keys) for number in range(3)]
+            self.put(dict.fromkeys(names, b"%d" % self.turn * 5), compression=LZ4 if self.turn % 2 else 0)
+
+    def end_offset(self):
+        partition = {"partition_index": 0, "timestamp": -1}
+        asked = [{"name": self.name, "partitions": [partition]}]
+        return self.client.call(ApiKey.LIST_OFFSETS, 5, replica_id=-1, topics=asked).topics[0].partitions[0].offset
+
+    def read(self):
+        """Every record, by way of Fetch."""
+        offset, end = 0, self.end_offset()
+        found = []
+        while offset < end:
+            answer = self.client.call(ApiKey.FETCH, 12, **fetch_fields(self.name, offset)).responses[0].partitions[0]
+            assert answer.error_code == ErrorCode.NONE
+            for position, header in iter_batches(answer.records):
+                found += [record for record in read_records(answer.records, position) if record.offset >= offset]
+                offset = max(offset, header.next_offset)
+        assert [record.offset for record in found] == sorted({record.offset for record in found})
+        return found
+
+    def assert_compacted(self, keys=20, *, left=1.0):
+        """What is left is what was said last, and little else: what the active segment and the last round have."""
+        records = await_value(self.read, lambda records: len(records) <= keys + left * SEGMENT_BYTES / 30)
+        assert {record.key: record.value for record in records} == self.last
+
+
+def await_value(ask, is_right):
+    deadline = time.monotonic() + TIMEOUT_S
+    while not is_right(value := ask()):
+        assert time.monotonic() < deadline, f"still {value}"
+        time.sleep(CHECK_S)
+    return value
+
+
+def test_a_compacted_topic_keeps_the_last_record_of_each_key_and_all_offsets(client, new_name):
+    topic = Topic(client, new_name())
+    topic.fill(300)
+    topic.assert_compacted()
+    assert topic.end_offset() == 900
+
+
+def test_a_record_without_a_key_is_refused(client, new_name):
+    topic = Topic(client, new_name())
+    answer = client.produce(topic.name, b"no key")
+    assert answer.error_code == ErrorCode.INVALID_RECORD
+
+
+def test_who_reads_while_the_log_is_compacted_sees_offsets_rise_and_misses_nothing_that_is_the_last(client, new_name):
+    topic = Topic(client, new_name())
+    for _ in range(25):
+        topic.fill(20)
+        assert {record.key: record.value for record in topic.read()} == topic.last
+
+
+def test_what_is_both_compacted_and_deleted_from_loses_old_segments_too(broker_process):
+    broker = broker_process(settings=SETTINGS | {"log.retention.check.interval.ms": 50, "log.initial.task.delay.ms": 50})
+    with RawClient(broker.host, broker.port) as client:
+        configs = {"cleanup.policy": "compact,delete", "retention.bytes": 3 * SEGMENT_BYTES, "file.delete.delay.ms": 0}
+        topic = Topic(client, "t", **configs)
+        for number in range(600):
+            topic.put({b"key %d" % number: b"x" * 50})
+
+        def start():
+            asked = [{"name": "t", "partitions": [{"partition_index": 0, "timestamp": -2}]}]
+            return client.call(ApiKey.LIST_OFFSETS, 5, replica_id=-1, topics=asked).topics[0].partitions[0].offset
+
+        await_value(start, lambda offset: offset > 400)
+
+
+@pytest.mark.parametrize("delay_s", [0.0, 0.02, 0.05, 0.1])
+def test_a_kill_while_a_log_is_compacted_loses_nothing(broker_process, delay_s):
+    broker = broker_process(settings=SETTINGS)
+    with RawClient(broker.host, broker.port) as client:
+        topic = Topic(client, "t")
+        topic.fill(400)
+        time.sleep(delay_s)
+    broker.kill9()
+    broker.start()
+    with RawClient(broker.host, broker.port) as client:
+        topic.client = client
+        assert topic.end_offset() == 1200
+        assert {record.key: record.value for record in topic.read()} == topic.last
+        topic.fill(50)
+        topic.assert_compacted()
+    assert "offline" not in broker.stderr
+    assert broker.stop() == 0
+    files = [path.name for path in (broker.data_dir / "t-0").iterdir()]
+    assert not [name for name in files if name.endswith((".cleaned", ".swap"))]
+    checkpoint = (broker.data_dir / "cleaner-offset-checkpoint").read_text().splitlines()
+    assert checkpoint[:2] == ["0", "1"]
+    assert checkpoint[2].startswith("t 0 ")
