@@ -5,6 +5,8 @@ and the fields of that kind; the fields of other kinds are null, and so are a to
 ``_ms`` are as the record has them: ms since the epoch, -1 for none.
 """
 
+from pyspark.errors import AnalysisException
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import (
     ArrayType,
     BinaryType,
@@ -34,7 +36,7 @@ CHECKPOINTS_DIR = "checkpoints"
 OFFSET_COMMIT = "offset_commit"
 GROUP_METADATA = "group_metadata"
 TRANSACTION = "transaction"
-UNKNOWN = "unknown"
+# Besides these: the kinds of ``odradek.protocol.coordinator_records.newer_groups``, ``consumer_group_metadata`` and so on.
 
 
 def _struct(**fields: DataType) -> StructType:
@@ -89,15 +91,44 @@ RAW = _struct(
     partitions=ArrayType(_PARTITION),
     last_update_ms=_LONG,
     start_ms=_LONG,
+    previous_producer_id=_LONG,
+    next_producer_id=_LONG,
     client_transaction_version=_INT,
     # The kinds that have no columns of their own: key and value as one JSON object.
     fields=_STRING,
     date=DateType(),
+    batch=_LONG,
 )
-"""Partitioned by ``topic`` and ``date``, the UTC day of ``timestamp``."""
+"""Partitioned by ``topic``, ``date``, the UTC day of ``timestamp``, and ``batch``, the micro-batch that the record came in."""
 
-QUARANTINE = _struct(**_COORDINATES, reason=_STRING, key=BinaryType(), value=BinaryType(), date=DateType())
+QUARANTINE = _struct(**_COORDINATES, reason=_STRING, key=BinaryType(), value=BinaryType(), date=DateType(), batch=_LONG)
 """Partitioned like ``RAW``."""
 
 END_OFFSETS = _struct(topic=_STRING, partition=_INT, end_offset=_LONG, sampled_at=TimestampType())
 """``end_offset`` is the high watermark. A partition that groups have committed to has a row a micro-batch."""
+
+PARTITIONED_BY = ("topic", "date", "batch")
+
+
+def read_raw(spark: SparkSession, warehouse: str) -> DataFrame:
+    """Every record that was decoded, as ``RAW``; no rows where there is nothing yet."""
+    return _read(spark, f"{warehouse}/{RAW_DIR}", RAW)
+
+
+def read_quarantine(spark: SparkSession, warehouse: str) -> DataFrame:
+    """Every record that was not, as ``QUARANTINE``."""
+    return _read(spark, f"{warehouse}/{QUARANTINE_DIR}", QUARANTINE)
+
+
+def read_end_offsets(spark: SparkSession, warehouse: str) -> DataFrame:
+    """Every sample, as ``END_OFFSETS``."""
+    return _read(spark, f"{warehouse}/{END_OFFSETS_DIR}", END_OFFSETS)
+
+
+def _read(spark: SparkSession, path: str, schema: StructType) -> DataFrame:
+    try:
+        return spark.read.schema(schema).parquet(path)
+    except AnalysisException as failure:
+        if failure.getCondition() != "PATH_NOT_FOUND":
+            raise
+        return spark.createDataFrame([], schema)

@@ -4,7 +4,8 @@ A key begins with an int16 that says what kind of record it is (0 and 1: an offs
 0: a transactional id), a value with an int16 that is its version. The classes are plain values, whatever version they came in;
 ``encode_`` writes the version Kafka 4.3 does. A record with a null value, a tombstone, takes back what its key stands for.
 
-Left out: the records of consumer, share and streams groups (keys 3 and up); they are told apart by ``UnknownKey``.
+Left out: the records of consumer, share and streams groups (keys 3 and up), told apart by ``UnknownKey``; who wants to read these
+takes ``newer_groups``.
 """
 
 from struct import Struct
@@ -21,6 +22,7 @@ __all__ = [
     "CoordinatorValue",
     "GroupMetadataKey",
     "GroupMetadataValue",
+    "MalformedMessage",
     "MemberMetadata",
     "OffsetCommitKey",
     "OffsetCommitValue",
