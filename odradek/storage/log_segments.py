@@ -50,6 +50,9 @@ class LogSegments:
     def __len__(self) -> int:
         return len(self._segments)
 
+    def __getitem__(self, number: int) -> Segment:
+        return self._segments[number]
+
     @property
     def first_offset(self) -> int:
         """The first segment's base offset: what the log would start at if it were not told otherwise."""
@@ -62,10 +65,11 @@ class LogSegments:
         self._tail_positions.clear()
         self.active = segment
 
-    def remove(self, segments: Collection[Segment]) -> None:
-        """Forget ``segments``, which the active one is not among."""
-        self._segments = [segment for segment in self._segments if segment not in segments]
-        self._base_offsets = [segment.base_offset for segment in self._segments]
+    def remove_first(self, count: int) -> list[Segment]:
+        """Forget the first ``count``, which are not all; those."""
+        removed = self._segments[:count]
+        del self._segments[:count], self._base_offsets[:count]
+        return removed
 
     def has_all(self, segments: Collection[Segment]) -> bool:
         """Whether all of ``segments`` are among these."""

@@ -195,9 +195,8 @@ class LogStore:
         """
         if self._sync_error or self.is_being_cleaned:
             return []
-        held = list(self.segments)
         count = count_deletable(
-            held,
+            self.segments,
             self._config,
             log_start_offset=self.log_start_offset,
             readable_offset=self.flushed_offset if self.awaits_flush else self.log_end_offset,
@@ -206,17 +205,17 @@ class LogStore:
         )
         if not count:
             return []
-        first = held[count] if count < len(held) else self.roll(now_ms)
+        first = self.segments[count] if count < len(self.segments) else self.roll(now_ms)
         if first.base_offset > self.log_start_offset:
             self._start_at(first.base_offset)
-        self.segments.remove(held[:count])
+        removed = self.segments.remove_first(count)
         # What is gone needs no sync.
         self.recovery_point = max(self.recovery_point, first.base_offset)
         self.flushed_offset = max(self.flushed_offset, first.base_offset)
         # The next start removes what cannot be removed now.
         with suppress(OSError):
             self._snapshots.forget_below(first.base_offset)
-        return held[:count]
+        return removed
 
     def replace_segments(self, old: Sequence[Segment], new: Segment) -> None:
         """Let ``new`` stand for ``old``: neighbours, not active, whose records it has as far as they are to stay.

@@ -13,33 +13,27 @@ Records without a timestamp count as written when the next segment began, or was
 has no other, is not deleted by age. Kafka takes the file's modification time.
 """
 
-from collections.abc import Sequence
-
 from odradek.storage.log_config import LogConfig
-from odradek.storage.segment import Segment
+from odradek.storage.log_segments import LogSegments
 
 
 def count_deletable(
-    segments: Sequence[Segment],
-    config: LogConfig,
-    *,
-    log_start_offset: int,
-    readable_offset: int,
-    log_end_offset: int,
-    now_ms: int,
+    segments: LogSegments, config: LogConfig, *, log_start_offset: int, readable_offset: int, log_end_offset: int, now_ms: int
 ) -> int:
     """How many of ``segments``, from the first on, go now. ``readable_offset`` is the high watermark. Raises OSError."""
-    ends = [*(segment.base_offset for segment in segments), log_end_offset][1:]
-    eligible = sum(1 for end in ends if end <= readable_offset)
-    if not segments[-1].size:
-        eligible = min(eligible, len(segments) - 1)
+    last = len(segments) - 1
     count = 0
-    while count < min(eligible, len(segments) - 1) and ends[count] <= log_start_offset:
+    while count < last and segments[count + 1].base_offset <= min(log_start_offset, readable_offset):
         count += 1
-    if not config.has_retention:
+    if not config.has_retention or not (count < last or segments.active.size):
         return count
+    eligible = count
+    while eligible < last and segments[eligible + 1].base_offset <= readable_offset:
+        eligible += 1
+    if eligible == last and segments.active.size and log_end_offset <= readable_offset:
+        eligible += 1
     if config.retention_bytes >= 0:
-        surplus = sum(segment.size for segment in segments[count:]) - config.retention_bytes
+        surplus = sum(segments[number].size for number in range(count, last + 1)) - config.retention_bytes
         while count < eligible and surplus >= segments[count].size:
             surplus -= segments[count].size
             count += 1
@@ -49,7 +43,7 @@ def count_deletable(
     return count
 
 
-def _is_older(segments: Sequence[Segment], number: int, than_ms: int) -> bool:
+def _is_older(segments: LogSegments, number: int, than_ms: int) -> bool:
     """Whether the newest record of a segment is from before ``than_ms``."""
     timestamp = segments[number].learn_max_timestamp()
     if timestamp >= 0:
