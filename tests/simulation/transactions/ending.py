@@ -34,6 +34,10 @@ def end(world: World, faults: Faults) -> None:
     faults.end()
     for process in world.alive():
         process.stalled_until_ms = 0
+    for plan in world.plan.producers:
+        # What has no timeout is open until its manager is there again, which has it aborted.
+        if plan.is_two_phase:
+            world.start_process(plan)
     _wait(world, "all comes to rest", _REST_WITHIN_MS)
     _check(world)
     world.check_replayed()

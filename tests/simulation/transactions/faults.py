@@ -45,6 +45,7 @@ class Faults:
             "delete a topic": self._delete_topic,
             "start a zombie": lambda _: self._start_zombie(),
             "flush": lambda server: server.flush(),
+            "compact": self._compact,
             "stall a producer": lambda _: self._stall(),
             "kill a producer": lambda _: self._kill_producer(),
             "commit offsets without a transaction": lambda _: self._commit_offsets(),
@@ -103,6 +104,9 @@ class Faults:
     def _stop(self, _server: Server) -> None:
         self._world.stop_broker()
         self._world.later(self._rng.choice((0, 100, 800)), self._world.start_broker)
+
+    def _compact(self, server: Server) -> None:
+        self._world.counts["logs compacted"] += server.compact()
 
     def _move(self, server: Server, topic: str) -> None:
         world = self._world

@@ -16,6 +16,7 @@ _FAULTS = {
     "kill at a write": 500,
     "stop": 1_500,
     "flush": 300,
+    "compact": 200,
     "move a transaction shard": 400,
     "move a group shard": 700,
     "fail an append": 250,
@@ -33,12 +34,16 @@ _FAULTS = {
 
 @dataclass(frozen=True, slots=True)
 class ProducerPlan:
-    """A transactional id. ``first_epoch`` is the one it has from before the history, None for a new id."""
+    """A transactional id. ``first_epoch`` is the one it has from before the history, None for a new id.
+
+    ``is_two_phase``: an outside manager ends its transactions, which have no timeout (KIP-939).
+    """
 
     transactional_id: str
     timeout_ms: int
     first_epoch: int | None
     bumping_share: float
+    is_two_phase: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +64,7 @@ class Plan:
     expiration_ms: int
     segment_bytes: int
     repeat_share: float
+    loss_share: float
     abort_share: float
     bumps_epochs_at_start: bool
     faults: dict[str, int]
@@ -78,6 +84,7 @@ def draw(rng: Random) -> Plan:
             timeout_ms=rng.choice((700, 1_500, 4_000)),
             first_epoch=rng.choice((None, None, None, 7, 32_763, 32_765)),
             bumping_share=bumping_share,
+            is_two_phase=rng.random() < 0.1,
         )
         for number in range(rng.choice((1, 1, 2, 2, 3)))
     )
@@ -97,6 +104,7 @@ def draw(rng: Random) -> Plan:
         expiration_ms=rng.choice((900, 60_000, 60_000, 60_000)),
         segment_bytes=rng.choice((700, 2_000, 1_000_000)),
         repeat_share=rng.choice((0.0, 0.0, 0.05, 0.2)),
+        loss_share=rng.choice((0.0, 0.0, 0.03, 0.1)),
         abort_share=rng.choice((0.1, 0.3)),
         bumps_epochs_at_start=rng.random() < 0.5,
         faults={kind: _FAULTS[kind] for kind in sorted(kinds)},

@@ -149,8 +149,8 @@ class Process:
             self._world.note("%s is initialised", str(self))
             self._rest()
 
-        build = lambda: requests.init(plan.transactional_id, plan.timeout_ms, known)  # noqa: E731
-        self._ask(ApiKey.INIT_PRODUCER_ID, 5 if self._bumps else 4, build, requests.error_code, granted)
+        version = 6 if plan.is_two_phase else 5 if self._bumps else 4
+        self._ask(ApiKey.INIT_PRODUCER_ID, version, lambda: requests.init(plan, known), requests.error_code, granted)
 
     def _take_identity(self, identity: Identity) -> None:
         self.identity = identity

@@ -13,6 +13,8 @@ from odradek.protocol.records import Record, build_batch
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
+    from tests.simulation.transactions.plan import ProducerPlan
+
 _INIT = messages(ApiKey.INIT_PRODUCER_ID)
 _ADD = messages(ApiKey.ADD_PARTITIONS_TO_TXN)
 _ADD_OFFSETS = messages(ApiKey.ADD_OFFSETS_TO_TXN)
@@ -63,10 +65,14 @@ def _by_topic(partitions: Iterable[Partition]) -> list[tuple[str, list[int]]]:
     return [(topic, [index for _, index in of]) for topic, of in groupby(sorted(partitions), key=lambda each: each[0])]
 
 
-def init(transactional_id: str, timeout_ms: int, known: Identity) -> Any:
+def init(plan: ProducerPlan, known: Identity) -> Any:
     """InitProducerId of who thinks it is ``known``, (-1, -1) for nobody."""
     return _INIT.InitProducerIdRequest(
-        transactional_id=transactional_id, transaction_timeout_ms=timeout_ms, producer_id=known[0], producer_epoch=known[1]
+        transactional_id=plan.transactional_id,
+        transaction_timeout_ms=plan.timeout_ms,
+        producer_id=known[0],
+        producer_epoch=known[1],
+        enable2_pc=plan.is_two_phase,
     )
 
 

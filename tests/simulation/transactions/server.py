@@ -1,8 +1,8 @@
-"""A broker for transactions: storage, partitions, controller, coordinators, handlers are the real ones; time, disk, loop are not.
+"""A broker for transactions: the real one, but for its listeners, and for clock, disk and event loop, which are simulated.
 
 It is started, stopped, killed and started again on the same disk, each time as another ``Server``.
 
-Left out: what a broker does now and then by the clock; its logs are flushed when they are told to.
+Left out: what a broker does now and then by the clock; its logs are flushed and compacted when they are told to.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections import deque
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from odradek.broker.config import BrokerConfig, load
 from odradek.broker.context import RequestContext
@@ -30,15 +30,14 @@ from odradek.broker.handlers import (
     txn_offset_commit,
     write_txn_markers,
 )
+from odradek.broker.log_cleaner import LogCleaner
 from odradek.broker.logging import log as broker_log
-from odradek.broker.partitions import Partitions
+from odradek.broker.server import Broker
 from odradek.broker.storage_start import open_storage
 from odradek.broker.transaction_coordinator import TransactionCoordinator
 from odradek.coordinator.runtime.states import ShardState
 from odradek.protocol.api_keys import ApiKey
-from odradek.timing.purgatory import Purgatory
 from odradek.timing.reply import Reply
-from odradek.timing.timer import Timer
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -71,6 +70,10 @@ def _config(transaction_shards: int, group_shards: int, abort_interval_ms: int, 
     return load(
         overrides={
             "log.dirs": "/data",
+            "transaction.two.phase.commit.enable": "true",
+            "log.cleaner.enable": "false",
+            "log.cleaner.min.cleanable.ratio": "0.01",
+            "log.cleaner.delete.retention.ms": "300",
             "transaction.state.log.num.partitions": str(transaction_shards),
             "offsets.topic.num.partitions": str(group_shards),
             "transaction.abort.timed.out.transaction.cleanup.interval.ms": str(abort_interval_ms),
@@ -106,8 +109,8 @@ class Loop:
             self.soon.popleft()()
 
 
-class Server:
-    """One process of the broker, from its start to its end; what handlers and coordinators take for ``broker.server.Broker``."""
+class Server(Broker):
+    """One process of the broker, from its start to its end, without listeners: requests come by ``ask``."""
 
     def __init__(
         self,
@@ -119,26 +122,20 @@ class Server:
         on_append: Callable[[Partition], None],
     ) -> None:
         """``epochs`` are the leader epochs that partitions have come to, and are kept here."""
-        self.config = _config(plan.transaction_shards, plan.group_shards, plan.abort_interval_ms, plan.expiration_ms)
-        self.clock = clock
-        self.timer = Timer(clock)
-        self.random = random
-        self.node_id = 1
-        self.partitions = Partitions()
+        config = _config(plan.transaction_shards, plan.group_shards, plan.abort_interval_ms, plan.expiration_ms)
+        super().__init__(config, clock=clock, file_system=disk, random=random)
         self.loop = Loop()
-        self.fetch_purgatory: Any = _Appends(on_append)
-        self.produce_purgatory: Purgatory[Any] = Purgatory("Produce", self.timer)
-        self.groups = GroupCoordinator(self, self.loop.soon.append)  # type: ignore[arg-type]
-        self.transactions = TransactionCoordinator(self, self.loop.soon.append)  # type: ignore[arg-type]
-        self.housekeeping = _Housekeeping()
+        self.fetch_purgatory = cast("Any", _Appends(on_append))
+        self.groups = GroupCoordinator(self, self.loop.soon.append)
+        self.transactions = TransactionCoordinator(self, self.loop.soon.append)
+        self.housekeeping = cast("Any", _Housekeeping())
         self._plan = plan
         self._disk = disk
         self._epochs = epochs
-        self._on_append = on_append
 
-    def start(self) -> None:
-        """As the broker does."""
-        storage = open_storage(self, self._disk)  # type: ignore[arg-type]
+    def open(self) -> None:
+        """What is on the disk; as ``start`` does."""
+        storage = open_storage(self, self._disk)
         self.log_manager = storage.log_manager
         self.controller = storage.controller
         for partition in self.partitions:
@@ -173,8 +170,14 @@ class Server:
             self.log_manager.flushed(log, task, None, now_ms)
         self.log_manager.write_checkpoints()
 
-    def stop(self) -> None:
-        """In good order."""
+    def compact(self) -> int:
+        """Compact what is worth it; how many logs were."""
+        cleaner = LogCleaner(self.config, self.log_manager, self.timer)
+        cleaner.clean_due()
+        return cleaner.cleans
+
+    def close(self) -> None:
+        """In good order; as ``stop`` does."""
         self.transactions.close()
         self.groups.close()
         self.timer.close()

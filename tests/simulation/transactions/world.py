@@ -88,6 +88,7 @@ class World:
         self._show = show
         self._timer = Timer(self.clock)
         self._calls: deque[Call] = deque()
+        self._without_timeout = {plan.transactional_id for plan in self.plan.producers if plan.is_two_phase}
         self._names: Counter[str] = Counter()
         self._owners: dict[tuple[int, int], Process] = {}
         self._is_turn_due = False
@@ -126,12 +127,15 @@ class World:
                 self.witness.check()
                 raise
             except Killed:
-                self.note("the broker dies at a write")
-                self.counts["killed at a write"] += 1
-                self.kill_broker()
-                self.later(self.rng.choice((0, 50, 300)), self.start_broker)
+                self._die_at_write()
             self._finish_moment()
         self.clock.advance(int(end_ms - self.clock.monotonic_ms()))
+
+    def _die_at_write(self) -> None:
+        self.note("the broker dies at a write")
+        self.counts["killed at a write"] += 1
+        self.kill_broker()
+        self.later(self.rng.choice((0, 50, 300)), self.start_broker)
 
     def _next_due_ms(self) -> float:
         timers = (self._timer, None if self.server is None else self.server.timer)
@@ -163,6 +167,8 @@ class World:
     def note_line(self, event: str, fields: dict[str, Any]) -> None:
         """The broker logs something."""
         error = fields.get("exc_info")
+        if event == "a transaction has timed out" and fields["transactional_id"] in self._without_timeout:
+            self.witness.violation = self.witness.violation or Violation("what has no timeout does not time out", f"{fields}")
         self.counts[f"log: {event}" if error is None else "log: errors"] += 1
         if error is None:
             return
@@ -180,7 +186,7 @@ class World:
         build: Callable[[], Any],
         answered: Callable[[Any], None],
     ) -> None:
-        """Send a request; None answers where the broker is gone before it has. It may arrive a second time."""
+        """Send a request; None answers where the broker is gone before it has, or the connection. It may arrive a second time."""
         who = "somebody" if process is None else process.name
         rng = self.rng
         plan = self.plan
@@ -211,7 +217,9 @@ class World:
             call.is_answered = True
             self.note("%s is answered %s %s", who, api_key.name, requests.Brief(response))
             digest = self._digest(api_key, response)
-            self.later(self.rng.randint(0, self.plan.longest_latency_ms), lambda: answered(digest))
+            is_lost = self.is_in_trouble and self.rng.random() < self.plan.loss_share
+            self.counts["answers lost"] += is_lost
+            self.later(self.rng.randint(0, self.plan.longest_latency_ms), lambda: answered(None if is_lost else digest))
 
         server.ask(api_key, version, request, respond)
 
@@ -332,7 +340,7 @@ class World:
             self.epochs = {name: epoch + 1 for name, epoch in self.epochs.items()}
         server = Server(self.plan, self.clock, self.disk, Random(self.rng.getrandbits(64)), self.epochs, self._on_append)
         self.server = server
-        server.start()
+        server.open()
         if is_first:
             for topic, count in self.plan.topics:
                 server.create(topic, count)
@@ -363,7 +371,7 @@ class World:
         """In good order."""
         if self.server is not None:
             self.note("the broker stops")
-            self.server.stop()
+            self.server.close()
             self.server = None
             self._lose_answers()
 
@@ -376,15 +384,15 @@ class World:
 
     def read_on(self, max_bytes: int) -> None:
         """Somebody reads the committed records of all partitions, on from where they had come to; and compares."""
-        if self.server is None:
-            return
-        for partition in self.server.partitions:
-            name = partition.topic, partition.index
-            if partition.log is None or partition.topic.startswith("__"):
-                continue
-            reader = self.readers.setdefault((partition.topic_id, partition.index), CommittedReader())
-            reader.read_on(partition, max_bytes)
-            reader.check(self.witness.partitions[name])
+        try:
+            for partition in () if self.server is None else self.server.partitions:
+                if partition.log is not None and not partition.topic.startswith("__"):
+                    reader = self.readers.setdefault((partition.topic_id, partition.index), CommittedReader())
+                    reader.read_on(partition, max_bytes)
+                    reader.check(self.witness.partitions[partition.topic, partition.index])
+        except Killed:
+            # To look something up an index may be written.
+            self._die_at_write()
 
     def check_ledger(self, *, is_over: bool) -> None:
         """Compare what was read with what was sent and told."""
