@@ -189,7 +189,7 @@ class _Clean:
             end = at + header.size_bytes
             result = batches.apply(header, chunk[at:end])
             if result is None:
-                written.append((end - at, header.last_offset, header.max_timestamp))
+                written.append((end - at, header.last_offset, _indexed_timestamp(header)))
                 run_end = end
                 continue
             is_unchanged = False
@@ -198,7 +198,7 @@ class _Clean:
             run_start = run_end = end
             if result is not GONE:
                 buffers.append(result)
-                written.append((len(result), header.last_offset, read_header(result).max_timestamp))
+                written.append((len(result), header.last_offset, _indexed_timestamp(read_header(result))))
         if run_end > run_start:
             buffers.append(chunk[run_start:run_end])
         if buffers:
@@ -242,3 +242,8 @@ class _Clean:
             self._cost = 0
             self._pace(self._unpaced_bytes)
             self._unpaced_bytes = 0
+
+
+def _indexed_timestamp(header: BatchHeader) -> int:
+    """A batch's max timestamp for the index, -1 for none: a batch without records has nothing that is as old as it says."""
+    return header.max_timestamp if header.record_count else -1

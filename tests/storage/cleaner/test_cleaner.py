@@ -225,6 +225,16 @@ def test_the_marker_that_brought_a_producer_its_epoch_stays():
     assert (marker.is_control, marker.producer_epoch, marker.record_count) == (True, 1, 0)
 
 
+def test_the_index_of_timestamps_leads_to_no_batch_without_records():
+    _, log = new_log()
+    options = {"producer_id": 7, "producer_epoch": 0}
+    put(log, (b"a", b"1"), (b"b", b"1"), timestamp=NOW_MS + 10, base_sequence=0, **options)
+    put(log, (b"a", b"2"), (b"b", b"2"), timestamp=NOW_MS)
+    roll_and_clean(log)
+    assert [(header.record_count, header.max_timestamp) for header in headers_of(log)] == [(0, NOW_MS + 10), (2, NOW_MS)]
+    assert next(iter(log.segments)).learn_max_timestamp() == NOW_MS
+
+
 def test_the_clean_ends_below_the_last_stable_offset_at_a_segment():
     _, log = new_log(segment_bytes=100)
     put(log, (b"a", b"1"))
