@@ -2,17 +2,33 @@
 
 Under ``spark-submit`` there is a JVM already, whose master, memory and packages are what the submitter chose; else one is
 started, here or as a driver of the cluster that ``master`` names, and fetches the connector from Maven Central at its first run.
+What does not fit together (no Java, an old one, Spark and connector of different versions) is told before any work is done.
 """
 
 import os
+import re
+import subprocess
+from pathlib import Path
+from typing import Any
 
 import pyspark
+from pyspark import SparkConf, SparkContext
+from pyspark.errors import PySparkRuntimeError
+from pyspark.java_gateway import launch_gateway
 from pyspark.sql import SparkSession
+
+from odradek.pipeline.errors import PipelineError, first_line
 
 CONNECTOR = f"org.apache.spark:spark-sql-kafka-0-10_2.13:{pyspark.__version__}"
 """Of Spark's own version: one of another does not load, or fails when it is first used."""
 
+_CONNECTOR_CLASS = "org.apache.spark.sql.kafka010.KafkaSourceProvider"
 _ROCKS_DB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
+_OLDEST_JAVA = 17
+_INSTALL_JAVA = "on Debian or Ubuntu: sudo apt-get install -y --no-install-recommends default-jre-headless"
+_TIMEOUT_S = 30
+# Where spark-submit, which runs this as its program, tells of its JVM.
+_GATEWAY = "PYSPARK_GATEWAY_PORT"
 
 
 def spark_session(
@@ -21,26 +37,93 @@ def spark_session(
     app_name: str = "odradek pipeline",
     shuffle_partitions: int = 4,
     config: dict[str, str] | None = None,
+    verbose: bool = True,
 ) -> SparkSession:
-    """The session, or the one there is already, with the jobs' settings.
+    """The session, or the one there is already, with the jobs' settings. Raises PipelineError.
 
     ``master`` None leaves it to Spark's own configuration, which says ``local[*]`` unless told otherwise; ``config`` weighs most.
+    What a JVM that is started here prints is shown where ``verbose``.
     """
     settings = {
-        "spark.jars.packages": CONNECTOR,
         "spark.sql.session.timeZone": "UTC",
+        "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
         "spark.sql.shuffle.partitions": str(shuffle_partitions),
         "spark.sql.streaming.stateStore.providerClass": _ROCKS_DB,
-        "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
     }
-    if (master or "local").startswith("local"):
-        # Spark looks the machine's name up otherwise, and warns about what it finds.
-        os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
-        settings |= {"spark.driver.bindAddress": "127.0.0.1", "spark.driver.host": "127.0.0.1"}
     builder = SparkSession.builder.appName(app_name)
+    if SparkContext._gateway is None and _GATEWAY not in os.environ:  # noqa: SLF001  # nothing else says whether a JVM runs
+        settings |= {"spark.jars.packages": CONNECTOR, "spark.ui.enabled": "false"} | _at_home(master)
+        _require_java()
+        _start_jvm(settings | (config or {}), verbose=verbose)
     if master:
         builder = builder.master(master)
     for key, value in (settings | (config or {})).items():
         builder = builder.config(key, value)
-    return builder.getOrCreate()
+    try:
+        spark = builder.getOrCreate()
+    except Exception as failure:
+        raise PipelineError(
+            f"Spark did not start with master {master or 'of its own choice'}: {first_line(failure)}"
+        ) from failure
+    spark.sparkContext.setLogLevel("WARN" if verbose else "OFF")
+    _require_connector(spark)
+    return spark
+
+
+def _at_home(master: str | None) -> dict[str, str]:
+    if not (master or "local").startswith("local"):
+        return {}
+    # Spark looks the machine's name up otherwise, and warns about what it finds.
+    os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+    return {"spark.driver.bindAddress": "127.0.0.1", "spark.driver.host": "127.0.0.1"}
+
+
+def _require_java() -> None:
+    home = os.environ.get("JAVA_HOME")
+    command = str(Path(home, "bin", "java")) if home else "java"
+    try:
+        told = subprocess.run([command, "-version"], capture_output=True, text=True, timeout=_TIMEOUT_S, check=False)  # noqa: S603  # the user's own Java
+        printed = told.stderr
+    except (OSError, subprocess.TimeoutExpired):
+        printed = ""
+    version = re.search(r' version "(\d+)', printed)
+    if version is None or int(version[1]) < _OLDEST_JAVA:
+        found = f"{command} is Java {version[1]}" if version else f"{command} does not run"
+        raise PipelineError(
+            f"Spark needs Java {_OLDEST_JAVA} or newer, and {found}: install it ({_INSTALL_JAVA}) or set JAVA_HOME"
+        )
+
+
+def _start_jvm(settings: dict[str, str], *, verbose: bool) -> None:
+    """Start the JVM as Spark itself would, except for where it prints: Ivy and the launcher know no log level."""
+    conf = SparkConf(loadDefaults=False)
+    for key, value in settings.items():
+        conf.set(key, value)
+    output: dict[str, Any] = {} if verbose else {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+    try:
+        gateway = launch_gateway(conf, output)  # type: ignore[no-untyped-call]  # pyspark has no types for it
+    except PySparkRuntimeError as failure:
+        reason = f"Spark did not start; it fetches {CONNECTOR} from Maven Central at its first run: is that to be reached?"
+        raise PipelineError(f"{reason} --verbose shows what it says") from failure
+    SparkContext._ensure_initialized(gateway=gateway)  # noqa: SLF001  # the only way to hand it a gateway
+
+
+def _require_connector(spark: SparkSession) -> None:
+    """Raise PipelineError unless PySpark, Spark and the connector are of one version."""
+    if spark.version != pyspark.__version__:
+        reason = f"PySpark is {pyspark.__version__} and Spark is {spark.version}"
+        raise PipelineError(
+            f"{reason}: pip install pyspark=={spark.version}, or unset SPARK_HOME ({os.environ.get('SPARK_HOME')})"
+        )
+    jvm: Any = spark.sparkContext._jvm  # noqa: SLF001  # how PySpark itself talks to it
+    loader = jvm.java.lang.Thread.currentThread().getContextClassLoader()
+    try:
+        found = loader.loadClass(_CONNECTOR_CLASS)
+    except Exception as failure:
+        raise PipelineError(f"Spark's Kafka connector is not there: add --packages {CONNECTOR} to spark-submit") from failure
+    jar = str(found.getProtectionDomain().getCodeSource().getLocation().getPath()).rsplit("/", 1)[-1]
+    version = re.search(r"_([\d.]+)-([\w.-]+)\.jar$", jar)
+    if version is not None and version[2] != spark.version:
+        reason = f"Spark is {spark.version} and its Kafka connector is {version[2]} ({jar})"
+        raise PipelineError(f"{reason}: they must be of one version, so take {CONNECTOR}")

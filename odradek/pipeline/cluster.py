@@ -1,0 +1,106 @@
+"""The cluster as the driver asks it, through the Admin client that comes with Spark's connector: id, topics, ends of partitions.
+
+No answer is larger than the cluster has partitions. Java's classes are reached as PySpark itself reaches them.
+"""
+
+import re
+import socket
+from collections.abc import Iterable, Mapping
+from types import TracebackType
+from typing import Any, Self
+
+from py4j.protocol import Py4JJavaError
+from pyspark.sql import SparkSession
+
+from odradek.pipeline.errors import PipelineError, Unreachable, first_line
+
+_TIMEOUT_MS = "15000"
+_CONNECT_TIMEOUT_S = 5.0
+_WHAT_TO_LOOK_AT = (
+    "is it a Kafka broker, can its advertised.listeners be reached from here, does it want --kafka-config security.protocol=... ?"
+)
+_PORT = re.compile(r"^(.+):(\d{1,5})$")
+
+
+def require_reachable(bootstrap_servers: str) -> None:
+    """Raise Unreachable unless something listens at one of ``HOST:PORT,HOST:PORT``; asked before a JVM is started for it."""
+    failures = []
+    for address in bootstrap_servers.split(","):
+        named = _PORT.match(address.strip())
+        if named is None:
+            raise PipelineError(f"{address!r} is not HOST:PORT: give --bootstrap-server the address of a broker")
+        try:
+            socket.create_connection((named[1].strip("[]"), int(named[2])), _CONNECT_TIMEOUT_S).close()
+        except (OSError, OverflowError) as failure:
+            failures.append(f"{address.strip()}: {getattr(failure, 'strerror', None) or failure}")
+        else:
+            return
+    raise Unreachable(f"no broker answers at {'; '.join(failures)}. Start it, or correct --bootstrap-server")
+
+
+class Cluster:
+    """A cluster, closed at the end of its ``with``. Every method raises PipelineError, Unreachable where nobody answers."""
+
+    def __init__(self, spark: SparkSession, bootstrap_servers: str, config: Mapping[str, str]) -> None:
+        self._bootstrap_servers = bootstrap_servers
+        # How PySpark itself talks to it.
+        jvm: Any = spark.sparkContext._jvm  # noqa: SLF001
+        self._jvm = jvm
+        settings = self._jvm.java.util.HashMap()
+        given = {"request.timeout.ms": _TIMEOUT_MS, "default.api.timeout.ms": _TIMEOUT_MS, **config}
+        for key, value in {**given, "bootstrap.servers": bootstrap_servers}.items():
+            settings.put(key, value)
+        try:
+            self._admin = self._jvm.org.apache.kafka.clients.admin.AdminClient.create(settings)
+        except Py4JJavaError as failure:
+            raise self._told(failure) from failure
+
+    def cluster_id(self) -> str:
+        """The id that the cluster was formatted with."""
+        return str(self._wait(self._admin.describeCluster().clusterId()))
+
+    def existing(self, topics: Iterable[str]) -> list[str]:
+        """Those of the topics that are there."""
+        options = self._jvm.org.apache.kafka.clients.admin.ListTopicsOptions().listInternal(True)
+        names = self._wait(self._admin.listTopics(options).names())
+        return [topic for topic in topics if names.contains(topic)]
+
+    def end_offsets(self, topics: Iterable[str]) -> list[tuple[str, int, int]]:
+        """(topic, partition, high watermark) of each partition of the topics, left out where it has no leader."""
+        names = self._jvm.java.util.ArrayList()
+        for topic in self.existing(topics):
+            names.add(topic)
+        described = self._wait(self._admin.describeTopics(names).allTopicNames())
+        latest = self._jvm.org.apache.kafka.clients.admin.OffsetSpec.latest()
+        asked = self._jvm.java.util.HashMap()
+        for name in names:
+            for partition in described.get(name).partitions():
+                if partition.leader() is not None:
+                    asked.put(self._jvm.org.apache.kafka.common.TopicPartition(name, partition.partition()), latest)
+        if asked.isEmpty():
+            return []
+        found = self._wait(self._admin.listOffsets(asked).all())
+        return [(str(each.topic()), int(each.partition()), int(found.get(each).offset())) for each in asked.keySet()]
+
+    def _wait(self, future: Any) -> Any:
+        try:
+            return future.get()
+        except Py4JJavaError as failure:
+            raise self._told(failure) from failure
+
+    def _told(self, failure: Py4JJavaError) -> PipelineError:
+        cause = failure.java_exception
+        while cause.getCause() is not None:
+            cause = cause.getCause()
+        name = str(cause.getClass().getSimpleName())
+        message = " ".join(str(cause.getMessage()).split()).rstrip(".")
+        if name in {"TimeoutException", "DisconnectException", "BrokerNotAvailableException"}:
+            reason = f"the cluster at {self._bootstrap_servers} did not answer ({message})"
+            return Unreachable(f"{reason}: {_WHAT_TO_LOOK_AT}")
+        return PipelineError(f"the cluster at {self._bootstrap_servers} said no: {message or first_line(failure)} ({name})")
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None) -> None:
+        self._admin.close()

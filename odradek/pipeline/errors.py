@@ -1,0 +1,19 @@
+"""What stops a job, told so that it can be mended: in one line, without a stack trace."""
+
+
+class PipelineError(Exception):
+    """One line: what is wrong, and what to do about it."""
+
+
+class Unreachable(PipelineError):
+    """The cluster did not answer. It may yet: a job that goes on for ever tries again."""
+
+
+class NoRecords(PipelineError):
+    """The cluster has none of the topics. They come with the first group or transaction."""
+
+
+def first_line(failure: BaseException) -> str:
+    """What an exception of Spark's or Java's says before its stack trace."""
+    lines = str(failure).strip().splitlines()
+    return " ".join(lines[0].split()) if lines else type(failure).__name__

@@ -1,0 +1,181 @@
+"""Ingest: both of the coordinators' topics, through Spark's own Kafka source, into the warehouse's ``raw`` and ``quarantine``.
+
+Exactly once, over any restart. The checkpoint has, before a micro-batch begins, from where to where it goes; one that was cut
+short is done again from the same place, and what it writes lies in directories that bear its number, which are replaced:
+
+    raw/topic=T/date=D/batch=N/*.parquet          of micro-batch N, all or nothing once N + 1 begins
+    quarantine/topic=T/date=D/batch=N/*.parquet   the same
+    end_offsets/*.parquet                         samples: one more does no harm
+
+Read is what was committed (``isolation.level``): an offset committed in a transaction is there when the transaction is. What
+lies behind one that is open on a partition of ``__consumer_offsets`` waits for its end.
+
+Left out: small files are not merged. A micro-batch writes one a topic and day for each core it ran on.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from pyspark.errors import StreamingQueryException
+from pyspark.sql import DataFrame, Observation, SparkSession
+from pyspark.sql import functions as f
+from pyspark.sql.streaming.query import StreamingQuery
+
+from odradek.pipeline.cluster import Cluster, require_reachable
+from odradek.pipeline.decode import decode
+from odradek.pipeline.errors import NoRecords, PipelineError, Unreachable, first_line
+from odradek.pipeline.schema import (
+    END_OFFSETS,
+    END_OFFSETS_DIR,
+    PARTITIONED_BY,
+    QUARANTINE,
+    QUARANTINE_DIR,
+    RAW,
+    RAW_DIR,
+    TOPICS,
+    read_end_offsets,
+)
+from odradek.pipeline.warehouse import Warehouse
+
+JOB = "ingest"
+_POLL_S = 1
+_RECORDS_A_TASK = 250_000
+# What Kafka's clients say in a stack trace where nobody answers them, or not in time.
+_UNREACHABLE = ("TimeoutException", "DisconnectException", "Connection refused", "UnknownHostException")
+
+
+@dataclass(frozen=True, slots=True)
+class IngestOptions:
+    """From where to where.
+
+    ``starting_offsets`` counts where there is no checkpoint yet: ``earliest``, ``latest``, or JSON as Spark's source takes
+    it. ``kafka_config`` is for consumers and the Admin client alike (``security.protocol`` and so on).
+    """
+
+    bootstrap_servers: str
+    warehouse: str
+    starting_offsets: str = "earliest"
+    kafka_config: Mapping[str, str] = field(default_factory=dict)
+    max_records_per_batch: int = 2_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class Ingested:
+    """What a run has done so far: records read, how many of them went to quarantine, micro-batches."""
+
+    records: int = 0
+    quarantined: int = 0
+    batches: int = 0
+
+
+def ingest(spark: SparkSession, options: IngestOptions, on_progress: Callable[[Ingested], None] = lambda _: None) -> Ingested:
+    """Take what the topics have now and what the warehouse does not; return when that is done. Raises PipelineError."""
+    require_reachable(options.bootstrap_servers)
+    with Cluster(spark, options.bootstrap_servers, options.kafka_config) as cluster:
+        warehouse = Warehouse(spark, options.warehouse)
+        checkpoint = warehouse.prepare(cluster.cluster_id(), JOB)
+        topics = cluster.existing(TOPICS)
+        if not topics:
+            reason = f"the cluster at {options.bootstrap_servers} has no topic {' or '.join(TOPICS)}"
+            raise NoRecords(f"{reason}: brokers make them for the first group or transaction, so run this again after that")
+        run = _Run(spark, warehouse.path, cluster)
+        query = (
+            _source(spark, options, topics)
+            .writeStream.foreachBatch(run.write)
+            .option("checkpointLocation", checkpoint)
+            .queryName("odradek ingest")
+            .trigger(availableNow=True)
+            .start()
+        )
+        _finish(query, run, options, on_progress)
+        if not run.done.batches:
+            # Nobody commits, and yet partitions may grow: that is what lag is about.
+            run.sample_end_offsets()
+        return run.done
+
+
+def _source(spark: SparkSession, options: IngestOptions, topics: list[str]) -> DataFrame:
+    settings = {
+        "kafka.isolation.level": "read_committed",
+        **{f"kafka.{key}": value for key, value in options.kafka_config.items()},
+        "kafka.bootstrap.servers": options.bootstrap_servers,
+        "subscribe": ",".join(topics),
+        "startingOffsets": options.starting_offsets,
+        "maxOffsetsPerTrigger": str(options.max_records_per_batch),
+        # One hot group is one partition of the topic, and this lets several tasks share it.
+        "maxRecordsPerPartition": str(_RECORDS_A_TASK),
+    }
+    return spark.readStream.format("kafka").options(**settings).load()
+
+
+def _finish(query: StreamingQuery, run: "_Run", options: IngestOptions, on_progress: Callable[[Ingested], None]) -> None:
+    try:
+        while not query.awaitTermination(_POLL_S):
+            on_progress(run.done)
+    except StreamingQueryException as failure:
+        if run.failure is not None:
+            raise run.failure from failure
+        raise _told(failure, options) from failure
+    finally:
+        query.stop()
+
+
+def _told(failure: StreamingQueryException, options: IngestOptions) -> PipelineError:
+    text = str(failure)
+    if "KAFKA_DATA_LOSS" in text or "failOnDataLoss" in text:
+        reason = f"records that the warehouse {options.warehouse} does not have yet are gone from the topics"
+        return PipelineError(f"{reason} (deleted and made again, or cut off): begin with another --warehouse")
+    if any(sign in text for sign in _UNREACHABLE):
+        return Unreachable(f"the cluster at {options.bootstrap_servers} stopped answering: run this again when it is back")
+    return PipelineError(f"ingest failed, and goes on from its checkpoint when it is run again: {first_line(failure)}")
+
+
+class _Run:
+    """One run: what it has written, and the topics whose ends it samples."""
+
+    def __init__(self, spark: SparkSession, warehouse: str, cluster: Cluster) -> None:
+        self.done = Ingested()
+        self.failure: PipelineError | None = None
+        self._spark, self._warehouse, self._cluster = spark, warehouse, cluster
+        sampled = read_end_offsets(spark, warehouse).select("topic").distinct()
+        self._committed_to: set[str] = {row.topic for row in sampled.toLocalIterator()}
+
+    def write(self, records: DataFrame, batch: int) -> None:
+        """Write one micro-batch; the same again where it has been written in part."""
+        decoded = decode(records.coalesce(self._spark.sparkContext.defaultParallelism))
+        observed = Observation()
+        is_bad = f.col("reason").isNotNull()
+        rows = decoded.withColumns({"date": f.to_date("timestamp"), "batch": f.lit(batch).cast("long")}).observe(
+            observed,
+            f.count(f.lit(1)).alias("records"),
+            f.count(f.when(is_bad, 1)).alias("quarantined"),
+            f.collect_set("commit_topic").alias("topics"),
+        )
+        self._replace(rows.where(~is_bad).select(*RAW.names), RAW_DIR)
+        figures: dict[str, Any] = observed.get
+        if figures["quarantined"]:
+            bad = decoded.where(is_bad).withColumns({"date": f.to_date("timestamp"), "batch": f.lit(batch).cast("long")})
+            self._replace(bad.select(*QUARANTINE.names), QUARANTINE_DIR)
+        self._committed_to.update(figures["topics"])
+        self.sample_end_offsets()
+        done = self.done
+        self.done = Ingested(done.records + figures["records"], done.quarantined + figures["quarantined"], done.batches + 1)
+
+    def sample_end_offsets(self) -> None:
+        """Where the partitions end that groups have committed to."""
+        if not self._committed_to:
+            return
+        try:
+            ends = self._cluster.end_offsets(sorted(self._committed_to))
+        except PipelineError as failure:
+            # Spark makes a failure of its own of it, on its way through Java.
+            self.failure = failure
+            raise
+        samples = self._spark.createDataFrame(ends, "topic string, partition int, end_offset long")
+        samples = samples.withColumn("sampled_at", f.current_timestamp()).select(*END_OFFSETS.names).coalesce(1)
+        samples.write.mode("append").parquet(f"{self._warehouse}/{END_OFFSETS_DIR}")
+
+    def _replace(self, rows: DataFrame, directory: str) -> None:
+        writer = rows.write.mode("overwrite").option("partitionOverwriteMode", "dynamic").partitionBy(*PARTITIONED_BY)
+        writer.parquet(f"{self._warehouse}/{directory}")
