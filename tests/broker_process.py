@@ -9,7 +9,7 @@ import select
 import signal
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -31,14 +31,23 @@ def command_environment() -> dict[str, str]:
 class BrokerProcess:
     """``odradek serve`` on a free port of 127.0.0.1, started and answering.
 
-    ``settings`` become ``--set key=value``. The port is chosen at the first start and kept over restarts, so that clients find
-    the broker again. The log goes to ``stderr_path``, one file for all starts. ``program`` is what Python is to run.
+    ``log_dirs``, if there are any, stand for ``data_dir``. ``settings`` become ``--set key=value``. The port is chosen at the
+    first start and kept over restarts, so that clients find the broker again. The log goes to ``stderr_path``, one file for all
+    starts. ``program`` is what Python is to run.
     """
 
     program: tuple[str, ...] = ("-m", "odradek")
 
-    def __init__(self, data_dir: Path, *, settings: Mapping[str, object] | None = None, arguments: tuple[str, ...] = ()) -> None:
+    def __init__(
+        self,
+        data_dir: Path,
+        *,
+        settings: Mapping[str, object] | None = None,
+        arguments: tuple[str, ...] = (),
+        log_dirs: Sequence[Path] = (),
+    ) -> None:
         self.data_dir = data_dir
+        self.log_dirs = log_dirs
         self.settings = {**_DEFAULTS, **(settings or {})}
         self.arguments = arguments
         self.stderr_path = data_dir.with_name(data_dir.name + ".stderr")
@@ -79,7 +88,11 @@ class BrokerProcess:
     def spawn(self) -> None:
         """Spawn the broker, and do not wait for it."""
         command = [sys.executable, *self.program, "serve", "--host", self.host, "--port", str(self.port)]
-        command += ["--data-dir", str(self.data_dir), *self.arguments]
+        if self.log_dirs:
+            command += ["--set", f"log.dirs={','.join(map(str, self.log_dirs))}"]
+        else:
+            command += ["--data-dir", str(self.data_dir)]
+        command += self.arguments
         for key, value in self.settings.items():
             command += ["--set", f"{key}={value}"]
         with self.stderr_path.open("a") as stderr:

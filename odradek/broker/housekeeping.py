@@ -54,12 +54,12 @@ class Housekeeping:
 
     def remove_deleted_after(self, delay_ms: float) -> None:
         """Free the disk of deleted partitions in ``delay_ms`` (``log.segment.delete.delay.ms``)."""
-        self._timer.call_after(delay_ms, lambda: self._run(self._log_manager.remove_deleted, lambda: None))
+        self._timer.call_after(delay_ms, lambda: self.run_aside(self._log_manager.remove_deleted, lambda: None))
 
     def _remove_later(self, paths: list[str], delay_ms: int) -> None:
         """Remove the files of segments that are gone in ``delay_ms`` (``file.delete.delay.ms``)."""
         remove = partial(self._log_manager.removal.remove_files, paths)
-        self._timer.call_after(delay_ms, lambda: self._run(remove, lambda: None))
+        self._timer.call_after(delay_ms, lambda: self.run_aside(remove, lambda: None))
 
     async def finish(self) -> None:
         """Wait for what runs in threads; the timer is the owner's to stop."""
@@ -73,7 +73,7 @@ class Housekeeping:
         due = self._log_manager.flush_tasks(now_ms)
         errors: list[OSError | None] = []
         self._is_flushing = True
-        self._run(
+        self.run_aside(
             lambda: errors.extend(_sync([task for _, task in due])),
             lambda: self._flushed(due, errors, now_ms),
             self._flush_over,
@@ -87,7 +87,7 @@ class Housekeeping:
     def _flush_over(self) -> None:
         self._is_flushing = False
 
-    def _run(self, work: Callable[[], None], then: Callable[[], None], finally_: Callable[[], None] = lambda: None) -> None:
+    def run_aside(self, work: Callable[[], None], then: Callable[[], None], finally_: Callable[[], None] = lambda: None) -> None:
         """``work`` in a thread, ``then`` on the loop if it went well, ``finally_`` in any case."""
         if not self._in_threads:
             _attempt(work, then, finally_)

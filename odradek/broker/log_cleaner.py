@@ -2,8 +2,9 @@
 
 Every ``log.cleaner.backoff.ms`` the dirtiest log that is due is looked for, and cleaned (odradek.storage.cleaner); then at once
 the next. There is one thread, whatever ``log.cleaner.threads`` says: Python runs one at a time. It lives for one clean, reads
-files that the loop does not write any more, and has done on the loop what concerns the log. It works in slices of a millisecond,
-rests as long as each took, and meanwhile the interpreter changes threads more often: what the loop waits for it is short.
+files that the loop does not write any more, and has done on the loop what concerns the log. It works in slices of half a
+millisecond, and while the broker has anything to do it rests four times as long as each took; and the interpreter changes threads
+more often meanwhile. So what a request waits for it is short, and rare.
 
 With a clock other than the system's (tests, simulation) a clean is done at once, where it was due.
 
@@ -22,6 +23,7 @@ from typing import TYPE_CHECKING, TypeVar
 from odradek.broker.logging import log as broker_log
 from odradek.storage.cleaner.candidates import choose
 from odradek.timing.clock import SystemClock
+from odradek.timing.other_threads import OtherThreads
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -38,7 +40,10 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-_SLICE_MS = 1.0
+_SLICE_MS = 0.5
+# How long it rests after a slice, as a multiple of that: while nobody else computes, or as good as nobody, and else.
+_ALONE_REST, _BUSY_REST = 0.1, 4.0
+_ALONE_SHARE = 0.02
 # How long the interpreter lets one thread run while another waits, while there is a clean: 5 ms is its default.
 _SWITCH_INTERVAL_S = 0.0005
 
@@ -218,7 +223,8 @@ class _Pace:
         self._stop = stop
         self._bytes_per_ms = bytes_per_second / 1000
         self._bytes = 0
-        self._began_ms = self._resumed_ms = clock.monotonic_ms()
+        self._others = OtherThreads()
+        self._began_ms = self._rested_ms = self._resumed_ms = clock.monotonic_ms()
 
     def __call__(self, size_bytes: int) -> None:
         from odradek.storage.cleaner.job import CleaningAborted
@@ -231,7 +237,9 @@ class _Pace:
         ahead_ms = self._bytes / self._bytes_per_ms - (now_ms - self._began_ms)
         if worked_ms < _SLICE_MS and ahead_ms < _SLICE_MS:
             return
-        self._stop.wait(max(worked_ms, ahead_ms) / 1000)
+        is_alone = self._others.used_ms() < _ALONE_SHARE * (now_ms - self._rested_ms)
+        self._rested_ms = now_ms
+        self._stop.wait(max((_ALONE_REST if is_alone else _BUSY_REST) * worked_ms, ahead_ms) / 1000)
         self._resumed_ms = self._clock.monotonic_ms()
 
 

@@ -56,6 +56,7 @@ class PartitionDirectories:
     def topic_deleted(self, topic: Topic) -> None:
         """Part of MetadataObserver."""
         for partition in self._broker.partitions.remove_topic(topic.name):
+            self._broker.moves.cancel((topic.name, partition.index))
             partition.delete()
             try:
                 self._log_manager.delete(topic.name, partition.index)
@@ -70,9 +71,10 @@ class PartitionDirectories:
             if partition is not None:
                 partition.take_offline(directory.failure)
                 self._broker.produce_purgatory.check_and_complete(partition)
-        if directory is self._log_manager.metadata_directory:
+        self._broker.moves.directory_failed(directory)
+        if directory is self._log_manager.directories.metadata:
             self._broker.fail(f"the data directory of the metadata log, {directory.path}, does not work: {directory.failure}")
-        elif not self._log_manager.online:
+        elif not self._log_manager.directories.online:
             self._broker.fail(f"no data directory works; the last, {directory.path}: {directory.failure}")
 
     def configs_changed(self, resources: Sequence[tuple[int, str]]) -> None:
@@ -98,7 +100,7 @@ class PartitionDirectories:
                     topic.topic_id,
                     config,
                     now_ms=self._broker.clock.now_ms(),
-                    directory=self._log_manager.directory_of(record.directories[0]),
+                    directory=self._log_manager.directories.with_id(record.directories[0]),
                 )
             except (KafkaError, OSError) as error:
                 reason = str(error)

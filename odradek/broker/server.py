@@ -22,6 +22,7 @@ from odradek.broker.listeners import ConnectionLimits, ConnectionRegistry, Liste
 from odradek.broker.log_cleaner import LogCleaner
 from odradek.broker.logging import log as broker_log
 from odradek.broker.partitions import Partitions
+from odradek.broker.replica_moves import ReplicaMoves
 from odradek.broker.storage_start import open_storage
 from odradek.broker.transaction_coordinator import TransactionCoordinator
 from odradek.timing.clock import SystemClock
@@ -44,6 +45,7 @@ if TYPE_CHECKING:
 # How long stop() lets requests in flight finish.
 _DRAIN_MS = 3000
 _DRAIN_STEP_S = 0.01
+_CLOSING_THREADS = 16
 
 
 class Broker:
@@ -70,6 +72,7 @@ class Broker:
         self.group_commit = GroupCommit(self)
         self.groups = GroupCoordinator(self)
         self.transactions = TransactionCoordinator(self)
+        self.moves = ReplicaMoves(self)
         self.dispatcher = Dispatcher(self)
         self.connections = ConnectionRegistry(
             self._connection_limits,
@@ -147,6 +150,7 @@ class Broker:
             raise
         self.groups.start()
         self.transactions.start()
+        self.moves.resume()
 
     async def stop(self) -> None:
         """Finish requests in flight, flush, mark the shutdown clean."""
@@ -165,6 +169,7 @@ class Broker:
         # One turn of the loop, in which the transports close.
         await asyncio.sleep(0)
         self.timer.close()
+        self.moves.close()
         await self.log_cleaner.finish()
         await self.housekeeping.finish()
         await self.group_commit.finish()
@@ -185,7 +190,8 @@ class Broker:
         except BaseException:
             self.log_manager.release()
             raise
-        self.log_manager.shutdown(now_ms=self.clock.now_ms())
+        threads = _CLOSING_THREADS if isinstance(self.clock, SystemClock) else 1
+        self.log_manager.shutdown(now_ms=self.clock.now_ms(), threads=threads)
 
     def _connection_limits(self) -> ConnectionLimits:
         config = self.config

@@ -51,7 +51,7 @@ def open_storage(broker: "Broker", file_system: FileSystem | None) -> OpenStorag
     try:
         now_ms = broker.clock.now_ms()
         controller = Controller(
-            MetadataLog.open(file_system, log_manager.metadata_directory.path, now_ms=now_ms, warn=log.warn),
+            MetadataLog.open(file_system, log_manager.directories.metadata.path, now_ms=now_ms, warn=log.warn),
             node_id=broker.node_id,
             directory_counts=log_manager.counts,
             config=config,

@@ -33,6 +33,18 @@ class InconsistentDataDirectory(Exception):
     """``meta.properties`` belongs to another cluster or node, or cannot be read."""
 
 
+class MoveCancelled(Exception):
+    """A log is not to move any more, or is closed."""
+
+
+class TargetFailed(Exception):
+    """The copy of a log that moves cannot be written; ``error`` says why."""
+
+    def __init__(self, error: OSError) -> None:
+        super().__init__(str(error))
+        self.error = error
+
+
 def is_directory_failure(error: OSError) -> bool:
     """Whether ``error`` says that a whole data directory does not work, and not only what was tried."""
     return error.errno in _DIRECTORY_FAILURES

@@ -16,9 +16,10 @@ from uuid import UUID, uuid4
 
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.storage import checkpoints
-from odradek.storage.data_directory import METADATA_TOPIC, OFFSET_FILES, DataDirectory, DirectoryIdentity, Partition
+from odradek.storage.data_directories import DataDirectories
+from odradek.storage.data_directory import OFFSET_FILES, DataDirectory, DirectoryIdentity, Partition
 from odradek.storage.directory_scan import scan
-from odradek.storage.errors import InconsistentDataDirectory, is_directory_failure
+from odradek.storage.errors import is_directory_failure
 from odradek.storage.filesystem import FileSystem
 from odradek.storage.flush import FlushTask
 from odradek.storage.log import Log
@@ -48,11 +49,7 @@ class LogManager:
         self.offline: dict[Partition, str] = {}
         # Where those lie of the offline ones that were found, and could not be opened.
         self.offline_homes: dict[Partition, DataDirectory] = {}
-        self.directories = [DataDirectory(file_system, path, warn) for path in log_dirs]
-        self.metadata_directory = self.directories[0]
-        if metadata_dir is not None:
-            found = [directory for directory in self.directories if directory.path == metadata_dir]
-            self.metadata_directory = found[0] if found else DataDirectory(file_system, metadata_dir, warn)
+        self.directories = DataDirectories(file_system, log_dirs, metadata_dir, warn)
         self.removal = SegmentRemoval(file_system)
         # See ``Log.on_flush_due``; to be set before any log is opened.
         self.on_flush_due: Callable[[Log], None] | None = None
@@ -60,8 +57,7 @@ class LogManager:
         self.on_failure: Callable[[DataDirectory], object] | None = None
         # Copies of logs that a stop has interrupted: which log, and where it was to move.
         self.unfinished_moves: list[tuple[Partition, DataDirectory]] = []
-        self._by_path = {directory.path: directory for directory in self._all_directories()}
-        self._file_system = file_system
+        self.file_system = file_system
         self._node_id = node_id
         self._cluster_id = cluster_id
         self._warn = warn
@@ -71,90 +67,18 @@ class LogManager:
     @property
     def was_clean(self) -> bool:
         """Whether the last stop was clean, in all directories."""
-        return all(directory.was_clean for directory in self._all_directories())
-
-    @property
-    def online(self) -> list[DataDirectory]:
-        """Those of ``log.dirs`` that work."""
-        return [directory for directory in self.directories if not directory.failure]
-
-    def _all_directories(self) -> list[DataDirectory]:
-        extra = self.metadata_directory
-        return self.directories if extra in self.directories else [*self.directories, extra]
+        return all(directory.was_clean for directory in self.directories.all)
 
     def start(self) -> DirectoryIdentity:
-        """Take the directories, which are created if need be, and read their top files. To be called before everything else.
+        """Take the directories; what it returns is the metadata log's. To be called before everything else.
 
-        One that fails goes offline; what it returns is the metadata log's. Raises DataDirectoryLocked, InconsistentDataDirectory,
-        or OSError where the metadata log's does not work, or none of ``log_dirs``: nothing has been touched then.
+        Raises DataDirectoryLocked, InconsistentDataDirectory, OSError: nothing has been touched then.
         """
-        try:
-            self._attempt_each(lambda directory: directory.take(self._node_id))
-            cluster_id = self._agreed_cluster_id()
-            self._ensure_metadata_in_place()
-            self._attempt_each(lambda directory: directory.begin(lambda: self._new_identity(cluster_id)))
-        except BaseException:
-            self.release()
-            raise
-        identity = self.metadata_directory.identity
-        assert identity is not None  # noqa: S101  one that does not work has raised
-        return identity
-
-    def _attempt_each(self, action: Callable[[DataDirectory], None]) -> None:
-        for directory in self._all_directories():
-            if directory.failure:
-                continue
-            try:
-                action(directory)
-            except OSError as error:
-                is_last = not any(other is not directory for other in self.online)
-                if directory is self.metadata_directory or is_last:
-                    raise
-                directory.fail(str(error))
-
-    def _agreed_cluster_id(self) -> str:
-        """The one cluster id of all directories. Raises InconsistentDataDirectory."""
-        agreed, said_by = self._cluster_id, "the configuration"
-        ids: dict[UUID, str] = {}
-        for directory in self._all_directories():
-            identity = directory.identity
-            if identity is None:
-                continue
-            path = directory.file(checkpoints.META_PROPERTIES_FILE)
-            if agreed not in (None, identity.cluster_id):
-                raise InconsistentDataDirectory(
-                    f"{path}: this is the data of cluster {identity.cluster_id}, not {agreed} as {said_by} says"
-                )
-            agreed, said_by = identity.cluster_id, path
-            if identity.directory_id in ids:
-                raise InconsistentDataDirectory(f"{path} and {ids[identity.directory_id]} have the same directory.id")
-            ids[identity.directory_id] = path
-        return agreed or checkpoints.uuid_text(self._new_uuid())
-
-    def _ensure_metadata_in_place(self) -> None:
-        """The metadata log must not be looked for in the wrong directory. Raises InconsistentDataDirectory."""
-        name = f"{METADATA_TOPIC}-0"
-        if self._file_system.exists(self.metadata_directory.file(name)):
-            return
-        for directory in self.online:
-            if self._file_system.exists(directory.file(name)):
-                raise InconsistentDataDirectory(
-                    f"the metadata log is in {directory.path}, and not in {self.metadata_directory.path}: see metadata.log.dir"
-                )
-
-    def _new_identity(self, cluster_id: str) -> DirectoryIdentity:
-        return DirectoryIdentity(cluster_id=cluster_id, node_id=self._node_id, directory_id=self._new_uuid())
-
-    def directory_of(self, directory_id: UUID) -> DataDirectory | None:
-        """The one of ``log.dirs`` with this id; None for one that is not there, or has never worked since the start."""
-        for directory in self.directories:
-            if directory.identity is not None and directory.identity.directory_id == directory_id:
-                return directory
-        return None
+        return self.directories.start(self._node_id, self._cluster_id, self._new_uuid)
 
     def home_of(self, log: Log) -> DataDirectory:
         """The directory that a log is in."""
-        return self._by_path[log.directory.rpartition("/")[0]]
+        return self.directories.with_path(log.directory.rpartition("/")[0])
 
     def counts(self) -> dict[UUID, int]:
         """How many logs there are in each directory that works, by its id."""
@@ -162,7 +86,7 @@ class LogManager:
         per_path = Counter(directory.path for directory in homes)
         return {
             directory.identity.directory_id: per_path[directory.path]
-            for directory in self.online
+            for directory in self.directories.online
             if directory.identity is not None
         }
 
@@ -175,8 +99,8 @@ class LogManager:
         two directories, OSError where no directory works any more.
         """
         topic_ids = topic_ids or {}
-        are_all = len(self.online) == len(self.directories)
-        found = scan(self._file_system, self.online, topic_ids, are_all=are_all)
+        are_all = self.directories.are_online
+        found = scan(self.file_system, self.directories.online, topic_ids, are_all=are_all)
         self._removable += found.removable
         self.unfinished_moves = found.unfinished
         configs: dict[str, LogConfig] = {}
@@ -191,8 +115,8 @@ class LogManager:
             if directory.failure:
                 self.logs.pop(key, None)
                 self.offline[key] = directory.failure
-        if not self.online:
-            raise OSError(self.directories[-1].failure)
+        if not self.directories.online:
+            raise OSError(self.directories.metadata.failure)
         self.remove_deleted()
 
     def _load(self, directory: DataDirectory, key: Partition, config: LogConfig, topic_id: UUID | None, now_ms: int) -> None:
@@ -202,7 +126,7 @@ class LogManager:
             except ValueError:
                 if topic_id is None:
                     raise
-                checkpoints.write_topic_id(self._file_system, directory.log_path(key), topic_id)
+                checkpoints.write_topic_id(self.file_system, directory.log_path(key), topic_id)
                 self._open(directory, key, config, topic_id, clean=directory.was_clean, now_ms=now_ms)
         except (KafkaError, OSError, ValueError) as error:
             if isinstance(error, OSError) and is_directory_failure(error):
@@ -234,19 +158,23 @@ class LogManager:
             directory = self._emptiest()
         elif directory.failure:
             raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, directory.failure)
-        if log is not None or self._file_system.exists(directory.log_path(key)):
+        if log is not None or self.file_system.exists(directory.log_path(key)):
             self.delete(topic, partition)
         if directory.knows(key):
             # Of a topic of the same name that was deleted: the new log must not be taken for it after a crash.
             for name in reversed(OFFSET_FILES):
                 directory.note_offset(name, key, None)
-        return self._open(directory, key, config, topic_id, clean=False, now_ms=now_ms)
+        try:
+            return self._open(directory, key, config, topic_id, clean=False, now_ms=now_ms)
+        except OSError as error:
+            self.directory_error(directory, error)
+            raise
 
     def _emptiest(self) -> DataDirectory:
         counts = self.counts()
         if not counts:
             raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, "no data directory works")
-        found = self.directory_of(min(counts, key=counts.__getitem__))
+        found = self.directories.with_id(min(counts, key=counts.__getitem__))
         assert found is not None  # noqa: S101
         return found
 
@@ -261,7 +189,7 @@ class LogManager:
         now_ms: int,
     ) -> Log:
         log = self.logs[key] = Log.open(
-            self._file_system,
+            self.file_system,
             directory.log_path(key),
             *key,
             config,
@@ -291,15 +219,15 @@ class LogManager:
         if log is not None:
             log.close(clean=False, now_ms=log.last_flush_ms)
         if home is None:
-            home = next((other for other in self.online if self._file_system.exists(other.log_path(key))), None)
+            home = next((other for other in self.directories.online if self.file_system.exists(other.log_path(key))), None)
         if home is None:
-            if len(self.online) < len(self.directories):
+            if not self.directories.are_online:
                 return
             raise FileNotFoundError(errno.ENOENT, "there is no such log", f"{topic}-{partition}")
         if home.failure:
             return
         deleted = checkpoints.deleted_path(home.log_path(key), self._new_uuid().hex)
-        self._file_system.rename(home.log_path(key), deleted)
+        self.file_system.rename(home.log_path(key), deleted)
         self._removable.append(deleted)
 
     def set_aside(self, topic: str, partition: int, suffix: str, now_ms: int) -> str:
@@ -314,15 +242,53 @@ class LogManager:
             raise FileNotFoundError(errno.ENOENT, "there is no such log", f"{topic}-{partition}")
         deleted = checkpoints.deleted_path(home.log_path(key), self._new_uuid().hex)
         path = deleted.removesuffix(checkpoints.DELETED_SUFFIX) + suffix
-        self._file_system.rename(home.log_path(key), path)
+        self.file_system.rename(home.log_path(key), path)
         return path
 
-    def note_error(self, log: Log, error: OSError) -> None:
-        """Something went wrong with the files of ``log``: if that says that its directory does not work, it goes offline."""
+    def replace(self, log: Log, copy: str, target: DataDirectory, unique: str, now_ms: int) -> Log:
+        """Let ``copy``, a directory in ``target`` with all that ``log`` has, and synced, be the log; returns it, open.
+
+        Raises KafkaError, OSError: ``log`` is as it was unless it is closed; then it is offline.
+        """
+        key = (log.topic, log.partition)
         home = self.home_of(log)
-        is_gone = isinstance(error, FileNotFoundError) and not self._file_system.exists(home.file(checkpoints.LOCK_FILE))
+        removed = checkpoints.deleted_path(log.directory, unique)
+        self.file_system.rename(log.directory, removed)
+        try:
+            # Not to be found in both directories, whatever a loss of power undoes.
+            self.file_system.sync_dir(home.path)
+            self.file_system.rename(copy, target.log_path(key))
+        except OSError as error:
+            try:
+                self.file_system.rename(removed, log.directory)
+            except OSError:
+                self.logs.pop(key).abandon(str(error))
+                self.offline[key] = str(error)
+            raise
+        log.close(clean=False, now_ms=now_ms)
+        del self.logs[key]
+        try:
+            self.file_system.sync_dir(target.path)
+            self.remove_later(removed)
+            return self._open(target, key, log.config, log.topic_id, clean=True, now_ms=now_ms)
+        except (KafkaError, OSError, ValueError) as error:
+            self.offline[key] = str(error)
+            self.offline_homes[key] = target
+            raise
+
+    def remove_later(self, path: str) -> None:
+        """Have ``remove_deleted`` remove a directory."""
+        self._removable.append(path)
+
+    def directory_error(self, directory: DataDirectory, error: OSError) -> None:
+        """Something went wrong in ``directory``: if that says that it does not work, it goes offline."""
+        is_gone = isinstance(error, FileNotFoundError) and not self.file_system.exists(directory.file(checkpoints.LOCK_FILE))
         if is_gone or is_directory_failure(error):
-            self._fail(home, str(error))
+            self._fail(directory, str(error))
+
+    def note_error(self, log: Log, error: OSError) -> None:
+        """Something went wrong with the files of ``log``."""
+        self.directory_error(self.home_of(log), error)
 
     def _fail(self, directory: DataDirectory, reason: str) -> None:
         if not directory.failure:
@@ -343,8 +309,8 @@ class LogManager:
         """Remove the directories of deleted logs. Slow with large ones: it may run in a thread. Raises OSError."""
         while self._removable:
             path = self._removable.pop()
-            if not self._by_path[path.rpartition("/")[0]].failure:
-                self._file_system.remove_tree(path)
+            if not self.directories.with_path(path.rpartition("/")[0]).failure:
+                self.file_system.remove_tree(path)
 
     def flush_tasks(self, now_ms: int) -> list[tuple[Log, FlushTask]]:
         """What is due: logs that ``flush.ms`` says are, and segments that are not written to any more.
@@ -361,6 +327,7 @@ class LogManager:
                 tasks.append((log, log.flush_task(active=is_due)))
             except OSError as error:
                 self._warn("log not flushed", topic=log.topic, partition=log.partition, reason=str(error))
+                self.note_error(log, error)
         return tasks
 
     def flushed(self, log: Log, task: FlushTask, error: OSError | None, now_ms: int) -> None:
@@ -384,6 +351,8 @@ class LogManager:
                 segments = log.release_old_segments(now_ms)
             except (KafkaError, OSError) as error:
                 self._warn("old segments not deleted", topic=log.topic, partition=log.partition, reason=str(error))
+                if isinstance(error, OSError):
+                    self.note_error(log, error)
                 continue
             if segments:
                 removed.append((log, segments))
@@ -423,7 +392,7 @@ class LogManager:
 
     def _write_offsets(self, name: str, offset_of: Callable[[Log], int | None]) -> None:
         # What a checkpoint said of logs that are offline, it goes on saying.
-        offsets = {directory.path: directory.held_of(name, self.offline) for directory in self.online}
+        offsets = {directory.path: directory.held_of(name, self.offline) for directory in self.directories.online}
         for key, log in self.logs.items():
             offset = offset_of(log)
             if offset is not None:
@@ -431,7 +400,7 @@ class LogManager:
                 if held is not None:
                     held[key] = offset
         failure: OSError | None = None
-        for directory in self.online:
+        for directory in self.directories.online:
             try:
                 directory.write_offsets(name, offsets[directory.path])
             except OSError as error:
@@ -445,19 +414,33 @@ class LogManager:
         """Forget idle producers in all logs (every ``producer.id.expiration.check.interval.ms``); how many."""
         return sum(log.expire_producers(now_ms) for log in self.logs.values())
 
-    def shutdown(self, now_ms: int) -> None:
-        """Flush and close every log, mark the stop as clean where that went well, and let go of the directories."""
+    def shutdown(self, now_ms: int, *, threads: int = 1) -> None:
+        """Flush and close every log, mark the stop as clean where that went well, and let go of the directories.
+
+        ``threads``: how many do that, each a log at a time: a disk writes many files at once as fast as one.
+        """
         # An offline log has to be looked at again by the next start, which a clean one would not do.
         unclean = {directory.path for directory in self.offline_homes.values()}
-        for (topic, partition), log in self.logs.items():
+
+        def close(log: Log) -> None:
+            log.on_disk_error = None
             try:
                 log.close(clean=True, now_ms=now_ms)
             except (KafkaError, OSError) as error:
                 unclean.add(self.home_of(log).path)
-                self._warn("log not flushed", topic=topic, partition=partition, reason=str(error))
+                self._warn("log not flushed", topic=log.topic, partition=log.partition, reason=str(error))
+
+        if threads > 1:
+            from concurrent.futures import ThreadPoolExecutor
+
+            with ThreadPoolExecutor(threads, "close") as pool:
+                list(pool.map(close, self.logs.values()))
+        else:
+            for log in self.logs.values():
+                close(log)
         try:
             self.write_checkpoints()
-            for directory in self.online:
+            for directory in self.directories.online:
                 if directory.path not in unclean:
                     directory.mark_clean()
         finally:
@@ -466,5 +449,4 @@ class LogManager:
     def release(self) -> None:
         """Let go of the directories as a crash would: nothing is flushed or marked. Idempotent."""
         self.logs.clear()
-        for directory in self._all_directories():
-            directory.release()
+        self.directories.release()

@@ -332,6 +332,14 @@ class LogStore:
         for segment in self.segments:
             segment.release_file()
 
+    def write_out(self) -> None:
+        """Put into files what is only in memory: index entries, the producers as of the log's end. Raises KafkaError, OSError."""
+        for segment in self.segments:
+            if segment.transaction_index is not None:
+                segment.transaction_index.write_out()
+        self.segments.active.close_indexes()
+        self._take_snapshot()
+
     def close(self, *, clean: bool, now_ms: int) -> None:
         """Let go of the files; if ``clean``, with all that the next start needs to trust them. Raises KafkaError, OSError.
 
@@ -341,8 +349,7 @@ class LogStore:
         if clean:
             self._ensure_synced()
             active = self.segments.active
-            active.close_indexes()
-            self._take_snapshot()
+            self.write_out()
             if self.recovery_point < self.log_end_offset or self._has_failed:
                 self.flush(now_ms)
             elif not (active.offset_index.is_synced and active.time_index.is_synced):

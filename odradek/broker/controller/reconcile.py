@@ -64,7 +64,7 @@ class Reconciliation:
                 self._judge(*key)
             except OSError as error:
                 self._warn("a directory stays as it is", topic=key[0], partition=key[1], reason=str(error))
-        self._is_complete = len(manager.online) == len(manager.directories)
+        self._is_complete = manager.directories.are_online
         for topic, record in self._image.partitions():
             key = (topic.name, record.partition_id)
             if key not in manager.logs and key not in manager.offline:
@@ -110,7 +110,7 @@ class Reconciliation:
     def _directory_for(self, record: PartitionRecord) -> DataDirectory | None:
         """The data directory that a partition that was not found was given to; None for any. KafkaError: KAFKA_STORAGE_ERROR."""
         assigned = next((found for found in record.directories if found.int >= _RESERVED_IDS), None)
-        directory = None if assigned is None else self._log_manager.directory_of(assigned)
+        directory = None if assigned is None else self._log_manager.directories.with_id(assigned)
         if assigned is not None and directory is None:
             text = checkpoints.uuid_text(assigned)
             raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, f"its data directory, of id {text}, is offline or not among log.dirs")

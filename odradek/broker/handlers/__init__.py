@@ -59,6 +59,7 @@ SERVED: dict[ApiKey, Served] = {
     ApiKey.TXN_OFFSET_COMMIT: _served(0, 5),
     ApiKey.DESCRIBE_CONFIGS: _served(1, 4),
     ApiKey.ALTER_CONFIGS: _served(0, 2),
+    ApiKey.ALTER_REPLICA_LOG_DIRS: _served(1, 2),
     ApiKey.DESCRIBE_LOG_DIRS: _served(1, 5),
     ApiKey.CREATE_PARTITIONS: _served(0, 3),
     ApiKey.DELETE_GROUPS: _served(0, 2),

@@ -1,7 +1,7 @@
 """DescribeLogDirs, versions 1 to 5: what lies in the data directories (KIP-113), and the size of their volumes (KIP-827).
 
 Each of ``log.dirs`` with the partitions asked for that are in it, or all of them; sizes are those of their segments. A leader
-lags by nothing.
+lags by nothing; the copy of a partition that moves is told where it is being made (``isFutureKey``), with how far it is behind.
 A directory that is offline has KAFKA_STORAGE_ERROR. Deliberate gap: a directory is never cordoned (version 5, KIP-1066).
 """
 
@@ -33,6 +33,16 @@ def handle(broker: "Broker", context: "RequestContext", request: Any) -> Any:  #
         found[manager.home_of(log).path].setdefault(key[0], []).append(
             M.DescribeLogDirsPartition(partition_index=key[1], partition_size=log.size_bytes)
         )
+    for move in broker.moves.under_way():
+        if asked is None or move.key in asked:
+            found[move.target.path].setdefault(move.key[0], []).append(
+                M.DescribeLogDirsPartition(
+                    partition_index=move.key[1],
+                    partition_size=move.copied_bytes,
+                    offset_lag=move.offset_lag,
+                    is_future_key=True,
+                )
+            )
     return M.DescribeLogDirsResponse(
         results=[_describe(directory.path, directory.failure, found[directory.path]) for directory in manager.directories]
     )

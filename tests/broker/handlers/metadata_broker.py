@@ -12,6 +12,7 @@ from odradek.broker.handlers import SERVED, load_handler
 from odradek.broker.housekeeping import Housekeeping
 from odradek.broker.partition_directories import PartitionDirectories
 from odradek.broker.partitions import Partitions
+from odradek.broker.replica_moves import ReplicaMoves
 from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.messages import messages
 from odradek.protocol.records import Record, build_batch
@@ -46,6 +47,7 @@ def make_broker(**overrides: str) -> Any:
         rack=config["broker.rack"],
         timer=timer,
     )
+    broker.moves = ReplicaMoves(broker)  # type: ignore[arg-type]
     controller.subscribe(PartitionDirectories(broker, log_manager, controller.image))  # type: ignore[arg-type]
     return broker
 

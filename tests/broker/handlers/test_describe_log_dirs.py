@@ -9,7 +9,7 @@ M = messages(ApiKey.DESCRIBE_LOG_DIRS)
 
 def describe(broker, topics):
     (directory,) = ask(broker, ApiKey.DESCRIBE_LOG_DIRS, topics=topics).results
-    assert (directory.error_code, directory.log_dir) == (ErrorCode.NONE, broker.log_manager.directories[0].path)
+    assert (directory.error_code, directory.log_dir) == (ErrorCode.NONE, broker.log_manager.directories.metadata.path)
     return {
         (topic.name, partition.partition_index): partition.partition_size
         for topic in directory.topics
@@ -50,6 +50,6 @@ def test_a_directory_on_no_volume_has_no_size():
 
 def test_a_volume_has_room(tmp_path):
     broker = make_broker()
-    broker.log_manager.directories[0].path = str(tmp_path)
+    broker.log_manager.directories.metadata.path = str(tmp_path)
     (directory,) = ask(broker, ApiKey.DESCRIBE_LOG_DIRS, topics=None).results
     assert 0 <= directory.usable_bytes <= directory.total_bytes

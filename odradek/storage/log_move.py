@@ -1,0 +1,195 @@
+"""Moving a log to another data directory while it is written (KIP-113, AlterReplicaLogDirs).
+
+The files are copied as they are, closed segments first, then what has been appended meanwhile, again and again, until so little
+is left that the loop may wait for it. Then the copy gets the rest, with the producers' snapshot, and takes the log's place: see
+odradek.storage.log_manager for the order of renames, which leaves one whole log wherever it is interrupted.
+
+While a log moves, none of its segments is deleted or compacted.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from uuid import uuid4
+
+from odradek.storage import checkpoints
+from odradek.storage.data_directory import DataDirectory, Partition
+from odradek.storage.errors import MoveCancelled, TargetFailed
+from odradek.storage.filesystem import File, FileSystem
+from odradek.storage.leader_epochs import FILE_NAME as LEADER_EPOCHS_FILE
+from odradek.storage.log import Log
+from odradek.storage.log_manager import LogManager
+
+_SLICE_BYTES = 1024 * 1024
+_INDEX_SUFFIXES = (".index", ".timeindex", ".txnindex")
+
+
+@dataclass(slots=True)
+class CopyTask:
+    """Bytes to copy: of files that grow, (name, from, to); and files that are copied whole. ``run`` in any thread."""
+
+    file_system: FileSystem
+    source: str
+    target: str
+    spans: list[tuple[str, int, int]]
+    is_cancelled: Callable[[], bool]
+    on_copied: Callable[[int], None]
+    end_offset: int
+    whole: list[str] = field(default_factory=list)
+
+    @property
+    def size_bytes(self) -> int:
+        """How much of the growing files."""
+        return sum(end - start for _, start, end in self.spans)
+
+    def run(self) -> None:
+        """Copy and sync. Raises MoveCancelled, TargetFailed, or OSError where the log cannot be read."""
+        for name, start, end in self.spans:
+            self._copy(name, start, end)
+        for name in self.whole:
+            if self.file_system.exists(f"{self.source}/{name}"):
+                self._copy(name, 0, self.file_system.size(f"{self.source}/{name}"))
+
+    def _copy(self, name: str, start: int, end: int) -> None:
+        source = self.file_system.open(f"{self.source}/{name}")
+        target = self._open_target(name, start)
+        try:
+            position = start
+            while position < end:
+                if self.is_cancelled():
+                    raise MoveCancelled
+                data = source.pread(min(_SLICE_BYTES, end - position), position)
+                if not data:
+                    raise OSError(f"{self.source}/{name} ended at {position}, not at {end}")
+                _write(target, data)
+                position += len(data)
+                if name.endswith(".log"):
+                    self.on_copied(len(data))
+            _sync(target)
+        finally:
+            source.close()
+            target.close()
+
+    def _open_target(self, name: str, start: int) -> File:
+        try:
+            target = self.file_system.open(f"{self.target}/{name}", create=True)
+            if target.size() > start:
+                target.truncate(start)
+        except OSError as error:
+            raise TargetFailed(error) from error
+        return target
+
+
+def _write(target: File, data: bytes) -> None:
+    try:
+        target.append([data])
+    except OSError as error:
+        raise TargetFailed(error) from error
+
+
+def _sync(target: File) -> None:
+    try:
+        target.sync()
+    except OSError as error:
+        raise TargetFailed(error) from error
+
+
+class LogMove:
+    """One log on its way to ``target``; ``copied_bytes`` and ``end_offset`` are the copy's. Loop thread only, but its tasks."""
+
+    def __init__(self, manager: LogManager, log: Log, target: DataDirectory) -> None:
+        """Create the copy's directory. Raises OSError."""
+        self.key: Partition = (log.topic, log.partition)
+        self.log = log
+        self.target = target
+        self.copied_bytes = 0
+        self.end_offset = log.log_start_offset
+        self.rounds = 0
+        self.is_cancelled = False
+        self._manager = manager
+        self._file_system = manager.file_system
+        self._unique = uuid4().hex
+        self.path = checkpoints.future_path(target.log_path(self.key), self._unique)
+        # How much is copied of each segment's .log, by base offset; and those that are copied with their indexes.
+        self._copied: dict[int, int] = {}
+        self._whole: set[int] = set()
+        self._is_begun = False
+        self._file_system.make_dirs(self.path)
+
+    @property
+    def may_begin(self) -> bool:
+        """Whether nobody else is at work on the segments."""
+        return self._is_begun or not self.log.is_being_cleaned
+
+    @property
+    def offset_lag(self) -> int:
+        """How many offsets the copy is behind."""
+        return max(self.log.log_end_offset - self.end_offset, 0)
+
+    def next_task(self) -> CopyTask:
+        """What there is to copy now. From the first time on none of the log's segments goes."""
+        self._is_begun = self.log.is_being_cleaned = True
+        spans = []
+        whole: list[str] = []
+        for segment in self.log.segments:
+            done = self._copied.get(segment.base_offset, 0)
+            if segment.size > done or segment.base_offset not in self._copied:
+                spans.append((f"{segment.base_offset:020d}.log", done, segment.size))
+            if segment is not self.log.segments.active and segment.base_offset not in self._whole:
+                whole += [f"{segment.base_offset:020d}{suffix}" for suffix in _INDEX_SUFFIXES]
+        return CopyTask(
+            file_system=self._file_system,
+            source=self.log.directory,
+            target=self.path,
+            spans=spans,
+            is_cancelled=lambda: self.is_cancelled or self.log.is_closed,
+            on_copied=self._on_copied,
+            end_offset=self.log.log_end_offset,
+            whole=whole,
+        )
+
+    def _on_copied(self, size_bytes: int) -> None:
+        self.copied_bytes += size_bytes
+
+    def copied(self, task: CopyTask) -> None:
+        """``task`` has run."""
+        self.rounds += 1
+        self.end_offset = task.end_offset
+        for name, _, end in task.spans:
+            self._copied[int(name[:20])] = end
+        self._whole.update(int(name[:20]) for name in task.whole)
+
+    def finish(self, now_ms: int) -> Log:
+        """Copy what is left, and let the copy be the log, which is returned, open. The old files are then to be removed.
+
+        Raises KafkaError, OSError where the log cannot be read or renamed, TargetFailed: the log is as it was, unless
+        ``log.is_closed``: then it is out of service, and the next start settles it.
+        """
+        log = self.log
+        log.write_out()
+        task = self.next_task()
+        active = log.segments.active
+        task.whole += [f"{active.base_offset:020d}{suffix}" for suffix in _INDEX_SUFFIXES]
+        task.whole += [f"{log.log_end_offset:020d}.snapshot", LEADER_EPOCHS_FILE, checkpoints.PARTITION_METADATA_FILE]
+        task.run()
+        try:
+            self._file_system.sync_dir(self.path)
+            self.target.note_offset(checkpoints.RECOVERY_POINT_FILE, self.key, log.log_end_offset)
+            self.target.note_offset(checkpoints.LOG_START_FILE, self.key, log.log_start_offset or None)
+            self.target.note_offset(checkpoints.CLEANER_OFFSET_FILE, self.key, log.cleaned_offset)
+        except OSError as error:
+            raise TargetFailed(error) from error
+        return self._manager.replace(log, self.path, self.target, self._unique, now_ms)
+
+    def abandon(self) -> None:
+        """Give the move up; no task may be running. What was copied is removed with what was deleted."""
+        if self._is_begun:
+            self.log.is_being_cleaned = False
+        if not self._file_system.exists(self.path):
+            return
+        # So that no start takes it for a move that goes on.
+        removed = checkpoints.deleted_path(self.target.log_path(self.key), uuid4().hex)
+        try:
+            self._file_system.rename(self.path, removed)
+        except OSError:
+            removed = self.path
+        self._manager.remove_later(removed)
