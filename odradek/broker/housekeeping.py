@@ -15,7 +15,7 @@ from odradek.protocol.errors import KafkaError
 from odradek.timing.clock import SystemClock
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
     from odradek.broker.config.broker_config import BrokerConfig
     from odradek.storage.flush import FlushTask
@@ -36,6 +36,8 @@ class Housekeeping:
         self._in_threads = isinstance(self._clock, SystemClock)
         self._running: set[asyncio.Future[None]] = set()
         self._is_flushing = False
+        # What is left to do of a check of all logs for old segments.
+        self._deletion: Iterator[int] | None = None
         first_ms = config["log.initial.task.delay.ms"]
         # Segments that are full are flushed before recovery points are written, whatever flush.ms says: what was flushed once
         # need not be read again after a crash.
@@ -45,9 +47,7 @@ class Housekeeping:
             first_ms,
         )
         self._every(config["log.flush.start.offset.checkpoint.interval.ms"], log_manager.write_start_offsets, first_ms)
-        self._every(
-            config["log.retention.check.interval.ms"], lambda: log_manager.delete_old_segments(self._clock.now_ms()), first_ms
-        )
+        self._every(config["log.retention.check.interval.ms"], self._delete_old_segments, first_ms)
         check_ms = config["producer.id.expiration.check.interval.ms"]
         self._every(check_ms, lambda: log_manager.expire_producers(self._clock.now_ms()), check_ms)
         log_manager.removal.remove_later = self._remove_later
@@ -65,6 +65,19 @@ class Housekeeping:
         """Wait for what runs in threads; the timer is the owner's to stop."""
         while self._running:
             await asyncio.wait(self._running)
+
+    def _delete_old_segments(self) -> None:
+        """Begin a check of all logs, unless one is under way."""
+        if self._deletion is None:
+            self._deletion = self._log_manager.deletion_steps(self._clock.now_ms())
+            self._go_on_deleting()
+
+    def _go_on_deleting(self) -> None:
+        """One step, and the next when others had their turn."""
+        steps, self._deletion = self._deletion, None
+        if steps is not None and next(steps, None) is not None:
+            self._deletion = steps
+            self._timer.call_after(0, self._go_on_deleting)
 
     def _flush(self) -> None:
         if self._is_flushing:

@@ -11,13 +11,14 @@ the same uuid that is to be deleted is the log; beside the log itself it is unfi
 
 import errno
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from uuid import UUID, uuid4
 
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.storage import checkpoints
 from odradek.storage.data_directories import DataDirectories
 from odradek.storage.data_directory import OFFSET_FILES, DataDirectory, DirectoryIdentity, Partition
+from odradek.storage.deletion import deletion_steps
 from odradek.storage.directory_scan import scan
 from odradek.storage.errors import is_directory_failure
 from odradek.storage.filesystem import FileSystem
@@ -341,37 +342,12 @@ class LogManager:
             self._warn("log out of service, it cannot be synced", topic=log.topic, partition=log.partition, reason=str(error))
 
     def delete_old_segments(self, now_ms: int) -> int:
-        """Let go of the segments that retention does not keep; how many. A log for which that fails is left for the next time.
+        """Let go of the segments that retention does not keep; how many. Their files go when it is time: see ``removal``."""
+        return sum(self.deletion_steps(now_ms))
 
-        Their files are removed when their time has come: see ``removal``.
-        """
-        removed = []
-        for log in self.logs.values():
-            try:
-                segments = log.release_old_segments(now_ms)
-            except (KafkaError, OSError) as error:
-                self._warn("old segments not deleted", topic=log.topic, partition=log.partition, reason=str(error))
-                if isinstance(error, OSError):
-                    self.note_error(log, error)
-                continue
-            if segments:
-                removed.append((log, segments))
-        if not removed:
-            return 0
-        try:
-            self.write_start_offsets()
-            one_by_one = False
-        except OSError as error:
-            # The disk may be full: all the more reason to go on.
-            self._warn("log start offsets not written", reason=str(error))
-            one_by_one = True
-        for log, segments in removed:
-            delay_ms = log.config.file_delete_delay_ms
-            try:
-                self.removal.set_aside(log.directory, segments, delay_ms=delay_ms, one_by_one=one_by_one)
-            except OSError as error:
-                self._warn("old segments left to the next start", topic=log.topic, partition=log.partition, reason=str(error))
-        return sum(len(segments) for _, segments in removed)
+    def deletion_steps(self, now_ms: int) -> Iterator[int]:
+        """``delete_old_segments`` in steps of some milliseconds."""
+        return deletion_steps(self, now_ms, self._warn)
 
     def write_checkpoints(self) -> None:
         """Write where logs start and where they are synced up to, as far as the files would change. Raises OSError."""

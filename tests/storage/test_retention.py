@@ -334,6 +334,31 @@ def test_a_log_that_fails_holds_up_no_other(monkeypatch):
     assert managed.warn.fields("old segments not deleted")
 
 
+def test_a_check_of_many_logs_is_made_in_steps_and_its_starts_are_written_once(monkeypatch):
+    managed = Managed(retention_ms=0)
+    for number in range(1, 50):
+        append(managed.manager.create("t", number, uuid4(), managed.config, now_ms=NOW_MS))
+    written = []
+    write_start_offsets = managed.manager.write_start_offsets
+    monkeypatch.setattr(managed.manager, "write_start_offsets", lambda: (written.append(1), write_start_offsets()))
+    steps = list(managed.manager.deletion_steps(NOW_MS + 1))
+    assert (sum(steps), len(written), max(steps) <= 8) == (50, 1, True)
+
+
+def test_a_log_that_takes_the_place_of_a_deleted_one_loses_no_file_to_it():
+    managed = Managed(retention_ms=0)
+    for number in range(1, 20):
+        append(managed.manager.create("t", number, uuid4(), managed.config, now_ms=NOW_MS))
+    steps = managed.manager.deletion_steps(NOW_MS + 1)
+    next(steps)
+    managed.manager.delete("t", 0)
+    log = managed.manager.create("t", 0, uuid4(), managed.config, now_ms=NOW_MS)
+    append(log)
+    list(steps)
+    assert read(log, 0)
+    assert f"{0:020d}.log" in managed.of_segment(0)
+
+
 def test_a_log_that_lost_all_its_segments_needs_no_flush():
     managed = Managed(retention_ms=0)
     managed.manager.delete_old_segments(NOW_MS + 9 * HOUR_MS)
