@@ -67,9 +67,11 @@ def creating(topic: str) -> When:
     return lambda _self, created, *_rest, **_named: created == topic
 
 
-def beginning_segment(topic: str) -> When:
-    """``Segment.append`` of the first batch of a segment of a topic."""
-    return lambda segment, *_rest: segment.size == 0 and f"/{topic}" in segment.path
+def beginning_segment(topic: str, *, is_marker: bool) -> When:
+    """``Segment.append`` of a marker, or of something else, as the first batch of a segment of a topic."""
+    return lambda segment, buffers, *_rest: (
+        segment.size == 0 and f"/{topic}" in segment.path and read_header(b"".join(buffers)).is_control == is_marker
+    )
 
 
 def of_log(topic: str, partition: int) -> When:

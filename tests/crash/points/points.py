@@ -177,13 +177,13 @@ def _roll() -> Iterator[CrashPoint]:
     yield _at("roll: no snapshot", "the new segment is there, its snapshot is not", Place(snapshot, BEFORE))
     renamed = Place("os:replace", BEFORE, of_path("Debit-1/", ".snapshot.tmp"))
     yield _at("roll: snapshot unnamed", "the snapshot is written, and has no name yet", renamed)
-    begun = Place(_SEGMENT + "append", BEFORE, beginning_segment("Debit-1"))
+    begun = Place(_SEGMENT + "append", BEFORE, beginning_segment("Debit-1", is_marker=False))
     yield _at("roll: empty segment", "snapshot and segment are there, the batch is not", begun)
     again = Place(snapshot, AFTER, call=2)
     yield _at("roll: open transaction in snapshot", "a snapshot has the transaction as open", again)
     torn = Place(FILE_APPEND, MIDDLE, of_file("Debit-1"), call=2, keep_bytes=30)
     yield _at("roll: torn behind snapshot", "the batch behind the snapshot is torn", torn)
-    marker = Place(_SEGMENT + "append", BEFORE, beginning_segment("Debit-0"))
+    marker = Place(_SEGMENT + "append", BEFORE, beginning_segment("Debit-0", is_marker=True))
     yield _at("roll: for a marker", "a segment was begun for a marker, which is not there", marker)
 
 

@@ -79,9 +79,15 @@ def _make_template(data_dir: Path, kind: Kind | None) -> Path:
     """Records, a committed and an aborted transaction of a client. TV1's broker stops gracefully, TV2's is killed."""
     broker = BrokerProcess(data_dir, settings=SETTINGS).start()
     with RawClient(broker.host, broker.port) as client:
+        keep = {"name": "retention.ms", "value": "-1"}
         topics = [
-            {"name": DEBIT, "num_partitions": 2, "replication_factor": 1, "configs": [{"name": "segment.ms", "value": "1"}]},
-            {"name": CREDIT, "num_partitions": 2, "replication_factor": 1},
+            {
+                "name": DEBIT,
+                "num_partitions": 2,
+                "replication_factor": 1,
+                "configs": [keep, {"name": "segment.ms", "value": "1"}],
+            },
+            {"name": CREDIT, "num_partitions": 2, "replication_factor": 1, "configs": [keep]},
         ]
         created = client.call(ApiKey.CREATE_TOPICS, 7, topics=topics, timeout_ms=5000).topics
         assert [topic.error_code for topic in created] == [ErrorCode.NONE] * 2

@@ -33,8 +33,8 @@ SETTINGS = {
     "transaction.state.log.num.partitions": 2,
     "transaction.abort.timed.out.transaction.cleanup.interval.ms": 50,
 }
-# From now, so that segments are closed where they are to be, and nowhere else.
-_EARLIER_MS, _LATER_MS = -60_000, 1_000
+# From now, so that segments are closed where they are to be, and nowhere else, however long it takes to get there.
+_EARLIER_MS, _LATER_MS = -86_400_000, 1_000
 
 
 class Ending(Enum):
