@@ -8,6 +8,7 @@ import pytest
 
 from odradek.coordinator.group.classic import group as classic_group
 from odradek.coordinator.group.classic import heartbeat, rebalance, sync
+from odradek.coordinator.group.classic.groups import ClassicGroups
 from odradek.coordinator.group.classic.sessions import Sessions
 from odradek.coordinator.runtime.hosted_shard import HostedShard
 from odradek.coordinator.runtime.result import Result
@@ -93,6 +94,15 @@ def answer_before_the_high_watermark(monkeypatch):
     monkeypatch.setattr(HostedShard, "flush", flush_and_answer)
 
 
+def show_groups_that_are_not_written(monkeypatch):
+    monkeypatch.setattr(ClassicGroups, "described", lambda groups, group_id, _: groups.find(group_id))
+
+
+def list_no_empty_groups(monkeypatch):
+    listed = ClassicGroups.listed
+    monkeypatch.setattr(ClassicGroups, "listed", lambda *arguments: (each for each in listed(*arguments) if each.members))
+
+
 @pytest.mark.parametrize("first", range(0, 1_000, SEEDS_A_TEST))
 def test_no_history_breaks_an_invariant(first):
     failures, _ = runner.run_many(groups.SIMULATION, first, SEEDS_A_TEST)
@@ -112,6 +122,8 @@ def test_no_history_breaks_an_invariant(first):
         (tell_of_failures_as_of_success, {"who is told is told by a coordinator"}),
         (hide_rebalances, {"members of the generation are served, and no others"}),
         (wait_for_joins_without_end, {"each wait has a deadline, and no other"}),
+        (show_groups_that_are_not_written, {"groups are shown as they are"}),
+        (list_no_empty_groups, {"groups are shown as they are"}),
         (answer_before_the_high_watermark, {"members of a generation hold parts of one assignment"}),
     ],
 )

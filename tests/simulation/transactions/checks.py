@@ -13,12 +13,14 @@ from odradek.broker.coordinator_logs import PartitionLog
 from odradek.coordinator.group.config import GroupConfig
 from odradek.coordinator.group.group_shard import GroupShard
 from odradek.coordinator.group.offsets import OffsetConfig
+from odradek.coordinator.runtime.hashing import partition_for
 from odradek.coordinator.runtime.record import decode_group_record
 from odradek.coordinator.runtime.runtime import CoordinatorRuntime
 from odradek.coordinator.runtime.states import ShardState
 from odradek.coordinator.transaction.config import TransactionConfig
 from odradek.coordinator.transaction.record import decode_transaction_record
 from odradek.coordinator.transaction.transaction_shard import TransactionShard
+from odradek.protocol.coordinator_records import OffsetCommitKey
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.timing.clock import VirtualClock
 from odradek.timing.timer import Timer
@@ -49,6 +51,31 @@ def check_stable_offset(world: World, name: tuple[str, int]) -> None:
     if partition.last_stable_offset != expected:
         what = f"{name}: it is {partition.last_stable_offset} of {partition.high_watermark}, open are {seen.open}"
         raise Violation("the last stable offset is where the oldest open transaction begins", f"{what} at {first_open}")
+
+
+def check_fetched(world: World, server: Server, request: Any, response: Any) -> None:
+    """An OffsetFetch is answered at once: with what is committed, and where that is asked for with what is pending.
+
+    Raises Violation.
+    """
+    for group in response.groups:
+        index = partition_for(group.group_id, world.plan.group_shards)
+        hosted = next((of for topic, of in server.active() if topic == CONSUMER_OFFSETS_TOPIC and of.partition == index), None)
+        # Of what is not there for good yet the witness knows too much, of what is not appended yet too little.
+        if group.error_code or hosted is None or hosted._batch or (CONSUMER_OFFSETS_TOPIC, index) in world.held:
+            continue
+        seen = world.witness.offsets_of(index)
+        pending = seen.pending_keys() if request.require_stable else frozenset()
+        for topic in group.topics:
+            for each in topic.partitions:
+                key = OffsetCommitKey(group.group_id, topic.name, each.partition_index)
+                known = seen.committed.get(key)
+                expected = (ErrorCode.NONE, -1 if known is None else known[1].offset)
+                if key in pending:
+                    expected = (ErrorCode.UNSTABLE_OFFSET_COMMIT, -1)
+                if (each.error_code, each.committed_offset) != expected:
+                    found = f"{key} is fetched as {each.error_code}, {each.committed_offset}, and is {expected}"
+                    raise Violation("offsets are fetched as the fates of their transactions say", found)
 
 
 class _ReadOnlyLog(PartitionLog):

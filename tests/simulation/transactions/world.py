@@ -16,7 +16,7 @@ from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.timing.clock import VirtualClock
 from odradek.timing.timer import Timer
 from tests.simulation.transactions import requests
-from tests.simulation.transactions.checks import check_replayed, check_stable_offset
+from tests.simulation.transactions.checks import check_fetched, check_replayed, check_stable_offset
 from tests.simulation.transactions.disk import Killed, SimulatedDisk
 from tests.simulation.transactions.ledger import Ledger
 from tests.simulation.transactions.plan import LONGEST_HOLD_MS, draw
@@ -211,10 +211,14 @@ class World:
         self._calls.append(call)
         self.note("%s asks %s v%s %s", who, api_key.name, version, requests.Brief(request))
 
+        is_asking = True
+
         def respond(response: Any) -> None:
             if call.is_answered:
                 raise AssertionError(f"{api_key.name} of {who} is answered twice")
             call.is_answered = True
+            if is_asking and api_key is ApiKey.OFFSET_FETCH:
+                check_fetched(self, server, request, response)
             self.note("%s is answered %s %s", who, api_key.name, requests.Brief(response))
             digest = self._digest(api_key, response)
             is_lost = self.is_in_trouble and self.rng.random() < self.plan.loss_share
@@ -222,6 +226,7 @@ class World:
             self.later(self.rng.randint(0, self.plan.longest_latency_ms), lambda: answered(None if is_lost else digest))
 
         server.ask(api_key, version, request, respond)
+        is_asking = False
 
     def _digest(self, api_key: ApiKey, response: Any) -> Any:
         """A response; of Produce, the error codes by partition."""
