@@ -230,10 +230,10 @@ class Faults:
         group_id = self._rng.choice(world.plan.groups)
         partition = self._rng.choice(world.plan.partitions)
         offset = world.ledger.next_offset(None)
-        world.ask(None, ApiKey.OFFSET_COMMIT, 8, lambda: requests.commit(group_id, partition, offset), lambda _: None)
+        world.network.ask(None, ApiKey.OFFSET_COMMIT, 8, lambda: requests.commit(group_id, partition, offset), lambda _: None)
         is_stable = self._rng.random() < 0.5
         build = lambda: requests.fetch(group_id, world.plan.partitions, require_stable=is_stable)  # noqa: E731
-        world.ask(None, ApiKey.OFFSET_FETCH, 8, build, self._note_fetched)
+        world.network.ask(None, ApiKey.OFFSET_FETCH, 8, build, self._note_fetched)
 
     def _note_fetched(self, response: Any) -> None:
         if response is not None:
@@ -242,7 +242,7 @@ class Faults:
 
     def _delete_group(self) -> None:
         group_id = self._rng.choice(self._world.plan.groups)
-        self._world.ask(None, ApiKey.DELETE_GROUPS, 2, lambda: requests.delete(group_id), lambda _: None)
+        self._world.network.ask(None, ApiKey.DELETE_GROUPS, 2, lambda: requests.delete(group_id), lambda _: None)
 
     def _repeat_marker(self) -> None:
         """One of a transaction with an epoch of its own, late: it may end nothing."""
@@ -258,7 +258,7 @@ class Faults:
         build = lambda: requests.marker(  # noqa: E731
             identity, partition, is_commit=fate.is_commit, coordinator_epoch=fate.coordinator_epoch, version=_BUMPING_VERSION
         )
-        world.ask(None, ApiKey.WRITE_TXN_MARKERS, 2, build, self._note_marker)
+        world.network.ask(None, ApiKey.WRITE_TXN_MARKERS, 2, build, self._note_marker)
 
     def _note_marker(self, response: Any) -> None:
         if response is not None:

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.errors import ErrorCode
 from tests.simulation.transactions import requests
+from tests.simulation.transactions.refusals import check_refusal
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -115,7 +116,7 @@ class Process:
         give_up_ms = self._world.clock.monotonic_ms() + patience_ms
 
         def send() -> None:
-            self._world.ask(self, api_key, version, build, answered)
+            self._world.network.ask(self, api_key, version, build, answered)
 
         def answered(response: Any) -> None:
             code = ErrorCode.NETWORK_EXCEPTION if response is None else code_of(response)
@@ -136,7 +137,7 @@ class Process:
         return is_over and (self._world.is_in_trouble or code in _UNKNOWN)
 
     def _refused(self, api_key: ApiKey, code: int) -> None:
-        self._world.check_refusal(self, api_key, code)
+        check_refusal(self._world, self, api_key, code)
         self.die(f"{api_key.name} is answered {ErrorCode(code).name}")
 
     # ------------------------------------------------------------------------------------------------ transactions
@@ -180,7 +181,7 @@ class Process:
 
     def _give_up(self, api_key: ApiKey, code: int) -> None:
         """What is left is to abort, where that is allowed."""
-        self._world.check_refusal(self, api_key, code)
+        check_refusal(self._world, self, api_key, code)
         if code not in _ABORTABLE and code not in _TRY_AGAIN:
             self.die(f"{api_key.name} is answered {ErrorCode(code).name}")
             return
@@ -289,7 +290,7 @@ class Process:
             else:
                 self._later(_BACKOFF_MS, lambda: self._send_part(left, give_up_ms, done))
 
-        world.ask(
+        world.network.ask(
             self,
             ApiKey.PRODUCE,
             version,

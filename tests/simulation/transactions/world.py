@@ -7,19 +7,17 @@ the broker answers arrives later: no client runs within the broker.
 from __future__ import annotations
 
 from collections import Counter, deque
-from functools import partial
 from random import Random
 from typing import TYPE_CHECKING, Any
 
-from odradek.protocol.api_keys import ApiKey
-from odradek.protocol.errors import ErrorCode, KafkaError
+from odradek.protocol.errors import KafkaError
 from odradek.timing.clock import VirtualClock
 from odradek.timing.timer import Timer
-from tests.simulation.transactions import requests
-from tests.simulation.transactions.checks import check_fetched, check_replayed, check_stable_offset
+from tests.simulation.transactions.checks import check_replayed, check_stable_offset
 from tests.simulation.transactions.disk import Killed, SimulatedDisk
 from tests.simulation.transactions.ledger import Ledger
-from tests.simulation.transactions.plan import LONGEST_HOLD_MS, draw
+from tests.simulation.transactions.network import Network
+from tests.simulation.transactions.plan import draw
 from tests.simulation.transactions.producer import Process
 from tests.simulation.transactions.reader import CommittedReader
 from tests.simulation.transactions.seeding import seed_epochs
@@ -35,35 +33,6 @@ if TYPE_CHECKING:
     from tests.simulation.transactions.plan import ProducerPlan
 
 _LAST_EVENTS = 60
-_ANSWERED_WITHIN_MS = LONGEST_HOLD_MS + 4_000
-_FENCED = frozenset(
-    {
-        ErrorCode.PRODUCER_FENCED,
-        ErrorCode.INVALID_PRODUCER_EPOCH,
-        ErrorCode.INVALID_PRODUCER_ID_MAPPING,
-        ErrorCode.TRANSACTION_COORDINATOR_FENCED,
-        ErrorCode.INVALID_TXN_STATE,
-        ErrorCode.TRANSACTION_ABORTABLE,
-    }
-)
-# What a repeated request may not do later than at once, where all of a producer's transactions have one epoch: there it would be
-# taken for one of the next transaction (KIP-890 says more).
-_REPEATED_AT_ONCE = frozenset({ApiKey.END_TXN, ApiKey.TXN_OFFSET_COMMIT, ApiKey.INIT_PRODUCER_ID})
-# Between the question to the coordinator and its answer they end what was asked about.
-_UNVERIFYING = frozenset({"delete a topic", "repeat an old marker"})
-
-
-class Call:
-    """A request that has reached the broker."""
-
-    __slots__ = ("answered", "api_key", "deadline_ms", "is_answered", "who")
-
-    def __init__(self, api_key: ApiKey, who: str, deadline_ms: float, answered: Callable[[Any], None]) -> None:
-        self.api_key = api_key
-        self.who = who
-        self.deadline_ms = deadline_ms
-        self.answered = answered
-        self.is_answered = False
 
 
 class World:
@@ -85,9 +54,9 @@ class World:
         self.is_in_trouble = True
         self.is_last_round = False
         self.server: Server | None = None
+        self.network = Network(self)
         self._show = show
         self._timer = Timer(self.clock)
-        self._calls: deque[Call] = deque()
         self._without_timeout = {plan.transactional_id for plan in self.plan.producers if plan.is_two_phase}
         self._names: Counter[str] = Counter()
         self._owners: dict[tuple[int, int], Process] = {}
@@ -149,11 +118,7 @@ class World:
             for name in self.witness.touched:
                 check_stable_offset(self, name)
             self.witness.touched.clear()
-        while self._calls and self._calls[0].is_answered:
-            self._calls.popleft()
-        if self._calls and self._calls[0].deadline_ms < self.clock.monotonic_ms():
-            call = self._calls[0]
-            raise Violation("nobody waits for ever", f"{call.api_key.name} of {call.who} waits for an answer")
+        self.network.check_answered()
 
     def _plan_turn(self) -> None:
         """What the loop is yet to do, it does soon."""
@@ -176,71 +141,7 @@ class World:
         if not isinstance(error, (KafkaError, OSError)):
             self.witness.violation = self.witness.violation or Violation("the broker makes no mistake", f"{event}: {error!r}")
 
-    # ------------------------------------------------------------------------------------------------------ requests
-
-    def ask(
-        self,
-        process: Process | None,
-        api_key: ApiKey,
-        version: int,
-        build: Callable[[], Any],
-        answered: Callable[[Any], None],
-    ) -> None:
-        """Send a request; None answers where the broker is gone before it has, or the connection. It may arrive a second time."""
-        who = "somebody" if process is None else process.name
-        rng = self.rng
-        plan = self.plan
-
-        def latency_ms() -> int:
-            return rng.randint(0, plan.longest_latency_ms) if plan.longest_latency_ms else 0
-
-        self.later(latency_ms(), lambda: self._deliver(who, api_key, version, build(), answered))
-        if process is not None and self.is_in_trouble and rng.random() < plan.repeat_share:
-            at_once = process.client_version == 0 and api_key in _REPEATED_AT_ONCE
-            if not at_once or not plan.longest_latency_ms:
-                self.counts["requests repeated"] += 1
-                delay_ms = 0 if at_once else rng.choice((0, 20, 200, 1_500))
-                self.later(delay_ms, lambda: self._deliver(who, api_key, version, build(), lambda _: None))
-
-    def _deliver(self, who: str, api_key: ApiKey, version: int, request: Any, answered: Callable[[Any], None]) -> None:
-        server = self.server
-        if server is None:
-            self.later(5, lambda: answered(None))
-            return
-        call = Call(api_key, who, self.clock.monotonic_ms() + _ANSWERED_WITHIN_MS, answered)
-        self._calls.append(call)
-        self.note("%s asks %s v%s %s", who, api_key.name, version, requests.Brief(request))
-
-        is_asking = True
-
-        def respond(response: Any) -> None:
-            if call.is_answered:
-                raise AssertionError(f"{api_key.name} of {who} is answered twice")
-            call.is_answered = True
-            if is_asking and api_key is ApiKey.OFFSET_FETCH:
-                check_fetched(self, server, request, response)
-            self.note("%s is answered %s %s", who, api_key.name, requests.Brief(response))
-            digest = self._digest(api_key, response)
-            is_lost = self.is_in_trouble and self.rng.random() < self.plan.loss_share
-            self.counts["answers lost"] += is_lost
-            self.later(self.rng.randint(0, self.plan.longest_latency_ms), lambda: answered(None if is_lost else digest))
-
-        server.ask(api_key, version, request, respond)
-        is_asking = False
-
-    def _digest(self, api_key: ApiKey, response: Any) -> Any:
-        """A response; of Produce, the error codes by partition."""
-        if api_key is not ApiKey.PRODUCE:
-            code = getattr(response, "error_code", None)
-            if code is not None:
-                self.counts[f"{api_key.name} {ErrorCode(code).name}"] += 1
-            return response
-        results = {}
-        for topic in response.responses:
-            for part in topic.partition_responses:
-                results[topic.name, part.index] = part.error_code
-                self.counts[f"PRODUCE {ErrorCode(part.error_code).name}"] += 1
-        return results
+    # ------------------------------------------------------------------------------------------------------ producers
 
     def note_acknowledged(self, sent: SentTransaction, values: list[bytes]) -> None:
         """A batch is acknowledged, wherever it is by now. Raises Violation where it is nowhere."""
@@ -250,25 +151,6 @@ class World:
                 raise Violation("what is acknowledged is in the log", f"{value!r} of {sent}")
             for place in places:
                 sent.acknowledged[place].append(value)
-
-    def check_refusal(self, process: Process, api_key: ApiKey, code: int) -> None:
-        """A process is refused for good: somebody newer has to be there. Raises Violation."""
-        self.counts[f"ended by {ErrorCode(code).name}"] += 1
-        if code == ErrorCode.UNKNOWN_SERVER_ERROR:
-            raise Violation("the broker makes no mistake", f"{api_key.name} of {process} is answered {ErrorCode(code).name}")
-        producer_id, epoch = process.identity
-        # A batch that comes again after its transaction is asked about as if it began one, and others wait for it, as in Kafka.
-        is_plain = not self.plan.repeat_share and "delete a topic" not in self.plan.faults
-        if is_plain and code == ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER:
-            raise Violation("who sends in order is taken in order", f"{api_key.name} of {process}")
-        if api_key is ApiKey.PRODUCE and code == ErrorCode.INVALID_TXN_STATE and self.plan.faults.keys() & _UNVERIFYING:
-            # What was verified before these says nothing of what is there now.
-            return
-        if code in _FENCED and not self.witness.fates.is_superseded(process.plan.transactional_id, producer_id, epoch):
-            latest = self.witness.fates.latest.get(process.plan.transactional_id)
-            raise Violation("who is fenced was superseded", f"{api_key.name} of {process}: {ErrorCode(code).name}, at {latest}")
-
-    # ------------------------------------------------------------------------------------------------------ producers
 
     def start_process(self, plan: ProducerPlan) -> Process:
         """Another one of this transactional id."""
@@ -370,7 +252,7 @@ class World:
         self.disk.is_dead = True
         self.server.vanish()
         self.server = None
-        self._lose_answers()
+        self.network.lose_answers()
 
     def stop_broker(self) -> None:
         """In good order."""
@@ -378,14 +260,7 @@ class World:
             self.note("the broker stops")
             self.server.close()
             self.server = None
-            self._lose_answers()
-
-    def _lose_answers(self) -> None:
-        calls, self._calls = self._calls, deque()
-        for call in calls:
-            if not call.is_answered:
-                call.is_answered = True
-                self.later(self.rng.randint(1, 50), partial(call.answered, None))
+            self.network.lose_answers()
 
     def read_on(self, max_bytes: int) -> None:
         """Somebody reads the committed records of all partitions, on from where they had come to; and compares."""
