@@ -20,6 +20,7 @@ from odradek.broker.logging import log
 from odradek.broker.server import Broker
 from odradek.protocol.errors import KafkaError
 from odradek.storage.errors import DataDirectoryLocked, InconsistentDataDirectory
+from odradek.storage.open_segments import fit_limit
 
 if TYPE_CHECKING:
     from odradek.broker.metrics.endpoint import MetricsEndpoint
@@ -150,7 +151,7 @@ async def _bind_metrics(broker: Broker, host: str | None, port: int) -> "Metrics
 
 
 def raise_open_files_limit() -> None:
-    """Take as many open files as the system allows: each partition that is written or read keeps one open."""
+    """Take as many open files as the system allows, and have segments leave half of them to connections."""
     try:
         import resource
     except ImportError:  # Windows has no such limit
@@ -159,6 +160,9 @@ def raise_open_files_limit() -> None:
     if soft != hard:
         with contextlib.suppress(OSError, ValueError):
             resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+    soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft != resource.RLIM_INFINITY:
+        fit_limit(soft)
 
 
 def _on_stop_signal(stop: Callable[[], None]) -> None:

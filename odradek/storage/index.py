@@ -28,13 +28,25 @@ _MAX_TAIL_ENTRIES = 4096
 class _SparseIndex:
     """Entries of one fixed size that ascend by their first field: on disk first, the tail in memory."""
 
-    __slots__ = ("_base_offset", "_file_system", "_on_disk", "_tail", "entry_count", "is_synced", "max_entries", "path")
+    __slots__ = (
+        "_base_offset",
+        "_file_system",
+        "_has_its_size",
+        "_on_disk",
+        "_tail",
+        "entry_count",
+        "is_synced",
+        "max_entries",
+        "path",
+    )
     entry: ClassVar[Struct]
 
     def __init__(self, file_system: FileSystem, path: str, base_offset: int, max_bytes: int, size: int) -> None:
         self._file_system = file_system
         self._base_offset = base_offset
         self._on_disk = size // self.entry.size
+        # Whether the file is there, and ends with the last entry.
+        self._has_its_size = size > 0 and size % self.entry.size == 0
         self._tail = bytearray()
         self.is_synced = True
         self.path = path
@@ -86,11 +98,16 @@ class _SparseIndex:
     def keep_entries(self, count: int) -> None:
         """Forget all but the first ``count`` entries, on disk too."""
         self.write_out()
-        file = self._file_system.open(self.path, create=True)
-        file.truncate(count * self.entry.size)
-        file.close()
         self.is_synced = False
+        if count == self._on_disk and self._has_its_size:
+            return
+        file = self._file_system.open(self.path, create=True)
+        # A file system may take a millisecond to leave a file as it is.
+        if file.size() != count * self.entry.size:
+            file.truncate(count * self.entry.size)
+        file.close()
         self._on_disk = self.entry_count = count
+        self._has_its_size = True
 
     def entries_below(self, offset: int) -> int:
         """How many of the first entries ascend and are about offsets below ``offset``."""

@@ -92,8 +92,9 @@ class LogStore:
         ``topic_id`` is recorded if the directory has none; ``removal`` takes the files of segments that go. Raises LogCorrupt,
         OSError, ValueError (partition.metadata).
         """
-        file_system.make_dirs(directory)
         found_id = checkpoints.read_topic_id(file_system, directory)
+        if found_id is None:
+            file_system.make_dirs(directory)
         if found_id is None and topic_id is not None:
             checkpoints.write_topic_id(file_system, directory, topic_id)
         request = LoadRequest(

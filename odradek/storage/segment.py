@@ -19,6 +19,7 @@ from odradek.storage.errors import LogCorrupt
 from odradek.storage.filesystem import File, FileSystem
 from odradek.storage.index import OffsetIndex, TimeIndex
 from odradek.storage.log_config import LogConfig
+from odradek.storage.open_segments import OPEN_SEGMENTS
 from odradek.storage.transaction_index import AbortedTransaction, TransactionIndex
 
 MAX_RELATIVE_OFFSET = 2**31 - 1
@@ -107,9 +108,11 @@ class Segment:
     @property
     def file(self) -> File:
         """The .log file, opened if it is not."""
-        if self._file is None:
-            self._file = self._file_system.open(self.path)
-        return self._file
+        file = self._file
+        if file is None:
+            file = self._file = self._file_system.open(self.path)
+            OPEN_SEGMENTS.opened(self)
+        return file
 
     def append(
         self, buffers: Sequence[Buffer], size: int, last_offset: int, max_timestamp: int, index_interval_bytes: int
@@ -120,7 +123,12 @@ class Segment:
             for index in (self.offset_index, self.time_index):
                 self._file_system.open(index.path, create=True).close()
             self._first_timestamp = max_timestamp
-        (self._file or self.file).append(buffers)
+        try:
+            (self._file or self.file).append(buffers)
+        except OSError:
+            # The file knows what may have to be cut off.
+            OPEN_SEGMENTS.forget(self)
+            raise
         self.size = position + size
         self.note_batch(position, size, last_offset, max_timestamp, index_interval_bytes)
 
@@ -282,4 +290,9 @@ class Segment:
 
     def release_file(self) -> None:
         """Let go of the .log file: it is closed as soon as no slice of it is in use, and opened again when needed."""
+        OPEN_SEGMENTS.forget(self)
+        self._file = None
+
+    def let_go(self) -> None:
+        """The same, by wish of OPEN_SEGMENTS."""
         self._file = None
