@@ -41,9 +41,11 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 _SLICE_MS = 0.5
-# How long it rests after a slice, as a multiple of that: while nobody else computes, or as good as nobody, and else.
+# How long it rests after a slice, as a multiple of that: while nobody else computes, or as good as nobody, and else. That is
+# looked at every so often.
 _ALONE_REST, _BUSY_REST = 0.1, 4.0
 _ALONE_SHARE = 0.02
+_LOOK_MS = 100.0
 # How long the interpreter lets one thread run while another waits, while there is a clean: 5 ms is its default.
 _SWITCH_INTERVAL_S = 0.0005
 
@@ -224,7 +226,8 @@ class _Pace:
         self._bytes_per_ms = bytes_per_second / 1000
         self._bytes = 0
         self._others = OtherThreads()
-        self._began_ms = self._rested_ms = self._resumed_ms = clock.monotonic_ms()
+        self._is_alone = False
+        self._began_ms = self._looked_ms = self._resumed_ms = clock.monotonic_ms()
 
     def __call__(self, size_bytes: int) -> None:
         from odradek.storage.cleaner.job import CleaningAborted
@@ -237,9 +240,11 @@ class _Pace:
         ahead_ms = self._bytes / self._bytes_per_ms - (now_ms - self._began_ms)
         if worked_ms < _SLICE_MS and ahead_ms < _SLICE_MS:
             return
-        is_alone = self._others.used_ms() < _ALONE_SHARE * (now_ms - self._rested_ms)
-        self._rested_ms = now_ms
-        self._stop.wait(max((_ALONE_REST if is_alone else _BUSY_REST) * worked_ms, ahead_ms) / 1000)
+        if now_ms - self._looked_ms > _LOOK_MS:
+            self._is_alone = self._others.used_ms() < _ALONE_SHARE * (now_ms - self._looked_ms)
+            self._looked_ms = now_ms
+        rest_ms = (_ALONE_REST if self._is_alone else _BUSY_REST) * worked_ms
+        self._stop.wait(max(rest_ms, ahead_ms) / 1000)
         self._resumed_ms = self._clock.monotonic_ms()
 
 
