@@ -4,6 +4,8 @@
                           decoders of the coordinators' and the controller's records and with its check of indexes
     Kafka's by odradek    every batch, index entry and producer of a directory that a broker of Kafka's wrote, compacted logs and
                           the coordinators' among them (``kafka_written``, ``opened``)
+    compacted by each     the same logs through both cleaners: what is left, what a consumer reads of it and what the coordinators
+                          load is the same, and DumpLogSegments reads what odradek's has left (``compaction``)
 
 Prints the files checked by kind and the differences, and ends with 1 if there are any.
 """
@@ -14,6 +16,8 @@ from collections import Counter
 from pathlib import Path
 
 from tests.kafka_tools import ledger
+from tests.kafka_tools.cleaned import CleanedComparison
+from tests.kafka_tools.compaction import compare_compaction
 from tests.kafka_tools.dump_log_segments import dump
 from tests.kafka_tools.kafka_written import kafka_data_directory
 from tests.kafka_tools.opened import compare
@@ -56,10 +60,25 @@ def main() -> int:
         f"{comparison.entries} index entries; differences {len(comparison.differences)}"
     )
     differences += comparison.differences
+    with tempfile.TemporaryDirectory(prefix="odradek-compaction-") as scratch:
+        compacted = compare_compaction(Path(scratch))
+    _tell_compaction(compacted)
+    differences += compacted.differences
     for difference in differences:
         print(difference, file=sys.stderr)
-    print(f"files checked {sum(files.values()) + sum(comparison.files.values())}, differences {len(differences)}")
+    checked = sum(files.values()) + sum(comparison.files.values()) + compacted.dumped_files
+    print(f"files checked {checked}, differences {len(differences)}")
     return 1 if differences else 0
+
+
+def _tell_compaction(compacted: CleanedComparison) -> None:
+    print(
+        f"compacted by odradek and by Kafka: {compacted.partitions} partitions, {compacted.records_before} records before and "
+        f"{compacted.records} after, {compacted.batches} batches, {compacted.empty_batches} empty ones, "
+        f"{compacted.markers} markers, {compacted.horizons} delete horizons, {compacted.shards} coordinator shards; "
+        f"{compacted.consumed_records} records read from Kafka on odradek's; {compacted.dumped_files} files read by "
+        f"DumpLogSegments; differences {len(compacted.differences)}"
+    )
 
 
 def _counts(files: dict[str, int]) -> str:

@@ -100,7 +100,7 @@ def parse(printed: str) -> dict[Path, DumpedFile]:
             file = dumped[Path(line.removeprefix(_DUMPING))] = DumpedFile()
         elif not _read_line(file, line):
             complaints.append(line)
-    assert complaints == [], printed
+    assert complaints == [], "\n".join(complaints)
     return dumped
 
 

@@ -10,9 +10,7 @@ A broker of Kafka's own runs for a few seconds, in its own JVM, and clients writ
 then it is stopped as its users stop it. What the coordinators and the controller wrote is there too.
 """
 
-import socket
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from random import Random
@@ -21,14 +19,11 @@ from tempfile import TemporaryDirectory
 from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
-from benchmarks import processes
-from benchmarks.peers import Kafka, spawn
+from tests.kafka_tools.kafka_broker import SMALLEST_SEGMENT_BYTES, TIMEOUT_S, KafkaRuns, until
 
-_TIMEOUT_S = 60.0
-_SMALLEST_SEGMENT_BYTES = 1024 * 1024
 _CODECS = ("gzip", "snappy", "lz4", "zstd")
 _SETTINGS = {
-    "log.segment.bytes": str(_SMALLEST_SEGMENT_BYTES),
+    "log.segment.bytes": str(SMALLEST_SEGMENT_BYTES),
     "log.cleaner.backoff.ms": "200",
     "offsets.topic.num.partitions": "5",
     "transaction.state.log.num.partitions": "5",
@@ -41,23 +36,12 @@ _COMPACTED = {"cleanup.policy": "compact", "min.cleanable.dirty.ratio": "0.01", 
 def kafka_data_directory() -> Iterator[Path]:
     """Kafka's data directory, after its broker has stopped; gone with the end of the ``with`` block."""
     with TemporaryDirectory(prefix="odradek-kafka-") as scratch:
-        directory = Path(scratch) / "kafka"
-        directory.mkdir()
-        template = Path(scratch) / "template"
-        template.mkdir()
-        kafka = Kafka(template)
-        process = spawn(kafka.prepare(directory, _SETTINGS), directory)
-        try:
-            _write(kafka.address(process, directory), directory / "data")
-            process.terminate()
-            process.wait(_TIMEOUT_S)
-        finally:
-            processes.end(process)
-        yield directory / "data"
+        with KafkaRuns(Path(scratch)).serving("kafka", _SETTINGS) as run:
+            _write(run.address, run.data)
+        yield run.data
 
 
 def _write(address: str, data: Path) -> None:
-    _until(lambda: _accepts(address))
     admin = AdminClient({"bootstrap.servers": address})
     topics = [
         NewTopic("plain", 2, 1),
@@ -66,13 +50,13 @@ def _write(address: str, data: Path) -> None:
         NewTopic("transactions", 2, 1),
     ]
     for created in admin.create_topics(topics).values():
-        created.result(_TIMEOUT_S)
+        created.result(TIMEOUT_S)
     rng = Random(1)
     _write_plain(address, rng)
     _write_packed(address, rng)
     _write_compacted(address, rng)
     _write_transactions(address)
-    _until(lambda: _has_been_cleaned(data))
+    until(lambda: _has_been_cleaned(data))
 
 
 def _write_plain(address: str, rng: Random) -> None:
@@ -80,7 +64,7 @@ def _write_plain(address: str, rng: Random) -> None:
     for number in range(30_000):
         producer.produce("plain", value=rng.randbytes(rng.randint(0, 250)), partition=number % 2, headers={"n": str(number)})
         producer.poll(0)
-    producer.flush(_TIMEOUT_S)
+    producer.flush(TIMEOUT_S)
 
 
 def _write_packed(address: str, rng: Random) -> None:
@@ -89,7 +73,7 @@ def _write_packed(address: str, rng: Random) -> None:
         for number in range(3_000):
             producer.produce("packed", key=str(number), value=rng.randbytes(20) * 5, partition=partition)
             producer.poll(0)
-        producer.flush(_TIMEOUT_S)
+        producer.flush(TIMEOUT_S)
 
 
 def _write_compacted(address: str, rng: Random) -> None:
@@ -98,26 +82,26 @@ def _write_compacted(address: str, rng: Random) -> None:
         key = f"key-{rng.randint(0, 500)}"
         producer.produce("compacted", key=key, value=None if number % 50 == 0 else rng.randbytes(100))
         producer.poll(0)
-    producer.flush(_TIMEOUT_S)
+    producer.flush(TIMEOUT_S)
 
 
 def _write_transactions(address: str) -> None:
     consumer = Consumer({"bootstrap.servers": address, "group.id": "readers", "enable.auto.commit": False})
     consumer.commit(offsets=[TopicPartition("plain", 0, 7), TopicPartition("plain", 1, 8)], asynchronous=False)
     producer = Producer({"bootstrap.servers": address, "transactional.id": "writer"})
-    producer.init_transactions(_TIMEOUT_S)
+    producer.init_transactions(TIMEOUT_S)
     for number in range(40):
         producer.begin_transaction()
         for partition in range(2):
             for _ in range(3):
                 producer.produce("transactions", value=f"{number}", partition=partition)
         producer.send_offsets_to_transaction(
-            [TopicPartition("plain", 0, 10 + number)], consumer.consumer_group_metadata(), _TIMEOUT_S
+            [TopicPartition("plain", 0, 10 + number)], consumer.consumer_group_metadata(), TIMEOUT_S
         )
         if number % 3:
-            producer.commit_transaction(_TIMEOUT_S)
+            producer.commit_transaction(TIMEOUT_S)
         else:
-            producer.abort_transaction(_TIMEOUT_S)
+            producer.abort_transaction(TIMEOUT_S)
     consumer.close()
 
 
@@ -128,20 +112,3 @@ def _has_been_cleaned(data: Path) -> bool:
         return False
     segments = sorted(int(file.stem) for file in data.glob("compacted-0/*.log"))
     return f"compacted 0 {segments[-1]}" in checkpoint.read_text(encoding="ascii").splitlines()
-
-
-def _accepts(address: str) -> bool:
-    host, port = address.split(":")
-    try:
-        socket.create_connection((host, int(port)), 1).close()
-    except OSError:
-        return False
-    return True
-
-
-def _until(condition: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + _TIMEOUT_S
-    while not condition():
-        if time.monotonic() > deadline:
-            raise TimeoutError(condition)
-        time.sleep(0.1)
