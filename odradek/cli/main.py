@@ -10,9 +10,10 @@ import click
 from odradek import __version__
 from odradek.cli.options import help_where_nothing_is_asked, key_and_value
 
-# Where the commands are that ask a broker: imported when they are called for, not when one is started.
+# Where the commands are that start no broker: imported when they are called for.
 _ELSEWHERE = {
     "groups": "odradek.cli.groups",
+    "pipeline": "odradek.pipeline.commands",
     "topics": "odradek.cli.topics",
     "transactions": "odradek.cli.transactions",
 }

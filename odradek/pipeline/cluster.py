@@ -59,24 +59,27 @@ class Cluster:
         """The id that the cluster was formatted with."""
         return str(self._wait(self._admin.describeCluster().clusterId()))
 
-    def existing(self, topics: Iterable[str]) -> list[str]:
-        """Those of the topics that are there."""
+    def partitions(self, topics: Iterable[str]) -> dict[str, list[int]]:
+        """The partitions that have a leader, of those of the topics that are there."""
         options = self._jvm.org.apache.kafka.clients.admin.ListTopicsOptions().listInternal(True)
-        names = self._wait(self._admin.listTopics(options).names())
-        return [topic for topic in topics if names.contains(topic)]
+        existing = self._wait(self._admin.listTopics(options).names())
+        names = self._jvm.java.util.ArrayList()
+        for topic in topics:
+            if existing.contains(topic):
+                names.add(topic)
+        described = self._wait(self._admin.describeTopics(names).allTopicNames())
+        return {
+            str(name): sorted(int(each.partition()) for each in described.get(name).partitions() if each.leader() is not None)
+            for name in names
+        }
 
     def end_offsets(self, topics: Iterable[str]) -> list[tuple[str, int, int]]:
         """(topic, partition, high watermark) of each partition of the topics, left out where it has no leader."""
-        names = self._jvm.java.util.ArrayList()
-        for topic in self.existing(topics):
-            names.add(topic)
-        described = self._wait(self._admin.describeTopics(names).allTopicNames())
         latest = self._jvm.org.apache.kafka.clients.admin.OffsetSpec.latest()
         asked = self._jvm.java.util.HashMap()
-        for name in names:
-            for partition in described.get(name).partitions():
-                if partition.leader() is not None:
-                    asked.put(self._jvm.org.apache.kafka.common.TopicPartition(name, partition.partition()), latest)
+        for name, partitions in self.partitions(topics).items():
+            for partition in partitions:
+                asked.put(self._jvm.org.apache.kafka.common.TopicPartition(name, partition), latest)
         if asked.isEmpty():
             return []
         found = self._wait(self._admin.listOffsets(asked).all())

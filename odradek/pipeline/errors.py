@@ -1,5 +1,9 @@
 """What stops a job, told so that it can be mended: in one line, without a stack trace."""
 
+import re
+
+_CAUSE = re.compile(r"^(?:Caused by: )?([\w.]*(?:Error|Exception): .+)$", re.MULTILINE)
+
 
 class PipelineError(Exception):
     """One line: what is wrong, and what to do about it."""
@@ -17,3 +21,9 @@ def first_line(failure: BaseException) -> str:
     """What an exception of Spark's or Java's says before its stack trace."""
     lines = str(failure).strip().splitlines()
     return " ".join(lines[0].split()) if lines else type(failure).__name__
+
+
+def root_cause(text: str) -> str:
+    """Of stack traces within stack traces, of either language, what the last one is about."""
+    causes = _CAUSE.findall(text)
+    return " ".join((causes[-1] if causes else text.strip().partition("\n")[0]).split())

@@ -13,6 +13,7 @@ lies behind one that is open on a partition of ``__consumer_offsets`` waits for 
 Left out: small files are not merged. A micro-batch writes one a topic and day for each core it ran on.
 """
 
+import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -24,7 +25,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from odradek.pipeline.cluster import Cluster, require_reachable
 from odradek.pipeline.decode import decode
-from odradek.pipeline.errors import NoRecords, PipelineError, Unreachable, first_line
+from odradek.pipeline.errors import NoRecords, PipelineError, Unreachable, root_cause
 from odradek.pipeline.schema import (
     END_OFFSETS,
     END_OFFSETS_DIR,
@@ -75,13 +76,13 @@ def ingest(spark: SparkSession, options: IngestOptions, on_progress: Callable[[I
     with Cluster(spark, options.bootstrap_servers, options.kafka_config) as cluster:
         warehouse = Warehouse(spark, options.warehouse)
         checkpoint = warehouse.prepare(cluster.cluster_id(), JOB)
-        topics = cluster.existing(TOPICS)
-        if not topics:
+        partitions = cluster.partitions(TOPICS)
+        if not partitions:
             reason = f"the cluster at {options.bootstrap_servers} has no topic {' or '.join(TOPICS)}"
             raise NoRecords(f"{reason}: brokers make them for the first group or transaction, so run this again after that")
         run = _Run(spark, warehouse.path, cluster)
         query = (
-            _source(spark, options, topics)
+            _source(spark, options, partitions)
             .writeStream.foreachBatch(run.write)
             .option("checkpointLocation", checkpoint)
             .queryName("odradek ingest")
@@ -95,12 +96,15 @@ def ingest(spark: SparkSession, options: IngestOptions, on_progress: Callable[[I
         return run.done
 
 
-def _source(spark: SparkSession, options: IngestOptions, topics: list[str]) -> DataFrame:
+def _source(spark: SparkSession, options: IngestOptions, partitions: dict[str, list[int]]) -> DataFrame:
+    # Spark's newer way to look offsets up passes over internal topics, whether they are subscribed to or assigned. With its older
+    # one it would, for a subscription, join a consumer group; and that group would be in the very history that is read here.
+    spark.conf.set("spark.sql.streaming.kafka.useDeprecatedOffsetFetching", "true")
     settings = {
         "kafka.isolation.level": "read_committed",
         **{f"kafka.{key}": value for key, value in options.kafka_config.items()},
         "kafka.bootstrap.servers": options.bootstrap_servers,
-        "subscribe": ",".join(topics),
+        "assign": json.dumps(partitions),
         "startingOffsets": options.starting_offsets,
         "maxOffsetsPerTrigger": str(options.max_records_per_batch),
         # One hot group is one partition of the topic, and this lets several tasks share it.
@@ -128,7 +132,7 @@ def _told(failure: StreamingQueryException, options: IngestOptions) -> PipelineE
         return PipelineError(f"{reason} (deleted and made again, or cut off): begin with another --warehouse")
     if any(sign in text for sign in _UNREACHABLE):
         return Unreachable(f"the cluster at {options.bootstrap_servers} stopped answering: run this again when it is back")
-    return PipelineError(f"ingest failed, and goes on from its checkpoint when it is run again: {first_line(failure)}")
+    return PipelineError(f"ingest failed, and goes on from its checkpoint when it is run again: {root_cause(text)}")
 
 
 class _Run:
@@ -150,14 +154,14 @@ class _Run:
             observed,
             f.count(f.lit(1)).alias("records"),
             f.count(f.when(is_bad, 1)).alias("quarantined"),
-            f.collect_set("commit_topic").alias("topics"),
+            f.to_json(f.collect_set("commit_topic")).alias("topics"),
         )
         self._replace(rows.where(~is_bad).select(*RAW.names), RAW_DIR)
         figures: dict[str, Any] = observed.get
         if figures["quarantined"]:
             bad = decoded.where(is_bad).withColumns({"date": f.to_date("timestamp"), "batch": f.lit(batch).cast("long")})
             self._replace(bad.select(*QUARANTINE.names), QUARANTINE_DIR)
-        self._committed_to.update(figures["topics"])
+        self._committed_to.update(json.loads(figures["topics"]))
         self.sample_end_offsets()
         done = self.done
         self.done = Ingested(done.records + figures["records"], done.quarantined + figures["quarantined"], done.batches + 1)

@@ -8,6 +8,7 @@ What does not fit together (no Java, an old one, Spark and connector of differen
 import os
 import re
 import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -76,6 +77,8 @@ def _at_home(master: str | None) -> dict[str, str]:
         return {}
     # Spark looks the machine's name up otherwise, and warns about what it finds.
     os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+    # Spark's workers are Python's, and of those on the path the first need not be the one that has this package.
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     return {"spark.driver.bindAddress": "127.0.0.1", "spark.driver.host": "127.0.0.1"}
 
 

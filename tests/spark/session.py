@@ -7,6 +7,7 @@ and all of Spark's tests run in the process that has it.
 import os
 import re
 import subprocess
+import sys
 from pathlib import Path
 
 import pyspark
@@ -39,6 +40,8 @@ def start_session(warehouse: Path) -> SparkSession:
     """A session that keeps what it must keep under ``warehouse``."""
     # Spark looks the machine's name up otherwise, and warns about what it finds.
     os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+    # Its workers would be of the first Python on the path, which need not have what the tests have.
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     settings = {
         "spark.jars.packages": CONNECTOR,
         "spark.driver.bindAddress": "127.0.0.1",

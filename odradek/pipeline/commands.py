@@ -1,0 +1,233 @@
+"""``odradek pipeline``, and what ``spark-submit`` runs: each job by its own name, and all of them by ``run``.
+
+Nothing of Spark is imported before a job begins, so that help and refusals need neither the extra nor Java. What stops a job is
+one line on stderr, and exit status 2; a stack trace is for ``--verbose``. What is done goes to stderr too, as one line that is
+written over on a terminal and as a line each time elsewhere.
+"""
+
+import gc
+import re
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import wraps
+from threading import Event
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from odradek.pipeline.errors import NoRecords, PipelineError, Unreachable, root_cause
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from odradek.pipeline.ingest import Ingested
+
+DEFAULT_SERVER = "127.0.0.1:9092"
+_SECONDS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0}
+_NEEDED = frozenset({"pandas", "plotly", "py4j", "pyarrow", "pyspark"})
+_LINE_WIDTH = 100
+
+
+class _Stopped(click.ClickException):
+    exit_code = 2
+
+
+def _interval(_context: click.Context, _option: click.Parameter, text: str | None) -> float | None:
+    """``30s``, ``5m``, ``500ms`` in seconds."""
+    if text is None:
+        return None
+    told = re.fullmatch(r"(\d+(?:\.\d+)?)(ms|s|m|h)", text)
+    if told is None or not float(told[1]):
+        raise click.BadParameter(f"{text!r} is not an interval like 30s, 5m or 1h")
+    return float(told[1]) * _SECONDS[told[2]]
+
+
+def _settings(_context: click.Context, _option: click.Parameter, texts: tuple[str, ...]) -> dict[str, str]:
+    """``KEY=VALUE`` arguments as a dict."""
+    settings = {}
+    for text in texts:
+        key, equals, value = text.partition("=")
+        if not equals or not key.strip():
+            raise click.BadParameter(f"{text!r} is not of the form key=value")
+        settings[key.strip()] = value.strip()
+    return settings
+
+
+@dataclass(frozen=True, slots=True)
+class _Spark:
+    """How the session is to be made."""
+
+    master: str | None
+    conf: dict[str, str]
+    verbose: bool
+
+
+class _Progress:
+    """One line on stderr."""
+
+    def __init__(self) -> None:
+        self._shown = ""
+
+    def __call__(self, line: str) -> None:
+        if line == self._shown:
+            return
+        self._shown = line
+        if sys.stderr.isatty():
+            click.echo(f"\r{line[:_LINE_WIDTH].ljust(_LINE_WIDTH)}", nl=False, err=True)
+        else:
+            click.echo(line, err=True)
+
+    def end(self) -> None:
+        """Leave the line as it is, and go to the next."""
+        if self._shown and sys.stderr.isatty():
+            click.echo(err=True)
+        self._shown = ""
+
+
+def _uses_spark(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Adds the options of every job: ``warehouse``, and ``spark``, made of ``--master``, ``--conf`` and ``--verbose``."""
+
+    @wraps(command)
+    def with_spark(*, master: str | None, conf: dict[str, str], verbose: bool, **arguments: Any) -> Any:
+        return command(spark=_Spark(master, conf, verbose), **arguments)
+
+    options = (
+        click.option("--warehouse", required=True, metavar="DIR", help="Where records, tables and checkpoints are kept."),
+        click.option("--master", help="Spark's master: local[2], spark://HOST:7077, yarn.  [default: Spark's own: local[*]]"),
+        click.option(
+            "--conf", callback=_settings, multiple=True, metavar="KEY=VALUE", help="One of Spark's configs; repeatable."
+        ),
+        click.option("--verbose", is_flag=True, help="Show what Spark says, and stack traces."),
+    )
+    decorated: Callable[..., Any] = with_spark
+    for option in reversed(options):
+        decorated = option(decorated)
+    return decorated
+
+
+def _reads_a_cluster(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Adds the options of what reads from a cluster."""
+    options = (
+        click.option(
+            "--bootstrap-server", default=DEFAULT_SERVER, show_default=True, metavar="HOST:PORT", help="A broker; or several."
+        ),
+        click.option(
+            "--starting-offsets",
+            default="earliest",
+            show_default=True,
+            help="Where the first run begins: earliest, latest, or JSON as Spark's Kafka source takes it.",
+        ),
+        click.option(
+            "--kafka-config",
+            callback=_settings,
+            multiple=True,
+            metavar="KEY=VALUE",
+            help="A config of Kafka's clients, security.protocol and the like; repeatable.",
+        ),
+        click.option("--once", is_flag=True, help="Take what there is, and end.  [default]"),
+        click.option("--every", callback=_interval, metavar="INTERVAL", help="Go on, with a pause of this long: 30s, 5m, 1h."),
+    )
+    for option in reversed(options):
+        command = option(command)
+    return command
+
+
+@click.group(invoke_without_command=True)
+@click.pass_context
+def pipeline(context: click.Context) -> None:
+    """What groups and transactions did, on any Kafka cluster, as tables: jobs on Spark."""
+    if context.invoked_subcommand is None:
+        click.echo(context.get_help(), err=True)
+        context.exit(2)
+
+
+@pipeline.command()
+@_reads_a_cluster
+@_uses_spark
+def ingest(spark: _Spark, once: bool, every: float | None, **where: Any) -> int:
+    """Take what is new on the coordinators' topics into the warehouse."""
+    if once and every is not None:
+        raise click.UsageError("--once and --every exclude each other")
+    return _repeat(spark, [_ingest_job(where)], every, where["bootstrap_server"])
+
+
+Job = Callable[["SparkSession", _Progress], None]
+
+
+def _ingest_job(where: dict[str, Any]) -> Job:
+    def run(session: "SparkSession", progress: _Progress) -> None:
+        from odradek.pipeline.ingest import IngestOptions
+        from odradek.pipeline.ingest import ingest as ingest_once
+
+        options = IngestOptions(where["bootstrap_server"], where["warehouse"], where["starting_offsets"], where["kafka_config"])
+        progress("ingest: looking at the cluster")
+        progress(_told(ingest_once(session, options, lambda done: progress(_told(done)))))
+
+    return run
+
+
+def _told(done: "Ingested") -> str:
+    bad = f", {done.quarantined:,} of them to quarantine" if done.quarantined else ""
+    return f"ingest: {done.records:,} records{bad} in {done.batches} micro-batch{'' if done.batches == 1 else 'es'}"
+
+
+def _repeat(spark: _Spark, jobs: list[Job], pause_s: float | None, bootstrap_servers: str | None = None) -> int:
+    """Run the jobs once, or for ever: then a cluster that has no records yet, or goes away between two runs, is waited for."""
+    progress = _Progress()
+    with _plainly(verbose=spark.verbose):
+        if bootstrap_servers is not None:
+            from odradek.pipeline.cluster import require_reachable
+
+            # Spark takes its time to start, and a wrong address needs none to be told.
+            require_reachable(bootstrap_servers)
+        with _session(spark, progress) as session:
+            while True:
+                try:
+                    for job in jobs:
+                        job(session, progress)
+                        progress.end()
+                except (NoRecords, Unreachable) as failure:
+                    if pause_s is None:
+                        raise
+                    progress(str(failure))
+                    progress.end()
+                if pause_s is None:
+                    return 0
+                Event().wait(pause_s)
+
+
+@contextmanager
+def _session(spark: _Spark, progress: _Progress) -> Iterator["SparkSession"]:
+    # What starts a broker fast, no garbage collection, is nothing for a job that goes on.
+    gc.enable()
+    progress("starting Spark")
+    from odradek.pipeline.session import spark_session
+
+    session = spark_session(spark.master, config=spark.conf, verbose=spark.verbose)
+    try:
+        yield session
+    finally:
+        progress.end()
+        session.stop()
+
+
+@contextmanager
+def _plainly(*, verbose: bool) -> Iterator[None]:
+    """What stops a job, as one line."""
+    try:
+        yield
+    except ModuleNotFoundError as failure:
+        if (failure.name or "").partition(".")[0] not in _NEEDED:
+            raise
+        raise _Stopped(f'{failure.name} is not installed: pip install "odradek[pipeline]"') from failure
+    except click.ClickException:
+        raise
+    except Exception as failure:
+        if verbose:
+            import traceback
+
+            traceback.print_exc()
+        line = str(failure) if isinstance(failure, PipelineError) else f"the job failed: {root_cause(str(failure))}"
+        raise _Stopped(line if verbose or isinstance(failure, PipelineError) else f"{line} (--verbose shows all)") from failure
