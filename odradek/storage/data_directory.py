@@ -56,12 +56,23 @@ class DataDirectory:
 
         Raises DataDirectoryLocked, InconsistentDataDirectory, OSError.
         """
-        self._file_system.make_dirs(self.path)
+        self._make()
         try:
             self._lock = self._file_system.lock(self.file(checkpoints.LOCK_FILE))
         except BlockingIOError as error:
             raise DataDirectoryLocked(self.path) from error
         self.identity = self._read_identity(node_id)
+
+    def _make(self) -> None:
+        """Make sure that the directory is there, and that its name outlives the machine: syncs of what is in it count on that."""
+        made = [] if self._file_system.exists(self.file(checkpoints.META_PROPERTIES_FILE)) else [self.path]
+        above = self.path.rpartition("/")[0]
+        while above and not self._file_system.exists(above):
+            made.append(above)
+            above = above.rpartition("/")[0]
+        self._file_system.make_dirs(self.path)
+        for path in made:
+            self._file_system.sync_dir(path.rpartition("/")[0] or "/")
 
     def _read_identity(self, node_id: int) -> DirectoryIdentity | None:
         path = self.file(checkpoints.META_PROPERTIES_FILE)

@@ -3,6 +3,7 @@
 import pytest
 
 from odradek.protocol.record_batch import iter_batches
+from odradek.storage.data_directory import DataDirectory
 from odradek.storage.errors import LogCorrupt
 from odradek.storage.log_config import LogConfig
 from odradek.storage.memory_filesystem import MemoryFileSystem
@@ -135,3 +136,27 @@ def test_a_segment_that_ends_at_the_recovery_point_is_indexed_anew():
     log = open_log(file_system, config=SEGMENTS, recovery_point=2)
     assert file_system.read_bytes(path) == before
     assert read(log, 0) is not None
+
+
+class SyncedDirectories(MemoryFileSystem):
+    """One that remembers of which directories the names were synced."""
+
+    def __init__(self):
+        super().__init__()
+        self.synced = []
+
+    def sync_dir(self, path):
+        self.synced.append(path)
+
+
+def test_the_name_of_a_data_directory_that_is_new_is_synced_and_those_above_it():
+    file_system = SyncedDirectories()
+    DataDirectory(file_system, "/var/lib/odradek", Warnings()).take(1)
+    assert set(file_system.synced) == {"/", "/var", "/var/lib"}
+
+
+def test_the_name_of_a_data_directory_that_was_made_and_not_used_is_synced():
+    file_system = SyncedDirectories()
+    file_system.make_dirs("/var/lib/odradek")
+    DataDirectory(file_system, "/var/lib/odradek", Warnings()).take(1)
+    assert file_system.synced == ["/var/lib"]
