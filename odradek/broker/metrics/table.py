@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from odradek.broker.metrics.broker import BROKER_SECTION, PURGATORY_SECTION
+from odradek.broker.metrics.cleaner import CLEANER_SECTION
 from odradek.broker.metrics.groups import GROUP_SECTION, OFFSET_SECTION, SHARD_SECTION
 from odradek.broker.metrics.partitions import PARTITION_SECTION, TOPIC_SECTION
 from odradek.broker.metrics.requests import CONNECTION_SECTION, REQUEST_SECTION
@@ -19,6 +20,7 @@ SECTIONS = (
     CONNECTION_SECTION,
     TOPIC_SECTION,
     PARTITION_SECTION,
+    CLEANER_SECTION,
     GROUP_SECTION,
     OFFSET_SECTION,
     SHARD_SECTION,

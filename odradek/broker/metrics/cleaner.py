@@ -1,0 +1,75 @@
+"""Compaction: whether it keeps up, and whether a log has been given up."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from odradek.broker.metrics.definitions import Kind, Metric, Section
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from odradek.broker.metrics.definitions import Reading
+    from odradek.broker.server import Broker
+
+_MANAGER = "kafka.log:type=LogCleanerManager"
+_CLEANER = "kafka.log:type=LogCleaner"
+
+UNCLEANABLE = Metric(
+    "kafka_log_logcleanermanager_uncleanable_partitions_count",
+    Kind.GAUGE,
+    (),
+    f"{_MANAGER},name=uncleanable-partitions-count,logDirectory=",
+    "Partitions that are not compacted any more, until the next start: the broker's log says why.",
+)
+MAX_DIRTY = Metric(
+    "kafka_log_logcleanermanager_max_dirty_percent",
+    Kind.GAUGE,
+    (),
+    f"{_MANAGER},name=max-dirty-percent",
+    "Of the log to be compacted next, how much is not compacted, in percent; 0 where it is time for none.",
+)
+SINCE_LAST_LOOK = Metric(
+    "kafka_log_logcleanermanager_time_since_last_run_ms",
+    Kind.GAUGE,
+    (),
+    f"{_MANAGER},name=time-since-last-run-ms",
+    "How long ago the cleaner looked what there is to do, in ms.",
+)
+RECOPY = Metric(
+    "kafka_log_logcleaner_cleaner_recopy_percent",
+    Kind.GAUGE,
+    (),
+    f"{_CLEANER},name=cleaner-recopy-percent",
+    "Of what the last clean read, how much it wrote again, in percent.",
+)
+UTILIZATION = Metric(
+    "kafka_log_logcleaner_max_buffer_utilization_percent",
+    Kind.GAUGE,
+    (),
+    f"{_CLEANER},name=max-buffer-utilization-percent",
+    "How much of its memory for keys the last clean used, in percent: at 100 it did not get to the end of the log.",
+)
+LAST_CLEAN = Metric(
+    "kafka_log_logcleaner_max_clean_time_secs",
+    Kind.GAUGE,
+    (),
+    f"{_CLEANER},name=max-clean-time-secs",
+    "How long the last clean took, in seconds.",
+)
+CLEANS = Metric("odradek_log_cleans", Kind.COUNTER, (), "", "Cleans that have come to their end, each of one partition.")
+
+
+def _read(broker: Broker) -> Iterator[Reading]:
+    cleaner = broker.log_cleaner
+    stats = cleaner.last_stats
+    yield UNCLEANABLE, [((), len(cleaner.uncleanable))]
+    yield MAX_DIRTY, [((), int(100 * cleaner.max_dirty_ratio))]
+    yield SINCE_LAST_LOOK, [((), broker.clock.now_ms() - cleaner.last_look_ms)]
+    yield RECOPY, [((), int(100 * stats.written_bytes / max(stats.read_bytes, 1)) if stats else 0)]
+    yield UTILIZATION, [((), int(100 * stats.map_utilization) if stats else 0)]
+    yield LAST_CLEAN, [((), cleaner.last_clean_ms / 1000)]
+    yield CLEANS, [((), cleaner.cleans)]
+
+
+CLEANER_SECTION = Section("Compaction", (UNCLEANABLE, MAX_DIRTY, SINCE_LAST_LOOK, RECOPY, UTILIZATION, LAST_CLEAN, CLEANS), _read)
