@@ -76,6 +76,61 @@ def test_a_log_that_cannot_be_synced_holds_up_no_other(monkeypatch, capsys):
     assert (setup.log.recovery_point, other.recovery_point) == (0, 1)
 
 
+def test_old_segments_are_looked_for_after_the_initial_delay_and_then_every_interval():
+    setup = Setup(segment_bytes=150, retention_ms=0)
+    setup.append(3)
+    setup.clock.advance(29_999)
+    assert setup.log.log_start_offset == 0
+    setup.clock.advance(1)
+    assert (setup.log.log_start_offset, len(setup.log.segments)) == (3, 1)
+    setup.append(1)
+    setup.clock.advance(5 * _MINUTE_MS - 1)
+    assert setup.log.log_start_offset == 3
+    setup.clock.advance(1)
+    assert setup.log.log_start_offset == 4
+
+
+def test_files_of_old_segments_go_after_file_delete_delay_ms():
+    setup = Setup(segment_bytes=150, retention_ms=0, file_delete_delay_ms=5000)
+    setup.append(3)
+    setup.clock.advance(30_000)
+    deleted = [name for name in setup.files.list_dir("/data/t-0") if name.endswith(".deleted")]
+    assert len(deleted) == 9
+    setup.clock.advance(4999)
+    assert all(setup.files.exists(f"/data/t-0/{name}") for name in deleted)
+    setup.clock.advance(1)
+    assert not any(name.endswith(".deleted") for name in setup.files.list_dir("/data/t-0"))
+
+
+def test_new_log_starts_are_written_down_by_themselves():
+    setup = Setup()
+    setup.append(3)
+    setup.log.delete_records_before(2)
+    setup.clock.advance(30_000)
+    assert b"t 0 2" in setup.files.read_bytes("/data/log-start-offset-checkpoint")
+
+
+def test_a_check_of_many_logs_lets_others_have_their_turn():
+    async def run():
+        timer = Timer(SystemClock())
+        manager = LogManager(MemoryFileSystem(), "/data", node_id=1, warn=lambda event, **_: None)
+        manager.start()
+        housekeeping = Housekeeping(load(), manager, timer)
+        now_ms = SystemClock().now_ms()
+        for number in range(20):
+            log = manager.create("t", number, uuid4(), LogConfig(retention_ms=0), now_ms=now_ms)
+            log.append(build_batch([Record(timestamp=0)]), leader_epoch=0, now_ms=now_ms)
+        housekeeping._delete_old_segments()
+        starts = [log.log_start_offset for log in manager.logs.values()]
+        while timer.next_deadline_ms() < timer.clock.monotonic_ms() + 1000:
+            timer.advance()
+        return starts, [log.log_start_offset for log in manager.logs.values()]
+
+    at_first, at_last = asyncio.run(run())
+    assert 0 < sum(at_first) < 20
+    assert at_last == [1] * 20
+
+
 def test_checkpoints_that_cannot_be_written_are_tried_again(monkeypatch, capsys):
     setup = Setup(segment_bytes=300)
     setup.append(5)
