@@ -1,6 +1,7 @@
 """``python -m benchmarks``: run the benchmarks, print the table.
 
-First each broker is started several times, then taken through the restarts with many offsets, one at a time; then all are brought
+First each broker is started several times, then taken through the restarts with many offsets, many partitions and much unflushed
+data, one at a time; then all are brought
 up together and take the loads in turn (``benchmarks.rounds``).
 """
 
@@ -9,17 +10,18 @@ import json
 import signal
 import sys
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
 from types import FrameType
 
-from benchmarks import committed_offsets, load_tool, processes, start_up
+from benchmarks import committed_offsets, load_tool, processes, restarts, start_up
 from benchmarks.load_tool import LoadFailed, MissingTool
 from benchmarks.peers import BrokerFailed, Kafka, Kfake, Odradek, Peer, Running, serving
 from benchmarks.report import Figure, as_json, table
 from benchmarks.rounds import Failures, note, run_load
-from benchmarks.scenarios import LOADS, NAMES, OFFSETS, START
+from benchmarks.scenarios import LOADS, NAMES, OFFSETS, PARTITIONS, START, UNCLEAN
 
 # The first start that counts, and the last.
 _STARTS, _QUICK_STARTS = (2, 6), (1, 1)
@@ -92,6 +94,22 @@ def run_offsets(peers: Sequence[Peer], scratch: Path, *, quick: bool, failures: 
     return committed_offsets.figures(dict(runs))
 
 
+def run_restarts(
+    name: str, peers: Sequence[Peer], scratch: Path, measure: Callable[[Peer, Path], restarts.Restart], failures: Failures
+) -> dict[str, Sequence[restarts.Restart]]:
+    """Have each broker that keeps its data restarted on much of it."""
+    runs: dict[str, Sequence[restarts.Restart]] = {}
+    for peer in peers:
+        try:
+            run = measure(peer, scratch / f"{name}-{peer.name}")
+        except (BrokerFailed, LoadFailed) as failure:
+            failures.tell(f"{name} on {peer.name}", failure)
+            continue
+        note(f"{name} {peer.name}: {run}")
+        runs[peer.name] = [run]
+    return runs
+
+
 def run_loads(peers: Sequence[Peer], scratch: Path, chosen: argparse.Namespace, failures: Failures) -> list[Figure]:
     """Bring the brokers up, and run the chosen loads on them."""
     loads = [load for load in LOADS if load.name in chosen.only]
@@ -131,6 +149,12 @@ def main() -> int:
                 figures += run_starts(peers, scratch, quick=chosen.quick, failures=failures)
             if OFFSETS in chosen.only:
                 figures += run_offsets(peers, scratch, quick=chosen.quick, failures=failures)
+            if PARTITIONS in chosen.only:
+                measure = partial(restarts.measure_partitions, quick=chosen.quick)
+                figures += restarts.partition_figures(run_restarts(PARTITIONS, peers, scratch, measure, failures))
+            if UNCLEAN in chosen.only:
+                measure = partial(restarts.measure_unclean, quick=chosen.quick)
+                figures += restarts.unclean_figures(run_restarts(UNCLEAN, peers, scratch, measure, failures))
             figures += run_loads(peers, scratch, chosen, failures)
     except (MissingTool, LoadFailed) as missing:
         note(str(missing))

@@ -201,4 +201,10 @@ OFFSETS = "offsets-200k"
 OFFSETS_TITLE = "200,000 offsets of 1,000 groups"
 OFFSETS_TARGET = Target(1.0, at_least=False)
 
-NAMES: tuple[str, ...] = (START, OFFSETS, *(load.name for load in LOADS))
+PARTITIONS = "partitions-10k"
+PARTITIONS_TITLE = "10,000 partitions"
+UNCLEAN = "unclean-5gb"
+UNCLEAN_TITLE = "5 GB of log, killed"
+RESTART_TARGET = Target(1.0, at_least=False)
+
+NAMES: tuple[str, ...] = (START, OFFSETS, PARTITIONS, UNCLEAN, *(load.name for load in LOADS))
