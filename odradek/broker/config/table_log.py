@@ -216,7 +216,15 @@ RETENTION = (
 
 COMPACTION = (
     _Config("log.cleaner.enable", BOOLEAN, True, "Whether logs are compacted."),
-    _Config("log.cleaner.threads", INT, 1, "Threads that compact.", AtLeast(1), "medium", CLUSTER_WIDE),
+    _Config(
+        "log.cleaner.threads",
+        INT,
+        1,
+        "Kafka's number of threads that compact. Here there is one.",
+        AtLeast(1),
+        "medium",
+        CLUSTER_WIDE,
+    ),
     _Config(
         "log.cleaner.io.max.bytes.per.second",
         DOUBLE,
@@ -230,7 +238,7 @@ COMPACTION = (
         "log.cleaner.dedupe.buffer.size",
         LONG,
         134217728,
-        "Memory for the keys of one pass, over all threads; at least 1 MiB each.",
+        "Memory for the keys of one pass. The check is Kafka's: more than 1 MiB for each of its threads.",
         None,
         "medium",
         CLUSTER_WIDE,
@@ -239,7 +247,7 @@ COMPACTION = (
         "log.cleaner.io.buffer.size",
         INT,
         524288,
-        "Memory to read and write with, over all threads.",
+        "Memory to read and write with.",
         AtLeast(0),
         "medium",
         CLUSTER_WIDE,
