@@ -41,6 +41,8 @@ class SegmentRemoval:
         renamed: list[str] = []
         try:
             for segment in segments:
+                # Or its disk space would be held for as long as there are few enough open files.
+                segment.release_file()
                 for suffix in (LOG_SUFFIX, *INDEX_SUFFIXES):
                     path = segment_path(directory, segment.base_offset, suffix)
                     if self._file_system.exists(path):

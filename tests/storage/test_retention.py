@@ -363,3 +363,11 @@ def test_a_log_that_lost_all_its_segments_needs_no_flush():
     managed = Managed(retention_ms=0)
     managed.manager.delete_old_segments(NOW_MS + 9 * HOUR_MS)
     assert managed.manager.flush_tasks(NOW_MS) == []
+
+
+def test_no_file_of_a_removed_segment_is_kept_open():
+    log = filled(retention_ms=HOUR_MS)
+    removed = log.release_old_segments(NOW_MS + 2 * HOUR_MS + 1)
+    files = [segment.file for segment in removed]
+    log.removal.set_aside(log.directory, removed, delay_ms=0)
+    assert [segment._file for segment in removed] == [None] * len(files) == [None, None]
