@@ -1,0 +1,103 @@
+"""What the pipeline's tests share: Spark's one session with the jobs' settings, a warehouse, a broker with a history."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from confluent_kafka import Consumer, Producer, TopicPartition
+from pyspark.sql import SparkSession
+
+from odradek.pipeline.ingest import IngestOptions
+from odradek.pipeline.session import spark_session as pipeline_session
+from tests.broker_process import BrokerProcess
+from tests.spark.conftest import pytest_itemcollected  # noqa: F401  # a hook, of these tests too
+from tests.spark.session import require_java, start_session
+
+TIMEOUT_S = 20.0
+
+
+@pytest.fixture(scope="session")
+def spark_session(tmp_path_factory: pytest.TempPathFactory) -> SparkSession:
+    """The session of Spark's own tests, or theirs to be. It ends with the process, which both have all their tests in."""
+    require_java()
+    start_session(tmp_path_factory.mktemp("warehouse"))
+    return pipeline_session(shuffle_partitions=1)
+
+
+@pytest.fixture
+def spark(spark_session: SparkSession) -> Iterator[SparkSession]:
+    """The session; a test that fails leaves no query running behind it."""
+    yield spark_session
+    for query in spark_session.streams.active:
+        query.stop()
+
+
+@pytest.fixture
+def warehouse(tmp_path: Path) -> str:
+    return str(tmp_path / "warehouse")
+
+
+@pytest.fixture
+def life(broker_process) -> "Life":
+    """A broker, few partitions for its coordinators, and clients."""
+    few = {"offsets.topic.num.partitions": 2, "transaction.state.log.num.partitions": 2, "num.partitions": 2}
+    return Life(broker_process(settings=few))
+
+
+@pytest.fixture
+def options(life: "Life", warehouse: str) -> IngestOptions:
+    return IngestOptions(life.broker.address, warehouse)
+
+
+class Life:
+    """What clients do at a broker."""
+
+    def __init__(self, broker: BrokerProcess) -> None:
+        self.broker = broker
+        self._settings = {"bootstrap.servers": broker.address, "log_level": 0}
+        self._producers: dict[str, Producer] = {}
+
+    def produce(self, topic: str, *values: bytes) -> None:
+        producer = Producer({**self._settings, "linger.ms": 0})
+        for value in values:
+            producer.produce(topic, value, partition=0)
+        assert producer.flush(TIMEOUT_S) == 0
+
+    def commit(self, group: str, topic: str, offset: int, partition: int = 0) -> None:
+        """Commit as a consumer that assigns partitions itself does."""
+        consumer = Consumer({**self._settings, "group.id": group, "enable.auto.commit": False})
+        consumer.commit(offsets=[TopicPartition(topic, partition, offset)], asynchronous=False)
+        consumer.close()
+
+    def join_and_leave(self, group: str, topic: str) -> None:
+        """A generation of one member, and then none."""
+        settings = {"group.id": group, "client.id": f"{group}-client", "session.timeout.ms": 6000}
+        consumer = Consumer({**self._settings, **settings, "auto.offset.reset": "earliest"})
+        consumer.subscribe([topic])
+        while not consumer.assignment():
+            consumer.poll(0.05)
+        consumer.close()
+
+    def transaction(self, transactional_id: str, topic: str, *values: bytes, group_offset: int | None = None) -> None:
+        """A committed one; with a ``group_offset`` the group ``transactional_id`` commits that within it."""
+        producer = self._producers.get(transactional_id)
+        if producer is None:
+            producer = Producer({**self._settings, "transactional.id": transactional_id, "linger.ms": 0})
+            producer.init_transactions(TIMEOUT_S)
+            self._producers[transactional_id] = producer
+        producer.begin_transaction()
+        for value in values:
+            producer.produce(topic, value, partition=0)
+        if group_offset is not None:
+            consumer = Consumer({**self._settings, "group.id": transactional_id})
+            producer.send_offsets_to_transaction(
+                [TopicPartition(topic, 0, group_offset)], consumer.consumer_group_metadata(), TIMEOUT_S
+            )
+            consumer.close()
+        producer.commit_transaction(TIMEOUT_S)
+
+
+def as_dicts(rows) -> list[dict]:
+    """Rows, and what is in them, as plain values."""
+    return [json.loads(text) for text in rows.toJSON().collect()]
