@@ -59,10 +59,9 @@ def first_dirty_offset(log: Log, cleaned_offset: int | None, warn: Warn) -> int:
 
 def look_at(log: Log, dirty_offset: int, now_ms: int) -> Candidate | None:
     """What there is to be cleaned in ``log`` from ``dirty_offset`` on; None if nothing. Raises KafkaError, OSError."""
-    segments = list(log.segments)
-    active = segments.pop()
-    if not segments or dirty_offset >= active.base_offset:
+    if dirty_offset >= log.segments.active.base_offset:
         return None
+    *segments, active = log.segments
     ends = [*(segment.base_offset for segment in segments[1:]), active.base_offset]
     dirty = [segment for segment, end in zip(segments, ends, strict=True) if end > dirty_offset]
     limit = _uncleanable_from(log, dirty, now_ms)
