@@ -106,6 +106,10 @@ class MemoryFileSystem:
 
     def rename(self, source: str, target: str) -> None:
         """Move a file, or a directory with all that is in it."""
+        file = self.files.pop(source, None)
+        if file is not None:
+            self.files[target] = file
+            return
         if not self.exists(source):
             raise FileNotFoundError(source)
         for name in [name for name in self.files if _is_within(name, source)]:

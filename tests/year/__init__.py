@@ -1,0 +1,1 @@
+"""A year of a broker, under the virtual clock."""
