@@ -116,6 +116,7 @@ _SMALL_REQUESTS = (
     Measure("requests/s", lambda run: run.requests / run.seconds, _TWICE, higher_is_better=True),
     Measure("server CPU us / request", lambda run: run.server_cpu_us_per_request, _THIRD),
 )
+_FLUSHED_REQUESTS = (Measure("requests/s", lambda run: run.requests / run.seconds, _AS_FAST, higher_is_better=True),)
 _STEPS = (
     Measure("join ms", lambda run: run.steps_ms["join"], _AS_CHEAP),
     Measure("sync ms", lambda run: run.steps_ms["sync"], _AS_CHEAP),
@@ -162,6 +163,22 @@ def _small_batches(records: int, *, producers: int, requests: int) -> Load:
     )
 
 
+def _flushed(
+    name: str, title: str, subcommand: str, arguments: tuple[str, ...], count: int, measures: tuple[Measure, ...]
+) -> Load:
+    """A load on a topic that has every batch on disk before it is acknowledged."""
+    return Load(
+        name=name,
+        title=f"{title}, flush.messages=1",
+        subcommand=subcommand,
+        arguments=(*arguments, "-config=flush.messages=1"),
+        count=count,
+        quick_count=count // 4,
+        measures=measures,
+        count_flag="-requests" if subcommand == "small-batches" else "-records",
+    )
+
+
 LOADS: tuple[Load, ...] = (
     Load("produce-100", "produce 100 B", "produce", ("-size=100",), 4_000_000, 500_000, _THROUGHPUT),
     Load("produce-1k", "produce 1 KB", "produce", ("-size=1024",), 600_000, 150_000, _THROUGHPUT),
@@ -180,6 +197,9 @@ LOADS: tuple[Load, ...] = (
     _small_batches(1, producers=1, requests=40_000),
     _small_batches(10, producers=8, requests=60_000),
     _small_batches(10, producers=1, requests=40_000),
+    _flushed("batches-of-1-8-flushed", "batches of 1, 8 producers", "small-batches", ("-batch=1",), 6_000, _FLUSHED_REQUESTS),
+    _flushed("produce-1k-flushed", "produce 1 KB", "produce", ("-size=1024",), 120_000, _THROUGHPUT[:1]),
+    _flushed("latency-flushed", "latency, one in flight", "latency", (), 600, _LATENCY[:2]),
     Load("latency", "latency, one in flight", "latency", (), 2_000, 500, _LATENCY),
     Load("latency-2000", "latency at 2,000 records/s", "latency", ("-rate=2000",), 8_000, 1_000, _LATENCY),
     # Sixteen before one: what a warm-up of so few transactions as Kafka has of one producer leaves cold, these have warmed.

@@ -26,6 +26,7 @@ type common struct {
 	pid        int
 	timeout    time.Duration
 	keep       bool
+	configs    []kmsg.CreateTopicsRequestTopicConfig
 }
 
 func newCommon(name string) *common {
@@ -36,6 +37,16 @@ func newCommon(name string) *common {
 	c.flags.IntVar(&c.pid, "pid", 0, "process whose CPU time is reported (the broker's)")
 	c.flags.DurationVar(&c.timeout, "timeout", time.Minute, "give up after this long")
 	c.flags.BoolVar(&c.keep, "keep", false, "leave the topic behind")
+	c.flags.Func("config", "NAME=VALUE, a config of the topic; as often as there are configs", func(pair string) error {
+		name, value, found := strings.Cut(pair, "=")
+		if !found {
+			return fmt.Errorf("%q is no NAME=VALUE", pair)
+		}
+		config := kmsg.NewCreateTopicsRequestTopicConfig()
+		config.Name, config.Value = name, kmsg.StringPtr(value)
+		c.configs = append(c.configs, config)
+		return nil
+	})
 	return c
 }
 
@@ -81,6 +92,7 @@ func (c *common) createTopic(ctx context.Context, cl *kgo.Client) error {
 	topic.Topic = c.topic
 	topic.NumPartitions = int32(c.partitions)
 	topic.ReplicationFactor = 1
+	topic.Configs = c.configs
 	request := kmsg.NewPtrCreateTopicsRequest()
 	request.Topics = append(request.Topics, topic)
 	request.TimeoutMillis = 10_000

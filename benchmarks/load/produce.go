@@ -18,6 +18,7 @@ func runProduce(args []string) (*result, error) {
 	c := newCommon("produce")
 	records := c.flags.Int("records", 1_000_000, "records to produce")
 	size := c.flags.Int("size", 100, "bytes of a record's value")
+	keys := c.flags.Int("keys", 0, "keys that the records have in turn; 0: none has a key")
 	idempotent := c.flags.Bool("idempotent", false, "use an idempotent producer")
 	linger := c.flags.Duration("linger", 5*time.Millisecond, "how long a batch waits for more records")
 	batchBytes := c.flags.Int("batch-bytes", 1_000_012, "largest batch, bytes")
@@ -56,7 +57,7 @@ func runProduce(args []string) (*result, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := produceAll(ctx, cl, values, *records, c.partitions); err != nil {
+	if err := produceAll(ctx, cl, values, *records, c.partitions, *keys); err != nil {
 		return nil, err
 	}
 	measured, err := measuring.end(*records)
@@ -74,7 +75,7 @@ func (c *common) prepare(ctx context.Context, cl *kgo.Client) error {
 		return err
 	}
 	for partition := range c.partitions {
-		first := &kgo.Record{Partition: int32(partition), Value: []byte("first")}
+		first := &kgo.Record{Partition: int32(partition), Key: []byte("first"), Value: []byte("first")}
 		if err := cl.ProduceSync(ctx, first).FirstErr(); err != nil {
 			return fmt.Errorf("first record of partition %d: %w", partition, err)
 		}
@@ -82,7 +83,7 @@ func (c *common) prepare(ctx context.Context, cl *kgo.Client) error {
 	return nil
 }
 
-func produceAll(ctx context.Context, cl *kgo.Client, values *payload, records, partitions int) error {
+func produceAll(ctx context.Context, cl *kgo.Client, values *payload, records, partitions, keys int) error {
 	var failed atomic.Int64
 	var firstFailure atomic.Pointer[error]
 	promise := func(_ *kgo.Record, err error) {
@@ -100,6 +101,9 @@ func produceAll(ctx context.Context, cl *kgo.Client, values *payload, records, p
 		block = block[1:]
 		record.Value = values.value(i)
 		record.Partition = int32(i % partitions)
+		if keys > 0 {
+			record.Key = fmt.Appendf(nil, "key-%d", i%keys)
+		}
 		cl.Produce(ctx, record, promise)
 	}
 	if err := cl.Flush(ctx); err != nil {
