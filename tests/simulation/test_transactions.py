@@ -38,6 +38,8 @@ STABLE = "the last stable offset is where the oldest open transaction begins"
 READ = "who reads committed records reads all of them, and no others"
 REPLAYED = "the log replayed gives the live state"
 FENCED = "nothing of a fenced epoch is written"
+FETCHED = "offsets are fetched as the fates of their transactions say"
+SUPERSEDED = "who is fenced was superseded"
 REST = "all comes to rest"
 EPOCHS = "producer ids and epochs are given once"
 IDENTITY = "producer id and epoch are one process's"
@@ -202,10 +204,10 @@ def test_no_history_breaks_an_invariant(first):
         (leave_out_a_marker, {COMPLETE}),
         (complete_while_markers_wait, {COMPLETE}),
         (write_markers_of_both_kinds, {SAME}),
-        (end_nothing_after_a_load, {REST}),
+        (end_nothing_after_a_load, {REST, SUPERSEDED}),
         (time_nothing_out, {REST}),
-        (keep_pending_offsets, {REPLAYED}),
-        (commit_offsets_that_are_aborted, {REPLAYED}),
+        (keep_pending_offsets, {REPLAYED, FETCHED}),
+        (commit_offsets_that_are_aborted, {REPLAYED, FETCHED}),
         (read_up_to_the_high_watermark, {STABLE}),
         (forget_who_aborted, {READ}),
         (restore_no_markers, {STABLE}),
@@ -220,8 +222,8 @@ def test_no_history_breaks_an_invariant(first):
         (use_up_epochs, {EPOCHS}),
         (restore_no_open_transactions, {STABLE}),
         (append_before_partitions_are_added, {OPEN}),
-        (tell_of_no_pending_offsets, {"offsets are fetched as the fates of their transactions say"}),
-        (keep_what_could_not_be_written, {MISTAKE, TABLE, REPLAYED}),
+        (tell_of_no_pending_offsets, {FETCHED}),
+        (keep_what_could_not_be_written, {MISTAKE, TABLE, REPLAYED, SUPERSEDED}),
     ],
 )
 def test_a_fault_of_the_broker_is_found(spoil, invariants, monkeypatch):

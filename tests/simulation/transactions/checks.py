@@ -53,6 +53,17 @@ def check_stable_offset(world: World, name: tuple[str, int]) -> None:
         raise Violation("the last stable offset is where the oldest open transaction begins", f"{what} at {first_open}")
 
 
+def settled_shards(server: Server, topic: str) -> set[int]:
+    """The loaded shards that say what the witness has seen: all that is decided is appended, and there for good."""
+    settled = set()
+    for name, hosted in server.active():
+        log = server.partitions.require(name, hosted.partition).log
+        is_settled = log is not None and not hosted._batch and hosted.committed_offset == log.log_end_offset
+        if name == topic and is_settled:
+            settled.add(hosted.partition)
+    return settled
+
+
 def check_fetched(world: World, server: Server, request: Any, response: Any) -> None:
     """An OffsetFetch is answered at once: with what is committed, and where that is asked for with what is pending.
 
@@ -60,9 +71,7 @@ def check_fetched(world: World, server: Server, request: Any, response: Any) -> 
     """
     for group in response.groups:
         index = partition_for(group.group_id, world.plan.group_shards)
-        hosted = next((of for topic, of in server.active() if topic == CONSUMER_OFFSETS_TOPIC and of.partition == index), None)
-        # Of what is not there for good yet the witness knows too much, of what is not appended yet too little.
-        if group.error_code or hosted is None or hosted._batch or (CONSUMER_OFFSETS_TOPIC, index) in world.held:
+        if group.error_code or index not in settled_shards(server, CONSUMER_OFFSETS_TOPIC):
             continue
         seen = world.witness.offsets_of(index)
         pending = seen.pending_keys() if request.require_stable else frozenset()

@@ -13,6 +13,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from odradek.coordinator.runtime.states import ShardState
+from tests.simulation.transactions.administrator import Administrator
 from tests.simulation.transactions.server import COORDINATORS_TOPICS
 from tests.simulation.violation import Violation
 
@@ -43,6 +44,8 @@ def end(world: World, faults: Faults) -> None:
     world.check_replayed()
     faults.create_topics()
     _go_on(world)
+    if world.server is not None:
+        Administrator(world).look(world.server)
     world.kill_broker()
     world.start_broker()
     _wait(world, "a restart changes nothing", _GO_ON_WITHIN_MS)

@@ -8,6 +8,7 @@ from odradek.coordinator.runtime.states import ShardState
 from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.errors import ErrorCode
 from tests.simulation.transactions import requests
+from tests.simulation.transactions.administrator import Administrator
 from tests.simulation.transactions.disk import Trap
 from tests.simulation.transactions.plan import LONGEST_HOLD_MS
 from tests.simulation.transactions.server import COORDINATORS_TOPICS
@@ -37,6 +38,7 @@ class Faults:
             "kill at a moment": self._kill,
             "kill at a write": lambda _: world.disk.arm(self._rng.choice(_KILLS), self._rng.randint(0, 12)),
             "stop": self._stop,
+            "look": Administrator(world).look,
             "move a transaction shard": lambda server: self._move(server, COORDINATORS_TOPICS[0]),
             "move a group shard": lambda server: self._move(server, COORDINATORS_TOPICS[1]),
             "fail an append": lambda _: world.disk.arm(Trap.FAIL, self._rng.randint(0, 8)),

@@ -17,6 +17,7 @@ _FAULTS = {
     "stop": 1_500,
     "flush": 300,
     "compact": 200,
+    "look": 100,
     "move a transaction shard": 400,
     "move a group shard": 700,
     "fail an append": 250,

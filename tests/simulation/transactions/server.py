@@ -22,8 +22,11 @@ from odradek.broker.handlers import (
     add_offsets_to_txn,
     add_partitions_to_txn,
     delete_groups,
+    describe_producers,
+    describe_transactions,
     end_txn,
     init_producer_id,
+    list_transactions,
     offset_commit,
     offset_fetch,
     produce,
@@ -61,6 +64,9 @@ _HANDLERS: dict[ApiKey, Callable[[Any, Any, Any], Any]] = {
     ApiKey.OFFSET_COMMIT: offset_commit.handle,
     ApiKey.OFFSET_FETCH: offset_fetch.handle,
     ApiKey.DELETE_GROUPS: delete_groups.handle,
+    ApiKey.DESCRIBE_TRANSACTIONS: describe_transactions.handle,
+    ApiKey.LIST_TRANSACTIONS: list_transactions.handle,
+    ApiKey.DESCRIBE_PRODUCERS: describe_producers.handle,
 }
 COORDINATORS_TOPICS = (TRANSACTION_STATE_TOPIC, CONSUMER_OFFSETS_TOPIC)
 
