@@ -12,7 +12,7 @@ from typing import Any, Self
 from py4j.protocol import Py4JJavaError
 from pyspark.sql import SparkSession
 
-from odradek.pipeline.errors import PipelineError, Unreachable, first_line
+from odradek.pipeline.errors import PipelineError, Unreachable, root_cause
 
 _TIMEOUT_MS = "15000"
 _CONNECT_TIMEOUT_S = 5.0
@@ -100,7 +100,7 @@ class Cluster:
         if name in {"TimeoutException", "DisconnectException", "BrokerNotAvailableException"}:
             reason = f"the cluster at {self._bootstrap_servers} did not answer ({message})"
             return Unreachable(f"{reason}: {_WHAT_TO_LOOK_AT}")
-        return PipelineError(f"the cluster at {self._bootstrap_servers} said no: {message or first_line(failure)} ({name})")
+        return PipelineError(f"the cluster at {self._bootstrap_servers} said no: {message or root_cause(failure)} ({name})")
 
     def __enter__(self) -> Self:
         return self

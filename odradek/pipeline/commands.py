@@ -22,7 +22,7 @@ from odradek.pipeline.errors import NoRecords, PipelineError, Unreachable, root_
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from odradek.pipeline.ingest import Ingested
+    from odradek.pipeline.ingest import Ingested, IngestOptions
 
 DEFAULT_SERVER = "127.0.0.1:9092"
 _SECONDS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0}
@@ -148,20 +148,29 @@ def pipeline(context: click.Context) -> None:
 @_uses_spark
 def ingest(spark: _Spark, once: bool, every: float | None, **where: Any) -> int:
     """Take what is new on the coordinators' topics into the warehouse."""
-    if once and every is not None:
-        raise click.UsageError("--once and --every exclude each other")
-    return _repeat(spark, [_ingest_job(where)], every, where["bootstrap_server"])
+    with _plainly(verbose=spark.verbose):
+        options = _options(once=once, every=every, **where)
+        return _repeat(spark, [_ingest_job(options)], every)
 
 
 Job = Callable[["SparkSession", _Progress], None]
 
 
-def _ingest_job(where: dict[str, Any]) -> Job:
+def _options(*, once: bool, every: float | None, **where: Any) -> "IngestOptions":
+    """What is to be ingested, from a cluster that is there."""
+    if once and every is not None:
+        raise click.UsageError("--once and --every exclude each other")
+    from odradek.pipeline.ingest import IngestOptions, check
+
+    options = IngestOptions(where["bootstrap_server"], where["warehouse"], where["starting_offsets"], where["kafka_config"])
+    check(options)
+    return options
+
+
+def _ingest_job(options: "IngestOptions") -> Job:
     def run(session: "SparkSession", progress: _Progress) -> None:
-        from odradek.pipeline.ingest import IngestOptions
         from odradek.pipeline.ingest import ingest as ingest_once
 
-        options = IngestOptions(where["bootstrap_server"], where["warehouse"], where["starting_offsets"], where["kafka_config"])
         progress("ingest: looking at the cluster")
         progress(_told(ingest_once(session, options, lambda done: progress(_told(done)))))
 
@@ -170,32 +179,27 @@ def _ingest_job(where: dict[str, Any]) -> Job:
 
 def _told(done: "Ingested") -> str:
     bad = f", {done.quarantined:,} of them to quarantine" if done.quarantined else ""
-    return f"ingest: {done.records:,} records{bad} in {done.batches} micro-batch{'' if done.batches == 1 else 'es'}"
+    records, batches = "" if done.records == 1 else "s", "" if done.batches == 1 else "es"
+    return f"ingest: {done.records:,} record{records}{bad} in {done.batches} micro-batch{batches}"
 
 
-def _repeat(spark: _Spark, jobs: list[Job], pause_s: float | None, bootstrap_servers: str | None = None) -> int:
-    """Run the jobs once, or for ever: then a cluster that has no records yet, or goes away between two runs, is waited for."""
+def _repeat(spark: _Spark, jobs: list[Job], pause_s: float | None) -> int:
+    """Run the jobs once, or for ever: then a cluster that has no records yet, or goes away, is waited for."""
     progress = _Progress()
-    with _plainly(verbose=spark.verbose):
-        if bootstrap_servers is not None:
-            from odradek.pipeline.cluster import require_reachable
-
-            # Spark takes its time to start, and a wrong address needs none to be told.
-            require_reachable(bootstrap_servers)
-        with _session(spark, progress) as session:
-            while True:
-                try:
-                    for job in jobs:
-                        job(session, progress)
-                        progress.end()
-                except (NoRecords, Unreachable) as failure:
-                    if pause_s is None:
-                        raise
-                    progress(str(failure))
+    with _session(spark, progress) as session:
+        while True:
+            try:
+                for job in jobs:
+                    job(session, progress)
                     progress.end()
+            except (NoRecords, Unreachable) as failure:
                 if pause_s is None:
-                    return 0
-                Event().wait(pause_s)
+                    raise
+                progress(str(failure))
+                progress.end()
+            if pause_s is None:
+                return 0
+            Event().wait(pause_s)
 
 
 @contextmanager
@@ -229,5 +233,5 @@ def _plainly(*, verbose: bool) -> Iterator[None]:
             import traceback
 
             traceback.print_exc()
-        line = str(failure) if isinstance(failure, PipelineError) else f"the job failed: {root_cause(str(failure))}"
+        line = str(failure) if isinstance(failure, PipelineError) else f"the job failed: {root_cause(failure)}"
         raise _Stopped(line if verbose or isinstance(failure, PipelineError) else f"{line} (--verbose shows all)") from failure

@@ -2,7 +2,7 @@
 
 import re
 
-_CAUSE = re.compile(r"^(?:Caused by: )?([\w.]*(?:Error|Exception): .+)$", re.MULTILINE)
+_CAUSE = re.compile(r"^(?:Caused by: |: )?([\w.]*(?:Error|Exception): .+)$", re.MULTILINE)
 
 
 class PipelineError(Exception):
@@ -17,13 +17,9 @@ class NoRecords(PipelineError):
     """The cluster has none of the topics. They come with the first group or transaction."""
 
 
-def first_line(failure: BaseException) -> str:
-    """What an exception of Spark's or Java's says before its stack trace."""
-    lines = str(failure).strip().splitlines()
-    return " ".join(lines[0].split()) if lines else type(failure).__name__
-
-
-def root_cause(text: str) -> str:
-    """Of stack traces within stack traces, of either language, what the last one is about."""
+def root_cause(failure: BaseException | str) -> str:
+    """Of stack traces within stack traces, of either language, what the last one is about; in one line."""
+    text = str(failure).strip() or type(failure).__name__
     causes = _CAUSE.findall(text)
-    return " ".join((causes[-1] if causes else text.strip().partition("\n")[0]).split())
+    line = causes[-1] if causes else text.partition("\n")[0].rpartition(" terminated with exception: ")[2]
+    return " ".join(line.split())

@@ -70,9 +70,22 @@ class Ingested:
     batches: int = 0
 
 
+def check(options: IngestOptions) -> None:
+    """Raise PipelineError for what needs no Spark to be told: it takes its time to start."""
+    offsets = options.starting_offsets
+    try:
+        is_known = offsets in {"earliest", "latest"} or isinstance(json.loads(offsets), dict)
+    except ValueError:
+        is_known = False
+    if not is_known:
+        form = '{"__consumer_offsets": {"0": 17, ...}, ...}'
+        raise PipelineError(f"--starting-offsets is {offsets!r}: say earliest, latest or, for every partition, {form}")
+    require_reachable(options.bootstrap_servers)
+
+
 def ingest(spark: SparkSession, options: IngestOptions, on_progress: Callable[[Ingested], None] = lambda _: None) -> Ingested:
     """Take what the topics have now and what the warehouse does not; return when that is done. Raises PipelineError."""
-    require_reachable(options.bootstrap_servers)
+    check(options)
     with Cluster(spark, options.bootstrap_servers, options.kafka_config) as cluster:
         warehouse = Warehouse(spark, options.warehouse)
         checkpoint = warehouse.prepare(cluster.cluster_id(), JOB)

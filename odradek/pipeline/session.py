@@ -13,12 +13,13 @@ from pathlib import Path
 from typing import Any
 
 import pyspark
+from py4j.protocol import Py4JJavaError
 from pyspark import SparkConf, SparkContext
 from pyspark.errors import PySparkRuntimeError
 from pyspark.java_gateway import launch_gateway
 from pyspark.sql import SparkSession
 
-from odradek.pipeline.errors import PipelineError, first_line
+from odradek.pipeline.errors import PipelineError, root_cause
 
 CONNECTOR = f"org.apache.spark:spark-sql-kafka-0-10_2.13:{pyspark.__version__}"
 """Of Spark's own version: one of another does not load, or fails when it is first used."""
@@ -65,7 +66,7 @@ def spark_session(
         spark = builder.getOrCreate()
     except Exception as failure:
         raise PipelineError(
-            f"Spark did not start with master {master or 'of its own choice'}: {first_line(failure)}"
+            f"Spark did not start with master {master or 'of its own choice'}: {root_cause(failure)}"
         ) from failure
     spark.sparkContext.setLogLevel("WARN" if verbose else "OFF")
     _require_connector(spark)
@@ -119,14 +120,17 @@ def _require_connector(spark: SparkSession) -> None:
         raise PipelineError(
             f"{reason}: pip install pyspark=={spark.version}, or unset SPARK_HOME ({os.environ.get('SPARK_HOME')})"
         )
-    jvm: Any = spark.sparkContext._jvm  # noqa: SLF001  # how PySpark itself talks to it
-    loader = jvm.java.lang.Thread.currentThread().getContextClassLoader()
-    try:
-        found = loader.loadClass(_CONNECTOR_CLASS)
-    except Exception as failure:
-        raise PipelineError(f"Spark's Kafka connector is not there: add --packages {CONNECTOR} to spark-submit") from failure
-    jar = str(found.getProtectionDomain().getCodeSource().getLocation().getPath()).rsplit("/", 1)[-1]
+    location = _connector_class(spark).getProtectionDomain().getCodeSource().getLocation()
+    jar = str(location.getPath()).rsplit("/", 1)[-1]
     version = re.search(r"_([\d.]+)-([\w.-]+)\.jar$", jar)
     if version is not None and version[2] != spark.version:
         reason = f"Spark is {spark.version} and its Kafka connector is {version[2]} ({jar})"
         raise PipelineError(f"{reason}: they must be of one version, so take {CONNECTOR}")
+
+
+def _connector_class(spark: SparkSession) -> Any:
+    jvm: Any = spark.sparkContext._jvm  # noqa: SLF001  # how PySpark itself talks to it
+    try:
+        return jvm.java.lang.Thread.currentThread().getContextClassLoader().loadClass(_CONNECTOR_CLASS)
+    except Py4JJavaError as failure:
+        raise PipelineError(f"Spark's Kafka connector is not there: add --packages {CONNECTOR} to spark-submit") from failure

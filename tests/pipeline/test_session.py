@@ -1,0 +1,70 @@
+"""What does not fit together is told in one line, before any work is done."""
+
+import re
+
+import pyspark
+import pytest
+from pyspark import SparkContext
+
+from odradek.pipeline import session
+from odradek.pipeline.errors import PipelineError
+from odradek.pipeline.session import CONNECTOR, spark_session
+
+
+@pytest.fixture
+def no_jvm(monkeypatch):
+    """As if none had been started yet."""
+    monkeypatch.setattr(SparkContext, "_gateway", None)
+
+
+def refusal():
+    with pytest.raises(PipelineError) as refused:
+        spark_session()
+    line = str(refused.value)
+    assert "\n" not in line
+    return line
+
+
+def test_where_java_is_missing_the_line_says_how_to_install_it(no_jvm, monkeypatch, tmp_path):
+    monkeypatch.delenv("JAVA_HOME", raising=False)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert re.search(r"needs Java 17 or newer, and java does not run: install it \(.*apt-get install", refusal())
+
+
+def test_where_java_is_too_old_the_line_says_how_old(no_jvm, monkeypatch, tmp_path):
+    java = tmp_path / "bin" / "java"
+    java.parent.mkdir()
+    java.write_text("#!/bin/sh\necho 'openjdk version \"11.0.2\" 2019-01-15' >&2\n")
+    java.chmod(0o755)
+    monkeypatch.setenv("JAVA_HOME", str(tmp_path))
+    assert "java is Java 11: install it" in refusal()
+
+
+def test_a_spark_of_another_version_than_pyspark_is_refused(spark, monkeypatch):
+    monkeypatch.setattr(pyspark, "__version__", "3.5.1")
+    assert "PySpark is 3.5.1 and Spark is 4.0.0: pip install pyspark==4.0.0" in refusal()
+
+
+class Jar:
+    """A class, as Java tells where it is from."""
+
+    def __init__(self, path):
+        self._path = path
+
+    def __getattr__(self, _name):
+        return lambda: self
+
+    def getPath(self):  # noqa: N802  # Java's name for it
+        return self._path
+
+
+def test_a_connector_of_another_version_than_spark_is_refused(spark, monkeypatch):
+    monkeypatch.setattr(
+        session, "_connector_class", lambda _spark: Jar("/ivy/org.apache.spark_spark-sql-kafka-0-10_2.13-3.5.1.jar")
+    )
+    assert re.search(rf"Spark is 4\.0\.0 and its Kafka connector is 3\.5\.1 .*so take {CONNECTOR}$", refusal())
+
+
+def test_a_connector_that_is_not_there_is_named(spark, monkeypatch):
+    monkeypatch.setattr(session, "_CONNECTOR_CLASS", "org.apache.spark.sql.kafka010.NoSuchClass")
+    assert refusal() == f"Spark's Kafka connector is not there: add --packages {CONNECTOR} to spark-submit"
