@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from odradek.protocol.coordinator_records.batches import build_batch
+from odradek.protocol.errors import ErrorCode, KafkaError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -39,8 +40,12 @@ class PartitionLog:
 
     @property
     def high_watermark(self) -> int:
-        """What is below this offset is there for good."""
-        return self._partition.high_watermark
+        """What is below this offset is there for good. KafkaError: KAFKA_STORAGE_ERROR where that is all there will ever be."""
+        partition = self._partition
+        log = partition.require_log()
+        if log.has_lost_sync and partition.high_watermark < log.log_end_offset:
+            raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, "the log cannot be synced")
+        return partition.high_watermark
 
     @property
     def max_batch_bytes(self) -> int:

@@ -1,6 +1,6 @@
 """Flushing for many producers at once: what ``flush.messages`` demands before an append may be acknowledged.
 
-A produce that makes a flush due is in the log and waits. When what came in with this turn of the loop has been appended, the log
+An append that makes a flush due is in the log and waits. When what came in with this turn of the loop has been appended, the log
 is synced in a thread, once for all of it, while the loop goes on; what comes meanwhile waits for the next sync of that log, which
 begins as soon as this one is over. Then the high watermark moves: consumers see, and producers are told of, what is on disk.
 
@@ -12,6 +12,8 @@ from __future__ import annotations
 
 import asyncio
 from typing import TYPE_CHECKING
+
+from odradek.broker.controller.topic_names import TRANSACTION_STATE_TOPIC
 
 if TYPE_CHECKING:
     from concurrent.futures import ThreadPoolExecutor
@@ -35,7 +37,12 @@ class GroupCommit:
         self._threads: ThreadPoolExecutor | None = None
 
     def request(self, log: Log) -> None:
-        """Sync ``log`` soon."""
+        """Sync ``log`` soon; that of transactions at once. KafkaError: KAFKA_STORAGE_ERROR where it is at once."""
+        if log.topic == TRANSACTION_STATE_TOPIC:
+            # A transaction ends by several appends, each when the one before is on disk. Its producer is told after the first:
+            # with its next transaction it would have to come again later, as with Kafka.
+            log.flush(self._broker.clock.now_ms())
+            return
         self._due[log] = self._broker.partitions.get(log.topic, log.partition)
         if not self._is_scheduled and log not in self._running:
             self._is_scheduled = True
@@ -82,8 +89,10 @@ class GroupCommit:
     def _release(self, log: Log, partition: Partition | None) -> None:
         """Let go of those who waited for ``log``, with what has become of it."""
         if partition is not None:
-            if partition.log is log:
+            if partition.log is log and not log.has_lost_sync:
                 partition.flushed(log.flushed_offset)
+            else:
+                partition.flush_failed()
             self._broker.produce_purgatory.check_and_complete(partition)
 
     def _executor(self) -> ThreadPoolExecutor:

@@ -141,6 +141,11 @@ class Partition:
                 self.on_high_watermark()
             self._fetches.check_and_complete(self)
 
+    def flush_failed(self) -> None:
+        """What waits for a flush waits in vain."""
+        if self.on_high_watermark is not None:
+            self.on_high_watermark()
+
     def take_offline(self, reason: str) -> None:
         """Stop serving: its disk or its log failed."""
         self.log = None

@@ -4,9 +4,9 @@ Directory ``<topic>-<partition>/``: segments (odradek.storage.segment), ``leader
 the log starts and up to where it is flushed is in the data directory's checkpoints, which the LogManager keeps.
 
 An append is one write to the active segment: the batch as it came, with offset and leader epoch in front. It is acknowledged when
-the operating system has it; ``flush.messages`` and ``flush.ms`` ask for more. What a client appends may be flushed for many at
-once, by whom ``on_flush_due`` calls: until then it is in the log, and neither acknowledged nor read. What the broker itself
-appends is flushed before the append returns.
+the operating system has it; ``flush.messages`` and ``flush.ms`` ask for more. What is appended may be flushed for many at once,
+by whom ``on_flush_due`` calls: until then it is in the log, and neither acknowledged nor read. A marker is flushed before its
+append returns, with all before it: a transaction is not complete while one of its markers may be lost.
 
 A Log belongs to the loop thread. How it lies on disk is odradek.storage.log_store's to know.
 """
@@ -174,7 +174,7 @@ class Log(LogStore):
         for header, first_offset in of_producers:
             self.producers.record(header, first_offset, now_ms if self._stamps_append_time else header.max_timestamp)
         if next_offset - self.flushed_offset >= self._config.flush_messages:
-            self.flush(now_ms)
+            self._flush_due(now_ms)
         append_time_ms = now_ms if self._stamps_append_time else _NO_TIMESTAMP
         return AppendInfo(base_offset, next_offset - 1, append_time_ms, self.log_start_offset, False)
 

@@ -38,6 +38,11 @@ class Disk:
     def let_go(self, syncs=1000):
         self._may_end.release(syncs)
 
+    def hold(self):
+        """From now on they wait again."""
+        while self._may_end.acquire(blocking=False) or self.begun.acquire(blocking=False):
+            pass
+
     async def a_sync(self):
         """Wait until one more has begun."""
         assert await asyncio.to_thread(self.begun.acquire, timeout=TIMEOUT_S)
@@ -60,6 +65,22 @@ class Client:
         self.send(ApiKey.PRODUCE, PRODUCE, **produce_fields("t", records, partition=partition, acks=acks))
         if acks == 0:
             self._asked.pop()
+
+    def commit(self, offset, *, group="g"):
+        partitions = [{"partition_index": 0, "committed_offset": offset}]
+        self.send(ApiKey.OFFSET_COMMIT, 8, group_id=group, topics=[{"name": "t", "partitions": partitions}])
+
+    async def committed(self):
+        """The error of the next answer, to a commit."""
+        return (await self.receive()).topics[0].partitions[0].error_code
+
+    def fetch_offset(self, *, group="g"):
+        self.send(ApiKey.OFFSET_FETCH, 5, group_id=group, topics=[{"name": "t", "partition_indexes": (0,)}])
+
+    async def fetched_offset(self):
+        """(error, committed offset) of the next answer."""
+        answer = await self.receive()
+        return answer.error_code, *(partition.committed_offset for topic in answer.topics for partition in topic.partitions)
 
     def fetch(self, offset=0, *, max_wait_ms=0):
         asked = {"topic": "t", "partitions": [{"partition": 0, "fetch_offset": offset, "partition_max_bytes": 1 << 20}]}
@@ -88,13 +109,12 @@ def disk(monkeypatch):
     disk.let_go()
 
 
-def on_a_broker(scenario, **topic_configs):
+def on_a_broker(scenario, *, broker_configs=None, **topic_configs):
     """Run ``scenario(connect)`` beside a broker whose topic t flushes after each record, or as its configs say."""
 
     async def run():
-        broker = Broker(
-            load(overrides={"listeners": "PLAINTEXT://127.0.0.1:0", "log.dirs": "/data"}), file_system=MemoryFileSystem()
-        )
+        settings = {"listeners": "PLAINTEXT://127.0.0.1:0", "log.dirs": "/data"} | (broker_configs or {})
+        broker = Broker(load(overrides=settings), file_system=MemoryFileSystem())
         await broker.start()
         clients = []
 
@@ -279,6 +299,61 @@ def test_a_sync_that_fails_is_told_to_all_who_waited_and_takes_the_log_out_of_se
         assert broker.partitions.require("t", 0).high_watermark == 0
 
     on_a_broker(scenario)
+
+
+COORDINATED = {"log.flush.interval.messages": "1", "offsets.topic.num.partitions": "1"}
+
+
+async def coordinated(connect, disk):
+    """A client whose coordinator is there."""
+    client = await connect()
+    disk.let_go()
+    client.send(ApiKey.FIND_COORDINATOR, 3, key="g", key_type=0)
+    await client.receive()
+    while True:
+        client.commit(1)
+        if await client.committed() == ErrorCode.NONE:
+            break
+        await asyncio.sleep(0.01)
+    disk.hold()
+    return client
+
+
+def test_a_committed_offset_is_acknowledged_and_told_when_it_is_on_disk(disk):
+    async def scenario(_, connect):
+        client = await coordinated(connect, disk)
+        other = await connect()
+        client.commit(7)
+        await disk.a_sync()
+        other.fetch_offset()
+        assert await other.fetched_offset() == (ErrorCode.NONE, 1)
+        async with nothing_comes(client):
+            pass
+        disk.let_go()
+        assert await client.committed() == ErrorCode.NONE
+        other.fetch_offset()
+        assert await other.fetched_offset() == (ErrorCode.NONE, 7)
+
+    on_a_broker(scenario, broker_configs=COORDINATED)
+
+
+def test_where_a_commit_cannot_be_synced_nobody_is_kept_waiting(disk, capsys):
+    async def scenario(_, connect):
+        client = await coordinated(connect, disk)
+        other = await connect()
+        client.commit(7)
+        await disk.a_sync()
+        other.commit(8)
+        disk.error = OSError(5, "Input/output error")
+        disk.let_go()
+        assert await client.committed() == ErrorCode.NOT_COORDINATOR
+        assert await other.committed() == ErrorCode.NOT_COORDINATOR
+        client.commit(9)
+        assert await client.committed() != ErrorCode.NONE
+        other.fetch_offset()
+        assert (await other.fetched_offset())[0] != ErrorCode.NONE
+
+    on_a_broker(scenario, broker_configs=COORDINATED)
 
 
 def test_a_topic_that_goes_meanwhile_keeps_nobody_waiting(disk):

@@ -125,15 +125,14 @@ def test_a_commit_syncs_what_is_new_and_no_directory_twice(disk):
     assert (len(third.files), len(third.directories)) == (1, 0)
 
 
-def test_what_the_broker_itself_appends_is_flushed_with_all_before_it(disk):
+def test_a_marker_is_flushed_with_all_before_it(disk):
     log, asked = deferring(disk)
     append(log)
     log.append_internal(batch(2), leader_epoch=0, now_ms=NOW_MS)
-    assert (log.flushed_offset, log.awaits_flush, len(asked)) == (3, False, 1)
-    append(log)
+    assert (log.flushed_offset, log.awaits_flush, len(asked)) == (0, True, 2)
     log.append_marker(7, 0, 0, True, leader_epoch=0, now_ms=NOW_MS)
-    assert (log.flushed_offset, log.awaits_flush) == (5, False)
-    assert open_log(disk.without_power(), config=log.config).log_end_offset == 5
+    assert (log.flushed_offset, log.awaits_flush) == (4, False)
+    assert open_log(disk.without_power(), config=log.config).log_end_offset == 4
 
 
 def test_a_failed_commit_takes_the_log_out_of_service(disk):

@@ -344,7 +344,12 @@ class HostedShard(Generic[ShardT]):
         if self._is_appending:
             # Who is answered may ask for more, and that is not to get into the batch being appended. ``flush`` comes back to it.
             return
-        committed_offset = min(self.log.high_watermark, self.written_offset)
+        try:
+            committed_offset = min(self.log.high_watermark, self.written_offset)
+        except KafkaError as error:
+            self._runtime.on_fault(f"partition {self.partition} loses what is not yet committed", error)
+            self._runtime.reload(self)
+            return
         if committed_offset <= self.committed_offset:
             return
         self.committed_offset = committed_offset

@@ -19,7 +19,7 @@ class CoordinatorLog(Protocol):
 
     @property
     def high_watermark(self) -> int:
-        """What is below this offset is there for good."""
+        """What is below this offset is there for good. Raises KafkaError where that will never be all."""
 
     @property
     def max_batch_bytes(self) -> int:
@@ -53,7 +53,7 @@ class CoordinatorLogs(Protocol):
         """The log of a partition that is led here. Raises KafkaError where it is not."""
 
     def on_high_watermark(self, partition: int, callback: Callable[[], None] | None) -> None:
-        """Call back whenever the partition's high watermark has moved, within an append too; None: no longer."""
+        """Call back whenever the partition's high watermark has moved, within an append too, or never will; None: no longer."""
 
     def call_soon(self, callback: Callable[[], None]) -> None:
         """Call back when what is being handled now has been, in this turn of the loop or the next."""
