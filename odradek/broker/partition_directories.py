@@ -62,6 +62,10 @@ class PartitionDirectories:
                 self._log_manager.delete(topic.name, partition.index)
             except OSError as error:
                 log.error("a deleted partition's directory stays", error, topic=topic.name, partition=partition.index)
+        try:
+            self._log_manager.sync_deleted()
+        except OSError as error:
+            log.error("a loss of power may bring a deleted topic's partitions back", error, topic=topic.name)
         self._broker.housekeeping.remove_deleted_after(self._broker.config["log.segment.delete.delay.ms"])
 
     def directory_failed(self, directory: DataDirectory) -> None:

@@ -93,7 +93,7 @@ def load(request: LoadRequest) -> LoadedLog:
     epochs.truncate_from_end(next_offset)
     epochs.truncate_from_start(log_start_offset)
     for segment in segments:
-        segment.forget_aborted_from(next_offset)
+        segment.forget_aborted_from(next_offset, is_sound=request.is_clean)
     segments[-1].learn_max_timestamp()
     snapshots = ProducerSnapshots(request.file_system, request.directory, names, request.warn)
     snapshots.keep_only([segment.base_offset for segment in segments], log_start_offset, next_offset)

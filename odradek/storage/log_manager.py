@@ -64,6 +64,8 @@ class LogManager:
         self._warn = warn
         self._new_uuid = new_uuid
         self._removable: list[str] = []
+        # Data directories in which logs were renamed that are not to be found under their old names again.
+        self._renamed_in: set[str] = set()
 
     @property
     def was_clean(self) -> bool:
@@ -229,6 +231,7 @@ class LogManager:
             return
         deleted = checkpoints.deleted_path(home.log_path(key), self._new_uuid().hex)
         self.file_system.rename(home.log_path(key), deleted)
+        self._renamed_in.add(home.path)
         self._removable.append(deleted)
 
     def set_aside(self, topic: str, partition: int, suffix: str, now_ms: int) -> str:
@@ -244,7 +247,18 @@ class LogManager:
         deleted = checkpoints.deleted_path(home.log_path(key), self._new_uuid().hex)
         path = deleted.removesuffix(checkpoints.DELETED_SUFFIX) + suffix
         self.file_system.rename(home.log_path(key), path)
+        self._renamed_in.add(home.path)
         return path
+
+    def sync_deleted(self) -> None:
+        """See to it that a loss of power brings nothing back that was deleted or set aside. Raises OSError.
+
+        To be called before others can be created under the same names: theirs would be the records.
+        """
+        while self._renamed_in:
+            path = self._renamed_in.pop()
+            if not self.directories.with_path(path).failure:
+                self.file_system.sync_dir(path)
 
     def replace(self, log: Log, copy: str, target: DataDirectory, unique: str, now_ms: int) -> Log:
         """Let ``copy``, a directory in ``target`` with all that ``log`` has, and synced, be the log; returns it, open.

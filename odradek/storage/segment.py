@@ -148,9 +148,16 @@ class Segment:
         index = self.transaction_index or self.open_transaction_index(0)
         index.append(aborted)
 
-    def forget_aborted_from(self, offset: int) -> None:
-        """Forget aborted transactions whose markers were at ``offset`` or behind it, and are gone. Raises OSError."""
-        if self.transaction_index is not None and self.transaction_index.last_offset >= offset:
+    def forget_aborted_from(self, offset: int, *, is_sound: bool) -> None:
+        """Forget aborted transactions whose markers were at ``offset`` or behind it, and are gone; and what is none.
+
+        ``is_sound``: the index is as it was written. Raises OSError.
+        """
+        if self.transaction_index is None:
+            return
+        if not is_sound:
+            self.transaction_index.keep_sound_below(self.base_offset, offset)
+        elif self.transaction_index.last_offset >= offset:
             self.transaction_index.keep_below(offset)
 
     def open_transaction_index(self, size: int) -> TransactionIndex:

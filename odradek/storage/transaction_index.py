@@ -90,6 +90,7 @@ class TransactionIndex:
         count = 0
         previous = base_offset
         file = self._file_system.open(self.path)
+        size = file.size()
         data = file.pread(self._on_disk * _ENTRY.size, 0)
         file.close()
         for version, producer_id, first_offset, last_offset, _ in _ENTRY.iter_unpack(data):
@@ -98,7 +99,8 @@ class TransactionIndex:
                 break
             previous = last_offset + 1
             count += 1
-        self._keep(count)
+        if size != count * _ENTRY.size:
+            self._keep(count)
 
     def collect(self, fetch_offset: int, end_offset: int) -> tuple[list[AbortedTransaction], bool]:
         """(those that have records from ``fetch_offset`` up to ``end_offset``, whether no later segment can have more).

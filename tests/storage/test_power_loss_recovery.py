@@ -1,11 +1,14 @@
 """What a loss of power leaves of a log that was not synced, and what only looks like it."""
 
+from uuid import UUID
+
 import pytest
 
 from odradek.protocol.record_batch import iter_batches
 from odradek.storage.data_directory import DataDirectory
 from odradek.storage.errors import LogCorrupt
 from odradek.storage.log_config import LogConfig
+from odradek.storage.log_manager import LogManager
 from odradek.storage.memory_filesystem import MemoryFileSystem
 
 from .support import DIRECTORY, NOW_MS, Warnings, append, batch, names, open_log, read
@@ -110,6 +113,18 @@ def test_zeros_in_the_index_of_aborted_transactions_are_no_transaction():
     assert state_of(open_log(file_system)) == expected
 
 
+def test_zeros_in_the_index_of_aborted_transactions_are_none_though_nothing_has_to_be_read_again():
+    file_system = MemoryFileSystem()
+    log = open_log(file_system)
+    send(log)
+    end(log, commit=True)
+    log.close(clean=True, now_ms=NOW_MS)
+    path = f"{DIRECTORY}/{0:020d}.txnindex"
+    file_system.open(path, create=True).append([bytes(34)])
+    again = open_log(file_system, recovery_point=2)
+    assert again.aborted_transactions(0, 2) == []
+
+
 def test_rubbish_in_the_index_of_aborted_transactions_does_not_matter_past_the_recovery_point():
     file_system, log = with_history()
     expected = state_of(log)
@@ -160,3 +175,15 @@ def test_the_name_of_a_data_directory_that_was_made_and_not_used_is_synced():
     file_system.make_dirs("/var/lib/odradek")
     DataDirectory(file_system, "/var/lib/odradek", Warnings()).take(1)
     assert file_system.synced == ["/var/lib"]
+
+
+def test_deleted_logs_are_synced_to_be_gone_before_others_get_their_names():
+    file_system = SyncedDirectories()
+    manager = LogManager(file_system, "/data", node_id=1, warn=Warnings())
+    manager.start()
+    manager.create("t", 0, UUID(int=1), LogConfig(), now_ms=NOW_MS)
+    file_system.synced.clear()
+    manager.delete("t", 0)
+    manager.sync_deleted()
+    manager.sync_deleted()
+    assert file_system.synced == ["/data"]

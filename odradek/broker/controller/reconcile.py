@@ -64,6 +64,7 @@ class Reconciliation:
                 self._judge(*key)
             except OSError as error:
                 self._warn("a directory stays as it is", topic=key[0], partition=key[1], reason=str(error))
+        manager.sync_deleted()
         self._is_complete = manager.directories.are_online
         for topic, record in self._image.partitions():
             key = (topic.name, record.partition_id)
