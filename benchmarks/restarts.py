@@ -26,6 +26,7 @@ _GIGABYTES, _QUICK_GIGABYTES = 5, 1
 _RECORD_BYTES = 1_000
 _STOP_TIMEOUT_S = 180.0
 _IDLE_S = 2.0
+_ATTEMPTS = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,7 +116,14 @@ def measure_partitions(peer: Peer, directory: Path, *, quick: bool) -> Restart:
 def _fill_partitions(broker: _Broker, topics: int) -> None:
     for topic in range(topics):
         arguments = (f"-topic=many-{topic}", f"-partitions={_PARTITIONS}", f"-records={_PARTITIONS}", "-keep")
-        load_tool.run("produce", broker.address, arguments)
+        for attempt in range(_ATTEMPTS):
+            try:
+                load_tool.run("produce", broker.address, arguments)
+                break
+            except load_tool.LoadFailed:
+                # Kafka answers for a topic of so many partitions before it has them all.
+                if attempt == _ATTEMPTS - 1:
+                    raise
 
 
 def measure_unclean(peer: Peer, directory: Path, *, quick: bool) -> Restart:
