@@ -43,8 +43,8 @@ def snake_case(name: str) -> str:
 @pytest.mark.parametrize(("name", "key", "value", "said"), WRITTEN, ids=[line[0] for line in WRITTEN])
 def test_what_kafka_wrote_is_read_as_kafka_reads_it(name, key, value, said):
     record = decode_newer(bytes.fromhex(key), bytes.fromhex(value))
-    assert record.kind == name.removesuffix("-default").lower()
-    found = [word for word in words(record.value) if word]
+    assert record.kind == name.partition("-")[0].lower()
+    found = [word for text in words(record.value) for word in re.findall(r"[\w-]+", text)]
     told = words_of_kafka(said)
     # A tagged field that has its default is not in the bytes: what is read is what Kafka says up to there.
     assert found == (told[: len(found)] if name.endswith("-default") else told)

@@ -102,11 +102,11 @@ def _struct(fields: _Fields, tagged: dict[int, tuple[str, Read[Any]]] | None = N
 
 
 def _nullable(read_struct: Read[dict[str, Any]]) -> Read[dict[str, Any] | None]:
-    """A struct behind a byte that is negative where it is null."""
+    """A struct behind a byte that is 1; where it is null that is -1, or 0 if the field is a tagged one."""
 
     def read(data: bytes, position: int) -> tuple[dict[str, Any] | None, int]:
         presence, position = _read_int8(data, position)
-        return (None, position) if presence < 0 else read_struct(data, position)
+        return (None, position) if presence < 1 else read_struct(data, position)
 
     return read
 
