@@ -1,8 +1,7 @@
 """``python -m benchmarks``: run the benchmarks, print the table.
 
 First each broker is started several times, then taken through the restarts with many offsets, many partitions and much unflushed
-data, one at a time; then all are brought
-up together and take the loads in turn (``benchmarks.rounds``).
+data, and through compaction, one at a time; then all are brought up together and take the loads in turn (``benchmarks.rounds``).
 """
 
 import argparse
@@ -15,13 +14,16 @@ from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
 from types import FrameType
+from typing import TypeVar
 
-from benchmarks import committed_offsets, load_tool, processes, restarts, start_up
+from benchmarks import committed_offsets, compaction, load_tool, processes, restarts, start_up
 from benchmarks.load_tool import LoadFailed, MissingTool
 from benchmarks.peers import BrokerFailed, Kafka, Kfake, Odradek, Peer, Running, serving
-from benchmarks.report import Figure, as_json, table
+from benchmarks.report import SUBJECT, Figure, as_json, table
 from benchmarks.rounds import Failures, note, run_load
-from benchmarks.scenarios import LOADS, NAMES, OFFSETS, PARTITIONS, START, UNCLEAN
+from benchmarks.scenarios import COMPACTING, LOADS, NAMES, OFFSETS, PARTITIONS, RELOAD, START, UNCLEAN
+
+T = TypeVar("T")
 
 # The first start that counts, and the last.
 _STARTS, _QUICK_STARTS = (2, 6), (1, 1)
@@ -98,16 +100,36 @@ def run_restarts(
     name: str, peers: Sequence[Peer], scratch: Path, measure: Callable[[Peer, Path], restarts.Restart], failures: Failures
 ) -> dict[str, Sequence[restarts.Restart]]:
     """Have each broker that keeps its data restarted on much of it."""
-    runs: dict[str, Sequence[restarts.Restart]] = {}
+    return {peer: [run] for peer, run in _once(name, peers, scratch, measure, failures).items()}
+
+
+def run_compaction(peers: Sequence[Peer], scratch: Path, chosen: argparse.Namespace, failures: Failures) -> list[Figure]:
+    """Have each broker compact under load, and odradek reload what it has compacted; as far as that is chosen."""
+    figures: list[Figure] = []
+    with_cleaner = [peer for peer in peers if peer.name != "kfake"]
+    if RELOAD in chosen.only:
+        alone = [peer for peer in peers if peer.name == SUBJECT]
+        reloads = _once(RELOAD, alone, scratch, partial(compaction.measure_reload, quick=chosen.quick), failures)
+        figures += compaction.reload_figures(reloads)
+    if COMPACTING in chosen.only:
+        latencies = _once(COMPACTING, with_cleaner, scratch, partial(compaction.measure_latency, quick=chosen.quick), failures)
+        figures += compaction.latency_figures(latencies)
+    return figures
+
+
+def _once(
+    name: str, peers: Sequence[Peer], scratch: Path, measure: Callable[[Peer, Path], T], failures: Failures
+) -> dict[str, T]:
+    """What was measured of each broker that got there."""
+    measured: dict[str, T] = {}
     for peer in peers:
         try:
-            run = measure(peer, scratch / f"{name}-{peer.name}")
+            measured[peer.name] = measure(peer, scratch / f"{name}-{peer.name}")
         except (BrokerFailed, LoadFailed) as failure:
             failures.tell(f"{name} on {peer.name}", failure)
-            continue
-        note(f"{name} {peer.name}: {run}")
-        runs[peer.name] = [run]
-    return runs
+        else:
+            note(f"{name} {peer.name}: {measured[peer.name]}")
+    return measured
 
 
 def run_loads(peers: Sequence[Peer], scratch: Path, chosen: argparse.Namespace, failures: Failures) -> list[Figure]:
@@ -155,6 +177,7 @@ def main() -> int:
             if UNCLEAN in chosen.only:
                 measure = partial(restarts.measure_unclean, quick=chosen.quick)
                 figures += restarts.unclean_figures(run_restarts(UNCLEAN, peers, scratch, measure, failures))
+            figures += run_compaction(peers, scratch, chosen, failures)
             figures += run_loads(peers, scratch, chosen, failures)
     except (MissingTool, LoadFailed) as missing:
         note(str(missing))

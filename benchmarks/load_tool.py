@@ -19,6 +19,8 @@ _BUILD_TIMEOUT_S = 600.0
 # A load gives up by itself a little before the harness gives up on it, so that its own reason is what is told.
 _LOAD_TIMEOUT_S = 60.0
 _GRACE_S = 10.0
+# For those that wait for a broker which has much to load first.
+_WAITING_TIMEOUT_S = 300.0
 
 
 class LoadFailed(Exception):
@@ -110,14 +112,21 @@ def build() -> None:
         raise LoadFailed(reason) from failure
 
 
-def command(subcommand: str, broker: str, arguments: tuple[str, ...] = (), *, server_pid: int = 0) -> list[str]:
+def command(
+    subcommand: str,
+    broker: str,
+    arguments: tuple[str, ...] = (),
+    *,
+    server_pid: int = 0,
+    timeout_s: float = _LOAD_TIMEOUT_S,
+) -> list[str]:
     """The command line of one load; an empty broker makes those that wait for one read the address from their standard input."""
     return [
         str(BINARY),
         subcommand,
         f"-broker={broker}",
         f"-pid={server_pid}",
-        f"-timeout={_LOAD_TIMEOUT_S:.0f}s",
+        f"-timeout={timeout_s:.0f}s",
         *arguments,
     ]
 
@@ -152,7 +161,8 @@ def waiting(subcommand: str, arguments: tuple[str, ...] = ()) -> Iterator[Callab
 
     Yields what tells it, and gives the line it then prints: empty when it failed, or is silent for too long.
     """
-    client = subprocess.Popen(command(subcommand, "", arguments), stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    waiting_for_address = command(subcommand, "", arguments, timeout_s=_WAITING_TIMEOUT_S)
+    client = subprocess.Popen(waiting_for_address, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
     try:
         _line(client)
 
@@ -168,6 +178,6 @@ def waiting(subcommand: str, arguments: tuple[str, ...] = ()) -> Iterator[Callab
 
 
 def _line(client: subprocess.Popen[str]) -> str:
-    if client.stdout is None or not select.select([client.stdout], [], [], _LOAD_TIMEOUT_S + _GRACE_S)[0]:
+    if client.stdout is None or not select.select([client.stdout], [], [], _WAITING_TIMEOUT_S + _GRACE_S)[0]:
         return ""
     return client.stdout.readline()

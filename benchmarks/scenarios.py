@@ -227,4 +227,10 @@ UNCLEAN = "unclean-5gb"
 UNCLEAN_TITLE = "5 GB of log, killed"
 RESTART_TARGET = Target(1.0, at_least=False)
 
-NAMES: tuple[str, ...] = (START, OFFSETS, PARTITIONS, UNCLEAN, *(load.name for load in LOADS))
+COMPACTING = "latency-compacting"
+COMPACTING_TITLE = "latency at 2,000 records/s"
+RELOAD = "reload-compacted"
+RELOAD_TITLE = "200,000 offsets, fifty times over"
+LATENCY_TARGET = Target(1.0, at_least=False)
+
+NAMES: tuple[str, ...] = (START, OFFSETS, PARTITIONS, UNCLEAN, RELOAD, COMPACTING, *(load.name for load in LOADS))
