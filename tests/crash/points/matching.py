@@ -21,7 +21,10 @@ _TRANSACTION_STATE = "__transaction_state"
 
 
 def of_file(topic: str, suffix: str = ".log", *, is_marker: bool | None = None) -> When:
-    """``RealFile.append`` to a file of a topic (``topic-0``: of this partition); only markers, or only others, if asked for."""
+    """``RealFile.append`` to a file of a topic (``topic-0``: of this partition); only markers, or only others, if asked for.
+
+    Or ``RealFile.truncate``.
+    """
 
     def when(file: Any, buffers: Any) -> bool:
         path = str(Path(f"/proc/self/fd/{file.fileno()}").readlink())

@@ -49,6 +49,7 @@ _LOG = "odradek.storage.log:Log."
 _PARTITION = "odradek.broker.partitions:Partition."
 _SEGMENT = "odradek.storage.segment:Segment."
 _SNAPSHOTS = "odradek.storage.producer_snapshot:ProducerSnapshots."
+_FILE = "odradek.storage.filesystem:RealFile."
 _FILES = "odradek.storage.filesystem:RealFileSystem."
 _ANSWER = "odradek.broker.dispatch:encode_response"
 _REQUEST = "odradek.broker.dispatch:Dispatcher.dispatch"
@@ -296,8 +297,8 @@ def _load() -> Iterator[CrashPoint]:
     prepare = Place(FILE_APPEND, MIDDLE, of_state(State.PREPARE_COMMIT, State.PREPARE_ABORT), keep_bytes=66)
     cut = Place(_SEGMENT + "truncate", AFTER, of_path("__transaction_state"))
     yield again("torn Prepare cut", "a torn Prepare* is cut off", cut, prepare)
-    keeps = "odradek.storage.transaction_index:TransactionIndex.keep_below"
-    yield again("index cut", "an index of aborted transactions is to be written again", Place(keeps, AFTER), scenarios=ABORTS)
+    cut = Place(_FILE + "truncate", AFTER, of_file("", ".txnindex"))
+    yield again("index cut", "an index of aborted transactions is to be written again", cut, scenarios=ABORTS)
     removed = Place(_FILES + "remove", AFTER, of_path("", ".snapshot"))
     # There is one that is not needed where the broker had stopped gracefully before.
     tv1 = of_kind(TV1, ENDS)
