@@ -6,6 +6,7 @@
 # make simulate SEEDS histories of consumer groups and as many of transactions (20,000 by default), each from its seed
 # make crash    kill -9 the broker 20 times under three rebalancing groups of real clients
 # make crash-points  kill the broker at each named point of a transaction, and look at what is there after
+# make power-loss  power lost, kill -9 and failing disks at every write of a workload, and every bit of a small log flipped
 # make soak     a bank of transactional clients, killed with -9 and so is the broker, for MINUTES (5 by default)
 # make kafka-files  files of odradek read by Apache Kafka's tools, and those of Apache Kafka opened by odradek
 # make clean    remove what these made
@@ -18,7 +19,7 @@ ARGS ?=
 SEEDS ?= 20000
 MINUTES ?= 5
 
-.PHONY: run test check bench fuzz simulate crash crash-points soak kafka-files clean
+.PHONY: run test check bench fuzz simulate crash crash-points power-loss soak kafka-files clean
 
 run: $(INSTALLED)-run
 	$(BIN)/odradek serve --host 127.0.0.1 --port 9092 $(ARGS)
@@ -51,6 +52,10 @@ crash: $(INSTALLED)-test
 
 crash-points: $(INSTALLED)-test
 	$(BIN)/python -m tests.crash.crash_points $(ARGS)
+
+# One process a core, of two. What is drawn by chance again: python -m tests.power_loss --only chance --seed N
+power-loss: $(INSTALLED)-test
+	$(BIN)/python -m tests.power_loss $(ARGS)
 
 soak: $(INSTALLED)-test
 	$(BIN)/python -m tests.soak.soak --minutes $(MINUTES) $(ARGS)

@@ -1,0 +1,66 @@
+"""The parts of ``make power-loss``, cut into jobs that a process does by itself."""
+
+from __future__ import annotations
+
+import asyncio
+from random import Random
+from typing import TYPE_CHECKING, NamedTuple
+
+from tests.power_loss import workload
+from tests.power_loss.explore import Exploration, Tally
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+PARTS = ("power", "chance")
+_SETTINGS = (1, None)
+# An exploration is divided by the numbers of its operations, which all processes count alike.
+_SLICES = 8
+_EVERY_BYTES = 5
+_LARGE_STEPS = 40
+
+
+class Job(NamedTuple):
+    """One. ``number`` says which of its part."""
+
+    part: str
+    flush_messages: int | None
+    number: int
+    seed: int
+    count: int
+
+
+def jobs(parts: Iterable[str], *, seed: int, chances: int) -> list[Job]:
+    """All of these parts."""
+    found = []
+    for part in parts:
+        for flush_messages in _SETTINGS:
+            count = chances // (len(_SETTINGS) * _SLICES) if part == "chance" else 0
+            found += [Job(part, flush_messages, number, seed, count) for number in range(_SLICES)]
+    return found
+
+
+def run_job(job: Job) -> Tally:
+    """Do it, in a loop of its own."""
+    loop = asyncio.new_event_loop()
+    try:
+        return _WORK[job.part](loop, job)
+    finally:
+        loop.close()
+
+
+def _power(loop: asyncio.AbstractEventLoop, job: Job) -> Tally:
+    exploration = Exploration(loop, workload.SMALL, flush_messages=job.flush_messages, every_bytes=_EVERY_BYTES)
+    length = -(-len(exploration.operations) // _SLICES)
+    return exploration.explore(range(job.number * length, (job.number + 1) * length))
+
+
+def _chance(loop: asyncio.AbstractEventLoop, job: Job) -> Tally:
+    rng = Random(f"{job.seed}-{job.flush_messages}-{job.number}")
+    steps = workload.draw_large(rng, _LARGE_STEPS)
+    name = f"seed {job.seed}, log.flush.interval.messages={job.flush_messages}, part {job.number}"
+    exploration = Exploration(loop, steps, flush_messages=job.flush_messages, name=name)
+    return exploration.explore_by_chance(rng, job.count)
+
+
+_WORK = {"power": _power, "chance": _chance}
