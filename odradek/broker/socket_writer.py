@@ -8,12 +8,14 @@ that comes after it does too, so nothing overtakes.
 """
 
 import asyncio
+import errno
 import os
 from collections import deque
 from collections.abc import Callable
 from typing import Any
 
 from odradek.broker.logging import log
+from odradek.storage.log_segments import LogSlice
 
 # Below this a read and a copy cost less than one more system call.
 _SENDFILE_FROM_BYTES = 16 * 1024
@@ -75,6 +77,7 @@ class SocketWriter:
             return
         queue = self._queue
         left = _TURN_BYTES
+        chunk: Any = b""
         try:
             while queue and left > 0:
                 chunk = queue[0]
@@ -88,7 +91,7 @@ class SocketWriter:
                     if sent == 0:
                         raise EOFError("a log file ended before its slice did")  # noqa: TRY301  handled with its kin
                     if sent < size:
-                        queue[0] = type(chunk)(chunk.file, chunk.position + sent, size - sent)
+                        queue[0] = chunk.without(sent)
                 if sent == size:
                     queue.popleft()
                 left -= sent
@@ -99,6 +102,9 @@ class SocketWriter:
             self._abort()
         except (OSError, EOFError) as error:
             log.error("a response could not be sent", error)
+            # Of what sendfile may meet, this is the file's side; the rest may be the socket's.
+            if isinstance(error, OSError) and error.errno == errno.EIO and isinstance(chunk, LogSlice) and chunk.on_error:
+                chunk.on_error(error)
             self._abort()
 
     def _abort(self) -> None:

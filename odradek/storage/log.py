@@ -224,9 +224,12 @@ class Log(LogStore):
         if offset >= upper_offset:
             return None
         try:
-            return self.segments.read(offset, max_bytes, upper_offset, end_offset, min_one_batch=min_one_batch)
+            found = self.segments.read(offset, max_bytes, upper_offset, end_offset, min_one_batch=min_one_batch)
         except OSError as error:
             raise self.storage_error(error) from error
+        if found is not None:
+            found.on_error = self.storage_error
+        return found
 
     def offset_for_timestamp(self, timestamp: int) -> TimestampOffset | None:
         """The first record that is not older than ``timestamp``. Raises LogCorrupt, OSError."""

@@ -1,7 +1,7 @@
 """The segments of one log in their order, and reading from them by offset."""
 
 from bisect import bisect_right
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator
 
 from odradek.protocol.record_batch import HEADER_SIZE, read_header
 from odradek.storage.filesystem import File
@@ -14,22 +14,35 @@ _MAX_TAIL_POSITIONS = 16
 class LogSlice:
     """``length`` bytes of ``file`` from ``position``: batches as the log has them, the last perhaps cut. Holds the file open.
 
-    Its ``len`` is that of the bytes it stands for, so that a response can be encoded before anybody has read them.
+    Its ``len`` is that of the bytes it stands for, so that a response can be encoded before anybody has read them. Where they
+    cannot be read ``on_error`` is told.
     """
 
-    __slots__ = ("file", "length", "position")
+    __slots__ = ("file", "length", "on_error", "position")
 
     def __init__(self, file: File, position: int, length: int) -> None:
         self.file = file
         self.position = position
         self.length = length
+        self.on_error: Callable[[OSError], object] | None = None
 
     def __len__(self) -> int:
         return self.length
 
     def read(self) -> bytes:
         """The bytes themselves. Raises OSError."""
-        return self.file.pread(self.length, self.position)
+        try:
+            return self.file.pread(self.length, self.position)
+        except OSError as error:
+            if self.on_error is not None:
+                self.on_error(error)
+            raise
+
+    def without(self, size: int) -> "LogSlice":
+        """What is left when the first ``size`` bytes have been sent."""
+        rest = LogSlice(self.file, self.position + size, self.length - size)
+        rest.on_error = self.on_error
+        return rest
 
 
 class LogSegments:

@@ -1,6 +1,7 @@
 """Large responses over a real socket pair, read slowly: all of it arrives, in order, from the file and from memory."""
 
 import asyncio
+import errno
 import os
 import socket
 
@@ -112,3 +113,25 @@ def test_a_slice_beyond_the_end_of_its_file_ends_the_connection(data, capsys):
 
     asyncio.run(run())
     assert "a response could not be sent" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(("number", "is_disk"), [(errno.EIO, True), (errno.ENOTCONN, False)])
+def test_a_file_that_cannot_be_read_is_told_of(data, monkeypatch, number, is_disk):
+    contents, file = data
+    told = []
+
+    def refuse(*_):
+        raise OSError(number, "refused")
+
+    async def run():
+        transport, theirs = await _connected()
+        writer = SocketWriter(transport, lambda: None)
+        found = LogSlice(file, 0, len(contents))
+        found.on_error = told.append
+        monkeypatch.setattr(os, "sendfile", refuse)
+        writer.write([found])
+        assert transport.is_closing()
+        theirs.close()
+
+    asyncio.run(run())
+    assert bool(told) is is_disk

@@ -263,3 +263,22 @@ def test_a_log_of_a_failed_directory_can_be_deleted_and_what_is_left_of_it_is_fo
     manager.release()
     file_system.failing = set()
     assert ("t", 1) in started(file_system).logs
+
+
+def test_records_that_cannot_be_read_fail_their_directory(monkeypatch):
+    file_system = FailingFileSystem()
+    manager = started(file_system)
+    manager.failures = []
+    manager.on_failure = manager.failures.append
+    log = create(manager, 0)
+    append(log)
+    found = log.read(0, 1000, upper_offset=1, min_one_batch=True)
+
+    class Broken:
+        def pread(self, length, offset):
+            raise OSError(errno.EIO, "does not work")
+
+    monkeypatch.setattr(found, "file", Broken())
+    with pytest.raises(OSError, match="does not work"):
+        found.read()
+    assert [directory.path for directory in manager.failures] == [A]
