@@ -14,7 +14,8 @@ Left out: small files are not merged. A micro-batch writes one a topic and day f
 """
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -41,6 +42,7 @@ from odradek.pipeline.warehouse import Warehouse
 
 JOB = "ingest"
 _POLL_S = 1
+_OLDER_LOOK_UP = "spark.sql.streaming.kafka.useDeprecatedOffsetFetching"
 _RECORDS_A_TASK = 250_000
 # What Kafka's clients say in a stack trace where nobody answers them, or not in time.
 _UNREACHABLE = ("TimeoutException", "DisconnectException", "Connection refused", "UnknownHostException")
@@ -94,14 +96,10 @@ def ingest(spark: SparkSession, options: IngestOptions, on_progress: Callable[[I
             reason = f"the cluster at {options.bootstrap_servers} has no topic {' or '.join(TOPICS)}"
             raise NoRecords(f"{reason}: brokers make them for the first group or transaction, so run this again after that")
         run = _Run(spark, warehouse.path, cluster)
-        query = (
-            _source(spark, options, partitions)
-            .writeStream.foreachBatch(run.write)
-            .option("checkpointLocation", checkpoint)
-            .queryName("odradek ingest")
-            .trigger(availableNow=True)
-            .start()
-        )
+        stream = _source(spark, options, partitions).writeStream.foreachBatch(run.write)
+        stream = stream.option("checkpointLocation", checkpoint).queryName("odradek ingest").trigger(availableNow=True)
+        with _internal_topics_seen(spark):
+            query = stream.start()
         _finish(query, run, options, on_progress)
         if not run.done.batches:
             # Nobody commits, and yet partitions may grow: that is what lag is about.
@@ -109,10 +107,22 @@ def ingest(spark: SparkSession, options: IngestOptions, on_progress: Callable[[I
         return run.done
 
 
+@contextmanager
+def _internal_topics_seen(spark: SparkSession) -> Iterator[None]:
+    """For queries that are started here: they have the session's configs of that time.
+
+    Spark's newer way to look offsets up passes over internal topics, whether they are subscribed to or assigned. Its older one
+    does not; with a subscription it would join a consumer group, which would be in the very history that is read here.
+    """
+    before = spark.conf.get(_OLDER_LOOK_UP)
+    spark.conf.set(_OLDER_LOOK_UP, "true")
+    try:
+        yield
+    finally:
+        spark.conf.set(_OLDER_LOOK_UP, str(before))
+
+
 def _source(spark: SparkSession, options: IngestOptions, partitions: dict[str, list[int]]) -> DataFrame:
-    # Spark's newer way to look offsets up passes over internal topics, whether they are subscribed to or assigned. With its older
-    # one it would, for a subscription, join a consumer group; and that group would be in the very history that is read here.
-    spark.conf.set("spark.sql.streaming.kafka.useDeprecatedOffsetFetching", "true")
     settings = {
         "kafka.isolation.level": "read_committed",
         **{f"kafka.{key}": value for key, value in options.kafka_config.items()},
