@@ -79,7 +79,8 @@ class Replacement:
                 self._groups.sessions.touch(group, self._member)
 
         def revert(_: KafkaError) -> None:
-            if group.members.get(self._new_id) is not self._member:
+            # Of what the member says since it came back a later generation may have been made: then it stays in that one.
+            if group.members.get(self._new_id) is not self._member or group.generation != generation:
                 return
             self._rename(self._new_id, self._old_id)
             group.update(self._member, self._old_protocols, self._old_rebalance_timeout_ms, self._old_session_timeout_ms)
