@@ -2,12 +2,15 @@
 
 import builtins
 import sys
+from threading import Event
 
 import pytest
 from pyspark.sql import SparkSession
 
 from odradek.cli.main import main
 from odradek.pipeline import ingest
+from odradek.pipeline.errors import NoRecords, PipelineError, Unreachable
+from odradek.pipeline.ingest import Ingested
 from odradek.pipeline.schema import read_raw
 
 
@@ -80,3 +83,49 @@ def test_a_wrong_argument_is_one_line(command, warehouse, arguments, told):
     assert status == 2
     assert told in err
     assert len(err.splitlines()) == 1
+
+
+@pytest.fixture
+def runs(command, monkeypatch):
+    """Run ``ingest --every``, with this for what each run does, until there is nothing more: (exit status, stderr)."""
+
+    def run(warehouse, *outcomes):
+        left = list(outcomes)
+
+        def ingest_once(*_arguments):
+            outcome = left.pop(0)
+            if isinstance(outcome, Exception):
+                raise outcome
+            return outcome
+
+        def wait(_event, seconds):
+            assert seconds == 30
+            if not left:
+                raise KeyboardInterrupt
+
+        monkeypatch.setattr(ingest, "check", lambda _options: None)
+        monkeypatch.setattr(ingest, "ingest", ingest_once)
+        monkeypatch.setattr(Event, "wait", wait)
+        return command("ingest", "--warehouse", warehouse, "--every", "30s")
+
+    return run
+
+
+def test_a_job_that_goes_on_waits_for_a_cluster_that_is_away_until_it_is_stopped(spark, runs, warehouse):
+    status, err = runs(warehouse, NoRecords("none yet"), Ingested(5, 0, 1), Unreachable("it is away"), Ingested(7, 2, 2))
+    assert status == 130
+    assert err.splitlines()[1:9] == [
+        "ingest: looking at the cluster",
+        "none yet",
+        "ingest: looking at the cluster",
+        "ingest: 5 records in 1 micro-batch",
+        "ingest: looking at the cluster",
+        "it is away",
+        "ingest: looking at the cluster",
+        "ingest: 7 records, 2 of them to quarantine in 2 micro-batches",
+    ]
+
+
+def test_a_job_that_goes_on_ends_where_waiting_would_not_help(spark, runs, warehouse):
+    status, err = runs(warehouse, Ingested(5, 0, 1), PipelineError("the warehouse is another's"))
+    assert (status, err.splitlines()[-1]) == (2, "odradek: the warehouse is another's")
