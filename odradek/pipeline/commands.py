@@ -168,13 +168,13 @@ def _options(*, once: bool, every: float | None, **where: Any) -> "IngestOptions
 
 
 def _ingest_job(options: "IngestOptions") -> Job:
-    def run(session: "SparkSession", progress: _Progress) -> None:
+    def work(session: "SparkSession", progress: _Progress) -> None:
         from odradek.pipeline.ingest import ingest as ingest_once
 
         progress("ingest: looking at the cluster")
         progress(_told(ingest_once(session, options, lambda done: progress(_told(done)))))
 
-    return run
+    return work
 
 
 def _told(done: "Ingested") -> str:
