@@ -191,7 +191,7 @@ class LogManager:
         clean: bool,
         now_ms: int,
     ) -> Log:
-        log = self.logs[key] = Log.open(
+        log = Log.open(
             self.file_system,
             directory.log_path(key),
             *key,
@@ -207,6 +207,8 @@ class LogManager:
         )
         log.on_flush_due = self.on_flush_due
         log.on_disk_error = self.note_error
+        log.flush_found(now_ms)
+        self.logs[key] = log
         return log
 
     def delete(self, topic: str, partition: int) -> None:

@@ -136,6 +136,11 @@ class LogStore:
         return sum(segment.size for segment in self.segments)
 
     @property
+    def readable_offset(self) -> int:
+        """Up to where records may be read: the log's end, unless something has to be on disk first."""
+        return self.flushed_offset if self.awaits_flush else self.log_end_offset
+
+    @property
     def producers(self) -> ProducerStates:
         """The producers, from their snapshot when they are first asked for. KafkaError: KAFKA_STORAGE_ERROR."""
         if self._producers is None:
@@ -200,7 +205,7 @@ class LogStore:
             self.segments,
             self._config,
             log_start_offset=self.log_start_offset,
-            readable_offset=self.flushed_offset if self.awaits_flush else self.log_end_offset,
+            readable_offset=self.readable_offset,
             log_end_offset=self.log_end_offset,
             now_ms=now_ms,
         )
@@ -301,6 +306,11 @@ class LogStore:
             raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, str(error)) from error
         self._has_failed = False
         self.flushed(task, now_ms)
+
+    def flush_found(self, now_ms: int) -> None:
+        """After a kill the log may have more than ``flush.messages`` allows to be read. KafkaError: KAFKA_STORAGE_ERROR."""
+        if self.log_end_offset - self.flushed_offset >= self._config.flush_messages:
+            self._flush_due(now_ms)
 
     def _flush_due(self, now_ms: int) -> None:
         """As many records as ``flush.messages`` are not on disk."""

@@ -171,3 +171,33 @@ def test_records_that_are_not_on_disk_are_not_deleted(disk):
     log.release_old_segments(NOW_MS + 10)
     assert [segment.base_offset for segment in log.segments] == [2]
     assert f"{2:020d}.log" in names(disk)
+
+
+def killed_after(disk, count, *, flush_messages):
+    """A log with so many records, none of them synced, opened again."""
+    log = open_log(disk)
+    for _ in range(count):
+        append(log)
+    return open_log(disk, config=LogConfig(flush_messages=flush_messages))
+
+
+def test_what_a_kill_has_left_is_flushed_before_it_is_read(disk):
+    log = killed_after(disk, 3, flush_messages=1)
+    asked = []
+    log.on_flush_due = asked.append
+    log.flush_found(NOW_MS)
+    assert (asked, log.readable_offset) == ([log], 0)
+    commit(log)
+    assert log.readable_offset == 3
+
+
+def test_what_a_kill_has_left_is_flushed_by_the_log_itself_where_nobody_else_does(disk):
+    log = killed_after(disk, 3, flush_messages=1)
+    log.flush_found(NOW_MS)
+    assert (log.readable_offset, open_log(disk.without_power(), config=log.config).log_end_offset) == (3, 3)
+
+
+def test_as_much_as_may_be_lost_is_not_flushed_at_the_start(disk):
+    log = killed_after(disk, 3, flush_messages=4)
+    log.flush_found(NOW_MS)
+    assert (log.readable_offset, log.flushed_offset) == (3, 0)
