@@ -28,7 +28,7 @@ from confluent_kafka.admin import (
     NewTopic,
 )
 
-from tests.kafka_tools.kafka_broker import SMALLEST_SEGMENT_BYTES, TIMEOUT_S
+from tests.kafka_tools.kafka_broker import SMALLEST_SEGMENT_BYTES, TIMEOUT_S, commit
 
 _LONG_MS, _BRIEF_MS, _KAFKAS_MS = 600_000, 1, 86_400_000
 _SMALL_SEGMENT_BYTES = 12_000
@@ -164,9 +164,7 @@ def _write_offsets(address: str, rng: Random, number: int) -> None:
     for turn in range(40):
         consumer = Consumer({"bootstrap.servers": address, "group.id": f"group-{turn % _GROUPS}", "enable.auto.commit": False})
         partitions = rng.sample(range(_WIDE_PARTITIONS), 25)
-        consumer.commit(
-            offsets=[TopicPartition("wide", each, rng.randint(0, 1 << 40)) for each in partitions], asynchronous=False
-        )
+        commit(consumer, [TopicPartition("wide", each, rng.randint(0, 1 << 40)) for each in partitions])
         consumer.close()
     for turn in range(3):
         member = Consumer(

@@ -11,6 +11,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
+
 from benchmarks import processes
 from benchmarks.peers import Kafka, spawn, tail
 
@@ -64,6 +66,21 @@ def until(condition: Callable[[], bool], timeout_s: float = TIMEOUT_S) -> None:
         if time.monotonic() > deadline_s:
             raise TimeoutError(condition)
         time.sleep(0.1)
+
+
+def commit(consumer: Consumer, offsets: list[TopicPartition]) -> None:
+    """Commit offsets; again where Kafka's coordinator has not yet been told of a topic that its broker serves already."""
+
+    def is_committed() -> bool:
+        try:
+            consumer.commit(offsets=offsets, asynchronous=False)
+        except KafkaException as refused:
+            if refused.args[0].code() != KafkaError.UNKNOWN_TOPIC_OR_PART:
+                raise
+            return False
+        return True
+
+    until(is_committed)
 
 
 def _accepts(address: str) -> bool:

@@ -19,7 +19,7 @@ from tempfile import TemporaryDirectory
 from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
-from tests.kafka_tools.kafka_broker import SMALLEST_SEGMENT_BYTES, TIMEOUT_S, KafkaRuns, until
+from tests.kafka_tools.kafka_broker import SMALLEST_SEGMENT_BYTES, TIMEOUT_S, KafkaRuns, commit, until
 
 _CODECS = ("gzip", "snappy", "lz4", "zstd")
 _SETTINGS = {
@@ -87,7 +87,7 @@ def _write_compacted(address: str, rng: Random) -> None:
 
 def _write_transactions(address: str) -> None:
     consumer = Consumer({"bootstrap.servers": address, "group.id": "readers", "enable.auto.commit": False})
-    consumer.commit(offsets=[TopicPartition("plain", 0, 7), TopicPartition("plain", 1, 8)], asynchronous=False)
+    commit(consumer, [TopicPartition("plain", 0, 7), TopicPartition("plain", 1, 8)])
     producer = Producer({"bootstrap.servers": address, "transactional.id": "writer"})
     producer.init_transactions(TIMEOUT_S)
     for number in range(40):
