@@ -54,7 +54,8 @@ def spark_session(
         "spark.ui.showConsoleProgress": "false",
     }
     builder = SparkSession.builder.appName(app_name)
-    if SparkContext._gateway is None and _GATEWAY not in os.environ:  # noqa: SLF001  # nothing else says whether a JVM runs
+    is_first = SparkContext._gateway is None and _GATEWAY not in os.environ  # noqa: SLF001  # nothing else says whether a JVM runs
+    if is_first:
         settings |= {"spark.jars.packages": CONNECTOR, "spark.ui.enabled": "false"} | _at_home(master)
         _require_java()
         _start_jvm(settings | (config or {}), verbose=verbose)
@@ -68,7 +69,8 @@ def spark_session(
         raise PipelineError(
             f"Spark did not start with master {master or 'of its own choice'}: {root_cause(failure)}"
         ) from failure
-    spark.sparkContext.setLogLevel("WARN" if verbose else "OFF")
+    if is_first and not verbose:
+        spark.sparkContext.setLogLevel("OFF")
     _require_connector(spark)
     return spark
 
