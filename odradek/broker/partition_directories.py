@@ -74,6 +74,7 @@ class PartitionDirectories:
             partition = self._broker.partitions.get(*key)
             if partition is not None:
                 partition.take_offline(directory.failure)
+                partition.flush_failed()
                 self._broker.produce_purgatory.check_and_complete(partition)
         self._broker.moves.directory_failed(directory)
         if directory is self._log_manager.directories.metadata:

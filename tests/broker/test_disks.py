@@ -77,10 +77,10 @@ def values(client: RawClient, topic: str, partition: int = 0) -> list[bytes]:
             position += LOG_OVERHEAD + int.from_bytes(data[position + 8 : position + 12], "big")
 
 
-def roll(client: RawClient, partition: int) -> int:
+def roll(client: RawClient, partition: int, topic: str = "t") -> int:
     """Produce a record that needs a new segment, ``segment.ms`` being 1; the error code."""
     records = build_batch([Record(value=b"v", timestamp=1_700_000_001_000)])
-    code: int = client.produce_records("t", records, partition=partition).error_code
+    code: int = client.produce_records(topic, records, partition=partition).error_code
     return code
 
 
@@ -269,3 +269,44 @@ def test_a_move_is_refused_where_there_is_nothing_to_move_or_nowhere_to_go(broke
         wait_until(lambda: described(client)["b"] == ErrorCode.KAFKA_STORAGE_ERROR)
         assert move(client, disks[1], "t", 0) == [ErrorCode.KAFKA_STORAGE_ERROR]
         assert move(client, disks[2], "t", 0, 1) == [ErrorCode.KAFKA_STORAGE_ERROR] * 2
+
+
+def commit(client: RawClient, offset: int) -> int:
+    partitions = [
+        {"partition_index": 0, "committed_offset": offset, "committed_leader_epoch": -1, "committed_metadata": ""},
+    ]
+    (topic,) = client.call(
+        ApiKey.OFFSET_COMMIT,
+        8,
+        group_id="g",
+        generation_id_or_member_epoch=-1,
+        member_id="",
+        group_instance_id=None,
+        topics=[{"name": "t", "partitions": partitions}],
+    ).topics
+    code: int = topic.partitions[0].error_code
+    return code
+
+
+def test_a_coordinator_whose_directory_fails_gives_up(broker: BrokerProcess, disks: list[Path]) -> None:
+    broker.stop()
+    broker.log_dirs = disks[:2]
+    broker.settings["offsets.topic.num.partitions"] = 1
+    broker.start()
+    with RawClient(broker.host, broker.port) as client:
+        create(client, "t", 1)
+        client.call(ApiKey.FIND_COORDINATOR, 4, key_type=0, coordinator_keys=["g"])
+        wait_until(lambda: commit(client, 1) == ErrorCode.NONE)
+        assert described(client) == {"a": {("t", 0): False}, "b": {("__consumer_offsets", 0): False}}
+        create(client, "u", 2, segment_ms=1)
+        assert client.produce("u", b"v", partition=1).error_code == ErrorCode.NONE
+        put_in_the_way(disks[1])
+        assert roll(client, 1, "u") == ErrorCode.KAFKA_STORAGE_ERROR
+        wait_until(lambda: described(client)["b"] == ErrorCode.KAFKA_STORAGE_ERROR)
+        assert commit(client, 2) == ErrorCode.NOT_COORDINATOR
+    broker.kill9()
+    put_back(disks[1])
+    broker.start()
+    with RawClient(broker.host, broker.port) as client:
+        wait_until(lambda: commit(client, 3) == ErrorCode.NONE)
+    assert broker.stop() == 0
