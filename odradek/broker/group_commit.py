@@ -61,8 +61,7 @@ class GroupCommit:
             self._begin(log)
 
     def _begin(self, log: Log) -> None:
-        # What was found at the start was no partition's yet when the sync was asked for.
-        partition = self._due.pop(log) or self._broker.partitions.get(log.topic, log.partition)
+        partition = self._due.pop(log)
         if not log.awaits_flush or log.has_lost_sync:
             # It was synced on the way by somebody else, or cannot be.
             self._release(log, partition)

@@ -59,12 +59,12 @@ class Partition:
         self.log = log
         self.offline_reason = offline_reason
         self.is_deleted = False
-        self.high_watermark = 0 if log is None else log.readable_offset
+        self.high_watermark = 0 if log is None else log.log_end_offset
         # Who else wants to know when the high watermark has moved: the coordinator whose log this is.
         self.on_high_watermark: Callable[[], None] | None = None
         self._fetches = fetches
         # For those who watch: what was appended and handed out since the log was opened, whose end was at ``found_offset`` then.
-        self.found_offset = 0 if log is None else log.log_end_offset
+        self.found_offset = self.high_watermark
         self.appended_bytes = 0
         self.fetched_bytes = 0
 

@@ -308,9 +308,12 @@ class LogStore:
         self.flushed(task, now_ms)
 
     def flush_found(self, now_ms: int) -> None:
-        """After a kill the log may have more than ``flush.messages`` allows to be read. KafkaError: KAFKA_STORAGE_ERROR."""
+        """After a kill the log may have more than ``flush.messages`` allows to be read. KafkaError: KAFKA_STORAGE_ERROR.
+
+        It is flushed here and now: what is acknowledged is among it, and readers must not see less of the log than before.
+        """
         if self.log_end_offset - self.flushed_offset >= self._config.flush_messages:
-            self._flush_due(now_ms)
+            self.flush(now_ms)
 
     def _flush_due(self, now_ms: int) -> None:
         """As many records as ``flush.messages`` are not on disk."""

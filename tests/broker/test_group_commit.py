@@ -109,12 +109,12 @@ def disk(monkeypatch):
     disk.let_go()
 
 
-def on_a_broker(scenario, *, broker_configs=None, files=None, **topic_configs):
+def on_a_broker(scenario, *, broker_configs=None, **topic_configs):
     """Run ``scenario(connect)`` beside a broker whose topic t flushes after each record, or as its configs say."""
 
     async def run():
         settings = {"listeners": "PLAINTEXT://127.0.0.1:0", "log.dirs": "/data"} | (broker_configs or {})
-        broker = Broker(load(overrides=settings), file_system=files or MemoryFileSystem())
+        broker = Broker(load(overrides=settings), file_system=MemoryFileSystem())
         await broker.start()
         clients = []
 
@@ -367,31 +367,6 @@ def test_a_topic_that_goes_meanwhile_keeps_nobody_waiting(disk):
         assert (await client.produced())[0] == ErrorCode.KAFKA_STORAGE_ERROR
 
     on_a_broker(scenario)
-
-
-def test_what_a_kill_has_left_is_read_when_it_is_on_disk(disk):
-    files = MemoryFileSystem()
-
-    async def before(broker, connect):
-        client = await connect()
-        client.produce()
-        disk.let_go()
-        assert await client.produced() == (ErrorCode.NONE, 0)
-        # As a kill leaves it: not flushed, and not marked as clean.
-        broker.log_manager.shutdown = lambda **_: broker.log_manager.release()
-
-    async def after(_, connect):
-        client = await connect()
-        await disk.a_sync()
-        client.fetch()
-        assert await client.fetched() == (ErrorCode.NONE, 0, False)
-        client.fetch(max_wait_ms=60_000)
-        disk.let_go()
-        assert await client.fetched() == (ErrorCode.NONE, 1, True)
-
-    on_a_broker(before, files=files)
-    disk.hold()
-    on_a_broker(after, files=files)
 
 
 def test_a_stop_answers_those_who_wait(disk):

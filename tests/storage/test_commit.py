@@ -183,16 +183,6 @@ def killed_after(disk, count, *, flush_messages):
 
 def test_what_a_kill_has_left_is_flushed_before_it_is_read(disk):
     log = killed_after(disk, 3, flush_messages=1)
-    asked = []
-    log.on_flush_due = asked.append
-    log.flush_found(NOW_MS)
-    assert (asked, log.readable_offset) == ([log], 0)
-    commit(log)
-    assert log.readable_offset == 3
-
-
-def test_what_a_kill_has_left_is_flushed_by_the_log_itself_where_nobody_else_does(disk):
-    log = killed_after(disk, 3, flush_messages=1)
     log.flush_found(NOW_MS)
     assert (log.readable_offset, open_log(disk.without_power(), config=log.config).log_end_offset) == (3, 3)
 

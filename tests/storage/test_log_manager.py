@@ -355,3 +355,15 @@ def test_a_real_directory_keeps_its_records_over_a_kill_and_a_clean_stop(tmp_pat
     log = manager.logs["t", 0]
     assert log.log_end_offset == 15
     assert all(read(log, offset) is not None for offset in range(15))
+
+
+def test_a_log_that_a_kill_left_unflushed_is_flushed_as_it_is_opened():
+    file_system = MemoryFileSystem()
+    manager = started(file_system)
+    append(create(manager))
+    manager.release()
+    again = started(file_system, load=False)
+    asked = []
+    again.on_flush_due = asked.append
+    again.load_all(lambda _: LogConfig(flush_messages=1), now_ms=NOW_MS)
+    assert (again.logs["t", 0].flushed_offset, asked) == (1, [])

@@ -55,8 +55,7 @@ def _read_topics(broker: Broker) -> Iterator[Reading]:
     bytes_out: dict[str, int] = {}
     for partition in broker.partitions:
         topic = partition.topic
-        # What was found may still have to be flushed before it is read.
-        records[topic] = records.get(topic, 0) + max(partition.high_watermark - partition.found_offset, 0)
+        records[topic] = records.get(topic, 0) + partition.high_watermark - partition.found_offset
         bytes_in[topic] = bytes_in.get(topic, 0) + partition.appended_bytes
         bytes_out[topic] = bytes_out.get(topic, 0) + partition.fetched_bytes
     for metric, counts in ((RECORDS_IN, records), (BYTES_IN, bytes_in), (BYTES_OUT, bytes_out)):
