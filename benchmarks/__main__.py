@@ -21,7 +21,7 @@ from benchmarks.load_tool import LoadFailed, MissingTool
 from benchmarks.peers import BrokerFailed, Kafka, Kfake, Odradek, Peer, Running, serving
 from benchmarks.report import SUBJECT, Figure, as_json, table
 from benchmarks.rounds import Failures, note, run_load
-from benchmarks.scenarios import COMPACTING, LOADS, NAMES, OFFSETS, PARTITIONS, RELOAD, START, UNCLEAN
+from benchmarks.scenarios import COMPACTING, LOADS, NAMES, OFFSETS, PARTITIONS, RELOAD, START, UNCLEAN, USUAL
 
 T = TypeVar("T")
 
@@ -34,7 +34,7 @@ def parse_arguments(arguments: Sequence[str] | None = None) -> argparse.Namespac
     """Read the command line; ends the program on a name that is not known."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description="odradek side by side with Apache Kafka")
     parser.add_argument(
-        "--only", nargs="+", choices=NAMES, metavar="NAME", default=NAMES, help="run these alone: " + ", ".join(NAMES)
+        "--only", nargs="+", choices=NAMES, metavar="NAME", default=USUAL, help="run these alone: " + ", ".join(NAMES)
     )
     parser.add_argument("--quick", action="store_true", help="small and once: to see that everything runs, not to compare")
     parser.add_argument(
