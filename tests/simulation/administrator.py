@@ -53,9 +53,11 @@ class Administrator:
         if described.error_code not in (ErrorCode.NONE, ErrorCode.GROUP_ID_NOT_FOUND):
             return
         exists = self._world.log_of(group_id).has_group(group_id)
-        if exists == (is_absent or described.group_state == _DEAD):
-            raise Violation(_SHOWN, f"{group_id} is {'there' if exists else 'not there'}, and described as {described}")
         group = self._find(group_id)
+        # One whose deletion is decided is gone as soon as that.
+        is_being_deleted = exists and group is None and self._is_under_way(group_id)
+        if not is_being_deleted and exists == (is_absent or described.group_state == _DEAD):
+            raise Violation(_SHOWN, f"{group_id} is {'there' if exists else 'not there'}, and described as {described}")
         if exists and group is not None:
             self._check_described(described, group)
 
@@ -90,6 +92,10 @@ class Administrator:
         listed = {each.group_id: each.group_state for each in response.groups}
         if listed != expected or len(response.groups) != len(listed):
             raise Violation(_SHOWN, f"{expected} are there, in {states or 'any state'}, and {listed} are listed")
+
+    def _is_under_way(self, group_id: str) -> bool:
+        hosted = self._world.hosted(group_id)
+        return hosted is not None and hosted.committed_offset < hosted.next_offset
 
     def _find(self, group_id: str) -> ClassicGroup | None:
         hosted = self._world.hosted(group_id)
