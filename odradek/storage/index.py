@@ -18,7 +18,7 @@ from contextlib import suppress
 from struct import Struct
 from typing import ClassVar
 
-from odradek.storage.filesystem import FileSystem
+from odradek.storage.filesystem import File, FileSystem
 
 _OFFSET_ENTRY = Struct(">II")
 _TIME_ENTRY = Struct(">qI")
@@ -31,7 +31,7 @@ class _SparseIndex:
     __slots__ = (
         "_base_offset",
         "_file_system",
-        "_has_its_size",
+        "_has_rest",
         "_on_disk",
         "_tail",
         "entry_count",
@@ -45,8 +45,8 @@ class _SparseIndex:
         self._file_system = file_system
         self._base_offset = base_offset
         self._on_disk = size // self.entry.size
-        # Whether the file is there, and ends with the last entry.
-        self._has_its_size = size > 0 and size % self.entry.size == 0
+        # Whether the file may go on behind the last entry that counts.
+        self._has_rest = False
         self._tail = bytearray()
         self.is_synced = True
         self.path = path
@@ -86,28 +86,35 @@ class _SparseIndex:
         return unpack(file.pread(size, (slot - 1) * size)) if slot else None
 
     def write_out(self) -> None:
-        """Put the entries held in memory into the file, which is created if need be."""
-        if self._tail:
-            file = self._file_system.open(self.path, create=True)
-            file.append([self._tail])
-            file.close()
-            self.is_synced = False
-            self._on_disk = self.entry_count
-            self._tail = bytearray()
-
-    def keep_entries(self, count: int) -> None:
-        """Forget all but the first ``count`` entries, on disk too."""
-        self.write_out()
-        self.is_synced = False
-        if count == self._on_disk and self._has_its_size:
+        """Put the entries held in memory into the file, which is created if need be, and ends with them then."""
+        tail = self._tail
+        if not tail and not self._has_rest:
             return
         file = self._file_system.open(self.path, create=True)
-        # A file system may take a millisecond to leave a file as it is.
-        if file.size() != count * self.entry.size:
-            file.truncate(count * self.entry.size)
+        if not (self._has_rest and self._is_rest(file, tail)):
+            size = self._on_disk * self.entry.size
+            if file.size() != size:
+                file.truncate(size)
+            if tail:
+                file.append([tail])
         file.close()
+        self.is_synced = False
+        self._on_disk = self.entry_count
+        self._tail = bytearray()
+        self._has_rest = False
+
+    def _is_rest(self, file: File, tail: bytearray) -> bool:
+        """Whether the file ends with ``tail`` already. A file system may take some milliseconds to shorten one."""
+        size = self._on_disk * self.entry.size
+        return file.size() == size + len(tail) and file.pread(len(tail), size) == tail
+
+    def keep_entries(self, count: int) -> None:
+        """Forget all but the first ``count`` entries; on disk with the next ``write_out``."""
+        if self._tail:
+            self.write_out()
+        self.is_synced = False
         self._on_disk = self.entry_count = count
-        self._has_its_size = True
+        self._has_rest = True
 
     def entries_below(self, offset: int) -> int:
         """How many of the first entries ascend and are about offsets below ``offset``."""
