@@ -12,6 +12,7 @@ from uuid import UUID
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.record_batch import Buffer
 from odradek.storage import checkpoints
+from odradek.storage.errors import is_directory_failure
 from odradek.storage.filesystem import File, FileSystem
 from odradek.storage.flush import FlushTask
 from odradek.storage.log_config import LogConfig
@@ -299,13 +300,22 @@ class LogStore:
         """Sync all that the log has, here and now. KafkaError: KAFKA_STORAGE_ERROR, from then on."""
         self._ensure_synced()
         try:
-            task = self.flush_task()
+            task = self._affordable_task()
             task.run()
         except OSError as error:
             self.sync_failed(error)
             raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, str(error)) from error
-        self._has_failed = False
+        self._has_failed = self._has_failed and not task.is_whole
         self.flushed(task, now_ms)
+
+    def _affordable_task(self) -> FlushTask:
+        """A flush; where the disk has no room for indexes and epochs, which recovery makes anew, of the records alone."""
+        try:
+            return self.flush_task()
+        except OSError as error:
+            if is_directory_failure(error):
+                raise
+            return self.commit_task()
 
     def flush_found(self, now_ms: int) -> None:
         """After a kill the log may have more than ``flush.messages`` allows to be read. KafkaError: KAFKA_STORAGE_ERROR.
@@ -366,6 +376,8 @@ class LogStore:
             self.write_out()
             if self.recovery_point < self.log_end_offset or self._has_failed:
                 self.flush(now_ms)
+                if self.recovery_point < self.log_end_offset:
+                    raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, f"there is no room for the indexes in {self.directory}")
             elif not (active.offset_index.is_synced and active.time_index.is_synced):
                 for file in active.files_to_sync():
                     file.sync()

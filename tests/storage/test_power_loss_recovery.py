@@ -1,9 +1,11 @@
 """What a loss of power leaves of a log that was not synced, and what only looks like it."""
 
+import errno
 from uuid import UUID
 
 import pytest
 
+from odradek.protocol.errors import KafkaError
 from odradek.protocol.record_batch import iter_batches
 from odradek.storage.data_directory import DataDirectory
 from odradek.storage.errors import LogCorrupt
@@ -187,3 +189,36 @@ def test_deleted_logs_are_synced_to_be_gone_before_others_get_their_names():
     manager.sync_deleted()
     manager.sync_deleted()
     assert file_system.synced == ["/data"]
+
+
+class NoRoom(MemoryFileSystem):
+    """One that can be full for files of some names."""
+
+    suffix = "\0"
+
+    def open(self, path, *, create=False):
+        if create and path.endswith(self.suffix):
+            raise OSError(errno.ENOSPC, "No space left on device", path)
+        return super().open(path, create=create)
+
+    def write_atomic(self, path, data, *, durable=True):
+        if path.endswith(self.suffix):
+            raise OSError(errno.ENOSPC, "No space left on device", path)
+        super().write_atomic(path, data, durable=durable)
+
+
+@pytest.mark.parametrize("suffix", [".txnindex", "leader-epoch-checkpoint"])
+def test_records_are_synced_and_acknowledged_though_there_is_no_room_for_what_can_be_made_anew(suffix):
+    file_system = NoRoom()
+    log = open_log(file_system, config=LogConfig(flush_messages=1))
+    send(log)
+    log.leader_epochs._is_synced = False
+    file_system.suffix = suffix
+    end(log, commit=False)
+    append(log)
+    assert (log.flushed_offset, log.recovery_point, log.has_lost_sync) == (3, 1, False)
+    with pytest.raises((KafkaError, OSError)):
+        log.close(clean=True, now_ms=NOW_MS)
+    file_system.suffix = "\0"
+    append(log)
+    assert log.recovery_point == 4

@@ -70,17 +70,19 @@ class MetadataLog:
         """Append ``records`` as one batch and sync it.
 
         Raises KafkaError: MESSAGE_TOO_LARGE where they pass MAX_BATCH_BYTES, KAFKA_STORAGE_ERROR where the disk fails. After a
-        failed disk nobody knows whether the batch is there, so nothing more is appended until the log is opened again.
+        failed sync nobody knows whether the batch is there, so nothing more is appended until the log is opened again. One that
+        was not written, for want of room, is not there.
         """
         if self._failed:
             raise KafkaError(
                 ErrorCode.KAFKA_STORAGE_ERROR, "the metadata log failed earlier; metadata is read-only until a restart"
             )
         batch = build_batch([Record(timestamp=now_ms, value=encode(record)) for record in records])
+        end_offset = self._log.log_end_offset
         try:
             self._log.append(batch, leader_epoch=LEADER_EPOCH, now_ms=now_ms)
-        except KafkaError as error:
-            self._failed = error.code == ErrorCode.KAFKA_STORAGE_ERROR
+        except KafkaError:
+            self._failed = self._log.has_lost_sync or self._log.log_end_offset != end_offset
             raise
 
     def close(self, *, now_ms: int) -> None:

@@ -1,5 +1,6 @@
 """The metadata log on storage's own log: what was appended is there after a crash, and a torn batch is not."""
 
+import errno
 import shutil
 from pathlib import Path
 from uuid import UUID
@@ -10,7 +11,7 @@ from odradek.broker.controller.metadata_log import MAX_BATCH_BYTES, MetadataLog
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.metadata_records import ConfigRecord, MetadataRecord, RemoveTopicRecord, TopicRecord
 from odradek.storage.errors import LogCorrupt
-from odradek.storage.filesystem import RealFileSystem
+from odradek.storage.filesystem import RealFile, RealFileSystem
 
 NOW_MS = 1_700_000_000_000
 SEGMENT = "__cluster_metadata-0/00000000000000000000.log"
@@ -101,18 +102,33 @@ def test_a_batch_beyond_the_limit_is_refused_and_the_next_is_not(tmp_path: Path)
     assert list(log.read_all()) == [topic(0)]
 
 
-def test_after_a_failed_append_nothing_more_is_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+def test_after_a_failed_sync_nothing_more_is_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     log = open_log(tmp_path)
     log.append(topic(0), now_ms=NOW_MS)
 
     def fail(*args: object, **kwargs: object) -> None:
-        raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, "disk")
+        raise OSError(errno.EIO, "disk")
 
     with monkeypatch.context() as patch:
-        patch.setattr(log._log, "append", fail)
+        patch.setattr(RealFile, "sync", fail)
         with pytest.raises(KafkaError):
             log.append(topic(1), now_ms=NOW_MS)
     with pytest.raises(KafkaError) as caught:
         log.append([RemoveTopicRecord(topic_id=UUID(int=1))], now_ms=NOW_MS)
     assert caught.value.code == ErrorCode.KAFKA_STORAGE_ERROR
-    assert list(open_log(tmp_path).read_all()) == [topic(0)]
+    assert next(iter(open_log(tmp_path).read_all())) == topic(0)
+
+
+def test_what_a_full_disk_refused_is_taken_when_there_is_room(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    log = open_log(tmp_path)
+    log.append(topic(0), now_ms=NOW_MS)
+
+    def fail(*args: object, **kwargs: object) -> None:
+        raise OSError(errno.ENOSPC, "full")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(RealFile, "append", fail)
+        with pytest.raises(KafkaError):
+            log.append(topic(1), now_ms=NOW_MS)
+    log.append(topic(2), now_ms=NOW_MS)
+    assert list(open_log(tmp_path).read_all()) == [topic(0), topic(2)]
