@@ -8,7 +8,7 @@
 # make crash-points  kill the broker at each named point of a transaction, and look at what is there after
 # make power-loss  power lost, kill -9 and failing disks at every write of a workload, and every bit of a small log flipped
 # make soak     a bank of transactional clients, killed with -9 and so is the broker, for MINUTES (5 by default)
-# make kafka-files  files of odradek read by Apache Kafka's tools, and those of Apache Kafka opened by odradek
+# make kafka-files  files of odradek read by Apache Kafka's tools, and those of Apache Kafka opened by odradek; the same logs compacted by both
 # make clean    remove what these made
 
 SHELL := /bin/bash
