@@ -6,6 +6,7 @@ number: what was acknowledged must survive a kill, and what is ``synced`` a loss
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 from uuid import UUID
@@ -117,7 +118,9 @@ class Written:
             directory, _, name = operation.path.rpartition("/")
             if name == checkpoints.PARTITION_METADATA_FILE + ".tmp":
                 text = operation.data.decode().rpartition(" ")[2].strip()
-                self._topic_ids[directory] = checkpoints.parse_uuid(text)
+                # Of one that was not written to its end nothing is known.
+                with suppress(ValueError):
+                    self._topic_ids[directory] = checkpoints.parse_uuid(text)
             elif name.endswith((".log", ".cleaned")) and directory in self._topic_ids:
                 key = self._topic_ids[directory], int(directory.rpartition("-")[2])
                 self._take_batches(key, operation.data)

@@ -8,14 +8,16 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from tests.power_loss import workload
 from tests.power_loss.explore import Exploration, Tally
+from tests.power_loss.faults import TROUBLES, explore_faults
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-PARTS = ("power", "chance")
+PARTS = ("power", "chance", "faults")
 _SETTINGS = (1, None)
 # An exploration is divided by the numbers of its operations, which all processes count alike.
 _SLICES = 8
+_MOST_OPERATIONS = 100_000
 _EVERY_BYTES = 5
 _LARGE_STEPS = 40
 
@@ -63,4 +65,8 @@ def _chance(loop: asyncio.AbstractEventLoop, job: Job) -> Tally:
     return exploration.explore_by_chance(rng, job.count)
 
 
-_WORK = {"power": _power, "chance": _chance}
+def _faults(loop: asyncio.AbstractEventLoop, job: Job) -> Tally:
+    return explore_faults(loop, job.flush_messages, TROUBLES, range(job.number, _MOST_OPERATIONS, _SLICES))
+
+
+_WORK = {"power": _power, "chance": _chance, "faults": _faults}

@@ -103,9 +103,9 @@ class Run:
         if partition is None or partition.log is None:
             return
         log = partition.log
-        end = log.log_end_offset
+        end = partition.high_watermark
         most_unsynced = log.config.flush_messages - 1
-        synced = end if is_synced else max(end - most_unsynced, log.recovery_point, 0)
+        synced = end if is_synced else min(max(end - most_unsynced, log.recovery_point, 0), end)
         key = partition.topic_id, partition.index
         start = log.log_start_offset
 

@@ -8,6 +8,7 @@ import pytest
 from tests.power_loss import states, workload
 from tests.power_loss.disk import Operation, RecordingDisk
 from tests.power_loss.explore import Exploration
+from tests.power_loss.faults import TROUBLES, explore_faults
 from tests.power_loss.model import DiskModel
 
 
@@ -106,6 +107,13 @@ def test_nothing_that_was_promised_is_lost_with_the_power_or_by_a_kill(loop, flu
     tally = exploration.explore(range(0, len(exploration.operations), 16))
     assert not tally.findings
     assert sum(tally.points.values()) > 100
+
+
+@pytest.mark.parametrize("flush_messages", [1, None])
+def test_a_disk_that_fails_or_is_full_costs_nothing_that_was_acknowledged(loop, flush_messages):
+    tally = explore_faults(loop, flush_messages, TROUBLES, range(5, 100_000, 60))
+    assert not tally.findings
+    assert {fault for fault, _, _ in tally.points} == {trouble.name for trouble in TROUBLES}
 
 
 def test_nothing_that_was_promised_is_lost_whatever_a_disk_is_left_with(loop):
