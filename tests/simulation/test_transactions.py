@@ -30,7 +30,6 @@ from tests.simulation.transactions import histories
 from tests.simulation.violation import Violation
 
 SEEDS_A_TEST = 25
-WHOLE = "a transaction is read whole or not at all"
 SAME = "a transaction's fate is the same on all its partitions"
 COMPLETE = "a transaction is complete when all its partitions have markers"
 OPEN = "each write belongs to an open transaction"
@@ -139,10 +138,6 @@ def know_no_duplicates(monkeypatch):
     monkeypatch.setattr(producer_state, "_duplicate", lambda *_: None)
 
 
-def take_any_sequence(monkeypatch):
-    monkeypatch.setattr(ProducerStates, "check", lambda *_: None)
-
-
 def wait_for_deleted_topics(monkeypatch):
     monkeypatch.setattr(markers, "_NOT_NEEDED", frozenset())
 
@@ -216,7 +211,6 @@ def test_no_history_breaks_an_invariant(first):
         (write_no_marker_again, {REST}),
         (take_any_marker, {SAME}),
         (know_no_duplicates, {"who sends in order is taken in order"}),
-        (take_any_sequence, {"nothing is appended twice", WHOLE}),
         (wait_for_deleted_topics, {REST}),
         (forget_who_is_in_a_transaction, {TABLE}),
         (use_up_epochs, {EPOCHS}),

@@ -12,9 +12,9 @@ LONGEST_HOLD_MS = 1_200
 
 # Each with the mean time between two of its kind, ms; a history has some of them.
 _FAULTS = {
-    "kill at a moment": 1_000,
-    "kill at a write": 500,
-    "stop": 1_500,
+    "kill at a moment": 800,
+    "kill at a write": 400,
+    "stop": 1_000,
     "flush": 300,
     "compact": 200,
     "look": 100,
@@ -23,12 +23,12 @@ _FAULTS = {
     "fail an append": 250,
     "take a partition offline": 500,
     "hold a high watermark": 400,
-    "delete a topic": 1_200,
+    "delete a topic": 800,
     "start a zombie": 400,
     "stall a producer": 400,
     "kill a producer": 500,
     "commit offsets without a transaction": 300,
-    "delete a group": 1_500,
+    "delete a group": 1_000,
     "repeat an old marker": 250,
 }
 
@@ -96,7 +96,7 @@ def draw(rng: Random) -> Plan:
         groups=rng.choice((("g",), ("g", "h"))),
         transaction_shards=rng.choice((1, 1, 2)),
         group_shards=rng.choice((1, 1, 2)),
-        duration_ms=rng.choice((800, 1_500, 2_500)),
+        duration_ms=rng.choice((500, 900, 1_600)),
         tick_ms=rng.choice((1, 1, 10)),
         longest_latency_ms=rng.choice((0, 5, 60)),
         think_ms=rng.choice((20, 60, 150)),
