@@ -113,12 +113,12 @@ class Node:
         self.broker = Broker(_config(flush_messages), clock=clock, file_system=file_system, random=Random(seed))
         self.clock = clock
         self._loop = loop
-        self._is_running = False
+        self.is_running = False
 
     def start(self) -> None:
         """Raises what ``Broker.start`` does."""
         self._loop.run_until_complete(self.broker.start())
-        self._is_running = True
+        self.is_running = True
         self.tune()
 
     def tune(self) -> None:
@@ -130,7 +130,7 @@ class Node:
 
     def stop(self) -> None:
         """In good order."""
-        self._is_running = False
+        self.is_running = False
         self._loop.run_until_complete(self.broker.stop())
         self.turn()
 

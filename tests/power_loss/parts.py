@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING, NamedTuple
 from tests.power_loss import workload
 from tests.power_loss.explore import Exploration, Tally
 from tests.power_loss.faults import TROUBLES, explore_faults
+from tests.power_loss.flips import explore_flips
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-PARTS = ("power", "chance", "faults")
+PARTS = ("power", "chance", "faults", "flips")
 _SETTINGS = (1, None)
 # An exploration is divided by the numbers of its operations, which all processes count alike.
 _SLICES = 8
@@ -69,4 +70,10 @@ def _faults(loop: asyncio.AbstractEventLoop, job: Job) -> Tally:
     return explore_faults(loop, job.flush_messages, TROUBLES, range(job.number, _MOST_OPERATIONS, _SLICES))
 
 
-_WORK = {"power": _power, "chance": _chance, "faults": _faults}
+def _flips(loop: asyncio.AbstractEventLoop, job: Job) -> Tally:
+    # Both settings share the bytes.
+    number = job.number * 2 + (job.flush_messages is None)
+    return explore_flips(loop, range(number, _MOST_OPERATIONS, 2 * _SLICES))
+
+
+_WORK = {"flips": _flips, "power": _power, "chance": _chance, "faults": _faults}

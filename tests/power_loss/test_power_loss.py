@@ -9,6 +9,7 @@ from tests.power_loss import states, workload
 from tests.power_loss.disk import Operation, RecordingDisk
 from tests.power_loss.explore import Exploration
 from tests.power_loss.faults import TROUBLES, explore_faults
+from tests.power_loss.flips import explore_flips
 from tests.power_loss.model import DiskModel
 
 
@@ -114,6 +115,12 @@ def test_a_disk_that_fails_or_is_full_costs_nothing_that_was_acknowledged(loop, 
     tally = explore_faults(loop, flush_messages, TROUBLES, range(5, 100_000, 60))
     assert not tally.findings
     assert {fault for fault, _, _ in tally.points} == {trouble.name for trouble in TROUBLES}
+
+
+def test_a_flipped_bit_is_found_and_named_or_does_no_harm(loop):
+    tally = explore_flips(loop, range(7, 100_000, 53))
+    assert not tally.findings
+    assert sum(tally.points.values()) > 200
 
 
 def test_nothing_that_was_promised_is_lost_whatever_a_disk_is_left_with(loop):
