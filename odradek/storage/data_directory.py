@@ -76,10 +76,10 @@ class DataDirectory:
 
     def _read_identity(self, node_id: int) -> DirectoryIdentity | None:
         path = self.file(checkpoints.META_PROPERTIES_FILE)
-        found = checkpoints.read_meta_properties(self._file_system, self.path)
-        if found is None:
-            return None
         try:
+            found = checkpoints.read_meta_properties(self._file_system, self.path)
+            if found is None:
+                return None
             identity = DirectoryIdentity(
                 cluster_id=found["cluster.id"],
                 node_id=int(found["node.id"]),

@@ -8,7 +8,7 @@ import pytest
 from odradek.protocol.errors import KafkaError
 from odradek.protocol.record_batch import iter_batches
 from odradek.storage.data_directory import DataDirectory
-from odradek.storage.errors import LogCorrupt
+from odradek.storage.errors import InconsistentDataDirectory, LogCorrupt
 from odradek.storage.log_config import LogConfig
 from odradek.storage.log_manager import LogManager
 from odradek.storage.memory_filesystem import MemoryFileSystem
@@ -222,3 +222,11 @@ def test_records_are_synced_and_acknowledged_though_there_is_no_room_for_what_ca
     file_system.suffix = "\0"
     append(log)
     assert log.recovery_point == 4
+
+
+def test_a_damaged_identity_is_told_with_its_file():
+    file_system = MemoryFileSystem()
+    file_system.make_dirs("/data")
+    file_system.write_atomic("/data/meta.properties", b"cluster.id=\xe1\n")
+    with pytest.raises(InconsistentDataDirectory, match=r"/data/meta\.properties"):
+        DataDirectory(file_system, "/data", Warnings()).take(1)
