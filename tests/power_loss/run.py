@@ -115,6 +115,16 @@ class Run:
 
         self.note(tell)
 
+    def may_start_anywhere(self, name: tuple[str, int]) -> None:
+        """From now on, retention may have its way with a partition."""
+        partition = self.node.broker.partitions.require(*name)
+        key, end = (partition.topic_id, partition.index), partition.high_watermark
+
+        def tell(promises: Promises) -> None:
+            promises.starts_asked[key] = max(promises.starts_asked.get(key, 0), end)
+
+        self.note(tell)
+
     def acknowledge_all(self, *, is_synced: bool = False) -> None:
         """The same for all partitions: nothing is under way."""
         for partition in self.node.partitions():

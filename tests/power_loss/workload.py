@@ -5,10 +5,11 @@ Another kind of work (retention, compaction, moving partitions) is another step.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from tests.power_loss.clients import Producer, commit, delete_records, plain, produce
-from tests.power_loss.node import CHECKPOINT_INTERVAL_MS
+from tests.power_loss.node import CHECKPOINT_INTERVAL_MS, SEGMENT_BYTES
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -123,6 +124,18 @@ def wait_for_checkpoints(run: Run) -> None:
     run.acknowledge_all()
 
 
+def drop_old_segments(run: Run) -> None:
+    """All but the last bytes of two logs, by retention, and their files a moment later."""
+    for name in (("strict", 1), ("lazy", 0)):
+        log = run.node.broker.partitions.require(*name).log
+        if log is not None:
+            log.config = replace(log.config, retention_bytes=SEGMENT_BYTES, file_delete_delay_ms=50)
+            run.may_start_anywhere(name)
+    run.node.call(run.node.broker.log_manager.delete_old_segments, run.clock.now_ms())
+    run.node.wait(200)
+    run.acknowledge_all()
+
+
 def restart(run: Run) -> None:
     """In good order."""
     run.restart()
@@ -140,6 +153,7 @@ SMALL: list[Callable[[Run], None]] = [
     produce_idempotently,
     produce_until_rolled,
     commit_a_transaction,
+    drop_old_segments,
     wait_for_checkpoints,
     abort_a_transaction,
     delete_some_records,
