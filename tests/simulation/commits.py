@@ -56,14 +56,24 @@ class Commits:
         """It is not there, and never will be."""
         commit.is_refused = True
 
-    def check_fetched(self, group_id: str, partition: int, offset: int) -> None:
-        """``offset`` was fetched, -1 for none. Raises Violation where it cannot be what was committed."""
+    def possible(self, group_id: str, partitions: Iterable[int]) -> dict[int, list[Commit]]:
+        """By partition, what may be there now: for who asks now, and is answered later."""
+        return {partition: self._at(group_id, partition)[:] for partition in partitions}
+
+    def check_fetched(self, group_id: str, partition: int, offset: int, asked: list[Commit]) -> None:
+        """``offset`` was fetched, -1 for none. Raises Violation where it cannot be what was committed.
+
+        It may be what is there now, or what was when it was ``asked`` for: an answer that waited for what it says to be committed
+        tells of the moment at which it was decided on.
+        """
         known = self._at(group_id, partition)
         wanted = None if offset == -1 else offset
         for index, commit in enumerate(known):
             if commit.offsets[partition] == wanted and not commit.is_refused:
                 del known[:index]
                 return
+        if any(commit.offsets[partition] == wanted and not commit.is_refused for commit in asked):
+            return
         possible = [commit.offsets[partition] for commit in known if not commit.is_refused]
         what = f"{group_id}, partition {partition}: {wanted} is fetched, where it can be one of {possible}"
         raise Violation("what was committed is what is fetched", what)

@@ -13,6 +13,7 @@ from tests.simulation.violation import Violation
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from tests.simulation.commits import Commit
     from tests.simulation.consumer import Consumer
     from tests.simulation.plan import GroupPlan
     from tests.simulation.world import World
@@ -91,6 +92,11 @@ class OffsetRequests:
         world = self._world
         is_stable = world.rng.random() < 0.5
         request = requests.fetch(group_id, world.broker.topics.ids[group_id], partitions, require_stable=is_stable)
+        asked: dict[int, list[Commit]] = {}
+
+        def build() -> Any:
+            asked.update(self._commits.possible(group_id, partitions))
+            return request
 
         def respond(response: Any) -> None:
             if response is None or response.groups[0].error_code != ErrorCode.NONE:
@@ -98,9 +104,10 @@ class OffsetRequests:
             for partition in response.groups[0].topics[0].partitions:
                 if not is_stable:
                     world.log_of(group_id).check_read(group_id, partition.partition_index, partition.committed_offset)
-                self._commits.check_fetched(group_id, partition.partition_index, partition.committed_offset)
+                index = partition.partition_index
+                self._commits.check_fetched(group_id, index, partition.committed_offset, asked[index])
 
-        world.ask(consumer, ApiKey.OFFSET_FETCH, 9, lambda: request, respond)
+        world.ask(consumer, ApiKey.OFFSET_FETCH, 9, build, respond)
 
     def delete(self, group: GroupPlan) -> None:
         """Somebody deletes a group, and its offsets with it."""
