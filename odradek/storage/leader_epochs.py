@@ -20,13 +20,15 @@ UNDEFINED_OFFSET = -1
 class LeaderEpochs:
     """The epochs of one log, ascending in both epoch and start offset."""
 
-    __slots__ = ("_entries", "_file_system", "_is_synced", "_path", "latest")
+    __slots__ = ("_entries", "_file_system", "_is_synced", "_path", "is_held", "latest")
 
     def __init__(self, file_system: FileSystem, directory: str) -> None:
         self._file_system = file_system
         self._path = f"{directory}/{FILE_NAME}"
         self._entries: list[tuple[int, int]] = []
         self._is_synced = True
+        # Whether nothing is written, but all kept in mind, until ``release``.
+        self.is_held = False
         self.latest = UNDEFINED_EPOCH
 
     def load(self) -> bool:
@@ -85,11 +87,18 @@ class LeaderEpochs:
     def _replace(self, entries: list[tuple[int, int]]) -> None:
         """Write first: what could not be written is not so, and will be tried again. Raises OSError."""
         self._is_synced = False
-        self._write(entries, durable=False)
+        if not self.is_held:
+            self._write(entries, durable=False)
         self._set(entries)
 
     def _write(self, entries: list[tuple[int, int]], *, durable: bool) -> None:
         write_table(self._file_system, self._path, [f"{epoch} {start}" for epoch, start in entries], durable=durable)
+
+    def release(self) -> None:
+        """Write what was held back, so that it outlives the machine. Raises OSError."""
+        self._is_synced = False
+        self.sync()
+        self.is_held = False
 
     def sync(self) -> None:
         """Make sure that the file outlives the machine."""

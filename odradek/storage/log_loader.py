@@ -74,6 +74,7 @@ def load(request: LoadRequest) -> LoadedLog:
     if not knows_epochs and any(segment.size for segment in segments):
         request.warn("leader epochs not readable, taking them from the log", directory=request.directory)
         recovery_point = 0
+        epochs.is_held = True
     next_offset = _recover(request, segments, epochs, recovery_point, names, knows_epochs=knows_epochs)
     log_start_offset = max(request.log_start_offset, segments[0].base_offset if segments else 0)
     if max(next_offset, log_start_offset) < request.recovery_point and any(segment.size for segment in segments):
@@ -98,6 +99,13 @@ def load(request: LoadRequest) -> LoadedLog:
     snapshots = ProducerSnapshots(request.file_system, request.directory, names, request.warn)
     snapshots.keep_only([segment.base_offset for segment in segments], log_start_offset, next_offset)
     producers = _restore_producers(request, segments, snapshots, log_start_offset, next_offset)
+    if epochs.is_held:
+        # Indexes in front of the recovery point were made anew. As long as there are no epochs, the next start does so again.
+        for segment in segments:
+            if segment.size and segment.has_unsynced_index:
+                for file in segment.files_to_sync():
+                    file.sync()
+        epochs.release()
     for segment in segments:
         segment.release_file()
     return LoadedLog(

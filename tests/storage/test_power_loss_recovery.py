@@ -12,6 +12,7 @@ from odradek.storage.errors import InconsistentDataDirectory, LogCorrupt
 from odradek.storage.log_config import LogConfig
 from odradek.storage.log_manager import LogManager
 from odradek.storage.memory_filesystem import MemoryFileSystem
+from tests.power_loss.disk import RecordingDisk
 
 from .support import DIRECTORY, NOW_MS, Warnings, append, batch, names, open_log, read
 from .transactional import end, send, state_of, with_history
@@ -92,6 +93,20 @@ def test_a_wrong_length_at_the_end_of_an_earlier_segment_is_damage():
     log_file(file_system, 2).data[len(LARGE) + 10] ^= 1
     with pytest.raises(LogCorrupt):
         open_log(file_system, config=SEGMENTS)
+
+
+def test_the_epochs_that_were_lost_are_written_when_all_indexes_have_been_made_anew_and_synced():
+    file_system = filled(SEGMENTS)
+    files = {path: bytes(file.data) for path, file in file_system.files.items() if "epoch" not in path}
+    disk = RecordingDisk(files)
+    log = open_log(disk, config=SEGMENTS, recovery_point=6)
+    done = [(operation.kind, operation.path) for operation in disk.operations]
+    first = min(number for number, (_, path) in enumerate(done) if "epoch" in path)
+    for base_offset in (0, 2, 4):
+        path = f"{DIRECTORY}/{base_offset:020d}.timeindex"
+        assert ("sync", path) in done[:first]
+        assert all(other != path for _, other in done[first:])
+    assert log.leader_epochs.entries == ((0, 0),)
 
 
 def test_what_recovery_cuts_off_is_synced_before_anything_is_appended():
