@@ -148,11 +148,20 @@ def check_producers(log: Log, batches: list[Batch]) -> Producers:
             raise Violation(
                 _PRODUCERS, f"{log.directory}: producer {producer_id} is {said}, not {(epoch, last_sequence, expected_start)}"
             )
-    _check_aborted(log, expected.aborted, later.aborted)
+    _check_aborted(log, expected.aborted, later.aborted, batches)
     return expected
 
 
-def _check_aborted(log: Log, aborted: list[Aborted], visible: list[Aborted]) -> None:
+def _abort_markers(batches: list[Batch]) -> list[tuple[int, int]]:
+    """Producer id and offset of each."""
+    return [
+        (header.producer_id, header.last_offset)
+        for header, data in batches
+        if header.is_control and header.record_count and _is_abort(data)
+    ]
+
+
+def _check_aborted(log: Log, aborted: list[Aborted], visible: list[Aborted], batches: list[Batch]) -> None:
     start = log.log_start_offset
     said = {
         (each.producer_id, max(each.first_offset, start), each.last_offset)
@@ -162,6 +171,8 @@ def _check_aborted(log: Log, aborted: list[Aborted], visible: list[Aborted]) -> 
     needed = {tuple(each) for each in visible if each.last_offset >= start}
     allowed = {(each.producer_id, max(each.first_offset, start), each.last_offset) for each in aborted}
     told = {(producer_id, last_offset) for producer_id, _, last_offset in said}
+    # Nor need it be known since when one was that had records only in front of the log's start.
+    allowed |= {(producer_id, start, offset) for producer_id, offset in _abort_markers(batches)}
     if not said <= allowed or any((producer_id, last_offset) not in told for producer_id, _, last_offset in needed):
         raise Violation(_PRODUCERS, f"{log.directory}: aborted are {sorted(said)}, and should be {sorted(needed)}")
 

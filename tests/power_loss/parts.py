@@ -19,7 +19,7 @@ _SETTINGS = (1, None)
 # An exploration is divided by the numbers of its operations, which all processes count alike.
 _SLICES = 8
 _MOST_OPERATIONS = 100_000
-_EVERY_BYTES = 5
+_EVERY_BYTES = 8
 _LARGE_STEPS = 40
 
 
