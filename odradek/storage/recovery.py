@@ -179,7 +179,7 @@ def _is_unwritten(file: File, bad: _BadBatch, end: int) -> bool:
     try:
         size = max(read_header(file.pread(HEADER_SIZE, start)).size_bytes, 1)
     except MalformedMessage:
-        size = 1
+        size = HEADER_SIZE
     # A length that leads out of the file says nothing: the zeros would be in front of it.
     batch_end = start + size if start + size <= end else min(start + HEADER_SIZE, end)
     last = min(-(-batch_end // _SECTOR_BYTES) * _SECTOR_BYTES, end)

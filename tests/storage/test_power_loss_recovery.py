@@ -72,6 +72,20 @@ def test_a_block_of_zeros_ends_the_log_whatever_lies_behind_it(sector):
     assert append(log, LARGE).first_offset == whole
 
 
+def test_a_block_of_zeros_is_known_where_only_the_first_bytes_of_a_header_are_in_front_of_it():
+    file_system = MemoryFileSystem()
+    log = open_log(file_system)
+    first = batch(value=b"v" * (505 - len(batch(value=b"v" * 300)) + 300))
+    append(log, first)
+    append(log, LARGE)
+    append(log, LARGE)
+    log.close(clean=False, now_ms=NOW_MS)
+    data = log_file(file_system).data
+    assert len(first) == 505
+    data[512:1024] = bytes(len(data) - 512)
+    assert offsets(open_log(file_system)) == [0]
+
+
 def test_a_block_of_zeros_below_the_recovery_point_is_damage_though_the_indexes_be_gone():
     file_system = filled()
     log_file(file_system).data[512:1024] = bytes(512)
