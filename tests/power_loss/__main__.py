@@ -9,6 +9,7 @@ from __future__ import annotations
 import argparse
 import sys
 from concurrent.futures import ProcessPoolExecutor
+from multiprocessing import get_context
 from random import SystemRandom
 from time import monotonic
 
@@ -27,7 +28,7 @@ def main() -> int:
     begun = monotonic()
     tally = Tally()
     work: list[Job] = jobs(options.only or PARTS, seed=seed, chances=options.chances)
-    with ProcessPoolExecutor(options.jobs) as pool:
+    with ProcessPoolExecutor(options.jobs, mp_context=get_context("spawn"), max_tasks_per_child=1) as pool:
         for done in pool.map(run_job, work):
             tally.add(done)
     _print(tally, seed, monotonic() - begun)

@@ -98,7 +98,8 @@ def check_epochs(log: Log, batches: list[Batch]) -> None:
         # Where the log starts again before records that were deleted, the first epoch begins behind them.
         if header.base_offset >= max(log.log_start_offset, known[0][1] if known else 0):
             said = log.leader_epochs.epoch_for(header.base_offset)
-            if said != header.partition_leader_epoch:
+            # Nothing is known where the epoch was last said to begin at a start of the log that is lost, and the end before it.
+            if said not in (header.partition_leader_epoch, -1):
                 raise Violation(_EPOCHS, f"{log.directory}: {known}, and offset {header.base_offset} is of another")
 
 
