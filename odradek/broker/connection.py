@@ -338,7 +338,9 @@ class Connection(asyncio.BufferedProtocol):
                 return False
             raise
         if chunks is None:
+            # A commit has been decided on; a produce may be yet to be appended, from its frame.
             answer.is_last = frame[:2] == _PRODUCE
+            self._holds_buffer = answer.is_last and type(frame) is not bytes
         elif chunks is not DECIDED:
             answer.respond(chunks)
         return True

@@ -5,8 +5,9 @@ import asyncio
 import pytest
 
 from odradek.broker.connection import Connection
-from odradek.broker.dispatch import CloseConnection
+from odradek.broker.dispatch import DECIDED, CloseConnection
 from odradek.broker.listeners import ConnectionLimits, ConnectionRegistry
+from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.errors import MalformedMessage
 from odradek.timing.clock import VirtualClock
 from odradek.timing.timer import Timer
@@ -53,8 +54,14 @@ class FakeTransport:
         self.aborted = True
 
 
+PRODUCE = ApiKey.PRODUCE.to_bytes(2, "big")
+
+
 class FakeDispatcher:
-    """Echoes a frame; ``w...`` waits, ``m...`` is malformed, ``c...`` closes, ``n...`` is not answered, ``x...`` fails."""
+    """Echoes a frame; ``w...`` waits, ``m...`` is malformed, ``c...`` closes, ``n...`` is not answered, ``x...`` fails.
+
+    A produce waits: ``PRODUCE d...`` for its flush, ``PRODUCE w...`` to be decided on.
+    """
 
     def __init__(self):
         self.waiting = []
@@ -63,6 +70,9 @@ class FakeDispatcher:
     def dispatch(self, frame, listener_name, peer, respond, arrived_ms):
         self.seen.append(frame)
         self.arrived_ms = arrived_ms
+        if frame[:2] == PRODUCE:
+            self.waiting.append(lambda: respond([frame]))
+            return DECIDED if frame[2:3] == b"d" else None
         match frame[:1]:
             case b"w":
                 self.waiting.append(lambda: respond([frame]))
@@ -381,19 +391,38 @@ def test_a_request_behind_one_that_waits_stops_the_reading_until_it_is_answered(
     assert transport.reading
 
 
-def test_nothing_is_read_over_a_request_that_is_a_view_of_the_buffer():
-    setup = Setup()
+def connect_large(setup):
     connection = Connection(setup.dispatcher, setup.registry, "PLAINTEXT", 1024 * 1024)
     transport = FakeTransport(("10.0.0.1", 5))
     connection.connection_made(transport)
-    body = b"w" + bytes(64 * 1024)
+    return connection, transport
+
+
+def send_large(connection, body):
     data = len(body).to_bytes(4, "big") + body
     while data:
         room = connection.get_buffer(-1)
         count = min(len(room), len(data))
         room[:count], data = data[:count], data[count:]
         connection.buffer_updated(count)
+
+
+def test_nothing_is_read_over_a_request_that_is_a_view_of_the_buffer():
+    setup = Setup()
+    connection, transport = connect_large(setup)
+    body = b"w" + bytes(64 * 1024)
+    send_large(connection, body)
     assert setup.dispatcher.seen == [body]
+    assert not transport.reading
+
+
+def test_nothing_is_read_over_a_produce_that_is_yet_to_be_appended_behind_one_that_waits_for_its_flush():
+    setup = Setup()
+    connection, transport = connect_large(setup)
+    send(connection, PRODUCE + b"decided")
+    assert transport.reading
+    send_large(connection, PRODUCE + b"w" + bytes(64 * 1024))
+    assert len(setup.dispatcher.seen) == 2
     assert not transport.reading
 
 
