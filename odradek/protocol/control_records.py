@@ -23,14 +23,13 @@ from odradek.protocol.record_batch import (
     MAGIC,
     NO_SEQUENCE,
     TRANSACTIONAL_MASK,
-    batch_crc,
+    sealed,
 )
 from odradek.protocol.records import Record, build_batch
 
 ABORT: Final = 0
 COMMIT: Final = 1
 _VERSION = 0
-_CRC_POSITION = 17
 _KEY = Struct(">hh")
 _VALUE = Struct(">hi")
 
@@ -53,9 +52,7 @@ def build_end_txn_marker(producer_id: int, producer_epoch: int, coordinator_epoc
         NO_SEQUENCE,
         1,
     )
-    batch = bytearray(head + payload)
-    batch[_CRC_POSITION : _CRC_POSITION + 4] = batch_crc(batch, 0, len(batch)).to_bytes(4, "big")
-    return bytes(batch)
+    return sealed(head, payload)
 
 
 # A coordinator's epoch changes with its leader only.

@@ -55,6 +55,7 @@ _STAMP = struct.Struct(">qii")
 _APPEND_TIME = struct.Struct(">hiqq")
 _CRC = struct.Struct(">bI")
 _MAGIC_POSITION = 16
+_CRC_POSITION = 17
 _CRC_START = 21
 _APPEND_TIME_END = 43
 # The smallest message of formats v0 and v1, after its offset and length.
@@ -180,6 +181,14 @@ def _read_short_header(buffer: Buffer, position: int) -> BatchHeader:
 def batch_crc(buffer: Buffer, position: int, size: int) -> int:
     """The CRC-32C of the batch of ``size`` bytes at ``position``, from its attributes on."""
     return crc32c(memoryview(buffer)[position + _CRC_START : position + size], 0)
+
+
+def sealed(head: bytes, payload: Buffer) -> bytes:
+    """The batch of a header, whose CRC is not in it yet, and of the records behind it."""
+    batch = bytearray(head)
+    batch += payload
+    batch[_CRC_POSITION:_CRC_START] = batch_crc(batch, 0, len(batch)).to_bytes(4, "big")
+    return bytes(batch)
 
 
 def ensure_intact(header: BatchHeader, buffer: Buffer, position: int = 0) -> None:

@@ -32,8 +32,8 @@ from odradek.protocol.record_batch import (
     TRANSACTIONAL_MASK,
     BatchHeader,
     Buffer,
-    batch_crc,
     read_header,
+    sealed,
 )
 from odradek.protocol.varint import read_varint, write_varint
 
@@ -43,7 +43,6 @@ _MIN_HEADER_BYTES = 2
 _MIN_INT64 = -(1 << 63)
 _MAX_INT64 = (1 << 63) - 1
 _MAX_INT32 = (1 << 31) - 1
-_CRC_POSITION = 17
 
 
 class Record(NamedTuple):
@@ -170,26 +169,22 @@ def build_batch(  # noqa: PLR0913 - a header has as many fields, all by name
         | (TRANSACTIONAL_MASK if transactional else 0)
         | (CONTROL_MASK if control else 0)
     )
-    batch = bytearray(
-        HEADER.pack(
-            base_offset,
-            HEADER_SIZE - LOG_OVERHEAD + len(payload),
-            leader_epoch,
-            MAGIC,
-            0,
-            attributes,
-            offset_delta,
-            base_timestamp,
-            max(record.timestamp for record in records),
-            producer_id,
-            producer_epoch,
-            base_sequence,
-            len(records),
-        )
+    head = HEADER.pack(
+        base_offset,
+        HEADER_SIZE - LOG_OVERHEAD + len(payload),
+        leader_epoch,
+        MAGIC,
+        0,
+        attributes,
+        offset_delta,
+        base_timestamp,
+        max(record.timestamp for record in records),
+        producer_id,
+        producer_epoch,
+        base_sequence,
+        len(records),
     )
-    batch += payload
-    batch[_CRC_POSITION : _CRC_POSITION + 4] = batch_crc(batch, 0, len(batch)).to_bytes(4, "big")
-    return bytes(batch)
+    return sealed(head, payload)
 
 
 def _write_record(out: bytearray, record: Record, offset_delta: int, timestamp_delta: int) -> None:

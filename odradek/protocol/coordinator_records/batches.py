@@ -21,12 +21,11 @@ from odradek.protocol.record_batch import (
     NO_SEQUENCE,
     TRANSACTIONAL_MASK,
     Buffer,
-    batch_crc,
+    sealed,
 )
 from odradek.protocol.record_batch import read_header as read_batch_header
 from odradek.protocol.varint import read_varint, write_varint
 
-_CRC_POSITION = 17
 _NULL = b"\1"
 _MIN_RECORD_BYTES = 7
 
@@ -89,9 +88,7 @@ def build_batch(
         NO_SEQUENCE,
         count,
     )
-    batch = bytearray(head + payload)
-    batch[_CRC_POSITION : _CRC_POSITION + 4] = batch_crc(batch, 0, len(batch)).to_bytes(4, "big")
-    return bytes(batch)
+    return sealed(head, payload)
 
 
 def read_batch(buffer: Buffer, position: int = 0) -> Iterator[tuple[int, bytes | None, bytes | None]]:

@@ -20,7 +20,7 @@ from odradek.protocol.record_batch import (
     LOG_APPEND_TIME,
     LOG_OVERHEAD,
     BatchHeader,
-    batch_crc,
+    sealed,
 )
 from odradek.protocol.varint import read_varint, write_varint
 from odradek.storage.cleaner.offset_map import OffsetMap
@@ -197,8 +197,4 @@ def _moved(header: BatchHeader, data: bytes, kept: list[RecordSpan], base_timest
 
 def _finished(header: BatchHeader, records: bytes) -> bytes:
     """``header`` and ``records`` as a batch, with its length and CRC."""
-    header = header._replace(batch_length=HEADER_SIZE - LOG_OVERHEAD + len(records))
-    batch = bytearray(HEADER.pack(*header))
-    batch += records
-    HEADER.pack_into(batch, 0, *header._replace(crc=batch_crc(batch, 0, len(batch))))
-    return bytes(batch)
+    return sealed(HEADER.pack(*header._replace(batch_length=HEADER_SIZE - LOG_OVERHEAD + len(records))), records)
