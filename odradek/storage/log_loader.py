@@ -195,7 +195,8 @@ def _recover(
         if knows_epochs and has_indexes and (request.is_clean or is_flushed):
             next_offset = later[0].base_offset if later else segment.next_offset()
             continue
-        if not segment.size and not segment.offset_index.entry_count:
+        # Entries of an index may outlive the machine where the records they are about do not.
+        if not (segment.size or segment.offset_index.entry_count or segment.time_index.entry_count):
             next_offset = segment.base_offset
             continue
         trusted_offset = recovery_point if has_indexes and not request.is_clean else 0

@@ -53,6 +53,24 @@ def test_a_segment_that_lost_its_end_ends_the_log_there_and_the_segments_behind_
     assert not [name for name in names(file_system) if name.startswith(("00000000000000000004", "00000000000000000006"))]
 
 
+@pytest.mark.parametrize("kept", [".index", ".timeindex"])
+def test_no_index_of_a_segment_that_lost_all_its_records_tells_of_those_that_come_after(kept):
+    file_system = MemoryFileSystem()
+    log = open_log(file_system, config=SEGMENTS)
+    for number in range(3):
+        append(log, batch(timestamp=NOW_MS + number))
+    log.flush(NOW_MS)
+    log.close(clean=False, now_ms=NOW_MS)
+    for suffix in {".log", ".index", ".timeindex"} - {kept}:
+        file_system.files[f"{DIRECTORY}/{0:020d}{suffix}"].truncate(0)
+    log = open_log(file_system, config=SEGMENTS)
+    for number in range(3):
+        append(log, batch(timestamp=NOW_MS + 100 + number))
+    assert [log.offset_for_timestamp(NOW_MS + 100 + number).offset for number in range(3)] == [0, 1, 2]
+    assert log.offset_for_timestamp(NOW_MS).offset == 0
+    assert all(read(log, offset) for offset in range(3))
+
+
 def test_a_segment_that_lost_its_end_below_the_recovery_point_is_damage():
     file_system = filled(SEGMENTS)
     log_file(file_system, 2).truncate(len(LARGE))
