@@ -1,0 +1,213 @@
+"""The columns of the tables that are made of ``raw``, as Spark types: one definition for those who write and those who read.
+
+    tables/NAME/batch=N/*.parquet    history: what pass N found; a pass only ever adds
+    state/NAME/batch=N/*.parquet     snapshots: how things stood after pass N; replaced at each pass
+
+Read either with ``odradek.pipeline.tables.read_table(spark, warehouse, name)``: it gives exactly the columns here, in this order;
+no rows where there is nothing yet; nothing of a pass that is not finished; rows in no particular order. History is all that was
+ever found, a snapshot is the newest.
+
+``at`` is always the time that the broker gave the record which tells it, and ``record_partition`` and ``record_offset`` are that
+record's coordinates in its topic: two rows of one group, or of one transactional id, are in the order of ``record_offset``, also
+where they have one ``at``. Durations are in the unit that ends their name. What is not known is null.
+"""
+
+from pyspark.sql.types import (
+    ArrayType,
+    DataType,
+    DoubleType,
+    IntegerType,
+    LongType,
+    StringType,
+    StructField,
+    StructType,
+    TimestampType,
+)
+
+from odradek.pipeline.schema import MEMBER
+
+
+def _struct(**fields: DataType) -> StructType:
+    return StructType([StructField(name, kind) for name, kind in fields.items()])
+
+
+_STRING, _INT, _LONG, _TIME = StringType(), IntegerType(), LongType(), TimestampType()
+_RECORD: dict[str, DataType] = {"record_partition": _INT, "record_offset": _LONG}
+_PARTITIONS = ArrayType(_struct(topic=_STRING, partition=_INT))
+
+GROUP_GENERATIONS = _struct(
+    group=_STRING,
+    generation=_INT,
+    protocol_type=_STRING,
+    protocol=_STRING,
+    leader=_STRING,
+    members=ArrayType(_STRING),
+    member_count=_INT,
+    assignment=ArrayType(_struct(member_id=_STRING, topic=_STRING, partitions=ArrayType(_INT))),
+    state=_STRING,
+    at=_TIME,
+    since_last_ms=_LONG,
+    sync_ms=_LONG,
+    partition=_INT,
+    offset=_LONG,
+    reason=_STRING,
+)
+"""A row a generation of a group. ``members`` are member ids, sorted; ``assignment`` is sorted, and of groups of consumers alone.
+
+``state`` is Stable or Empty. ``since_last_ms``: since the generation before. ``sync_ms``: from the end of the join phase to the
+assignment; how long the join phase took is not in the log. ``reason``: ``first`` (the first one known), ``empty`` (everyone has
+gone), ``members`` (somebody came or went), ``assignment`` (the same members once more). ``partition`` and ``offset`` are the
+record's.
+"""
+
+MEMBER_CHANGES = _struct(
+    group=_STRING,
+    generation=_INT,
+    at=_TIME,
+    member_id=_STRING,
+    group_instance_id=_STRING,
+    client_id=_STRING,
+    client_host=_STRING,
+    change=_STRING,
+    **_RECORD,
+)
+"""A row a member that came or went with ``generation``, the first one with it, or without it.
+
+``change``: joined, left, expired, bounced_static (another ``member_id``, here the new one, under the same ``group_instance_id``).
+"""
+
+PARTITION_MOVES = _struct(
+    group=_STRING,
+    generation=_INT,
+    at=_TIME,
+    topic=_STRING,
+    partition=_INT,
+    from_member=_STRING,
+    to_member=_STRING,
+    from_client_id=_STRING,
+    to_client_id=_STRING,
+    rebalance_kind=_STRING,
+    **_RECORD,
+)
+"""A row each time that a partition has another owner. Null is nobody: ``from_member`` of a group's first generation, or the
+first after it was empty, and ``to_member`` when it has become empty. ``rebalance_kind``: eager or cooperative; a cooperative
+move, given up in one generation and taken in the next, is one row, of the generation it was taken in.
+"""
+
+OFFSET_COMMITS = _struct(
+    group=_STRING,
+    topic=_STRING,
+    partition=_INT,
+    at=_TIME,
+    committed_offset=_LONG,
+    previous_offset=_LONG,
+    delta=_LONG,
+    seconds_since=DoubleType(),
+    rate_per_s=DoubleType(),
+    kind=_STRING,
+    metadata=_STRING,
+    leader_epoch=_INT,
+    **_RECORD,
+)
+"""A row a commit. ``kind``: first, progress, repeat (the same offset), backward, deleted (``committed_offset`` is null).
+
+``previous_offset``, ``delta`` and ``seconds_since`` are against the commit before, null for ``first``; ``rate_per_s`` is null
+where no time has passed.
+"""
+
+LAG = _struct(group=_STRING, topic=_STRING, partition=_INT, sampled_at=_TIME, end_offset=_LONG, committed_offset=_LONG, lag=_LONG)
+"""A row a sample of ``end_offsets`` and group that had committed by then: what was committed last, and how far that is behind."""
+
+TRANSACTIONS = _struct(
+    transactional_id=_STRING,
+    producer_id=_LONG,
+    producer_epoch=_INT,
+    start_at=_TIME,
+    ongoing_at=_TIME,
+    prepared_at=_TIME,
+    completed_at=_TIME,
+    outcome=_STRING,
+    partitions=_PARTITIONS,
+    partition_count=_INT,
+    ongoing_ms=_LONG,
+    prepare_ms=_LONG,
+    total_ms=_LONG,
+    timeout_ms=_INT,
+    **_RECORD,
+)
+"""A row a transaction that is over. ``outcome``: committed, aborted, timed_out, fenced.
+
+``start_at`` is what the coordinator says; ``ongoing_at``, ``prepared_at``, ``completed_at`` are the times of its first records in
+these states. ``ongoing_ms`` is from start to prepared, ``prepare_ms`` from there to completed, ``total_ms`` their sum.
+``producer_id`` and ``producer_epoch`` are those that it was written with. The coordinates are those of the completing record.
+"""
+
+OPEN_TRANSACTIONS = _struct(
+    transactional_id=_STRING,
+    producer_id=_LONG,
+    producer_epoch=_INT,
+    status=_STRING,
+    start_at=_TIME,
+    last_update_at=_TIME,
+    partitions=_PARTITIONS,
+    timeout_ms=_INT,
+    **_RECORD,
+)
+"""A row a transaction that is not over. ``status``: Ongoing, PrepareCommit, PrepareAbort."""
+
+GROUPS_NOW = _struct(
+    group=_STRING,
+    protocol_type=_STRING,
+    generation=_INT,
+    protocol=_STRING,
+    leader=_STRING,
+    members=ArrayType(MEMBER),
+    state=_STRING,
+    at=_TIME,
+    **_RECORD,
+)
+"""A row a group of the classic protocol that is there: its newest record."""
+
+OFFSETS_NOW = _struct(
+    group=_STRING,
+    topic=_STRING,
+    partition=_INT,
+    committed_offset=_LONG,
+    leader_epoch=_INT,
+    metadata=_STRING,
+    at=_TIME,
+    **_RECORD,
+)
+"""A row a group and partition: the offset that is committed now."""
+
+TRANSACTIONAL_IDS_NOW = _struct(
+    transactional_id=_STRING,
+    producer_id=_LONG,
+    producer_epoch=_INT,
+    timeout_ms=_INT,
+    status=_STRING,
+    partitions=_PARTITIONS,
+    start_at=_TIME,
+    last_update_at=_TIME,
+    **_RECORD,
+)
+"""A row a transactional id that is there: its newest record. ``status`` is as DescribeTransactions says it."""
+
+HISTORY = {
+    "group_generations": GROUP_GENERATIONS,
+    "member_changes": MEMBER_CHANGES,
+    "partition_moves": PARTITION_MOVES,
+    "offset_commits": OFFSET_COMMITS,
+    "lag": LAG,
+    "transactions": TRANSACTIONS,
+}
+SNAPSHOTS = {
+    "open_transactions": OPEN_TRANSACTIONS,
+    "groups_now": GROUPS_NOW,
+    "offsets_now": OFFSETS_NOW,
+    "transactional_ids_now": TRANSACTIONAL_IDS_NOW,
+}
+TABLES = HISTORY | SNAPSHOTS
+"""Every table that ``read_table`` knows, by name."""
+
+STATE_DIR = "state"
