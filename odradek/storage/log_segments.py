@@ -71,6 +71,10 @@ class LogSegments:
         """The first segment's base offset: what the log would start at if it were not told otherwise."""
         return self._base_offsets[0]
 
+    def with_ends(self, end_offset: int) -> Iterator[tuple[Segment, int]]:
+        """Each segment, and the offset behind it: the next one's base offset, or ``end_offset``, the log's."""
+        return zip(self._segments, [*self._base_offsets[1:], end_offset], strict=True)
+
     def add(self, segment: Segment) -> None:
         """Let ``segment`` be the active one from now on."""
         self._segments.append(segment)

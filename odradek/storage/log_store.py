@@ -255,8 +255,7 @@ class LogStore:
         self.leader_epochs.sync()
         files: list[File] = []
         offset = self.recovery_point
-        ends = [*(segment.base_offset for segment in self.segments), self.log_end_offset][1:]
-        for segment, end_offset in zip(self.segments, ends, strict=True):
+        for segment, end_offset in self.segments.with_ends(self.log_end_offset):
             is_dirty = end_offset > self.recovery_point or segment.has_unsynced_index or self._has_failed
             if is_dirty and (active or segment is not self.segments.active):
                 files += segment.files_to_sync()
@@ -265,10 +264,8 @@ class LogStore:
 
     def commit_task(self) -> FlushTask:
         """What must be synced for the records that the log has to outlive the machine. Raises OSError."""
-        ends = [*(segment.base_offset for segment in self.segments), self.log_end_offset][1:]
-        files = tuple(
-            segment.file for segment, end in zip(self.segments, ends, strict=True) if segment.size and end > self.flushed_offset
-        )
+        found = self.segments.with_ends(self.log_end_offset)
+        files = tuple(segment.file for segment, end_offset in found if segment.size and end_offset > self.flushed_offset)
         directories = self._unnamed_directories()
         return FlushTask(self._file_system, directories, files, self.log_end_offset, self._segments_begun, is_whole=False)
 

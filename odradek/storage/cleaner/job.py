@@ -56,7 +56,6 @@ class CleanJob:
     def of(cls, log: Log, first_dirty_offset: int, first_uncleanable_offset: int, now_ms: int) -> "CleanJob":
         """The clean of ``log`` between these offsets. Loop thread. Raises KafkaError, OSError."""
         segments = list(log.segments)
-        bases = [*(segment.base_offset for segment in segments), log.log_end_offset]
         sources = [
             Source(
                 segment,
@@ -67,7 +66,7 @@ class CleanJob:
                 segment.offset_index.entry_count * _OFFSET_ENTRY_BYTES,
                 segment.time_index.entry_count * _TIME_ENTRY_BYTES,
             )
-            for segment, next_offset in zip(segments, bases[1:], strict=True)
+            for segment, next_offset in log.segments.with_ends(log.log_end_offset)
             if next_offset <= first_uncleanable_offset
         ]
         dirty_position = next(
