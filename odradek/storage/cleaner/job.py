@@ -55,7 +55,6 @@ class CleanJob:
     @classmethod
     def of(cls, log: Log, first_dirty_offset: int, first_uncleanable_offset: int, now_ms: int) -> "CleanJob":
         """The clean of ``log`` between these offsets. Loop thread. Raises KafkaError, OSError."""
-        segments = list(log.segments)
         sources = [
             Source(
                 segment,
@@ -78,7 +77,7 @@ class CleanJob:
             0,
         )
         indexes = []
-        for segment in segments:
+        for segment in log.segments:
             if segment.transaction_index is not None:
                 segment.transaction_index.write_out()
                 indexes.append((segment.transaction_index.path, segment.transaction_index.size_bytes))
