@@ -42,6 +42,15 @@ class LoadRequest:
     now_ms: int
     warn: Warn
 
+    @property
+    def synced_offset(self) -> int:
+        """What can be read below it was synced, and has to be there; 0 where that is nothing.
+
+        Kafka takes the recovery point along with the start of its log, though the records in front may never have been synced: a
+        loss of power may bring back, torn, what was removed there.
+        """
+        return self.recovery_point if self.recovery_point > self.log_start_offset else 0
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoadedLog:
@@ -77,7 +86,7 @@ def load(request: LoadRequest) -> LoadedLog:
         epochs.is_held = True
     next_offset = _recover(request, segments, epochs, recovery_point, names, knows_epochs=knows_epochs)
     log_start_offset = max(request.log_start_offset, segments[0].base_offset if segments else 0)
-    if max(next_offset, log_start_offset) < request.recovery_point and any(segment.size for segment in segments):
+    if max(next_offset, log_start_offset) < request.synced_offset and any(segment.size for segment in segments):
         raise LogCorrupt(f"{segments[-1].path} ends with offset {next_offset}, and was synced up to {request.recovery_point}")
     if segments and next_offset < log_start_offset:
         request.warn(
@@ -176,7 +185,7 @@ def _recover(
         # Compaction leaves gaps, in a log that is not compacted any more too; but not where records are written.
         in_front = segments[number - 1].base_offset if number else 0
         may_have_gaps = request.config.is_compacted or in_front < cleaned_offset
-        if number and segment.base_offset > next_offset >= request.recovery_point and not may_have_gaps:
+        if number and segment.base_offset > next_offset >= request.synced_offset and not may_have_gaps:
             # They outlived the machine, in whole or in part, and the end of the segment in front of them did not.
             request.warn(
                 "segments behind a lost end removed",
@@ -206,7 +215,7 @@ def _recover(
             trusted_offset,
             request.config,
             epochs,
-            synced_offset=request.recovery_point,
+            synced_offset=request.synced_offset,
             is_last=is_last,
             may_have_gaps=bool(later) and (request.config.is_compacted or segment.base_offset < cleaned_offset),
             warn=request.warn,

@@ -216,8 +216,7 @@ class LogStore:
         if first.base_offset > self.log_start_offset:
             self._start_at(first.base_offset)
         removed = self.segments.remove_first(count)
-        # What is gone needs no sync.
-        self.recovery_point = max(self.recovery_point, first.base_offset)
+        # What is gone needs no sync; but a loss of power may bring it back, so the recovery point waits for a flush.
         self.flushed_offset = max(self.flushed_offset, first.base_offset)
         # The next start removes what cannot be removed now.
         with suppress(OSError):
@@ -254,7 +253,8 @@ class LogStore:
         """What must be synced for all that the log has, or all but the active segment, to outlive the machine. Raises OSError."""
         self.leader_epochs.sync()
         files: list[File] = []
-        offset = self.recovery_point
+        # With the name of the first segment on disk, nothing in front of it counts any more.
+        offset = max(self.recovery_point, self.segments.first_offset)
         for segment, end_offset in self.segments.with_ends(self.log_end_offset):
             is_dirty = end_offset > self.recovery_point or segment.has_unsynced_index or self._has_failed
             if is_dirty and (active or segment is not self.segments.active):

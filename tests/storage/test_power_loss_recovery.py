@@ -78,6 +78,22 @@ def test_a_segment_that_lost_its_end_below_the_recovery_point_is_damage():
         open_log(file_system, config=SEGMENTS, recovery_point=4)
 
 
+@pytest.mark.parametrize("left", [0, 1, len(LARGE) + 1])
+def test_what_is_torn_below_a_start_that_the_recovery_point_went_along_with_is_no_damage(left):
+    file_system = filled(SEGMENTS, count=2)
+    log_file(file_system).truncate(left)
+    log = open_log(file_system, config=SEGMENTS, recovery_point=6, log_start_offset=7)
+    assert (log.log_start_offset, log.log_end_offset, offsets(log)) == (7, 7, [])
+    assert append(log, LARGE).first_offset == 7
+
+
+def test_what_is_torn_below_a_start_is_damage_where_a_good_batch_lies_behind_it():
+    file_system = filled()
+    log_file(file_system).data[len(LARGE) + 10] ^= 1
+    with pytest.raises(LogCorrupt):
+        open_log(file_system, recovery_point=3, log_start_offset=4)
+
+
 @pytest.mark.parametrize("sector", [0, 1, 2])
 def test_a_block_of_zeros_ends_the_log_whatever_lies_behind_it(sector):
     file_system = filled()

@@ -359,10 +359,32 @@ def test_a_log_that_takes_the_place_of_a_deleted_one_loses_no_file_to_it():
     assert f"{0:020d}.log" in managed.of_segment(0)
 
 
-def test_a_log_that_lost_all_its_segments_needs_no_flush():
+def test_of_a_log_that_lost_all_its_segments_only_the_name_of_the_new_one_is_synced_once():
     managed = Managed(retention_ms=0)
     managed.manager.delete_old_segments(NOW_MS + 9 * HOUR_MS)
-    assert managed.manager.flush_tasks(NOW_MS) == []
+    ((log, task),) = managed.manager.flush_tasks(NOW_MS)
+    before = log.recovery_point
+    task.run()
+    managed.manager.flushed(log, task, None, NOW_MS)
+    assert (task.files, task.directories[0]) == ((), "/data/t-0")
+    assert (before, log.recovery_point, managed.manager.flush_tasks(NOW_MS)) == (0, 4, [])
+
+
+def test_an_old_segment_that_a_loss_of_power_brings_back_torn_is_no_damage():
+    managed = Managed(retention_ms=0)
+    managed.manager.delete_old_segments(NOW_MS + 9 * HOUR_MS)
+    managed.manager.write_checkpoints()
+    # Nothing of the log's directory was synced but the name of its first segment, and of that only the first bytes.
+    for name in names(managed.files, "/data/t-0"):
+        if name.endswith(".log.deleted") and name.startswith(f"{0:020d}."):
+            managed.files.rename(f"/data/t-0/{name}", f"/data/t-0/{name.removesuffix('.deleted')}")
+        elif name[:20].isdecimal():
+            managed.files.remove(f"/data/t-0/{name}")
+    managed.files.files[f"/data/t-0/{0:020d}.log"].truncate(50)
+    managed.crash()
+    assert not managed.manager.offline
+    assert (managed.log.log_start_offset, managed.log.log_end_offset) == (4, 4)
+    assert managed.warn.fields("log ends before it starts, beginning anew")
 
 
 def test_no_file_of_a_removed_segment_is_kept_open():
