@@ -173,6 +173,8 @@ class LogMove:
         task.run()
         try:
             self._file_system.sync_dir(self.path)
+            # It must not be lost itself, once the log is renamed.
+            self._file_system.sync_dir(self.target.path)
             self.target.note_offset(checkpoints.RECOVERY_POINT_FILE, self.key, log.log_end_offset)
             self.target.note_offset(checkpoints.LOG_START_FILE, self.key, log.log_start_offset or None)
             self.target.note_offset(checkpoints.CLEANER_OFFSET_FILE, self.key, log.cleaned_offset)

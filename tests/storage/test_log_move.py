@@ -8,6 +8,9 @@ from odradek.storage.log_config import LogConfig
 from odradek.storage.log_manager import LogManager
 from odradek.storage.log_move import LogMove
 from tests.broker.controller.storage_doubles import Killed, MortalFileSystem
+from tests.power_loss import states
+from tests.power_loss.disk import RecordingDisk
+from tests.power_loss.model import DiskModel
 
 from .support import NOW_MS, Warnings, append, batch, read
 from .test_data_directories import TOPIC_ID, A, B, FailingFileSystem, started
@@ -167,6 +170,27 @@ def test_wherever_a_broker_is_killed_the_log_is_whole_at_the_next_start():
             break
     assert is_done
     assert outcomes == {(A, False), (A, True), (B, False)}
+
+
+def test_wherever_the_power_goes_a_log_that_moves_away_and_back_is_whole():
+    disk = RecordingDisk()
+    manager, log = filled(disk, count=4)
+    log.flush(NOW_MS)
+    manager.write_checkpoints()
+    begun, expected = len(disk.operations), contents(log)
+    moved(manager, moved(manager, log, B), A)
+    model = DiskModel({}, [])
+    for number, operation in enumerate(disk.operations):
+        model.apply(operation)
+        if number < begun:
+            continue
+        for left in states.after(model, operation):
+            files = {path: content for path, content in left.state.items() if content is not None}
+            directories = [path for path, content in left.state.items() if content is None]
+            found = started(RecordingDisk(files, directories), A, B, load=False)
+            found.load_all(lambda _: CONFIG, NOW_MS, {("t", 0): TOPIC_ID})
+            assert found.logs.keys() == {("t", 0)}, left.what
+            assert contents(found.logs["t", 0]) == expected, left.what
 
 
 def test_a_copy_whose_log_is_in_a_directory_that_is_offline_is_left_alone():
