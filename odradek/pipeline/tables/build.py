@@ -1,0 +1,91 @@
+"""A pass over the micro-batches that are new: each family of tables in turn, then the mark that it is done."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as f
+from pyspark.sql.types import StructType
+
+from odradek.pipeline.errors import NoRecords
+from odradek.pipeline.schema import RAW, RAW_DIR, read_end_offsets
+from odradek.pipeline.tables import groups, moves, offsets, transactions
+from odradek.pipeline.tables.files import Files, Pass
+from odradek.pipeline.tables.lag import build_lag
+from odradek.pipeline.tables.reading import read_state
+from odradek.pipeline.tables.writing import Writer, fixed_plans
+
+
+@dataclass(frozen=True, slots=True)
+class Built:
+    """What a pass has taken: records, and samples of partitions' ends; none where nothing was new."""
+
+    records: int = 0
+    samples: int = 0
+
+
+def build_tables(spark: SparkSession, warehouse: str, on_progress: Callable[[str], None] = lambda _: None) -> Built:
+    """Bring the tables to where ``raw`` and the samples of ``end_offsets`` are now. One job at a time may do so.
+
+    Raises NoRecords where ingest has not written anything yet. ``on_progress`` is told what is being done.
+    """
+    files = Files(spark, warehouse)
+    if not files.has(RAW_DIR):
+        raise NoRecords(f"the warehouse {warehouse} has no records: odradek pipeline ingest brings them")
+    last = files.last_pass()
+    paths, raw_batch = files.new_raw(last.raw_batch)
+    sampled_at_us = f.unix_micros("sampled_at")
+    samples = read_end_offsets(spark, files.path).where(sampled_at_us > last.sampled_until_us)
+    figures = samples.agg(f.count(f.lit(1)).alias("count"), f.max(sampled_at_us).alias("until_us")).collect()[0]
+    if not paths and not figures["count"]:
+        return Built()
+    number = last.number + 1
+    done = Pass(
+        number=number,
+        raw_batch=raw_batch,
+        sampled_until_us=figures["until_us"] if figures["count"] else last.sampled_until_us,
+        state_pass=number if paths else last.state_pass,
+    )
+    # Another sample may be written meanwhile: it is the next pass's.
+    samples = samples.where(sampled_at_us <= done.sampled_until_us)
+    with fixed_plans(spark):
+        records = _Run(spark, files, last, Writer(files.path, number), on_progress).take(paths, samples)
+    files.mark(done)
+    files.forget_states_before(done)
+    return Built(records, figures["count"])
+
+
+@dataclass(frozen=True, slots=True)
+class _Run:
+    """One pass, on top of the ``last`` that was done."""
+
+    spark: SparkSession
+    files: Files
+    last: Pass
+    writer: Writer
+    on_progress: Callable[[str], None]
+
+    def take(self, paths: list[str], samples: DataFrame) -> int:
+        """Write the tables' part for the records at ``paths`` and these samples; how many records there are."""
+        if not paths:
+            nothing = self.spark.createDataFrame([], offsets.STORED_COMMITS)
+            self._add_lag(offsets.Commits(nothing, self._state("offsets_now", offsets.STATE)), samples)
+            return 0
+        raw = self.spark.read.schema(RAW).option("basePath", f"{self.files.path}/{RAW_DIR}").parquet(*paths)
+        self.on_progress("tables: offsets")
+        commits = offsets.build_offsets(raw, self._state("offsets_now", offsets.STATE), self.writer)
+        self._add_lag(commits, samples)
+        self.on_progress("tables: groups")
+        owners = self._state("partition_owners", moves.STATE)
+        groups.build_groups(raw, self._state("groups_now", groups.STATE), owners, commits, self.writer)
+        self.on_progress("tables: transactions")
+        ids = self._state("transactional_ids_now", transactions.STATE)
+        transactions.build_transactions(raw, ids, self.writer)
+        return raw.count()
+
+    def _add_lag(self, commits: offsets.Commits, samples: DataFrame) -> None:
+        self.on_progress("tables: lag")
+        build_lag(commits, samples, self.writer)
+
+    def _state(self, name: str, schema: StructType) -> DataFrame:
+        return read_state(self.spark, self.files, name, schema, self.last.state_pass)

@@ -1,0 +1,26 @@
+"""``lag``: each sample of a partition's end against what each group had committed there by then.
+
+Of the commits that a pass knows each was the newest of its group and partition for a time; a sample belongs to the one in whose
+time it was taken. Samples are few, one a partition and micro-batch, and go to where the commits are.
+"""
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as f
+
+from odradek.pipeline.tables.offsets import KEY, Commits
+from odradek.pipeline.tables.writing import Writer, by_key
+from odradek.pipeline.tables_schema import LAG
+
+_TIMES = (*KEY, "committed_offset", "_since", "_until")
+
+
+def build_lag(commits: Commits, samples: DataFrame, writer: Writer) -> None:
+    """Write the table for new ``END_OFFSETS`` rows."""
+    replaced = commits.found.where("_is_oldest").select(*KEY, f.col("_since").alias("_until"))
+    before = commits.before.join(replaced, list(KEY), "left").select(*_TIMES)
+    times = commits.found.where("kind != 'deleted'").select(*_TIMES).unionByName(before)
+    is_then = (f.col("sampled_at") >= f.col("_since")) & (f.col("_until").isNull() | (f.col("sampled_at") < f.col("_until")))
+    rows = times.join(f.broadcast(samples), ["topic", "partition"]).where(is_then)
+    behind = f.greatest(f.col("end_offset") - f.col("committed_offset"), f.lit(0).cast("long"))
+    rows = by_key(rows.withColumn("lag", behind).select(*LAG.names), *KEY)
+    writer.table("lag", rows, *KEY, "sampled_at", "end_offset")

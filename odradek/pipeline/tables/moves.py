@@ -1,0 +1,116 @@
+"""``partition_moves``, and ``partition_owners``, the state behind them: who had a partition last.
+
+A partition is somebody's in each generation whose assignment has it. It has moved where that is another than the last one who
+had it, static members being known by their instance: also one who had it some generations ago, while it was nobody's, which is
+how cooperative assignors move what they move. When a group is empty nobody has anything, and who comes then takes it from nobody.
+"""
+
+from pyspark import StorageLevel
+from pyspark.sql import DataFrame, Window
+from pyspark.sql import functions as f
+from pyspark.sql.types import IntegerType, LongType, StringType, StructField, StructType
+
+from odradek.pipeline.tables.offsets import KEY
+from odradek.pipeline.tables.writing import Writer, by_key
+from odradek.pipeline.tables_schema import PARTITION_MOVES
+
+_RECORD_ORDER = ("record_partition", "record_offset")
+# ``known_by`` is the instance of a static member, the member id of another; ``sequence`` counts the group's generations.
+_OWNER = StructType(
+    [
+        StructField("member_id", StringType()),
+        StructField("known_by", StringType()),
+        StructField("client_id", StringType()),
+        StructField("era", LongType()),
+        StructField("sequence", LongType()),
+    ]
+)
+STATE = StructType(
+    [
+        StructField("group", StringType()),
+        StructField("topic", StringType()),
+        StructField("partition", IntegerType()),
+        StructField("owner", _OWNER),
+        StructField("record_partition", IntegerType()),
+        StructField("record_offset", LongType()),
+    ]
+)
+
+
+def build_moves(new: DataFrame, before: DataFrame, groups_now: DataFrame, writer: Writer) -> None:
+    """Write the table and the state for new records of groups, as ``groups`` has ordered them."""
+    rows = _owned(new, before).persist(StorageLevel.DISK_ONLY)
+    try:
+        moves = _taken(rows).unionByName(_lost(new))
+        writer.table("partition_moves", by_key(moves, *KEY), *KEY, *_RECORD_ORDER, "to_member")
+        era_now = groups_now.select("group", f.col("_era").alias("_era_now"))
+        now = rows.where("_is_newest").join(era_now, ["group"]).where("owner.era = _era_now")
+        writer.state("partition_owners", by_key(now.select(*STATE.names), *KEY), *KEY)
+    finally:
+        rows.unpersist()
+
+
+def _held(rows: DataFrame, members: str, *columns: str) -> DataFrame:
+    """A row a partition that one of the ``members`` has: ``columns``, topic, partition, member_id, known_by, client_id."""
+    held = f"""inline(flatten(transform({members}, member -> transform(coalesce(member.assignment, array()), each -> struct(
+        each.topic AS topic,
+        each.partitions AS partitions,
+        member.member_id AS member_id,
+        coalesce(member.group_instance_id, member.member_id) AS known_by,
+        member.client_id AS client_id)))))"""
+    rows = rows.selectExpr(*columns, held)
+    return rows.withColumn("partition", f.explode("partitions")).drop("partitions")
+
+
+def _owned(new: DataFrame, before: DataFrame) -> DataFrame:
+    """A row a record and partition that somebody has, with the owner before; the last owners of before among them."""
+    rows = _held(new, "members", "group", "generation", "at", "protocol", "_era", "_sequence", *_RECORD_ORDER)
+    owner = f.struct("member_id", "known_by", "client_id", f.col("_era").alias("era"), f.col("_sequence").alias("sequence")).cast(
+        _OWNER
+    )
+    rows = rows.select(*KEY, "generation", "at", "protocol", *_RECORD_ORDER, owner.alias("owner"))
+    rows = rows.withColumn("_is_before", f.lit(False))
+    rows = by_key(rows.unionByName(before.withColumn("_is_before", f.lit(True)), allowMissingColumns=True), *KEY)
+    # An assignor of its own may give a partition to two members: one order of them, whichever it is.
+    in_order = Window.partitionBy(*KEY).orderBy(*_RECORD_ORDER, "owner.member_id")
+    return rows.withColumns(
+        {
+            "_previous": f.lag("owner").over(in_order),
+            "_is_newest": f.lead("record_offset").over(in_order).isNull(),
+        }
+    )
+
+
+def _taken(rows: DataFrame) -> DataFrame:
+    """``PARTITION_MOVES`` of partitions that have another owner now."""
+    rows = rows.where("NOT _is_before").withColumn("_from", f.expr("CASE WHEN _previous.era = owner.era THEN _previous END"))
+    rows = rows.where("_from IS NULL OR _from.known_by != owner.known_by")
+    is_cooperative = "coalesce(protocol LIKE '%cooperative%', false) OR coalesce(owner.sequence - _from.sequence > 1, false)"
+    return rows.selectExpr(
+        *KEY,
+        "generation",
+        "at",
+        "_from.member_id AS from_member",
+        "owner.member_id AS to_member",
+        "_from.client_id AS from_client_id",
+        "owner.client_id AS to_client_id",
+        f"CASE WHEN {is_cooperative} THEN 'cooperative' ELSE 'eager' END AS rebalance_kind",
+        *_RECORD_ORDER,
+    ).select(*PARTITION_MOVES.names)
+
+
+def _lost(new: DataFrame) -> DataFrame:
+    """``PARTITION_MOVES`` of partitions whose group has become empty."""
+    rows = new.where("size(members) = 0")
+    rows = _held(rows, "_previous_members", "group", "generation", "at", "protocol", *_RECORD_ORDER)
+    return rows.selectExpr(
+        *KEY,
+        "generation",
+        "at",
+        "member_id AS from_member",
+        "CAST(NULL AS STRING) AS to_member",
+        "client_id AS from_client_id",
+        "CAST(NULL AS STRING) AS to_client_id",
+        "CASE WHEN coalesce(protocol LIKE '%cooperative%', false) THEN 'cooperative' ELSE 'eager' END AS rebalance_kind",
+        *_RECORD_ORDER,
+    ).select(*PARTITION_MOVES.names)

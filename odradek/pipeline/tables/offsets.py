@@ -1,0 +1,92 @@
+"""``offset_commits`` and ``offsets_now``: commits against the commit before, of each group and partition.
+
+The files of ``offset_commits`` have three columns besides those that are promised, for the jobs that come after in the same pass:
+``_since`` and ``_until``, from when to when a commit was the newest (null: it still is), which overlap nowhere even where clocks
+went back, and ``_is_oldest``, of the first commit that the pass knows of a key.
+"""
+
+from dataclasses import dataclass
+
+from pyspark.sql import Column, DataFrame, Window
+from pyspark.sql import functions as f
+from pyspark.sql.types import BooleanType, StructField, StructType, TimestampType
+
+from odradek.pipeline.schema import OFFSET_COMMIT
+from odradek.pipeline.tables.writing import Writer, by_key
+from odradek.pipeline.tables_schema import OFFSET_COMMITS, OFFSETS_NOW
+
+KEY = ("group", "topic", "partition")
+_RECORD_ORDER = ("record_partition", "record_offset")
+STORED_COMMITS = StructType(
+    [
+        *OFFSET_COMMITS.fields,
+        StructField("_since", TimestampType()),
+        StructField("_until", TimestampType()),
+        StructField("_is_oldest", BooleanType()),
+    ]
+)
+STATE = StructType([*OFFSETS_NOW.fields, StructField("_since", TimestampType())])
+
+
+@dataclass(frozen=True, slots=True)
+class Commits:
+    """The commits that a pass found, as ``STORED_COMMITS``, and those there were before it, as ``STATE``."""
+
+    found: DataFrame
+    before: DataFrame
+
+
+def build_offsets(raw: DataFrame, before: DataFrame, writer: Writer) -> Commits:
+    """Write both tables out of new ``RAW`` rows and the ``STATE`` before them."""
+    spark = raw.sparkSession
+    path = writer.table("offset_commits", _commits(raw, before), *KEY, *_RECORD_ORDER)
+    found = spark.read.schema(STORED_COMMITS).parquet(path)
+    touched = found.where("_is_oldest").select(*KEY)
+    newest = found.where("_until IS NULL AND kind != 'deleted'").select(*STATE.names)
+    now = before.join(touched, list(KEY), "left_anti").select(*STATE.names).unionByName(newest)
+    writer.state("offsets_now", by_key(now, *KEY), *KEY)
+    return Commits(found, before)
+
+
+def _commits(raw: DataFrame, before: DataFrame) -> DataFrame:
+    """The new commits, spread by key."""
+    new = raw.where(f.col("kind") == OFFSET_COMMIT).select(
+        "group",
+        f.col("commit_topic").alias("topic"),
+        f.col("commit_partition").alias("partition"),
+        f.col("timestamp").alias("at"),
+        "committed_offset",
+        "metadata",
+        "leader_epoch",
+        f.col("partition").alias("record_partition"),
+        f.col("offset").alias("record_offset"),
+        f.col("timestamp").alias("_since"),
+        f.lit(False).alias("_is_before"),
+    )
+    rows = by_key(new.unionByName(before.withColumn("_is_before", f.lit(True))), *KEY)
+    in_order = Window.partitionBy(*KEY).orderBy(*_RECORD_ORDER)
+    rows = rows.withColumns(
+        {
+            "_since": f.max("_since").over(in_order.rowsBetween(Window.unboundedPreceding, Window.currentRow)),
+            "previous_offset": f.lag("committed_offset").over(in_order),
+            "_previous_at": f.lag("at").over(in_order),
+            "_is_oldest": f.coalesce(f.lag("_is_before").over(in_order), f.lit(True)),
+            "_has_next": f.lead("record_offset").over(in_order).isNotNull(),
+        }
+    )
+    rows = rows.withColumn("_until", f.when(f.col("_has_next"), f.lead("_since").over(in_order)))
+    rows = rows.where(~f.col("_is_before")).withColumns({"delta": f.col("committed_offset") - f.col("previous_offset")})
+    seconds = (f.unix_micros("at") - f.unix_micros("_previous_at")) / f.lit(1e6)
+    rows = rows.withColumn("seconds_since", f.when(f.col("previous_offset").isNotNull(), seconds))
+    rate = f.when(f.col("seconds_since") > 0, f.col("delta") / f.col("seconds_since"))
+    return rows.withColumns({"rate_per_s": rate, "kind": _kind()}).select(*STORED_COMMITS.names)
+
+
+def _kind() -> Column:
+    return (
+        f.when(f.col("committed_offset").isNull(), "deleted")
+        .when(f.col("previous_offset").isNull(), "first")
+        .when(f.col("delta") > 0, "progress")
+        .when(f.col("delta") < 0, "backward")
+        .otherwise("repeat")
+    )

@@ -1,0 +1,45 @@
+"""Tables as their readers see them: the passes that are done, and the columns that are promised."""
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as f
+from pyspark.sql.types import LongType, StructField, StructType
+
+from odradek.pipeline.schema import TABLES_DIR
+from odradek.pipeline.tables.files import Files
+from odradek.pipeline.tables_schema import HISTORY, SNAPSHOTS, STATE_DIR, TABLES
+
+# Read out of the state of all transactional ids.
+_OPEN = "open_transactions"
+_OPEN_STATUSES = ("Ongoing", "PrepareCommit", "PrepareAbort")
+
+
+def read_table(spark: SparkSession, warehouse: str, name: str) -> DataFrame:
+    """A table of ``tables_schema.TABLES`` with its columns there; no rows where there is nothing yet. Raises KeyError."""
+    schema = TABLES[name]
+    files = Files(spark, warehouse)
+    done = files.last_pass()
+    if name in HISTORY:
+        if not files.has(f"{TABLES_DIR}/{name}") or done.number < 0:
+            return spark.createDataFrame([], schema)
+        stored = StructType([*schema.fields, StructField("batch", LongType())])
+        rows = spark.read.schema(stored).parquet(f"{files.path}/{TABLES_DIR}/{name}")
+        return rows.where(f.col("batch") <= done.number).select(*schema.names)
+    if done.state_pass < 0:
+        return spark.createDataFrame([], schema)
+    stored_name = "transactional_ids_now" if name == _OPEN else name
+    rows = read_state(spark, files, stored_name, SNAPSHOTS[stored_name], done.state_pass)
+    if name == _OPEN:
+        rows = rows.where(f.col("status").isin(*_OPEN_STATUSES))
+    return rows.select(*schema.names)
+
+
+def read_state(spark: SparkSession, files: Files, name: str, schema: StructType, number: int) -> DataFrame:
+    """What pass ``number`` left of it; no rows for -1, before the first."""
+    if number < 0:
+        return spark.createDataFrame([], schema)
+    return read_state_at(spark, f"{files.path}/{STATE_DIR}/{name}/batch={number}", schema)
+
+
+def read_state_at(spark: SparkSession, path: str, schema: StructType) -> DataFrame:
+    """What is in a directory that a pass wrote."""
+    return spark.read.schema(schema).parquet(path)

@@ -1,0 +1,133 @@
+"""Raw records as a test writes them down, in a warehouse as ingest leaves it: micro-batches, each known to be whole."""
+
+from collections.abc import Iterable, Mapping
+from datetime import UTC, datetime, timedelta
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+from pyspark.sql import SparkSession
+
+from odradek.pipeline.schema import (
+    CONSUMER_OFFSETS,
+    END_OFFSETS,
+    GROUP_METADATA,
+    OFFSET_COMMIT,
+    PARTITIONED_BY,
+    RAW,
+    TRANSACTION,
+    TRANSACTION_STATE,
+)
+from odradek.pipeline.tables.files import Files, Pass
+from odradek.pipeline.tables_schema import HISTORY
+
+EPOCH = datetime(2026, 11, 21, 3, 0, tzinfo=UTC)
+SESSION_TIMEOUT_MS = 10_000
+REBALANCE_TIMEOUT_MS = 30_000
+
+
+def at(seconds: float) -> datetime:
+    """So many seconds after the test's history begins."""
+    return EPOCH + timedelta(seconds=seconds)
+
+
+def millis(seconds: float) -> int:
+    return int(at(seconds).timestamp() * 1000)
+
+
+def member(member_id: str, *partitions: int, topic: str = "orders", instance: str | None = None, client: str = "app") -> dict:
+    return {
+        "member_id": member_id,
+        "group_instance_id": instance,
+        "client_id": client,
+        "client_host": f"/{client}.example",
+        "rebalance_timeout": REBALANCE_TIMEOUT_MS,
+        "session_timeout": SESSION_TIMEOUT_MS,
+        "topics": [topic],
+        "assignment": [{"topic": topic, "partitions": list(partitions)}] if partitions else [],
+    }
+
+
+class History:
+    """Records in the order that they are told in, with the offsets that gives them, of partition 0 unless told otherwise."""
+
+    def __init__(self) -> None:
+        self.rows: list[dict[str, Any]] = []
+        self._offsets = {CONSUMER_OFFSETS: count(), TRANSACTION_STATE: count()}
+
+    def commit(self, group: str, offset: int | None, seconds: float, *, partition: int = 0, topic: str = "orders") -> None:
+        """A committed offset; None deletes it."""
+        key = {"group": group, "commit_topic": topic, "commit_partition": partition}
+        value = {} if offset is None else {"committed_offset": offset, "leader_epoch": 3, "metadata": "m"}
+        self._add(CONSUMER_OFFSETS, OFFSET_COMMIT, seconds, is_tombstone=offset is None, **key, **value)
+
+    def generation(self, group: str, number: int, seconds: float, *members: dict, protocol: str = "range", **fields: Any) -> None:
+        """A group's record."""
+        value = {
+            "protocol_type": "consumer" if number else "",
+            "generation": number,
+            "protocol": protocol if members else None,
+            "leader": members[0]["member_id"] if members else None,
+            "state_timestamp_ms": millis(seconds) - 250,
+            "members": list(members),
+        }
+        self._add(CONSUMER_OFFSETS, GROUP_METADATA, seconds, group=group, is_tombstone=False, **value | fields)
+
+    def no_group(self, group: str, seconds: float) -> None:
+        """A group's deletion."""
+        self._add(CONSUMER_OFFSETS, GROUP_METADATA, seconds, group=group, is_tombstone=True)
+
+    def transaction(
+        self,
+        transactional_id: str,
+        status: str | None,
+        seconds: float,
+        *partitions: int,
+        epoch: int = 0,
+        start: float | None = None,
+        version: int = 0,
+        timeout_ms: int = 60_000,
+    ) -> None:
+        """A state of a transactional id; None forgets it."""
+        value: dict[str, Any] = {}
+        if status is not None:
+            value = {
+                "producer_id": 7,
+                "producer_epoch": epoch,
+                "timeout_ms": timeout_ms,
+                "status": status,
+                "partitions": [{"topic": "orders", "partition": each} for each in partitions],
+                "last_update_ms": millis(seconds),
+                "start_ms": -1 if start is None else millis(start),
+                "client_transaction_version": version,
+            }
+        key = {"transactional_id": transactional_id, "is_tombstone": status is None}
+        self._add(TRANSACTION_STATE, TRANSACTION, seconds, **key, **value)
+
+    def _add(self, topic: str, kind: str, seconds: float, **fields: Any) -> None:
+        where = {"topic": topic, "partition": 0, "offset": next(self._offsets[topic]), "timestamp": at(seconds), "kind": kind}
+        self.rows.append({**where, "date": at(seconds).date(), **fields})
+
+
+def put_raw(spark: SparkSession, warehouse: str, batch: int, rows: Iterable[Mapping[str, Any]], *, whole: bool = True) -> None:
+    """A micro-batch, as ingest writes it; ``whole`` says that it has come to its end."""
+    frame = spark.createDataFrame([{**row, "batch": batch} for row in rows], RAW)
+    writer = frame.coalesce(1).write.mode("overwrite").option("partitionOverwriteMode", "dynamic").partitionBy(*PARTITIONED_BY)
+    writer.parquet(f"{warehouse}/raw")
+    if whole:
+        commits = Path(warehouse, "checkpoints", "ingest", "commits")
+        commits.mkdir(parents=True, exist_ok=True)
+        (commits / str(batch)).write_text("v1\n{}")
+
+
+def put_samples(spark: SparkSession, warehouse: str, *samples: tuple[int, int, float], topic: str = "orders") -> None:
+    """Ends of partitions: (partition, end offset, seconds)."""
+    rows = [(topic, partition, end, at(seconds)) for partition, end, seconds in samples]
+    spark.createDataFrame(rows, END_OFFSETS).coalesce(1).write.mode("append").parquet(f"{warehouse}/end_offsets")
+
+
+def put_tables(spark: SparkSession, warehouse: str, tables: Mapping[str, Any]) -> None:
+    """Rows of tables of history, as ``tables_schema`` has them, as if a pass had written them."""
+    for name, rows in tables.items():
+        spark.createDataFrame(rows, HISTORY[name]).coalesce(1).write.parquet(f"{warehouse}/tables/{name}/batch=0")
+    Files(spark, warehouse).mark(Pass(number=0, raw_batch=0))
