@@ -1,0 +1,140 @@
+"""What groups did: figures of their rebalances, storms of them, members that flap, assignments that are uneven.
+
+    kind             severity                           within the subject, a group
+    rebalances       low                                a window
+    rebalance_storm  high                               an episode
+    flapping_member  high; medium where it rejoined     client, an episode
+                     as the static member it was
+    uneven_assignment  medium                           the newest generation
+
+A member is known again by its group.instance.id or, since it has another member id each time, by client id and host. Several
+members may share these: as many returns as there were members at once are taken for one deployment.
+"""
+
+from pyspark.sql import Column, DataFrame, Window, WindowSpec
+from pyspark.sql import functions as f
+
+from odradek.pipeline.findings.rows import HIGH, LOW, MEDIUM, Read, episodes, findings_of, seconds_between, windows
+from odradek.pipeline.findings.thresholds import Thresholds
+
+_GONE = ("left", "expired")
+
+
+def rebalance_figures(read: Read, thresholds: Thresholds) -> DataFrame:
+    """What operators watch, a row a group and window in which it rebalanced.
+
+    ``sync_ms`` is the part of a rebalance that the log tells: from the end of the join phase to the assignment. ``failed`` are
+    the generations of which there is no record, that is whose assignment never came.
+    """
+    generations = read("group_generations").withColumn("before", f.lag("generation").over(_in_order()))
+    missed = f.greatest(f.col("generation") - f.col("before") - 1, f.lit(0))
+    figures = generations.groupBy("group", windows("at", thresholds.window_s).alias("window")).agg(
+        f.count(f.lit(1)).alias("rebalances"),
+        f.round(f.avg("sync_ms"), 1).alias("sync_ms_avg"),
+        f.max("sync_ms").alias("sync_ms_max"),
+        f.coalesce(f.sum(missed), f.lit(0)).alias("failed"),
+        f.max("at").alias("last_at"),
+    )
+    changes = read("member_changes").groupBy("group", windows("at", thresholds.window_s).alias("window"))
+    moved = changes.agg(
+        _count_of("joined").alias("members_in"),
+        _count_of(*_GONE).alias("members_out"),
+        _count_of("bounced_static").alias("members_bounced"),
+    )
+    both = figures.join(moved, ["group", "window"], "left").fillna(0, ["members_in", "members_out", "members_bounced"])
+    both = both.withColumns({"from_time": f.col("window.start"), "to_time": f.col("window.end")}).withColumn(
+        "seconds_since_last", seconds_between(f.col("last_at"), f.col("to_time"))
+    )
+    of_time = ("rebalances", "sync_ms_avg", "sync_ms_max", "seconds_since_last", "failed")
+    of_members = ("members_in", "members_out", "members_bounced")
+    return findings_of(both, "rebalances", f.lit(LOW), subject="group", evidence=of_time + of_members)
+
+
+def rebalance_storms(read: Read, thresholds: Thresholds) -> DataFrame:
+    """Groups that hardly did anything else."""
+    found = episodes(
+        read("group_generations").select("group", "at"),
+        ("group",),
+        window_s=thresholds.storm_window_s,
+        at_least=thresholds.storm_rebalances,
+    )
+    lasted = f.greatest(seconds_between(f.col("from_time"), f.col("to_time")), f.lit(1.0))
+    found = found.withColumnRenamed("events", "rebalances").withColumn(
+        "rebalances_a_minute", f.round(f.col("rebalances") * 60 / lasted, 1)
+    )
+    evidence = ("rebalances", "rebalances_a_minute")
+    return findings_of(found, "rebalance_storm", f.lit(HIGH), subject="group", evidence=evidence)
+
+
+def flapping_members(read: Read, thresholds: Thresholds) -> DataFrame:
+    """Members that come back again and again."""
+    by = ("group", "group_instance_id", "client_id", "client_host")
+    # An instance may move; a client without a host of its own is what it is.
+    host = f.when(f.col("group_instance_id").isNull(), f.col("client_host"))
+    changes = (
+        read("member_changes")
+        .withColumn("client_host", f.coalesce(host, f.lit("")))
+        .fillna("", ["group_instance_id", "client_id"])
+    )
+    in_order = Window.partitionBy(*by).orderBy("record_partition", "record_offset", f.col("change") == "joined")
+    until_now = in_order.rowsBetween(Window.unboundedPreceding, 0)
+    step = f.when(f.col("change") == "joined", 1).when(f.col("change").isin(*_GONE), -1).otherwise(0)
+    known = changes.withColumns(
+        {"present": f.sum(step).over(until_now), "gone": f.sum(f.col("change").isin(*_GONE).cast("int")).over(until_now)}
+    )
+    most = known.groupBy(*by).agg(f.greatest(f.max("present"), f.lit(1)).alias("at_once"))
+    came_back = (f.col("change") == "bounced_static") | ((f.col("change") == "joined") & (f.col("gone") > 0))
+    returns = known.where(came_back)
+    found = episodes(returns, by, window_s=thresholds.flap_window_s, at_least=thresholds.flap_returns)
+    found = found.withColumnRenamed("events", "returns").join(most, list(by))
+    found = found.where(f.col("returns") >= f.col("at_once") * thresholds.flap_returns)
+    within = (
+        returns.select(*by, "at", "change").join(found, list(by)).where(f.col("at").between(f.col("from_time"), f.col("to_time")))
+    )
+    told = within.groupBy(*by, "episode", "from_time", "to_time", "returns").agg(_count_of("joined").alias("rejoined"))
+    severity = f.when(f.col("rejoined") > 0, HIGH).otherwise(MEDIUM)
+    evidence = ("client_id", "client_host", "group_instance_id", "returns", "rejoined")
+    return findings_of(told, "flapping_member", severity, subject="group", within=by[1:], evidence=evidence)
+
+
+def uneven_assignments(read: Read, thresholds: Thresholds) -> DataFrame:
+    """Groups whose newest generation of some duration has one member do much more than another."""
+    generations = read("group_generations")
+    newest = generations.agg(f.max("at").alias("newest"))
+    after = f.lead("at").over(_in_order())
+    ended = generations.withColumn("to_time", after).crossJoin(f.broadcast(newest))
+    ended = ended.withColumn("to_time", f.coalesce("to_time", f.greatest("newest", "at")))
+    lasting = (f.col("member_count") > 1) & (f.col("state") == "Stable")
+    lasting &= f.size("assignment") > 0
+    lasting &= seconds_between(f.col("at"), f.col("to_time")) >= thresholds.uneven_s
+    backwards = Window.partitionBy("group").orderBy(f.desc("partition"), f.desc("offset"))
+    last = ended.where(lasting).withColumn("rank", f.row_number().over(backwards)).where("rank = 1")
+    owned = last.select("group", "generation", "at", "to_time", "assignment", f.explode("members").alias("member_id"))
+    mine = f.filter("assignment", lambda each: each.member_id == f.col("member_id"))
+    count = f.aggregate(mine, f.lit(0), lambda total, each: total + f.size(each.partitions))
+    spread = (
+        owned.withColumn("partitions", count)
+        .groupBy("group", "generation", "at", "to_time")
+        .agg(
+            f.count(f.lit(1)).alias("members"),
+            f.sum("partitions").alias("partitions"),
+            f.min("partitions").alias("fewest"),
+            f.max("partitions").alias("most"),
+            f.max_by("member_id", "partitions").alias("busiest"),
+        )
+    )
+    uneven = (f.col("most") >= f.col("fewest") * thresholds.uneven_ratio) & (
+        f.col("most") - f.col("fewest") >= thresholds.uneven_partitions
+    )
+    evidence = ("generation", "members", "partitions", "fewest", "most", "busiest")
+    return findings_of(
+        spread.where(uneven), "uneven_assignment", f.lit(MEDIUM), subject="group", from_time="at", evidence=evidence
+    )
+
+
+def _in_order() -> WindowSpec:
+    return Window.partitionBy("group").orderBy("partition", "offset")
+
+
+def _count_of(*changes: str) -> Column:
+    return f.count(f.when(f.col("change").isin(*changes), 1))

@@ -1,0 +1,120 @@
+"""What became of offsets: partitions that stand still, lag, commits that went backward.
+
+kind              severity                                      within the subject, a group
+stuck_partition   high; medium once it moved again, low where   topic, partition, the offset it stands at
+nobody was there to move it
+lag               medium where it is much and not made up       a window
+soon, else low
+backward_commits  low                                           topic, a window
+"""
+
+from pyspark.sql import DataFrame, Window
+from pyspark.sql import functions as f
+
+from odradek.pipeline.findings.rows import HIGH, LOW, MEDIUM, Read, findings_of, seconds_between, windows
+from odradek.pipeline.findings.thresholds import Thresholds
+
+_PARTITION = ("group", "topic", "partition")
+
+
+def stuck_partitions(read: Read, thresholds: Thresholds) -> DataFrame:
+    """Partitions whose committed offset stayed where it was while their end grew away from it.
+
+    What can be said is what samples say: from the first one at which the offset was this to the last one at which the end grew.
+    """
+    in_order = Window.partitionBy(*_PARTITION).orderBy("sampled_at")
+    before = f.lag("committed_offset").over(in_order)
+    moved = before.isNull() | (before != f.col("committed_offset"))
+    lag = read("lag").withColumn("run", f.sum(moved.cast("int")).over(in_order.rowsBetween(Window.unboundedPreceding, 0)))
+    grew = f.col("end_offset") > f.coalesce(
+        f.lag("end_offset").over(Window.partitionBy(*_PARTITION, "run").orderBy("sampled_at")), "end_offset"
+    )
+    runs = (
+        lag.withColumn("grew", grew)
+        .groupBy(*_PARTITION, "run")
+        .agg(
+            f.min("sampled_at").alias("from_time"),
+            f.max(f.when(f.col("grew"), f.col("sampled_at"))).alias("to_time"),
+            f.min("committed_offset").alias("committed_offset"),
+            f.min("end_offset").alias("end_offset_then"),
+            f.max("end_offset").alias("end_offset"),
+            f.max("lag").alias("lag"),
+        )
+    )
+    is_last = f.col("run") == f.max("run").over(Window.partitionBy(*_PARTITION))
+    long_enough = seconds_between(f.col("from_time"), f.col("to_time")) >= thresholds.stuck_s
+    stuck = runs.withColumn("moved_again", ~is_last).where(long_enough & (f.col("lag") > 0))
+    stuck = _with_members(stuck, read("group_generations"))
+    severity = f.when(~f.col("had_members"), LOW).when(f.col("moved_again"), MEDIUM).otherwise(HIGH)
+    evidence = ("topic", "partition", "committed_offset", "end_offset_then", "end_offset", "lag", "moved_again", "had_members")
+    within = ("topic", "partition", "committed_offset")
+    return findings_of(stuck, "stuck_partition", severity, subject="group", within=within, evidence=evidence)
+
+
+def _with_members(stuck: DataFrame, generations: DataFrame) -> DataFrame:
+    """Adds ``had_members``: the group had some at the end of that time. Unknown, as of one of KIP-848, counts as yes."""
+    until = f.lead("at").over(Window.partitionBy("group").orderBy("partition", "offset"))
+    known = generations.select(f.col("group").alias("of"), "at", until.alias("until"), "member_count")
+    there = (f.col("at") <= f.col("to_time")) & (f.col("until").isNull() | (f.col("until") > f.col("to_time")))
+    there &= f.col("group") == f.col("of")
+    return stuck.join(known, there, "left").withColumn("had_members", f.coalesce(f.col("member_count") > 0, f.lit(True)))
+
+
+def lag_figures(read: Read, thresholds: Thresholds) -> DataFrame:
+    """How far groups were behind, a row a group and window, and how long it would take to catch up at the pace of the window.
+
+    Percentiles are over partitions and samples. A rate needs two samples in the window.
+    """
+    lag = read("lag").withColumn("window", windows("sampled_at", thresholds.window_s))
+    partitions = lag.groupBy(*_PARTITION, "window").agg(
+        f.max_by("lag", "sampled_at").alias("lag"),
+        (f.max_by("committed_offset", "sampled_at") - f.min_by("committed_offset", "sampled_at")).alias("consumed"),
+        (f.max("end_offset") - f.min("end_offset")).alias("produced"),
+        f.min("sampled_at").alias("first_at"),
+        f.max("sampled_at").alias("last_at"),
+    )
+    totals = partitions.groupBy("group", "window").agg(
+        f.sum("lag").alias("lag"),
+        f.sum("consumed").alias("consumed"),
+        f.sum("produced").alias("produced"),
+        f.min("first_at").alias("first_at"),
+        f.max("last_at").alias("last_at"),
+    )
+    spread = lag.groupBy("group", "window").agg(
+        f.percentile_approx("lag", [0.5, 0.95, 0.99]).alias("percentiles"), f.max("lag").alias("lag_max")
+    )
+    elapsed = seconds_between(f.col("first_at"), f.col("last_at"))
+    elapsed = f.when(elapsed > 0, elapsed)
+    gained = (f.col("consumed") - f.col("produced")) / elapsed
+    figures = totals.join(spread, ["group", "window"]).withColumns(
+        {
+            "lag_p50": f.col("percentiles")[0],
+            "lag_p95": f.col("percentiles")[1],
+            "lag_p99": f.col("percentiles")[2],
+            "consumed_per_s": f.round(f.col("consumed") / elapsed, 2),
+            "produced_per_s": f.round(f.col("produced") / elapsed, 2),
+            "catch_up_s": f.when(f.col("lag") == 0, 0.0).when(gained > 0, f.round(f.col("lag") / gained, 1)),
+            "from_time": f.col("window.start"),
+            "to_time": f.col("window.end"),
+        }
+    )
+    is_trouble = (f.col("lag") >= thresholds.lag_records) & (
+        f.col("catch_up_s").isNull() | (f.col("catch_up_s") > thresholds.catch_up_s)
+    )
+    # One sample says nothing about where it goes.
+    severity = f.when(is_trouble & elapsed.isNotNull(), MEDIUM).otherwise(LOW)
+    evidence = ("lag", "lag_p50", "lag_p95", "lag_p99", "lag_max", "consumed_per_s", "produced_per_s", "catch_up_s")
+    return findings_of(figures, "lag", severity, subject="group", evidence=evidence)
+
+
+def backward_commits(read: Read, thresholds: Thresholds) -> DataFrame:
+    """Offsets that were committed below those before: what lies between is worked on twice."""
+    backward = read("offset_commits").where(f.col("kind") == "backward")
+    found = backward.groupBy("group", "topic", windows("at", thresholds.window_s).alias("window")).agg(
+        f.count(f.lit(1)).alias("commits"),
+        f.countDistinct("partition").alias("partitions"),
+        (-f.min("delta")).alias("records_back_at_most"),
+    )
+    found = found.withColumns({"from_time": f.col("window.start"), "to_time": f.col("window.end")})
+    evidence = ("topic", "commits", "partitions", "records_back_at_most")
+    return findings_of(found, "backward_commits", f.lit(LOW), subject="group", within=("topic",), evidence=evidence)

@@ -1,0 +1,120 @@
+"""A finding as a row, and what the detectors share: tables by name, seconds, episodes out of events."""
+
+from collections.abc import Callable
+from functools import reduce
+
+from pyspark.errors import AnalysisException
+from pyspark.sql import Column, DataFrame, SparkSession, Window
+from pyspark.sql import functions as f
+from pyspark.sql.types import StringType, StructField, StructType, TimestampType
+
+from odradek.pipeline.schema import FINDINGS_DIR
+
+HIGH, MEDIUM, LOW = "high", "medium", "low"
+
+FINDING = StructType(
+    [
+        StructField("id", StringType()),
+        StructField("kind", StringType()),
+        StructField("severity", StringType()),
+        StructField("subject", StringType()),
+        StructField("from_time", TimestampType()),
+        StructField("to_time", TimestampType()),
+        StructField("evidence", StringType()),
+    ]
+)
+"""``id`` is made of kind, subject, what within the subject, and ``from_time``: the same trouble found again has the same one.
+``subject`` is a group, a transactional id or an application; ``evidence`` is a JSON object whose fields depend on the kind."""
+
+Read = Callable[[str], DataFrame]
+"""A table of the warehouse by its name."""
+
+
+def findings_of(
+    rows: DataFrame,
+    kind: str,
+    severity: Column,
+    *,
+    subject: str,
+    from_time: str = "from_time",
+    to_time: str = "to_time",
+    within: tuple[str, ...] = (),
+    evidence: tuple[str, ...],
+) -> DataFrame:
+    """Rows as ``FINDING``: ``subject`` and the times are columns of theirs, and so are those of ``within`` and ``evidence``."""
+    named = [f.lit(kind), f.col(subject), *(f.col(name).cast("string") for name in within)]
+    identity = f.concat_ws("\0", *named, f.unix_micros(from_time).cast("string"))
+    return rows.select(
+        f.substring(f.sha2(identity, 256), 1, 24).alias("id"),
+        f.lit(kind).alias("kind"),
+        severity.alias("severity"),
+        f.col(subject).alias("subject"),
+        f.col(from_time).alias("from_time"),
+        f.col(to_time).alias("to_time"),
+        f.to_json(f.struct(*evidence)).alias("evidence"),
+    )
+
+
+def seconds(time: str) -> Column:
+    """A timestamp as seconds since the epoch, a double."""
+    return f.unix_micros(time) / f.lit(1e6)
+
+
+def seconds_between(earlier: Column, later: Column) -> Column:
+    """How long it was, rounded to milliseconds."""
+    return f.round((f.unix_micros(later) - f.unix_micros(earlier)) / f.lit(1e6), 3)
+
+
+def windows(time: str, length_s: float) -> Column:
+    """The window that a time lies in; it begins at a multiple of its length."""
+    return f.window(time, f"{round(length_s * 1e6)} microseconds")
+
+
+def episodes(events: DataFrame, by: tuple[str, ...], *, window_s: float, at_least: float) -> DataFrame:
+    """Where ``at_least`` events (``by``, ``at``) lie within ``window_s`` there is an episode; those that overlap are one.
+
+    Its columns: ``by``, ``episode``, ``from_time`` and ``to_time`` of its first and last event, ``events``, how many there are.
+    Equal times count together. No shuffle but the one by ``by``.
+    """
+    micros = round(window_s * 1e6)
+    in_order = Window.partitionBy(*by).orderBy("micros")
+    trailing = in_order.rangeBetween(-micros, 0)
+    so_far = in_order.rangeBetween(Window.unboundedPreceding, 0)
+    counted = events.withColumn("micros", f.unix_micros("at")).withColumns(
+        {
+            "within": f.count(f.lit(1)).over(trailing),
+            "first": f.min("micros").over(trailing),
+            "so_far": f.count(f.lit(1)).over(so_far),
+        }
+    )
+    full = counted.where(f.col("within") >= at_least)
+    is_apart = f.col("first") > f.lag("micros", 1).over(in_order)
+    numbered = full.withColumn("is_apart", f.coalesce(is_apart, f.lit(True)).cast("int")).withColumn(
+        "episode", f.sum("is_apart").over(in_order.rowsBetween(Window.unboundedPreceding, 0))
+    )
+    return numbered.groupBy(*by, "episode").agg(
+        f.timestamp_micros(f.min("first")).alias("from_time"),
+        f.timestamp_micros(f.max("micros")).alias("to_time"),
+        (f.max("so_far") - f.min(f.col("so_far") - f.col("within"))).alias("events"),
+    )
+
+
+def newest(read: Read) -> DataFrame:
+    """One row: ``newest``, the newest time that the tables know of, which stands for now."""
+    times = (
+        read("group_generations").select("at"),
+        read("transactions").select(f.col("completed_at").alias("at")),
+        read("open_transactions").select(f.col("last_update_at").alias("at")),
+        read("lag").select(f.col("sampled_at").alias("at")),
+    )
+    return reduce(DataFrame.unionByName, times).agg(f.max("at").alias("newest"))
+
+
+def read_findings(spark: SparkSession, warehouse: str) -> DataFrame:
+    """What was found last, as ``FINDING``; no rows where nothing was looked for yet."""
+    try:
+        return spark.read.schema(FINDING).parquet(f"{warehouse}/{FINDINGS_DIR}")
+    except AnalysisException as failure:
+        if failure.getCondition() != "PATH_NOT_FOUND":
+            raise
+        return spark.createDataFrame([], FINDING)

@@ -1,0 +1,138 @@
+"""Findings as messages on a topic, through Spark's Kafka sink: key the finding's ``id``, value a JSON object of its columns.
+
+A finding is sent once: when it is first found, and again only when it has become graver. Figures of a window are sent when the
+window is over. What is to be sent is written down before it is, so that a run that is cut short is finished by the next:
+
+    findings_sent/outbox/batch=N/   one file: id, severity, value, topic, cluster_id, and ``ends``, where the topic's partitions
+                                    ended before the batch was sent, as JSON
+    findings_sent/done/             a row a batch that is on its topic, whole
+
+The next run reads the topic from those ends on and sends, of a batch that is not done, what is not there. Left out: two jobs at a
+time for one warehouse, and a task of a Spark cluster that fails half-way and is tried again there: then a message may be on the
+topic twice, under one key.
+"""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from pyspark.errors import AnalysisException
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as f
+
+from odradek.pipeline.cluster import Cluster, require_reachable
+from odradek.pipeline.errors import PipelineError, root_cause
+from odradek.pipeline.findings.rows import HIGH, MEDIUM, Read, newest, read_findings
+
+_OUTBOX = "findings_sent/outbox"
+_DONE = "findings_sent/done"
+_MESSAGE = "id string, severity string, value string, topic string, cluster_id string, ends string"
+# These are of a window, which has figures until it is over.
+WINDOWED = ("rebalances", "lag", "backward_commits", "aborted_share")
+_EARLIEST = -2
+
+
+@dataclass(frozen=True, slots=True)
+class FindingsTopic:
+    """Where messages go. ``kafka_config`` is for producer, consumer and Admin client alike."""
+
+    topic: str
+    bootstrap_servers: str
+    kafka_config: Mapping[str, str] = field(default_factory=dict)
+
+
+def send_findings(spark: SparkSession, warehouse: str, read: Read, to: FindingsTopic) -> int:
+    """Send what was found and has not been sent; how many messages that were. Raises PipelineError."""
+    require_reachable(to.bootstrap_servers)
+    with Cluster(spark, to.bootstrap_servers, to.kafka_config) as cluster:
+        outbox = _Outbox(spark, warehouse, to, cluster)
+        return outbox.finish() + outbox.send(ready(spark, warehouse, read))
+
+
+def ready(spark: SparkSession, warehouse: str, read: Read) -> DataFrame:
+    """Findings that will not change while nothing new happens, as messages: id, severity, value."""
+    found = read_findings(spark, warehouse).crossJoin(f.broadcast(newest(read)))
+    is_over = ~f.col("kind").isin(*WINDOWED) | (f.col("to_time") <= f.col("newest"))
+    head = f.to_json(f.struct("id", "kind", "severity", "subject", "from_time", "to_time"))
+    value = f.concat(f.expr("substring(head, 1, length(head) - 1)"), f.lit(',"evidence":'), "evidence", f.lit("}"))
+    return found.where(is_over).withColumn("head", head).select("id", "severity", value.alias("value"))
+
+
+class _Outbox:
+    """What was sent to a topic, and what is being sent."""
+
+    def __init__(self, spark: SparkSession, warehouse: str, to: FindingsTopic, cluster: Cluster) -> None:
+        self._spark, self._warehouse, self._to, self._cluster = spark, warehouse, to, cluster
+        self._cluster_id = cluster.cluster_id()
+
+    def finish(self) -> int:
+        """Send what is left of batches that an earlier run began."""
+        done = self._read(_DONE, "batch long")
+        open_batches = self._written().join(done, "batch", "left_anti")
+        # One run leaves one at most.
+        begun = open_batches.groupBy("batch").agg(f.first("ends").alias("ends")).orderBy("batch").take(1)
+        if not begun:
+            return 0
+        left = open_batches.join(self._arrived_since(json.loads(begun[0].ends)), ["id", "severity"], "left_anti")
+        return self._send(left, begun[0].batch)
+
+    def send(self, messages: DataFrame) -> int:
+        """Send those that were not sent, or were less grave then, as a batch."""
+        sent = self._written().groupBy("id").agg(f.max(_gravity()).alias("gravity"))
+        is_new = f.col("gravity").isNull() | (_gravity() > f.col("gravity"))
+        new = messages.join(sent, "id", "left").where(is_new).select("id", "severity", "value")
+        if new.isEmpty():
+            return 0
+        numbers = self._read(_OUTBOX, f"{_MESSAGE}, batch long").agg(f.max("batch").alias("last")).collect()
+        batch = 0 if numbers[0].last is None else numbers[0].last + 1
+        ends = {partition: end for _, partition, end in self._cluster.end_offsets([self._to.topic])}
+        told = {"topic": self._to.topic, "cluster_id": self._cluster_id, "ends": json.dumps(ends)}
+        written = new.withColumns({name: f.lit(value) for name, value in told.items()})
+        written.coalesce(1).write.mode("overwrite").parquet(f"{self._warehouse}/{_OUTBOX}/batch={batch}")
+        return self._send(self._written().where(f.col("batch") == batch), batch)
+
+    def _send(self, messages: DataFrame, batch: int) -> int:
+        settings = {f"kafka.{key}": value for key, value in self._to.kafka_config.items()}
+        settings |= {"kafka.bootstrap.servers": self._to.bootstrap_servers, "topic": self._to.topic}
+        count = messages.count()
+        try:
+            messages.select(f.col("id").alias("key"), "value").write.format("kafka").options(**settings).save()
+        except Exception as failure:
+            reason = f"the findings did not all reach the topic {self._to.topic}, and the rest goes when this is run again"
+            raise PipelineError(f"{reason}: {root_cause(failure)}") from failure
+        self._spark.createDataFrame([(batch,)], "batch long").write.mode("append").parquet(f"{self._warehouse}/{_DONE}")
+        return count
+
+    def _arrived_since(self, ends: dict[str, int]) -> DataFrame:
+        """Id and severity of the messages that are on the topic from these offsets on."""
+        topic = self._to.topic
+        partitions = self._cluster.partitions([topic]).get(topic, [])
+        if not partitions:
+            return self._spark.createDataFrame([], "id string, severity string")
+        settings = {f"kafka.{key}": value for key, value in self._to.kafka_config.items()} | {
+            "kafka.bootstrap.servers": self._to.bootstrap_servers,
+            "assign": json.dumps({topic: partitions}),
+            # A partition that was not there then is read from its beginning.
+            "startingOffsets": json.dumps({topic: {str(each): ends.get(str(each), _EARLIEST) for each in partitions}}),
+            "failOnDataLoss": "false",
+        }
+        messages = self._spark.read.format("kafka").options(**settings).load()
+        severity = f.get_json_object(f.col("value").cast("string"), "$.severity")
+        return messages.select(f.col("key").cast("string").alias("id"), severity.alias("severity")).distinct()
+
+    def _written(self) -> DataFrame:
+        """What was to be sent to this topic, with its batch."""
+        is_here = (f.col("topic") == self._to.topic) & (f.col("cluster_id") == self._cluster_id)
+        return self._read(_OUTBOX, f"{_MESSAGE}, batch long").where(is_here)
+
+    def _read(self, directory: str, schema: str) -> DataFrame:
+        try:
+            return self._spark.read.schema(schema).parquet(f"{self._warehouse}/{directory}")
+        except AnalysisException as failure:
+            if failure.getCondition() != "PATH_NOT_FOUND":
+                raise
+            return self._spark.createDataFrame([], schema)
+
+
+def _gravity() -> Column:
+    return f.when(f.col("severity") == HIGH, 2).when(f.col("severity") == MEDIUM, 1).otherwise(0)

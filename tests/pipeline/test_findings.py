@@ -1,0 +1,408 @@
+"""Each kind of finding: of tables that have it, it is found, as grave as it is; of tables that hardly do not, it is not.
+
+Above each test stands its history (``given``), of subjects that no other test has; what is found in all of them together is
+looked for once.
+"""
+
+import json
+from collections import defaultdict
+from datetime import UTC, datetime, timedelta
+from functools import cache
+
+import pytest
+from pyspark.sql import SparkSession
+
+from odradek.pipeline.errors import PipelineError
+from odradek.pipeline.findings import detect
+from odradek.pipeline.findings.offsets import stuck_partitions
+from odradek.pipeline.findings.rows import FINDING
+from odradek.pipeline.findings.thresholds import Thresholds
+from odradek.pipeline.tables_schema import TABLES
+
+START = datetime(2026, 3, 1, 3, 0, tzinfo=UTC)
+NOW_S = 20_000
+THRESHOLDS = Thresholds()
+
+history: dict[str, list[dict]] = defaultdict(list)
+
+
+def given(**tables):
+    """These rows are in the tables."""
+    for name, rows in tables.items():
+        history[name].extend(rows)
+
+
+def reader(spark: SparkSession, tables):
+    """Tables by name, of rows that leave out what does not matter."""
+
+    @cache
+    def read(name):
+        schema = TABLES[name]
+        return spark.createDataFrame([tuple(map(row.get, schema.names)) for row in tables.get(name, [])], schema)
+
+    return read
+
+
+@pytest.fixture(scope="module")
+def all_found(spark_session):
+    rows = detect(reader(spark_session, history), THRESHOLDS).orderBy("severity", "from_time").collect()
+    return [row.asDict() | {"evidence": json.loads(row.evidence)} for row in rows]
+
+
+@pytest.fixture
+def found(all_found):
+    """``found(kind, subject)``: the findings, as dicts, their evidence read; those of high severity first."""
+    return lambda kind, subject: [row for row in all_found if (row["kind"], row["subject"]) == (kind, subject)]
+
+
+def at(seconds):
+    return START + timedelta(seconds=seconds)
+
+
+def generation(group, number, seconds, **columns):
+    known = {"group": group, "generation": number, "at": at(seconds), "partition": 0, "offset": number, "state": "Stable"}
+    return known | {"member_count": 1, "members": ["m"], "assignment": []} | columns
+
+
+def change(group, offset, seconds, kind, client_id="client", **columns):
+    known = {"group": group, "generation": offset, "at": at(seconds), "change": kind, "client_id": client_id}
+    known |= {"client_host": "/10.0.0.1", "member_id": f"{client_id}-{offset}"}
+    return known | {"record_partition": 0, "record_offset": offset} | columns
+
+
+def sample(group, seconds, committed_offset, end_offset, partition=0):
+    known = {"group": group, "topic": "t", "partition": partition, "sampled_at": at(seconds)}
+    return known | {"committed_offset": committed_offset, "end_offset": end_offset, "lag": end_offset - committed_offset}
+
+
+def transaction(transactional_id, seconds, total_ms, outcome="committed"):
+    known = {"transactional_id": transactional_id, "producer_id": 7, "producer_epoch": 0, "outcome": outcome}
+    known |= {"start_at": at(seconds), "completed_at": at(seconds + total_ms / 1000), "timeout_ms": 60_000}
+    return known | {"total_ms": total_ms, "ongoing_ms": total_ms, "prepare_ms": 0, "partitions": [("t", 0)], "partition_count": 1}
+
+
+def opened(transactional_id, status, age_s, in_state_s):
+    known = {"transactional_id": transactional_id, "status": status, "start_at": at(NOW_S - age_s)}
+    known |= {"last_update_at": at(NOW_S - in_state_s), "partitions": [("t", 0)]}
+    return known | {"producer_id": 7, "producer_epoch": 0, "timeout_ms": 60_000}
+
+
+given(lag=[sample("now", NOW_S, 0, 0)])
+
+
+@pytest.mark.parametrize("column", FINDING.names)
+def test_no_finding_lacks(all_found, column):
+    assert [row for row in all_found if row[column] is None] == []
+
+
+def test_no_two_findings_have_one_id(all_found):
+    assert len({row["id"] for row in all_found}) == len(all_found)
+
+
+given(
+    group_generations=[
+        generation("watched", 1, 10, sync_ms=10),
+        generation("watched", 2, 20, sync_ms=30),
+        generation("watched", 5, 290, sync_ms=20),
+        generation("watched", 6, 310, sync_ms=5),
+    ],
+    member_changes=[
+        change("watched", 1, 10, "joined"),
+        change("watched", 2, 20, "left"),
+        change("watched", 2, 20, "joined"),
+        change("watched", 6, 310, "expired"),
+    ],
+)
+
+
+def test_figures_of_rebalances_are_those_of_their_window(found):
+    first, second = found("rebalances", "watched")
+    assert (first["severity"], first["from_time"].minute, first["to_time"].minute) == ("low", 0, 5)
+    assert first["evidence"] == {
+        "rebalances": 3,
+        "sync_ms_avg": 20.0,
+        "sync_ms_max": 30,
+        "seconds_since_last": 10.0,
+        "failed": 2,
+        "members_in": 2,
+        "members_out": 1,
+        "members_bounced": 0,
+    }
+    assert (second["evidence"]["rebalances"], second["evidence"]["failed"], second["evidence"]["members_out"]) == (1, 0, 1)
+
+
+given(
+    group_generations=[
+        *(generation("stormy", number, 20 * number) for number in range(1, 26)),
+        *(generation("stormy", 30 + number, 5000 + number) for number in range(10)),
+        *(generation("calm", number, 40 * number) for number in range(1, 26)),
+    ]
+)
+
+
+def test_a_storm_is_so_many_rebalances_in_so_much_time_and_lasts_as_long_as_they_do(found):
+    first, second = found("rebalance_storm", "stormy")
+    assert (first["severity"], first["evidence"]) == ("high", {"rebalances": 25, "rebalances_a_minute": 3.1})
+    assert (first["from_time"], first["to_time"]) == (at(20).replace(tzinfo=None), at(500).replace(tzinfo=None))
+    assert second["evidence"]["rebalances"] == 10
+    assert found("rebalance_storm", "calm") == []
+
+
+given(
+    member_changes=[
+        *(change("flapping", n, 10 * n, "left" if n % 2 else "joined", "flaky") for n in range(8)),
+        change("flapping", 1, 5, "joined", "steady"),
+    ]
+)
+
+
+def test_a_member_that_comes_back_again_and_again_flaps(found):
+    [flapping] = found("flapping_member", "flapping")
+    assert flapping["severity"] == "high"
+    told = flapping["evidence"]
+    assert (told["client_id"], told["returns"], told["rejoined"]) == ("flaky", 3, 3)
+
+
+given(
+    member_changes=[
+        *(change("deployed", n, n, "joined") for n in range(4)),
+        *(change("deployed", 10 + n, 100 + n, kind) for n, kind in enumerate(["left", "joined"] * 4)),
+    ]
+)
+
+
+def test_a_deployment_of_members_of_one_name_does_not_flap(found):
+    assert found("flapping_member", "deployed") == []
+
+
+given(
+    member_changes=[
+        change(group, n, 10 * n, "bounced_static", group_instance_id="s-1", client_host=f"/10.0.0.{n}")
+        for group, n in (("static-once", 1), ("static", 1), ("static", 2), ("static", 3))
+    ]
+)
+
+
+def test_a_static_member_that_bounces_once_is_no_finding_and_often_one_of_medium_severity(found):
+    assert found("flapping_member", "static-once") == []
+    [bouncing] = found("flapping_member", "static")
+    assert (bouncing["severity"], bouncing["evidence"]["group_instance_id"]) == ("medium", "s-1")
+    assert bouncing["evidence"]["rejoined"] == 0
+
+
+def owning(*counts):
+    """A generation whose members have so many partitions."""
+    members = [f"m{n}" for n in range(len(counts))]
+    assignment = [(name, "t", list(range(count))) for name, count in zip(members, counts, strict=True) if count]
+    return {"members": members, "member_count": len(members), "assignment": assignment}
+
+
+UNEVEN = [(4, 2), (3, 0), (9, 4, 4)]
+EVEN = [(2, 1), (1, 1, 0), (5, 4), (3,)]
+given(group_generations=[generation(f"owns {counts}", 1, 0, **owning(*counts)) for counts in [*UNEVEN, *EVEN]])
+
+
+@pytest.mark.parametrize("counts", [*UNEVEN, *EVEN])
+def test_an_assignment_is_uneven_by_ratio_and_difference(found, counts):
+    uneven = found("uneven_assignment", f"owns {counts}")
+    assert len(uneven) == (counts in UNEVEN)
+    for row in uneven:
+        told = row["evidence"]
+        assert (told["most"], told["fewest"], told["busiest"]) == (max(counts), min(counts), "m0")
+        assert (told["members"], told["partitions"]) == (len(counts), sum(counts))
+
+
+given(
+    group_generations=[
+        generation("mended", number, seconds, **owning(*counts))
+        for number, seconds, counts in [(1, 0, (4, 0)), (2, 3, (2, 2)), (3, 60, (4, 0)), (4, 62, (2, 2))]
+    ]
+)
+
+
+def test_an_assignment_that_was_mended_at_once_or_later_is_not_uneven(found):
+    assert found("uneven_assignment", "mended") == []
+
+
+given(
+    lag=[
+        *(sample("stuck", 60 * n, 5, 5 + n) for n in range(8)),
+        *(sample("stuck-a-while", 60 * n, 5, 5 + n) for n in range(4)),
+        *(sample("stuck-once", 60 * n, 5, 5 + n) for n in range(8)),
+        sample("stuck-once", 480, 12, 12),
+    ]
+)
+
+
+def test_a_partition_that_stands_still_while_its_end_grows_is_stuck(found):
+    [stuck] = found("stuck_partition", "stuck")
+    assert (stuck["severity"], stuck["evidence"]["committed_offset"], stuck["evidence"]["lag"]) == ("high", 5, 7)
+    assert found("stuck_partition", "stuck-a-while") == []
+    [moved] = found("stuck_partition", "stuck-once")
+    assert (moved["severity"], moved["evidence"]["moved_again"]) == ("medium", True)
+
+
+given(
+    lag=[
+        *(sample("idle", 60 * n, 5, 9) for n in range(8)),
+        *(sample("moving", 60 * n, 5 + n, 9 + n) for n in range(8)),
+    ]
+)
+
+
+def test_a_partition_whose_end_stands_still_or_that_moves_is_not_stuck(found):
+    assert found("stuck_partition", "idle") == found("stuck_partition", "moving") == []
+
+
+EMPTY = {"state": "Empty", "member_count": 0, "members": []}
+given(
+    lag=[sample(group, 60 * n, 5, 5 + n) for group in ("manned", "given-up", "ended") for n in range(8)],
+    group_generations=[
+        generation("manned", 1, -10),
+        generation("given-up", 1, -10),
+        generation("given-up", 2, 30, **EMPTY),
+        generation("ended", 1, -10),
+        generation("ended", 2, 425, **EMPTY),
+    ],
+)
+
+
+@pytest.mark.parametrize(("group", "severity"), [("manned", "high"), ("given-up", "low"), ("ended", "high")])
+def test_a_partition_that_nobody_was_there_to_move_is_of_low_severity(found, group, severity):
+    assert [row["severity"] for row in found("stuck_partition", group)] == [severity]
+
+
+def test_what_is_found_again_with_more_to_tell_has_the_same_id(spark, found):
+    longer = {"lag": [sample("stuck", 60 * n, 5, 5 + n) for n in range(12)]}
+    [late] = stuck_partitions(reader(spark, longer), THRESHOLDS).collect()
+    [early] = found("stuck_partition", "stuck")
+    assert late.id == early["id"]
+    assert late.to_time > early["to_time"]
+
+
+given(
+    lag=[
+        sample("catching-up", 0, 0, 100),
+        sample("catching-up", 10, 50, 110),
+        sample("catching-up", 0, 0, 10, partition=1),
+        sample("catching-up", 10, 10, 10, partition=1),
+    ]
+)
+
+
+def test_lag_has_percentiles_and_a_time_to_catch_up(found):
+    [figures] = found("lag", "catching-up")
+    assert figures["severity"] == "low"
+    assert figures["evidence"] == {
+        "lag": 60,
+        "lag_p50": 10,
+        "lag_p95": 100,
+        "lag_p99": 100,
+        "lag_max": 100,
+        "consumed_per_s": 6.0,
+        "produced_per_s": 1.0,
+        "catch_up_s": 12.0,
+    }
+
+
+given(
+    lag=[
+        sample("falling-behind", 0, 0, 20_000),
+        sample("falling-behind", 60, 10, 30_000),
+        sample("soon-there", 0, 0, 20_000),
+        sample("soon-there", 60, 10_000, 20_000),
+        sample("seen-once", 0, 0, 20_000),
+    ]
+)
+
+
+@pytest.mark.parametrize(
+    ("group", "severity", "catch_up_s"),
+    [("falling-behind", "medium", None), ("soon-there", "low", 60.0), ("seen-once", "low", None)],
+)
+def test_lag_that_is_much_and_not_made_up_is_of_medium_severity(found, group, severity, catch_up_s):
+    [figures] = found("lag", group)
+    assert (figures["severity"], figures["evidence"].get("catch_up_s")) == (severity, catch_up_s)
+
+
+given(
+    offset_commits=[
+        {"group": "rewound", "topic": "t", "at": at(1), "partition": n, "kind": kind, "delta": delta}
+        for n, (kind, delta) in enumerate([("backward", -5), ("backward", -9), ("progress", 3)])
+    ]
+)
+
+
+def test_commits_that_went_backward_are_counted_by_topic(found):
+    [backward] = found("backward_commits", "rewound")
+    assert backward["evidence"] == {"topic": "t", "commits": 2, "partitions": 2, "records_back_at_most": 9}
+
+
+given(transactions=[transaction("hung-1", 0, 61_000, "timed_out"), transaction("hung-1", 100, 61_000, "aborted")])
+
+
+def test_a_transaction_that_timed_out_hung(found):
+    [hung] = found("hanging_transaction", "hung-1")
+    assert (hung["severity"], hung["evidence"]["open_s"]) == ("high", 61.0)
+    assert hung["evidence"]["partitions"] == [{"topic": "t", "partition": 0}]
+
+
+given(
+    open_transactions=[
+        opened("past", "Ongoing", 100, 95),
+        opened("within", "Ongoing", 60, 55),
+        opened("decided", "PrepareCommit", 60, 35),
+        opened("about-to-complete", "PrepareCommit", 60, 10),
+    ]
+)
+
+
+def test_a_transaction_that_is_open_past_its_timeout_or_long_in_prepare_hangs(found):
+    assert [row["evidence"]["what"] for row in found("hanging_transaction", "past")] == ["open past its timeout"]
+    told = [row["evidence"]["what"] for row in found("hanging_transaction", "decided")]
+    assert told == ["decided, and its markers are not written"]
+    assert found("hanging_transaction", "within") == found("hanging_transaction", "about-to-complete") == []
+
+
+given(
+    transactions=[
+        *(transaction(f"quick-{n}", n, 100) for n in range(9)),
+        *(transaction(f"batch-{n}", n, 30_000) for n in range(9)),
+        transaction("quick-0", 50, 12_000),
+    ]
+)
+
+
+def test_a_transaction_is_slow_beside_the_others_of_its_application(found):
+    [slow] = found("slow_transaction", "quick-0")
+    assert (slow["severity"], slow["evidence"]["median_ms"], slow["evidence"]["total_ms"]) == ("medium", 100, 12_000)
+    assert [found("slow_transaction", f"batch-{n}") for n in range(9)] == [[]] * 9
+
+
+UUID = "0123abcd-0123-0123-0123-0123456789ab"
+given(
+    transactions=[
+        *(transaction(f"app-{UUID}-{n % 2}", n, 10, "aborted" if n % 2 else "committed") for n in range(10)),
+        *(transaction("good", n, 10) for n in range(20)),
+        transaction("rare", 0, 10, "aborted"),
+    ]
+)
+
+
+@pytest.mark.parametrize(
+    ("application", "severity", "share"), [("app", "medium", 0.5), ("rare", "low", 1.0), ("good", "low", 0.0)]
+)
+def test_the_share_that_an_application_aborts_is_of_all_its_instances(found, application, severity, share):
+    [row] = found("aborted_share", application)
+    assert (row["severity"], row["evidence"]["share"]) == (severity, share)
+    assert row["evidence"]["transactional_ids"] == (2 if application == "app" else 1)
+
+
+@pytest.mark.parametrize("settings", [{"no_such": "1"}, {"stuck_s": "long"}, {"stuck_s": "0"}, {"stuck_s": "nan"}])
+def test_a_threshold_that_is_none_is_refused(settings):
+    with pytest.raises(PipelineError, match="threshold"):
+        THRESHOLDS.with_settings(settings)
+
+
+def test_thresholds_are_set_by_name():
+    assert THRESHOLDS.with_settings({"stuck_s": "15"}) == Thresholds(stuck_s=15.0)
