@@ -14,7 +14,7 @@ from odradek.storage.segment import segment_path
 from tests.power_loss.clients import Producer, commit, committed, plain, produce
 from tests.power_loss.disk import RecordingDisk
 from tests.power_loss.ledger import Ends
-from tests.power_loss.log_checks import check_log, committed_values
+from tests.power_loss.log_checks import check_keys, check_log, committed_values
 from tests.power_loss.node import DATA, TRANSACTION_TIMEOUT_MS, lines_to
 from tests.power_loss.run import Run
 from tests.simulation.violation import Violation
@@ -52,6 +52,7 @@ class Expectation:
         flush_messages: int | None,
         now_ms: int,
         checked: set[int],
+        directories: tuple[str, ...] = (DATA,),
     ) -> None:
         """``checked`` are the states of single logs that were looked at, and are added to."""
         self.promises = promises
@@ -60,6 +61,7 @@ class Expectation:
         self.flush_messages = flush_messages
         self.now_ms = now_ms
         self.checked = checked
+        self.directories = directories
 
     @property
     def is_synced(self) -> bool:
@@ -70,11 +72,18 @@ def examine(loop: asyncio.AbstractEventLoop, state: Mapping[str, bytes | None], 
     """Start a broker on ``state`` and look. Raises Violation. ``goes_on``: and have it work on; the run is over either way."""
     files = {path: content for path, content in state.items() if content is not None}
     disk = RecordingDisk(files, [path for path, content in state.items() if content is None])
-    run = Run(loop, flush_messages=expected.flush_messages, disk=disk, now_ms=expected.now_ms, seed=_SEED)
+    run = Run(
+        loop,
+        flush_messages=expected.flush_messages,
+        disk=disk,
+        now_ms=expected.now_ms,
+        seed=_SEED,
+        directories=expected.directories,
+    )
     with lines_to(run.lines):
         try:
             _start(run.node)
-            _check_all(run, expected, _states_of_logs(files))
+            _check_all(run, expected, _states_of_logs(files, expected.directories))
             _check_told(run, expected, files)
             if goes_on:
                 run.node.load_coordinators()
@@ -95,24 +104,30 @@ def _start(node: Node) -> None:
         raise Violation("the broker starts", f"{type(error).__name__} {error}") from error
 
 
-def _states_of_logs(files: Mapping[str, bytes]) -> dict[str, int]:
+def _states_of_logs(files: Mapping[str, bytes], directories: tuple[str, ...]) -> dict[str, int]:
     """By directory, all that opening the log in it goes by, as a number."""
     found: dict[str, list[tuple[str, bytes]]] = {}
-    common: dict[str, bytes] = {}
+    common: dict[str, dict[str, bytes]] = {directory: {} for directory in directories}
     for path, content in files.items():
         directory, _, name = path.rpartition("/")
-        if directory == DATA:
-            common[name] = content
+        if directory in common:
+            common[directory][name] = content
         else:
             found.setdefault(directory, []).append((name, content))
-    is_clean = CLEAN_SHUTDOWN_FILE in common
-    lines = {name: content.splitlines() for name, content in common.items() if name.endswith("checkpoint")}
     states = {}
     for directory, contents in found.items():
-        topic, _, index = directory.rpartition("/")[2].rpartition("-")
+        above, _, log_name = directory.rpartition("/")
+        topic, _, index = log_name.rpartition("-")
         prefix = f"{topic} {index} ".encode()
-        offsets = [(name, line) for name, of_file in lines.items() for line in of_file if line.startswith(prefix)]
-        states[directory] = hash((directory, is_clean, frozenset(contents), frozenset(offsets)))
+        top = common.get(above, {})
+        lines = [
+            (name, line)
+            for name, content in top.items()
+            if name.endswith("checkpoint")
+            for line in content.splitlines()
+            if line.startswith(prefix)
+        ]
+        states[directory] = hash((directory, CLEAN_SHUTDOWN_FILE in top, frozenset(contents), frozenset(lines)))
     return states
 
 
@@ -138,6 +153,7 @@ def _check_all(run: Run, expected: Expectation, found_states: Mapping[str, int])
             raise Violation(
                 _KEPT, f"{partition.topic}-{partition.index} ends at {partition.log.log_end_offset}, and {kept} was promised"
             )
+        check_keys(partition.log, promises.keyed.get(key, {}), kept)
         latest_start = max(ends.log_start, promises.starts_asked.get(key, 0))
         if partition.log.log_start_offset > latest_start:
             raise Violation(
@@ -169,7 +185,9 @@ def _check_told(run: Run, expected: Expectation, files: Mapping[str, bytes]) -> 
         found = sum(
             len(data) for path, data in files.items() if path.startswith(prefix) and path.endswith(".log") and path >= first
         )
-        if log.size_bytes < found and not any(prefix in text for text in texts):
+        # A line names a file of its, or, where a compaction was finished, the directory.
+        is_told = any(prefix in text or f"'{log.directory}'" in text for text in texts)
+        if log.size_bytes < found and not is_told:
             raise Violation(_TOLD, f"{found - log.size_bytes} bytes of {log.directory} are gone, and nobody was told: {texts}")
 
 
@@ -245,7 +263,7 @@ def _go_on(run: Run, expected: Expectation) -> None:
     if not names:
         run.create_topic("new", 1)
         names = [("new", 0)]
-    codes = produce(run, {name: plain(run, run.new_value()) for name in names})
+    codes = produce(run, {name: plain(run, run.new_value(), key=b"k") for name in names})
     if any(code != ErrorCode.NONE for code in codes.values()):
         raise Violation(_GOES_ON, f"records are refused: {codes}")
     for transactional_id in ("committing", "leaving"):

@@ -19,6 +19,7 @@ from tests.simulation.transactions import requests
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from tests.power_loss.ledger import Promises
     from tests.power_loss.run import Run
 
 _DELETE = messages(ApiKey.DELETE_RECORDS)
@@ -45,6 +46,27 @@ def produce(
             if partition.error_code == ErrorCode.NONE:
                 run.acknowledge(name)
     return codes
+
+
+def put(run: Run, name: Partition, pairs: Mapping[bytes, bytes | None]) -> bool:
+    """One batch for a compacted log, with a record for each key; None deletes."""
+    log = run.node.broker.partitions.require(*name).log
+    if log is None:
+        return False
+    first_offset, now_ms = log.log_end_offset, run.clock.now_ms()
+    records = [Record(timestamp=now_ms, key=key, value=value) for key, value in pairs.items()]
+    if produce(run, {name: build_batch(records)})[name] != ErrorCode.NONE:
+        return False
+    partition = run.key(name)
+    told = [(record.key or b"", (first_offset + number, record.value is None)) for number, record in enumerate(records)]
+
+    def tell(promises: Promises) -> None:
+        by_key = promises.keyed.setdefault(partition, {})
+        for key, record in told:
+            by_key.setdefault(key, []).append(record)
+
+    run.note(tell)
+    return True
 
 
 def plain(run: Run, *values: bytes, key: bytes | None = None, compression: int = 0) -> bytes:

@@ -14,6 +14,7 @@ from tests.power_loss import states
 from tests.power_loss.checks import Expectation, examine
 from tests.power_loss.ledger import Written
 from tests.power_loss.model import DiskModel
+from tests.power_loss.node import DATA
 from tests.power_loss.run import Run
 from tests.simulation.violation import Violation
 
@@ -67,13 +68,14 @@ class Exploration:
         flush_messages: int | None,
         every_bytes: int = 1,
         name: str = "",
+        directories: tuple[str, ...] = (DATA,),
     ) -> None:
         self.tally = Tally()
         self._loop = loop
         self._flush_messages = flush_messages
         self._every_bytes = every_bytes
         self._name = name or f"log.flush.interval.messages={flush_messages}"
-        self._run = Run(loop, flush_messages=flush_messages)
+        self._run = Run(loop, flush_messages=flush_messages, directories=directories)
         self._run.go(steps)
         self._run.node.vanish()
         self._written = Written()
@@ -146,6 +148,7 @@ class Exploration:
             self._written,
             after_power_loss=not left.is_kill,
             flush_messages=self._flush_messages,
+            directories=self._run.directories,
             now_ms=self._run.clock.now_ms(),
             checked=self._checked,
         )

@@ -13,6 +13,7 @@ from uuid import UUID
 
 from odradek.protocol.record_batch import HEADER_SIZE, MAGIC, read_header
 from odradek.storage import checkpoints
+from odradek.storage.directory_scan import parse_log_name
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -65,9 +66,12 @@ class Promises:
     transactions: list[Transaction] = field(default_factory=list)
     # The highest offset that DeleteRecords was asked to let a log start at.
     starts_asked: dict[PartitionKey, int] = field(default_factory=dict)
+    # Of compacted logs, by key, the records of it that were acknowledged: offset, and whether it deletes.
+    keyed: dict[PartitionKey, dict[bytes, list[tuple[int, bool]]]] = field(default_factory=dict)
 
 
 Fact = "Callable[[Promises], None]"
+_METADATA_NAMES = (checkpoints.PARTITION_METADATA_FILE, checkpoints.PARTITION_METADATA_FILE + ".tmp")
 
 
 class Ledger:
@@ -113,17 +117,21 @@ class Written:
     def take(self, operations: Iterable[Operation]) -> None:
         """Look at what a disk was told to do."""
         for operation in operations:
+            if operation.kind == "rename" and operation.path in self._topic_ids:
+                self._topic_ids[operation.target] = self._topic_ids[operation.path]
             if operation.kind != "append":
                 continue
             directory, _, name = operation.path.rpartition("/")
-            if name == checkpoints.PARTITION_METADATA_FILE + ".tmp":
+            if name in _METADATA_NAMES:
                 text = operation.data.decode().rpartition(" ")[2].strip()
                 # Of one that was not written to its end nothing is known.
                 with suppress(ValueError):
                     self._topic_ids[directory] = checkpoints.parse_uuid(text)
             elif name.endswith((".log", ".cleaned")) and directory in self._topic_ids:
-                key = self._topic_ids[directory], int(directory.rpartition("-")[2])
-                self._take_batches(key, operation.data)
+                log_name = parse_log_name(directory.rpartition("/")[2])
+                # What is copied to where a log moves was written before.
+                if log_name is not None:
+                    self._take_batches((self._topic_ids[directory], log_name[1]), operation.data)
 
     def _take_batches(self, key: PartitionKey, data: bytes) -> None:
         batches = self.batches.setdefault(key, {})

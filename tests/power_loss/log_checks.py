@@ -16,11 +16,13 @@ from tests.simulation.violation import Violation
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
+    from odradek.protocol.records import Record
     from odradek.storage.log import Log
 
 _GARBAGE = "what is read is what was written"
 _READ = "a log is read alike by offset, by time and from its beginning"
 _EPOCHS = "leader epochs are those of the batches"
+_KEYS = "the last record of each key stays"
 _PRODUCERS = "producers and transactions are those of the batches"
 
 
@@ -61,7 +63,8 @@ def read_batches(log: Log, written: Mapping[int, set[bytes]] | None) -> list[Bat
         for position, header in iter_batches(data) if data else ():
             batch = data[position : position + header.size_bytes]
             ensure_intact(header, batch)
-            if header.base_offset != next_offset:
+            is_gap = log.config.is_compacted and header.base_offset > next_offset
+            if header.base_offset != next_offset and not is_gap:
                 raise Violation(_GARBAGE, f"{segment.path}: offset {header.base_offset} follows on {next_offset}")
             if written is not None and batch not in written.get(header.base_offset, ()):
                 raise Violation(_GARBAGE, f"{segment.path}: nobody wrote this at offset {header.base_offset}: {batch!r}")
@@ -84,11 +87,20 @@ def check_reads(log: Log, batches: list[Batch]) -> None:
             if found is None or found.read() != data:
                 raise Violation(_READ, f"{log.directory}: offset {offset} is not found as {data!r}")
     for target in {header.max_timestamp for header, _ in visible}:
-        first = next(header for header, _ in visible if header.max_timestamp >= target)
         answer = log.offset_for_timestamp(target)
-        expected = max(first.base_offset, log.log_start_offset)
-        if answer is None or answer.offset != expected:
+        expected = _first_from(visible, target, log.log_start_offset)
+        if (None if answer is None else answer.offset) != expected:
             raise Violation(_READ, f"{log.directory}: from {target} on is at {answer}, and should be at {expected}")
+
+
+def _first_from(batches: list[Batch], timestamp: int, start_offset: int) -> int | None:
+    """The offset of the first record that is no older, of those from ``start_offset`` on. Compaction may have taken any."""
+    for header, data in batches:
+        if header.max_timestamp >= timestamp:
+            for record in read_records(data):
+                if record.offset >= start_offset and record.timestamp >= timestamp:
+                    return record.offset
+    return None
 
 
 def check_epochs(log: Log, batches: list[Batch]) -> None:
@@ -173,7 +185,11 @@ def _check_aborted(log: Log, aborted: list[Aborted], visible: list[Aborted], bat
     allowed = {(each.producer_id, max(each.first_offset, start), each.last_offset) for each in aborted}
     told = {(producer_id, last_offset) for producer_id, _, last_offset in said}
     # Nor need it be known since when one was that had records only in front of the log's start.
-    allowed |= {(producer_id, start, offset) for producer_id, offset in _abort_markers(batches)}
+    markers = _abort_markers(batches)
+    allowed |= {(producer_id, start, offset) for producer_id, offset in markers}
+    if log.config.is_compacted:
+        # What was aborted goes, and its marker stays for a while.
+        allowed |= {each for each in said if (each[0], each[2]) in markers}
     if not said <= allowed or any((producer_id, last_offset) not in told for producer_id, _, last_offset in needed):
         raise Violation(_PRODUCERS, f"{log.directory}: aborted are {sorted(said)}, and should be {sorted(needed)}")
 
@@ -187,7 +203,27 @@ def check_log(log: Log, written: Mapping[int, set[bytes]] | None) -> list[Batch]
     return batches
 
 
+def check_keys(log: Log, keyed: Mapping[bytes, list[tuple[int, bool]]], kept: int) -> None:
+    """Of each key of a compacted log the last of the records that were promised, below ``kept``, is there, or a later one.
+
+    Or it deletes, and its time is over: then none is there, or it would be the old one that is read.
+    """
+    found = {record.key or b"": record.offset for record in committed_records(log)}
+    for key, records in keyed.items():
+        promised = [record for record in records if record[0] < kept]
+        if not promised:
+            continue
+        offset, deletes = promised[-1]
+        if found.get(key, -1) < offset and not (deletes and key not in found):
+            raise Violation(_KEYS, f"{log.directory}: of {key!r} the last is at {found.get(key)}, not at {offset}")
+
+
 def committed_values(log: Log) -> Iterator[bytes]:
+    """What a client reads that wants committed records only: the values."""
+    return (record.value or b"" for record in committed_records(log))
+
+
+def committed_records(log: Log) -> Iterator[Record]:
     """What a client reads that wants committed records only."""
     data = b"".join(segment.file.pread(segment.size, 0) for segment in log.segments)
     unstable = log.first_unstable_offset
@@ -202,4 +238,4 @@ def committed_values(log: Log) -> Iterator[bytes]:
         if header.is_control:
             aborting.discard(header.producer_id)
         elif not header.is_transactional or header.producer_id not in aborting:
-            yield from (record.value or b"" for record in read_records(data, position))
+            yield from read_records(data, position)

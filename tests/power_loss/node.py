@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from odradek.timing.clock import VirtualClock
 
 DATA = "/data"
+TWO_DIRECTORIES = (DATA, "/more")
 SEGMENT_BYTES = 700
 INDEX_INTERVAL_BYTES = 100
 TRANSACTION_TIMEOUT_MS = 1_000
@@ -42,10 +43,10 @@ _LOADING = {ShardState.INITIAL, ShardState.LOADING}
 
 
 @cache
-def _config(flush_messages: int | None) -> BrokerConfig:
+def _config(flush_messages: int | None, directories: tuple[str, ...]) -> BrokerConfig:
     settings = {
         "listeners": "PLAINTEXT://127.0.0.1:0",
-        "log.dirs": DATA,
+        "log.dirs": ",".join(directories),
         "auto.create.topics.enable": "false",
         "offsets.topic.num.partitions": "1",
         "transaction.state.log.num.partitions": "1",
@@ -98,7 +99,10 @@ class Unanswered(Exception):
 
 
 class Node:
-    """One process of the broker. ``flush_messages`` is ``log.flush.interval.messages``, None for the default, which is never."""
+    """One process of the broker, with ``directories`` for its logs.
+
+    ``flush_messages`` is ``log.flush.interval.messages``, None for the default, which is never.
+    """
 
     def __init__(
         self,
@@ -108,9 +112,10 @@ class Node:
         *,
         flush_messages: int | None,
         seed: int,
+        directories: tuple[str, ...] = (DATA,),
     ) -> None:
         """``seed`` is what no other process on this disk has had: ids are drawn by it."""
-        self.broker = Broker(_config(flush_messages), clock=clock, file_system=file_system, random=Random(seed))
+        self.broker = Broker(_config(flush_messages, directories), clock=clock, file_system=file_system, random=Random(seed))
         self.clock = clock
         self._loop = loop
         self.is_running = False

@@ -10,11 +10,12 @@ from tests.power_loss import workload
 from tests.power_loss.explore import Exploration, Tally
 from tests.power_loss.faults import TROUBLES, explore_faults
 from tests.power_loss.flips import explore_flips
+from tests.power_loss.node import DATA, TWO_DIRECTORIES
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-PARTS = ("power", "chance", "faults", "flips")
+PARTS = ("power", "compact", "chance", "faults", "flips")
 _SETTINGS = (1, None)
 # An exploration is divided by the numbers of its operations, which all processes count alike.
 _SLICES = 8
@@ -53,7 +54,18 @@ def run_job(job: Job) -> Tally:
 
 
 def _power(loop: asyncio.AbstractEventLoop, job: Job) -> Tally:
-    exploration = Exploration(loop, workload.SMALL, flush_messages=job.flush_messages, every_bytes=_EVERY_BYTES)
+    return _slice(Exploration(loop, workload.SMALL, flush_messages=job.flush_messages, every_bytes=_EVERY_BYTES), job)
+
+
+def _compact(loop: asyncio.AbstractEventLoop, job: Job) -> Tally:
+    exploration = Exploration(
+        loop, workload.COMPACTING, flush_messages=job.flush_messages, every_bytes=_EVERY_BYTES, directories=TWO_DIRECTORIES
+    )
+    return _slice(exploration, job)
+
+
+def _slice(exploration: Exploration, job: Job) -> Tally:
+    """The job's share of all there is."""
     length = -(-len(exploration.operations) // _SLICES)
     return exploration.explore(range(job.number * length, (job.number + 1) * length))
 
@@ -62,7 +74,8 @@ def _chance(loop: asyncio.AbstractEventLoop, job: Job) -> Tally:
     rng = Random(f"{job.seed}-{job.flush_messages}-{job.number}")
     steps = workload.draw_large(rng, _LARGE_STEPS)
     name = f"seed {job.seed}, log.flush.interval.messages={job.flush_messages}, part {job.number}"
-    exploration = Exploration(loop, steps, flush_messages=job.flush_messages, name=name)
+    directories = TWO_DIRECTORIES if job.number % 2 else (DATA,)
+    exploration = Exploration(loop, steps, flush_messages=job.flush_messages, name=name, directories=directories)
     return exploration.explore_by_chance(rng, job.count)
 
 
@@ -76,4 +89,4 @@ def _flips(loop: asyncio.AbstractEventLoop, job: Job) -> Tally:
     return explore_flips(loop, range(number, _MOST_OPERATIONS, 2 * _SLICES))
 
 
-_WORK = {"flips": _flips, "power": _power, "chance": _chance, "faults": _faults}
+_WORK = {"flips": _flips, "power": _power, "compact": _compact, "chance": _chance, "faults": _faults}

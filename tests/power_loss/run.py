@@ -9,7 +9,7 @@ from odradek.protocol.errors import KafkaError
 from odradek.timing.clock import VirtualClock
 from tests.power_loss.disk import RecordingDisk
 from tests.power_loss.ledger import Ends, Ledger
-from tests.power_loss.node import Lines, Node, lines_to
+from tests.power_loss.node import DATA, Lines, Node, lines_to
 
 if TYPE_CHECKING:
     import asyncio
@@ -33,6 +33,7 @@ class Run:
         disk: RecordingDisk | None = None,
         now_ms: int = 0,
         seed: int = 0,
+        directories: tuple[str, ...] = (DATA,),
     ) -> None:
         self.loop = loop
         self.disk = disk or RecordingDisk()
@@ -41,6 +42,7 @@ class Run:
         self.lines = Lines()
         self.steps: list[tuple[int, str]] = []
         self.flush_messages = flush_messages
+        self.directories = directories
         self._seed = seed
         self.node = self.new_node()
         self.values = 0
@@ -48,7 +50,14 @@ class Run:
     def new_node(self) -> Node:
         """The next process."""
         self._seed += 1
-        return Node(self.loop, self.disk, self.clock, flush_messages=self.flush_messages, seed=self._seed)
+        return Node(
+            self.loop,
+            self.disk,
+            self.clock,
+            flush_messages=self.flush_messages,
+            seed=self._seed,
+            directories=self.directories,
+        )
 
     def go(self, steps: Sequence[Callable[[Run], None]]) -> None:
         """Start the broker, and take all steps."""

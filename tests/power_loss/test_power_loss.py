@@ -11,6 +11,7 @@ from tests.power_loss.explore import Exploration
 from tests.power_loss.faults import TROUBLES, explore_faults
 from tests.power_loss.flips import explore_flips
 from tests.power_loss.model import DiskModel
+from tests.power_loss.node import TWO_DIRECTORIES
 
 
 @pytest.fixture
@@ -106,6 +107,16 @@ def test_a_directory_that_is_renamed_keeps_what_is_in_it(disk):
 def test_nothing_that_was_promised_is_lost_with_the_power_or_by_a_kill(loop, flush_messages):
     exploration = Exploration(loop, workload.SHORT, flush_messages=flush_messages, every_bytes=40)
     tally = exploration.explore(range(0, len(exploration.operations), 16))
+    assert not tally.findings
+    assert sum(tally.points.values()) > 100
+
+
+@pytest.mark.parametrize("flush_messages", [1, None])
+def test_nothing_that_was_promised_is_lost_while_logs_are_compacted_and_moved(loop, flush_messages):
+    exploration = Exploration(
+        loop, workload.COMPACTING[:5], flush_messages=flush_messages, every_bytes=40, directories=TWO_DIRECTORIES
+    )
+    tally = exploration.explore(range(0, len(exploration.operations), 24))
     assert not tally.findings
     assert sum(tally.points.values()) > 100
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from tests.power_loss.clients import Producer, commit, delete_records, plain, produce
+from tests.power_loss.clients import Producer, commit, delete_records, plain, produce, put
 from tests.power_loss.node import CHECKPOINT_INTERVAL_MS, SEGMENT_BYTES
 
 if TYPE_CHECKING:
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 # Of each topic how often it is synced: with each record, by the broker's default, with each third record, after half a second.
 TOPICS = {"strict": {"flush_messages": "1"}, "lazy": {}, "thrifty": {"flush_messages": "3"}, "timed": {"flush_ms": "500"}}
+_DELETE_RETENTION_MS = 1_500
 _PARTITIONS = [("strict", 0), ("strict", 1), ("lazy", 0), ("thrifty", 0), ("timed", 0)]
 
 
@@ -136,6 +137,40 @@ def drop_old_segments(run: Run) -> None:
     run.acknowledge_all()
 
 
+def compact(run: Run) -> None:
+    """A log with few keys, some of them deleted, in transactions too; and whatever else is compacted and dirty enough."""
+    name = "compacted", 0
+    run.create_topic(
+        "compacted", 1, cleanup_policy="compact", min_cleanable_dirty_ratio="0.01", delete_retention_ms=str(_DELETE_RETENTION_MS)
+    )
+    for number in range(6):
+        put(run, name, {b"a": run.new_value(40), b"%d" % number: run.new_value(40), b"%d" % (number // 2): None})
+        if number % 3 == 0:
+            producer = Producer(run, "compacting")
+            is_good = producer.begin() and producer.send({name: [run.new_value(30)]})
+            producer.end(commit=is_good and number == 0)
+    run.node.wait(20)
+    run.node.call(run.node.broker.log_cleaner.clean_due)
+    run.acknowledge_all()
+
+
+def move_logs(run: Run) -> None:
+    """Two of them, to the other directory, if there is one; while one is written."""
+    manager = run.node.broker.log_manager
+    for number, name in enumerate((("lazy", 0), ("strict", run.values % 2))):
+        partition = run.node.broker.partitions.require(*name)
+        if partition.log is None:
+            continue
+        home = manager.home_of(partition.log)
+        for target in manager.directories.online:
+            if target is not home:
+                run.node.call(run.node.broker.moves.request, partition, target)
+        if number:
+            produce(run, {name: plain(run, run.new_value())})
+    run.node.wait(200)
+    run.acknowledge_all()
+
+
 def restart(run: Run) -> None:
     """In good order."""
     run.restart()
@@ -173,11 +208,26 @@ SMALL: list[Callable[[Run], None]] = [
     produce_a_little,
 ]
 
+# With another data directory for logs to move to.
+COMPACTING: list[Callable[[Run], None]] = [
+    create_topics,
+    produce_a_little,
+    compact,
+    move_logs,
+    compact,
+    be_killed,
+    move_logs,
+    compact,
+    restart,
+    move_logs,
+    produce_a_little,
+]
+
 # Short enough to be tried in the tests of every day.
 SHORT: list[Callable[[Run], None]] = [create_topics, produce_a_little, commit_a_transaction, restart, abort_a_transaction]
 
 
 def draw_large(rng: Random, step_count: int) -> list[Callable[[Run], None]]:
     """Steps in any order, the first that creates what the others need."""
-    others = sorted({step for step in SMALL if step is not create_topics}, key=lambda step: step.__name__)
+    others = sorted({*SMALL, compact, move_logs} - {create_topics}, key=lambda step: step.__name__)
     return [create_topics, *rng.choices(others, k=step_count)]
