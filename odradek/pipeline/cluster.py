@@ -75,11 +75,21 @@ class Cluster:
 
     def end_offsets(self, topics: Iterable[str]) -> list[tuple[str, int, int]]:
         """(topic, partition, high watermark) of each partition of the topics, left out where it has no leader."""
-        latest = self._jvm.org.apache.kafka.clients.admin.OffsetSpec.latest()
+        return self._offsets(topics, self._jvm.org.apache.kafka.clients.admin.OffsetSpec.latest())
+
+    def begin_offsets(self, topics: Iterable[str]) -> list[tuple[str, int, int]]:
+        """The same of the offset that each begins at."""
+        return self._offsets(topics, self._jvm.org.apache.kafka.clients.admin.OffsetSpec.earliest())
+
+    def offsets_at(self, topics: Iterable[str], time_ms: int) -> list[tuple[str, int, int]]:
+        """The same of the first record that is not older than this time, ms since the epoch; -1 where there is none."""
+        return self._offsets(topics, self._jvm.org.apache.kafka.clients.admin.OffsetSpec.forTimestamp(time_ms))
+
+    def _offsets(self, topics: Iterable[str], spec: Any) -> list[tuple[str, int, int]]:
         asked = self._jvm.java.util.HashMap()
         for name, partitions in self.partitions(topics).items():
             for partition in partitions:
-                asked.put(self._jvm.org.apache.kafka.common.TopicPartition(name, partition), latest)
+                asked.put(self._jvm.org.apache.kafka.common.TopicPartition(name, partition), spec)
         if asked.isEmpty():
             return []
         found = self._wait(self._admin.listOffsets(asked).all())

@@ -27,9 +27,11 @@ from pyspark.sql.streaming.query import StreamingQuery
 from odradek.pipeline.cluster import Cluster, require_reachable
 from odradek.pipeline.decode import decode
 from odradek.pipeline.errors import NoRecords, PipelineError, Unreachable, root_cause
+from odradek.pipeline.past_ends import past_ends
 from odradek.pipeline.schema import (
     END_OFFSETS,
     END_OFFSETS_DIR,
+    OFFSET_COMMIT,
     PARTITIONED_BY,
     QUARANTINE,
     QUARANTINE_DIR,
@@ -172,12 +174,15 @@ class _Run:
         """Write one micro-batch; the same again where it has been written in part."""
         decoded = decode(records.coalesce(self._spark.sparkContext.defaultParallelism))
         observed = Observation()
+        committed_ms = f.when(f.col("kind") == OFFSET_COMMIT, f.unix_millis("timestamp"))
         is_bad = f.col("reason").isNotNull()
         rows = decoded.withColumns({"date": f.to_date("timestamp"), "batch": f.lit(batch).cast("long")}).observe(
             observed,
             f.count(f.lit(1)).alias("records"),
             f.count(f.when(is_bad, 1)).alias("quarantined"),
             f.to_json(f.collect_set("commit_topic")).alias("topics"),
+            f.min(committed_ms).alias("first_ms"),
+            f.max(committed_ms).alias("last_ms"),
         )
         self._replace(rows.where(~is_bad).select(*RAW.names), RAW_DIR)
         figures: dict[str, Any] = observed.get
@@ -186,6 +191,9 @@ class _Run:
             self._replace(bad.select(*QUARANTINE.names), QUARANTINE_DIR)
         self._committed_to.update(json.loads(figures["topics"]))
         self.sample_end_offsets()
+        # None where nobody has committed.
+        if figures["first_ms"] is not None:
+            self._sample_past_ends(figures["first_ms"], figures["last_ms"])
         done = self.done
         self.done = Ingested(done.records + figures["records"], done.quarantined + figures["quarantined"], done.batches + 1)
 
@@ -193,15 +201,27 @@ class _Run:
         """Where the partitions end that groups have committed to."""
         if not self._committed_to:
             return
+        ends = self._asked(self._cluster.end_offsets, sorted(self._committed_to))
+        samples = self._spark.createDataFrame(ends, "topic string, partition int, end_offset long")
+        self._append_samples(samples.withColumn("sampled_at", f.current_timestamp()))
+
+    def _sample_past_ends(self, first_ms: int, last_ms: int) -> None:
+        """Where they ended while what has been read now was written."""
+        ends = self._asked(past_ends, self._cluster, sorted(self._committed_to), first_ms, last_ms)
+        if ends:
+            samples = self._spark.createDataFrame(ends, "topic string, partition int, end_offset long, time_ms long")
+            self._append_samples(samples.withColumn("sampled_at", f.timestamp_millis("time_ms")))
+
+    def _asked(self, ask: Callable[..., list[tuple[Any, ...]]], *arguments: Any) -> list[tuple[Any, ...]]:
         try:
-            ends = self._cluster.end_offsets(sorted(self._committed_to))
+            return ask(*arguments)
         except PipelineError as failure:
             # Spark makes a failure of its own of it, on its way through Java.
             self.failure = failure
             raise
-        samples = self._spark.createDataFrame(ends, "topic string, partition int, end_offset long")
-        samples = samples.withColumn("sampled_at", f.current_timestamp()).select(*END_OFFSETS.names).coalesce(1)
-        samples.write.mode("append").parquet(f"{self._warehouse}/{END_OFFSETS_DIR}")
+
+    def _append_samples(self, samples: DataFrame) -> None:
+        samples.select(*END_OFFSETS.names).coalesce(1).write.mode("append").parquet(f"{self._warehouse}/{END_OFFSETS_DIR}")
 
     def _replace(self, rows: DataFrame, directory: str) -> None:
         writer = rows.write.mode("overwrite").option("partitionOverwriteMode", "dynamic").partitionBy(*PARTITIONED_BY)
