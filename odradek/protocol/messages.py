@@ -32,10 +32,25 @@ _OLDER_FIELDS: dict[ApiKey, dict[str, dict[str, object]]] = {
         "OffsetCommitResponseTopic": {"name": ""},
     },
     ApiKey.OFFSET_FETCH: {
+        "OffsetFetchRequest": {"group_id": "", "topics": None},
         "OffsetFetchRequestTopics": {"name": ""},
         "OffsetFetchResponseTopics": {"name": ""},
     },
-    ApiKey.UPDATE_FEATURES: {"UpdateFeaturesResponse": {"results": ()}},
+    ApiKey.FIND_COORDINATOR: {"FindCoordinatorRequest": {"key": ""}},
+    ApiKey.LEAVE_GROUP: {"LeaveGroupRequest": {"member_id": ""}},
+    ApiKey.DELETE_TOPICS: {"DeleteTopicsRequest": {"topic_names": ()}},
+    ApiKey.ADD_PARTITIONS_TO_TXN: {
+        "AddPartitionsToTxnRequest": {
+            "v3_and_below_transactional_id": "",
+            "v3_and_below_producer_id": 0,
+            "v3_and_below_producer_epoch": 0,
+            "v3_and_below_topics": (),
+        }
+    },
+    ApiKey.UPDATE_FEATURES: {
+        "FeatureUpdateKey": {"allow_downgrade": False},
+        "UpdateFeaturesResponse": {"results": ()},
+    },
 }
 
 

@@ -26,7 +26,8 @@ from odradek.protocol.varint import uvarint
 Append = Callable[[Any], None]
 Write = Callable[[Append, Any], None]
 
-_FIXED = {
+# Types of a fixed width, and their codes in ``struct``.
+FIXED_WIDTHS = {
     "int8": "b",
     "int16": "h",
     "int32": "i",
@@ -110,10 +111,10 @@ class _Compiler:
 
     def _field(self, spec: FieldSpec) -> None:
         value = self._value(spec)
-        if spec.kafka_type in _FIXED and not spec.is_array:
+        if spec.kafka_type in FIXED_WIDTHS and not spec.is_array:
             if spec.kafka_type == "uuid":
                 value = f"ZERO_UUID if {value} is None else {value}.bytes"
-            self._run.append((_FIXED[spec.kafka_type], value))
+            self._run.append((FIXED_WIDTHS[spec.kafka_type], value))
             return
         self._flush_run()
         self._lines.append(f"v = {value}")
@@ -170,8 +171,8 @@ class _Compiler:
             return ["for i in v:", f"    write_{spec.name}(append, i)"]
         if spec.kafka_type == "uuid":
             return ["for i in v:", "    append(ZERO_UUID if i is None else i.bytes)"]
-        if spec.kafka_type in _FIXED:
-            return [f"append(Struct(f'>{{len(v)}}{_FIXED[spec.kafka_type]}').pack(*v))"]
+        if spec.kafka_type in FIXED_WIDTHS:
+            return [f"append(Struct(f'>{{len(v)}}{FIXED_WIDTHS[spec.kafka_type]}').pack(*v))"]
         inner = ["v = i.encode()", *self._length("pack_h")] if spec.kafka_type == "string" else ["v = i", *self._length("pack_i")]
         return ["for i in v:", *(f"    {line}" for line in inner)]
 
@@ -210,9 +211,9 @@ class _Compiler:
     def _value_writer(self, spec: FieldSpec) -> Write:
         """A function that writes the value of one field, for the inside of a tag: null has no form there."""
         inner = _Compiler(self._entity, self._canonical)
-        if spec.kafka_type in _FIXED and not spec.is_array:
+        if spec.kafka_type in FIXED_WIDTHS and not spec.is_array:
             value = "(ZERO_UUID if o is None else o.bytes)" if spec.kafka_type == "uuid" else "o"
-            inner._run.append((_FIXED[spec.kafka_type], value))
+            inner._run.append((FIXED_WIDTHS[spec.kafka_type], value))
             inner._flush_run()
         else:
             bare = FieldSpec(

@@ -85,6 +85,7 @@ def test_a_fetch_of_one_groups_offsets_becomes_a_list_of_one():
     request = _request(ApiKey.OFFSET_FETCH, 7, group_id="g", topics=(topic,), require_stable=True)
     (group,) = request.groups
     assert (group.group_id, group.topics[0].name, group.topics[0].partition_indexes) == ("g", "t", (1, 2))
+    assert group.topics[0].topic_id is None
     assert _request(ApiKey.OFFSET_FETCH, 7, group_id="g", topics=None, require_stable=True).groups[0].topics is None
 
 

@@ -1,0 +1,231 @@
+"""Decoding: one flat function per class, compiled from kio's field metadata; the other way round, ``writers``.
+
+kio decodes in Rust, to classes of its own, one for each version. What is wanted is the canonical class, and the way there cost
+more than kio did: a walk to see that no array lies about its length (kio takes memory by the count alone), kio's object, a copy.
+So each class of kio's becomes a function ``read(b, p, end)`` that makes a canonical object of what lies from ``p`` on in ``b``, a
+frame of ``end`` bytes: neighbouring fields of fixed width go through one ``unpack_from``, everything else is a few lines written
+out in place. A test holds what comes out against kio, for every version of every API.
+
+    string, bytes        int16 or int32 length (negative: null), compact: uvarint length + 1 (0: null)
+    array                int32 count (negative: null), compact: uvarint count + 1 (0: null)
+    nullable struct      int8 -1 for null (KIP-893)
+    tagged fields        uvarint count, then per field uvarint tag, uvarint size, value; unknown ones are skipped (KIP-482)
+
+An item takes a byte at least, so a count above the bytes that are left is a lie, and is refused before anything is made of it.
+"""
+
+import struct
+from collections.abc import Callable, Mapping
+from struct import Struct, unpack_from
+from typing import Any
+from uuid import UUID
+
+from odradek.protocol.errors import MalformedMessage
+from odradek.protocol.messages import make_class
+from odradek.protocol.schemas import FieldSpec, field_specs
+from odradek.protocol.varint import read_uvarint
+from odradek.protocol.writers import FIXED_WIDTHS
+
+# The object, and the position behind it.
+Read = Callable[[bytes, int, int], tuple[Any, int]]
+
+_ZERO_UUID = bytes(16)
+
+
+def compile_reader(entity: type[Any], canonical: Mapping[str, type[Any]]) -> Callable[[bytes, int], tuple[Any, int]]:
+    """``read(frame, position)``: the canonical object that lies there in the form of ``entity``, a class of kio's, and its end.
+
+    A struct that is not in ``canonical`` gets a class of its own, with every field under its ``FieldSpec.name``; a field that the
+    canonical class lacks is read over. ``read`` raises MalformedMessage.
+    """
+    read_struct = _Compiler(entity, canonical).compile()
+
+    def read(frame: bytes, position: int) -> tuple[Any, int]:
+        try:
+            return read_struct(frame, position, len(frame))
+        except (IndexError, struct.error):
+            raise MalformedMessage("it ends before its fields do") from None
+        except UnicodeDecodeError as error:
+            raise MalformedMessage(f"a string that is not UTF-8: {error}") from None
+
+    return read
+
+
+def _short() -> None:
+    raise MalformedMessage("it ends before its fields do")
+
+
+def _null(name: str) -> None:
+    raise MalformedMessage(f"{name} is null")
+
+
+def _refuse_count(name: str, count: int, left: int) -> None:
+    raise MalformedMessage(f"{name}: an array of {count} items in {left} bytes")
+
+
+class _Compiler:
+    """Source and scope of one class's function as they grow: ``b`` the frame, ``p`` the position, ``end`` the frame's."""
+
+    def __init__(self, entity: type[Any], canonical: Mapping[str, type[Any]]) -> None:
+        self._entity = entity
+        self._canonical = canonical
+        self._specs = field_specs(entity)
+        self._flexible = bool(entity.__flexible__)
+        known = canonical.get(entity.__name__)
+        self._target = known or make_class(entity.__name__, {spec.name: spec.default for spec in self._specs})
+        self._scope: dict[str, Any] = {
+            "new": object.__new__,
+            "target": self._target,
+            "uvarint": read_uvarint,
+            "unpack_from": unpack_from,
+            "int16": Struct(">h").unpack_from,
+            "int32": Struct(">i").unpack_from,
+            "ZERO_UUID": _ZERO_UUID,
+            "UUID": UUID,
+            "short": _short,
+            "null": _null,
+            "refuse_count": _refuse_count,
+        }
+        self._lines: list[str] = []
+        self._run: list[FieldSpec] = []
+
+    def compile(self) -> Read:
+        untagged = [spec for spec in self._specs if spec.tag is None]
+        self._lines.append("o = new(target)")
+        self._defaults({spec.name for spec in untagged})
+        for spec in untagged:
+            self._field(spec)
+        self._flush_run()
+        if self._flexible:
+            self._tagged_fields([spec for spec in self._specs if spec.tag is not None])
+        self._lines.append("return o, p")
+        return self._function(self._lines)
+
+    def _function(self, lines: list[str]) -> Read:
+        body = "\n".join(f"    {line}" for line in lines)
+        exec(f"def read(b, p, end):\n{body}\n", self._scope)  # noqa: S102  names come from kio's schemas
+        return self._scope["read"]  # type: ignore[no-any-return]
+
+    def _defaults(self, read: set[str]) -> None:
+        """What this version does not say, or need not say, is what the canonical class has for it."""
+        template = self._target()
+        for name in self._target.__slots__:
+            if name not in read:
+                self._scope[f"default_{name}"] = getattr(template, name)
+                self._lines.append(f"o.{name} = default_{name}")
+
+    def _destination(self, spec: FieldSpec) -> str:
+        return f"o.{spec.name}" if spec.name in self._target.__slots__ else "_"
+
+    def _field(self, spec: FieldSpec) -> None:
+        if spec.kafka_type in FIXED_WIDTHS and not spec.is_array:
+            self._run.append(spec)
+            return
+        self._flush_run()
+        self._lines += self._variable(spec, self._destination(spec))
+
+    def _flush_run(self) -> None:
+        """One ``unpack_from`` for the fixed-width fields gathered so far."""
+        if self._run:
+            self._lines += self._fixed(self._run, [self._destination(spec) for spec in self._run])
+            self._run = []
+
+    def _fixed(self, specs: list[FieldSpec], destinations: list[str]) -> list[str]:
+        run = Struct(">" + "".join(FIXED_WIDTHS[spec.kafka_type or ""] for spec in specs))
+        name = self._constant("run", run.unpack_from)
+        lines = [f"{', '.join(destinations)}, = {name}(b, p)", f"p += {run.size}"]
+        for spec, destination in zip(specs, destinations, strict=True):
+            if spec.kafka_type == "uuid":
+                lines.append(f"{destination} = {_uuid(destination)}")
+        return lines
+
+    def _constant(self, name: str, value: Any) -> str:
+        name = f"{name}_{len(self._scope)}"
+        self._scope[name] = value
+        return name
+
+    def _variable(self, spec: FieldSpec, to: str) -> list[str]:
+        """Lines that read a value without a fixed width into ``to``."""
+        if spec.is_array:
+            return [*self._count(), *_unless_null(spec, to, self._items(spec, to))]
+        if spec.entity is not None:
+            read = self._constant("read", _Compiler(spec.entity, self._canonical).compile())
+            lines = [f"{to}, p = {read}(b, p, end)"]
+            if not spec.nullable:
+                return lines
+            return ["p += 1", "if b[p - 1] == 255:", f"    {to} = None", "else:", *_indented(lines)]
+        return self._string_or_bytes(spec, to)
+
+    def _string_or_bytes(self, spec: FieldSpec, to: str) -> list[str]:
+        is_string = spec.kafka_type == "string"
+        value = "b[p:stop].decode()" if is_string else "b[p:stop]"
+        lines = ["stop = p + n", "if stop > end:", "    short()", f"{to} = {value}", "p = stop"]
+        return [*self._count("int16" if is_string else "int32"), *_unless_null(spec, to, lines)]
+
+    def _count(self, legacy: str = "int32") -> list[str]:
+        """``n``: the length or count at ``p``, below zero for null."""
+        if not self._flexible:
+            return [f"n, = {legacy}(b, p)", f"p += {2 if legacy == 'int16' else 4}"]
+        return ["n = b[p] - 1", "p += 1", "if n > 126:", "    n, p = uvarint(b, p - 1)", "    n -= 1"]
+
+    def _items(self, spec: FieldSpec, to: str) -> list[str]:
+        """Lines that read ``n`` items; they come as a tuple where they are numbers, otherwise as a list."""
+        lines = ["if n > end - p:", f"    refuse_count({spec.name!r}, n, end - p)"]
+        if spec.kafka_type in FIXED_WIDTHS and spec.kafka_type != "uuid":
+            code = FIXED_WIDTHS[spec.kafka_type]
+            return [*lines, f"{to} = unpack_from(f'>{{n}}{code}', b, p)", f"p += n * {Struct('>' + code).size}"]
+        lines += ["items = []", "for _ in range(n):"]
+        if spec.entity is not None:
+            read = self._constant("read", _Compiler(spec.entity, self._canonical).compile())
+            item = [f"item, p = {read}(b, p, end)"]
+        elif spec.kafka_type == "uuid":
+            item = ["item = b[p:p + 16]", "p += 16", "if p > end:", "    short()", f"item = {_uuid('item')}"]
+        else:
+            item = self._string_or_bytes(spec, "item")
+        return [*lines, *_indented([*item, "items.append(item)"]), f"{to} = items"]
+
+    def _tagged_fields(self, specs: list[FieldSpec]) -> None:
+        readers = {spec.tag or 0: (spec.name, self._value_reader(spec)) for spec in specs if spec.name in self._target.__slots__}
+        name = self._constant("tagged", lambda o, frame, position, end: _read_tagged(readers, o, frame, position, end))
+        self._lines += ["p += 1", "if b[p - 1]:", f"    p = {name}(o, b, p - 1, end)"]
+
+    def _value_reader(self, spec: FieldSpec) -> Read:
+        """A function for the value of one tagged field, in which a struct has no mark of being there."""
+        if spec.kafka_type in FIXED_WIDTHS and not spec.is_array:
+            return self._function([*self._fixed([spec], ["v"]), "return v, p"])
+        if spec.entity is not None and not spec.is_array:
+            return _Compiler(spec.entity, self._canonical).compile()
+        return self._function([*self._variable(spec, "v"), "return v, p"])
+
+
+def _uuid(value: str) -> str:
+    return f"None if {value} == ZERO_UUID else UUID(bytes={value})"
+
+
+def _unless_null(spec: FieldSpec, to: str, lines: list[str]) -> list[str]:
+    """``lines`` where ``n`` is not the count of null. Only an array itself may be null, never an item of it."""
+    null = f"{to} = None" if spec.nullable and (spec.is_array or to != "item") else f"null({spec.name!r})"
+    return ["if n < 0:", f"    {null}", "else:", *_indented(lines)]
+
+
+def _indented(lines: list[str]) -> list[str]:
+    return [f"    {line}" for line in lines]
+
+
+def _read_tagged(readers: Mapping[int, tuple[str, Read]], o: Any, frame: bytes, position: int, end: int) -> int:
+    count, position = read_uvarint(frame, position)
+    for _ in range(count):
+        tag, position = read_uvarint(frame, position)
+        size, position = read_uvarint(frame, position)
+        stop = position + size
+        if stop > end:
+            _short()
+        known = readers.get(tag)
+        if known is not None:
+            name, read = known
+            value, position = read(frame, position, stop)
+            if position != stop:
+                raise MalformedMessage(f"tagged field {tag} is not of the {size} bytes it says")
+            setattr(o, name, value)
+        position = stop
+    return position
