@@ -1,7 +1,8 @@
 """Records of the coordinators' topics into rows: a batch of Arrow columns in, one batch of columns a kind of record out.
 
-The decoders are those of ``protocol.coordinator_records``, called once a record inside a comprehension; all else goes by columns.
-Each kind has columns of its own, so the records of a batch are told apart first and only the columns of their kind are built.
+Offset commits, the many, are read by columns (``offset_commits``). For the rest the decoders are those of
+``protocol.coordinator_records``, called once a record inside a comprehension; all else goes by columns. Each kind has columns of
+its own, so the records of a batch are told apart first and only the columns of their kind are built.
 
 What cannot be decoded has a ``reason``, and its key and value as they were; every other row has nulls there. Nothing is dropped.
 Of a classic group's members, the subscription and the assignment are read where the protocol is that of consumers: the topics
@@ -9,16 +10,18 @@ and the partitions; the rest (user data, partitions owned before) is left out.
 """
 
 import json
-from base64 import urlsafe_b64encode
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from functools import lru_cache
 from typing import Any, NamedTuple
 
+import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from pyspark.sql import DataFrame
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import BinaryType, StringType, StructField, StructType
 
+from odradek.pipeline.offset_commits import offset_commits, topic_id
 from odradek.pipeline.schema import GROUP_METADATA, OFFSET_COMMIT, RAW, TRANSACTION, TRANSACTION_STATE
 from odradek.protocol.coordinator_records import (
     GroupMetadataKey,
@@ -80,12 +83,28 @@ def decode_batches(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch
     """Batches of ``_READ`` into batches of ``DECODED``; the order of records is not kept over kinds."""
     schema = to_arrow_schema(DECODED)
     for batch in batches:
-        keys, values = batch.column("key").to_pylist(), batch.column("value").to_pylist()
-        topics = batch.column("topic").to_pylist()
+        rest = yield from _by_columns(schema, batch)
+        keys, values = rest.column("key").to_pylist(), rest.column("value").to_pylist()
+        topics = rest.column("topic").to_pylist()
         records = [_decode_record(topic, key, value) for topic, key, value in zip(topics, keys, values, strict=True)]
         for columns in dict.fromkeys([record.columns for record in records]):
             places = [place for place, record in enumerate(records) if record.columns == columns]
-            yield _rows(schema, columns, [records[place] for place in places], batch.take(pa.array(places, pa.int32())))
+            yield _rows(schema, columns, [records[place] for place in places], rest.take(pa.array(places, pa.int32())))
+
+
+def _by_columns(schema: pa.Schema, batch: pa.RecordBatch) -> Generator[pa.RecordBatch, None, pa.RecordBatch]:
+    """Yield the rows of a batch that can be decoded without a look at each; return the others."""
+    keys = pc.if_else(pc.not_equal(batch.column("topic"), TRANSACTION_STATE), batch.column("key"), None)
+    rows, columns = offset_commits(keys, batch.column("value"))
+    if not len(rows):
+        return batch
+    is_left = np.ones(batch.num_rows, np.bool_)
+    is_left[rows] = False
+    read = batch.take(pa.array(rows)) if is_left.any() else batch
+    built = {name: read.column(name) for name in _COORDINATES} | columns
+    built |= {"kind": pa.repeat(OFFSET_COMMIT, len(rows)), "is_tombstone": read.column("value").is_null()}
+    yield _batch(schema, built, len(rows))
+    return batch.take(pa.array(np.flatnonzero(is_left)))
 
 
 def _decode_record(topic: str, key: bytes | None, value: bytes | None) -> _Record:
@@ -125,6 +144,11 @@ def _rows(schema: pa.Schema, columns: str, records: list[_Record], read: pa.Reco
             "is_tombstone": values.is_null(),
         }
         built |= _COLUMNS_OF[columns](records)
+    return _batch(schema, built, count)
+
+
+def _batch(schema: pa.Schema, built: dict[str, Any], count: int) -> pa.RecordBatch:
+    """Of these columns, the others null."""
     arrays = [_column(built[field.name], field.type) if field.name in built else pa.nulls(count, field.type) for field in schema]
     return pa.RecordBatch.from_arrays(arrays, schema=schema)
 
@@ -144,7 +168,7 @@ def _fields(values: Sequence[Any], **names: str) -> dict[str, list[Any]]:
 
 def _offset_commits(records: list[_Record]) -> dict[str, list[Any]]:
     values = [record.value for record in records]
-    topic_ids = [None if value is None or value.topic_id is None else _topic_id(value.topic_id.bytes) for value in values]
+    topic_ids = [None if value is None or value.topic_id is None else topic_id(value.topic_id.bytes) for value in values]
     return (
         _fields([record.key for record in records], group="group", commit_topic="topic", commit_partition="partition")
         | _fields(
@@ -215,12 +239,6 @@ _COLUMNS_OF: dict[str, Callable[[list[_Record]], dict[str, list[Any]]]] = {
     TRANSACTION: _transactions,
     _NEWER: _newer,
 }
-
-
-@lru_cache(maxsize=1024)
-def _topic_id(raw: bytes) -> str:
-    """As Kafka's tools print it."""
-    return urlsafe_b64encode(raw).decode().rstrip("=")
 
 
 def _member(member: MemberMetadata, *, is_consumer: bool) -> dict[str, Any]:

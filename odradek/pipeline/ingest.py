@@ -46,6 +46,8 @@ JOB = "ingest"
 _POLL_S = 1
 _OLDER_LOOK_UP = "spark.sql.streaming.kafka.useDeprecatedOffsetFetching"
 _RECORDS_A_TASK = 250_000
+_RECORDS_A_POLL, _BYTES_A_POLL = "50000", str(4 * 1024 * 1024)
+_FETCH_WAIT_MS = "5"
 # What Kafka's clients say in a stack trace where nobody answers them, or not in time.
 _UNREACHABLE = ("TimeoutException", "DisconnectException", "Connection refused", "UnknownHostException")
 
@@ -127,6 +129,11 @@ def _internal_topics_seen(spark: SparkSession) -> Iterator[None]:
 def _source(spark: SparkSession, options: IngestOptions, partitions: dict[str, list[int]]) -> DataFrame:
     settings = {
         "kafka.isolation.level": "read_committed",
+        # Spark asks where the partition begins and ends after each poll, and throws away what else had been fetched. And a
+        # consumer fetches ahead: at the end of a partition that question waits behind a fetch that waits for more.
+        "kafka.fetch.max.wait.ms": _FETCH_WAIT_MS,
+        "kafka.max.poll.records": _RECORDS_A_POLL,
+        "kafka.max.partition.fetch.bytes": _BYTES_A_POLL,
         **{f"kafka.{key}": value for key, value in options.kafka_config.items()},
         "kafka.bootstrap.servers": options.bootstrap_servers,
         "assign": json.dumps(partitions),
