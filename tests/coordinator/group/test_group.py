@@ -127,7 +127,7 @@ def test_somebody_pending_is_waited_for():
     member = _member("a")
     group = _group(member)
     group.hold_join(member, print)
-    group.pending_joins["p"] = None
+    group.pending_joins["p"] = 1_000.0
     assert not group.has_everybody_joined
     group.remove("p")
     assert group.has_everybody_joined
@@ -196,5 +196,5 @@ def test_a_group_of_another_type_reads_no_topics():
 def test_only_a_group_that_nobody_joined_is_simple():
     group = _group()
     assert group.is_simple
-    group.pending_joins["p"] = None
+    group.pending_joins["p"] = 1_000.0
     assert not group.is_simple

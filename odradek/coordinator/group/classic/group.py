@@ -65,12 +65,13 @@ class ClassicGroup:
         self.supporters: dict[str, int] = {}
         # Who they were when the group was last Stable or Empty.
         self.settled_members: frozenset[str] = frozenset()
-        # The state, and what is still to come in it. Dicts without values are sets that keep their order.
+        # The state, and what is still to come in it. A dict without values is a set that keeps its order.
         self.state = state
         self.previous_state = GroupState.DEAD
         self.state_since_ms = state_since_ms
         self.waiting_joins = 0
-        self.pending_joins: dict[str, None] = {}
+        # Who was given a member id to come back with, and until when that holds (monotonic).
+        self.pending_joins: dict[str, float] = {}
         self.pending_syncs: dict[str, None] = {}
         self.new_member_added = False
         self.notes: RebalanceNotes | None = None
@@ -222,6 +223,8 @@ class ClassicGroup:
         """The protocol that most members prefer among those that all support; of equals, what the member here longest voted."""
         everybody = len(self.members)
         candidates = {name for name, count in self.supporters.items() if count == everybody}
+        if len(candidates) == 1:
+            return candidates.pop()
         votes: dict[str, int] = {}
         for member in self.members.values():
             choice = member.vote(candidates)
@@ -233,10 +236,10 @@ class ClassicGroup:
         self.subscribed_topics = None
         if not self.is_of_consumers or (self.members and self.protocol is None):
             return
+        # Many members, and few things that they say.
+        subscriptions = {member.metadata(self.protocol) for member in self.members.values()}
         try:
-            self.subscribed_topics = frozenset[str]().union(
-                *(subscribed_topics(member.metadata(self.protocol)) for member in self.members.values())
-            )
+            self.subscribed_topics = frozenset[str]().union(*map(subscribed_topics, subscriptions))
         except MalformedMessage:
             # The members understand one another, or will say so themselves; nothing here depends on it but offsets' expiry.
             return

@@ -154,7 +154,6 @@ class _Join:
                 replacement = Replacement(self._groups, group, old_id, member_id, self._context.version)
                 replacement.decide(self._request, self._protocols, self._reason(), self._respond, self._decision)
         elif self._context.version >= _MEMBER_ID_REQUIRED_SINCE:
-            group.pending_joins[member_id] = None
             self._groups.sessions.begin_pending(group, member_id, self._request.session_timeout_ms)
             self._decision.on_failure(lambda _: self._drop_pending(member_id))
             self._answer(join_error(ErrorCode.MEMBER_ID_REQUIRED, member_id))
@@ -197,9 +196,10 @@ class _Join:
         )
         if group.state is GroupState.PREPARING_REBALANCE and group.previous_state is GroupState.EMPTY:
             group.new_member_added = True
+        pending_deadline_ms = group.pending_joins.get(member_id)
         group.add(member, request.protocol_type)
         hold_join(self._groups, group, member, self._respond, self._decision)
-        self._groups.sessions.begin_join(group, member)
+        self._groups.sessions.begin_join(group, member, pending_deadline_ms)
         self._rebalance(RebalanceCause.MEMBER_ADDED, f"member {member_id} joined {how}")
 
     def _rejoin(self, member: Member, cause: RebalanceCause, why: str) -> None:

@@ -53,14 +53,21 @@ class Sessions:
         member.session_deadline_ms = self._monotonic_ms() + member.session_timeout_ms
         self._arm(group.group_id, member)
 
-    def begin_join(self, group: ClassicGroup, member: Member) -> None:
-        """A new member's first JoinGroup waits: give it its own, longer time."""
+    def begin_join(self, group: ClassicGroup, member: Member, pending_deadline_ms: float | None) -> None:
+        """A new member's first JoinGroup waits: give it its own, longer time.
+
+        The timer of a member that came back with the id it was given, of which ``pending_deadline_ms`` is what it had, goes on.
+        """
         member.session_deadline_ms = self._monotonic_ms() + NEW_MEMBER_JOIN_TIMEOUT_MS
-        self._arm(group.group_id, member)
+        if pending_deadline_ms is None or pending_deadline_ms > member.session_deadline_ms:
+            self._arm(group.group_id, member)
+        else:
+            member.timer_deadline_ms = pending_deadline_ms
 
     def begin_pending(self, group: ClassicGroup, member_id: str, session_timeout_ms: int) -> None:
-        """Somebody was given a member id to come back with, and has a session's time for it."""
-        self._schedule(group.group_id, member_id, session_timeout_ms, self._expire)
+        """Somebody is given a member id to come back with, and has a session's time for it."""
+        group.pending_joins[member_id] = self._monotonic_ms() + session_timeout_ms
+        self._schedule(group.group_id, member_id, session_timeout_ms)
 
     def end(self, group: ClassicGroup, member_id: str) -> None:
         """The member is gone, or goes by another id now."""
@@ -70,19 +77,18 @@ class Sessions:
         member_id = member.member_id
         member.timer_deadline_ms = member.session_deadline_ms
         delay_ms = max(0.0, member.session_deadline_ms - self._monotonic_ms())
-        self._schedule(group_id, member_id, delay_ms, self._fire)
+        self._schedule(group_id, member_id, delay_ms)
 
-    def _schedule(self, group_id: str, member_id: str, delay_ms: float, operation: Callable[[str, str], Result[None]]) -> None:
-        self._timers.schedule(_key(group_id, member_id), delay_ms, partial(operation, group_id, member_id), retry=False)
+    def _schedule(self, group_id: str, member_id: str, delay_ms: float) -> None:
+        self._timers.schedule(_key(group_id, member_id), delay_ms, partial(self._fire, group_id, member_id), retry=False)
 
     def _fire(self, group_id: str, member_id: str) -> Result[None]:
         member = self._find(group_id, member_id)
-        if member is None:
-            return NOTHING
-        member.timer_deadline_ms = inf
-        if self._monotonic_ms() < member.session_deadline_ms:
-            self._arm(group_id, member)
-            return NOTHING
+        if member is not None:
+            member.timer_deadline_ms = inf
+            if self._monotonic_ms() < member.session_deadline_ms:
+                self._arm(group_id, member)
+                return NOTHING
         return self._expire(group_id, member_id)
 
 
