@@ -153,6 +153,25 @@ def ingest(spark: _Spark, once: bool, every: float | None, **where: Any) -> int:
         return _repeat(spark, [_ingest_job(options)], every)
 
 
+@pipeline.command()
+@_uses_spark
+def tables(spark: _Spark, warehouse: str) -> int:
+    """Make tables of what the warehouse has: groups' generations and members, commits, lag, transactions."""
+    with _plainly(verbose=spark.verbose):
+        return _repeat(spark, [_tables_job(warehouse)], None)
+
+
+@pipeline.command()
+@_reads_a_cluster
+@_uses_spark
+def run(spark: _Spark, once: bool, every: float | None, **where: Any) -> int:
+    """All of it: ingest what is new, bring the tables there, look for findings in them."""
+    with _plainly(verbose=spark.verbose):
+        options = _options(once=once, every=every, **where)
+        jobs = [_ingest_job(options), _tables_job(options.warehouse), _findings_job(options.warehouse)]
+        return _repeat(spark, jobs, every)
+
+
 Job = Callable[["SparkSession", _Progress], None]
 
 
@@ -177,10 +196,35 @@ def _ingest_job(options: "IngestOptions") -> Job:
     return work
 
 
+def _tables_job(warehouse: str) -> Job:
+    def work(session: "SparkSession", progress: _Progress) -> None:
+        from odradek.pipeline.tables import build_tables
+
+        progress("tables: looking at what is new")
+        built = build_tables(session, warehouse, progress)
+        progress(f"tables: {_count(built.records, 'record')}, {_count(built.samples, 'sample')} of partitions' ends")
+
+    return work
+
+
+def _findings_job(warehouse: str) -> Job:
+    def work(session: "SparkSession", progress: _Progress) -> None:
+        from odradek.pipeline.findings import build_findings, read_findings
+
+        progress("findings: looking for them")
+        build_findings(session, warehouse)
+        progress(f"findings: {read_findings(session, warehouse).count():,} in all")
+
+    return work
+
+
 def _told(done: "Ingested") -> str:
     bad = f", {done.quarantined:,} of them to quarantine" if done.quarantined else ""
-    records, batches = "" if done.records == 1 else "s", "" if done.batches == 1 else "es"
-    return f"ingest: {done.records:,} record{records}{bad} in {done.batches} micro-batch{batches}"
+    return f"ingest: {_count(done.records, 'record')}{bad} in {_count(done.batches, 'micro-batch', 'micro-batches')}"
+
+
+def _count(number: int, one: str, several: str = "") -> str:
+    return f"{number:,} {one if number == 1 else several or one + 's'}"
 
 
 def _repeat(spark: _Spark, jobs: list[Job], pause_s: float | None) -> int:

@@ -1,16 +1,21 @@
 """What the pipeline's tests share: Spark's one session with the jobs' settings, a warehouse, a broker with a history."""
 
 import json
-from collections.abc import Iterator
+import sys
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
 from pyspark.sql import SparkSession
 
+from odradek.cli.main import main
 from odradek.pipeline.ingest import IngestOptions
 from odradek.pipeline.session import spark_session as pipeline_session
+from odradek.pipeline.tables import build_tables
 from tests.broker_process import BrokerProcess
+from tests.pipeline.raw_by_hand import put_raw, put_samples
+from tests.pipeline.tables_story import Tables, whole_history
 from tests.spark.conftest import pytest_itemcollected  # noqa: F401  # a hook, of these tests too
 from tests.spark.session import require_java, start_session
 
@@ -48,6 +53,20 @@ def life(broker_process) -> "Life":
 @pytest.fixture
 def options(life: "Life", warehouse: str) -> IngestOptions:
     return IngestOptions(life.broker.address, warehouse)
+
+
+@pytest.fixture
+def command(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Callable[..., tuple[object, str]]:
+    """Run ``odradek pipeline`` with these arguments in the session there is: (exit status, stderr)."""
+    monkeypatch.setattr(SparkSession, "stop", lambda _session: None)
+
+    def run(*arguments: object) -> tuple[object, str]:
+        monkeypatch.setattr(sys, "argv", ["odradek", "pipeline", *map(str, arguments)])
+        with pytest.raises(SystemExit) as exit_:
+            main()
+        return exit_.value.code or 0, capsys.readouterr().err
+
+    return run
 
 
 class Life:
@@ -101,3 +120,31 @@ class Life:
 def as_dicts(rows) -> list[dict]:
     """Rows, and what is in them, as plain values."""
     return [json.loads(text) for text in rows.toJSON().collect()]
+
+
+@pytest.fixture
+def fixed_partitions(spark: SparkSession) -> Iterator[None]:
+    """More than one, so that what is written could be spread over files in other ways."""
+    before = str(spark.conf.get("spark.sql.shuffle.partitions"))
+    spark.conf.set("spark.sql.shuffle.partitions", "2")
+    yield
+    spark.conf.set("spark.sql.shuffle.partitions", before)
+
+
+@pytest.fixture(scope="session")
+def story_warehouse(spark_session: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> str:
+    """A warehouse with the tables of all that tests tell about, made in one pass."""
+    path = str(tmp_path_factory.mktemp("story"))
+    history = whole_history()
+    put_raw(spark_session, path, 0, history.rows)
+    put_samples(spark_session, path, history.samples)
+    before = str(spark_session.conf.get("spark.sql.shuffle.partitions"))
+    spark_session.conf.set("spark.sql.shuffle.partitions", "2")
+    build_tables(spark_session, path)
+    spark_session.conf.set("spark.sql.shuffle.partitions", before)
+    return path
+
+
+@pytest.fixture(scope="session")
+def tables(spark_session: SparkSession, story_warehouse: str) -> Tables:
+    return Tables(spark_session, story_warehouse)

@@ -49,10 +49,11 @@ def member(member_id: str, *partitions: int, topic: str = "orders", instance: st
 
 
 class History:
-    """Records in the order that they are told in, with the offsets that gives them, of partition 0 unless told otherwise."""
+    """Records in the order that they are told in, with the offsets that gives them, all of partition 0; and samples."""
 
     def __init__(self) -> None:
         self.rows: list[dict[str, Any]] = []
+        self.samples: list[dict[str, Any]] = []
         self._offsets = {CONSUMER_OFFSETS: count(), TRANSACTION_STATE: count()}
 
     def commit(self, group: str, offset: int | None, seconds: float, *, partition: int = 0, topic: str = "orders") -> None:
@@ -104,15 +105,23 @@ class History:
         key = {"transactional_id": transactional_id, "is_tombstone": status is None}
         self._add(TRANSACTION_STATE, TRANSACTION, seconds, **key, **value)
 
+    def sample(self, end_offset: int, seconds: float, *, partition: int = 0, topic: str = "orders") -> None:
+        """Where a partition ended."""
+        sample = {"topic": topic, "partition": partition, "end_offset": end_offset, "sampled_at": at(seconds)}
+        self.samples.append(sample)
+
     def _add(self, topic: str, kind: str, seconds: float, **fields: Any) -> None:
         where = {"topic": topic, "partition": 0, "offset": next(self._offsets[topic]), "timestamp": at(seconds), "kind": kind}
         self.rows.append({**where, "date": at(seconds).date(), **fields})
 
 
-def put_raw(spark: SparkSession, warehouse: str, batch: int, rows: Iterable[Mapping[str, Any]], *, whole: bool = True) -> None:
+def put_raw(
+    spark: SparkSession, warehouse: str, batch: int, rows: Iterable[Mapping[str, Any]], *, whole: bool = True, files: int = 1
+) -> None:
     """A micro-batch, as ingest writes it; ``whole`` says that it has come to its end."""
     frame = spark.createDataFrame([{**row, "batch": batch} for row in rows], RAW)
-    writer = frame.coalesce(1).write.mode("overwrite").option("partitionOverwriteMode", "dynamic").partitionBy(*PARTITIONED_BY)
+    frame = frame.coalesce(1) if files == 1 else frame.repartition(files)
+    writer = frame.write.mode("overwrite").option("partitionOverwriteMode", "dynamic").partitionBy(*PARTITIONED_BY)
     writer.parquet(f"{warehouse}/raw")
     if whole:
         commits = Path(warehouse, "checkpoints", "ingest", "commits")
@@ -120,10 +129,10 @@ def put_raw(spark: SparkSession, warehouse: str, batch: int, rows: Iterable[Mapp
         (commits / str(batch)).write_text("v1\n{}")
 
 
-def put_samples(spark: SparkSession, warehouse: str, *samples: tuple[int, int, float], topic: str = "orders") -> None:
-    """Ends of partitions: (partition, end offset, seconds)."""
-    rows = [(topic, partition, end, at(seconds)) for partition, end, seconds in samples]
-    spark.createDataFrame(rows, END_OFFSETS).coalesce(1).write.mode("append").parquet(f"{warehouse}/end_offsets")
+def put_samples(spark: SparkSession, warehouse: str, samples: Iterable[Mapping[str, Any]]) -> None:
+    """Ends of partitions."""
+    frame = spark.createDataFrame(list(samples), END_OFFSETS)
+    frame.coalesce(1).write.mode("append").parquet(f"{warehouse}/end_offsets")
 
 
 def put_tables(spark: SparkSession, warehouse: str, tables: Mapping[str, Any]) -> None:

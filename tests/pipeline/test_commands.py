@@ -1,31 +1,14 @@
 """``odradek pipeline``: what is asked for is done, and what stops it is one line and exit status 2."""
 
 import builtins
-import sys
 from threading import Event
 
 import pytest
-from pyspark.sql import SparkSession
 
-from odradek.cli.main import main
 from odradek.pipeline import ingest
 from odradek.pipeline.errors import NoRecords, PipelineError, Unreachable
 from odradek.pipeline.ingest import Ingested
 from odradek.pipeline.schema import read_raw
-
-
-@pytest.fixture
-def command(monkeypatch, capsys):
-    """Run ``odradek pipeline`` with these arguments in the session there is: (exit status, stderr)."""
-    monkeypatch.setattr(SparkSession, "stop", lambda _session: None)
-
-    def run(*arguments):
-        monkeypatch.setattr(sys, "argv", ["odradek", "pipeline", *map(str, arguments)])
-        with pytest.raises(SystemExit) as exit_:
-            main()
-        return exit_.value.code or 0, capsys.readouterr().err
-
-    return run
 
 
 def test_ingest_takes_what_there_is_and_says_how_much(spark, life, warehouse, command):
