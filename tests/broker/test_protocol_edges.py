@@ -164,6 +164,14 @@ def test_a_frame_may_come_byte_by_byte(client):
     assert client.receive(ApiKey.METADATA, 1).topics == ()
 
 
+def test_a_topic_that_is_asked_for_twice_is_told_once(client, topic):
+    asked = [{"name": topic}, {"name": "unknown"}, {"name": topic}, {"name": "unknown"}]
+
+    topics = client.call(ApiKey.METADATA, 4, topics=asked, allow_auto_topic_creation=False).topics
+
+    assert [each.name for each in topics] == [topic, "unknown"]
+
+
 @pytest.mark.parametrize("sent", [0, 3, 4, 20])
 def test_a_connection_that_ends_within_a_frame_is_nobodys_trouble(broker, other, sent):
     with RawClient(broker.host, broker.port) as client:

@@ -35,7 +35,9 @@ def handle(broker: "Broker", context: RequestContext, request: Any) -> Any:
         # Versions 10 and 11 have a place for an id and do not use it.
         topics = [_refused(item) for item in request.topics]
     else:
-        topics = [_requested(broker, request, item, operations) for item in request.topics]
+        # One that is asked for twice is told once.
+        once = {(item.topic_id, item.name): item for item in request.topics}
+        topics = [_requested(broker, request, item, operations) for item in once.values()]
     host, port = broker.advertised(context.listener_name)
     return m.MetadataResponse(
         brokers=[m.MetadataResponseBroker(node_id=broker.node_id, host=host, port=port, rack=broker.rack)],
