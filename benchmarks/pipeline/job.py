@@ -1,0 +1,60 @@
+"""One run of the jobs in a process of its own, as ``python -m benchmarks.pipeline.job ADDRESS WAREHOUSE MASTER JOB...``.
+
+For each job, and Spark's start before them, a line of JSON on stdout: what it is, how many seconds it took, what it says.
+"""
+
+import gc
+import json
+import sys
+import time
+from collections.abc import Callable
+
+from pyspark.sql import SparkSession
+
+from odradek.pipeline.findings import build_findings, read_findings
+from odradek.pipeline.ingest import IngestOptions, ingest
+from odradek.pipeline.session import spark_session
+from odradek.pipeline.tables import build_tables
+
+# As little as a laptop would give, and the same for all runs.
+DRIVER_MEMORY = "2g"
+
+
+def _ingest(spark: SparkSession, address: str, warehouse: str) -> dict[str, int]:
+    done = ingest(spark, IngestOptions(address, warehouse))
+    return {"records": done.records, "quarantined": done.quarantined, "batches": done.batches}
+
+
+def _tables(spark: SparkSession, _address: str, warehouse: str) -> dict[str, int]:
+    return {"records": build_tables(spark, warehouse).records}
+
+
+def _findings(spark: SparkSession, _address: str, warehouse: str) -> dict[str, int]:
+    build_findings(spark, warehouse)
+    return {"findings": read_findings(spark, warehouse).count()}
+
+
+JOBS: dict[str, Callable[[SparkSession, str, str], dict[str, int]]] = {
+    "ingest": _ingest,
+    "tables": _tables,
+    "findings": _findings,
+}
+
+
+def main(address: str, warehouse: str, master: str, *names: str) -> None:
+    """Run the jobs of these names, one after the other."""
+    gc.enable()
+    began_s = time.perf_counter()
+    spark = spark_session(master, config={"spark.driver.memory": DRIVER_MEMORY}, verbose=False)
+    print(json.dumps({"job": "start", "seconds": time.perf_counter() - began_s}), flush=True)
+    for name in names:
+        began_s = time.perf_counter()
+        told = JOBS[name](spark, address, warehouse)
+        print(json.dumps({"job": name, "seconds": time.perf_counter() - began_s, **told}), flush=True)
+    # The tree's memory is read by who started it, as long as it is there.
+    sys.stdin.readline()
+    spark.stop()
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

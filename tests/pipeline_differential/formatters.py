@@ -1,0 +1,187 @@
+"""The coordinators' topics as Kafka's own message formatters print them, and as ingest has decoded them.
+
+Kafka's ConsoleConsumer reads a topic and prints each record as JSON, without its coordinates; but a key lies in one
+partition, so what is printed of a key is in the order of its records. Compared are these: key by key, record after record.
+"""
+
+import json
+import subprocess
+from base64 import b64decode
+from collections import defaultdict
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from kafka.protocol.consumer import ConsumerProtocolAssignment, ConsumerProtocolSubscription
+from pyspark.sql import DataFrame, SparkSession
+
+from benchmarks import kafka_jars
+from odradek.pipeline.decode import STATUSES
+from odradek.pipeline.schema import CONSUMER_OFFSETS, TRANSACTION_STATE, read_raw
+
+READER = "reader-of-formatted-records"
+_TIMEOUT_S = 180
+_IDLE_MS = "5000"
+
+Records = dict[tuple, list[Any]]
+
+
+@dataclass(frozen=True, slots=True)
+class Formatter:
+    """One of Kafka's: the topic it is for, the kind of record it prints, and how both are told alike."""
+
+    name: str
+    topic: str
+    kind: str
+    printed: Callable[[dict[str, Any], dict[str, Any] | None], tuple[tuple, Any]]
+    decoded: Callable[[Any], tuple[tuple, Any]]
+
+
+def print_records(formatter: Formatter, address: str) -> Records:
+    """What the formatter prints of the whole topic, by key."""
+    command = [
+        *(kafka_jars.java(), "-Xmx256m", "-XX:TieredStopAtLevel=1", "-Dorg.slf4j.simpleLogger.defaultLogLevel=error"),
+        *("-cp", f"{kafka_jars.libraries(kafka_jars.LOG_TOOLS)}/*", "org.apache.kafka.tools.consumer.ConsoleConsumer"),
+        *("--bootstrap-server", address, "--topic", formatter.topic, "--group", READER, "--from-beginning"),
+        *("--formatter", f"org.apache.kafka.tools.consumer.{formatter.name}", "--isolation-level", "read_committed"),
+        *("--timeout-ms", _IDLE_MS, "--command-property", "enable.auto.commit=false"),
+    ]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=_TIMEOUT_S, check=False)
+    assert "Processed a total of" in done.stderr, f"ConsoleConsumer: {done.stderr}"
+    records: Records = defaultdict(list)
+    for record in _objects(done.stdout):
+        value = record["value"] and record["value"]["data"]
+        key, said = formatter.printed(record["key"]["data"], value)
+        if key[0] != READER:
+            records[key].append(said)
+    return dict(records)
+
+
+def _objects(text: str) -> Iterator[dict[str, Any]]:
+    """Those of a text that has nothing between one and the next, or lines."""
+    decoder = json.JSONDecoder()
+    text = text.strip()
+    while text:
+        found, end = decoder.raw_decode(text)
+        yield found
+        text = text[end:].lstrip()
+
+
+def decoded_records(spark: SparkSession, warehouse: str, formatter: Formatter) -> Records:
+    """The same of the rows in ``raw``."""
+    records: Records = defaultdict(list)
+    rows: DataFrame = read_raw(spark, warehouse).where(f"kind = '{formatter.kind}'").orderBy("partition", "offset")
+    for row in rows.collect():
+        key, said = formatter.decoded(row)
+        records[key].append(said)
+    return dict(records)
+
+
+def differences(spark: SparkSession, warehouse: str, address: str) -> tuple[dict[str, int], list[str]]:
+    """(records compared by formatter, what differs)."""
+    counts, found = {}, []
+    for formatter in FORMATTERS:
+        printed, decoded = print_records(formatter, address), decoded_records(spark, warehouse, formatter)
+        counts[formatter.name] = sum(map(len, printed.values()))
+        found += [
+            f"{formatter.name} {key}: printed {printed.get(key)}, decoded {decoded.get(key)}"
+            for key in sorted(printed.keys() | decoded.keys(), key=str)
+            if printed.get(key) != decoded.get(key)
+        ]
+    return counts, found
+
+
+def _printed_offset(key: dict[str, Any], value: dict[str, Any] | None) -> tuple[tuple, Any]:
+    told = value and (
+        value["offset"],
+        value["leaderEpoch"],
+        value["metadata"],
+        value["commitTimestamp"],
+        _topic_id(value.get("topicId")),
+    )
+    return (key["group"], key["topic"], key["partition"]), told
+
+
+def _topic_id(printed: str | None) -> str | None:
+    """None where it says that there is none."""
+    return None if printed in (None, "AAAAAAAAAAAAAAAAAAAAAA") else printed
+
+
+def _decoded_offset(row: Any) -> tuple[tuple, Any]:
+    told = None
+    if not row.is_tombstone:
+        told = (row.committed_offset, row.leader_epoch, row.metadata, row.commit_timestamp_ms, row.topic_id)
+    return (row.group, row.commit_topic, row.commit_partition), told
+
+
+def _printed_group(key: dict[str, Any], value: dict[str, Any] | None) -> tuple[tuple, Any]:
+    if value is None:
+        return (key["group"],), None
+    members = [
+        (
+            *(member["memberId"], member["groupInstanceId"], member["clientId"], member["clientHost"]),
+            *(member["rebalanceTimeout"], member["sessionTimeout"]),
+            list(ConsumerProtocolSubscription.decode(b64decode(member["subscription"])).topics),
+            _assigned(b64decode(member["assignment"])),
+        )
+        for member in value["members"]
+    ]
+    fields = ("protocolType", "generation", "protocol", "leader", "currentStateTimestamp")
+    return (key["group"],), (*(value[name] for name in fields), members)
+
+
+def _assigned(data: bytes) -> list[tuple[str, list[int]]]:
+    if not data:
+        return []
+    decoded = ConsumerProtocolAssignment.decode(data)
+    return [(each.topic, list(each.partitions)) for each in decoded.assigned_partitions]
+
+
+def _decoded_group(row: Any) -> tuple[tuple, Any]:
+    if row.is_tombstone:
+        return (row.group,), None
+    members = [
+        (
+            *(member.member_id, member.group_instance_id, member.client_id, member.client_host),
+            *(member.rebalance_timeout, member.session_timeout),
+            member.topics,
+            [(each.topic, each.partitions) for each in member.assignment],
+        )
+        for member in row.members
+    ]
+    return (row.group,), (row.protocol_type, row.generation, row.protocol, row.leader, row.state_timestamp_ms, members)
+
+
+def _printed_transaction(key: dict[str, Any], value: dict[str, Any] | None) -> tuple[tuple, Any]:
+    told = value and (
+        value["producerId"],
+        value["producerEpoch"],
+        value["transactionTimeoutMs"],
+        STATUSES[value["transactionStatus"]],
+        sorted((each["topic"], index) for each in value["transactionPartitions"] or [] for index in each["partitionIds"]),
+        value["transactionLastUpdateTimestampMs"],
+        value["transactionStartTimestampMs"],
+        value.get("previousProducerId", -1),
+        value.get("nextProducerId", -1),
+        value.get("clientTransactionVersion", 0),
+    )
+    return (key["transactionalId"],), told
+
+
+def _decoded_transaction(row: Any) -> tuple[tuple, Any]:
+    told = None
+    if not row.is_tombstone:
+        told = (
+            *(row.producer_id, row.producer_epoch, row.timeout_ms, row.status),
+            [(each.topic, each.partition) for each in row.partitions],
+            *(row.last_update_ms, row.start_ms),
+            *(row.previous_producer_id, row.next_producer_id, row.client_transaction_version),
+        )
+    return (row.transactional_id,), told
+
+
+FORMATTERS = (
+    Formatter("OffsetsMessageFormatter", CONSUMER_OFFSETS, "offset_commit", _printed_offset, _decoded_offset),
+    Formatter("GroupMetadataMessageFormatter", CONSUMER_OFFSETS, "group_metadata", _printed_group, _decoded_group),
+    Formatter("TransactionLogMessageFormatter", TRANSACTION_STATE, "transaction", _printed_transaction, _decoded_transaction),
+)
