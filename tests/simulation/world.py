@@ -7,8 +7,7 @@ checked. After the time of faults all is set right, and the history has to come 
 from __future__ import annotations
 
 import re
-from collections import Counter, deque
-from random import Random
+from collections import deque
 from typing import TYPE_CHECKING, Any
 
 from odradek.coordinator.group.config import GroupConfig
@@ -17,11 +16,10 @@ from odradek.coordinator.runtime.record import CoordinatorRecord
 from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.coordinator_records import GroupMetadataKey, GroupMetadataValue
 from odradek.protocol.errors import ErrorCode
-from odradek.timing.clock import VirtualClock
-from odradek.timing.timer import Timer
 from tests.simulation import requests
 from tests.simulation.administrator import Administrator
 from tests.simulation.broker import REPORTS, SimulatedBroker
+from tests.simulation.chronicle import Chronicle
 from tests.simulation.consumer import Consumer
 from tests.simulation.logs import InjectedFault, SimulatedLog, SimulatedLogs
 from tests.simulation.objections import CHECKED_APIS, objection_to
@@ -45,7 +43,6 @@ _SLACK_MS = 2_000
 _ANSWERED_WITHIN_MS = LONGEST_HOLD_MS + _SLACK_MS
 _ANSWERED_BY_OTHERS_WITHIN_MS = _ANSWERED_WITHIN_MS + max(REBALANCE_TIMEOUTS_MS) + 3_000
 _WAITS_FOR_OTHERS = frozenset({ApiKey.JOIN_GROUP, ApiKey.SYNC_GROUP})
-_LAST_EVENTS = 60
 _PARTITION = re.compile(r"partition (\d+)")
 _FULL_CHECK_EVERY = 25
 
@@ -64,21 +61,16 @@ class Call:
         self.is_answered = False
 
 
-class World:
-    """``events`` has what happened last: (virtual ms, format, arguments). ``counts`` what was asked, and how it was answered."""
+class World(Chronicle):
+    """A history of consumer groups."""
 
     def __init__(self, seed: int, *, show: Callable[[str], None] | None = None) -> None:
-        self.rng = Random(seed)
+        super().__init__(seed, show)
         self.plan = draw(self.rng)
-        self.clock = VirtualClock()
         self.logs = SimulatedLogs([SimulatedLog(self.plan.max_batch_bytes) for _ in range(self.plan.shards)])
         self.consumers: list[Consumer] = []
-        self.counts: Counter[str] = Counter()
-        self.events: deque[tuple[int, str, tuple[object, ...]]] = deque(maxlen=_LAST_EVENTS)
         self.is_in_trouble = True
         self.is_at_rest = False
-        self._show = show
-        self._timer = Timer(self.clock)
         self._moments = 0
         self._is_large = self.plan.is_large
         self.tokens = 0
@@ -110,36 +102,18 @@ class World:
 
     # ----------------------------------------------------------------------------------------------- time and events
 
-    def note(self, event: str, *details: object) -> None:
-        """Something happens."""
-        now_ms = int(self.clock.monotonic_ms())
-        self.events.append((now_ms, event, details))
-        if self._show is not None:
-            self._show(f"{now_ms:>8} {event % details}")
-
-    def last_events(self) -> list[str]:
-        """The last of them, as lines."""
-        return [f"{now_ms:>8} {event % details}" for now_ms, event, details in self.events]
-
     def later(self, delay_ms: float, step: Callable[[], None]) -> None:
-        """In ``delay_ms``, rounded up so that several things happen at one moment."""
-        tick_ms = self.plan.tick_ms
-        due_ms = self.clock.monotonic_ms() + delay_ms
-        self._timer.call_at(-(-due_ms // tick_ms) * tick_ms, step)
+        """In ``delay_ms``, at the next tick of the plan's."""
+        self.at_tick(delay_ms, self.plan.tick_ms, step)
 
     def run(self, duration_ms: int) -> None:
         """Let time pass."""
         self._plan_turn()
         end_ms = self.clock.monotonic_ms() + duration_ms
-        while (due_ms := self._next_due_ms()) <= end_ms:
+        while (due_ms := self.next_due_ms(self.broker.timer)) <= end_ms:
             self.clock.advance(max(0, int(-(-(due_ms - self.clock.monotonic_ms()) // 1))))
             self._finish_moment()
         self.clock.advance(int(end_ms - self.clock.monotonic_ms()))
-
-    def _next_due_ms(self) -> float:
-        timers = (self._timer, self.broker.timer)
-        deadlines = [timer.next_deadline_ms() for timer in timers if timer is not None]
-        return min((deadline_ms for deadline_ms in deadlines if deadline_ms is not None), default=float("inf"))
 
     def _finish_moment(self) -> None:
         if self.logs.soon and self.rng.random() < 0.85:

@@ -6,13 +6,12 @@ the broker answers arrives later: no client runs within the broker.
 
 from __future__ import annotations
 
-from collections import Counter, deque
+from collections import Counter
 from random import Random
 from typing import TYPE_CHECKING, Any
 
 from odradek.protocol.errors import KafkaError
-from odradek.timing.clock import VirtualClock
-from odradek.timing.timer import Timer
+from tests.simulation.chronicle import Chronicle
 from tests.simulation.transactions.checks import check_replayed, check_stable_offset
 from tests.simulation.transactions.disk import Killed, SimulatedDisk
 from tests.simulation.transactions.ledger import Ledger
@@ -32,16 +31,13 @@ if TYPE_CHECKING:
     from tests.simulation.transactions.ledger import Incarnation, SentTransaction
     from tests.simulation.transactions.plan import ProducerPlan
 
-_LAST_EVENTS = 60
 
-
-class World:
-    """``events`` has what happened last: (virtual ms, format, arguments). ``counts`` what was asked, answered, and went wrong."""
+class World(Chronicle):
+    """A history of producers and their transactions."""
 
     def __init__(self, seed: int, *, show: Callable[[str], None] | None = None) -> None:
-        self.rng = Random(seed)
+        super().__init__(seed, show)
         self.plan = draw(self.rng)
-        self.clock = VirtualClock()
         self.disk = SimulatedDisk()
         self.epochs: dict[tuple[str, int], int] = {}
         self.ledger = Ledger()
@@ -49,14 +45,10 @@ class World:
         self.readers: dict[Incarnation, CommittedReader] = {}
         self.processes: list[Process] = []
         self.held: dict[tuple[str, int], int] = {}
-        self.counts: Counter[str] = Counter()
-        self.events: deque[tuple[int, str, tuple[object, ...]]] = deque(maxlen=_LAST_EVENTS)
         self.is_in_trouble = True
         self.is_last_round = False
         self.server: Server | None = None
         self.network = Network(self)
-        self._show = show
-        self._timer = Timer(self.clock)
         self._without_timeout = {plan.transactional_id for plan in self.plan.producers if plan.is_two_phase}
         self._names: Counter[str] = Counter()
         self._owners: dict[tuple[int, int], Process] = {}
@@ -65,28 +57,15 @@ class World:
 
     # ----------------------------------------------------------------------------------------------- time and events
 
-    def note(self, event: str, *details: object) -> None:
-        """Something happens."""
-        now_ms = int(self.clock.monotonic_ms())
-        self.events.append((now_ms, event, details))
-        if self._show is not None:
-            self._show(f"{now_ms:>8} {event % details}")
-
-    def last_events(self) -> list[str]:
-        """The last of them, as lines."""
-        return [f"{now_ms:>8} {event % details}" for now_ms, event, details in self.events]
-
     def later(self, delay_ms: float, step: Callable[[], None]) -> None:
-        """In ``delay_ms``, rounded up so that several things happen at one moment."""
-        tick_ms = self.plan.tick_ms
-        due_ms = self.clock.monotonic_ms() + delay_ms
-        self._timer.call_at(-(-due_ms // tick_ms) * tick_ms, step)
+        """In ``delay_ms``, at the next tick of the plan's."""
+        self.at_tick(delay_ms, self.plan.tick_ms, step)
 
     def run(self, duration_ms: int) -> None:
         """Let time pass."""
         self._plan_turn()
         end_ms = self.clock.monotonic_ms() + duration_ms
-        while (due_ms := self._next_due_ms()) <= end_ms:
+        while (due_ms := self.next_due_ms(None if self.server is None else self.server.timer)) <= end_ms:
             try:
                 self.clock.advance(max(0, int(-(-(due_ms - self.clock.monotonic_ms()) // 1))))
                 if self.server is not None and (not self._is_turn_due or self.rng.random() < 0.8):
@@ -105,11 +84,6 @@ class World:
         self.counts["killed at a write"] += 1
         self.kill_broker()
         self.later(self.rng.choice((0, 50, 300)), self.start_broker)
-
-    def _next_due_ms(self) -> float:
-        timers = (self._timer, None if self.server is None else self.server.timer)
-        deadlines = [timer.next_deadline_ms() for timer in timers if timer is not None]
-        return min((deadline_ms for deadline_ms in deadlines if deadline_ms is not None), default=float("inf"))
 
     def _finish_moment(self) -> None:
         self.witness.check()
