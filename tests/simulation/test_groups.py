@@ -1,9 +1,5 @@
 """A thousand histories of groups, and that the simulation would notice. ``make simulate`` runs more."""
 
-import os
-import subprocess
-import sys
-
 import pytest
 
 from odradek.coordinator.group.classic import group as classic_group
@@ -14,7 +10,6 @@ from odradek.coordinator.runtime.hosted_shard import HostedShard
 from odradek.coordinator.runtime.result import Result
 from odradek.coordinator.runtime.timeline import SnapshotRegistry
 from odradek.protocol.coordinator_records import MemberMetadata
-from tests.broker_process import REPOSITORY
 from tests.simulation import groups, runner
 from tests.simulation.violation import Violation
 
@@ -137,27 +132,3 @@ def test_a_fault_of_the_coordinator_is_found(spoil, invariants, monkeypatch):
 
     assert isinstance(found, Violation), repr(found)
     assert found.invariant in invariants, found
-
-
-def test_a_failure_is_told_with_what_happened_last_and_the_command_that_repeats_it(monkeypatch, capsys):
-    begin_no_generation(monkeypatch)
-
-    assert groups.main(["--first", "3", "--seeds", "1"]) == 1
-
-    told = capsys.readouterr().out
-    assert "seed 3 failed at" in told
-    assert "asks JOIN_GROUP" in told
-    assert "python -m tests.simulation.groups --seed 3 --trace" in told
-    assert told.endswith("failures 1\n")
-
-
-def test_one_seed_is_one_history():
-    def trace(hash_seed):
-        command = [sys.executable, "-m", "tests.simulation.groups", "--seed", "7", "--trace"]
-        environment = {**os.environ, "PYTHONHASHSEED": hash_seed}
-        return subprocess.run(command, capture_output=True, text=True, check=True, timeout=50, cwd=REPOSITORY, env=environment)
-
-    first = trace("1").stdout
-
-    assert first.endswith("seed 7: passed\n")
-    assert first == trace("2").stdout

@@ -1,9 +1,5 @@
 """Three hundred histories of transactions, and that the simulation would notice. ``make simulate`` runs more."""
 
-import os
-import subprocess
-import sys
-
 import pytest
 
 from odradek.broker.partitions import Partition
@@ -24,7 +20,6 @@ from odradek.storage.producer_snapshot import ProducerSnapshots
 from odradek.storage.producer_state import ProducerStates
 from odradek.storage.segment import Segment
 from odradek.timing.reply import Reply
-from tests.broker_process import REPOSITORY
 from tests.simulation import runner
 from tests.simulation.transactions import histories
 from tests.simulation.violation import Violation
@@ -228,27 +223,3 @@ def test_a_fault_of_the_broker_is_found(spoil, invariants, monkeypatch):
 
     assert isinstance(found, Violation), repr(found)
     assert found.invariant in invariants, found
-
-
-def test_a_failure_is_told_with_what_happened_last_and_the_command_that_repeats_it(monkeypatch, capsys):
-    leave_out_a_marker(monkeypatch)
-
-    assert histories.main(["--first", "3", "--seeds", "1"]) == 1
-
-    told = capsys.readouterr().out
-    assert "seed 3 failed at" in told
-    assert "asks PRODUCE" in told
-    assert "python -m tests.simulation.transactions --seed 3 --trace" in told
-    assert told.endswith("failures 1\n")
-
-
-def test_one_seed_is_one_history():
-    def trace(hash_seed):
-        command = [sys.executable, "-m", "tests.simulation.transactions", "--seed", "7", "--trace"]
-        environment = {**os.environ, "PYTHONHASHSEED": hash_seed}
-        return subprocess.run(command, capture_output=True, text=True, check=True, timeout=50, cwd=REPOSITORY, env=environment)
-
-    first = trace("1").stdout
-
-    assert first.endswith("seed 7: passed\n")
-    assert first == trace("2").stdout
