@@ -6,6 +6,7 @@ import sys
 import pytest
 
 from odradek.cli.main import main
+from tests.raw_client import RawClient
 
 
 @pytest.fixture
@@ -38,3 +39,17 @@ def ask_json(ask):
         return json.loads(out)
 
     return run
+
+
+@pytest.fixture
+def client(broker):
+    with RawClient(broker.host, broker.port) as client:
+        yield client
+
+
+@pytest.fixture
+def topic(ask_json, new_name):
+    """A topic of three partitions."""
+    name = new_name()
+    ask_json("topics", "create", name, "--partitions", 3)
+    return name

@@ -9,7 +9,6 @@ import pytest
 from kio.serial import entity_writer
 
 from odradek.protocol.api_keys import ApiKey
-from tests.raw_client import RawClient
 
 _numbers = count()
 
@@ -17,20 +16,6 @@ _numbers = count()
 @pytest.fixture
 def new_group():
     return lambda: f"group-{next(_numbers)}"
-
-
-@pytest.fixture
-def client(broker):
-    with RawClient(broker.host, broker.port) as client:
-        yield client
-
-
-@pytest.fixture
-def topic(ask_json, new_name):
-    """A topic of three partitions, five records in the first."""
-    name = new_name()
-    ask_json("topics", "create", name, "--partitions", 3)
-    return name
 
 
 @pytest.fixture

@@ -7,7 +7,7 @@ import pytest
 from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.records import Record, build_batch
 from tests.broker_process import BrokerProcess
-from tests.raw_client import RawClient, fetch_fields, produce_fields
+from tests.raw_client import fetch_fields, produce_fields
 
 OPEN, COMMITTED = "Ongoing", "CompleteCommit"
 READ_COMMITTED = 1
@@ -24,20 +24,6 @@ def module_broker(tmp_path_factory):
     }
     with BrokerProcess(tmp_path_factory.mktemp("transactions") / "broker", settings=settings) as broker:
         yield broker
-
-
-@pytest.fixture
-def client(broker):
-    with RawClient(broker.host, broker.port) as client:
-        yield client
-
-
-@pytest.fixture
-def topic(ask_json, new_name):
-    """A topic of three partitions."""
-    name = new_name()
-    ask_json("topics", "create", name, "--partitions", 3)
-    return name
 
 
 @pytest.fixture
