@@ -15,9 +15,11 @@ _SHORTEST_STEP_MS = 5000
 
 
 def times_between(first_ms: int, last_ms: int) -> Iterator[int]:
-    """Times to ask for, ms since the epoch: evenly spread between these two, at most 20, and not closer than 5 s."""
+    """Times to ask for, ms since the epoch, evenly spread: some 20 at most, 5 s apart at least but for the last."""
     step_ms = max(_SHORTEST_STEP_MS, (last_ms - first_ms) // _SAMPLES)
     yield from range(first_ms + step_ms, last_ms, step_ms)
+    if last_ms - first_ms >= step_ms:
+        yield last_ms
 
 
 def past_ends(cluster: Cluster, topics: Iterable[str], first_ms: int, last_ms: int) -> list[tuple[str, int, int, int]]:

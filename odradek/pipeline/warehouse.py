@@ -32,7 +32,7 @@ class Warehouse:
         try:
             self._write(_PROBE_FILE, "")
             self._files.delete(self._path(_PROBE_FILE), False)
-            known = self._known_cluster()
+            known = self.known_cluster()
             checkpoint = f"{CHECKPOINTS_DIR}/{job}"
             is_resumable = self._files.exists(self._path(checkpoint)) or not self._files.exists(self._path(RAW_DIR))
             if known is None:
@@ -50,7 +50,8 @@ class Warehouse:
             raise PipelineError(f"{reason}: restore that directory, or begin with another --warehouse")
         return f"{self.path}/{checkpoint}"
 
-    def _known_cluster(self) -> str | None:
+    def known_cluster(self) -> str | None:
+        """The id of the cluster whose records it holds; None where there are none yet."""
         path = self._path(_CLUSTER_FILE)
         if not self._files.exists(path):
             return None

@@ -6,21 +6,16 @@ looked for once.
 
 import json
 from collections import defaultdict
-from datetime import UTC, datetime, timedelta
-from functools import cache
 
 import pytest
-from pyspark.sql import SparkSession
 
 from odradek.pipeline.errors import PipelineError
 from odradek.pipeline.findings import detect
 from odradek.pipeline.findings.offsets import stuck_partitions
 from odradek.pipeline.findings.rows import FINDING
 from odradek.pipeline.findings.thresholds import Thresholds
-from odradek.pipeline.tables_schema import TABLES
+from tests.pipeline.table_rows import NOW_S, at, change, generation, opened, owning, reader, sample, transaction
 
-START = datetime(2026, 3, 1, 3, 0, tzinfo=UTC)
-NOW_S = 20_000
 THRESHOLDS = Thresholds()
 
 history: dict[str, list[dict]] = defaultdict(list)
@@ -30,17 +25,6 @@ def given(**tables):
     """These rows are in the tables."""
     for name, rows in tables.items():
         history[name].extend(rows)
-
-
-def reader(spark: SparkSession, tables):
-    """Tables by name, of rows that leave out what does not matter."""
-
-    @cache
-    def read(name):
-        schema = TABLES[name]
-        return spark.createDataFrame([tuple(map(row.get, schema.names)) for row in tables.get(name, [])], schema)
-
-    return read
 
 
 @pytest.fixture(scope="module")
@@ -53,38 +37,6 @@ def all_found(spark_session):
 def found(all_found):
     """``found(kind, subject)``: the findings, as dicts, their evidence read; those of high severity first."""
     return lambda kind, subject: [row for row in all_found if (row["kind"], row["subject"]) == (kind, subject)]
-
-
-def at(seconds):
-    return START + timedelta(seconds=seconds)
-
-
-def generation(group, number, seconds, **columns):
-    known = {"group": group, "generation": number, "at": at(seconds), "partition": 0, "offset": number, "state": "Stable"}
-    return known | {"member_count": 1, "members": ["m"], "assignment": []} | columns
-
-
-def change(group, offset, seconds, kind, client_id="client", **columns):
-    known = {"group": group, "generation": offset, "at": at(seconds), "change": kind, "client_id": client_id}
-    known |= {"client_host": "/10.0.0.1", "member_id": f"{client_id}-{offset}"}
-    return known | {"record_partition": 0, "record_offset": offset} | columns
-
-
-def sample(group, seconds, committed_offset, end_offset, partition=0):
-    known = {"group": group, "topic": "t", "partition": partition, "sampled_at": at(seconds)}
-    return known | {"committed_offset": committed_offset, "end_offset": end_offset, "lag": end_offset - committed_offset}
-
-
-def transaction(transactional_id, seconds, total_ms, outcome="committed"):
-    known = {"transactional_id": transactional_id, "producer_id": 7, "producer_epoch": 0, "outcome": outcome}
-    known |= {"start_at": at(seconds), "completed_at": at(seconds + total_ms / 1000), "timeout_ms": 60_000}
-    return known | {"total_ms": total_ms, "ongoing_ms": total_ms, "prepare_ms": 0, "partitions": [("t", 0)], "partition_count": 1}
-
-
-def opened(transactional_id, status, age_s, in_state_s):
-    known = {"transactional_id": transactional_id, "status": status, "start_at": at(NOW_S - age_s)}
-    known |= {"last_update_at": at(NOW_S - in_state_s), "partitions": [("t", 0)]}
-    return known | {"producer_id": 7, "producer_epoch": 0, "timeout_ms": 60_000}
 
 
 given(lag=[sample("now", NOW_S, 0, 0)])
@@ -188,13 +140,6 @@ def test_a_static_member_that_bounces_once_is_no_finding_and_often_one_of_medium
     [bouncing] = found("flapping_member", "static")
     assert (bouncing["severity"], bouncing["evidence"]["group_instance_id"]) == ("medium", "s-1")
     assert bouncing["evidence"]["rejoined"] == 0
-
-
-def owning(*counts):
-    """A generation whose members have so many partitions."""
-    members = [f"m{n}" for n in range(len(counts))]
-    assignment = [(name, "t", list(range(count))) for name, count in zip(members, counts, strict=True) if count]
-    return {"members": members, "member_count": len(members), "assignment": assignment}
 
 
 UNEVEN = [(4, 2), (3, 0), (9, 4, 4)]

@@ -14,10 +14,11 @@ from tests.spark.kafka import Kafka, Record
     ("last_ms", "times"),
     [
         (1000, []),
-        (6000, []),
-        (6001, [6000]),
-        (20_000, [6000, 11_000, 16_000]),
-        (201_000, [11_000 + 10_000 * n for n in range(19)]),
+        (5999, []),
+        (6000, [6000]),
+        (6001, [6000, 6001]),
+        (20_000, [6000, 11_000, 16_000, 20_000]),
+        (201_000, [11_000 + 10_000 * n for n in range(20)]),
     ],
 )
 def test_times_are_spread_evenly_and_neither_many_nor_close(last_ms, times):

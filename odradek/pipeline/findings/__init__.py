@@ -15,14 +15,25 @@ from pyspark.sql import DataFrame, SparkSession
 
 from odradek.pipeline.findings.groups import flapping_members, rebalance_figures, rebalance_storms, uneven_assignments
 from odradek.pipeline.findings.offsets import backward_commits, lag_figures, stuck_partitions
-from odradek.pipeline.findings.rows import FINDING, Read, read_findings
+from odradek.pipeline.findings.rows import FINDING, HIGH, LOW, MEDIUM, Read, read_findings
 from odradek.pipeline.findings.sink import FindingsTopic, send_findings
 from odradek.pipeline.findings.thresholds import Thresholds
 from odradek.pipeline.findings.transactions import aborted_shares, hanging_transactions, slow_transactions
 from odradek.pipeline.schema import FINDINGS_DIR
 from odradek.pipeline.tables import read_table
 
-__all__ = ["DETECTORS", "FINDING", "FindingsTopic", "Thresholds", "build_findings", "detect", "read_findings"]
+__all__ = [
+    "DETECTORS",
+    "FINDING",
+    "HIGH",
+    "LOW",
+    "MEDIUM",
+    "FindingsTopic",
+    "Thresholds",
+    "build_findings",
+    "detect",
+    "read_findings",
+]
 
 DETECTORS = (
     rebalance_figures,

@@ -44,18 +44,19 @@ def stuck_partitions(read: Read, thresholds: Thresholds) -> DataFrame:
     is_last = f.col("run") == f.max("run").over(Window.partitionBy(*_PARTITION))
     long_enough = seconds_between(f.col("from_time"), f.col("to_time")) >= thresholds.stuck_s
     stuck = runs.withColumn("moved_again", ~is_last).where(long_enough & (f.col("lag") > 0))
-    stuck = _with_members(stuck, read("group_generations"))
+    stuck = _with_members(stuck, read("group_generations"), thresholds.stuck_s)
     severity = f.when(~f.col("had_members"), LOW).when(f.col("moved_again"), MEDIUM).otherwise(HIGH)
     evidence = ("topic", "partition", "committed_offset", "end_offset_then", "end_offset", "lag", "moved_again", "had_members")
     within = ("topic", "partition", "committed_offset")
     return findings_of(stuck, "stuck_partition", severity, subject="group", within=within, evidence=evidence)
 
 
-def _with_members(stuck: DataFrame, generations: DataFrame) -> DataFrame:
-    """Adds ``had_members``: the group had some at the end of that time. Unknown, as of one of KIP-848, counts as yes."""
+def _with_members(stuck: DataFrame, generations: DataFrame, stuck_s: float) -> DataFrame:
+    """Adds ``had_members``: the group had some by the time that it was stuck. Unknown, as of one of KIP-848, counts as yes."""
+    known_stuck = f.timestamp_micros(f.unix_micros("from_time") + round(stuck_s * 1e6))
     until = f.lead("at").over(Window.partitionBy("group").orderBy("partition", "offset"))
     known = generations.select(f.col("group").alias("of"), "at", until.alias("until"), "member_count")
-    there = (f.col("at") <= f.col("to_time")) & (f.col("until").isNull() | (f.col("until") > f.col("to_time")))
+    there = (f.col("at") <= known_stuck) & (f.col("until").isNull() | (f.col("until") > known_stuck))
     there &= f.col("group") == f.col("of")
     return stuck.join(known, there, "left").withColumn("had_members", f.coalesce(f.col("member_count") > 0, f.lit(True)))
 

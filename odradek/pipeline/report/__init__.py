@@ -1,0 +1,89 @@
+"""The report: one page of HTML that needs no network, of what the warehouse has: findings first, then groups, lag, transactions.
+
+    data.py      what is shown, aggregated by Spark, each query with a bound
+    figures.py   the drawings, with plotly
+    page.py      HTML around them; page.css, page.js
+
+Its size is bounded too: some 5 MB, most of which is plotly's own code, and at the worst twice that.
+"""
+
+from collections.abc import Callable
+from functools import cache
+from pathlib import Path
+
+from pyspark.sql import DataFrame, SparkSession
+
+from odradek.pipeline.errors import PipelineError
+from odradek.pipeline.findings import read_findings
+from odradek.pipeline.findings.rows import Read
+from odradek.pipeline.report import data, figures
+from odradek.pipeline.report.page import Page
+from odradek.pipeline.tables import read_table
+from odradek.pipeline.warehouse import Warehouse
+
+__all__ = ["compose", "write_report"]
+
+
+def write_report(spark: SparkSession, warehouse: str, out: str, on_progress: Callable[[str], None] = lambda _: None) -> None:
+    """Write the report of a warehouse to the file ``out``. Raises PipelineError."""
+    path = Path(out)
+    if not path.absolute().parent.is_dir():
+        raise PipelineError(f"there is no directory {path.absolute().parent} for the report: make it, or give another --out")
+    read = cache(lambda name: read_table(spark, warehouse, name))
+    cluster_id = Warehouse(spark, warehouse).known_cluster()
+    html = compose(read, read_findings(spark, warehouse), cluster_id, on_progress)
+    try:
+        path.write_text(html, encoding="utf-8")
+    except OSError as failure:
+        raise PipelineError(f"the report cannot be written to {out}: {failure.strerror}. Give another --out") from failure
+
+
+def compose(read: Read, found: DataFrame, cluster_id: str | None, on_progress: Callable[[str], None] = lambda _: None) -> str:
+    """The page of these tables and findings."""
+    page = Page()
+    on_progress("report: findings")
+    span, counted = data.span_and_counts(read)
+    severities = {row.severity: row["count"] for row in found.groupBy("severity").count().collect()}
+    page.head(cluster_id, span, counted, severities)
+    page.findings(*data.findings(found))
+
+    on_progress("report: groups")
+    _add_groups(page, read, found, span)
+
+    on_progress("report: lag")
+    page.title("Lag")
+    page.text("All partitions of a group together; the groups that were farthest behind.")
+    page.figure(figures.lag(data.lag_of_groups(read, span), span))
+
+    on_progress("report: transactions")
+    page.title("Transactions")
+    page.text("How long they took; a point is the slowest of those that ended about then.")
+    page.figure(figures.transactions(data.transactions(read, span), span))
+    page.applications(data.applications(read))
+    return page.html()
+
+
+def _add_groups(page: Page, read: Read, found: DataFrame, span: data.Span) -> None:
+    shown = data.groups(read, found)
+    names = [row.group for row in shown.rows.itertuples()]
+    newest = data.generations(read, names, span).cache()
+    of_groups = {
+        "ticks": data.ticks(newest),
+        "segments": data.segments(read, newest),
+        "moves": data.moves(read, names),
+        "lag": data.lag_of_partitions(read, names, span),
+    }
+    newest.unpersist()
+    page.title("Groups")
+    for row in shown.rows.itertuples():
+        mine = {name: rows[rows["group"] == row.group] for name, rows in of_groups.items()}
+        drawn = []
+        if not mine["ticks"].empty:
+            drawn.append(("Generations and members", figures.members(mine["ticks"], mine["segments"], span)))
+        if not mine["moves"].empty:
+            drawn.append(("Partitions that changed hands", figures.moves(mine["moves"], span)))
+        if not mine["lag"].empty:
+            drawn.append(("Lag of the partitions farthest behind", figures.lag(mine["lag"], span)))
+        page.group(row, drawn)
+    if shown.of > len(names):
+        page.text(f"And {shown.of - len(names):,} more groups, with less to tell.")

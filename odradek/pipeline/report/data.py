@@ -1,0 +1,246 @@
+"""What the report shows, out of the warehouse: every query aggregates in Spark, and has a bound on the rows it gives.
+
+The bounds make the page's size a matter of what is drawn, not of how long the history is: groups are chosen by what was found of
+them, times are cut into buckets, and of lanes, segments and moves the newest or busiest are taken. ``Shown.of`` says out of how
+many.
+"""
+
+from dataclasses import dataclass
+
+import pandas as pd
+from pyspark.sql import Column, DataFrame, Window
+from pyspark.sql import functions as f
+
+from odradek.pipeline.findings import HIGH, MEDIUM
+from odradek.pipeline.findings.rows import Read
+from odradek.pipeline.findings.transactions import application
+
+GROUPS = 12
+GENERATIONS = 300
+SEGMENTS = 1500
+LANES = 30
+MOVES = 400
+LINES = 8
+BUCKETS = 200
+APPLICATIONS = 30
+POINTS = 2000
+FINDINGS = 300
+LOW_FINDINGS = 100
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """From the first to the last that is known, UTC without a zone."""
+
+    first: pd.Timestamp
+    last: pd.Timestamp
+
+    def end(self) -> Column:
+        """Its last moment."""
+        return f.timestamp_micros(f.lit(self.last.value // 1000))
+
+    def bucket(self, time: str) -> Column:
+        """The start of the bucket that a time lies in, of ``BUCKETS`` in the span."""
+        first_us = self.first.value // 1000
+        width_us = max(1, (self.last.value // 1000 - first_us) // BUCKETS)
+        return f.timestamp_micros(f.lit(first_us) + f.floor((f.unix_micros(time) - first_us) / width_us) * width_us)
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """Rows, and how many there would be without the bound."""
+
+    rows: pd.DataFrame
+    of: int
+
+
+@dataclass(frozen=True, slots=True)
+class Counted:
+    """How much of what there is."""
+
+    groups: int
+    generations: int
+    commits: int
+    transactions: int
+
+
+def span_and_counts(read: Read) -> tuple[Span, Counted]:
+    """Over all tables; a span of no length where they are empty."""
+    tables = {"group_generations": "at", "transactions": "completed_at", "lag": "sampled_at", "offset_commits": "at"}
+    found = {}
+    for name, time in tables.items():
+        micros = f.unix_micros(time)
+        figures = read(name).agg(f.count(f.lit(1)).alias("count"), f.min(micros).alias("first"), f.max(micros).alias("last"))
+        found[name] = figures.collect()[0]
+    groups = read("group_generations").select("group").union(read("offset_commits").select("group")).distinct().count()
+    times = [time for row in found.values() for time in (row["first"], row["last"]) if time is not None]
+    counted = Counted(
+        groups=groups,
+        generations=found["group_generations"]["count"],
+        commits=found["offset_commits"]["count"],
+        transactions=found["transactions"]["count"],
+    )
+    first, last = min(times, default=0), max(times, default=0)
+    return Span(pd.Timestamp(first, unit="us"), pd.Timestamp(last, unit="us")), counted
+
+
+def findings(found: DataFrame) -> tuple[Shown, Shown]:
+    """Those of high and of medium severity, and those of low; the gravest first, then the newest."""
+    is_low = ~f.col("severity").isin(HIGH, MEDIUM)
+    gravity = f.when(f.col("severity") == HIGH, 0).otherwise(1)
+    newest_first = (gravity, f.desc("from_time"), "kind", "subject", "id")
+
+    def take(rows: DataFrame, limit: int) -> Shown:
+        return Shown(rows.orderBy(*newest_first).limit(limit).toPandas(), rows.count())
+
+    return take(found.where(~is_low), FINDINGS), take(found.where(is_low), LOW_FINDINGS)
+
+
+def groups(read: Read, found: DataFrame) -> Shown:
+    """``group``, ``generations``, ``members`` (now), ``high``, ``medium``: the worst first, then the busiest."""
+    grave = found.groupBy(f.col("subject").alias("group")).agg(
+        f.count(f.when(f.col("severity") == HIGH, 1)).alias("high"),
+        f.count(f.when(f.col("severity") == MEDIUM, 1)).alias("medium"),
+    )
+    known = (
+        read("group_generations")
+        .groupBy("group")
+        .agg(f.count(f.lit(1)).alias("generations"), f.max_by("member_count", f.struct("partition", "offset")).alias("members"))
+    )
+    behind = read("lag").groupBy("group").agg(f.max("lag").alias("lag_max"))
+    every = known.join(behind, "group", "full").join(grave, "group", "left").fillna(0)
+    worst_first = (f.desc("high"), f.desc("medium"), f.desc("generations"), f.desc("lag_max"), "group")
+    return Shown(every.orderBy(*worst_first).limit(GROUPS).toPandas(), every.count())
+
+
+def generations(read: Read, shown: list[str], span: Span) -> DataFrame:
+    """The newest generations of the groups that are shown, with ``until``, when the next one came."""
+    in_order = Window.partitionBy("group").orderBy("partition", "offset")
+    newest_first = Window.partitionBy("group").orderBy(f.desc("partition"), f.desc("offset"))
+    until = f.coalesce(f.lead("at").over(in_order), f.greatest(span.end(), "at"))
+    rows = read("group_generations").where(f.col("group").isin(shown))
+    rows = rows.withColumns({"until": until, "age": f.row_number().over(newest_first)})
+    return rows.where(f.col("age") <= GENERATIONS)
+
+
+def ticks(newest: DataFrame) -> pd.DataFrame:
+    """``group``, ``at``, ``generation``, ``reason``, ``member_count``: a row a generation."""
+    return newest.select("group", "at", "generation", "reason", "member_count").orderBy("group", "at").toPandas()
+
+
+def segments(read: Read, newest: DataFrame) -> pd.DataFrame:
+    """``group``, ``lane``, ``at``, ``until``, ``first``, ``last`` (generation), ``partitions``: a member, while it owned as many.
+
+    A lane is a member by the name that its operator gave it: group.instance.id or client id, numbered where several share it.
+    """
+    mine = f.filter("assignment", lambda each: each.member_id == f.col("member_id"))
+    count = f.aggregate(mine, f.lit(0), lambda total, each: total + f.size(each.partitions))
+    present = newest.select(
+        "group", "generation", "at", "until", "partition", "offset", "assignment", f.explode("members").alias("member_id")
+    ).withColumn("partitions", count)
+    named = _names(read).withColumnRenamed("of", "group")
+    same_name = Window.partitionBy("group", "generation", "offset", "name").orderBy("member_id")
+    present = present.join(named, ["group", "member_id"], "left").withColumn("name", f.coalesce("name", "member_id"))
+    number = f.row_number().over(same_name)
+    present = present.withColumn("lane", f.when(number == 1, f.col("name")).otherwise(f.concat("name", f.lit(" #"), number)))
+    lane = Window.partitionBy("group", "lane").orderBy("partition", "offset")
+    goes_on = (f.lag("until").over(lane) == f.col("at")) & (f.lag("partitions").over(lane) == f.col("partitions"))
+    begins = (~f.coalesce(goes_on, f.lit(False))).cast("int")
+    numbered = present.withColumn("begins", begins).withColumn("run", f.sum("begins").over(lane))
+    merged = numbered.groupBy("group", "lane", "run", "partitions").agg(
+        f.min("at").alias("at"),
+        f.max("until").alias("until"),
+        f.min("generation").alias("first"),
+        f.max("generation").alias("last"),
+    )
+    return _busiest(merged, "lane", "at", LANES, SEGMENTS).drop("run").toPandas()
+
+
+def moves(read: Read, shown: list[str]) -> pd.DataFrame:
+    """``group``, ``at``, ``lane`` (topic and partition), ``moved`` (from whom to whom), ``rebalance_kind``, ``generation``.
+
+    What nobody had, or nobody has now, came with the group's first generation or went with its last one: the members say so.
+    """
+    changed_hands = f.col("from_member").isNotNull() & f.col("to_member").isNotNull()
+    rows = read("partition_moves").where(f.col("group").isin(shown) & changed_hands)
+    whom = f.coalesce("from_client_id", "from_member"), f.coalesce("to_client_id", "to_member")
+    told = rows.select(
+        "group",
+        "at",
+        f.concat_ws("-", "topic", "partition").alias("lane"),
+        f.concat_ws(" → ", *whom).alias("moved"),
+        "rebalance_kind",
+        "generation",
+    )
+    return _busiest(told, "lane", "at", LANES, MOVES).toPandas()
+
+
+def lag_of_partitions(read: Read, shown: list[str], span: Span) -> pd.DataFrame:
+    """``group``, ``line`` (topic and partition), ``at``, ``lag``: the partitions of a group that were farthest behind."""
+    rows = read("lag").where(f.col("group").isin(shown)).withColumn("line", f.concat_ws("-", "topic", "partition"))
+    return _farthest_behind(rows, ("group", "line"), "group", span)
+
+
+def lag_of_groups(read: Read, span: Span) -> pd.DataFrame:
+    """``line`` (the group), ``at``, ``lag``: all of its partitions together, of the groups that were farthest behind."""
+    rows = read("lag").groupBy(f.col("group").alias("line"), "sampled_at").agg(f.sum("lag").alias("lag"))
+    return _farthest_behind(rows, ("line",), None, span)
+
+
+def transactions(read: Read, span: Span) -> pd.DataFrame:
+    """``transactional_id``, ``application``, ``at``, ``total_ms``, ``outcome``, ``alike``.
+
+    A row is the slowest of its application, outcome and bucket, of which there are ``alike``.
+    """
+    rows = read("transactions").withColumns({"application": application(), "bucket": span.bucket("completed_at")})
+    slowest = rows.groupBy("application", "outcome", "bucket").agg(
+        f.max_by("transactional_id", "total_ms").alias("transactional_id"),
+        f.max_by("completed_at", "total_ms").alias("at"),
+        f.max("total_ms").alias("total_ms"),
+        f.count(f.lit(1)).alias("alike"),
+    )
+    return slowest.orderBy(f.desc("total_ms"), "at").limit(POINTS).drop("bucket").toPandas()
+
+
+def applications(read: Read) -> Shown:
+    """``application``, ``transactional_ids``, ``transactions``, ``aborted``, ``timed_out``, ``fenced``, and durations, ms."""
+    rows = (
+        read("transactions")
+        .groupBy(application().alias("application"))
+        .agg(
+            f.countDistinct("transactional_id").alias("transactional_ids"),
+            f.count(f.lit(1)).alias("transactions"),
+            *(f.count(f.when(f.col("outcome") == outcome, 1)).alias(outcome) for outcome in ("aborted", "timed_out", "fenced")),
+            f.percentile_approx("total_ms", 0.5).alias("p50_ms"),
+            f.percentile_approx("total_ms", 0.99).alias("p99_ms"),
+            f.max("total_ms").alias("max_ms"),
+        )
+    )
+    return Shown(rows.orderBy(f.desc("transactions"), "application").limit(APPLICATIONS).toPandas(), rows.count())
+
+
+def _names(read: Read) -> DataFrame:
+    changes = read("member_changes").where(f.col("change").isin("joined", "bounced_static"))
+    name = f.coalesce("group_instance_id", f.when(f.col("client_id") != "", f.col("client_id")), "member_id")
+    return changes.groupBy(f.col("group").alias("of"), "member_id").agg(f.max(name).alias("name"))
+
+
+def _busiest(rows: DataFrame, lane: str, time: str, lanes: int, at_most: int) -> DataFrame:
+    """Of each group the lanes with most rows, and of these the newest rows."""
+    of_lane = rows.groupBy("group", lane).agg(f.count(f.lit(1)).alias("rows"))
+    rank = f.row_number().over(Window.partitionBy("group").orderBy(f.desc("rows"), lane))
+    kept = of_lane.withColumn("rank", rank).where(f.col("rank") <= lanes).select("group", lane)
+    newest = f.row_number().over(Window.partitionBy("group").orderBy(f.desc(time), lane))
+    return rows.join(f.broadcast(kept), ["group", lane]).withColumn("age", newest).where(f.col("age") <= at_most).drop("age")
+
+
+def _farthest_behind(rows: DataFrame, by: tuple[str, ...], within: str | None, span: Span) -> pd.DataFrame:
+    most = rows.groupBy(*by).agg(f.max("lag").alias("most"))
+    scope = Window.partitionBy(within) if within else Window.partitionBy(f.lit(0))
+    kept = most.withColumn("rank", f.row_number().over(scope.orderBy(f.desc("most"), "line"))).where(f.col("rank") <= LINES)
+    drawn = (
+        rows.join(f.broadcast(kept), list(by))
+        .groupBy(*by, "rank", span.bucket("sampled_at").alias("at"))
+        .agg(f.max("lag").alias("lag"))
+    )
+    return drawn.orderBy("rank", "at").toPandas()

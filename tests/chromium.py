@@ -1,0 +1,59 @@
+"""Headless Chromium, for pages that are files: what it made of them, what it complained of, what it looks like."""
+
+import re
+import shutil
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+_NAMES = ("chromium", "chromium-browser", "google-chrome")
+_TIMEOUT_S = 50
+# Of the page's own time, which goes by as fast as it has nothing to do.
+_WAIT_MS = 8000
+_CONSOLE = re.compile(r"CONSOLE.*?\] (.*)")
+
+
+@dataclass(frozen=True, slots=True)
+class Opened:
+    """The page as elements after its scripts have run, and what came on the console."""
+
+    elements: str
+    console: list[str]
+
+
+class Chromium:
+    """A browser that reaches no network, with a profile of its own in ``home``."""
+
+    def __init__(self, home: Path) -> None:
+        found = next(filter(None, map(shutil.which, _NAMES)), None)
+        if found is None:
+            pytest.skip(f"needs a browser, and there is none of {', '.join(_NAMES)}: apt-get install chromium")
+        self._command = [
+            found,
+            "--headless",
+            "--no-sandbox",
+            "--disable-gpu",
+            "--disable-dev-shm-usage",
+            "--no-first-run",
+            "--hide-scrollbars",
+            "--enable-logging=stderr",
+            "--host-resolver-rules=MAP * ~NOTFOUND",
+            f"--virtual-time-budget={_WAIT_MS}",
+            f"--user-data-dir={home}",
+        ]
+
+    def open(self, page: Path, *, width: int = 1200, dark: bool = False) -> Opened:
+        """Open a page, in a window so wide (px)."""
+        done = self._run(page, ["--dump-dom"], width, 1000, dark=dark)
+        return Opened(done.stdout, _CONSOLE.findall(done.stderr))
+
+    def screenshot(self, page: Path, out: Path, *, width: int = 1200, height: int = 1000, dark: bool = False) -> None:
+        """Have a PNG of it."""
+        self._run(page, [f"--screenshot={out}"], width, height, dark=dark)
+
+    def _run(self, page: Path, what: list[str], width: int, height: int, *, dark: bool) -> subprocess.CompletedProcess[str]:
+        look = ["--blink-settings=preferredColorScheme=0"] if dark else []
+        command = [*self._command, f"--window-size={width},{height}", *look, *what, page.absolute().as_uri()]
+        return subprocess.run(command, capture_output=True, text=True, timeout=_TIMEOUT_S, check=True)

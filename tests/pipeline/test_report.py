@@ -1,0 +1,141 @@
+"""The report in a browser: it says and draws what was found, in light and in dark, on a phone, and stays within its bounds.
+
+(That ``make demo``'s findings are in its report, ``python -m demo`` sees to.)
+"""
+
+import re
+
+import pytest
+
+from odradek.pipeline.errors import PipelineError
+from odradek.pipeline.findings import FINDING
+from odradek.pipeline.report import compose, data, write_report
+from tests.chromium import Chromium
+from tests.pipeline.table_rows import NOW_S, at, change, generation, owning, reader, sample, transaction
+
+EVIL = '<img src=x onerror="console.error(1)">'
+INK_WHEN_DARK = "rgb(230, 233, 237)"
+# Written where a test asks how wide the page came to be.
+PROBE = "<script>document.body.dataset.fits = document.documentElement.scrollWidth <= window.innerWidth</script>"
+
+HISTORY = {
+    "group_generations": [
+        *(generation("stormy", n, 20 * n, **owning(n % 3, 2)) for n in range(1, 31)),
+        *(generation(f"calm-{n}", 1, n, **owning(1)) for n in range(data.GROUPS + 3)),
+        generation(EVIL, 1, 5, **owning(2, 2)),
+    ],
+    "member_changes": [change("stormy", n, 10 * n, "left" if n % 2 else "joined", "flaky", member_id="m0") for n in range(8)]
+    + [change(EVIL, 1, 5, "joined", EVIL, member_id="m0")],
+    "partition_moves": [
+        {"group": "stormy", "generation": n, "topic": "t", "partition": 0, "from_member": "m0", "to_member": "m1"}
+        | {"at": change("stormy", n, 20 * n, "")["at"], "rebalance_kind": "eager"}
+        for n in range(1, 30)
+    ],
+    "lag": [sample("stormy", 60 * n, 5, 5 + n) for n in range(8)] + [sample(EVIL, NOW_S, 0, 3)],
+    "transactions": [
+        transaction("hung-1", 0, 61_000, "timed_out"),
+        *(transaction(f"busy-{n % 3}", n, 10 + n) for n in range(500)),
+    ],
+}
+
+FOUND = [
+    (f"id-{kind}-{subject}", kind, severity, subject, at(0), at(60), '{"lag":1234567,"partitions":[{"topic":"t","partition":0}]}')
+    for kind, severity, subject in (
+        ("lag", "low", "calm-1"),
+        ("slow_transaction", "medium", "busy-1"),
+        ("rebalance_storm", "high", "stormy"),
+        ("hanging_transaction", "high", "hung-1"),
+        ("stuck_partition", "high", "stormy"),
+        ("flapping_member", "medium", EVIL),
+    )
+]
+
+
+@pytest.fixture(scope="module")
+def page(spark_session, tmp_path_factory):
+    """The report of ``HISTORY``, a file."""
+    read, found = reader(spark_session, HISTORY), spark_session.createDataFrame(FOUND, FINDING)
+    path = tmp_path_factory.mktemp("report") / "report.html"
+    path.write_text(compose(read, found, "the-cluster") + PROBE, encoding="utf-8")
+    return path
+
+
+@pytest.fixture(scope="module")
+def chromium(tmp_path_factory):
+    return Chromium(tmp_path_factory.mktemp("chromium"))
+
+
+@pytest.fixture(scope="module")
+def opened(chromium, page):
+    return chromium.open(page)
+
+
+def text_of(html):
+    """What a reader sees of the page's body."""
+    body = re.sub(r"<(script|style)[^>]*>.*?</\1>", "", html, flags=re.DOTALL)
+    return " ".join(re.sub(r"<[^>]+>", " ", body).split())
+
+
+def test_the_browser_has_no_complaint_and_the_findings_are_there(opened):
+    assert opened.console == []
+    text = text_of(opened.elements)
+    assert "high Rebalance storm stormy" in text
+    assert "high Hanging transaction hung-1" in text
+    assert "high Stuck partition stormy" in text
+    assert text.index("medium Slow transaction busy-1") > text.index("high Stuck partition stormy")
+    assert "lag 1,234,567 , partitions t-0" in text
+    assert "Cluster the-cluster" in text
+
+
+def test_charts_of_groups_of_which_something_was_found_and_of_all_are_drawn_the_others_wait(opened):
+    charts = re.findall(r'<div class="chart[^"]*"[^>]*data-figure="[^"]*"[^>]*>(.{0,40})', opened.elements)
+    drawn = sum("plot-container" in beginning for beginning in charts)
+    # Three of the stormy group, two of the one with that name, and those of lag and transactions.
+    assert drawn == 7
+    assert len(charts) > drawn
+
+
+def test_members_partitions_and_generations_are_lanes(opened):
+    labels = re.findall(r"<text[^>]*>([^<]+)</text>", opened.elements)
+    assert {"flaky", "generation", "t-0"} <= set(labels)
+
+
+def test_it_is_dark_where_the_reader_likes_it_dark(chromium, page, opened):
+    dark = chromium.open(page, dark=True)
+    assert dark.console == []
+    assert INK_WHEN_DARK in dark.elements
+    assert INK_WHEN_DARK not in opened.elements
+
+
+def test_it_fits_a_phone(chromium, page):
+    assert 'data-fits="true"' in chromium.open(page, width=500).elements
+
+
+def test_what_clients_call_themselves_is_text(page, opened):
+    assert EVIL not in page.read_text(encoding="utf-8")
+    assert not re.search(r"<img[^>]*onerror", opened.elements)
+    assert EVIL.replace("<", "&lt;").replace(">", "&gt;") in opened.elements
+
+
+def test_it_asks_for_nothing_from_any_network(page):
+    html = page.read_text(encoding="utf-8")
+    outside_scripts = re.sub(r"<script[^>]*>.*?</script>", "", html, flags=re.DOTALL)
+    assert "default-src 'none'" in outside_scripts
+    assert not re.search(r"<[^>]*(https?://|\ssrc=)|<link", outside_scripts)
+
+
+def test_groups_have_a_bound_and_the_worst_come_first(page):
+    html = page.read_text(encoding="utf-8")
+    named = re.findall(r"<summary><b>([^<]+)</b>", html)
+    assert (named[0], len(named)) == ("stormy", data.GROUPS)
+    assert "And 5 more groups" in html
+
+
+def test_nothing_yet_is_a_page_too(spark):
+    html = compose(reader(spark, {}), spark.createDataFrame([], FINDING), None)
+    assert "Nothing of high or medium severity." in html
+
+
+def test_a_place_that_is_none_is_told_before_any_work(spark, tmp_path, warehouse):
+    with pytest.raises(PipelineError, match=r"there is no directory .*nowhere for the report"):
+        write_report(spark, warehouse, str(tmp_path / "nowhere" / "report.html"))
