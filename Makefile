@@ -9,6 +9,10 @@
 # make power-loss  power lost, kill -9 and failing disks at every write of a workload, and every bit of a small log flipped
 # make soak     a bank of transactional clients, killed with -9 and so is the broker, for MINUTES (5 by default)
 # make kafka-files  files of odradek read by Apache Kafka's tools, and those of Apache Kafka opened by odradek; the same logs compacted by both
+# make pipeline-bench  the pipeline over a synthetic history of RECORDS records (1,000,000 by default), on one core and on two
+# make pipeline-differential  the pipeline's tables against what odradek and Apache Kafka answer, and against Kafka's own formatters
+# make pipeline-kills  the pipeline's jobs killed 10 times, and the broker under them; the tables are those of an undisturbed run
+# make pipeline-cluster  the same tables, byte for byte, from a Spark cluster of a master and two workers
 # make clean    remove what these made
 
 SHELL := /bin/bash
@@ -18,8 +22,10 @@ INSTALLED := $(VENV)/.installed
 ARGS ?=
 SEEDS ?= 20000
 MINUTES ?= 5
+RECORDS ?= 1000000
 
-.PHONY: run test check bench fuzz simulate crash crash-points power-loss soak kafka-files clean
+.PHONY: run test check bench fuzz simulate crash crash-points power-loss soak kafka-files clean \
+	pipeline-bench pipeline-differential pipeline-kills pipeline-cluster
 
 run: $(INSTALLED)-run
 	$(BIN)/odradek serve --host 127.0.0.1 --port 9092 $(ARGS)
@@ -62,6 +68,18 @@ soak: $(INSTALLED)-test
 
 kafka-files: $(INSTALLED)-test
 	$(BIN)/python -m tests.kafka_tools.both_ways $(ARGS)
+
+pipeline-bench: $(INSTALLED)-test
+	$(BIN)/python -m benchmarks.pipeline --records $(RECORDS) $(ARGS)
+
+pipeline-differential: $(INSTALLED)-test
+	$(BIN)/python -m tests.pipeline_differential $(ARGS)
+
+pipeline-kills: $(INSTALLED)-test
+	$(BIN)/python -m tests.pipeline_kills $(ARGS)
+
+pipeline-cluster: $(INSTALLED)-test
+	$(BIN)/python -m tests.pipeline_cluster $(ARGS)
 
 clean:
 	rm -rf $(VENV) build dist *.egg-info .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache spark-warehouse

@@ -58,12 +58,13 @@ def serving(name: str, scratch: Path) -> Iterator[str]:
             yield run.address
 
 
-def compare(spark: SparkSession, address: str, warehouse: str, seed: int, steps: int) -> tuple[dict[str, int], list[str]]:
-    """Live, read, and compare: (rows compared by kind, what differs)."""
+def compare(
+    spark: SparkSession, address: str, warehouse: str, seed: int, steps: int, parts: int = 2
+) -> tuple[dict[str, int], list[str]]:
+    """Live, read, and compare: (rows compared by kind, what differs). In parts, so that tables are built upon what they were."""
     with Life(address, seed) as life, Answers(spark, address) as answers:
-        for part in range(2):
-            # In two parts, so that the tables are built upon what they were.
-            life.live(steps // 2, is_first=part == 0)
+        for part in range(parts):
+            life.live(steps // parts, is_first=part == 0)
             ingest(spark, IngestOptions(address, warehouse))
             build_tables(spark, warehouse)
         counts, found = differences(answers.rows(), table_rows(spark, warehouse))

@@ -9,6 +9,7 @@ import subprocess
 from base64 import b64decode
 from collections import defaultdict
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
 
@@ -42,7 +43,8 @@ def print_records(formatter: Formatter, address: str) -> Records:
     command = [
         *(kafka_jars.java(), "-Xmx256m", "-XX:TieredStopAtLevel=1", "-Dorg.slf4j.simpleLogger.defaultLogLevel=error"),
         *("-cp", f"{kafka_jars.libraries(kafka_jars.LOG_TOOLS)}/*", "org.apache.kafka.tools.consumer.ConsoleConsumer"),
-        *("--bootstrap-server", address, "--topic", formatter.topic, "--group", READER, "--from-beginning"),
+        *("--bootstrap-server", address, "--topic", formatter.topic, "--from-beginning"),
+        *("--group", f"{READER}-{formatter.name}"),
         *("--formatter", f"org.apache.kafka.tools.consumer.{formatter.name}", "--isolation-level", "read_committed"),
         *("--timeout-ms", _IDLE_MS, "--command-property", "enable.auto.commit=false"),
     ]
@@ -52,7 +54,7 @@ def print_records(formatter: Formatter, address: str) -> Records:
     for record in _objects(done.stdout):
         value = record["value"] and record["value"]["data"]
         key, said = formatter.printed(record["key"]["data"], value)
-        if key[0] != READER:
+        if not key[0].startswith(READER):
             records[key].append(said)
     return dict(records)
 
@@ -80,8 +82,11 @@ def decoded_records(spark: SparkSession, warehouse: str, formatter: Formatter) -
 def differences(spark: SparkSession, warehouse: str, address: str) -> tuple[dict[str, int], list[str]]:
     """(records compared by formatter, what differs)."""
     counts, found = {}, []
-    for formatter in FORMATTERS:
-        printed, decoded = print_records(formatter, address), decoded_records(spark, warehouse, formatter)
+    # Most of the time each waits for more.
+    with ThreadPoolExecutor() as pool:
+        all_printed = pool.map(lambda formatter: print_records(formatter, address), FORMATTERS)
+    for formatter, printed in zip(FORMATTERS, all_printed, strict=True):
+        decoded = decoded_records(spark, warehouse, formatter)
         counts[formatter.name] = sum(map(len, printed.values()))
         found += [
             f"{formatter.name} {key}: printed {printed.get(key)}, decoded {decoded.get(key)}"

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from typing import NamedTuple, Self
 
-from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
+from confluent_kafka import Consumer, ConsumerGroupState, KafkaException, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from tests.kafka_tools.kafka_broker import commit, until
@@ -200,9 +200,18 @@ class Life:
             if now != before or not is_whole:
                 before[:] = now
                 quiet_since[0] = time.monotonic()
-            return time.monotonic() - quiet_since[0] > _QUIET_S
+            return time.monotonic() - quiet_since[0] > _QUIET_S and self._has_everyone()
 
         until(is_quiet)
+
+    def _has_everyone(self) -> bool:
+        """Whether the coordinator has all members too, and no rebalance under way."""
+        described = self._admin.describe_consumer_groups(list(_GROUPS), request_timeout=_TIMEOUT_S)
+        groups = {group: future.result(_TIMEOUT_S) for group, future in described.items() if self._members[group]}
+        return all(
+            group.state == ConsumerGroupState.STABLE and len(group.members) == len(self._members[name])
+            for name, group in groups.items()
+        )
 
     def __enter__(self) -> Self:
         return self
