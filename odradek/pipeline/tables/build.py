@@ -46,8 +46,9 @@ def build_tables(spark: SparkSession, warehouse: str, on_progress: Callable[[str
         sampled_until_us=figures["until_us"] if figures["count"] else last.sampled_until_us,
         state_pass=number if paths else last.state_pass,
     )
-    # Another sample may be written meanwhile: it is the next pass's.
+    # Another sample may be written meanwhile: it is the next pass's. And one of the past is there twice where ingest began anew.
     samples = samples.where(sampled_at_us <= done.sampled_until_us)
+    samples = samples.groupBy("topic", "partition", "sampled_at").agg(f.max("end_offset").alias("end_offset"))
     with fixed_plans(spark):
         records = _Run(spark, files, last, Writer(files.path, number), on_progress).take(paths, samples)
     files.mark(done)

@@ -71,10 +71,10 @@ def _commits(raw: DataFrame, before: DataFrame) -> DataFrame:
             "previous_offset": f.lag("committed_offset").over(in_order),
             "_previous_at": f.lag("at").over(in_order),
             "_is_oldest": f.coalesce(f.lag("_is_before").over(in_order), f.lit(True)),
-            "_has_next": f.lead("record_offset").over(in_order).isNotNull(),
+            "_next_at": f.lead("at").over(in_order),
         }
     )
-    rows = rows.withColumn("_until", f.when(f.col("_has_next"), f.lead("_since").over(in_order)))
+    rows = rows.withColumn("_until", f.when(f.col("_next_at").isNotNull(), f.greatest("_since", "_next_at")))
     rows = rows.where(~f.col("_is_before")).withColumns({"delta": f.col("committed_offset") - f.col("previous_offset")})
     seconds = (f.unix_micros("at") - f.unix_micros("_previous_at")) / f.lit(1e6)
     rows = rows.withColumn("seconds_since", f.when(f.col("previous_offset").isNotNull(), seconds))
