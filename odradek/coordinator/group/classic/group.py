@@ -149,9 +149,10 @@ class ClassicGroup:
 
     def update(self, member: Member, protocols: Protocols, rebalance_timeout_ms: int, session_timeout_ms: int) -> None:
         """Note what a member says of itself as it joins again."""
-        self._count_support(member, -1)
-        member.protocols = protocols
-        self._count_support(member, 1)
+        if protocols != member.protocols:
+            self._count_support(member, -1)
+            member.protocols = protocols
+            self._count_support(member, 1)
         member.rebalance_timeout_ms = rebalance_timeout_ms
         member.session_timeout_ms = session_timeout_ms
 

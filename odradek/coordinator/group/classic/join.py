@@ -21,12 +21,12 @@ from odradek.coordinator.group.classic.rebalance import (
     complete_if_all_joined,
     go_on,
     hold_join,
-    prepare_or_complete,
+    prepare,
     stop_waiting,
 )
 from odradek.coordinator.group.classic.rebalance_notes import RebalanceCause
 from odradek.coordinator.group.classic.responses import join_error, joined
-from odradek.coordinator.group.classic.states import GroupState
+from odradek.coordinator.group.classic.states import GroupState, can_rebalance
 from odradek.coordinator.group.classic.static_members import Replacement
 from odradek.coordinator.group.classic.stored import new_group_record
 from odradek.coordinator.group.config import MemberContext, Respond
@@ -124,7 +124,7 @@ class _Join:
         elif not member_id:
             self._join_new()
         elif member_id in group.pending_joins and self._request.group_instance_id is None:
-            self._add(member_id, "with the member id it was given")
+            self._add(member_id, "joined with the member id it was given")
         else:
             self._join_known()
 
@@ -149,7 +149,7 @@ class _Join:
         if instance_id is not None:
             old_id = group.static_members.get(instance_id)
             if old_id is None:
-                self._add(member_id, f"under the instance id {instance_id}")
+                self._add(member_id, f"joined under the instance id {instance_id}")
             else:
                 replacement = Replacement(self._groups, group, old_id, member_id, self._context.version)
                 replacement.decide(self._request, self._protocols, self._reason(), self._respond, self._decision)
@@ -158,7 +158,7 @@ class _Join:
             self._decision.on_failure(lambda _: self._drop_pending(member_id))
             self._answer(join_error(ErrorCode.MEMBER_ID_REQUIRED, member_id))
         else:
-            self._add(member_id, "without a member id")
+            self._add(member_id, "joined without a member id")
 
     def _join_known(self) -> None:
         group = self._group
@@ -170,12 +170,12 @@ class _Join:
         member = group.members[member_id]
         has_changed = member.protocols != self._protocols
         if group.state is GroupState.PREPARING_REBALANCE:
-            self._rejoin(member, RebalanceCause.MEMBER_REJOINED, f"member {member_id} joined during the rebalance")
+            self._rejoin(member, RebalanceCause.MEMBER_REJOINED, "joined during the rebalance")
         elif has_changed:
-            self._rejoin(member, RebalanceCause.MEMBER_CHANGED, f"member {member_id} joined with other protocols")
+            self._rejoin(member, RebalanceCause.MEMBER_CHANGED, "joined with other protocols")
         elif group.state is GroupState.STABLE and group.leader == member_id:
             # The leader sees what the coordinator does not, such as new partitions: it may ask for a rebalance at any time.
-            self._rejoin(member, RebalanceCause.LEADER_REJOINED, f"the leader {member_id} joined again")
+            self._rejoin(member, RebalanceCause.LEADER_REJOINED, "joined again")
         else:
             self._groups.sessions.touch(group, member)
             self._answer(joined(group, member_id))
@@ -200,15 +200,15 @@ class _Join:
         group.add(member, request.protocol_type)
         hold_join(self._groups, group, member, self._respond, self._decision)
         self._groups.sessions.begin_join(group, member, pending_deadline_ms)
-        self._rebalance(RebalanceCause.MEMBER_ADDED, f"member {member_id} joined {how}")
+        self._rebalance(RebalanceCause.MEMBER_ADDED, member_id, how)
 
-    def _rejoin(self, member: Member, cause: RebalanceCause, why: str) -> None:
+    def _rejoin(self, member: Member, cause: RebalanceCause, how: str) -> None:
         request = self._request
         self._group.update(member, self._protocols, request.rebalance_timeout_ms, request.session_timeout_ms)
         # An earlier JoinGroup of the same member is of a connection that it gave up; Kafka leaves that one without an answer.
         self._decision.answer(member.waiting_join, join_error(ErrorCode.REBALANCE_IN_PROGRESS, member.member_id))
         hold_join(self._groups, self._group, member, self._respond, self._decision)
-        self._rebalance(cause, why)
+        self._rebalance(cause, member.member_id, how)
 
     def _drop_pending(self, member_id: str) -> None:
         # Nobody was told this member id: nobody comes with it.
@@ -218,9 +218,15 @@ class _Join:
             self._groups.sessions.end(group, member_id)
             go_on(self._groups, group)
 
-    def _rebalance(self, cause: RebalanceCause, why: str) -> None:
-        sentence = f"{why} while the group was {self._group.state}; its client's reason: {self._reason()}"
-        prepare_or_complete(self._groups, self._group, cause, sentence, self._decision)
+    def _rebalance(self, cause: RebalanceCause, member_id: str, how: str) -> None:
+        """Begin a rebalance, or go on with the one that is under way."""
+        group = self._group
+        if can_rebalance(group.state):
+            who = "the leader" if cause is RebalanceCause.LEADER_REJOINED else "member"
+            why = f"{who} {member_id} {how} while the group was {group.state}; its client's reason: {self._reason()}"
+            prepare(self._groups, group, cause, why, self._decision)
+        else:
+            complete_if_all_joined(self._groups, group, self._decision)
 
     def _reason(self) -> str:
         return (self._request.reason or "not provided")[:_REASON_LENGTH]

@@ -23,7 +23,7 @@ from odradek.coordinator.group.classic.member import Member
 from odradek.coordinator.group.classic.rebalance_notes import RebalanceCause, RebalanceNotes, named
 from odradek.coordinator.group.classic.responses import join_error, joined, sync_error
 from odradek.coordinator.group.classic.sessions import NOTHING
-from odradek.coordinator.group.classic.states import GroupState, can_rebalance
+from odradek.coordinator.group.classic.states import GroupState
 from odradek.coordinator.group.classic.stored import group_record
 from odradek.coordinator.group.config import Respond
 from odradek.coordinator.runtime.result import Result
@@ -31,14 +31,6 @@ from odradek.protocol.errors import ErrorCode, KafkaError
 
 # A rebalance timeout is a client's to choose, and may be nothing: that is not to keep the loop busy while nobody comes.
 _WAIT_ON_MS = 1_000
-
-
-def prepare_or_complete(groups: ClassicGroups, group: ClassicGroup, cause: RebalanceCause, why: str, decision: Decision) -> None:
-    """Begin a rebalance, or go on with the one that is under way."""
-    if can_rebalance(group.state):
-        prepare(groups, group, cause, why, decision)
-    else:
-        complete_if_all_joined(groups, group, decision)
 
 
 def prepare(groups: ClassicGroups, group: ClassicGroup, cause: RebalanceCause, why: str, decision: Decision) -> None:
