@@ -10,7 +10,7 @@ short is done again from the same place, and what it writes lies in directories 
 Read is what was committed (``isolation.level``): an offset committed in a transaction is there when the transaction is. What
 lies behind one that is open on a partition of ``__consumer_offsets`` waits for its end.
 
-Left out: small files are not merged. A micro-batch writes one a topic and day for each core it ran on.
+Left out: small files are not merged. A micro-batch writes one a topic and day, or several where it has many records.
 """
 
 import json
@@ -24,6 +24,7 @@ from pyspark.sql import DataFrame, Observation, SparkSession
 from pyspark.sql import functions as f
 from pyspark.sql.streaming.query import StreamingQuery
 
+from odradek.pipeline.checkpoint import Checkpoint
 from odradek.pipeline.cluster import Cluster, require_reachable
 from odradek.pipeline.decode import decode
 from odradek.pipeline.errors import NoRecords, PipelineError, Unreachable, root_cause
@@ -44,8 +45,15 @@ from odradek.pipeline.warehouse import Warehouse
 
 JOB = "ingest"
 _POLL_S = 1
-_OLDER_LOOK_UP = "spark.sql.streaming.kafka.useDeprecatedOffsetFetching"
-_RECORDS_A_TASK = 250_000
+# Spark's newer way to look offsets up passes over internal topics, whether they are subscribed to or assigned. Its older one does
+# not; with a subscription it would join a consumer group, which would be in the very history that is read here. And a file is
+# open for each directory at a time, up to this many; with more of them records are sorted by directory first.
+_CONFIGS = {
+    "spark.sql.streaming.kafka.useDeprecatedOffsetFetching": "true",
+    "spark.sql.maxConcurrentOutputFileWriters": "8",
+}
+# A task writes a file for each topic and day of its records.
+_RECORDS_A_TASK = 125_000
 _RECORDS_A_POLL, _BYTES_A_POLL = "50000", str(4 * 1024 * 1024)
 _FETCH_WAIT_MS = "5"
 # What Kafka's clients say in a stack trace where nobody answers them, or not in time.
@@ -99,10 +107,10 @@ def ingest(spark: SparkSession, options: IngestOptions, on_progress: Callable[[I
         if not partitions:
             reason = f"the cluster at {options.bootstrap_servers} has no topic {' or '.join(TOPICS)}"
             raise NoRecords(f"{reason}: brokers make them for the first group or transaction, so run this again after that")
-        run = _Run(spark, warehouse.path, cluster)
+        run = _Run(spark, warehouse.path, cluster, Checkpoint(spark, checkpoint))
         stream = _source(spark, options, partitions).writeStream.foreachBatch(run.write)
         stream = stream.option("checkpointLocation", checkpoint).queryName("odradek ingest").trigger(availableNow=True)
-        with _internal_topics_seen(spark):
+        with _configured(spark):
             query = stream.start()
         _finish(query, run, options, on_progress)
         if not run.done.batches:
@@ -112,18 +120,16 @@ def ingest(spark: SparkSession, options: IngestOptions, on_progress: Callable[[I
 
 
 @contextmanager
-def _internal_topics_seen(spark: SparkSession) -> Iterator[None]:
-    """For queries that are started here: they have the session's configs of that time.
-
-    Spark's newer way to look offsets up passes over internal topics, whether they are subscribed to or assigned. Its older one
-    does not; with a subscription it would join a consumer group, which would be in the very history that is read here.
-    """
-    before = spark.conf.get(_OLDER_LOOK_UP)
-    spark.conf.set(_OLDER_LOOK_UP, "true")
+def _configured(spark: SparkSession) -> Iterator[None]:
+    """With ``_CONFIGS`` for queries that are started here: they have the session's configs of that time."""
+    before = {key: str(spark.conf.get(key)) for key in _CONFIGS}
+    for key, value in _CONFIGS.items():
+        spark.conf.set(key, value)
     try:
         yield
     finally:
-        spark.conf.set(_OLDER_LOOK_UP, str(before))
+        for key, value in before.items():
+            spark.conf.set(key, value)
 
 
 def _source(spark: SparkSession, options: IngestOptions, partitions: dict[str, list[int]]) -> DataFrame:
@@ -170,16 +176,16 @@ def _told(failure: StreamingQueryException, options: IngestOptions) -> PipelineE
 class _Run:
     """One run: what it has written, and the topics whose ends it samples."""
 
-    def __init__(self, spark: SparkSession, warehouse: str, cluster: Cluster) -> None:
+    def __init__(self, spark: SparkSession, warehouse: str, cluster: Cluster, checkpoint: Checkpoint) -> None:
         self.done = Ingested()
         self.failure: PipelineError | None = None
-        self._spark, self._warehouse, self._cluster = spark, warehouse, cluster
+        self._spark, self._warehouse, self._cluster, self._checkpoint = spark, warehouse, cluster, checkpoint
         sampled = read_end_offsets(spark, warehouse).select("topic").distinct()
         self._committed_to: set[str] = {row.topic for row in sampled.toLocalIterator()}
 
     def write(self, records: DataFrame, batch: int) -> None:
         """Write one micro-batch; the same again where it has been written in part."""
-        decoded = decode(records.coalesce(self._spark.sparkContext.defaultParallelism))
+        decoded = decode(records.coalesce(self._tasks(batch)))
         observed = Observation()
         committed_ms = f.when(f.col("kind") == OFFSET_COMMIT, f.unix_millis("timestamp"))
         is_bad = f.col("reason").isNotNull()
@@ -203,6 +209,11 @@ class _Run:
             self._sample_past_ends(figures["first_ms"], figures["last_ms"])
         done = self.done
         self.done = Ingested(done.records + figures["records"], done.quarantined + figures["quarantined"], done.batches + 1)
+
+    def _tasks(self, batch: int) -> int:
+        """Many for many records, so that cores have equal shares however skewed the partitions are; for few records few files."""
+        offsets = self._checkpoint.offsets_in(batch)
+        return self._spark.sparkContext.defaultParallelism if offsets is None else max(1, -(-offsets // _RECORDS_A_TASK))
 
     def sample_end_offsets(self) -> None:
         """Where the partitions end that groups have committed to."""

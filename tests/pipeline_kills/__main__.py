@@ -5,6 +5,7 @@ import gc
 import random
 import sys
 import tempfile
+from collections import Counter
 from pathlib import Path
 
 from odradek.pipeline.session import spark_session
@@ -12,6 +13,7 @@ from tests.broker_process import BrokerProcess
 from tests.pipeline_kills.runs import SETTINGS, JobProcess, count_rows, load, rows_that_differ
 
 _BATCH_RECORDS = 10_000
+_BROKERS_SHARE = 0.3
 
 
 def main() -> int:
@@ -28,32 +30,35 @@ def main() -> int:
         BrokerProcess(Path(scratch, "broker"), settings=SETTINGS) as broker,
     ):
         load(broker.address, chosen.records)
-        undisturbed, disturbed = f"{scratch}/undisturbed", f"{scratch}/disturbed"
+        undisturbed = f"{scratch}/undisturbed"
         with JobProcess(broker.address, undisturbed, chosen.records) as job:
             took_s = job.wait()
-        kills, broker_kills, most_s = 0, 0, took_s
+        disturbed = [f"{scratch}/disturbed-0"]
+        kills, broker_kills = 0, 0
         while kills < chosen.kills:
-            with JobProcess(broker.address, disturbed, _BATCH_RECORDS) as job:
-                is_brokers = chance.random() < 0.3
-                if job.wait(chance.uniform(0, most_s)) is not None:
-                    # It was through before its time had come: that is it, but for what a new one finds left.
-                    most_s *= 0.7
-                    continue
-                if is_brokers:
+            with JobProcess(broker.address, disturbed[-1], _BATCH_RECORDS) as job:
+                is_through = job.wait(chance.uniform(0, took_s)) is not None
+                if not is_through and chance.random() < _BROKERS_SHARE:
                     broker.kill9()
                     broker.start()
                     broker_kills += 1
-                    job.wait(chance.uniform(0, most_s))
-                job.kill9()
-                kills += 1
-        with JobProcess(broker.address, disturbed, _BATCH_RECORDS) as job:
+                    is_through = job.wait(chance.uniform(0, took_s / 2)) is not None
+                if is_through:
+                    # Before its time had come: this warehouse is done, and the next is begun.
+                    disturbed.append(f"{scratch}/disturbed-{len(disturbed)}")
+                else:
+                    job.kill9()
+                    kills += 1
+        with JobProcess(broker.address, disturbed[-1], _BATCH_RECORDS) as job:
             job.wait()
         spark = spark_session("local[1]", config={"spark.driver.memory": "1g"}, verbose=False)
         counts = count_rows(spark, undisturbed)
-        differ = rows_that_differ(spark, undisturbed, disturbed)
+        differ = sum((rows_that_differ(spark, undisturbed, warehouse) for warehouse in disturbed), Counter())
         spark.stop()
-    print(f"{kills} kills of the job, {broker_kills} of the broker under it; rows compared: {counts}; differences {differ}")
-    return int(any(differ.values()))
+    print(f"{kills} kills of the job, {broker_kills} of the broker under it, {len(disturbed)} warehouses", end="; ")
+    print(f"rows compared in each: {counts}; differences {differ.total()}")
+    print("".join(f"  {name}: {count}\n" for name, count in differ.items()), end="")
+    return int(differ.total() > 0)
 
 
 if __name__ == "__main__":

@@ -6,6 +6,7 @@ import subprocess
 import sys
 import threading
 import time
+from collections import Counter
 from collections.abc import Mapping
 from typing import Self
 
@@ -61,7 +62,8 @@ class JobProcess:
         self._process = subprocess.Popen(
             command,
             cwd=REPOSITORY,
-            env=command_environment(),
+            # Of a cluster's workers too: elsewhere they take the first Python on their path.
+            env=command_environment() | {"PYSPARK_PYTHON": sys.executable},
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             text=True,
@@ -113,7 +115,8 @@ def count_rows(spark: SparkSession, warehouse: str) -> dict[str, int]:
     return {name: rows.count() for name, rows in _tables(spark, warehouse).items()}
 
 
-def rows_that_differ(spark: SparkSession, one: str, other: str) -> dict[str, int]:
+def rows_that_differ(spark: SparkSession, one: str, other: str) -> Counter[str]:
     """How many rows of each table are in one warehouse and not, or not as often, in the other."""
     ours, theirs = _tables(spark, one), _tables(spark, other)
-    return {name: ours[name].exceptAll(theirs[name]).count() + theirs[name].exceptAll(ours[name]).count() for name in ours}
+    counts = {name: ours[name].exceptAll(theirs[name]).count() + theirs[name].exceptAll(ours[name]).count() for name in ours}
+    return Counter({name: count for name, count in counts.items() if count})
