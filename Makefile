@@ -2,6 +2,8 @@
 # make test     every test, set-up included
 # make check    style, types, import contracts, lengths, no clock outside timing/
 # make bench    side by side with Apache Kafka
+# make demo     a minute of life with trouble in it, what the pipeline finds of that, and its report
+# make demo-test  the same, and the report opened in a browser
 # make fuzz     1,000,000 frames through protocol/, 20,000 through a live socket
 # make simulate SEEDS histories of consumer groups and as many of transactions (20,000 by default), each from its seed
 # make crash    kill -9 the broker 20 times under three rebalancing groups of real clients
@@ -24,7 +26,7 @@ SEEDS ?= 20000
 MINUTES ?= 5
 RECORDS ?= 1000000
 
-.PHONY: run test check bench fuzz simulate crash crash-points power-loss soak kafka-files clean \
+.PHONY: run test check bench fuzz simulate crash crash-points power-loss soak kafka-files clean demo demo-test \
 	pipeline-bench pipeline-differential pipeline-kills pipeline-cluster
 
 run: $(INSTALLED)-run
@@ -39,11 +41,17 @@ check: $(INSTALLED)-check
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy --strict odradek
 	$(BIN)/lint-imports
-	$(BIN)/python tools/check_lengths.py odradek tests tools benchmarks
+	$(BIN)/python tools/check_lengths.py odradek tests tools benchmarks demo
 	$(BIN)/python tools/check_wall_clock.py odradek
 
 bench: $(INSTALLED)-test
 	$(BIN)/python -m benchmarks $(ARGS)
+
+demo: $(INSTALLED)-test
+	$(BIN)/python -m demo $(ARGS)
+
+demo-test: $(INSTALLED)-test
+	$(BIN)/python -m pytest tests/demo/whole_demo.py $(ARGS)
 
 fuzz: $(INSTALLED)-test
 	$(BIN)/python -m tests.fuzz.protocol_fuzz --frames 1000000
@@ -95,5 +103,5 @@ $(INSTALLED)-check: pyproject.toml tools/bootstrap.sh
 	touch $@ $(INSTALLED)-run
 
 $(INSTALLED)-test: pyproject.toml tools/bootstrap.sh
-	tools/bootstrap.sh $(VENV) pipeline,test,dev --java --install-missing
+	tools/bootstrap.sh $(VENV) pipeline,test,dev --java --browser --install-missing
 	touch $@ $(INSTALLED)-check $(INSTALLED)-run

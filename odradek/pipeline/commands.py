@@ -107,17 +107,11 @@ def _uses_spark(command: Callable[..., Any]) -> Callable[..., Any]:
     return decorated
 
 
-def _reads_a_cluster(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Adds the options of what reads from a cluster."""
+def _talks_to_a_cluster(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Adds the options of what is a client of a cluster."""
     options = (
         click.option(
             "--bootstrap-server", default=DEFAULT_SERVER, show_default=True, metavar="HOST:PORT", help="A broker; or several."
-        ),
-        click.option(
-            "--starting-offsets",
-            default="earliest",
-            show_default=True,
-            help="Where the first run begins: earliest, latest, or JSON as Spark's Kafka source takes it.",
         ),
         click.option(
             "--kafka-config",
@@ -126,8 +120,42 @@ def _reads_a_cluster(command: Callable[..., Any]) -> Callable[..., Any]:
             metavar="KEY=VALUE",
             help="A config of Kafka's clients, security.protocol and the like; repeatable.",
         ),
+    )
+    for option in reversed(options):
+        command = option(command)
+    return command
+
+
+def _reads_a_cluster(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Adds the options of what reads from a cluster."""
+    options = (
+        _talks_to_a_cluster,
+        click.option(
+            "--starting-offsets",
+            default="earliest",
+            show_default=True,
+            help="Where the first run begins: earliest, latest, or JSON as Spark's Kafka source takes it.",
+        ),
         click.option("--once", is_flag=True, help="Take what there is, and end.  [default]"),
         click.option("--every", callback=_interval, metavar="INTERVAL", help="Go on, with a pause of this long: 30s, 5m, 1h."),
+    )
+    for option in reversed(options):
+        command = option(command)
+    return command
+
+
+def _finds(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Adds the options of what looks for findings."""
+    options = (
+        click.option("--findings-topic", metavar="TOPIC", help="A topic to send findings to, each once."),
+        click.option(
+            "--threshold",
+            "thresholds",
+            callback=_settings,
+            multiple=True,
+            metavar="NAME=NUMBER",
+            help="From where on something is a finding (docs/pipeline.md has the names); repeatable.",
+        ),
     )
     for option in reversed(options):
         command = option(command)
@@ -162,13 +190,34 @@ def tables(spark: _Spark, warehouse: str) -> int:
 
 
 @pipeline.command()
-@_reads_a_cluster
+@_talks_to_a_cluster
+@_finds
 @_uses_spark
-def run(spark: _Spark, once: bool, every: float | None, **where: Any) -> int:
+def findings(spark: _Spark, **what: Any) -> int:
+    """Look for trouble in the tables, print what is grave, and send it to a topic, if one is named."""
+    with _plainly(verbose=spark.verbose):
+        return _repeat(spark, [_findings_job(**what), _print_findings(what["warehouse"])], None)
+
+
+@pipeline.command()
+@click.option("--out", required=True, metavar="FILE", help="Where to write the page.")
+@_uses_spark
+def report(spark: _Spark, warehouse: str, out: str) -> int:
+    """Write what the warehouse has as one page of HTML, which needs no network."""
+    with _plainly(verbose=spark.verbose):
+        return _repeat(spark, [_report_job(warehouse, out)], None)
+
+
+@pipeline.command()
+@_reads_a_cluster
+@_finds
+@_uses_spark
+def run(spark: _Spark, once: bool, every: float | None, **what: Any) -> int:
     """All of it: ingest what is new, bring the tables there, look for findings in them."""
     with _plainly(verbose=spark.verbose):
-        options = _options(once=once, every=every, **where)
-        jobs = [_ingest_job(options), _tables_job(options.warehouse), _findings_job(options.warehouse)]
+        options = _options(once=once, every=every, **what)
+        del what["starting_offsets"]
+        jobs = [_ingest_job(options), _tables_job(options.warehouse), _findings_job(**what)]
         return _repeat(spark, jobs, every)
 
 
@@ -207,13 +256,49 @@ def _tables_job(warehouse: str) -> Job:
     return work
 
 
-def _findings_job(warehouse: str) -> Job:
+def _findings_job(
+    warehouse: str,
+    bootstrap_server: str,
+    kafka_config: dict[str, str],
+    findings_topic: str | None,
+    thresholds: dict[str, str],
+) -> Job:
+    from odradek.pipeline.cluster import require_reachable
+    from odradek.pipeline.findings import FindingsTopic, Thresholds
+
+    from_where_on = Thresholds().with_settings(thresholds)
+    topic = FindingsTopic(findings_topic, bootstrap_server, kafka_config) if findings_topic else None
+    if topic is not None:
+        require_reachable(bootstrap_server)
+
     def work(session: "SparkSession", progress: _Progress) -> None:
         from odradek.pipeline.findings import build_findings, read_findings
 
         progress("findings: looking for them")
-        build_findings(session, warehouse)
-        progress(f"findings: {read_findings(session, warehouse).count():,} in all")
+        sent = build_findings(session, warehouse, from_where_on, topic)
+        counted = {row.severity: row["count"] for row in read_findings(session, warehouse).groupBy("severity").count().collect()}
+        told = ", ".join(f"{counted.get(severity, 0):,} {severity}" for severity in ("high", "medium", "low"))
+        progress(f"findings: {told}" + (f"; {_count(sent, 'message')} sent to {findings_topic}" if topic is not None else ""))
+
+    return work
+
+
+def _print_findings(warehouse: str) -> Job:
+    def work(session: "SparkSession", _progress: _Progress) -> None:
+        from odradek.pipeline.findings import describe
+
+        for line in describe(session, warehouse):
+            click.echo(line)
+
+    return work
+
+
+def _report_job(warehouse: str, out: str) -> Job:
+    def work(session: "SparkSession", progress: _Progress) -> None:
+        from odradek.pipeline.report import write_report
+
+        size_bytes = write_report(session, warehouse, out, progress)
+        progress(f"report: {out}, {size_bytes / 1e6:.1f} MB")
 
     return work
 

@@ -105,8 +105,8 @@ QUARANTINE = _struct(**_COORDINATES, reason=_STRING, key=BinaryType(), value=Bin
 """Partitioned like ``RAW``."""
 
 END_OFFSETS = _struct(topic=_STRING, partition=_INT, end_offset=_LONG, sampled_at=TimestampType())
-"""``end_offset`` is the high watermark. A partition that groups have committed to has a row a micro-batch, and rows for times that
-the records of the micro-batch are of (``past_ends``)."""
+"""``end_offset`` is the high watermark. A partition that groups have committed to has a row a micro-batch, and rows for times
+that the records of the micro-batch are of (``past_ends``)."""
 
 PARTITIONED_BY = ("topic", "date", "batch")
 

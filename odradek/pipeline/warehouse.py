@@ -6,7 +6,7 @@ from typing import Any
 from py4j.protocol import Py4JJavaError
 from pyspark.sql import SparkSession
 
-from odradek.pipeline.errors import PipelineError
+from odradek.pipeline.errors import NoRecords, PipelineError
 from odradek.pipeline.schema import CHECKPOINTS_DIR, RAW_DIR
 
 _CLUSTER_FILE = "_cluster.json"
@@ -49,6 +49,13 @@ class Warehouse:
             reason = f"the warehouse {self.path} has records, and no {checkpoint} that says how far they go"
             raise PipelineError(f"{reason}: restore that directory, or begin with another --warehouse")
         return f"{self.path}/{checkpoint}"
+
+    def require_records(self) -> str:
+        """The id of the cluster whose records it holds. Raises NoRecords where ingest has not brought any."""
+        known = self.known_cluster()
+        if known is None:
+            raise NoRecords(f"there is no warehouse at {self.path}: odradek pipeline ingest makes it; or correct --warehouse")
+        return known
 
     def known_cluster(self) -> str | None:
         """The id of the cluster whose records it holds; None where there are none yet."""

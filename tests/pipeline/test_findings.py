@@ -6,6 +6,7 @@ looked for once.
 
 import json
 from collections import defaultdict
+from dataclasses import asdict
 
 import pytest
 
@@ -15,6 +16,7 @@ from odradek.pipeline.findings.offsets import stuck_partitions
 from odradek.pipeline.findings.rows import FINDING
 from odradek.pipeline.findings.thresholds import Thresholds
 from tests.pipeline.table_rows import NOW_S, at, change, generation, opened, owning, reader, sample, transaction
+from tests.project.documents import DOCS, table
 
 THRESHOLDS = Thresholds()
 
@@ -351,3 +353,16 @@ def test_a_threshold_that_is_none_is_refused(settings):
 
 def test_thresholds_are_set_by_name():
     assert THRESHOLDS.with_settings({"stuck_s": "15"}) == Thresholds(stuck_s=15.0)
+
+
+def test_the_documents_table_has_every_threshold_with_its_default():
+    told = {}
+    for row in table(DOCS / "pipeline.md", "threshold", "default", ""):
+        names, values = row["threshold"].replace("`", "").split(", "), row["default"].split(", ")
+        told |= dict(zip(names, map(float, values), strict=True))
+    assert told == asdict(THRESHOLDS)
+
+
+def test_the_documents_table_has_every_kind(all_found):
+    kinds = {row["kind"].strip("`") for row in table(DOCS / "pipeline.md", "kind", "severity", "subject", "what")}
+    assert kinds == {row["kind"] for row in all_found}

@@ -166,3 +166,12 @@ def test_nothing_is_installed_for_root_unasked(machine):
     status, stderr = machine.bootstrap("test", "--java")
     assert status != 0
     assert "called" not in stderr
+
+
+@pytest.mark.parametrize(("uid", "calls"), [(0, True), (1000, False)])
+def test_a_browser_is_installed_where_that_can_be_and_done_without_where_it_cannot(machine, uid, calls):
+    machine.has("id", f"echo {uid}")
+    machine.has("apt-get", 'case "$*" in *install*chromium*) echo called >&2; exit 100 ;; esac')
+    machine.has("python3", WHOLE_PYTHON)
+    status, stderr = machine.bootstrap("test", "--browser", "--install-missing")
+    assert (status, "called" in stderr, "will be skipped" in stderr) == (0, calls, calls)

@@ -12,6 +12,7 @@ Nothing here asks what time it is: now is the newest time in the tables.
 from functools import cache, reduce
 
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as f
 
 from odradek.pipeline.findings.groups import flapping_members, rebalance_figures, rebalance_storms, uneven_assignments
 from odradek.pipeline.findings.offsets import backward_commits, lag_figures, stuck_partitions
@@ -21,6 +22,7 @@ from odradek.pipeline.findings.thresholds import Thresholds
 from odradek.pipeline.findings.transactions import aborted_shares, hanging_transactions, slow_transactions
 from odradek.pipeline.schema import FINDINGS_DIR
 from odradek.pipeline.tables import read_table
+from odradek.pipeline.warehouse import Warehouse
 
 __all__ = [
     "DETECTORS",
@@ -31,9 +33,12 @@ __all__ = [
     "FindingsTopic",
     "Thresholds",
     "build_findings",
+    "describe",
     "detect",
     "read_findings",
 ]
+
+_DESCRIBED = 50
 
 DETECTORS = (
     rebalance_figures,
@@ -54,6 +59,17 @@ def detect(read: Read, thresholds: Thresholds) -> DataFrame:
     return reduce(DataFrame.unionByName, (detector(read, thresholds) for detector in DETECTORS))
 
 
+def describe(spark: SparkSession, warehouse: str) -> list[str]:
+    """What was found of high and medium severity as lines for a terminal, the gravest first, then the newest."""
+    grave = read_findings(spark, warehouse).where(f.col("severity").isin(HIGH, MEDIUM))
+    when = f.concat_ws(" to ", *(f.date_format(time, "yyyy-MM-dd HH:mm:ss") for time in ("from_time", "to_time")))
+    line = f.format_string("%-6s  %-20s  %-20s  %s  %s", "severity", "kind", "subject", when, "evidence")
+    rows = grave.orderBy(f.col("severity") != HIGH, f.desc("from_time"), "kind", "subject", "id").select(line.alias("line"))
+    lines = [row.line for row in rows.limit(_DESCRIBED).collect()]
+    left = grave.count() - len(lines)
+    return [*lines, f"and {left:,} more"] if left else lines
+
+
 def build_findings(
     spark: SparkSession, warehouse: str, thresholds: Thresholds | None = None, topic: FindingsTopic | None = None
 ) -> int:
@@ -61,6 +77,7 @@ def build_findings(
 
     How many messages were sent. Raises PipelineError.
     """
+    Warehouse(spark, warehouse).require_records()
     read = cache(lambda name: read_table(spark, warehouse, name))
     found = detect(read, thresholds or Thresholds())
     found.coalesce(1).write.mode("overwrite").parquet(f"{warehouse}/{FINDINGS_DIR}")

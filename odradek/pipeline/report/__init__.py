@@ -24,16 +24,16 @@ from odradek.pipeline.warehouse import Warehouse
 __all__ = ["compose", "write_report"]
 
 
-def write_report(spark: SparkSession, warehouse: str, out: str, on_progress: Callable[[str], None] = lambda _: None) -> None:
-    """Write the report of a warehouse to the file ``out``. Raises PipelineError."""
+def write_report(spark: SparkSession, warehouse: str, out: str, on_progress: Callable[[str], None] = lambda _: None) -> int:
+    """Write the report of a warehouse to the file ``out``; its size in bytes. Raises PipelineError."""
     path = Path(out)
     if not path.absolute().parent.is_dir():
         raise PipelineError(f"there is no directory {path.absolute().parent} for the report: make it, or give another --out")
     read = cache(lambda name: read_table(spark, warehouse, name))
-    cluster_id = Warehouse(spark, warehouse).known_cluster()
+    cluster_id = Warehouse(spark, warehouse).require_records()
     html = compose(read, read_findings(spark, warehouse), cluster_id, on_progress)
     try:
-        path.write_text(html, encoding="utf-8")
+        return path.write_bytes(html.encode())
     except OSError as failure:
         raise PipelineError(f"the report cannot be written to {out}: {failure.strerror}. Give another --out") from failure
 
