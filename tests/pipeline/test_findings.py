@@ -90,15 +90,21 @@ given(
         *(generation("stormy", number, 20 * number) for number in range(1, 26)),
         *(generation("stormy", 30 + number, 5000 + number) for number in range(10)),
         *(generation("calm", number, 40 * number) for number in range(1, 26)),
-    ]
+    ],
+    member_changes=[
+        *(change("stormy", n, 20 * n, kind, "restless") for n, kind in enumerate(["joined", "left", "joined"], 1)),
+        *(change("stormy", n, 700 + n, "joined") for n in range(9)),
+        change("stormy", 1, 20, "joined"),
+    ],
 )
 
 
 def test_a_storm_is_so_many_rebalances_in_so_much_time_and_lasts_as_long_as_they_do(found):
     first, second = found("rebalance_storm", "stormy")
-    assert (first["severity"], first["evidence"]) == ("high", {"rebalances": 25, "rebalances_a_minute": 3.1})
+    figures = {"rebalances": 25, "rebalances_a_minute": 3.1, "most_changes_by": "restless", "changes": 3}
+    assert (first["severity"], first["evidence"]) == ("high", figures)
     assert (first["from_time"], first["to_time"]) == (at(20).replace(tzinfo=None), at(500).replace(tzinfo=None))
-    assert second["evidence"]["rebalances"] == 10
+    assert second["evidence"] == {"rebalances": 10, "rebalances_a_minute": 66.7}
     assert found("rebalance_storm", "calm") == []
 
 

@@ -62,8 +62,20 @@ def rebalance_storms(read: Read, thresholds: Thresholds) -> DataFrame:
     found = found.withColumnRenamed("events", "rebalances").withColumn(
         "rebalances_a_minute", f.round(f.col("rebalances") * 60 / lasted, 1)
     )
-    evidence = ("rebalances", "rebalances_a_minute")
+    found = found.join(_most_changes(found, read("member_changes")), ["group", "episode"], "left")
+    evidence = ("rebalances", "rebalances_a_minute", "most_changes_by", "changes")
     return findings_of(found, "rebalance_storm", f.lit(HIGH), subject="group", evidence=evidence)
+
+
+def _most_changes(storms: DataFrame, changes: DataFrame) -> DataFrame:
+    """``group``, ``episode``, ``most_changes_by``: the client that came and went most often meanwhile, in ``changes`` of them."""
+    during = changes.join(f.broadcast(storms.select("group", "episode", "from_time", "to_time")), "group")
+    during = during.where(f.col("at").between(f.col("from_time"), f.col("to_time")))
+    clients = during.groupBy("group", "episode", "client_id").agg(f.count(f.lit(1)).alias("changes"))
+    most = clients.groupBy("group", "episode").agg(f.max(f.struct("changes", "client_id")).alias("most"))
+    return most.select(
+        "group", "episode", f.col("most.client_id").alias("most_changes_by"), f.col("most.changes").alias("changes")
+    )
 
 
 def flapping_members(read: Read, thresholds: Thresholds) -> DataFrame:
