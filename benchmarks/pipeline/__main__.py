@@ -8,6 +8,7 @@ import argparse
 import json
 import os
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -61,11 +62,14 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.pipeline", description="The pipeline over a synthetic history")
     parser.add_argument("--records", type=int, default=1_000_000, help="in the history (default: 1,000,000)")
     parser.add_argument("--groups", type=int, default=2_000)
+    parser.add_argument("--hot-share", type=float, default=0.25, help="of all commits, one group's (default: 0.25)")
     parser.add_argument("--jobs", default=",".join(JOBS), help=f"comma-separated, of {', '.join(JOBS)} (default: all)")
     parser.add_argument("--masters", default="local[1],local[2]", help="comma-separated (default: local[1],local[2])")
     parser.add_argument("--scratch", type=Path, help="where the broker's log and the warehouses go (default: the system's)")
     chosen = parser.parse_args()
     jobs = chosen.jobs.split(",")
+    # However it ends, the broker and the jobs end too.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
     with tempfile.TemporaryDirectory(prefix="odradek-pipeline-bench-", dir=chosen.scratch) as scratch:
         directory = Path(scratch, "broker")
         directory.mkdir()
@@ -73,8 +77,8 @@ def main() -> int:
         process = spawn(peer.prepare(directory, _SETTINGS), directory)
         try:
             address = peer.address(process, directory)
-            _load(address, Shape(chosen.records, groups=chosen.groups))
-            runs = [_run(address, Path(scratch), master, jobs) for master in chosen.masters.split(",")]
+            _load(address, Shape(chosen.records, groups=chosen.groups, hot_share=chosen.hot_share))
+            runs = [_run(address, Path(scratch), master, jobs, chosen.records) for master in chosen.masters.split(",")]
         finally:
             end(process)
     _report(runs, chosen.records)
@@ -92,8 +96,8 @@ def _load(address: str, shape: Shape) -> None:
     print(f"{shape.records:,} records generated and produced in {took_s:.1f} s", file=sys.stderr)
 
 
-def _run(address: str, scratch: Path, master: str, jobs: Sequence[str]) -> Run:
-    warehouse = scratch / f"warehouse-{master}"
+def _run(address: str, scratch: Path, master: str, jobs: Sequence[str], records: int) -> Run:
+    warehouse = scratch / "warehouse"
     all_cores = os.sched_getaffinity(0)
     cores = {max(all_cores)} if master == "local[1]" else all_cores
     command = [sys.executable, "-m", "benchmarks.pipeline.job", address, str(warehouse), master, *jobs]
@@ -110,9 +114,9 @@ def _run(address: str, scratch: Path, master: str, jobs: Sequence[str]) -> Run:
         before = (0.0, 0.0)
         for _ in ["start", *jobs]:
             line = job.stdout.readline()
-            if not line:
-                raise RuntimeError(f"{' '.join(command)} ended")
-            told = json.loads(line)
+            told = json.loads(line or "null")
+            if not told or told.get("records", records) != records:
+                raise AssertionError(f"{' '.join(command)} said {line!r}")
             print(f"{master}: {line.strip()}", file=sys.stderr)
             now = watched.cpu_s()
             seconds[told["job"]] = told["seconds"]

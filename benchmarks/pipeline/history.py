@@ -32,7 +32,6 @@ _SLICE_RECORDS = 250_000
 _COMMITS_A_BATCH = 256
 _OTHERS_A_BATCH = 32
 TRANSACTIONS_SHARE, GENERATIONS_SHARE = 0.10, 0.02
-_HOT_SHARE = 0.25
 _PARTITIONS_A_GROUP = 24
 # Of the topics that are committed to: as many as there are services, and few enough to make them all.
 TOPICS = 40
@@ -92,8 +91,8 @@ class History:
         # By Zipf, but for the hot one.
         weights = 1.0 / (np.arange(shape.groups) + 10.0)
         weights[0] = 0.0
-        weights *= (1.0 - _HOT_SHARE) / weights.sum()
-        weights[0] = _HOT_SHARE
+        weights *= (1.0 - shape.hot_share) / weights.sum()
+        weights[0] = shape.hot_share
         self._weights = np.cumsum(weights)
         self._committed = np.zeros(shape.groups * _PARTITIONS_A_GROUP, np.int64)
         self._generations = Generations(groups, self._topic_names, _PARTITIONS_A_GROUP, offsets_partitions, shape)

@@ -35,6 +35,7 @@ class Shape:
         groups: who commits.
         transactional_ids: who writes transactions.
         seed: the same makes the same history.
+        hot_share: of all commits, those of one group.
         session_timeout_ms: of members; a broker that loads the history waits this long for them.
     """
 
@@ -42,6 +43,7 @@ class Shape:
     groups: int = 2_000
     transactional_ids: int = 2_000
     seed: int = 1
+    hot_share: float = 0.25
     session_timeout_ms: int = 45_000
 
 

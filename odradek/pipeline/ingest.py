@@ -94,6 +94,12 @@ def check(options: IngestOptions) -> None:
     if not is_known:
         form = '{"__consumer_offsets": {"0": 17, ...}, ...}'
         raise PipelineError(f"--starting-offsets is {offsets!r}: say earliest, latest or, for every partition, {form}")
+    # Spark and Hadoop would look for what matches, and find nothing.
+    special = sorted(set(options.warehouse) & set("*?[]{}"))
+    if special:
+        raise PipelineError(
+            f"--warehouse {options.warehouse} has {' '.join(special)} in it, a pattern to Spark: give it another name"
+        )
     require_reachable(options.bootstrap_servers)
 
 

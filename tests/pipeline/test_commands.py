@@ -58,6 +58,7 @@ def test_without_the_extra_the_line_says_how_to_install_it(command, monkeypatch,
         (["--once", "--every", "30s"], "--once and --every exclude each other"),
         (["--conf", "spark.x"], "'spark.x' is not of the form key=value"),
         (["--starting-offsets", "yesterday"], "--starting-offsets is 'yesterday': say earliest, latest or"),
+        (["--warehouse", "a[1]"], "--warehouse a[1] has [ ] in it, a pattern to Spark: give it another name"),
         (["--bootstrap-server", "localhost"], "'localhost' is not HOST:PORT"),
     ],
 )
