@@ -41,6 +41,16 @@ def _static_members(history: History) -> None:
 
 
 @told
+def _one_that_comes_and_goes(history: History) -> None:
+    history.generation("g-flaps", 1, 1, member("a", 0), member("f", 1))
+    history.generation("g-flaps", 2, 2, member("a", 1), member("f", 0))
+    history.generation("g-flaps", 3, 7, member("a", 0, 1))
+    history.generation("g-flaps", 4, 8, member("a", 1, 0))
+    history.generation("g-flaps", 5, 9, member("a", 0), member("f", 1))
+    history.generation("g-flaps", 6, 10, member("f", 0, 1))
+
+
+@told
 def _who_left_and_who_expired(history: History) -> None:
     history.generation("g-left", 1, 0, member("at-once", 0), member("other", 9))
     history.generation("g-left", 2, 5, member("after-a-commit", 0), member("other", 9))
@@ -111,6 +121,22 @@ def test_members_that_come_and_go_are_told_with_their_client(tables: Tables):
     ]
     row = tables.rows("member_changes", "g-life")[0]
     assert (row["client_id"], row["client_host"], row["group_instance_id"]) == ("app", "/app.example", None)
+
+
+def test_a_member_that_comes_back_has_joined_again(tables: Tables):
+    columns = ("generation", "member_id", "change")
+    assert sorted(tables.column("member_changes", "g-flaps", *columns)) == [
+        (1, "a", "joined"),
+        (1, "f", "joined"),
+        (3, "f", "left"),
+        (5, "f", "joined"),
+        (6, "a", "left"),
+    ]
+
+
+def test_a_member_of_a_group_that_is_deleted_is_not_told_to_have_left(tables: Tables):
+    columns = ("generation", "member_id", "change")
+    assert tables.column("member_changes", "g-again", *columns) == [(1, "a", "joined"), (2, "a", "left"), (1, "a", "joined")]
 
 
 def test_a_static_member_under_another_id_has_bounced_and_one_that_is_gone_has_expired(tables: Tables):

@@ -108,6 +108,11 @@ def test_a_warehouse_without_records_is_told(spark, warehouse):
         build_tables(spark, warehouse)
 
 
+def test_where_ingest_found_nothing_there_is_nothing_to_do(spark, warehouse):
+    Path(warehouse, "checkpoints", "ingest").mkdir(parents=True)
+    assert build_tables(spark, warehouse) == Built()
+
+
 def test_a_second_job_that_ends_the_same_pass_is_told(spark, warehouse):
     files = Files(spark, warehouse)
     files.mark(Pass(number=0))

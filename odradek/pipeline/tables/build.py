@@ -8,7 +8,7 @@ from pyspark.sql import functions as f
 from pyspark.sql.types import StructType
 
 from odradek.pipeline.errors import NoRecords
-from odradek.pipeline.schema import RAW, RAW_DIR, read_end_offsets
+from odradek.pipeline.schema import CHECKPOINTS_DIR, RAW, RAW_DIR, read_end_offsets
 from odradek.pipeline.tables import groups, moves, offsets, transactions
 from odradek.pipeline.tables.files import Files, Pass
 from odradek.pipeline.tables.lag import build_lag
@@ -27,10 +27,10 @@ class Built:
 def build_tables(spark: SparkSession, warehouse: str, on_progress: Callable[[str], None] = lambda _: None) -> Built:
     """Bring the tables to where ``raw`` and the samples of ``end_offsets`` are now. One job at a time may do so.
 
-    Raises NoRecords where ingest has not written anything yet. ``on_progress`` is told what is being done.
+    Raises NoRecords where ingest has not been. ``on_progress`` is told what is being done.
     """
     files = Files(spark, warehouse)
-    if not files.has(RAW_DIR):
+    if not files.has(RAW_DIR) and not files.has(CHECKPOINTS_DIR):
         raise NoRecords(f"the warehouse {warehouse} has no records: odradek pipeline ingest brings them")
     last = files.last_pass()
     paths, raw_batch = files.new_raw(last.raw_batch)

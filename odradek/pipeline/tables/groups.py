@@ -2,45 +2,64 @@
 
 A classic group's record says all there is of it: generation and members. A record with the generation of the one before is not a
 new generation: a static member came back under another member id. One of generation 0 says that the group was made.
+
+A group of a thousand members has records to match, and most say of the members what the one before said. So what goes in order
+through windows are ``steps``: records without their members, with hashes of who they are and of what they are assigned instead.
+Steps in a row that have one hash are a run, numbered within the group; members are looked at only where one begins or ends.
 """
 
 from pyspark import StorageLevel
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as f
-from pyspark.sql.types import ArrayType, LongType, StructField, StructType, TimestampType
+from pyspark.sql.types import LongType, StructField, StructType, TimestampType
 
-from odradek.pipeline.schema import GROUP_METADATA, MEMBER
+from odradek.pipeline.schema import GROUP_METADATA
 from odradek.pipeline.tables.members import build_member_changes
 from odradek.pipeline.tables.moves import build_moves
 from odradek.pipeline.tables.offsets import Commits
-from odradek.pipeline.tables.reading import read_state_at
 from odradek.pipeline.tables.writing import Writer, by_key
 from odradek.pipeline.tables_schema import GROUP_GENERATIONS, GROUPS_NOW
 
 _KEY = "group"
 _RECORD_ORDER = ("record_partition", "record_offset")
-_GENERATION = StructType([StructField("at", TimestampType()), StructField("sequence", LongType())])
-# ``_era`` counts how often the group was empty or deleted, ``_generation`` says when the present one began and which of the
-# group's recorded ones it is.
-STATE = StructType([*GROUPS_NOW.fields, StructField("_era", LongType()), StructField("_generation", _GENERATION)])
+_GENERATION = StructType([StructField("at", TimestampType())])
+# ``_era`` counts how often the group was empty or deleted, ``_generation`` says when the present one began.
+STATE = StructType(
+    [
+        *GROUPS_NOW.fields,
+        StructField("_era", LongType()),
+        StructField("_member_run", LongType()),
+        StructField("_assignment_run", LongType()),
+        StructField("_generation", _GENERATION),
+    ]
+)
+_ASSIGNMENT = """sort_array(flatten(transform(members, member -> coalesce(
+    transform(member.assignment, each -> struct(
+        member.member_id AS member_id, each.topic AS topic, sort_array(each.partitions) AS partitions)),
+    array()))))"""
+_IDS = "sort_array(transform(members, member -> member.member_id))"
+# What a member is known by: static members are the same under another member id.
+_KNOWN_BY = "sort_array(transform(members, member -> coalesce(member.group_instance_id, member.member_id)))"
 
 
 def build_groups(raw: DataFrame, before: DataFrame, owners: DataFrame, commits: Commits, writer: Writer) -> None:
     """Write all tables of groups out of new ``RAW`` rows, the ``STATE`` and the owners of partitions before them."""
-    rows = _records(raw, before).persist(StorageLevel.DISK_ONLY)
+    records = _records(raw, before)
+    members = records.select(_KEY, *_RECORD_ORDER, "members")
+    steps = _steps(records).persist(StorageLevel.DISK_ONLY)
     try:
-        new = rows.where("NOT _is_before AND members IS NOT NULL")
-        writer.table("group_generations", _generations(new), _KEY, "partition", "offset")
-        now = rows.where("_is_newest AND members IS NOT NULL").select(*STATE.names)
-        state = read_state_at(raw.sparkSession, writer.state("groups_now", now, _KEY), STATE)
-        build_member_changes(new, commits, writer)
-        build_moves(new, owners, state, writer)
+        generations = _generations(steps.where("_is_generation").join(members, [_KEY, *_RECORD_ORDER]))
+        writer.table("group_generations", by_key(generations, _KEY), _KEY, "partition", "offset")
+        now = steps.where("_is_newest AND _is_there").join(members, [_KEY, *_RECORD_ORDER])
+        writer.state("groups_now", by_key(now.select(*STATE.names), _KEY), _KEY)
+        build_member_changes(steps, members, commits, writer)
+        build_moves(steps, members, owners, writer)
     finally:
-        rows.unpersist()
+        steps.unpersist()
 
 
 def _records(raw: DataFrame, before: DataFrame) -> DataFrame:
-    """Old and new records, tombstones too, each with what it follows, spread by group."""
+    """Old and new records, tombstones too."""
     new = raw.where(f.col("kind") == GROUP_METADATA).select(
         _KEY,
         "protocol_type",
@@ -55,69 +74,76 @@ def _records(raw: DataFrame, before: DataFrame) -> DataFrame:
         "state_timestamp_ms",
         f.lit(False).alias("_is_before"),
     )
-    rows = by_key(new.unionByName(before.withColumn("_is_before", f.lit(True)), allowMissingColumns=True), _KEY)
+    return new.unionByName(before.withColumn("_is_before", f.lit(True)), allowMissingColumns=True)
+
+
+def _steps(records: DataFrame) -> DataFrame:
+    """Records without their members, each with what it follows, spread by group."""
+    is_there = f.col("members").isNotNull()
+    rows = records.withColumns(
+        {
+            "_is_there": is_there,
+            "_ends_era": f.coalesce(f.size("members") <= 0, f.lit(True)).cast("long"),
+            "_ids": f.when(is_there, f.xxhash64(f.expr(_IDS))).otherwise(0),
+            "_known_by": f.when(is_there, f.xxhash64(f.expr(_KNOWN_BY))).otherwise(0),
+            "_assigned": f.when(is_there, f.xxhash64(f.expr(_ASSIGNMENT))).otherwise(0),
+        }
+    ).drop("members")
+    rows = by_key(rows, _KEY)
     in_order = Window.partitionBy(_KEY).orderBy(*_RECORD_ORDER)
     until_now = in_order.rowsBetween(Window.unboundedPreceding, Window.currentRow)
-    ends_era = (f.size(f.coalesce("members", f.array().cast(ArrayType(MEMBER)))) == 0).cast("long")
     rows = rows.withColumns(
         {
             "_previous_generation": f.lag("generation").over(in_order),
-            "_previous_members": f.lag("members").over(in_order),
             "_previous_at": f.lag("at").over(in_order),
-            "_era": f.sum(f.when(f.col("_is_before"), f.col("_era")).otherwise(ends_era)).over(until_now),
+            "_previous_protocol": f.lag("protocol").over(in_order),
+            "_has_same_members": f.col("_known_by").eqNullSafe(f.lag("_known_by").over(in_order)),
+            "_begins_member_run": ~f.col("_ids").eqNullSafe(f.lag("_ids").over(in_order)),
+            "_ends_member_run": ~f.col("_ids").eqNullSafe(f.lead("_ids").over(in_order)),
+            "_begins_assignment_run": ~f.col("_assigned").eqNullSafe(f.lag("_assigned").over(in_order)),
             "_is_newest": f.lead("record_offset").over(in_order).isNull(),
         }
     )
     is_generation = (f.col("generation") > 0) & ~f.col("generation").eqNullSafe(f.col("_previous_generation"))
     rows = rows.withColumn("_is_generation", ~f.col("_is_before") & f.coalesce(is_generation, f.lit(False)))
-    sequence = f.when(f.col("_is_before"), f.col("_generation.sequence")).otherwise(f.col("_is_generation").cast("long"))
-    rows = rows.withColumn("_sequence", f.sum(f.coalesce(sequence, f.lit(0))).over(until_now))
-    rows = rows.withColumn("_generation", f.last(_generation(), ignorenulls=True).over(until_now))
+    counted = {"_era": "_ends_era", "_member_run": "_begins_member_run", "_assignment_run": "_begins_assignment_run"}
+    runs = {
+        name: f.sum(f.when(f.col("_is_before"), f.col(name)).otherwise(f.col(step).cast("long"))).over(until_now)
+        for name, step in counted.items()
+    }
+    rows = rows.withColumns(runs | {"_generation": f.last(_generation(), ignorenulls=True).over(until_now)})
     return rows.withColumn("_generation_before", f.lag("_generation").over(in_order))
 
 
 def _generation() -> Column:
     """Of the record that a generation begins with; of one that deletes the group, nothing known."""
-    known = f.struct("at", f.col("_sequence").alias("sequence")).cast(_GENERATION)
-    unknown = f.struct(f.lit(None).cast("timestamp").alias("at"), f.col("_sequence").alias("sequence")).cast(_GENERATION)
+    known = f.struct("at").cast(_GENERATION)
+    unknown = f.struct(f.lit(None).cast("timestamp").alias("at")).cast(_GENERATION)
     return (
-        f.when(f.col("_is_before"), f.col("_generation"))
-        .when(f.col("_is_generation"), known)
-        .when(f.col("members").isNull(), unknown)
+        f.when(f.col("_is_before"), f.col("_generation")).when(f.col("_is_generation"), known).when(~f.col("_is_there"), unknown)
     )
 
 
-def _generations(new: DataFrame) -> DataFrame:
+def _generations(begun: DataFrame) -> DataFrame:
     """``GROUP_GENERATIONS`` of the records that a generation begins with."""
-    # What a member is known by: static members are the same under another member id.
-    known_by = "transform({}, member -> coalesce(member.group_instance_id, member.member_id))"
-    has_same_members = f"sort_array({known_by.format('members')}) = sort_array({known_by.format('_previous_members')})"
-    assigned = """transform(members, member -> coalesce(
-        transform(member.assignment, each -> struct(
-            member.member_id AS member_id, each.topic AS topic, array_sort(each.partitions) AS partitions)),
-        array()))"""
     is_known = "size(members) = 0 OR exists(members, member -> member.assignment IS NOT NULL)"
-    return (
-        new.where("_is_generation")
-        .selectExpr(
-            "group",
-            "generation",
-            "protocol_type",
-            "protocol",
-            "leader",
-            "array_sort(transform(members, member -> member.member_id)) AS members",
-            "size(members) AS member_count",
-            f"CASE WHEN {is_known} THEN array_sort(flatten({assigned})) END AS assignment",
-            "state",
-            "at",
-            "unix_millis(at) - unix_millis(_generation_before.at) AS since_last_ms",
-            "CASE WHEN state_timestamp_ms >= 0 AND size(members) > 0 THEN unix_millis(at) - state_timestamp_ms END AS sync_ms",
-            "record_partition AS partition",
-            "record_offset AS offset",
-            f"""CASE WHEN _generation_before.at IS NULL THEN 'first'
+    return begun.selectExpr(
+        "group",
+        "generation",
+        "protocol_type",
+        "protocol",
+        "leader",
+        f"{_IDS} AS members",
+        "size(members) AS member_count",
+        f"CASE WHEN {is_known} THEN {_ASSIGNMENT} END AS assignment",
+        "state",
+        "at",
+        "unix_millis(at) - unix_millis(_generation_before.at) AS since_last_ms",
+        "CASE WHEN state_timestamp_ms >= 0 AND size(members) > 0 THEN unix_millis(at) - state_timestamp_ms END AS sync_ms",
+        "record_partition AS partition",
+        "record_offset AS offset",
+        """CASE WHEN _generation_before.at IS NULL THEN 'first'
             WHEN size(members) = 0 THEN 'empty'
-            WHEN {has_same_members} THEN 'assignment'
+            WHEN _has_same_members THEN 'assignment'
             ELSE 'members' END AS reason""",
-        )
-        .select(*GROUP_GENERATIONS.names)
-    )
+    ).select(*GROUP_GENERATIONS.names)

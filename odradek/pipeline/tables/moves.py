@@ -15,16 +15,18 @@ from odradek.pipeline.tables.writing import Writer, by_key
 from odradek.pipeline.tables_schema import PARTITION_MOVES
 
 _RECORD_ORDER = ("record_partition", "record_offset")
-# ``known_by`` is the instance of a static member, the member id of another; ``sequence`` counts the group's generations.
+# ``known_by`` is the instance of a static member, the member id of another. ``run``: the last run of records with one assignment
+# in which the partition was the owner's.
 _OWNER = StructType(
     [
         StructField("member_id", StringType()),
         StructField("known_by", StringType()),
         StructField("client_id", StringType()),
         StructField("era", LongType()),
-        StructField("sequence", LongType()),
+        StructField("run", LongType()),
     ]
 )
+_IS_COOPERATIVE = "coalesce(protocol LIKE '%cooperative%', false)"
 STATE = StructType(
     [
         StructField("group", StringType()),
@@ -37,37 +39,32 @@ STATE = StructType(
 )
 
 
-def build_moves(new: DataFrame, before: DataFrame, groups_now: DataFrame, writer: Writer) -> None:
-    """Write the table and the state for new records of groups, as ``groups`` has ordered them."""
-    rows = _owned(new, before).persist(StorageLevel.DISK_ONLY)
+def build_moves(steps: DataFrame, members: DataFrame, before: DataFrame, writer: Writer) -> None:
+    """Write the table and the state for new records of groups, as ``groups`` has ordered them, and their members."""
+    begun = steps.where("_begins_assignment_run AND _is_there AND NOT _is_before")
+    rows = _owned(begun.join(members, ["group", *_RECORD_ORDER]), before).persist(StorageLevel.DISK_ONLY)
     try:
-        moves = _taken(rows).unionByName(_lost(new))
+        moves = _taken(rows).unionByName(_lost(rows, begun))
         writer.table("partition_moves", by_key(moves, *KEY), *KEY, *_RECORD_ORDER, "to_member")
-        era_now = groups_now.select("group", f.col("_era").alias("_era_now"))
+        era_now = steps.where("_is_newest AND _is_there").select("group", f.col("_era").alias("_era_now"))
         now = rows.where("_is_newest").join(era_now, ["group"]).where("owner.era = _era_now")
         writer.state("partition_owners", by_key(now.select(*STATE.names), *KEY), *KEY)
     finally:
         rows.unpersist()
 
 
-def _held(rows: DataFrame, members: str, *columns: str) -> DataFrame:
-    """A row a partition that one of the ``members`` has: ``columns``, topic, partition, member_id, known_by, client_id."""
-    held = f"""inline(flatten(transform({members}, member -> transform(coalesce(member.assignment, array()), each -> struct(
+def _owned(begun: DataFrame, before: DataFrame) -> DataFrame:
+    """A row a partition and run in which somebody has it, with the owner before; the last owners of before among them."""
+    held = """inline(flatten(transform(members, member -> transform(coalesce(member.assignment, array()), each -> struct(
         each.topic AS topic,
         each.partitions AS partitions,
         member.member_id AS member_id,
         coalesce(member.group_instance_id, member.member_id) AS known_by,
         member.client_id AS client_id)))))"""
-    rows = rows.selectExpr(*columns, held)
-    return rows.withColumn("partition", f.explode("partitions")).drop("partitions")
-
-
-def _owned(new: DataFrame, before: DataFrame) -> DataFrame:
-    """A row a record and partition that somebody has, with the owner before; the last owners of before among them."""
-    rows = _held(new, "members", "group", "generation", "at", "protocol", "_era", "_sequence", *_RECORD_ORDER)
-    owner = f.struct("member_id", "known_by", "client_id", f.col("_era").alias("era"), f.col("_sequence").alias("sequence")).cast(
-        _OWNER
-    )
+    rows = begun.selectExpr("group", "generation", "at", "protocol", "_era", "_assignment_run", *_RECORD_ORDER, held)
+    rows = rows.withColumn("partition", f.explode("partitions")).drop("partitions")
+    when = (f.col("_era").alias("era"), f.col("_assignment_run").alias("run"))
+    owner = f.struct("member_id", "known_by", "client_id", *when).cast(_OWNER)
     rows = rows.select(*KEY, "generation", "at", "protocol", *_RECORD_ORDER, owner.alias("owner"))
     rows = rows.withColumn("_is_before", f.lit(False))
     rows = by_key(rows.unionByName(before.withColumn("_is_before", f.lit(True)), allowMissingColumns=True), *KEY)
@@ -85,7 +82,7 @@ def _taken(rows: DataFrame) -> DataFrame:
     """``PARTITION_MOVES`` of partitions that have another owner now."""
     rows = rows.where("NOT _is_before").withColumn("_from", f.expr("CASE WHEN _previous.era = owner.era THEN _previous END"))
     rows = rows.where("_from IS NULL OR _from.known_by != owner.known_by")
-    is_cooperative = "coalesce(protocol LIKE '%cooperative%', false) OR coalesce(owner.sequence - _from.sequence > 1, false)"
+    is_cooperative = f"{_IS_COOPERATIVE} OR coalesce(owner.run - _from.run > 1, false)"
     return rows.selectExpr(
         *KEY,
         "generation",
@@ -99,18 +96,20 @@ def _taken(rows: DataFrame) -> DataFrame:
     ).select(*PARTITION_MOVES.names)
 
 
-def _lost(new: DataFrame) -> DataFrame:
+def _lost(rows: DataFrame, begun: DataFrame) -> DataFrame:
     """``PARTITION_MOVES`` of partitions whose group has become empty."""
-    rows = new.where("size(members) = 0")
-    rows = _held(rows, "_previous_members", "group", "generation", "at", "protocol", *_RECORD_ORDER)
+    emptied = begun.where("state = 'Empty'").selectExpr(
+        "group", "_assignment_run AS run", "generation", "at", "_previous_protocol AS protocol", *_RECORD_ORDER
+    )
+    rows = rows.select(*KEY, "owner", (f.col("owner.run") + 1).alias("run")).join(emptied, ["group", "run"])
     return rows.selectExpr(
         *KEY,
         "generation",
         "at",
-        "member_id AS from_member",
+        "owner.member_id AS from_member",
         "CAST(NULL AS STRING) AS to_member",
-        "client_id AS from_client_id",
+        "owner.client_id AS from_client_id",
         "CAST(NULL AS STRING) AS to_client_id",
-        "CASE WHEN coalesce(protocol LIKE '%cooperative%', false) THEN 'cooperative' ELSE 'eager' END AS rebalance_kind",
+        f"CASE WHEN {_IS_COOPERATIVE} THEN 'cooperative' ELSE 'eager' END AS rebalance_kind",
         *_RECORD_ORDER,
     ).select(*PARTITION_MOVES.names)
