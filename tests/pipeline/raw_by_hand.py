@@ -18,8 +18,6 @@ from odradek.pipeline.schema import (
     TRANSACTION,
     TRANSACTION_STATE,
 )
-from odradek.pipeline.tables.files import Files, Pass
-from odradek.pipeline.tables_schema import HISTORY
 
 EPOCH = datetime(2026, 11, 21, 3, 0, tzinfo=UTC)
 SESSION_TIMEOUT_MS = 10_000
@@ -133,10 +131,3 @@ def put_samples(spark: SparkSession, warehouse: str, samples: Iterable[Mapping[s
     """Ends of partitions."""
     frame = spark.createDataFrame(list(samples), END_OFFSETS)
     frame.coalesce(1).write.mode("append").parquet(f"{warehouse}/end_offsets")
-
-
-def put_tables(spark: SparkSession, warehouse: str, tables: Mapping[str, Any]) -> None:
-    """Rows of tables of history, as ``tables_schema`` has them, as if a pass had written them."""
-    for name, rows in tables.items():
-        spark.createDataFrame(rows, HISTORY[name]).coalesce(1).write.parquet(f"{warehouse}/tables/{name}/batch=0")
-    Files(spark, warehouse).mark(Pass(number=0, raw_batch=0))

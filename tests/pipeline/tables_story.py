@@ -1,10 +1,11 @@
 """One history for all tests of the tables, told in parts by those that look at them: a pass of Spark's costs seconds.
 
 Each part has groups, topics and transactional ids of its own. The tables are built when the first test asks for them, of all
-parts that were told by then, which is when the tests are collected.
+parts, whichever tests were asked for.
 """
 
 from collections.abc import Callable
+from importlib import import_module
 from typing import Any
 
 from pyspark.sql import SparkSession
@@ -13,6 +14,7 @@ from odradek.pipeline.tables import read_table
 from odradek.pipeline.tables_schema import TABLES
 from tests.pipeline.raw_by_hand import History
 
+_TELLERS = ("groups", "moves", "offsets", "transactions")
 _PARTS: list[Callable[[History], None]] = []
 
 
@@ -23,6 +25,8 @@ def told(part: Callable[[History], None]) -> Callable[[History], None]:
 
 
 def whole_history() -> History:
+    for name in _TELLERS:
+        import_module(f"tests.pipeline.test_tables_{name}")
     history = History()
     for part in sorted(_PARTS, key=lambda part: (part.__module__, part.__name__)):
         part(history)

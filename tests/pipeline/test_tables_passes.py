@@ -59,6 +59,8 @@ def test_a_history_in_several_passes_each_cut_short_before_gives_the_tables_of_o
         build_tables(spark, warehouse)
         before = until
     assert Tables(spark, warehouse).everything() == tables.everything()
+    # Who began to read before the last pass ended can go on.
+    assert sorted(path.name for path in Path(warehouse, "state", "offsets_now").iterdir()) == ["batch=0", "batch=1"]
 
 
 def test_a_pass_killed_before_its_mark_writes_the_same_again_byte_for_byte(

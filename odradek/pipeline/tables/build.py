@@ -52,7 +52,7 @@ def build_tables(spark: SparkSession, warehouse: str, on_progress: Callable[[str
     with fixed_plans(spark):
         records = _Run(spark, files, last, Writer(files.path, number), on_progress).take(paths, samples)
     files.mark(done)
-    files.forget_states_before(done)
+    files.forget_before(last)
     return Built(records, figures["count"])
 
 

@@ -19,8 +19,6 @@ from odradek.pipeline.tables_schema import STATE_DIR
 
 _COMMITS = f"{CHECKPOINTS_DIR}/ingest/commits"
 _PASSES = f"{STATE_DIR}/passes"
-# A reader that began before a pass ended still has the state before it.
-_PASSES_KEPT = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,13 +86,13 @@ class Files:
         if not self._files.rename(written, self._path(f"{_PASSES}/{done.number}.json")):
             raise PipelineError(f"another job is building the tables of {self.path}: let one of them do it")
 
-    def forget_states_before(self, done: Pass) -> None:
-        """Delete states that no reader has any use for, and the marks of old passes."""
+    def forget_before(self, last: Pass) -> None:
+        """Delete what is older than the pass before the newest, ``last``: who began to read then still has its state."""
         for status in self._glob(f"{STATE_DIR}/*/batch=*"):
-            if int(str(status.getPath().getName()).partition("=")[2]) <= done.state_pass - _PASSES_KEPT:
+            if int(str(status.getPath().getName()).partition("=")[2]) < last.state_pass:
                 self._files.delete(status.getPath(), True)
         for status in self._glob(f"{_PASSES}/*.json"):
-            if int(str(status.getPath().getName()).partition(".")[0]) <= done.number - _PASSES_KEPT:
+            if int(str(status.getPath().getName()).partition(".")[0]) < last.number:
                 self._files.delete(status.getPath(), False)
 
     def _names(self, pattern: str) -> list[str]:
