@@ -14,6 +14,7 @@ from pathlib import Path
 from pyspark.sql import SparkSession
 
 from demo.life import BROKER_SETTINGS, DURATION_S, PLANTED_HIGH, PLANTED_MEDIUM, THRESHOLDS, Life
+from odradek.pipeline.errors import PipelineError
 from odradek.pipeline.findings import Thresholds, build_findings, describe, read_findings
 from odradek.pipeline.ingest import IngestOptions, ingest
 from odradek.pipeline.report import write_report
@@ -32,7 +33,18 @@ def main() -> int:
     parser.add_argument("--directory", type=Path, default=Path("build/demo"), help="where everything goes  [build/demo]")
     parser.add_argument("--master", default="local[2]", help="Spark's master  [local[2]]")
     arguments = parser.parse_args()
-    directory: Path = arguments.directory
+    try:
+        complaints = demonstrate(arguments.directory, arguments.master)
+    except PipelineError as failure:
+        print(f"odradek: {failure}", file=sys.stderr)
+        return 2
+    for complaint in complaints:
+        print(complaint, file=sys.stderr)
+    return 1 if complaints else 0
+
+
+def demonstrate(directory: Path, master: str) -> list[str]:
+    """All of it, in this directory; what is wrong with what was found."""
     shutil.rmtree(directory, ignore_errors=True)
     directory.mkdir(parents=True)
     # Rebalances are what this is about, and clients log each.
@@ -43,7 +55,7 @@ def main() -> int:
         progress(f"odradek on {broker.address}")
         Life(broker.address).live(lambda seconds: progress(f"life: {seconds:.0f} of {DURATION_S:.0f} s"))
         progress("starting Spark")
-        spark = spark_session(arguments.master, config={"spark.driver.memory": "1g"}, verbose=False)
+        spark = spark_session(master, config={"spark.driver.memory": "1g"}, verbose=False)
         ingest(spark, IngestOptions(broker.address, warehouse), lambda done: progress(f"ingest: {done.records:,} records"))
     build_tables(spark, warehouse, progress)
     progress("findings")
@@ -53,8 +65,8 @@ def main() -> int:
     print(*describe(spark, warehouse), sep="\n")
     print(f"\nThe report: {report.absolute()}")
     complaints = compare(_found(spark, warehouse, "high"), _found(spark, warehouse, "medium"))
-    print(*complaints, sep="\n", file=sys.stderr)
-    return 1 if complaints else 0
+    spark.stop()
+    return complaints
 
 
 def compare(high: Iterable[tuple[str, str]], medium: Iterable[tuple[str, str]]) -> list[str]:
