@@ -91,17 +91,21 @@ def test_what_ingest_is_still_writing_is_left_for_the_next_pass_and_samples_alon
     assert build_tables(spark, warehouse) == Built()
     put_raw(spark, warehouse, 0, history.rows)
     assert build_tables(spark, warehouse) == Built(records=1)
-    for number in range(3):
+    for number in range(2):
         history.sample(10 + number, 10 + number)
         # Once more, as where ingest began a micro-batch anew.
         put_samples(spark, warehouse, history.samples[-1:] * 2)
         assert build_tables(spark, warehouse) == Built(samples=2)
     assert build_tables(spark, warehouse) == Built()
+    history.transaction("t", "Ongoing", 20, 0, start=20)
+    put_raw(spark, warehouse, 1, history.rows[-1:])
+    assert build_tables(spark, warehouse) == Built(records=1)
     assert [row.committed_offset for row in read_table(spark, warehouse, "offset_commits").collect()] == [1]
-    assert sorted(row.lag for row in read_table(spark, warehouse, "lag").collect()) == [9, 10, 11]
-    # The state is that of the last pass that had records; what is older than the pass before a pass is gone.
+    assert sorted(row.lag for row in read_table(spark, warehouse, "lag").collect()) == [9, 10]
+    # A state is that of the last pass that had records of its kind; marks older than the pass before are gone.
     assert [row.committed_offset for row in read_table(spark, warehouse, "offsets_now").collect()] == [1]
-    assert [path.name for path in Path(warehouse, "state", "offsets_now").iterdir()] == ["batch=0"]
+    assert [row.transactional_id for row in read_table(spark, warehouse, "open_transactions").collect()] == ["t"]
+    assert sorted(path.name for path in Path(warehouse, "state").glob("*_now/*")) == ["batch=0", "batch=3"]
     assert sorted(path.name for path in Path(warehouse, "state", "passes").glob("*.json")) == ["2.json", "3.json"]
 
 

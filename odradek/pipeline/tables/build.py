@@ -8,7 +8,7 @@ from pyspark.sql import functions as f
 from pyspark.sql.types import StructType
 
 from odradek.pipeline.errors import NoRecords
-from odradek.pipeline.schema import CHECKPOINTS_DIR, RAW, RAW_DIR, read_end_offsets
+from odradek.pipeline.schema import CHECKPOINTS_DIR, GROUP_METADATA, OFFSET_COMMIT, RAW, RAW_DIR, TRANSACTION, read_end_offsets
 from odradek.pipeline.tables import groups, moves, offsets, transactions
 from odradek.pipeline.tables.files import Files, Pass
 from odradek.pipeline.tables.lag import build_lag
@@ -39,21 +39,28 @@ def build_tables(spark: SparkSession, warehouse: str, on_progress: Callable[[str
     figures = samples.agg(f.count(f.lit(1)).alias("count"), f.max(sampled_at_us).alias("until_us")).collect()[0]
     if not paths and not figures["count"]:
         return Built()
+    sampled_until_us = figures["until_us"] if figures["count"] else last.sampled_until_us
+    # Another sample may be written meanwhile: it is the next pass's. And one of the past is there twice where ingest began anew.
+    samples = samples.where(sampled_at_us <= sampled_until_us)
+    samples = samples.groupBy("topic", "partition", "sampled_at").agg(f.max("end_offset").alias("end_offset"))
+    raw = spark.createDataFrame([], RAW)
+    if paths:
+        raw = spark.read.schema(RAW).option("basePath", f"{files.path}/{RAW_DIR}").parquet(*paths)
+    counted = {row["kind"]: row["count"] for row in raw.groupBy("kind").count().collect()}
     number = last.number + 1
     done = Pass(
         number=number,
         raw_batch=raw_batch,
-        sampled_until_us=figures["until_us"] if figures["count"] else last.sampled_until_us,
-        state_pass=number if paths else last.state_pass,
+        sampled_until_us=sampled_until_us,
+        offsets_pass=number if OFFSET_COMMIT in counted else last.offsets_pass,
+        groups_pass=number if GROUP_METADATA in counted else last.groups_pass,
+        transactions_pass=number if TRANSACTION in counted else last.transactions_pass,
     )
-    # Another sample may be written meanwhile: it is the next pass's. And one of the past is there twice where ingest began anew.
-    samples = samples.where(sampled_at_us <= done.sampled_until_us)
-    samples = samples.groupBy("topic", "partition", "sampled_at").agg(f.max("end_offset").alias("end_offset"))
     with fixed_plans(spark):
-        records = _Run(spark, files, last, Writer(files.path, number), on_progress).take(paths, samples)
+        _Run(spark, files, last, Writer(files.path, number), on_progress).take(raw, set(counted), samples)
     files.mark(done)
     files.forget_before(last)
-    return Built(records, figures["count"])
+    return Built(sum(counted.values()), figures["count"])
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,27 +73,24 @@ class _Run:
     writer: Writer
     on_progress: Callable[[str], None]
 
-    def take(self, paths: list[str], samples: DataFrame) -> int:
-        """Write the tables' part for the records at ``paths`` and these samples; how many records there are."""
-        if not paths:
-            nothing = self.spark.createDataFrame([], offsets.STORED_COMMITS)
-            self._add_lag(offsets.Commits(nothing, self._state("offsets_now", offsets.STATE)), samples)
-            return 0
-        raw = self.spark.read.schema(RAW).option("basePath", f"{self.files.path}/{RAW_DIR}").parquet(*paths)
-        self.on_progress("tables: offsets")
-        commits = offsets.build_offsets(raw, self._state("offsets_now", offsets.STATE), self.writer)
-        self._add_lag(commits, samples)
-        self.on_progress("tables: groups")
-        owners = self._state("partition_owners", moves.STATE)
-        groups.build_groups(raw, self._state("groups_now", groups.STATE), owners, commits, self.writer)
-        self.on_progress("tables: transactions")
-        ids = self._state("transactional_ids_now", transactions.STATE)
-        transactions.build_transactions(raw, ids, self.writer)
-        return raw.count()
-
-    def _add_lag(self, commits: offsets.Commits, samples: DataFrame) -> None:
+    def take(self, raw: DataFrame, kinds: set[str], samples: DataFrame) -> None:
+        """Write the tables' part for these records, of these kinds, and these samples."""
+        offsets_before = self._state("offsets_now", offsets.STATE)
+        if OFFSET_COMMIT in kinds:
+            self.on_progress("tables: offsets")
+            commits = offsets.build_offsets(raw, offsets_before, self.writer)
+        else:
+            commits = offsets.Commits(self.spark.createDataFrame([], offsets.STORED_COMMITS), offsets_before)
         self.on_progress("tables: lag")
         build_lag(commits, samples, self.writer)
+        if GROUP_METADATA in kinds:
+            self.on_progress("tables: groups")
+            owners = self._state("partition_owners", moves.STATE)
+            groups.build_groups(raw, self._state("groups_now", groups.STATE), owners, commits, self.writer)
+        if TRANSACTION in kinds:
+            self.on_progress("tables: transactions")
+            ids = self._state("transactional_ids_now", transactions.STATE)
+            transactions.build_transactions(raw, ids, self.writer)
 
     def _state(self, name: str, schema: StructType) -> DataFrame:
-        return read_state(self.spark, self.files, name, schema, self.last.state_pass)
+        return read_state(self.spark, self.files, name, schema, self.last)

@@ -19,19 +19,32 @@ from odradek.pipeline.tables_schema import STATE_DIR
 
 _COMMITS = f"{CHECKPOINTS_DIR}/ingest/commits"
 _PASSES = f"{STATE_DIR}/passes"
+_STATES = {
+    "offsets_now": "offsets_pass",
+    "groups_now": "groups_pass",
+    "partition_owners": "groups_pass",
+    "transactional_ids_now": "transactions_pass",
+}
 
 
 @dataclass(frozen=True, slots=True)
 class Pass:
-    """A pass that is done: how far the tables are. ``state_pass`` is the one that wrote the state, this or one before it.
+    """A pass that is done: how far the tables are.
 
-    ``raw_batch`` is the last micro-batch it took, ``sampled_until_us`` the time of the last sample, in µs since the epoch.
+    ``raw_batch`` is the last micro-batch it took, ``sampled_until_us`` the time of the last sample, in µs since the epoch. The
+    others are the passes that wrote the states, this one or one before it: where it had no records of a kind, the state stays.
     """
 
     number: int = -1
     raw_batch: int = -1
     sampled_until_us: int = -1
-    state_pass: int = -1
+    offsets_pass: int = -1
+    groups_pass: int = -1
+    transactions_pass: int = -1
+
+    def state_pass(self, name: str) -> int:
+        """Which pass wrote this state; -1 where none has."""
+        return int(getattr(self, _STATES[name]))
 
 
 class Files:
@@ -88,9 +101,10 @@ class Files:
 
     def forget_before(self, last: Pass) -> None:
         """Delete what is older than the pass before the newest, ``last``: who began to read then still has its state."""
-        for status in self._glob(f"{STATE_DIR}/*/batch=*"):
-            if int(str(status.getPath().getName()).partition("=")[2]) < last.state_pass:
-                self._files.delete(status.getPath(), True)
+        for name in _STATES:
+            for status in self._glob(f"{STATE_DIR}/{name}/batch=*"):
+                if int(str(status.getPath().getName()).partition("=")[2]) < last.state_pass(name):
+                    self._files.delete(status.getPath(), True)
         for status in self._glob(f"{_PASSES}/*.json"):
             if int(str(status.getPath().getName()).partition(".")[0]) < last.number:
                 self._files.delete(status.getPath(), False)

@@ -5,7 +5,7 @@ from pyspark.sql import functions as f
 from pyspark.sql.types import LongType, StructField, StructType
 
 from odradek.pipeline.schema import TABLES_DIR
-from odradek.pipeline.tables.files import Files
+from odradek.pipeline.tables.files import Files, Pass
 from odradek.pipeline.tables_schema import HISTORY, SNAPSHOTS, STATE_DIR, TABLES
 
 # Read out of the state of all transactional ids.
@@ -24,22 +24,16 @@ def read_table(spark: SparkSession, warehouse: str, name: str) -> DataFrame:
         stored = StructType([*schema.fields, StructField("batch", LongType())])
         rows = spark.read.schema(stored).parquet(f"{files.path}/{TABLES_DIR}/{name}")
         return rows.where(f.col("batch") <= done.number).select(*schema.names)
-    if done.state_pass < 0:
-        return spark.createDataFrame([], schema)
     stored_name = "transactional_ids_now" if name == _OPEN else name
-    rows = read_state(spark, files, stored_name, SNAPSHOTS[stored_name], done.state_pass)
+    rows = read_state(spark, files, stored_name, SNAPSHOTS[stored_name], done)
     if name == _OPEN:
         rows = rows.where(f.col("status").isin(*_OPEN_STATUSES))
     return rows.select(*schema.names)
 
 
-def read_state(spark: SparkSession, files: Files, name: str, schema: StructType, number: int) -> DataFrame:
-    """What pass ``number`` left of it; no rows for -1, before the first."""
+def read_state(spark: SparkSession, files: Files, name: str, schema: StructType, done: Pass) -> DataFrame:
+    """How it stood after this pass; no rows before the first."""
+    number = done.state_pass(name)
     if number < 0:
         return spark.createDataFrame([], schema)
-    return read_state_at(spark, f"{files.path}/{STATE_DIR}/{name}/batch={number}", schema)
-
-
-def read_state_at(spark: SparkSession, path: str, schema: StructType) -> DataFrame:
-    """What is in a directory that a pass wrote."""
-    return spark.read.schema(schema).parquet(path)
+    return spark.read.schema(schema).parquet(f"{files.path}/{STATE_DIR}/{name}/batch={number}")
