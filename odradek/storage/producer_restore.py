@@ -9,7 +9,7 @@ last part of the log in front of it. Kafka knows the one, and answers the retry 
 """
 
 from bisect import bisect_right
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from odradek.protocol.control_records import ABORT, COMMIT, read_control_record
 from odradek.protocol.errors import MalformedMessage
@@ -20,6 +20,7 @@ from odradek.storage.errors import LogCorrupt
 from odradek.storage.producer_snapshot import ProducerSnapshots
 from odradek.storage.producer_state import ProducerStates
 from odradek.storage.segment import Segment
+from odradek.storage.transaction_index import AbortedTransaction
 
 _TAIL_BYTES = 256 * 1024
 
@@ -52,20 +53,25 @@ def _segments_from(segments: Sequence[Segment], offset: int) -> Sequence[Segment
 
 def _replay(segment: Segment, producers: ProducerStates, start_offset: int) -> None:
     """Take note of all in ``segment`` from ``start_offset`` on, and write its transaction index again from there."""
-    if segment.transaction_index is not None:
-        segment.transaction_index.keep_sound_below(segment.base_offset, start_offset)
+    aborted: list[AbortedTransaction] = []
     position = segment.offset_index.position_before(start_offset)
     for place, header in iter_headers(segment.file, position, segment.size):
         if header.producer_id < 0 or header.last_offset < start_offset:
             continue
         if header.is_control:
-            _replay_marker(segment, place, header, producers)
+            aborted += _replayed_marker(segment, place, header, producers)
         else:
             producers.record(header, header.base_offset, header.max_timestamp)
+    if aborted or segment.transaction_index is not None:
+        index = segment.transaction_index or segment.open_transaction_index(0)
+        index.rewrite_from(segment.base_offset, start_offset, aborted)
     segment.release_file()
 
 
-def _replay_marker(segment: Segment, position: int, header: BatchHeader, producers: ProducerStates) -> None:
+def _replayed_marker(
+    segment: Segment, position: int, header: BatchHeader, producers: ProducerStates
+) -> Iterator[AbortedTransaction]:
+    """Take note of a marker; the transaction that it aborts, if it does."""
     try:
         for record in read_records(segment.file.pread(header.size_bytes, position)):
             kind, coordinator_epoch = read_control_record(record)
@@ -74,7 +80,7 @@ def _replay_marker(segment: Segment, position: int, header: BatchHeader, produce
                     header.producer_id, header.producer_epoch, coordinator_epoch, kind == COMMIT, record.offset, record.timestamp
                 )
                 if aborted is not None:
-                    segment.append_aborted(aborted)
+                    yield aborted
     except MalformedMessage as error:
         raise LogCorrupt(f"{segment.path}, position {position}: {error.reason}") from error
 

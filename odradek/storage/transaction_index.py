@@ -11,6 +11,7 @@ that is in the log may not have had time to leave here.
 """
 
 from bisect import bisect_left
+from collections.abc import Sequence
 from contextlib import suppress
 from struct import Struct
 from typing import NamedTuple
@@ -86,21 +87,38 @@ class TransactionIndex:
 
         Raises OSError.
         """
+        count, rest = self._sound_below(base_offset, offset)
+        if rest:
+            self._keep(count)
+
+    def rewrite_from(self, base_offset: int, offset: int, aborted: Sequence[AbortedTransaction]) -> None:
+        """The same, with just ``aborted`` from ``offset`` on. Raises OSError.
+
+        Where that is what the file has, it is left alone: it may have been synced, and would be lost with the power meanwhile.
+        """
+        count, rest = self._sound_below(base_offset, offset)
+        if rest != b"".join(_ENTRY.pack(_VERSION, *each) for each in aborted):
+            if rest:
+                self._keep(count)
+            for each in aborted:
+                self.append(each)
+        elif rest:
+            # A process that was killed may have written it.
+            self.is_synced = False
+
+    def _sound_below(self, base_offset: int, offset: int) -> tuple[int, bytes]:
+        """(how many of the first entries are sound, and of markers below ``offset``, what the file has behind them)."""
         self.write_out()
         count = 0
         previous = base_offset
-        file = self._file_system.open(self.path)
-        size = file.size()
-        data = file.pread(self._on_disk * _ENTRY.size, 0)
-        file.close()
-        for version, producer_id, first_offset, last_offset, _ in _ENTRY.iter_unpack(data):
+        data = self._file_system.read_bytes(self.path) if self._file_system.exists(self.path) else b""
+        for version, producer_id, first_offset, last_offset, _ in _ENTRY.iter_unpack(data[: self._on_disk * _ENTRY.size]):
             is_sound = version == _VERSION and producer_id >= 0 and 0 <= first_offset < last_offset
             if not is_sound or not previous <= last_offset < offset:
                 break
             previous = last_offset + 1
             count += 1
-        if size != count * _ENTRY.size:
-            self._keep(count)
+        return count, data[count * _ENTRY.size :]
 
     def collect(self, fetch_offset: int, end_offset: int) -> tuple[list[AbortedTransaction], bool]:
         """(those that have records from ``fetch_offset`` up to ``end_offset``, whether no later segment can have more).

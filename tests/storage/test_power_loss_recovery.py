@@ -15,7 +15,7 @@ from odradek.storage.memory_filesystem import MemoryFileSystem
 from tests.power_loss.disk import RecordingDisk
 
 from .support import DIRECTORY, NOW_MS, Warnings, append, batch, names, open_log, read
-from .transactional import end, send, state_of, with_history
+from .transactional import SMALL_SEGMENTS, end, send, state_of, with_history
 
 LARGE = batch(value=b"v" * 200)
 SEGMENTS = LogConfig(segment_bytes=2 * len(LARGE), index_interval_bytes=1)
@@ -76,6 +76,19 @@ def test_a_segment_that_lost_its_end_below_the_recovery_point_is_damage():
     log_file(file_system, 2).truncate(len(LARGE))
     with pytest.raises(LogCorrupt):
         open_log(file_system, config=SEGMENTS, recovery_point=4)
+
+
+def test_aborted_transactions_that_an_index_has_are_not_written_again_and_are_synced_with_the_next_flush():
+    file_system, log = with_history(SMALL_SEGMENTS)
+    log.close(clean=False, now_ms=NOW_MS)
+    files = {path: bytes(file.data) for path, file in file_system.files.items() if "snapshot" not in path}
+    disk = RecordingDisk(files)
+    again = open_log(disk, config=SMALL_SEGMENTS)
+    indexes = {path for path in files if path.endswith(".txnindex")}
+    assert len(indexes) > 2
+    assert not {operation.path for operation in disk.operations} & indexes
+    assert indexes <= {file.path for file in again.flush_task().files}
+    assert state_of(again) == state_of(log)
 
 
 @pytest.mark.parametrize("left", [0, 1, len(LARGE) + 1])
