@@ -1,7 +1,8 @@
 """How a pass writes: the same rows into the same files, whatever the machines, cores and splits they were computed with.
 
 Rows are spread over a fixed number of partitions (``spark.sql.shuffle.partitions``) by their key, and sorted within each.
-Adaptive execution, which would merge partitions by what a run finds out about their sizes, is off meanwhile.
+Adaptive execution, which would merge partitions by what a run finds out about their sizes, is off meanwhile. What is kept on disk
+for a second look goes there through memory, some rows at a time: by default ten thousand, too many where they have large groups.
 """
 
 from collections.abc import Iterator
@@ -13,7 +14,7 @@ from pyspark.sql import DataFrame, SparkSession
 from odradek.pipeline.schema import TABLES_DIR
 from odradek.pipeline.tables_schema import STATE_DIR
 
-_FIXED = {"spark.sql.adaptive.enabled": "false"}
+_FIXED = {"spark.sql.adaptive.enabled": "false", "spark.sql.inMemoryColumnarStorage.batchSize": "250"}
 
 
 @contextmanager
