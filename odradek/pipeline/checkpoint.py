@@ -8,21 +8,18 @@ and nothing depends on its being so.
 """
 
 import json
-from typing import Any
 
 from py4j.protocol import Py4JJavaError
 from pyspark.sql import SparkSession
+
+from odradek.pipeline.directory import Directory
 
 
 class Checkpoint:
     """The checkpoint in the directory ``path``."""
 
     def __init__(self, spark: SparkSession, path: str) -> None:
-        # How PySpark itself talks to it.
-        jvm: Any = spark.sparkContext._jvm  # noqa: SLF001
-        jsc: Any = spark.sparkContext._jsc  # noqa: SLF001
-        self._jvm, self._path = jvm, path
-        self._files = jvm.org.apache.hadoop.fs.Path(path).getFileSystem(jsc.hadoopConfiguration())
+        self._directory = Directory(spark, path)
 
     def offsets_in(self, batch: int) -> int | None:
         """How many offsets micro-batch ``batch`` goes over: as many as it has records, but for markers; None if not known."""
@@ -32,11 +29,7 @@ class Checkpoint:
 
     def _total(self, name: str) -> int | None:
         try:
-            stream = self._files.open(self._jvm.org.apache.hadoop.fs.Path(f"{self._path}/{name}"))
-            try:
-                text = str(self._jvm.org.apache.commons.io.IOUtils.toString(stream, "UTF-8"))
-            finally:
-                stream.close()
+            text = self._directory.read_text(name)
             offsets = json.loads(text.rstrip().rpartition("\n")[2])
             return sum(int(offset) for of_topic in offsets.values() for offset in of_topic.values())
         except (Py4JJavaError, ValueError, AttributeError):

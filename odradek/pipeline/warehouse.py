@@ -1,11 +1,11 @@
 """A warehouse: a directory of any file system that Spark knows, which says in ``_cluster.json`` whose records it holds."""
 
 import json
-from typing import Any
 
 from py4j.protocol import Py4JJavaError
 from pyspark.sql import SparkSession
 
+from odradek.pipeline.directory import Directory, reason_of
 from odradek.pipeline.errors import NoRecords, PipelineError
 from odradek.pipeline.schema import CHECKPOINTS_DIR, RAW_DIR
 
@@ -17,28 +17,21 @@ class Warehouse:
     """The directory ``path``. Raises PipelineError where it is of no use."""
 
     def __init__(self, spark: SparkSession, path: str) -> None:
-        self.path = path.rstrip("/") or "/"
-        # How PySpark itself talks to it.
-        jvm: Any = spark.sparkContext._jvm  # noqa: SLF001
-        jsc: Any = spark.sparkContext._jsc  # noqa: SLF001
-        self._jvm = jvm
-        try:
-            self._files = self._path("").getFileSystem(jsc.hadoopConfiguration())
-        except Py4JJavaError as failure:
-            raise PipelineError(f"Spark has no file system for the warehouse {path}: {_reason(failure)}") from failure
+        self._directory = Directory(spark, path)
+        self.path = self._directory.path
 
     def prepare(self, cluster_id: str, job: str) -> str:
         """Make it, or make sure that it is this cluster's and can be written to; the directory of the job's checkpoint."""
         try:
-            self._write(_PROBE_FILE, "")
-            self._files.delete(self._path(_PROBE_FILE), False)
+            self._directory.write_text(_PROBE_FILE, "")
+            self._directory.remove(_PROBE_FILE)
             known = self.known_cluster()
             checkpoint = f"{CHECKPOINTS_DIR}/{job}"
-            is_resumable = self._files.exists(self._path(checkpoint)) or not self._files.exists(self._path(RAW_DIR))
+            is_resumable = self._directory.exists(checkpoint) or not self._directory.exists(RAW_DIR)
             if known is None:
-                self._write(_CLUSTER_FILE, json.dumps({"cluster_id": cluster_id}) + "\n")
+                self._directory.write_text(_CLUSTER_FILE, json.dumps({"cluster_id": cluster_id}) + "\n")
         except Py4JJavaError as failure:
-            reason = f"the warehouse {self.path} cannot be written to: {_reason(failure)}"
+            reason = f"the warehouse {self.path} cannot be written to: {reason_of(failure)}"
             raise PipelineError(f"{reason}. Give the user that runs this the right to, or another --warehouse") from failure
         if known not in (None, cluster_id):
             reason = (
@@ -59,32 +52,11 @@ class Warehouse:
 
     def known_cluster(self) -> str | None:
         """The id of the cluster whose records it holds; None where there are none yet."""
-        path = self._path(_CLUSTER_FILE)
-        if not self._files.exists(path):
+        if not self._directory.exists(_CLUSTER_FILE):
             return None
-        stream = self._files.open(path)
-        try:
-            text = self._jvm.org.apache.commons.io.IOUtils.toString(stream, "UTF-8")
-        finally:
-            stream.close()
+        text = self._directory.read_text(_CLUSTER_FILE)
         try:
             return str(json.loads(text)["cluster_id"])
         except (ValueError, KeyError, TypeError) as failure:
             reason = f"{self.path}/{_CLUSTER_FILE} does not say which cluster the warehouse is of"
             raise PipelineError(f"{reason}: restore it, or begin with another --warehouse") from failure
-
-    def _write(self, name: str, text: str) -> None:
-        stream = self._files.create(self._path(name), True)
-        try:
-            stream.write(bytearray(text.encode()))
-        finally:
-            stream.close()
-
-    def _path(self, name: str) -> Any:
-        return self._jvm.org.apache.hadoop.fs.Path(f"{self.path}/{name}" if name else self.path)
-
-
-def _reason(failure: Py4JJavaError) -> str:
-    cause = failure.java_exception
-    lines = str(cause.getMessage()).splitlines()
-    return f"{lines[0] if lines else ''} ({cause.getClass().getSimpleName()})"

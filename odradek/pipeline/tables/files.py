@@ -8,11 +8,10 @@ What is listed are directories, of which there is one a micro-batch, day and top
 
 import json
 from dataclasses import asdict, dataclass
-from typing import Any
 
-from py4j.protocol import Py4JJavaError
 from pyspark.sql import SparkSession
 
+from odradek.pipeline.directory import Directory
 from odradek.pipeline.errors import PipelineError
 from odradek.pipeline.schema import CHECKPOINTS_DIR, RAW_DIR
 from odradek.pipeline.tables_schema import STATE_DIR
@@ -51,69 +50,47 @@ class Files:
     """The files of the warehouse ``path``."""
 
     def __init__(self, spark: SparkSession, path: str) -> None:
-        self.path = path.rstrip("/") or "/"
-        # How PySpark itself talks to it.
-        jvm: Any = spark.sparkContext._jvm  # noqa: SLF001
-        jsc: Any = spark.sparkContext._jsc  # noqa: SLF001
-        self._jvm = jvm
-        try:
-            self._files = self._path("").getFileSystem(jsc.hadoopConfiguration())
-        except Py4JJavaError as failure:
-            raise PipelineError(f"Spark has no file system for the warehouse {path}") from failure
+        self._directory = Directory(spark, path)
+        self.path = self._directory.path
 
     def new_raw(self, after: int) -> tuple[list[str], int]:
         """Directories of the micro-batches after this one, of those that are whole, and the number of the last of them."""
         names = self._names(f"{_COMMITS}/*")
         last = max((int(name) for name in names if name.isdecimal()), default=-1)
         found = [
-            str(status.getPath().toString())
-            for status in self._glob(f"{RAW_DIR}/topic=*/date=*/batch=*")
-            if after < int(str(status.getPath().getName()).partition("=")[2]) <= last
+            str(path.toString())
+            for path in self._directory.found(f"{RAW_DIR}/topic=*/date=*/batch=*")
+            if after < int(str(path.getName()).partition("=")[2]) <= last
         ]
         return sorted(found), max(last, after)
 
     def has(self, directory: str) -> bool:
         """Whether it is there."""
-        return bool(self._files.exists(self._path(directory)))
+        return self._directory.exists(directory)
 
     def last_pass(self) -> Pass:
         """How far the tables are."""
         names = [name.partition(".")[0] for name in self._names(f"{_PASSES}/*.json")]
         if not names:
             return Pass()
-        stream = self._files.open(self._path(f"{_PASSES}/{max(map(int, names))}.json"))
-        try:
-            text = self._jvm.org.apache.commons.io.IOUtils.toString(stream, "UTF-8")
-        finally:
-            stream.close()
-        return Pass(**json.loads(text))
+        return Pass(**json.loads(self._directory.read_text(f"{_PASSES}/{max(map(int, names))}.json")))
 
     def mark(self, done: Pass) -> None:
         """From now on the pass is done, and readers see what it wrote."""
-        written = self._path(f"{_PASSES}/{done.number}.json.part")
-        stream = self._files.create(written, True)
-        try:
-            stream.write(bytearray(json.dumps(asdict(done)).encode() + b"\n"))
-        finally:
-            stream.close()
-        if not self._files.rename(written, self._path(f"{_PASSES}/{done.number}.json")):
+        written = f"{_PASSES}/{done.number}.json.part"
+        self._directory.write_text(written, json.dumps(asdict(done)) + "\n")
+        if not self._directory.rename(written, f"{_PASSES}/{done.number}.json"):
             raise PipelineError(f"another job is building the tables of {self.path}: let one of them do it")
 
     def forget_before(self, last: Pass) -> None:
         """Delete what is older than the pass before the newest, ``last``: who began to read then still has its state."""
         for name in _STATES:
-            for status in self._glob(f"{STATE_DIR}/{name}/batch=*"):
-                if int(str(status.getPath().getName()).partition("=")[2]) < last.state_pass(name):
-                    self._files.delete(status.getPath(), True)
-        for status in self._glob(f"{_PASSES}/*.json"):
-            if int(str(status.getPath().getName()).partition(".")[0]) < last.number:
-                self._files.delete(status.getPath(), False)
+            for path in self._directory.found(f"{STATE_DIR}/{name}/batch=*"):
+                if int(str(path.getName()).partition("=")[2]) < last.state_pass(name):
+                    self._directory.delete(path)
+        for path in self._directory.found(f"{_PASSES}/*.json"):
+            if int(str(path.getName()).partition(".")[0]) < last.number:
+                self._directory.delete(path)
 
     def _names(self, pattern: str) -> list[str]:
-        return [str(status.getPath().getName()) for status in self._glob(pattern)]
-
-    def _glob(self, pattern: str) -> list[Any]:
-        return list(self._files.globStatus(self._path(pattern)) or [])
-
-    def _path(self, name: str) -> Any:
-        return self._jvm.org.apache.hadoop.fs.Path(f"{self.path}/{name}" if name else self.path)
+        return [str(path.getName()) for path in self._directory.found(pattern)]
