@@ -14,8 +14,7 @@ Left out: small files are not merged. A micro-batch writes one a topic and day, 
 """
 
 import json
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -41,6 +40,7 @@ from odradek.pipeline.schema import (
     TOPICS,
     read_end_offsets,
 )
+from odradek.pipeline.session import configured
 from odradek.pipeline.warehouse import Warehouse
 
 JOB = "ingest"
@@ -116,26 +116,13 @@ def ingest(spark: SparkSession, options: IngestOptions, on_progress: Callable[[I
         run = _Run(spark, warehouse.path, cluster, Checkpoint(spark, checkpoint))
         stream = _source(spark, options, partitions).writeStream.foreachBatch(run.write)
         stream = stream.option("checkpointLocation", checkpoint).queryName("odradek ingest").trigger(availableNow=True)
-        with _configured(spark):
+        with configured(spark, _CONFIGS):
             query = stream.start()
         _finish(query, run, options, on_progress)
         if not run.done.batches:
             # Nobody commits, and yet partitions may grow: that is what lag is about.
             run.sample_end_offsets()
         return run.done
-
-
-@contextmanager
-def _configured(spark: SparkSession) -> Iterator[None]:
-    """With ``_CONFIGS`` for queries that are started here: they have the session's configs of that time."""
-    before = {key: str(spark.conf.get(key)) for key in _CONFIGS}
-    for key, value in _CONFIGS.items():
-        spark.conf.set(key, value)
-    try:
-        yield
-    finally:
-        for key, value in before.items():
-            spark.conf.set(key, value)
 
 
 def _source(spark: SparkSession, options: IngestOptions, partitions: dict[str, list[int]]) -> DataFrame:

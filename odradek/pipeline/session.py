@@ -9,6 +9,8 @@ import os
 import re
 import subprocess
 import sys
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -73,6 +75,19 @@ def spark_session(
         spark.sparkContext.setLogLevel("OFF")
     _require_connector(spark)
     return spark
+
+
+@contextmanager
+def configured(spark: SparkSession, configs: Mapping[str, str]) -> Iterator[None]:
+    """With these configs for what is asked of Spark, and for queries that are started, meanwhile; a query keeps them."""
+    before = {key: str(spark.conf.get(key)) for key in configs}
+    for key, value in configs.items():
+        spark.conf.set(key, value)
+    try:
+        yield
+    finally:
+        for key, value in before.items():
+            spark.conf.set(key, value)
 
 
 def _at_home(master: str | None) -> dict[str, str]:

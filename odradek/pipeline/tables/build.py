@@ -9,11 +9,12 @@ from pyspark.sql.types import StructType
 
 from odradek.pipeline.errors import NoRecords
 from odradek.pipeline.schema import CHECKPOINTS_DIR, GROUP_METADATA, OFFSET_COMMIT, RAW, RAW_DIR, TRANSACTION, read_end_offsets
+from odradek.pipeline.session import configured
 from odradek.pipeline.tables import groups, moves, offsets, transactions
 from odradek.pipeline.tables.files import Files, Pass
 from odradek.pipeline.tables.lag import build_lag
 from odradek.pipeline.tables.reading import read_state
-from odradek.pipeline.tables.writing import Writer, fixed_plans
+from odradek.pipeline.tables.writing import FIXED_PLANS, Writer
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +57,7 @@ def build_tables(spark: SparkSession, warehouse: str, on_progress: Callable[[str
         groups_pass=number if GROUP_METADATA in counted else last.groups_pass,
         transactions_pass=number if TRANSACTION in counted else last.transactions_pass,
     )
-    with fixed_plans(spark):
+    with configured(spark, FIXED_PLANS):
         _Run(spark, files, last, Writer(files.path, number), on_progress).take(raw, set(counted), samples)
     files.mark(done)
     files.forget_before(last)

@@ -5,29 +5,15 @@ Adaptive execution, which would merge partitions by what a run finds out about t
 for a second look goes there through memory, some rows at a time: by default ten thousand, too many where they have large groups.
 """
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import DataFrame
 
 from odradek.pipeline.schema import TABLES_DIR
 from odradek.pipeline.tables_schema import STATE_DIR
 
-_FIXED = {"spark.sql.adaptive.enabled": "false", "spark.sql.inMemoryColumnarStorage.batchSize": "250"}
-
-
-@contextmanager
-def fixed_plans(spark: SparkSession) -> Iterator[None]:
-    """Plans that depend on what is asked for alone."""
-    before = {key: str(spark.conf.get(key)) for key in _FIXED}
-    for key, value in _FIXED.items():
-        spark.conf.set(key, value)
-    try:
-        yield
-    finally:
-        for key, value in before.items():
-            spark.conf.set(key, value)
+# Plans that depend on what is asked for alone.
+FIXED_PLANS = {"spark.sql.adaptive.enabled": "false", "spark.sql.inMemoryColumnarStorage.batchSize": "250"}
 
 
 def by_key(rows: DataFrame, *key: str) -> DataFrame:
