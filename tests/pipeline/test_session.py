@@ -45,6 +45,34 @@ def test_a_spark_of_another_version_than_pyspark_is_refused(spark, monkeypatch):
     assert "PySpark is 3.5.1 and Spark is 4.0.0: pip install pyspark==4.0.0" in refusal()
 
 
+@pytest.fixture
+def no_java_options(monkeypatch, tmp_path):
+    """As if nobody had said anything about Java."""
+    for name in session._JAVA_OPTIONS:
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("SPARK_CONF_DIR", str(tmp_path))
+
+
+def test_a_jvm_that_does_all_the_work_collects_garbage_on_all_cores(no_java_options):
+    chosen = session._collector({"spark.driver.extraJavaOptions": "-XX:+UseStringDeduplication"})
+    assert "-XX:+UseParallelGC" in chosen["spark.driver.defaultJavaOptions"].split()
+
+
+def test_a_collector_chosen_by_a_config_stays(no_java_options):
+    assert session._collector({"spark.driver.extraJavaOptions": "-Dx=y -XX:+UseSerialGC"}) == {}
+
+
+@pytest.mark.parametrize("name", session._JAVA_OPTIONS)
+def test_a_collector_chosen_by_the_environment_stays(no_java_options, monkeypatch, name):
+    monkeypatch.setenv(name, "-XX:+UseZGC")
+    assert session._collector({}) == {}
+
+
+def test_a_collector_chosen_by_sparks_defaults_stays(no_java_options, tmp_path):
+    (tmp_path / "spark-defaults.conf").write_text("spark.driver.extraJavaOptions  -XX:+UseG1GC\n")
+    assert session._collector({}) == {}
+
+
 class Jar:
     """A class, as Java tells where it is from."""
 
