@@ -52,8 +52,8 @@ def main() -> int:
         with JobProcess(broker.address, disturbed[-1], _BATCH_RECORDS) as job:
             job.wait()
         spark = spark_session("local[1]", config={"spark.driver.memory": "1g"}, verbose=False)
-        counts = count_rows(spark, undisturbed)
-        differ = sum((rows_that_differ(spark, undisturbed, warehouse) for warehouse in disturbed), Counter())
+        counts = count_rows(spark, undisturbed, broker.address)
+        differ = sum((rows_that_differ(spark, undisturbed, warehouse, broker.address) for warehouse in disturbed), Counter())
         spark.stop()
     print(f"{kills} kills of the job, {broker_kills} of the broker under it, {len(disturbed)} warehouses", end="; ")
     print(f"rows compared in each: {counts}; differences {differ.total()}")

@@ -8,13 +8,16 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Self
 
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as f
 
 from benchmarks.pipeline.history import OFFSETS_TOPIC, TRANSACTIONS_TOPIC, History
 from benchmarks.pipeline.lives import Shape
 from benchmarks.pipeline.wire import Wire
+from odradek.pipeline.findings import read_findings
 from odradek.pipeline.schema import read_raw
 from odradek.pipeline.tables import read_table
 from odradek.pipeline.tables_schema import TABLES
@@ -29,8 +32,9 @@ SETTINGS = {
     "transaction.abort.timed.out.transaction.cleanup.interval.ms": 2**31 - 1,
 }
 _TIMEOUT_S = 600.0
-# A sample is of its moment: there are others in every run.
+# A sample is of its moment: there are others in every run, and so there is another lag, and other findings are made of it.
 _COMPARED = sorted(TABLES.keys() - {"lag"})
+_SAMPLED = ("lag", "stuck_partition")
 
 
 def load(address: str, records: int) -> None:
@@ -53,7 +57,7 @@ class JobProcess:
         warehouse: str,
         records_per_batch: int,
         master: str = "local[1]",
-        jobs: str = "ingest,tables",
+        jobs: str = "ingest,tables,findings",
         config: Mapping[str, str] | None = None,
     ) -> None:
         settings = [f"{key}={value}" for key, value in (config or {}).items()]
@@ -105,18 +109,31 @@ class JobProcess:
         self._process.stdout.close()
 
 
-def _tables(spark: SparkSession, warehouse: str) -> dict[str, DataFrame]:
-    raw = read_raw(spark, warehouse).drop("batch")
-    return {"raw": raw} | {name: read_table(spark, warehouse, name) for name in _COMPARED}
+def _tables(spark: SparkSession, warehouse: str, address: str) -> dict[str, DataFrame]:
+    """All that is compared, by its name."""
+    tables = {name: read_table(spark, warehouse, name) for name in _COMPARED}
+    findings = read_findings(spark, warehouse).where(~f.col("kind").isin(*_SAMPLED))
+    return tables | {
+        "raw": read_raw(spark, warehouse).drop("batch"),
+        "findings": findings,
+        "messages": _messages(spark, Path(warehouse).name, address),
+    }
 
 
-def count_rows(spark: SparkSession, warehouse: str) -> dict[str, int]:
+def _messages(spark: SparkSession, topic: str, address: str) -> DataFrame:
+    settings = {"kafka.bootstrap.servers": address, "subscribe": topic}
+    value = f.col("value").cast("string")
+    messages = spark.read.format("kafka").options(**settings).load().select(f.col("key").cast("string"), value.alias("value"))
+    return messages.where(~f.get_json_object("value", "$.kind").isin(*_SAMPLED))
+
+
+def count_rows(spark: SparkSession, warehouse: str, address: str) -> dict[str, int]:
     """Of each table that is compared."""
-    return {name: rows.count() for name, rows in _tables(spark, warehouse).items()}
+    return {name: rows.count() for name, rows in _tables(spark, warehouse, address).items()}
 
 
-def rows_that_differ(spark: SparkSession, one: str, other: str) -> Counter[str]:
+def rows_that_differ(spark: SparkSession, one: str, other: str, address: str) -> Counter[str]:
     """How many rows of each table are in one warehouse and not, or not as often, in the other."""
-    ours, theirs = _tables(spark, one), _tables(spark, other)
+    ours, theirs = _tables(spark, one, address), _tables(spark, other, address)
     counts = {name: ours[name].exceptAll(theirs[name]).count() + theirs[name].exceptAll(ours[name]).count() for name in ours}
     return Counter({name: count for name, count in counts.items() if count})
