@@ -38,6 +38,11 @@ def require_reachable(bootstrap_servers: str) -> None:
     raise Unreachable(f"no broker answers at {'; '.join(failures)}. Start it, or correct --bootstrap-server")
 
 
+def source_options(bootstrap_servers: str, kafka_config: Mapping[str, str]) -> dict[str, str]:
+    """How Spark's Kafka source and sink are told of a cluster and of its clients' configs."""
+    return {**{f"kafka.{key}": value for key, value in kafka_config.items()}, "kafka.bootstrap.servers": bootstrap_servers}
+
+
 class Cluster:
     """A cluster, closed at the end of its ``with``. Every method raises PipelineError, Unreachable where nobody answers."""
 

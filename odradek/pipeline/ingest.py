@@ -24,7 +24,7 @@ from pyspark.sql import functions as f
 from pyspark.sql.streaming.query import StreamingQuery
 
 from odradek.pipeline.checkpoint import Checkpoint
-from odradek.pipeline.cluster import Cluster, require_reachable
+from odradek.pipeline.cluster import Cluster, require_reachable, source_options
 from odradek.pipeline.decode import decode
 from odradek.pipeline.errors import NoRecords, PipelineError, Unreachable, root_cause
 from odradek.pipeline.past_ends import past_ends
@@ -133,8 +133,7 @@ def _source(spark: SparkSession, options: IngestOptions, partitions: dict[str, l
         "kafka.fetch.max.wait.ms": _FETCH_WAIT_MS,
         "kafka.max.poll.records": _RECORDS_A_POLL,
         "kafka.max.partition.fetch.bytes": _BYTES_A_POLL,
-        **{f"kafka.{key}": value for key, value in options.kafka_config.items()},
-        "kafka.bootstrap.servers": options.bootstrap_servers,
+        **source_options(options.bootstrap_servers, options.kafka_config),
         "assign": json.dumps(partitions),
         "startingOffsets": options.starting_offsets,
         "maxOffsetsPerTrigger": str(options.max_records_per_batch),

@@ -39,15 +39,16 @@ TRANSACTION = "transaction"
 # Besides these: the kinds of ``odradek.protocol.coordinator_records.newer_groups``, ``consumer_group_metadata`` and so on.
 
 
-def _struct(**fields: DataType) -> StructType:
+def struct(**fields: DataType) -> StructType:
+    """Columns by name, in this order; any may be null."""
     return StructType([StructField(name, kind) for name, kind in fields.items()])
 
 
 _STRING, _INT, _LONG = StringType(), IntegerType(), LongType()
-_PARTITION = _struct(topic=_STRING, partition=_INT)
-ASSIGNMENT = ArrayType(_struct(topic=_STRING, partitions=ArrayType(_INT)))
+_PARTITION = struct(topic=_STRING, partition=_INT)
+ASSIGNMENT = ArrayType(struct(topic=_STRING, partitions=ArrayType(_INT)))
 # ``topics`` and ``assignment`` are null where the group's protocol is not that of consumers, or a member's is one of its own.
-MEMBER = _struct(
+MEMBER = struct(
     member_id=_STRING,
     group_instance_id=_STRING,
     client_id=_STRING,
@@ -59,7 +60,7 @@ MEMBER = _struct(
 )
 _COORDINATES = {"topic": _STRING, "partition": _INT, "offset": _LONG, "timestamp": TimestampType()}
 
-RAW = _struct(
+RAW = struct(
     **_COORDINATES,
     kind=_STRING,
     key_version=_INT,
@@ -101,10 +102,10 @@ RAW = _struct(
 )
 """Partitioned by ``topic``, ``date``, the UTC day of ``timestamp``, and ``batch``, the micro-batch that the record came in."""
 
-QUARANTINE = _struct(**_COORDINATES, reason=_STRING, key=BinaryType(), value=BinaryType(), date=DateType(), batch=_LONG)
+QUARANTINE = struct(**_COORDINATES, reason=_STRING, key=BinaryType(), value=BinaryType(), date=DateType(), batch=_LONG)
 """Partitioned like ``RAW``."""
 
-END_OFFSETS = _struct(topic=_STRING, partition=_INT, end_offset=_LONG, sampled_at=TimestampType())
+END_OFFSETS = struct(topic=_STRING, partition=_INT, end_offset=_LONG, sampled_at=TimestampType())
 """``end_offset`` is the high watermark. A partition that groups have committed to has a row a micro-batch, and rows for times
 that the records of the micro-batch are of (``past_ends``)."""
 
@@ -113,20 +114,21 @@ PARTITIONED_BY = ("topic", "date", "batch")
 
 def read_raw(spark: SparkSession, warehouse: str) -> DataFrame:
     """Every record that was decoded, as ``RAW``; no rows where there is nothing yet."""
-    return _read(spark, f"{warehouse}/{RAW_DIR}", RAW)
+    return read_parquet(spark, f"{warehouse}/{RAW_DIR}", RAW)
 
 
 def read_quarantine(spark: SparkSession, warehouse: str) -> DataFrame:
     """Every record that was not, as ``QUARANTINE``."""
-    return _read(spark, f"{warehouse}/{QUARANTINE_DIR}", QUARANTINE)
+    return read_parquet(spark, f"{warehouse}/{QUARANTINE_DIR}", QUARANTINE)
 
 
 def read_end_offsets(spark: SparkSession, warehouse: str) -> DataFrame:
     """Every sample, as ``END_OFFSETS``."""
-    return _read(spark, f"{warehouse}/{END_OFFSETS_DIR}", END_OFFSETS)
+    return read_parquet(spark, f"{warehouse}/{END_OFFSETS_DIR}", END_OFFSETS)
 
 
-def _read(spark: SparkSession, path: str, schema: StructType) -> DataFrame:
+def read_parquet(spark: SparkSession, path: str, schema: StructType | str) -> DataFrame:
+    """The files of a directory, as ``schema``; no rows where it is not there yet."""
     try:
         return spark.read.schema(schema).parquet(path)
     except AnalysisException as failure:

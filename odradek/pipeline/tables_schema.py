@@ -19,23 +19,16 @@ from pyspark.sql.types import (
     IntegerType,
     LongType,
     StringType,
-    StructField,
-    StructType,
     TimestampType,
 )
 
-from odradek.pipeline.schema import MEMBER
-
-
-def _struct(**fields: DataType) -> StructType:
-    return StructType([StructField(name, kind) for name, kind in fields.items()])
-
+from odradek.pipeline.schema import MEMBER, struct
 
 _STRING, _INT, _LONG, _TIME = StringType(), IntegerType(), LongType(), TimestampType()
 _RECORD: dict[str, DataType] = {"record_partition": _INT, "record_offset": _LONG}
-_PARTITIONS = ArrayType(_struct(topic=_STRING, partition=_INT))
+_PARTITIONS = ArrayType(struct(topic=_STRING, partition=_INT))
 
-GROUP_GENERATIONS = _struct(
+GROUP_GENERATIONS = struct(
     group=_STRING,
     generation=_INT,
     protocol_type=_STRING,
@@ -43,7 +36,7 @@ GROUP_GENERATIONS = _struct(
     leader=_STRING,
     members=ArrayType(_STRING),
     member_count=_INT,
-    assignment=ArrayType(_struct(member_id=_STRING, topic=_STRING, partitions=ArrayType(_INT))),
+    assignment=ArrayType(struct(member_id=_STRING, topic=_STRING, partitions=ArrayType(_INT))),
     state=_STRING,
     at=_TIME,
     since_last_ms=_LONG,
@@ -60,7 +53,7 @@ gone), ``members`` (somebody came or went), ``assignment`` (the same members onc
 record's.
 """
 
-MEMBER_CHANGES = _struct(
+MEMBER_CHANGES = struct(
     group=_STRING,
     generation=_INT,
     at=_TIME,
@@ -76,7 +69,7 @@ MEMBER_CHANGES = _struct(
 ``change``: joined, left, expired, bounced_static (another ``member_id``, here the new one, under the same ``group_instance_id``).
 """
 
-PARTITION_MOVES = _struct(
+PARTITION_MOVES = struct(
     group=_STRING,
     generation=_INT,
     at=_TIME,
@@ -94,7 +87,7 @@ first after it was empty, and ``to_member`` when it has become empty. ``rebalanc
 move, given up in one generation and taken in the next, is one row, of the generation it was taken in.
 """
 
-OFFSET_COMMITS = _struct(
+OFFSET_COMMITS = struct(
     group=_STRING,
     topic=_STRING,
     partition=_INT,
@@ -115,10 +108,10 @@ OFFSET_COMMITS = _struct(
 where no time has passed.
 """
 
-LAG = _struct(group=_STRING, topic=_STRING, partition=_INT, sampled_at=_TIME, end_offset=_LONG, committed_offset=_LONG, lag=_LONG)
+LAG = struct(group=_STRING, topic=_STRING, partition=_INT, sampled_at=_TIME, end_offset=_LONG, committed_offset=_LONG, lag=_LONG)
 """A row a sample of ``end_offsets`` and group that had committed by then: what was committed last, and how far that is behind."""
 
-TRANSACTIONS = _struct(
+TRANSACTIONS = struct(
     transactional_id=_STRING,
     producer_id=_LONG,
     producer_epoch=_INT,
@@ -142,7 +135,7 @@ these states. ``ongoing_ms`` is from start to prepared, ``prepare_ms`` from ther
 ``producer_id`` and ``producer_epoch`` are those that it was written with. The coordinates are those of the completing record.
 """
 
-OPEN_TRANSACTIONS = _struct(
+OPEN_TRANSACTIONS = struct(
     transactional_id=_STRING,
     producer_id=_LONG,
     producer_epoch=_INT,
@@ -155,7 +148,7 @@ OPEN_TRANSACTIONS = _struct(
 )
 """A row a transaction that is not over. ``status``: Ongoing, PrepareCommit, PrepareAbort."""
 
-GROUPS_NOW = _struct(
+GROUPS_NOW = struct(
     group=_STRING,
     protocol_type=_STRING,
     generation=_INT,
@@ -168,7 +161,7 @@ GROUPS_NOW = _struct(
 )
 """A row a group of the classic protocol that is there: its newest record."""
 
-OFFSETS_NOW = _struct(
+OFFSETS_NOW = struct(
     group=_STRING,
     topic=_STRING,
     partition=_INT,
@@ -180,7 +173,7 @@ OFFSETS_NOW = _struct(
 )
 """A row a group and partition: the offset that is committed now."""
 
-TRANSACTIONAL_IDS_NOW = _struct(
+TRANSACTIONAL_IDS_NOW = struct(
     transactional_id=_STRING,
     producer_id=_LONG,
     producer_epoch=_INT,

@@ -3,12 +3,11 @@
 from collections.abc import Callable
 from functools import reduce
 
-from pyspark.errors import AnalysisException
 from pyspark.sql import Column, DataFrame, SparkSession, Window
 from pyspark.sql import functions as f
 from pyspark.sql.types import StringType, StructField, StructType, TimestampType
 
-from odradek.pipeline.schema import FINDINGS_DIR
+from odradek.pipeline.schema import FINDINGS_DIR, read_parquet
 
 HIGH, MEDIUM, LOW = "high", "medium", "low"
 
@@ -112,9 +111,4 @@ def newest(read: Read) -> DataFrame:
 
 def read_findings(spark: SparkSession, warehouse: str) -> DataFrame:
     """What was found last, as ``FINDING``; no rows where nothing was looked for yet."""
-    try:
-        return spark.read.schema(FINDING).parquet(f"{warehouse}/{FINDINGS_DIR}")
-    except AnalysisException as failure:
-        if failure.getCondition() != "PATH_NOT_FOUND":
-            raise
-        return spark.createDataFrame([], FINDING)
+    return read_parquet(spark, f"{warehouse}/{FINDINGS_DIR}", FINDING)

@@ -16,13 +16,13 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from pyspark.errors import AnalysisException
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as f
 
-from odradek.pipeline.cluster import Cluster, require_reachable
+from odradek.pipeline.cluster import Cluster, require_reachable, source_options
 from odradek.pipeline.errors import PipelineError, root_cause
 from odradek.pipeline.findings.rows import HIGH, MEDIUM, Read, newest, read_findings
+from odradek.pipeline.schema import read_parquet
 
 _OUTBOX = "findings_sent/outbox"
 _DONE = "findings_sent/done"
@@ -92,8 +92,7 @@ class _Outbox:
         return self._send(self._written().where(f.col("batch") == batch), batch)
 
     def _send(self, messages: DataFrame, batch: int) -> int:
-        settings = {f"kafka.{key}": value for key, value in self._to.kafka_config.items()}
-        settings |= {"kafka.bootstrap.servers": self._to.bootstrap_servers, "topic": self._to.topic}
+        settings = source_options(self._to.bootstrap_servers, self._to.kafka_config) | {"topic": self._to.topic}
         count = messages.count()
         try:
             messages.select(f.col("id").alias("key"), "value").write.format("kafka").options(**settings).save()
@@ -109,8 +108,7 @@ class _Outbox:
         partitions = self._cluster.partitions([topic]).get(topic, [])
         if not partitions:
             return self._spark.createDataFrame([], "id string, severity string")
-        settings = {f"kafka.{key}": value for key, value in self._to.kafka_config.items()} | {
-            "kafka.bootstrap.servers": self._to.bootstrap_servers,
+        settings = source_options(self._to.bootstrap_servers, self._to.kafka_config) | {
             "assign": json.dumps({topic: partitions}),
             # A partition that was not there then is read from its beginning.
             "startingOffsets": json.dumps({topic: {str(each): ends.get(str(each), _EARLIEST) for each in partitions}}),
@@ -126,12 +124,7 @@ class _Outbox:
         return self._read(_OUTBOX, f"{_MESSAGE}, batch long").where(is_here)
 
     def _read(self, directory: str, schema: str) -> DataFrame:
-        try:
-            return self._spark.read.schema(schema).parquet(f"{self._warehouse}/{directory}")
-        except AnalysisException as failure:
-            if failure.getCondition() != "PATH_NOT_FOUND":
-                raise
-            return self._spark.createDataFrame([], schema)
+        return read_parquet(self._spark, f"{self._warehouse}/{directory}", schema)
 
 
 def _gravity() -> Column:
