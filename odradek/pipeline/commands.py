@@ -8,7 +8,7 @@ written over on a terminal and as a line each time elsewhere.
 import gc
 import re
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import wraps
@@ -86,6 +86,13 @@ class _Progress:
         self._shown = ""
 
 
+def _with(command: Callable[..., Any], options: Sequence[Callable[..., Any]]) -> Callable[..., Any]:
+    """The command with these options, in the order in which its help is to have them."""
+    for option in reversed(options):
+        command = option(command)
+    return command
+
+
 def _uses_spark(command: Callable[..., Any]) -> Callable[..., Any]:
     """Adds the options of every job: ``warehouse``, and ``spark``, made of ``--master``, ``--conf`` and ``--verbose``."""
 
@@ -101,10 +108,7 @@ def _uses_spark(command: Callable[..., Any]) -> Callable[..., Any]:
         ),
         click.option("--verbose", is_flag=True, help="Show what Spark says, and stack traces."),
     )
-    decorated: Callable[..., Any] = with_spark
-    for option in reversed(options):
-        decorated = option(decorated)
-    return decorated
+    return _with(with_spark, options)
 
 
 def _talks_to_a_cluster(command: Callable[..., Any]) -> Callable[..., Any]:
@@ -121,9 +125,7 @@ def _talks_to_a_cluster(command: Callable[..., Any]) -> Callable[..., Any]:
             help="A config of Kafka's clients, security.protocol and the like; repeatable.",
         ),
     )
-    for option in reversed(options):
-        command = option(command)
-    return command
+    return _with(command, options)
 
 
 def _reads_a_cluster(command: Callable[..., Any]) -> Callable[..., Any]:
@@ -139,9 +141,7 @@ def _reads_a_cluster(command: Callable[..., Any]) -> Callable[..., Any]:
         click.option("--once", is_flag=True, help="Take what there is, and end.  [default]"),
         click.option("--every", callback=_interval, metavar="INTERVAL", help="Go on, with a pause of this long: 30s, 5m, 1h."),
     )
-    for option in reversed(options):
-        command = option(command)
-    return command
+    return _with(command, options)
 
 
 def _finds(command: Callable[..., Any]) -> Callable[..., Any]:
@@ -157,9 +157,7 @@ def _finds(command: Callable[..., Any]) -> Callable[..., Any]:
             help="From where on something is a finding (docs/pipeline.md has the names); repeatable.",
         ),
     )
-    for option in reversed(options):
-        command = option(command)
-    return command
+    return _with(command, options)
 
 
 @click.group(invoke_without_command=True)
