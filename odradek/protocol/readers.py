@@ -147,20 +147,20 @@ class _Compiler:
     def _variable(self, spec: FieldSpec, to: str) -> list[str]:
         """Lines that read a value without a fixed width into ``to``."""
         if spec.is_array:
-            return [*self._count(), *_unless_null(spec, to, self._items(spec, to))]
+            return [*self._count(), *_unless_null(spec, to, self._items(spec, to), nullable=spec.nullable)]
         if spec.entity is not None:
             read = self._constant("read", _Compiler(spec.entity, self._canonical).compile())
             lines = [f"{to}, p = {read}(b, p, end)"]
             if not spec.nullable:
                 return lines
             return ["p += 1", "if b[p - 1] == 255:", f"    {to} = None", "else:", *_indented(lines)]
-        return self._string_or_bytes(spec, to)
+        return self._string_or_bytes(spec, to, nullable=spec.nullable)
 
-    def _string_or_bytes(self, spec: FieldSpec, to: str) -> list[str]:
+    def _string_or_bytes(self, spec: FieldSpec, to: str, *, nullable: bool) -> list[str]:
         is_string = spec.kafka_type == "string"
         value = "b[p:stop].decode()" if is_string else "b[p:stop]"
         lines = ["stop = p + n", "if stop > end:", "    short()", f"{to} = {value}", "p = stop"]
-        return [*self._count("int16" if is_string else "int32"), *_unless_null(spec, to, lines)]
+        return [*self._count("int16" if is_string else "int32"), *_unless_null(spec, to, lines, nullable=nullable)]
 
     def _count(self, legacy: str = "int32") -> list[str]:
         """``n``: the length or count at ``p``, below zero for null."""
@@ -181,7 +181,8 @@ class _Compiler:
         elif spec.kafka_type == "uuid":
             item = ["item = b[p:p + 16]", "p += 16", "if p > end:", "    short()", f"item = {_uuid('item')}"]
         else:
-            item = self._string_or_bytes(spec, "item")
+            # Only the array itself may be null, never an item of it.
+            item = self._string_or_bytes(spec, "item", nullable=False)
         return [*lines, *_indented([*item, "items.append(item)"]), f"{to} = items"]
 
     def _tagged_fields(self, specs: list[FieldSpec]) -> None:
@@ -202,9 +203,9 @@ def _uuid(value: str) -> str:
     return f"None if {value} == ZERO_UUID else UUID(bytes={value})"
 
 
-def _unless_null(spec: FieldSpec, to: str, lines: list[str]) -> list[str]:
-    """``lines`` where ``n`` is not the count of null. Only an array itself may be null, never an item of it."""
-    null = f"{to} = None" if spec.nullable and (spec.is_array or to != "item") else f"null({spec.name!r})"
+def _unless_null(spec: FieldSpec, to: str, lines: list[str], *, nullable: bool) -> list[str]:
+    """``lines`` where ``n`` is not the count of null."""
+    null = f"{to} = None" if nullable else f"null({spec.name!r})"
     return ["if n < 0:", f"    {null}", "else:", *_indented(lines)]
 
 
