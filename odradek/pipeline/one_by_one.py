@@ -1,0 +1,187 @@
+"""Records of the coordinators' topics into columns, whatever they are and one after the other.
+
+The decoders are those of ``protocol.coordinator_records``, called once a record. Each kind has columns of its own, so records are
+told apart first and only the columns of their kind are built. Of a classic group's members, the subscription and the assignment
+are read where the protocol is that of consumers (``consumer_protocol``).
+"""
+
+import json
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+
+from odradek.pipeline.columns import Integers
+from odradek.pipeline.consumer_protocol import CONSUMER, assigned_partitions, subscribed_topics
+from odradek.pipeline.offset_commits import topic_id
+from odradek.pipeline.schema import GROUP_METADATA, OFFSET_COMMIT, TRANSACTION, TRANSACTION_STATE
+from odradek.pipeline.transactions import STATUSES
+from odradek.protocol.coordinator_records import (
+    GroupMetadataKey,
+    MalformedMessage,
+    MemberMetadata,
+    OffsetCommitKey,
+    UnknownKey,
+    decode_key,
+    decode_transaction_key,
+    decode_value,
+)
+from odradek.protocol.coordinator_records.newer_groups import decode_newer
+
+_UNDECODED = "undecoded"
+_NEWER = "newer"
+
+
+class _Record(NamedTuple):
+    """A record, decoded: its columns (``_COLUMNS_OF``), key and value; of one that could not be, the reason as its key."""
+
+    columns: str
+    kind: str | None
+    key: Any
+    value: Any
+
+
+def read_one_by_one(batch: pa.RecordBatch) -> Iterator[tuple[Integers, dict[str, Any]]]:
+    """The rows of each kind in a batch, and the columns of that kind; none of a batch without rows.
+
+    Of rows that cannot be decoded these are the ``reason``, and ``key`` and ``value`` as they were.
+    """
+    keys, values = batch.column("key").to_pylist(), batch.column("value").to_pylist()
+    topics = batch.column("topic").to_pylist()
+    records = [_decode_record(topic, key, value) for topic, key, value in zip(topics, keys, values, strict=True)]
+    for columns in dict.fromkeys([record.columns for record in records]):
+        places = [place for place, record in enumerate(records) if record.columns == columns]
+        of_kind = [records[place] for place in places]
+        yield np.array(places, np.int64), _columns(columns, of_kind, [keys[at] for at in places], [values[at] for at in places])
+
+
+def _columns(columns: str, records: list[_Record], keys: list[bytes | None], values: list[bytes | None]) -> dict[str, Any]:
+    if columns == _UNDECODED:
+        return {"reason": [record.key for record in records], "key": keys, "value": values}
+    return {
+        "kind": [record.kind for record in records],
+        "key_version": _versions(keys),
+        "value_version": _versions(values),
+        "is_tombstone": [value is None for value in values],
+    } | _COLUMNS_OF[columns](records)
+
+
+def _decode_record(topic: str, key: bytes | None, value: bytes | None) -> _Record:
+    try:
+        if key is None:
+            raise MalformedMessage("a record without a key")  # noqa: TRY301  # one way to the quarantine for all reasons
+        found = decode_transaction_key(key) if topic == TRANSACTION_STATE else decode_key(key)
+        if isinstance(found, UnknownKey):
+            if topic == TRANSACTION_STATE:
+                raise MalformedMessage(f"a key of version {found.version} on {topic}")  # noqa: TRY301  # the same
+            newer = decode_newer(key, value)
+            return _Record(_NEWER, newer.kind, newer.key, newer.value)
+        decoded = decode_value(found, value)
+        if isinstance(found, OffsetCommitKey):
+            return _Record(OFFSET_COMMIT, OFFSET_COMMIT, found, decoded)
+        if isinstance(found, GroupMetadataKey):
+            return _Record(GROUP_METADATA, GROUP_METADATA, found, decoded)
+        status = getattr(decoded, "status", 0)
+        if not 0 <= status < len(STATUSES):
+            raise MalformedMessage(f"a transaction of status {status}")  # noqa: TRY301  # the same
+    except MalformedMessage as failure:
+        return _Record(_UNDECODED, None, str(failure), None)
+    return _Record(TRANSACTION, TRANSACTION, found, decoded)
+
+
+def _versions(column: list[bytes | None]) -> list[int | None]:
+    return [None if data is None else int.from_bytes(data[:2], "big", signed=True) for data in column]
+
+
+def _fields(values: Sequence[Any], **names: str) -> dict[str, list[Any]]:
+    """Columns by name, of the fields of ``values`` that they are made of; null where the value is."""
+    return {column: [None if value is None else getattr(value, name) for value in values] for column, name in names.items()}
+
+
+def _offset_commits(records: list[_Record]) -> dict[str, list[Any]]:
+    values = [record.value for record in records]
+    topic_ids = [None if value is None or value.topic_id is None else topic_id(value.topic_id.bytes) for value in values]
+    return (
+        _fields([record.key for record in records], group="group", commit_topic="topic", commit_partition="partition")
+        | _fields(
+            values,
+            committed_offset="offset",
+            leader_epoch="leader_epoch",
+            metadata="metadata",
+            commit_timestamp_ms="commit_timestamp_ms",
+            expire_timestamp_ms="expire_timestamp_ms",
+        )
+        | {"topic_id": topic_ids}
+    )
+
+
+def _group_metadata(records: list[_Record]) -> dict[str, list[Any]]:
+    values = [record.value for record in records]
+    members = [
+        None if value is None else [_member(member, is_consumer=value.protocol_type == CONSUMER) for member in value.members]
+        for value in values
+    ]
+    return (
+        _fields([record.key for record in records], group="group")
+        | _fields(
+            values,
+            protocol_type="protocol_type",
+            generation="generation",
+            protocol="protocol",
+            leader="leader",
+            state_timestamp_ms="current_state_timestamp_ms",
+        )
+        | {"members": members}
+    )
+
+
+def _transactions(records: list[_Record]) -> dict[str, list[Any]]:
+    values = [record.value for record in records]
+    partitions = [
+        None if value is None else [{"topic": topic, "partition": partition} for topic, partition in sorted(value.partitions)]
+        for value in values
+    ]
+    return (
+        _fields([record.key for record in records], transactional_id="transactional_id")
+        | _fields(
+            values,
+            producer_id="producer_id",
+            producer_epoch="producer_epoch",
+            timeout_ms="timeout_ms",
+            last_update_ms="last_update_ms",
+            start_ms="start_ms",
+            previous_producer_id="previous_producer_id",
+            next_producer_id="next_producer_id",
+            client_transaction_version="client_transaction_version",
+        )
+        | {"status": [None if value is None else STATUSES[value.status] for value in values], "partitions": partitions}
+    )
+
+
+def _newer(records: list[_Record]) -> dict[str, list[Any]]:
+    return {
+        "group": [record.key["group_id"] for record in records],
+        "fields": [json.dumps(record.key | (record.value or {}), separators=(",", ":")) for record in records],
+    }
+
+
+_COLUMNS_OF: dict[str, Callable[[list[_Record]], dict[str, list[Any]]]] = {
+    OFFSET_COMMIT: _offset_commits,
+    GROUP_METADATA: _group_metadata,
+    TRANSACTION: _transactions,
+    _NEWER: _newer,
+}
+
+
+def _member(member: MemberMetadata, *, is_consumer: bool) -> dict[str, Any]:
+    return {
+        "member_id": member.member_id,
+        "group_instance_id": member.group_instance_id,
+        "client_id": member.client_id,
+        "client_host": member.client_host,
+        "rebalance_timeout": member.rebalance_timeout_ms,
+        "session_timeout": member.session_timeout_ms,
+        "topics": subscribed_topics(member.subscription) if is_consumer else None,
+        "assignment": assigned_partitions(member.assignment) if is_consumer else None,
+    }
