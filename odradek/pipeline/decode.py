@@ -22,9 +22,7 @@ from odradek.pipeline.kinds import read_rows
 from odradek.pipeline.offset_commits import OFFSET_COMMITS
 from odradek.pipeline.one_by_one import read_one_by_one
 from odradek.pipeline.schema import RAW, TRANSACTION_STATE
-from odradek.pipeline.transactions import STATUSES, TRANSACTIONS
-
-__all__ = ["DECODED", "STATUSES", "decode", "decode_batches"]
+from odradek.pipeline.transactions import TRANSACTIONS
 
 DECODED = StructType(
     [
