@@ -1,5 +1,7 @@
 """Batches of records and what they are decoded to, with Spark's columns but without Spark; and records as brokers write them."""
 
+from datetime import UTC, datetime
+
 import pyarrow as pa
 import pytest
 
@@ -15,7 +17,14 @@ from odradek.protocol.coordinator_records import (
     encode_key,
     encode_value,
 )
-from tests.pipeline.test_decode import ASSIGNMENT, AT, OFFSETS, SUBSCRIPTION, TRANSACTIONS
+
+AT = datetime(2025, 1, 2, 3, 4, 5, 678000, tzinfo=UTC)
+OFFSETS, TRANSACTIONS = "__consumer_offsets", "__transaction_state"
+# A subscription to two topics and an assignment of three partitions of one, as Kafka's clients write them.
+SUBSCRIPTION = bytes.fromhex("0001 00000002 0001") + b"a" + bytes.fromhex("0001") + b"b" + bytes.fromhex("ffffffff 00000000")
+ASSIGNMENT = (
+    bytes.fromhex("0001 00000001 0001") + b"a" + bytes.fromhex("00000003 00000000 00000001 00000002") + bytes.fromhex("ffffffff")
+)
 
 
 def batch_of(*some):

@@ -14,7 +14,7 @@ from odradek.protocol.coordinator_records import (
     encode_value,
 )
 from odradek.protocol.varint import uvarint
-from tests.pipeline.test_decode import ASSIGNMENT, OFFSETS, SUBSCRIPTION, TRANSACTIONS
+from tests.pipeline.decoded import ASSIGNMENT, OFFSETS, SUBSCRIPTION, TRANSACTIONS
 from tests.protocol import test_newer_groups
 
 int8s, int16s, int32s, int64s = (st.integers(-(2 ** (bits - 1)), 2 ** (bits - 1) - 1) for bits in (8, 16, 32, 64))

@@ -11,8 +11,11 @@ from hypothesis import strategies as st
 from odradek.pipeline import decode
 from odradek.protocol.varint import uvarint
 from tests.pipeline.decoded import (
+    ASSIGNMENT,
     KEY_OF_GROUP,
     KEY_OF_TRANSACTION,
+    OFFSETS,
+    TRANSACTIONS,
     batch_of,
     group,
     left_of,
@@ -21,7 +24,6 @@ from tests.pipeline.decoded import (
     rows_one_by_one,
 )
 from tests.pipeline.record_bytes import records
-from tests.pipeline.test_decode import ASSIGNMENT, OFFSETS, TRANSACTIONS
 
 
 @given(st.lists(records, max_size=12))

@@ -1,14 +1,12 @@
 """Records into rows, without Spark: what each kind says, and what becomes of bytes that say nothing."""
 
-from datetime import UTC, datetime
 from uuid import UUID
 
-import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from odradek.pipeline.decode import DECODED, decode_batches
+from odradek.pipeline.decode import DECODED
 from odradek.protocol.coordinator_records import (
     GroupMetadataKey,
     GroupMetadataValue,
@@ -20,33 +18,15 @@ from odradek.protocol.coordinator_records import (
     encode_key,
     encode_value,
 )
+from tests.pipeline.decoded import ASSIGNMENT, AT, OFFSETS, SUBSCRIPTION, TRANSACTIONS, batch_of, rows_of
 from tests.protocol import test_newer_groups
-
-AT = datetime(2025, 1, 2, 3, 4, 5, 678000, tzinfo=UTC)
-OFFSETS, TRANSACTIONS = "__consumer_offsets", "__transaction_state"
-# A subscription to two topics and an assignment of three partitions of one, as Kafka's clients write them.
-SUBSCRIPTION = bytes.fromhex("0001 00000002 0001") + b"a" + bytes.fromhex("0001") + b"b" + bytes.fromhex("ffffffff 00000000")
-ASSIGNMENT = (
-    bytes.fromhex("0001 00000001 0001") + b"a" + bytes.fromhex("00000003 00000000 00000001 00000002") + bytes.fromhex("ffffffff")
-)
 
 
 def decoded(*records, topic=OFFSETS):
     """The rows of (key, value) records at offsets 0, 1 and so on, by offset; columns that are null left out."""
-    batch = pa.RecordBatch.from_pydict(
-        {
-            "topic": [topic] * len(records),
-            "partition": pa.array([7] * len(records), pa.int32()),
-            "offset": pa.array(range(len(records)), pa.int64()),
-            "timestamp": pa.array([AT] * len(records), pa.timestamp("us", "UTC")),
-            "key": pa.array([key for key, _ in records], pa.binary()),
-            "value": pa.array([value for _, value in records], pa.binary()),
-        }
-    )
-    rows = [row for out in decode_batches(iter([batch])) for row in out.to_pylist()]
+    rows = rows_of(batch_of(*((topic, key, value) for key, value in records)))
     assert all(list(row) == DECODED.names for row in rows)
-    kept = [{name: value for name, value in row.items() if value is not None} for row in rows]
-    return sorted(kept, key=lambda row: row["offset"])
+    return [{name: value for name, value in row.items() if value is not None} for row in rows]
 
 
 def only(*record, topic=OFFSETS):

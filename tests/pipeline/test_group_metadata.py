@@ -2,8 +2,7 @@
 
 import pytest
 
-from tests.pipeline.decoded import BROKEN, KEY_OF_GROUP, batch_of, group, left_of, rows_of, rows_one_by_one
-from tests.pipeline.test_decode import OFFSETS, TRANSACTIONS
+from tests.pipeline.decoded import BROKEN, KEY_OF_GROUP, OFFSETS, TRANSACTIONS, batch_of, group, left_of, rows_of, rows_one_by_one
 
 
 @pytest.mark.parametrize(

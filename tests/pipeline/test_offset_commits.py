@@ -5,8 +5,7 @@ from uuid import UUID
 
 import pytest
 
-from tests.pipeline.decoded import BROKEN, KEY_OF_OFFSET, batch_of, left_of, offset, rows_of, rows_one_by_one
-from tests.pipeline.test_decode import OFFSETS
+from tests.pipeline.decoded import BROKEN, KEY_OF_OFFSET, OFFSETS, batch_of, left_of, offset, rows_of, rows_one_by_one
 
 
 @pytest.mark.parametrize(

@@ -4,9 +4,17 @@ import struct
 
 import pytest
 
-from tests.pipeline.decoded import BROKEN, KEY_OF_TRANSACTION, batch_of, left_of, rows_of, rows_one_by_one, transaction
+from tests.pipeline.decoded import (
+    BROKEN,
+    KEY_OF_TRANSACTION,
+    TRANSACTIONS,
+    batch_of,
+    left_of,
+    rows_of,
+    rows_one_by_one,
+    transaction,
+)
 from tests.pipeline.record_bytes import array, compact_string
-from tests.pipeline.test_decode import TRANSACTIONS
 
 
 @pytest.mark.parametrize(
