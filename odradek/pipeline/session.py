@@ -109,7 +109,7 @@ def _collector(config: Mapping[str, str]) -> dict[str, str]:
     """The garbage collector of a JVM that does all the work, unless somebody has chosen one: Java refuses to start with two.
 
     What Java takes by itself where there are two cores, G1, has the same work take a fifth longer. The old generation is to
-    hold what Spark keeps (spark.memory.fraction, 0.6 of the heap) and as much again as lives beside it.
+    hold what Spark keeps (spark.memory.fraction, 0.6 of the heap) and what lives beside that.
     """
     home = os.environ.get("SPARK_CONF_DIR") or Path(_find_spark_home(), "conf")  # type: ignore[no-untyped-call]  # pyspark's
     defaults = Path(home, "spark-defaults.conf")
