@@ -152,7 +152,10 @@ class Connection(asyncio.BufferedProtocol):
 
     def buffer_updated(self, nbytes: int) -> None:
         """Part of asyncio's protocol interface: ``nbytes`` have come."""
-        self.last_active_ms = self._registry.clock.monotonic_ms()
+        registry = self._registry
+        self.last_active_ms = now_ms = registry.clock.monotonic_ms()
+        if registry.busy_poll is not None:
+            registry.busy_poll.arrived(now_ms)
         self.received_bytes += nbytes
         try:
             frames = self._reader.filled(nbytes)

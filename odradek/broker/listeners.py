@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     import asyncio
     from collections.abc import Callable, Iterator, Mapping
 
+    from odradek.broker.busy_poll import BusyPoll
     from odradek.broker.connection import Connection
     from odradek.timing.clock import Clock
     from odradek.timing.timer import Timer
@@ -43,6 +44,8 @@ class ConnectionRegistry:
     def __init__(self, limits: Callable[[], ConnectionLimits], clock: Clock, timer: Timer) -> None:
         self.clock = clock
         self.is_stopping = False
+        # Told of all that comes.
+        self.busy_poll: BusyPoll | None = None
         self._limits = limits
         self._timer = timer
         self._connections: set[Connection] = set()

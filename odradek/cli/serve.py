@@ -8,12 +8,14 @@ Such a reason is one line on stderr.
 import asyncio
 import contextlib
 import gc
+import os
 import signal
 import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from odradek.broker.busy_poll import BusyPoll
 from odradek.broker.config.broker_config import BrokerConfig, InvalidConfig, load, parse_properties
 from odradek.broker.config.endpoints import parse_endpoints
 from odradek.broker.logging import log
@@ -116,6 +118,7 @@ async def _serve(
     except (DataDirectoryLocked, InconsistentDataDirectory, KafkaError, OSError) as error:
         return _cannot_start(error)
     print(ready_line(*broker.bound_address), flush=True)
+    _poll_busily(broker)
     # Nothing made so far will ever be garbage: the collector need not look at it again, and the loop need not wait for it.
     gc.freeze()
     gc.enable()
@@ -138,6 +141,14 @@ async def _serve(
         metrics.close()
     await broker.stop()
     return 0
+
+
+def _poll_busily(broker: Broker) -> None:
+    """Only here: a broker in its user's own process would take turns with it, and on one core with its clients."""
+    window_us: int = broker.config["socket.busy.poll.us"]
+    if window_us and len(os.sched_getaffinity(0) if hasattr(os, "sched_getaffinity") else range(os.cpu_count() or 1)) > 1:
+        call_soon = asyncio.get_running_loop().call_soon
+        broker.connections.busy_poll = BusyPoll(call_soon, broker.clock, window_us / 1000)
 
 
 async def _bind_metrics(broker: Broker, host: str | None, port: int) -> "MetricsEndpoint":

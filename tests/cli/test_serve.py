@@ -1,6 +1,7 @@
 """``odradek serve`` as a process: its one line on stdout, its signals, and every way it refuses to start."""
 
 import json
+import os
 import signal
 import socket
 import subprocess
@@ -11,7 +12,9 @@ import urllib.request
 import pytest
 
 from odradek.cli.health import check
+from odradek.protocol.api_keys import ApiKey
 from tests.broker_process import command_environment
+from tests.raw_client import RawClient
 
 
 def odradek_serve(*arguments, **environment):
@@ -223,3 +226,28 @@ def test_a_metrics_port_in_use_is_refused_and_no_data_directory_made(tmp_path):
 
 def test_a_host_for_metrics_without_a_port_is_a_mistake(tmp_path):
     assert_refused(odradek_serve("--metrics-host", "127.0.0.1", "--data-dir", tmp_path / "data"), "--metrics-port")
+
+
+CORES = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+
+
+@pytest.mark.parametrize(("window_us", "is_polling"), [(1_000_000, CORES > 1), (0, False)])
+def test_a_client_that_comes_back_in_time_finds_the_broker_awake(broker_process, window_us, is_polling):
+    broker = broker_process(settings={"socket.busy.poll.us": window_us}, arguments=("--metrics-port", "0"))
+    with RawClient(broker.host, broker.port) as client:
+        for _ in range(50):
+            client.call(ApiKey.API_VERSIONS, 2)
+    with urllib.request.urlopen(_metrics_url(broker), timeout=10) as answer:
+        scraped = answer.read().decode().splitlines()
+    (line,) = [line for line in scraped if line.startswith("odradek_event_loop_busy_polls_total ")]
+    assert (float(line.split()[1]) > 0) == is_polling
+
+
+def _metrics_url(broker):
+    """Where they are served, once that has been logged."""
+    for _ in range(100):
+        urls = [line["url"] for line in map(json.loads, broker.stderr.splitlines()) if "url" in line]
+        if urls:
+            return urls[0]
+        time.sleep(0.05)
+    raise AssertionError(broker.stderr)

@@ -111,6 +111,17 @@ CONNECTIONS = (
         "socket.receive.buffer.bytes", INT, 102400, "SO_RCVBUF of client sockets; -1 leaves the system's choice.", None, "high"
     ),
     _Config(
+        "socket.busy.poll.us",
+        INT,
+        200,
+        "For how long after an answer the broker looks for the client's next request before it sleeps, in microseconds, while "
+        "clients do come back within that time; 0: it sleeps at once. It takes processor time, and saves clients the wake-up.",
+        AtLeast(0),
+        "low",
+        kafka_default="none: Kafka has no such config",
+        difference="one thread serves all clients, and waking it costs more than many a request does",
+    ),
+    _Config(
         "socket.request.max.bytes", INT, 104857600, "The largest request; a larger one closes its connection.", AtLeast(1), "high"
     ),
     _Config("connections.max.idle.ms", LONG, 600000, "A connection idle for this long is closed; never, if negative."),

@@ -63,6 +63,13 @@ LATENESS = Metric(
     "",
     "How much later than asked the event loop woke the broker's timer, in ms: what everything else waits too.",
 )
+BUSY_POLLS = Metric(
+    "odradek_event_loop_busy_polls",
+    Kind.COUNTER,
+    (),
+    "",
+    "How often the event loop looked for a client's next request instead of sleeping (socket.busy.poll.us).",
+)
 INFO = Metric(
     "odradek_broker_info", Kind.GAUGE, ("version", "cluster_id", "node_id"), "", "Always 1; its labels say who this is."
 )
@@ -83,8 +90,12 @@ def _read_broker(broker: Broker) -> Iterator[Reading]:
     yield SESSION_EVICTIONS, [((), sessions.evictions)]
     driver = broker.timer_driver
     yield LATENESS, [] if driver is None else [((), Sum(driver.wakings, driver.late_ms))]
+    busy_poll = broker.connections.busy_poll
+    yield BUSY_POLLS, [((), 0 if busy_poll is None else busy_poll.polls)]
     yield INFO, [((__version__, broker.cluster_id, str(broker.node_id)), 1)]
 
 
 PURGATORY_SECTION = Section("Purgatories", (WATCHED, DELAYED, COMPLETED, EXPIRED), _read_purgatories)
-BROKER_SECTION = Section("The broker", (SESSIONS, SESSION_PARTITIONS, SESSION_EVICTIONS, LATENESS, INFO), _read_broker)
+BROKER_SECTION = Section(
+    "The broker", (SESSIONS, SESSION_PARTITIONS, SESSION_EVICTIONS, LATENESS, BUSY_POLLS, INFO), _read_broker
+)
