@@ -63,12 +63,26 @@ class SocketWriter:
         else:
             data = b"".join([chunk if type(chunk) is bytes else chunk.read() for chunk in chunks])
             self.sent_bytes += len(data)
-            self._transport.write(data)
+            self._write_now(data)
 
     def close(self) -> None:
         """Forget what waits: the connection is lost."""
         self._queue.clear()
         self._unwatch()
+
+    def _write_now(self, data: bytes) -> None:
+        """Give the kernel what it takes, and the transport the rest: it would give it all to the kernel when the turn is over."""
+        transport = self._transport
+        if self._fd >= 0 and not transport.get_write_buffer_size():
+            try:
+                sent = os.write(self._fd, data)
+            except OSError:
+                # The transport meets the same, and knows what to do about it.
+                sent = 0
+            if sent == len(data):
+                return
+            data = data[sent:]
+        transport.write(data)
 
     def _send_turn(self) -> None:
         """Send until the socket is full, this turn's share is used up, or nothing waits."""

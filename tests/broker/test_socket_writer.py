@@ -135,3 +135,41 @@ def test_a_file_that_cannot_be_read_is_told_of(data, monkeypatch, number, is_dis
 
     asyncio.run(run())
     assert bool(told) is is_disk
+
+
+def test_an_answer_is_the_kernels_before_the_turn_is_over():
+    async def run():
+        transport, theirs = await _connected()
+        writer = SocketWriter(transport, lambda: None)
+        writer.write([b"an ", b"answer"])
+        assert theirs.recv(100) == b"an answer"
+        transport.close()
+        theirs.close()
+
+    asyncio.run(run())
+
+
+def test_an_answer_larger_than_the_socket_takes_arrives_whole():
+    async def run():
+        transport, theirs = await _connected()
+        writer = SocketWriter(transport, lambda: None)
+        answer = os.urandom(8 * 1024 * 1024)
+        writer.write([answer])
+        writer.write([b"the next"])
+        assert await _read_all(theirs, len(answer) + 8) == answer + b"the next"
+        transport.close()
+        theirs.close()
+
+    asyncio.run(run())
+
+
+def test_an_answer_to_who_has_gone_is_the_transports_affair():
+    async def run():
+        transport, theirs = await _connected()
+        writer = SocketWriter(transport, lambda: None)
+        theirs.close()
+        writer.write([b"an answer"])
+        await asyncio.sleep(0.01)
+        assert transport.is_closing()
+
+    asyncio.run(run())

@@ -51,13 +51,13 @@ def take_batches_unverified(monkeypatch):
 
 
 def leave_out_a_marker(monkeypatch):
-    start = Markers.start
+    begin = Markers.begin
 
-    def start_with_fewer(self, transactional_id, value):
+    def begin_with_fewer(self, transactional_id, value):
         fewer = frozenset(sorted(value.partitions)[:-1]) if len(value.partitions) > 1 else value.partitions
-        start(self, transactional_id, value._replace(partitions=fewer))
+        begin(self, transactional_id, value._replace(partitions=fewer))
 
-    monkeypatch.setattr(Markers, "start", start_with_fewer)
+    monkeypatch.setattr(Markers, "begin", begin_with_fewer)
 
 
 def complete_while_markers_wait(monkeypatch):

@@ -163,6 +163,8 @@ class HostedShard(Generic[ShardT]):
             if result.on_commit is not None:
                 self._guard(result.on_commit)
             respond(result.response)
+            if result.on_answered is not None:
+                self._guard(result.on_answered)
         elif self._batch:
             self._pending.append(_Waiter(result, respond))
         else:
@@ -367,12 +369,25 @@ class HostedShard(Generic[ShardT]):
             self._answer()
 
     def _answer(self) -> None:
-        """Answer in the order of the decisions; what is committed on the way comes through ``_advance``, and joins the end."""
+        """Answer in the order of the decisions; what is committed on the way comes through ``_advance``, and joins the end.
+
+        What follows from an answer is done when all have theirs, and is in the log before anybody can ask for more.
+        """
         self._is_answering = True
+        following: list[Callable[[], None]] = []
         try:
-            while self._answerable:
-                result, respond = self._answerable.popleft()
-                self._guard(respond, result.response)
+            while self._answerable or following:
+                while self._answerable:
+                    result, respond = self._answerable.popleft()
+                    self._guard(respond, result.response)
+                    if result.on_answered is not None:
+                        following.append(result.on_answered)
+                now, following = following, []
+                for follow in now:
+                    if self.state is _ACTIVE:
+                        self._guard(follow)
+                if now:
+                    self.flush()
         finally:
             self._is_answering = False
 

@@ -19,9 +19,11 @@ class Result(NamedTuple, Generic[T]):
 
     ``on_commit`` is called when the high watermark has passed the records, before the response is given; at once where there are
     no records and nothing earlier is pending. What it writes to the same shard is appended before the response is given.
-    ``on_failure`` is called instead when the records could not be appended (the timelines are rolled back by then) or the shard
-    was unloaded before they were committed: it corrects what is kept outside the timelines. Of all that failed together what
-    was decided last is corrected first; what is asked of the shard meanwhile is decided when all of it is.
+    ``on_answered`` is called when the response has been given, and those of all that were committed together; nothing that comes
+    from outside is decided in between.
+    ``on_failure`` is called instead of both when the records could not be appended (the timelines are rolled back by then) or
+    the shard was unloaded before they were committed: it corrects what is kept outside the timelines. Of all that failed
+    together what was decided last is corrected first; what is asked of the shard meanwhile is decided when all of it is.
 
     The records go into one batch, all or nothing, unless ``atomic`` is False: then they may be spread over several, and some
     may stay when a later batch fails.
@@ -34,6 +36,7 @@ class Result(NamedTuple, Generic[T]):
     response: T
     on_failure: Callable[[KafkaError], None] | None = None
     on_commit: Callable[[], None] | None = None
+    on_answered: Callable[[], None] | None = None
     atomic: bool = True
     producer: tuple[int, int] | None = None
     marker: EndTxnMarker | None = None

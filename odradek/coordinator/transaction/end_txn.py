@@ -88,7 +88,7 @@ def end_txn(
         response = ProducerIdentity(next_producer_id, 0)
     elif bumps:
         response = ProducerIdentity(value.producer_id, value.producer_epoch)
-    return transactions.move(transactional_id, value, response, lambda: markers.start(transactional_id, value))
+    return _move(transactions, markers, transactional_id, value, response)
 
 
 def fence(
@@ -103,7 +103,19 @@ def fence(
         client_version=EPOCH_BUMPING_VERSION,
         next_producer_id=next_producer_id,
     )
-    return transactions.move(transactional_id, value, response, lambda: markers.start(transactional_id, value))
+    return _move(transactions, markers, transactional_id, value, response)
+
+
+def _move(
+    transactions: Transactions, markers: Markers, transactional_id: str, value: TransactionLogValue, response: T
+) -> Result[T]:
+    return transactions.move(
+        transactional_id,
+        value,
+        response,
+        then=lambda: markers.begin(transactional_id, value),
+        follow=lambda: markers.write(transactional_id, value),
+    )
 
 
 def _check_bumping_producer(transactional_id: str, current: TransactionLogValue, producer: ProducerIdentity) -> bool:

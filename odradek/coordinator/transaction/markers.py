@@ -1,7 +1,8 @@
 """The second phase: a marker on every partition of a transaction whose fate is decided, then Complete*.
 
-Markers are written as soon as Prepare* is in the log for good, in the same turn of the event loop, and Complete* is decided on
-with the last of them, so that the producer's next request finds nothing pending. A partition that cannot be written to is tried
+Markers are written as soon as Prepare* is in the log for good and the producer has been told so, without anything in between, and
+Complete* is decided on with the last of them: the producer's next request finds nothing pending, and whoever looks after it was
+told sees what it committed. A partition that cannot be written to is tried
 again until it can, or is gone; it holds up nobody else's transaction. Which partitions have their markers is not written down:
 after a load all get one, again, which does no harm to those that have it.
 
@@ -52,20 +53,24 @@ class Markers:
         """How many markers are still to be written."""
         return sum(map(len, self.remaining.values()))
 
-    def start(self, transactional_id: str, value: TransactionLogValue) -> None:
-        """``value``, Prepare*, is in the log for good: write what can be written now."""
+    def begin(self, transactional_id: str, value: TransactionLogValue) -> None:
+        """``value``, Prepare*, is in the log for good: nobody else changes it until ``write`` has been called, and is done."""
         is_commit = value.status == TransactionState.PREPARE_COMMIT
         self._transactions.pending[transactional_id] = (
             TransactionState.COMPLETE_COMMIT if is_commit else TransactionState.COMPLETE_ABORT
         )
         self.remaining[transactional_id] = sorted(value.partitions)
+
+    def write(self, transactional_id: str, value: TransactionLogValue) -> None:
+        """Write what can be written now of what was begun."""
         self._write(transactional_id, value, is_first=True)
 
     def resume(self) -> None:
         """After a load: go on with all that are in Prepare*."""
         for transactional_id, value in list(self._transactions.by_id.items()):
             if value.status in PREPARED:
-                self.start(transactional_id, value)
+                self.begin(transactional_id, value)
+                self.write(transactional_id, value)
 
     def _write(self, transactional_id: str, value: TransactionLogValue, *, is_first: bool) -> None:
         marker = EndTxnMarker(

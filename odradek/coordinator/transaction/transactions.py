@@ -66,9 +66,14 @@ class Transactions:
             raise concurrent(TransactionState.DEAD if value is None else value.status)
 
     def move(
-        self, transactional_id: str, value: TransactionLogValue, response: T, then: Callable[[], None] | None = None
+        self,
+        transactional_id: str,
+        value: TransactionLogValue,
+        response: T,
+        then: Callable[[], None] | None = None,
+        follow: Callable[[], None] | None = None,
     ) -> Result[T]:
-        """Write ``value``: pending from now until it is there for good, when ``then`` is called."""
+        """Write ``value``: pending from now until it is there for good, when ``then`` is called; ``follow`` after the answer."""
         self.pending[transactional_id] = value.status
 
         def persisted() -> None:
@@ -79,7 +84,7 @@ class Transactions:
         def failed(_error: KafkaError) -> None:
             del self.pending[transactional_id]
 
-        return Result((record_of(transactional_id, value),), response, failed, persisted)
+        return Result((record_of(transactional_id, value),), response, failed, persisted, follow)
 
     def settle(self, transactional_id: str, value: TransactionLogValue) -> None:
         """``value`` is there for good."""

@@ -5,6 +5,7 @@ import pytest
 from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.records import Record, build_batch
+from tests.raw_client import RawClient, fetch_fields, produce_fields
 
 NO_GROUP = "no-group"
 
@@ -295,3 +296,21 @@ def test_young_transactions_are_not_among_the_long_ones(client, new_id, topic):
     add(client, name, init(client, name), topic[0])
     answer = listed(client, duration_filter=60_000, transactional_id_pattern=name)
     assert list(answer.transaction_states) == []
+
+
+def test_who_looks_after_the_commit_was_answered_sees_all_of_it(broker, client, new_id, topic, new_name):
+    name, group = new_id(), new_name()
+    producer = init(client, name)
+    batch = {"producer_id": producer[0], "transactional": True}
+    with RawClient(broker.host, broker.port) as reader:
+        for number in range(50):
+            records = build_batch([Record(value=b"v")], producer_epoch=producer[1], base_sequence=0, **batch)
+            fields = produce_fields(topic[0], records) | {"transactional_id": name}
+            produced = client.call(ApiKey.PRODUCE, 12, **fields).responses[0].partition_responses[0]
+            assert produced.error_code == ErrorCode.NONE
+            assert commit_offset(client, name, producer, group, topic[0], version=5) == ErrorCode.NONE
+            answer = end(client, name, producer, version=5)
+            producer = (answer.producer_id, answer.producer_epoch)
+            fetched = reader.call(ApiKey.FETCH, 12, **fetch_fields(topic[0], 2 * number, isolation_level=1))
+            assert fetched.responses[0].partitions[0].last_stable_offset == 2 * number + 2
+            assert committed(reader, group, topic[0], require_stable=True) == 5

@@ -102,6 +102,48 @@ def test_on_commit_without_records_is_called_at_once():
     assert bed.answers == ["committed", "ok"]
 
 
+def test_on_answered_is_called_when_all_that_were_committed_together_have_their_answers():
+    bed = Bed()
+    events = bed.answers
+    bed.write(put("a"), response="a", on_answered=lambda: events.append("after a"))
+    bed.write(put("b"), response="b", on_answered=lambda: events.append("after b"))
+    bed.run()
+    assert events == ["a", "b", "after a", "after b"]
+
+
+def test_on_answered_without_records_is_called_after_the_answer():
+    bed = Bed()
+    bed.write(on_answered=lambda: bed.answers.append("after"))
+    assert bed.answers == ["ok", "after"]
+
+
+def test_what_follows_from_an_answer_is_in_the_log_in_the_same_turn():
+    bed = Bed()
+    bed.write(put("a"), response="first", on_answered=lambda: bed.write(put("b"), response="second"))
+    bed.logs.turn()
+    assert bed.answers == ["first", "second"]
+    assert bed.committed() == ({"a": 1, "b": 1}, 2)
+
+
+def test_what_follows_is_left_out_where_the_answer_unloads_the_shard():
+    bed = Bed()
+    followed = []
+    bed.runtime.write(0, write(put("a"), on_answered=lambda: followed.append("follows")), lambda _: bed.runtime.unload(0))
+    bed.run()
+    assert followed == []
+    assert bed.faults == []
+
+
+def test_on_answered_is_not_called_where_the_append_fails():
+    bed = Bed()
+    bed.log.failures.append(OSError("disk"))
+    followed = []
+    bed.write(put("a"), on_answered=lambda: followed.append("follows"))
+    bed.run()
+    assert bed.answers == [ErrorCode.UNKNOWN_SERVER_ERROR]
+    assert followed == []
+
+
 def test_an_operation_that_raises_is_answered_with_its_error_and_changes_nothing():
     bed = Bed()
 

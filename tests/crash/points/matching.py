@@ -88,8 +88,8 @@ def marking(topic: str) -> When:
 
 
 def answering(*api_keys: ApiKey) -> When:
-    """``encode_response`` for an API."""
-    return lambda api_key, *_rest: api_key in api_keys
+    """Dispatch's ``_encode`` for an API."""
+    return lambda context, *_rest: context.api_key in api_keys
 
 
 def asked_for(*api_keys: ApiKey) -> When:

@@ -51,7 +51,7 @@ _SEGMENT = "odradek.storage.segment:Segment."
 _SNAPSHOTS = "odradek.storage.producer_snapshot:ProducerSnapshots."
 _FILE = "odradek.storage.filesystem:RealFile."
 _FILES = "odradek.storage.filesystem:RealFileSystem."
-_ANSWER = "odradek.broker.dispatch:encode_response"
+_ANSWER = "odradek.broker.dispatch:_encode"
 _REQUEST = "odradek.broker.dispatch:Dispatcher.dispatch"
 
 
@@ -233,7 +233,8 @@ def _end() -> Iterator[CrashPoint]:
     yield _at(
         "end: pending", "Prepare* is there for good, not settled", Place(_TRANSACTIONS + "settle", BEFORE, settling(*prepares))
     )
-    yield _at("end: no marker yet", "Prepare* is settled, markers are to be begun", Place(_MARKERS + "Markers.start", BEFORE))
+    yield _answered("end:", ApiKey.END_TXN)
+    yield _at("end: no marker yet", "the producer was told, markers are to be begun", Place(_MARKERS + "Markers.write", BEFORE))
 
 
 def _markers() -> Iterator[CrashPoint]:
@@ -267,9 +268,8 @@ def _complete() -> Iterator[CrashPoint]:
     yield from _of_write("complete: Complete", "Complete*", of_state(*completes), cuts=CUTS)
     settles = Place(_TRANSACTIONS + "settle", BEFORE, settling(*completes))
     yield _at("complete: pending", "Complete* is there for good, not settled", settles)
-    yield _answered("complete:", ApiKey.END_TXN)
     asks = Place(_REQUEST, BEFORE, asked_for(ApiKey.API_VERSIONS))
-    yield _at("complete: answered", "the producer was told, and asks for something else", asks)
+    yield _at("complete: settled", "the producer asks for something else", asks)
 
 
 def _load() -> Iterator[CrashPoint]:
