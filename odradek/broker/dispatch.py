@@ -19,8 +19,7 @@ from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.errors import ErrorCode, MalformedMessage
 from odradek.protocol.headers import read_request_header
 from odradek.protocol.messages import messages
-from odradek.protocol.requests import decode_request
-from odradek.protocol.responses import encode_response
+from odradek.protocol.responses import response_encoder
 
 if TYPE_CHECKING:
     from odradek.broker.server import Broker
@@ -83,7 +82,7 @@ class Dispatcher:
         if arrived_ms < self._free_ms:
             route.queue_ms += self._free_ms - arrived_ms
         api_key = route.api_key
-        request = decode_request(api_key, version, frame, position)
+        request = route.decode(frame, position)
         context = _new_context(RequestContext, (api_key, version, correlation_id, client_id, listener_name, peer))
         try:
             response = route.handle(self._broker, context, request)
@@ -128,7 +127,7 @@ class Dispatcher:
             context = RequestContext(ApiKey.API_VERSIONS, 0, correlation_id, None, "", ("", 0))
             response = handle(self._broker, context, None)
             response.error_code = ErrorCode.UNSUPPORTED_VERSION
-            return encode_response(ApiKey.API_VERSIONS, 0, correlation_id, response)
+            return response_encoder(ApiKey.API_VERSIONS, 0)(correlation_id, response)
         try:
             name = ApiKey(key).name
         except ValueError:
@@ -150,7 +149,7 @@ def _encode(context: RequestContext, route: Route, response: Any) -> list[Any]:
     if response is CLOSE_CONNECTION:
         raise CloseConnection
     route.scan_errors(response, route)
-    return encode_response(context.api_key, context.version, context.correlation_id, response)
+    return route.encode(context.correlation_id, response)
 
 
 def _server_error(context: RequestContext, error: Exception) -> Any:

@@ -1,4 +1,4 @@
-"""What dispatch knows of one API in one version: its handler, and what has been counted of its requests.
+"""What dispatch knows of one API in one version: its codec, its handler, and what has been counted of its requests.
 
 Times are those of Kafka's RequestMetrics. Total: from when a request had come to when its response was handed to the socket's
 queue. Queue: the part of it before the request's turn came, behind those that came in the same read or while the one before it
@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 from odradek.broker.handlers import load_handler
 from odradek.protocol.error_codes_in import ErrorScan, compile_error_scan
+from odradek.protocol.requests import Decoder, request_decoder
+from odradek.protocol.responses import Encoder, response_encoder
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -27,12 +29,26 @@ class Route:
     milliseconds.
     """
 
-    __slots__ = ("api_key", "buckets", "errors", "handle", "queue_ms", "remote_ms", "scan_errors", "total_ms", "version")
+    __slots__ = (
+        "api_key",
+        "buckets",
+        "decode",
+        "encode",
+        "errors",
+        "handle",
+        "queue_ms",
+        "remote_ms",
+        "scan_errors",
+        "total_ms",
+        "version",
+    )
 
     def __init__(self, api_key: "ApiKey", version: int) -> None:
         self.api_key = api_key
         self.version = version
+        self.decode: Decoder = request_decoder(api_key, version)
         self.handle: Callable[[Any, Any, Any], Any] = load_handler(api_key)
+        self.encode: Encoder = response_encoder(api_key, version)
         self.scan_errors: ErrorScan = compile_error_scan(api_key)
         self.buckets = [0] * (len(TOTAL_TIME_BOUNDS_MS) + 1)
         self.total_ms = 0.0

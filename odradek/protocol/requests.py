@@ -8,6 +8,7 @@ OffsetCommit (``offset_commit``), which come most often after it.
 """
 
 from collections.abc import Callable
+from functools import cache
 from typing import Any
 
 from odradek.protocol.api_keys import ApiKey
@@ -19,23 +20,14 @@ from odradek.protocol.readers import compile_reader
 from odradek.protocol.schemas import load
 
 Decoder = Callable[[Buffer, int], Any]
-_decoders: dict[int, Decoder] = {}
 
 
-def decode_request(api_key: ApiKey, version: int, frame: Buffer, position: int) -> Any:
-    """The canonical request in ``frame``, whose header v1 ends at ``position``; raises ``MalformedMessage``, never else."""
-    decoder = _decoders.get(api_key << 16 | version)
-    if decoder is None:
-        decoder = _decoders[api_key << 16 | version] = _make_decoder(api_key, version)
-    try:
-        return decoder(frame, position)
-    except MalformedMessage as error:
-        raise MalformedMessage(f"{api_key.name} v{version}: {error.reason}") from None
-    except Exception as error:  # noqa: BLE001  whatever bytes can make a decoder raise, it is the bytes' fault
-        raise MalformedMessage(f"{api_key.name} v{version}: {type(error).__name__}: {error}") from None
+@cache
+def request_decoder(api_key: ApiKey, version: int) -> Decoder:
+    """``decode(frame, position)``: the canonical request in a frame whose header v1 ends at ``position``.
 
-
-def _make_decoder(api_key: ApiKey, version: int) -> Decoder:
+    ``decode`` raises ``MalformedMessage``, never else.
+    """
     if api_key == ApiKey.PRODUCE:
         return _make_produce_decoder(version)
     if api_key == ApiKey.OFFSET_COMMIT:
@@ -46,6 +38,12 @@ def _make_decoder(api_key: ApiKey, version: int) -> Decoder:
     return _make_general_decoder(api_key, version)
 
 
+def _malformed(api_key: ApiKey, version: int, error: Exception) -> MalformedMessage:
+    """Whatever bytes can make a decoder raise, it is the bytes' fault."""
+    reason = error.reason if isinstance(error, MalformedMessage) else f"{type(error).__name__}: {error}"
+    return MalformedMessage(f"{api_key.name} v{version}: {reason}")
+
+
 def _make_general_decoder(api_key: ApiKey, version: int) -> Decoder:
     entity = load(api_key, version, "request")
     read = compile_reader(entity, messages(api_key).classes["request"])
@@ -53,14 +51,17 @@ def _make_general_decoder(api_key: ApiKey, version: int) -> Decoder:
     rewrite = next((rewrite for last, rewrite in _REWRITES.get(api_key, ()) if version <= last), None)
 
     def decode(frame: Buffer, position: int) -> Any:
-        if type(frame) is not bytes:
-            # A large frame is a view of a buffer that will be written to again.
-            frame = bytes(frame)
-        if flexible:
-            position = skip_tagged_fields(frame, position)
-        request, _ = read(frame, position)
-        if rewrite is not None:
-            rewrite(request)
+        try:
+            if type(frame) is not bytes:
+                # A large frame is a view of a buffer that will be written to again.
+                frame = bytes(frame)
+            if flexible:
+                position = skip_tagged_fields(frame, position)
+            request, _ = read(frame, position)
+            if rewrite is not None:
+                rewrite(request)
+        except Exception as error:  # noqa: BLE001  see _malformed
+            raise _malformed(api_key, version, error) from None
         return request
 
     return decode
@@ -70,9 +71,12 @@ def _make_produce_decoder(version: int) -> Decoder:
     flexible = version >= FIRST_FLEXIBLE
 
     def decode(frame: Buffer, position: int) -> ProduceRequest:
-        if flexible:
-            position = skip_tagged_fields(frame, position)
-        return read_produce_request(frame, position, version)
+        try:
+            if flexible:
+                position = skip_tagged_fields(frame, position)
+            return read_produce_request(frame, position, version)
+        except Exception as error:  # noqa: BLE001  see _malformed
+            raise _malformed(ApiKey.PRODUCE, version, error) from None
 
     return decode
 
@@ -81,9 +85,12 @@ def _make_offset_commit_decoder(version: int) -> Decoder:
     from odradek.protocol.offset_commit import read_offset_commit_request
 
     def decode(frame: Buffer, position: int) -> Any:
-        if type(frame) is not bytes:
-            frame = bytes(frame)
-        return read_offset_commit_request(frame, skip_tagged_fields(frame, position), version)
+        try:
+            if type(frame) is not bytes:
+                frame = bytes(frame)
+            return read_offset_commit_request(frame, skip_tagged_fields(frame, position), version)
+        except Exception as error:  # noqa: BLE001  see _malformed
+            raise _malformed(ApiKey.OFFSET_COMMIT, version, error) from None
 
     return decode
 

@@ -6,6 +6,7 @@ Where an older version says the same in another shape, ``_REWRITES`` makes the o
 """
 
 from collections.abc import Callable
+from functools import cache
 from struct import Struct
 from typing import Any
 
@@ -19,18 +20,11 @@ _HEADER_V1 = Struct(">iib").pack
 _INT32 = Struct(">i").pack
 
 Encoder = Callable[[int, Any], list[Any]]
-_encoders: dict[int, Encoder] = {}
 
 
-def encode_response(api_key: ApiKey, version: int, correlation_id: int, response: Any) -> list[Any]:
-    """The frame that answers ``correlation_id``, length included, as chunks of bytes or of anything with a length."""
-    encoder = _encoders.get(api_key << 16 | version)
-    if encoder is None:
-        encoder = _encoders[api_key << 16 | version] = _make_encoder(api_key, version)
-    return encoder(correlation_id, response)
-
-
-def _make_encoder(api_key: ApiKey, version: int) -> Encoder:
+@cache
+def response_encoder(api_key: ApiKey, version: int) -> Encoder:
+    """``encode(correlation_id, response)``: the frame, length included, as chunks of bytes or of anything with a length."""
     entity = load(api_key, version, "response")
     rewrite = _REWRITES.get((api_key, version))
     canonical = messages(api_key).classes["response"] if rewrite is None else {}

@@ -26,7 +26,7 @@ from odradek.protocol.frames import FrameReader
 from odradek.protocol.headers import read_request_header
 from odradek.protocol.record_batch import Buffer, iter_batches, read_header, validate
 from odradek.protocol.records import read_records
-from odradek.protocol.requests import decode_request
+from odradek.protocol.requests import request_decoder
 from tests.fuzz.frames import frame_of_spoilt_batch, mutated, random_batch, served_versions, valid_frame, valid_frames
 
 _MAX_FRAME_BYTES = 1 << 20
@@ -115,7 +115,7 @@ def _check(frame: bytes, outcomes: Outcomes, *, must_decode: bool = False) -> No
         outcomes.count["headers of nothing served"] += 1
         return
     try:
-        request = decode_request(ApiKey(key), version, frame, position)
+        request = request_decoder(ApiKey(key), version)(frame, position)
     except MalformedMessage as error:
         if must_decode or isinstance(error.__context__, MemoryError | RecursionError):
             raise Failure(f"{ApiKey(key).name} v{version}: {error.reason}") from error

@@ -9,7 +9,7 @@ from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.errors import MalformedMessage
 from odradek.protocol.messages import messages
 from odradek.protocol.offset_commit import AcceptedCommit, read_offset_commit_request
-from odradek.protocol.responses import encode_response
+from odradek.protocol.responses import response_encoder
 from odradek.protocol.schemas import load
 from tests.protocol.random_messages import random_message
 from tests.protocol.test_requests import encode
@@ -132,5 +132,5 @@ def test_an_answer_encoded_once_is_the_one_encoded_anew(version):
     topics = [M.OffsetCommitResponseTopic(name="t", partitions=[M.OffsetCommitResponsePartition(partition_index=3)])]
     accepted = AcceptedCommit(topics)
     for correlation_id in (7, 2**31 - 1, -1):
-        anew = encode_response(ApiKey.OFFSET_COMMIT, version, correlation_id, M.OffsetCommitResponse(topics=topics))
-        assert encode_response(ApiKey.OFFSET_COMMIT, version, correlation_id, accepted) == anew
+        anew = response_encoder(ApiKey.OFFSET_COMMIT, version)(correlation_id, M.OffsetCommitResponse(topics=topics))
+        assert response_encoder(ApiKey.OFFSET_COMMIT, version)(correlation_id, accepted) == anew

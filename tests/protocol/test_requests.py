@@ -14,7 +14,7 @@ from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.errors import MalformedMessage
 from odradek.protocol.messages import messages
 from odradek.protocol.produce_request import ProduceRequest
-from odradek.protocol.requests import decode_request
+from odradek.protocol.requests import request_decoder
 from odradek.protocol.schemas import load
 from tests.protocol.random_messages import random_message
 
@@ -37,7 +37,7 @@ def test_every_served_version_decodes_to_the_canonical_class(api_key, version):
     rng = random.Random(f"{api_key}-{version}")
     entity = load(api_key, version, "request")
     for _ in range(10):
-        request = decode_request(api_key, version, encode(random_message(entity, rng)), 0)
+        request = request_decoder(api_key, version)(encode(random_message(entity, rng)), 0)
         assert type(request) is (ProduceRequest if api_key == ApiKey.PRODUCE else messages(api_key).request)
 
 
@@ -47,19 +47,19 @@ def test_a_request_cut_short_is_malformed_wherever_it_is_cut(api_key, version):
     whole = encode(random_message(load(api_key, version, "request"), rng))
     for end in range(len(whole)):
         with pytest.raises(MalformedMessage):
-            decode_request(api_key, version, whole[:end], 0)
+            request_decoder(api_key, version)(whole[:end], 0)
 
 
 def _request(api_key: ApiKey, version: int, **fields: Any) -> Any:
-    return decode_request(api_key, version, encode(load(api_key, version, "request")(**fields)), 0)
+    return request_decoder(api_key, version)(encode(load(api_key, version, "request")(**fields)), 0)
 
 
 def test_a_request_outlives_the_buffer_that_it_was_read_from():
     entity = load(ApiKey.JOIN_GROUP, 9, "request")
     body = bytearray(encode(random_message(entity, random.Random("buffer"))))
-    expected = decode_request(ApiKey.JOIN_GROUP, 9, bytes(body), 0).protocols[0].metadata
+    expected = request_decoder(ApiKey.JOIN_GROUP, 9)(bytes(body), 0).protocols[0].metadata
 
-    request = decode_request(ApiKey.JOIN_GROUP, 9, memoryview(body), 0)
+    request = request_decoder(ApiKey.JOIN_GROUP, 9)(memoryview(body), 0)
     body[:] = bytes(len(body))
 
     assert request.protocols[0].metadata == expected
@@ -92,13 +92,13 @@ def test_a_fetch_of_one_groups_offsets_becomes_a_list_of_one():
 @pytest.mark.parametrize("version", [1, 2, 5])
 def test_null_is_not_a_list_of_partitions_to_fetch_offsets_of(version):
     with pytest.raises(MalformedMessage):
-        decode_request(ApiKey.OFFSET_FETCH, version, b"\x00\x01g\x00\x00\x00\x01\x00\x01t\xff\xff\xff\xff", 0)
+        request_decoder(ApiKey.OFFSET_FETCH, version)(b"\x00\x01g\x00\x00\x00\x01\x00\x01t\xff\xff\xff\xff", 0)
 
 
 def test_all_topics_cannot_be_asked_for_before_version_2():
     with pytest.raises(MalformedMessage):
-        decode_request(ApiKey.OFFSET_FETCH, 1, b"\x00\x01g\xff\xff\xff\xff", 0)
-    assert decode_request(ApiKey.OFFSET_FETCH, 2, b"\x00\x01g\xff\xff\xff\xff", 0).groups[0].topics is None
+        request_decoder(ApiKey.OFFSET_FETCH, 1)(b"\x00\x01g\xff\xff\xff\xff", 0)
+    assert request_decoder(ApiKey.OFFSET_FETCH, 2)(b"\x00\x01g\xff\xff\xff\xff", 0).groups[0].topics is None
 
 
 def test_topic_names_to_delete_become_topics():

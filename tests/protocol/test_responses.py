@@ -9,7 +9,7 @@ from odradek.broker.handlers import SERVED
 from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages import messages
-from odradek.protocol.responses import encode_response
+from odradek.protocol.responses import response_encoder
 from odradek.protocol.schemas import load
 
 _SERVED = [
@@ -21,7 +21,7 @@ _SERVED = [
 
 def _sent(api_key: ApiKey, version: int, response: Any) -> bytes:
     return b"".join(
-        chunk if isinstance(chunk, bytes) else chunk.read() for chunk in encode_response(api_key, version, 77, response)
+        chunk if isinstance(chunk, bytes) else chunk.read() for chunk in response_encoder(api_key, version)(77, response)
     )
 
 
@@ -77,7 +77,7 @@ def test_records_that_nobody_has_read_are_passed_on_as_they_are(version):
     records = _Slice(b"r" * 300)
     partition = m.PartitionData(partition_index=2, high_watermark=9, records=records)
     topic = m.FetchableTopicResponse(topic="t", partitions=[partition])
-    chunks = encode_response(ApiKey.FETCH, version, 77, m.FetchResponse(responses=[topic]))
+    chunks = response_encoder(ApiKey.FETCH, version)(77, m.FetchResponse(responses=[topic]))
     assert any(chunk is records for chunk in chunks)
     message = _read_back(ApiKey.FETCH, version, _sent(ApiKey.FETCH, version, m.FetchResponse(responses=[topic])))
     (read_back,) = message.responses[0].partitions

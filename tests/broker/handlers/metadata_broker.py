@@ -16,7 +16,7 @@ from odradek.broker.replica_moves import ReplicaMoves
 from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.messages import messages
 from odradek.protocol.records import Record, build_batch
-from odradek.protocol.responses import encode_response
+from odradek.protocol.responses import response_encoder
 from odradek.storage.log_manager import LogManager
 from odradek.storage.memory_filesystem import MemoryFileSystem
 from odradek.timing.clock import VirtualClock
@@ -69,7 +69,7 @@ def ask(broker: Any, api_key: ApiKey, version: int | None = None, **fields: Any)
     context = RequestContext(api_key, version, 7, "client", "PLAINTEXT", ("127.0.0.1", 1))
     response = load_handler(api_key)(broker, context, messages(api_key).request(**fields))
     for each in range(oldest_version(api_key, version), served.max_version + 1):
-        assert encode_response(api_key, each, 7, response)
+        assert response_encoder(api_key, each)(7, response)
     return response
 
 
