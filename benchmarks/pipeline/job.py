@@ -1,4 +1,4 @@
-"""One run of the jobs in a process of its own, as ``python -m benchmarks.pipeline.job ADDRESS WAREHOUSE MASTER JOB...``.
+"""Jobs in a process of their own, as ``python -m benchmarks.pipeline.job ADDRESS WAREHOUSE MASTER``: those named on stdin.
 
 For each job, and Spark's start before them, a line of JSON on stdout: what it is, how many seconds it took, what it says.
 """
@@ -41,18 +41,17 @@ JOBS: dict[str, Callable[[SparkSession, str, str], dict[str, int]]] = {
 }
 
 
-def main(address: str, warehouse: str, master: str, *names: str) -> None:
-    """Run the jobs of these names, one after the other."""
+def main(address: str, warehouse: str, master: str) -> None:
+    """Run jobs until there are no more names."""
     gc.enable()
     began_s = time.perf_counter()
     spark = spark_session(master, config={"spark.driver.memory": DRIVER_MEMORY}, verbose=False)
     print(json.dumps({"job": "start", "seconds": time.perf_counter() - began_s}), flush=True)
-    for name in names:
+    for line in sys.stdin:
+        name = line.strip()
         began_s = time.perf_counter()
         told = JOBS[name](spark, address, warehouse)
         print(json.dumps({"job": name, "seconds": time.perf_counter() - began_s, **told}), flush=True)
-    # The tree's memory is read by who started it, as long as it is there.
-    sys.stdin.readline()
     spark.stop()
 
 

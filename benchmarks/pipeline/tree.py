@@ -9,7 +9,8 @@ from typing import Self
 
 from benchmarks import processes
 
-_EVERY_S = 0.25
+# A look at a JVM has the kernel go through all of its memory.
+_EVERY_S = 1.0
 _MIB = 1024.0
 
 
