@@ -72,7 +72,7 @@ class IngestOptions:
     warehouse: str
     starting_offsets: str = "earliest"
     kafka_config: Mapping[str, str] = field(default_factory=dict)
-    max_records_per_batch: int = 2_000_000
+    max_records_per_batch: int = 4_000_000
 
 
 @dataclass(frozen=True, slots=True)
