@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from odradek.pipeline.errors import NoRecords, PipelineError
-from odradek.pipeline.tables import Built, build_tables, read_table
+from odradek.pipeline.tables import Built, build_tables, read_table, writing
 from odradek.pipeline.tables.files import Files, Pass
 from odradek.pipeline.tables.writing import Writer
 from odradek.pipeline.tables_schema import TABLES
@@ -82,6 +82,18 @@ def test_a_pass_killed_before_its_mark_writes_the_same_again_byte_for_byte(
     assert len(expected) > len(TABLES)
     assert _contents(warehouse) == expected
     assert all(read_table(spark, warehouse, name).isEmpty() for name in TABLES)
+
+
+def test_many_records_are_spread_over_more_partitions_and_give_the_same_tables(spark, warehouse, tables: Tables, monkeypatch):
+    history = whole_history()
+    put_raw(spark, warehouse, 0, history.rows)
+    put_samples(spark, warehouse, history.samples)
+    monkeypatch.setattr(writing, "_RECORDS_A_PARTITION", -(-len(history.rows) // 5))
+    build_tables(spark, warehouse)
+    assert Tables(spark, warehouse).everything() == tables.everything()
+    parts = {path.name[:10] for path in Path(warehouse, "tables").rglob("part-*.parquet")}
+    assert parts == {f"part-{number:05}" for number in range(5)}
+    assert spark.conf.get("spark.sql.shuffle.partitions") == "1"
 
 
 def test_what_ingest_is_still_writing_is_left_for_the_next_pass_and_samples_alone_are_one(spark, warehouse):

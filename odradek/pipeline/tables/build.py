@@ -14,7 +14,7 @@ from odradek.pipeline.tables import groups, moves, offsets, transactions
 from odradek.pipeline.tables.files import Files, Pass
 from odradek.pipeline.tables.lag import build_lag
 from odradek.pipeline.tables.reading import read_state
-from odradek.pipeline.tables.writing import FIXED_PLANS, Writer
+from odradek.pipeline.tables.writing import Writer, fixed_plans
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +57,7 @@ def build_tables(spark: SparkSession, warehouse: str, on_progress: Callable[[str
         groups_pass=number if GROUP_METADATA in counted else last.groups_pass,
         transactions_pass=number if TRANSACTION in counted else last.transactions_pass,
     )
-    with configured(spark, FIXED_PLANS):
+    with configured(spark, fixed_plans(spark, sum(counted.values()))):
         _Run(spark, files, last, Writer(files.path, number), on_progress).take(raw, set(counted), samples)
     files.mark(done)
     files.forget_before(last)
