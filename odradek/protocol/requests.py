@@ -28,6 +28,20 @@ def request_decoder(api_key: ApiKey, version: int) -> Decoder:
 
     ``decode`` raises ``MalformedMessage``, never else.
     """
+    read = _make_decoder(api_key, version)
+
+    def decode(frame: Buffer, position: int) -> Any:
+        try:
+            return read(frame, position)
+        except MalformedMessage as error:
+            raise MalformedMessage(f"{api_key.name} v{version}: {error.reason}") from None
+        except Exception as error:  # noqa: BLE001  whatever bytes can make a decoder raise, it is the bytes' fault
+            raise MalformedMessage(f"{api_key.name} v{version}: {type(error).__name__}: {error}") from None
+
+    return decode
+
+
+def _make_decoder(api_key: ApiKey, version: int) -> Decoder:
     if api_key == ApiKey.PRODUCE:
         return _make_produce_decoder(version)
     if api_key == ApiKey.OFFSET_COMMIT:
@@ -38,12 +52,6 @@ def request_decoder(api_key: ApiKey, version: int) -> Decoder:
     return _make_general_decoder(api_key, version)
 
 
-def _malformed(api_key: ApiKey, version: int, error: Exception) -> MalformedMessage:
-    """Whatever bytes can make a decoder raise, it is the bytes' fault."""
-    reason = error.reason if isinstance(error, MalformedMessage) else f"{type(error).__name__}: {error}"
-    return MalformedMessage(f"{api_key.name} v{version}: {reason}")
-
-
 def _make_general_decoder(api_key: ApiKey, version: int) -> Decoder:
     entity = load(api_key, version, "request")
     read = compile_reader(entity, messages(api_key).classes["request"])
@@ -51,17 +59,14 @@ def _make_general_decoder(api_key: ApiKey, version: int) -> Decoder:
     rewrite = next((rewrite for last, rewrite in _REWRITES.get(api_key, ()) if version <= last), None)
 
     def decode(frame: Buffer, position: int) -> Any:
-        try:
-            if type(frame) is not bytes:
-                # A large frame is a view of a buffer that will be written to again.
-                frame = bytes(frame)
-            if flexible:
-                position = skip_tagged_fields(frame, position)
-            request, _ = read(frame, position)
-            if rewrite is not None:
-                rewrite(request)
-        except Exception as error:  # noqa: BLE001  see _malformed
-            raise _malformed(api_key, version, error) from None
+        if type(frame) is not bytes:
+            # A large frame is a view of a buffer that will be written to again.
+            frame = bytes(frame)
+        if flexible:
+            position = skip_tagged_fields(frame, position)
+        request, _ = read(frame, position)
+        if rewrite is not None:
+            rewrite(request)
         return request
 
     return decode
@@ -71,12 +76,9 @@ def _make_produce_decoder(version: int) -> Decoder:
     flexible = version >= FIRST_FLEXIBLE
 
     def decode(frame: Buffer, position: int) -> ProduceRequest:
-        try:
-            if flexible:
-                position = skip_tagged_fields(frame, position)
-            return read_produce_request(frame, position, version)
-        except Exception as error:  # noqa: BLE001  see _malformed
-            raise _malformed(ApiKey.PRODUCE, version, error) from None
+        if flexible:
+            position = skip_tagged_fields(frame, position)
+        return read_produce_request(frame, position, version)
 
     return decode
 
@@ -85,12 +87,9 @@ def _make_offset_commit_decoder(version: int) -> Decoder:
     from odradek.protocol.offset_commit import read_offset_commit_request
 
     def decode(frame: Buffer, position: int) -> Any:
-        try:
-            if type(frame) is not bytes:
-                frame = bytes(frame)
-            return read_offset_commit_request(frame, skip_tagged_fields(frame, position), version)
-        except Exception as error:  # noqa: BLE001  see _malformed
-            raise _malformed(ApiKey.OFFSET_COMMIT, version, error) from None
+        if type(frame) is not bytes:
+            frame = bytes(frame)
+        return read_offset_commit_request(frame, skip_tagged_fields(frame, position), version)
 
     return decode
 
