@@ -52,7 +52,7 @@ class Run:
     """
 
     master: str
-    cores: int = 0
+    cores: int
     seconds: dict[str, float] = field(default_factory=dict)
     cpu_s: dict[str, tuple[float, float]] = field(default_factory=dict)
     jvm_mib: float = 0.0
@@ -110,11 +110,11 @@ class _Started:
     """
 
     def __init__(self, address: str, broker_pid: int, warehouse: Path, master: str) -> None:
-        self.run = Run(master)
         self._broker_pid = broker_pid
         self._warehouse = warehouse
         all_cores = os.sched_getaffinity(0)
         self._cores = {max(all_cores)} if master == "local[1]" else all_cores
+        self.run = Run(master, len(self._cores))
         self._command = [sys.executable, "-m", "benchmarks.pipeline.job", address, str(warehouse), master]
         # Inherited by all that it starts.
         os.sched_setaffinity(0, self._cores)
@@ -122,7 +122,6 @@ class _Started:
             self._process = subprocess.Popen(self._command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
         finally:
             os.sched_setaffinity(0, all_cores)
-        self.run.cores = len(self._cores)
         self.run.seconds["start"] = self._told()["seconds"]
 
     def take(self, job: str, records: int) -> None:

@@ -143,10 +143,15 @@ async def _serve(
     return 0
 
 
+def usable_cores() -> int:
+    """How many cores this process may run on."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
 def _poll_busily(broker: Broker) -> None:
     """Only here: a broker in its user's own process would take turns with it, and on one core with its clients."""
     window_us: int = broker.config["socket.busy.poll.us"]
-    if window_us and len(os.sched_getaffinity(0) if hasattr(os, "sched_getaffinity") else range(os.cpu_count() or 1)) > 1:
+    if window_us and usable_cores() > 1:
         call_soon = asyncio.get_running_loop().call_soon
         broker.connections.busy_poll = BusyPoll(call_soon, broker.clock, window_us / 1000)
 

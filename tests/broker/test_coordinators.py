@@ -3,6 +3,7 @@
 import asyncio
 import sys
 from subprocess import run
+from uuid import RFC_4122, UUID
 
 import pytest
 
@@ -182,3 +183,10 @@ def test_a_broker_without_groups_does_not_import_the_coordinator():
     script = "import sys, odradek.broker.server; print([name for name in sys.modules if name.startswith('odradek.coordinator')])"
     result = run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
     assert result.stdout.strip() == "[]"
+
+
+def test_what_member_ids_end_in_is_a_random_uuid(tmp_path):
+    groups = make_broker(tmp_path).groups
+    told = [groups._new_id() for _ in range(100)]
+    assert [str(UUID(text)) for text in told] == told
+    assert {(UUID(text).version, UUID(text).variant) for text in told} == {(4, RFC_4122)}

@@ -1,7 +1,6 @@
 """``odradek serve`` as a process: its one line on stdout, its signals, and every way it refuses to start."""
 
 import json
-import os
 import signal
 import socket
 import subprocess
@@ -12,6 +11,7 @@ import urllib.request
 import pytest
 
 from odradek.cli.health import check
+from odradek.cli.serve import usable_cores
 from odradek.protocol.api_keys import ApiKey
 from tests.broker_process import command_environment
 from tests.raw_client import RawClient
@@ -228,10 +228,7 @@ def test_a_host_for_metrics_without_a_port_is_a_mistake(tmp_path):
     assert_refused(odradek_serve("--metrics-host", "127.0.0.1", "--data-dir", tmp_path / "data"), "--metrics-port")
 
 
-CORES = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
-
-
-@pytest.mark.parametrize(("window_us", "is_polling"), [(1_000_000, CORES > 1), (0, False)])
+@pytest.mark.parametrize(("window_us", "is_polling"), [(1_000_000, usable_cores() > 1), (0, False)])
 def test_a_client_that_comes_back_in_time_finds_the_broker_awake(broker_process, window_us, is_polling):
     broker = broker_process(settings={"socket.busy.poll.us": window_us}, arguments=("--metrics-port", "0"))
     with RawClient(broker.host, broker.port) as client:

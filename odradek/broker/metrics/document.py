@@ -22,8 +22,8 @@ Where Kafka has a rate, there is a counter here: `rate(...)` of it is the same. 
 A histogram has `_bucket`, `_sum` and `_count`; a summary has `_sum` and `_count`, and no quantiles: an average is
 `rate(..._sum[5m]) / rate(..._count[5m])`. The figures of the process (`process_cpu_seconds_total`,
 `process_resident_memory_bytes`, `process_open_fds` and so on) are those every Prometheus client has. The broker works in one
-thread: `rate(process_cpu_seconds_total[1m])` near 1 means that it is busy all the time, or
-that it looks for what comes next between the requests of clients that come back at once (`socket.busy.poll.us`).
+thread: `rate(process_cpu_seconds_total[1m])` near 1 means that it is busy all the time, or that it looks
+for what comes next between the requests of clients that come back at once (`socket.busy.poll.us`).
 """
 
 

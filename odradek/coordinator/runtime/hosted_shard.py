@@ -374,19 +374,18 @@ class HostedShard(Generic[ShardT]):
         What follows from an answer is done when all have theirs, and is in the log before anybody can ask for more.
         """
         self._is_answering = True
-        following: list[Callable[[], None]] = []
         try:
-            while self._answerable or following:
+            while self._answerable:
+                following: list[Callable[[], None]] = []
                 while self._answerable:
                     result, respond = self._answerable.popleft()
                     self._guard(respond, result.response)
                     if result.on_answered is not None:
                         following.append(result.on_answered)
-                now, following = following, []
-                for follow in now:
+                for follow in following:
                     if self.state is _ACTIVE:
                         self._guard(follow)
-                if now:
+                if following:
                     self.flush()
         finally:
             self._is_answering = False

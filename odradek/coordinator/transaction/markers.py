@@ -1,10 +1,10 @@
 """The second phase: a marker on every partition of a transaction whose fate is decided, then Complete*.
 
-Markers are written as soon as Prepare* is in the log for good and the producer has been told so, without anything in between, and
-Complete* is decided on with the last of them: the producer's next request finds nothing pending, and whoever looks after it was
-told sees what it committed. A partition that cannot be written to is tried
-again until it can, or is gone; it holds up nobody else's transaction. Which partitions have their markers is not written down:
-after a load all get one, again, which does no harm to those that have it.
+Markers are written as soon as Prepare* is in the log for good and the producer has been told so, without anything in between,
+and Complete* is decided on with the last of them: the producer's next request finds nothing pending, and whoever looks after it
+was told sees what it committed. A partition that cannot be written to is tried again until it can, or is gone; it holds up nobody
+else's transaction. Which partitions have their markers is not written down: after a load all get one, again, which does no harm
+to those that have it.
 
 Left out: a queue for each destination broker. There is one broker, and it is this one.
 """
@@ -61,10 +61,6 @@ class Markers:
         )
         self.remaining[transactional_id] = sorted(value.partitions)
 
-    def write(self, transactional_id: str, value: TransactionLogValue) -> None:
-        """Write what can be written now of what was begun."""
-        self._write(transactional_id, value, is_first=True)
-
     def resume(self) -> None:
         """After a load: go on with all that are in Prepare*."""
         for transactional_id, value in list(self._transactions.by_id.items()):
@@ -72,7 +68,8 @@ class Markers:
                 self.begin(transactional_id, value)
                 self.write(transactional_id, value)
 
-    def _write(self, transactional_id: str, value: TransactionLogValue, *, is_first: bool) -> None:
+    def write(self, transactional_id: str, value: TransactionLogValue, *, is_first: bool = True) -> None:
+        """Write what can be written now of what was begun."""
         marker = EndTxnMarker(
             value.producer_id,
             value.producer_epoch,
@@ -106,7 +103,7 @@ class Markers:
 
     def _write_again(self, transactional_id: str, value: TransactionLogValue) -> Result[None]:
         """An operation that has nothing to decide on itself: what it leads to is one of its own."""
-        self._write(transactional_id, value, is_first=False)
+        self.write(transactional_id, value, is_first=False)
         return Result((), None)
 
     def _complete(self, transactional_id: str) -> None:

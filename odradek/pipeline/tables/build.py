@@ -48,6 +48,7 @@ def build_tables(spark: SparkSession, warehouse: str, on_progress: Callable[[str
     if paths:
         raw = spark.read.schema(RAW).option("basePath", f"{files.path}/{RAW_DIR}").parquet(*paths)
     counted = {row["kind"]: row["count"] for row in raw.groupBy("kind").count().collect()}
+    records = sum(counted.values())
     number = last.number + 1
     done = Pass(
         number=number,
@@ -57,11 +58,11 @@ def build_tables(spark: SparkSession, warehouse: str, on_progress: Callable[[str
         groups_pass=number if GROUP_METADATA in counted else last.groups_pass,
         transactions_pass=number if TRANSACTION in counted else last.transactions_pass,
     )
-    with configured(spark, fixed_plans(spark, sum(counted.values()))):
+    with configured(spark, fixed_plans(spark, records)):
         _Run(spark, files, last, Writer(files.path, number), on_progress).take(raw, set(counted), samples)
     files.mark(done)
     files.forget_before(last)
-    return Built(sum(counted.values()), figures["count"])
+    return Built(records, figures["count"])
 
 
 @dataclass(frozen=True, slots=True)
