@@ -11,6 +11,7 @@ from pyspark.sql import SparkSession
 
 from odradek.cli.main import main
 from odradek.pipeline.ingest import IngestOptions
+from odradek.pipeline.session import configured
 from odradek.pipeline.session import spark_session as pipeline_session
 from odradek.pipeline.tables import build_tables
 from tests.broker_process import BrokerProcess
@@ -32,8 +33,9 @@ def spark_session(tmp_path_factory: pytest.TempPathFactory) -> SparkSession:
 
 @pytest.fixture
 def spark(spark_session: SparkSession) -> Iterator[SparkSession]:
-    """The session; a test that fails leaves no query running behind it."""
-    yield spark_session
+    """The session; a test that fails leaves no query running behind it, and a command that ran in it none of its settings."""
+    with configured(spark_session, {"spark.sql.shuffle.partitions": "1"}):
+        yield spark_session
     for query in spark_session.streams.active:
         query.stop()
 
@@ -125,10 +127,8 @@ def as_dicts(rows) -> list[dict]:
 @pytest.fixture
 def fixed_partitions(spark: SparkSession) -> Iterator[None]:
     """More than one, so that what is written could be spread over files in other ways."""
-    before = str(spark.conf.get("spark.sql.shuffle.partitions"))
-    spark.conf.set("spark.sql.shuffle.partitions", "2")
-    yield
-    spark.conf.set("spark.sql.shuffle.partitions", before)
+    with configured(spark, {"spark.sql.shuffle.partitions": "2"}):
+        yield
 
 
 @pytest.fixture(scope="session")
@@ -138,10 +138,8 @@ def story_warehouse(spark_session: SparkSession, tmp_path_factory: pytest.TempPa
     history = whole_history()
     put_raw(spark_session, path, 0, history.rows)
     put_samples(spark_session, path, history.samples)
-    before = str(spark_session.conf.get("spark.sql.shuffle.partitions"))
-    spark_session.conf.set("spark.sql.shuffle.partitions", "2")
-    build_tables(spark_session, path)
-    spark_session.conf.set("spark.sql.shuffle.partitions", before)
+    with configured(spark_session, {"spark.sql.shuffle.partitions": "2"}):
+        build_tables(spark_session, path)
     return path
 
 
