@@ -20,6 +20,8 @@ def main(address: str, warehouse: str, records: str, master: str, jobs: str, *se
     """Do it."""
     gc.enable()
     spark = spark_session(master, config=_CONFIG | dict(text.split("=", 1) for text in settings), verbose=False)
+    # Of a task that fails Spark's own message may say next to nothing; its executor's says why.
+    spark.sparkContext.setLogLevel("ERROR")
     print("working", flush=True)
     for job in jobs.split(","):
         if job == "ingest":
