@@ -53,7 +53,10 @@ class SocketWriter:
 
     def write(self, chunks: list[Any]) -> None:
         """Send the chunks, in order."""
-        if self._queue:
+        if len(chunks) == 1 and type(chunks[0]) is bytes and not self._queue:
+            self.sent_bytes += len(chunks[0])
+            self._write_now(chunks[0])
+        elif self._queue:
             self._queue.extend(chunks)
         elif self._fd >= 0 and any(map(_is_large_slice, chunks)):
             self._queue.extend(_joined(chunks))
