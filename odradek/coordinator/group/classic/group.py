@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from odradek.coordinator.group.classic.states import GroupState, check_transition
-from odradek.coordinator.group.consumer_protocol import CONSUMER_PROTOCOL_TYPE, subscribed_topics
+from odradek.protocol.coordinator_records.consumer_protocol import CONSUMER_PROTOCOL_TYPE, subscribed_topics
 from odradek.protocol.errors import ErrorCode, MalformedMessage
 
 if TYPE_CHECKING:
