@@ -1,7 +1,8 @@
 """Records of the coordinators' topics into rows: a batch of Arrow columns in, one batch of columns a kind of record out.
 
 Offset commits, generations of classic groups and states of transactional ids, the many, are read by columns (``kinds``) where
-they have the form that brokers of today write. All else is read one by one (``one_by_one``), to the same rows.
+they have a form that brokers write, or wrote: all versions but one. All else is read one by one (``one_by_one``), to the same
+rows.
 
 What cannot be decoded has a ``reason``, and its key and value as they were; every other row has nulls there. Nothing is dropped.
 """
@@ -36,7 +37,7 @@ DECODED = StructType(
 
 _READ = ("topic", "partition", "offset", "timestamp", "key", "value")
 _COORDINATES = _READ[:4]
-_KINDS = (OFFSET_COMMITS, GROUPS, TRANSACTIONS)
+_KINDS = (*OFFSET_COMMITS, *GROUPS, *TRANSACTIONS)
 
 
 def decode(records: DataFrame) -> DataFrame:
@@ -58,16 +59,20 @@ def decode_batches(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch
 
 
 def _read_by_columns(batch: pa.RecordBatch) -> Iterator[tuple[Integers, dict[str, Any]]]:
-    """The rows of each kind that have its usual form, and the columns of the kind."""
+    """The rows of each kind that have its form, and the columns of the kind."""
     key, value = Column.of(batch.column("key")), Column.of(batch.column("value"))
-    versions = key.versions()
+    key_versions, value_versions = key.versions(), value.versions()
     is_on_transaction_state = np.array(pc.equal(batch.column("topic"), TRANSACTION_STATE))
+    is_left = np.ones(batch.num_rows, np.bool_)
     for kind in _KINDS:
-        is_candidate = np.isin(versions, kind.key_versions) & (is_on_transaction_state == kind.is_on_transaction_state)
+        is_of_key = np.isin(key_versions, kind.key_versions) & (is_on_transaction_state == kind.is_on_transaction_state)
+        # A tombstone is of no version, and so of whichever kind comes first.
+        is_candidate = is_left & is_of_key & (value.is_null | (value_versions == kind.value_version))
         if not is_candidate.any():
             continue
         rows, columns = read_rows(kind, key, value, np.flatnonzero(is_candidate))
         if len(rows):
+            is_left[rows] = False
             yield rows, columns | {"kind": pa.repeat(kind.name, len(rows)), "is_tombstone": pa.array(value.is_null[rows])}
 
 

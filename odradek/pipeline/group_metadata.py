@@ -1,20 +1,22 @@
-"""Generations of classic groups, read by columns (``kinds``) in the form that brokers of today write.
+"""Generations of classic groups, read by columns (``kinds``).
 
     key      int16 version, 2 | string group
-    value    int16 version, 3 | string protocol type | int32 generation | nullable string protocol | nullable string leader |
-             int64 current state timestamp | int32 count of members
+    value    int16 version | string protocol type | int32 generation | nullable string protocol | nullable string leader |
+             int64 current state timestamp (2+) | int32 count of members
              or null, a tombstone
-    member   string member id | nullable string group instance id | string client id | string client host |
-             int32 rebalance timeout | int32 session timeout | bytes subscription | bytes assignment
+    member   string member id | nullable string group instance id (3+) | string client id | string client host |
+             int32 rebalance timeout (1+) | int32 session timeout | bytes subscription | bytes assignment
 
 What members of consumers' groups subscribe to and are assigned is decoded once for all that say the same.
 
-Left out: the other versions, which brokers of today do not write.
+Left out: version 4, which no broker writes yet.
 """
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -23,9 +25,12 @@ from odradek.pipeline.consumer_protocol import CONSUMER, assigned_partitions, su
 from odradek.pipeline.kinds import Kind, Rows
 from odradek.pipeline.schema import GROUP_METADATA
 
-_VERSION = 3
-# A member that says nothing: four strings, two timeouts, twice bytes.
-_MEMBER_BYTES = 24
+# The most frequent first.
+_VERSIONS = (3, 2, 1, 0)
+# A member that says nothing, in the version that has least: three strings, a timeout, twice bytes.
+_MEMBER_BYTES = 18
+_NONE = -1
+_NULL = (0, -1)
 _TOPICS = pa.list_(pa.string())
 _ASSIGNMENT = pa.list_(pa.struct({"topic": pa.string(), "partitions": pa.list_(pa.int32())}))
 
@@ -34,26 +39,28 @@ def _read_key(key: Cursor) -> Fields:
     return {"key_version": key.read_int16(), "group": key.read_string()}
 
 
-def _read_value(value: Cursor) -> Rows:
+def _read_value(version: int, value: Cursor) -> Rows:
     fields = {
         "value_version": value.read_int16(),
         "protocol_type": value.read_string(),
         "generation": value.read_int32(),
         "protocol": value.read_nullable_string(),
         "leader": value.read_nullable_string(),
-        "state_timestamp_ms": value.read_int64(),
     }
-    value.require(fields["value_version"] == _VERSION)
-    return Rows(fields, value.read_array(value.read_int32(), _MEMBER_BYTES, _read_member))
+    count = len(fields["value_version"])
+    fields["state_timestamp_ms"] = value.read_int64() if version >= 2 else np.full(count, _NONE)
+    return Rows(fields, value.read_array(value.read_int32(), _MEMBER_BYTES, partial(_read_member, version)))
 
 
-def _read_member(member: Cursor) -> Fields:
+def _read_member(version: int, member: Cursor) -> Fields:
+    member_id = member.read_string()
+    count = len(member_id)
     return {
-        "member_id": member.read_string(),
-        "group_instance_id": member.read_nullable_string(),
+        "member_id": member_id,
+        "group_instance_id": member.read_nullable_string() if version >= 3 else np.full((count, 2), _NULL),
         "client_id": member.read_string(),
         "client_host": member.read_string(),
-        "rebalance_timeout": member.read_int32(),
+        "rebalance_timeout": member.read_int32() if version >= 1 else np.full(count, _NONE),
         "session_timeout": member.read_int32(),
         "topics": member.read_bytes(),
         "assignment": member.read_bytes(),
@@ -82,4 +89,6 @@ def _of_consumers(
     return distinct.take(pa.array(found.indices.to_numpy(), mask=~is_consumer))
 
 
-GROUPS = Kind(GROUP_METADATA, False, (2,), _read_key, _read_value, _build)
+GROUPS = tuple(
+    Kind(GROUP_METADATA, False, (2,), version, _read_key, partial(_read_value, version), _build) for version in _VERSIONS
+)

@@ -1,4 +1,4 @@
-"""Records of one kind into columns: how the key and the value of its usual form are read, and what becomes of the fields.
+"""Records of one kind into columns: how the key and the value of one of its forms are read, and what becomes of the fields.
 
 A row is read here only if all of its key and value has that form, and its texts are UTF-8; what is read then is what
 ``protocol.coordinator_records`` would have read. All other rows are left to who reads records one by one.
@@ -28,7 +28,7 @@ class Rows(NamedTuple):
 
 
 class Kind(NamedTuple):
-    """A kind of record, on ``__transaction_state`` or on ``__consumer_offsets``, with keys of these versions.
+    """A kind of record, on ``__transaction_state`` or on ``__consumer_offsets``, with keys of these versions and values of one.
 
     ``build`` makes the columns, out of the values' bytes and what ``read_value`` read of them. It may raise ArrowInvalid.
     """
@@ -36,13 +36,14 @@ class Kind(NamedTuple):
     name: str
     is_on_transaction_state: bool
     key_versions: tuple[int, ...]
+    value_version: int
     read_key: Callable[[Cursor], Fields]
     read_value: Callable[[Cursor], Rows]
     build: Callable[[Bytes, Rows], dict[str, pa.Array]]
 
 
 def read_rows(kind: Kind, key: Column, value: Column, rows: Integers) -> tuple[Integers, dict[str, pa.Array]]:
-    """Those of ``rows``, whose keys have a version of the kind, that have its usual form, and their columns.
+    """Those of ``rows``, whose keys and values have versions of the kind, that have its form, and their columns.
 
     A null value is a tombstone: the columns that come from values are null there. None of the rows where a text is not UTF-8.
     """
@@ -53,12 +54,12 @@ def read_rows(kind: Kind, key: Column, value: Column, rows: Integers) -> tuple[I
     has_value = ~value.is_null[rows]
     values = value.cursor(rows[has_value])
     told = kind.read_value(values)
-    is_usual = ~has_value
-    is_usual[has_value] = values.is_whole()
-    rows, named, told = rows[is_usual], named.where(is_usual), told.where(values.is_whole())
+    is_formed = ~has_value
+    is_formed[has_value] = values.is_whole()
+    rows, named, told = rows[is_formed], named.where(is_formed), told.where(values.is_whole())
     try:
         columns = kind.build(value.data, told)
-        return rows, arrow_columns(key.data, named.fields) | _with_nulls(columns, ~has_value[is_usual])
+        return rows, arrow_columns(key.data, named.fields) | _with_nulls(columns, ~has_value[is_formed])
     except pa.ArrowInvalid:
         return rows[:0], {}
 

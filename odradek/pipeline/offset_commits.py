@@ -1,15 +1,15 @@
-"""Committed offsets, most of all records, read by columns (``kinds``) in the form that brokers of today write.
+"""Committed offsets, most of all records, read by columns (``kinds``).
 
     key      int16 version, 0 or 1 | string group | string topic | int32 partition
-    value    int16 version, 4 | int64 offset | int32 leader epoch | compact string metadata | int64 commit timestamp |
-             tagged fields: 0 topic id
+    value    int16 version | int64 offset | int32 leader epoch (3+) | string metadata, compact in 4 | int64 commit timestamp |
+             int64 expire timestamp (1) | tagged fields (4): 0 topic id
              or null, a tombstone
 
-Left out: the other versions, one of which is written where there is an expire timestamp.
+Brokers of today write version 4, and 1 where there is an expire timestamp; those before 4.2 write 3.
 """
 
 from base64 import urlsafe_b64encode
-from functools import lru_cache
+from functools import lru_cache, partial
 
 import numpy as np
 import pyarrow as pa
@@ -18,8 +18,9 @@ from odradek.pipeline.columns import Bytes, Cursor, Fields, Integers, arrow_colu
 from odradek.pipeline.kinds import Kind, Rows
 from odradek.pipeline.schema import OFFSET_COMMIT
 
-_VERSION = 4
-_NO_EXPIRY_MS = -1
+# The most frequent first.
+_VERSIONS = (4, 3, 2, 1, 0)
+_NONE = -1
 _TOPIC_ID_TAG, _TOPIC_ID_BYTES = 0, 16
 _ZERO_ID = bytes(_TOPIC_ID_BYTES)
 
@@ -33,24 +34,23 @@ def _read_key(key: Cursor) -> Fields:
     }
 
 
-def _read_value(value: Cursor) -> Rows:
-    fields = {
-        "value_version": value.read_int16(),
-        "committed_offset": value.read_int64(),
-        "leader_epoch": value.read_int32(),
-        "metadata": value.read_compact_string(),
+def _read_value(version: int, value: Cursor) -> Rows:
+    fields = {"value_version": value.read_int16(), "committed_offset": value.read_int64()}
+    none = np.full(len(fields["value_version"]), _NONE)
+    fields |= {
+        "leader_epoch": value.read_int32() if version >= 3 else none,
+        "metadata": value.read_compact_string() if version >= 4 else value.read_string(),
         "commit_timestamp_ms": value.read_int64(),
-        "topic_id": value.read_tagged_fields({_TOPIC_ID_TAG: _TOPIC_ID_BYTES})[_TOPIC_ID_TAG],
+        "expire_timestamp_ms": value.read_int64() if version == 1 else none,
+        "topic_id": value.read_tagged_fields({_TOPIC_ID_TAG: _TOPIC_ID_BYTES})[_TOPIC_ID_TAG] if version >= 4 else none,
     }
-    value.require(fields["value_version"] == _VERSION)
     return Rows(fields)
 
 
 def _build(data: Bytes, rows: Rows) -> dict[str, pa.Array]:
     fields = dict(rows.fields)
     topic_ids = _topic_ids(data, fields.pop("topic_id"))
-    expiry = np.full(len(topic_ids), _NO_EXPIRY_MS)
-    return arrow_columns(data, fields) | {"topic_id": topic_ids, "expire_timestamp_ms": pa.array(expiry)}
+    return arrow_columns(data, fields) | {"topic_id": topic_ids}
 
 
 def _topic_ids(data: Bytes, starts: Integers) -> pa.Array:
@@ -71,4 +71,6 @@ def topic_id(raw: bytes) -> str | None:
     return None if raw == _ZERO_ID else urlsafe_b64encode(raw).decode().rstrip("=")
 
 
-OFFSET_COMMITS = Kind(OFFSET_COMMIT, False, (0, 1), _read_key, _read_value, _build)
+OFFSET_COMMITS = tuple(
+    Kind(OFFSET_COMMIT, False, (0, 1), version, _read_key, partial(_read_value, version), _build) for version in _VERSIONS
+)

@@ -1,14 +1,19 @@
-"""States of transactional ids, read by columns (``kinds``) in the form that brokers of today write.
+"""States of transactional ids, read by columns (``kinds``).
 
     key      int16 version, 0 | string transactional id
-    value    int16 version, 1 | int64 producer id | int16 producer epoch | int32 timeout | int8 status |
-             uvarint count + 1, or 0, of topics | int64 last update | int64 start |
-             tagged fields: 0 int64 previous producer id, 1 int64 next producer id, 2 int16 client transaction version
+    value    int16 version | int64 producer id | int16 producer epoch | int32 timeout | int8 status |
+             count of topics | int64 last update | int64 start |
+             tagged fields (1): 0 int64 previous producer id, 1 int64 next producer id, 2 int16 client transaction version
              or null, a tombstone
-    topic    compact string topic | uvarint count + 1, or 0, of partitions | int32 each | no tagged field
+    topic    string topic, compact in 1 | count of partitions | int32 each | no tagged field (1)
+    count    int32, or -1 for null (0); uvarint count + 1, or 0 (1)
 
-Left out: version 0, a status that Kafka does not have, a next producer epoch (KIP-939).
+Brokers of today write version 1, those before 4.0 version 0.
+
+Left out: a status that Kafka does not have, a next producer epoch (KIP-939).
 """
+
+from functools import partial
 
 import numpy as np
 import pyarrow as pa
@@ -29,7 +34,9 @@ STATUSES = (
     "Dead",
     "PrepareEpochFence",
 )
-_VERSION = 1
+# The most frequent first.
+_VERSIONS = (1, 0)
+# A topic without a name or partitions, in the version that has least.
 _TOPIC_BYTES = 3
 _PARTITION_BYTES = 4
 _PREVIOUS_PRODUCER_ID_TAG, _NEXT_PRODUCER_ID_TAG, _CLIENT_VERSION_TAG = 0, 1, 2
@@ -41,7 +48,7 @@ def _read_key(key: Cursor) -> Fields:
     return {"key_version": key.read_int16(), "transactional_id": key.read_string()}
 
 
-def _read_value(value: Cursor) -> Rows:
+def _read_value(version: int, value: Cursor) -> Rows:
     fields = {
         "value_version": value.read_int16(),
         "producer_id": value.read_int64(),
@@ -49,10 +56,11 @@ def _read_value(value: Cursor) -> Rows:
         "timeout_ms": value.read_int32(),
         "status": value.read_int8(),
     }
-    value.require((fields["value_version"] == _VERSION) & (fields["status"] >= 0) & (fields["status"] < len(STATUSES)))
-    topics = value.read_array(_read_count(value), _TOPIC_BYTES, _read_topic)
+    value.require((fields["status"] >= 0) & (fields["status"] < len(STATUSES)))
+    topics = value.read_array(_read_count(version, value), _TOPIC_BYTES, partial(_read_topic, version))
     fields |= {"last_update_ms": value.read_int64(), "start_ms": value.read_int64()}
-    tagged = value.read_tagged_fields(_TAGGED_BYTES)
+    none = np.full(len(fields["status"]), -1)
+    tagged = value.read_tagged_fields(_TAGGED_BYTES) if version >= 1 else dict.fromkeys(_TAGGED_BYTES, none)
     fields |= {
         "previous_producer_id": _tagged(value.data, tagged[_PREVIOUS_PRODUCER_ID_TAG], ">i8", _NO_PRODUCER_ID),
         "next_producer_id": _tagged(value.data, tagged[_NEXT_PRODUCER_ID_TAG], ">i8", _NO_PRODUCER_ID),
@@ -61,16 +69,17 @@ def _read_value(value: Cursor) -> Rows:
     return Rows(fields, topics)
 
 
-def _read_count(cursor: Cursor) -> Integers:
+def _read_count(version: int, cursor: Cursor) -> Integers:
     """An array's; a null one has none."""
-    return np.maximum(cursor.read_uvarint() - 1, 0)
+    return np.maximum(cursor.read_uvarint() - 1 if version >= 1 else cursor.read_int32(), 0)
 
 
-def _read_topic(topic: Cursor) -> Fields:
-    name = topic.read_compact_string()
-    count = _read_count(topic)
+def _read_topic(version: int, topic: Cursor) -> Fields:
+    name = topic.read_compact_string() if version >= 1 else topic.read_string()
+    count = _read_count(version, topic)
     fields = {"topic": name, "count": count, "partitions_at": topic.skip(count * _PARTITION_BYTES)}
-    topic.read_tagged_fields({})
+    if version >= 1:
+        topic.read_tagged_fields({})
     return fields
 
 
@@ -108,4 +117,6 @@ def _partitions(data: Bytes, topics: Elements, count: int) -> pa.Array:
     return lists(Elements(row[is_new], {}), count, structs)
 
 
-TRANSACTIONS = Kind(TRANSACTION, True, (0,), _read_key, _read_value, _build)
+TRANSACTIONS = tuple(
+    Kind(TRANSACTION, True, (0,), version, _read_key, partial(_read_value, version), _build) for version in _VERSIONS
+)

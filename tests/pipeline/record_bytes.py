@@ -123,6 +123,13 @@ def group_values(draw):
     )
 
 
+def older_offset_value(version, offset, leader_epoch, metadata, commit_timestamp_ms, expire_timestamp_ms):
+    """An offset in one of the versions from 0 to 3, with what that has of these."""
+    epoch = struct.pack(">i", leader_epoch) if version == 3 else b""
+    expiry = struct.pack(">q", expire_timestamp_ms) if version == 1 else b""
+    return struct.pack(">hq", version, offset) + epoch + string(metadata) + struct.pack(">q", commit_timestamp_ms) + expiry
+
+
 offset_values = st.one_of(
     st.builds(
         OffsetCommitValue,
@@ -133,7 +140,7 @@ offset_values = st.one_of(
         st.one_of(st.just(-1), int64s),
         st.one_of(st.none(), st.just(UUID(int=0)), st.uuids()),
     ).map(encode_value),
-    st.builds(lambda text, rest: struct.pack(">hqi", 3, 1, 1) + string(text) + rest, names, st.binary(min_size=8, max_size=8)),
+    st.builds(older_offset_value, st.integers(0, 3), int64s, int32s, st.none() | names, int64s, int64s),
 )
 offset_keys = st.builds(OffsetCommitKey, names, names, int32s).map(encode_key)
 group_keys = st.builds(GroupMetadataKey, names).map(encode_key)

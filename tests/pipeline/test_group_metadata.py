@@ -2,7 +2,29 @@
 
 import pytest
 
-from tests.pipeline.decoded import BROKEN, KEY_OF_GROUP, OFFSETS, TRANSACTIONS, batch_of, group, left_of, rows_of, rows_one_by_one
+from tests.pipeline.decoded import (
+    ASSIGNMENT,
+    BROKEN,
+    KEY_OF_GROUP,
+    OFFSETS,
+    SUBSCRIPTION,
+    TRANSACTIONS,
+    batch_of,
+    group,
+    left_of,
+    rows_of,
+    rows_one_by_one,
+)
+
+
+def older(version, count=2):
+    """A group in one of the versions from 0 to 2."""
+    string = b"\0\1x"
+    timeouts = bytes(range(8 if version else 4))
+    member = string * 3 + timeouts + b"".join(len(data).to_bytes(4) + data for data in (SUBSCRIPTION, ASSIGNMENT))
+    at = bytes(range(8)) if version == 2 else b""
+    head = version.to_bytes(2) + b"\0\x08consumer" + bytes(4) + string * 2 + at
+    return OFFSETS, KEY_OF_GROUP, head + count.to_bytes(4) + member * count
 
 
 @pytest.mark.parametrize(
@@ -14,9 +36,13 @@ from tests.pipeline.decoded import BROKEN, KEY_OF_GROUP, OFFSETS, TRANSACTIONS, 
         group(3, "connect"),
         group(128),
         (OFFSETS, KEY_OF_GROUP, group(0)[2][:-1] + b"\1" + bytes(24)),  # a member that says nothing
+        older(0),
+        older(1),
+        older(2),
+        (OFFSETS, KEY_OF_GROUP, older(0, 0)[2][:-1] + b"\1" + bytes(18)),
     ],
 )
-def test_what_brokers_of_today_write_is_read_by_columns(record):
+def test_what_brokers_write_is_read_by_columns(record):
     assert left_of(record, BROKEN, record) == [1]
     assert rows_of(batch_of(record)) == rows_one_by_one(batch_of(record))
 
@@ -27,6 +53,7 @@ def test_what_brokers_of_today_write_is_read_by_columns(record):
         group(129),
         (OFFSETS, KEY_OF_GROUP, group()[2].replace(b"\0\x06client", b"\xff\xff")),
         (OFFSETS, KEY_OF_GROUP, b"\0\2" + group()[2][2:]),
+        (OFFSETS, KEY_OF_GROUP, b"\0\4" + bytes(16)),
         (OFFSETS, KEY_OF_GROUP, group()[2] + b"\0"),
         (OFFSETS, KEY_OF_GROUP, group()[2][:-1]),
         (OFFSETS, KEY_OF_GROUP, b"\0\3\xff\xff" + bytes(20)),  # a null protocol type

@@ -17,6 +17,11 @@ from tests.pipeline.decoded import (
 from tests.pipeline.record_bytes import array, compact_string
 
 
+def of_version_0(topics):
+    """An open transaction as brokers before 4.0 wrote it, with these bytes for its topics."""
+    return TRANSACTIONS, KEY_OF_TRANSACTION, struct.pack(">hqhib", 0, 9, 2, 60_000, 1) + topics + struct.pack(">qq", 6, 5)
+
+
 @pytest.mark.parametrize(
     "record",
     [
@@ -27,9 +32,12 @@ from tests.pipeline.record_bytes import array, compact_string
         transaction(previous_producer_id=1),
         transaction(next_producer_id=1, client_transaction_version=2),
         transaction(previous_producer_id=1, next_producer_id=2, client_transaction_version=-3),
+        of_version_0(struct.pack(">i", 0)),
+        of_version_0(struct.pack(">i", -1)),
+        of_version_0(struct.pack(">ih1siiih1sii", 2, 1, b"b", 2, 7, 3, 1, b"a", 1, 0)),
     ],
 )
-def test_what_brokers_of_today_write_is_read_by_columns(record):
+def test_what_brokers_write_is_read_by_columns(record):
     assert left_of(record, BROKEN, record) == [1]
     assert rows_of(batch_of(record)) == rows_one_by_one(batch_of(record))
 
@@ -40,7 +48,8 @@ def test_what_brokers_of_today_write_is_read_by_columns(record):
         transaction([(f"topic-{number}", 0) for number in range(129)]),
         transaction(status=8),
         transaction(status=-1),
-        (TRANSACTIONS, KEY_OF_TRANSACTION, struct.pack(">hqhibi", 0, 9, 2, 60_000, 1, 0) + bytes(16)),
+        of_version_0(struct.pack(">ih", 1, -1) + bytes(4)),  # a topic without a name
+        of_version_0(struct.pack(">ih1si", 1, 1, b"t", 9)),  # more partitions than there are
         (TRANSACTIONS, KEY_OF_TRANSACTION, b"\0\2" + transaction()[2][2:]),
         # A topic that says it has a tagged field, and has none.
         (TRANSACTIONS, KEY_OF_TRANSACTION, struct.pack(">hqhib", 1, 9, 2, 60_000, 1) + b"\2\2t\1\1" + bytes(17)),
