@@ -17,7 +17,7 @@ Left out, and so are the rows that have them: longer uvarints, arrays of more th
 costs what a score of them cost when read one by one), tagged fields that are not known or not in order.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
@@ -104,6 +104,10 @@ class Cursor:
         """One byte, signed."""
         return self._read_integer(">i1")
 
+    def read_uint16(self) -> Integers:
+        """Two bytes."""
+        return self._read_integer(">u2")
+
     def read_int16(self) -> Integers:
         """Two bytes, signed."""
         return self._read_integer(">i2")
@@ -122,7 +126,7 @@ class Cursor:
         is_long = low > 0x7F
         if not is_long.any():
             return low
-        high = np.where(is_long, self._peek(), 0)
+        high = np.where(is_long, self.peek(), 0)
         self.skip(is_long.astype(np.int64))
         self.require(high <= 0x7F)
         return (low & 0x7F) | (high << 7)
@@ -140,6 +144,10 @@ class Cursor:
     def read_compact_string(self) -> Integers:
         """Places, none null."""
         return self._read_required(self.read_uvarint() - 1)
+
+    def read_nullable_compact_string(self) -> Integers:
+        """Places."""
+        return self._read_place(self.read_uvarint() - 1)
 
     def read_bytes(self) -> Integers:
         """Places, none null."""
@@ -160,38 +168,45 @@ class Cursor:
 
     def read_array(self, counts: Integers, least_bytes: int, read: Callable[["Cursor"], Fields]) -> Elements:
         """The elements of an array of ``counts`` in each row, that ``read`` reads one in each row of, ``least_bytes`` each."""
-        self.require((counts >= 0) & (counts <= _LONGEST_ARRAY) & (counts * least_bytes <= self._ends - self._at))
-        counts = np.where(self.fits, counts, 0)
         rows: list[Integers] = []
         found: list[Fields] = []
-        # Once at least, if of no rows, for the fields' names.
-        for place in range(max(counts.max(initial=0), 1)):
-            having = np.flatnonzero(self.fits & (counts > place))
-            if found and not len(having):
-                break
-            part = self._part(having)
+        for having, part in self.elements(counts, least_bytes):
             rows.append(having)
             found.append(read(part))
-            self._join(having, part)
         flat = np.concatenate(rows)
         order = np.argsort(flat, kind="stable")
         together = {name: np.concatenate([fields[name] for fields in found]) for name in found[0]}
         return Elements(flat[order], {name: field.take(order, axis=0) for name, field in together.items()})
+
+    def elements(self, counts: Integers, least_bytes: int) -> Iterator[tuple[Integers, "Cursor"]]:
+        """For each place in arrays the rows that have an element there, and a cursor at them, to read them with meanwhile.
+
+        Once at least, if of no rows.
+        """
+        self.require((counts >= 0) & (counts <= _LONGEST_ARRAY) & (counts * least_bytes <= self._ends - self._at))
+        counts = np.where(self.fits, counts, 0)
+        for place in range(max(counts.max(initial=0), 1)):
+            having = np.flatnonzero(self.fits & (counts > place))
+            if place and not len(having):
+                break
+            part = self.part(having)
+            yield having, part
+            self.join(having, part)
 
     def read_tagged_fields(self, sizes: Mapping[int, int]) -> dict[int, Integers]:
         """By tag, ascending in ``sizes``, where in each row its value of that size begins, -1 where it is not there."""
         left = self.read_uvarint()
         found = {}
         for tag, size in sizes.items():
-            having = np.flatnonzero(self.fits & (left > 0) & (self._peek() == tag))
-            part = self._part(having)
+            having = np.flatnonzero(self.fits & (left > 0) & (self.peek() == tag))
+            part = self.part(having)
             part.skip(1)
             part.require(part.read_uvarint() == size)
             starts = np.full(len(left), -1)
             starts[having] = part.skip(size)
             found[tag] = starts
             left[having] -= 1
-            self._join(having, part)
+            self.join(having, part)
         self.require(left == 0)
         return found
 
@@ -205,14 +220,22 @@ class Cursor:
     def _read_place(self, sizes: Integers) -> Integers:
         return np.stack((self.skip(np.maximum(sizes, 0)), sizes), axis=1)
 
-    def _peek(self) -> Integers:
+    def peek(self) -> Integers:
         """The next byte; of a row that is at its end, any."""
         return integers(self.data, np.minimum(self._at, len(self.data) - 1), ">u1")
 
-    def _part(self, rows: Integers) -> "Cursor":
+    def part(self, rows: Integers) -> "Cursor":
+        """A cursor where these rows, none of them out, are read next."""
         return Cursor(self.data, self._at[rows], self._ends[rows])
 
-    def _join(self, rows: Integers, part: "Cursor") -> None:
+    def inside(self, sizes: Integers) -> "Cursor":
+        """A cursor in the next so many bytes of each row; this one is behind them."""
+        starts = self.skip(np.maximum(sizes, 0))
+        part = Cursor(self.data, starts, starts + np.maximum(sizes, 0))
+        part.fits = self.fits.copy()
+        return part
+
+    def join(self, rows: Integers, part: "Cursor") -> None:
         """These rows have been read by ``part``."""
         self._at[rows] = part._at  # noqa: SLF001  # one of its own
         self.fits[rows] = part.fits

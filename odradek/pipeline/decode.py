@@ -1,8 +1,9 @@
 """Records of the coordinators' topics into rows: a batch of Arrow columns in, one batch of columns a kind of record out.
 
-Offset commits, generations of classic groups and states of transactional ids, the many, are read by columns (``kinds``) where
-they have a form that brokers write, or wrote: all versions but one. All else is read one by one (``one_by_one``), to the same
-rows.
+Records are read by columns, all of a kind and version at once: offset commits, generations of classic groups and states of
+transactional ids (``kinds``), and the newer groups' (``newer_groups``). What has an unusual form (a text that is not UTF-8, an
+array of more than 128, a tagged field that nobody knows) is read one by one (``one_by_one``), to the same rows, and so is what
+cannot be read: somebody has to say why.
 
 What cannot be decoded has a ``reason``, and its key and value as they were; every other row has nulls there. Nothing is dropped.
 """
@@ -20,6 +21,7 @@ from pyspark.sql.types import BinaryType, StringType, StructField, StructType
 from odradek.pipeline.columns import Column, Integers
 from odradek.pipeline.group_metadata import GROUPS
 from odradek.pipeline.kinds import read_rows
+from odradek.pipeline.newer_groups import read_newer
 from odradek.pipeline.offset_commits import OFFSET_COMMITS
 from odradek.pipeline.one_by_one import read_one_by_one
 from odradek.pipeline.schema import RAW, TRANSACTION_STATE
@@ -59,12 +61,15 @@ def decode_batches(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch
 
 
 def _read_by_columns(batch: pa.RecordBatch) -> Iterator[tuple[Integers, dict[str, Any]]]:
-    """The rows of each kind that have its form, and the columns of the kind."""
+    """The rows of each kind, as far as they have its form, and the columns of the kind."""
     key, value = Column.of(batch.column("key")), Column.of(batch.column("value"))
     key_versions, value_versions = key.versions(), value.versions()
-    is_on_transaction_state = np.array(pc.equal(batch.column("topic"), TRANSACTION_STATE))
-    is_left = np.ones(batch.num_rows, np.bool_)
+    topics = batch.column("topic")
+    is_left = topics.is_valid().to_numpy(zero_copy_only=False)
+    is_on_transaction_state = pc.fill_null(pc.equal(topics, TRANSACTION_STATE), False).to_numpy(zero_copy_only=False)
     for kind in _KINDS:
+        if not is_left.any():
+            return
         is_of_key = np.isin(key_versions, kind.key_versions) & (is_on_transaction_state == kind.is_on_transaction_state)
         # A tombstone is of no version, and so of whichever kind comes first.
         is_candidate = is_left & is_of_key & (value.is_null | (value_versions == kind.value_version))
@@ -74,6 +79,7 @@ def _read_by_columns(batch: pa.RecordBatch) -> Iterator[tuple[Integers, dict[str
         if len(rows):
             is_left[rows] = False
             yield rows, columns | {"kind": pa.repeat(kind.name, len(rows)), "is_tombstone": pa.array(value.is_null[rows])}
+    yield from read_newer(key, value, key_versions, is_left & ~is_on_transaction_state)
 
 
 def _take(batch: pa.RecordBatch, rows: Integers) -> pa.RecordBatch:

@@ -1,4 +1,4 @@
-"""Records of the coordinators' topics into columns, whatever they are and one after the other.
+"""Records of the coordinators' topics into columns, whatever they are and one after the other: for the few.
 
 The decoders are those of ``protocol.coordinator_records``, called once a record. Each kind has columns of its own, so records are
 told apart first and only the columns of their kind are built. Of a classic group's members, the subscription and the assignment
