@@ -53,20 +53,17 @@ class SocketWriter:
 
     def write(self, chunks: list[Any]) -> None:
         """Send the chunks, in order."""
-        if len(chunks) == 1 and type(chunks[0]) is bytes and not self._queue:
-            self.sent_bytes += len(chunks[0])
-            self._write_now(chunks[0])
-        elif self._queue:
+        if self._queue:
             self._queue.extend(chunks)
+        elif len(chunks) == 1 and type(chunks[0]) is bytes:
+            self._write_now(chunks[0])
         elif self._fd >= 0 and any(map(_is_large_slice, chunks)):
             self._queue.extend(_joined(chunks))
             self._send_turn()
             if self._queue:
                 self._watch()
         else:
-            data = b"".join([chunk if type(chunk) is bytes else chunk.read() for chunk in chunks])
-            self.sent_bytes += len(data)
-            self._write_now(data)
+            self._write_now(b"".join([chunk if type(chunk) is bytes else chunk.read() for chunk in chunks]))
 
     def close(self) -> None:
         """Forget what waits: the connection is lost."""
@@ -75,6 +72,7 @@ class SocketWriter:
 
     def _write_now(self, data: bytes) -> None:
         """Give the kernel what it takes, and the transport the rest: it would give it all to the kernel when the turn is over."""
+        self.sent_bytes += len(data)
         transport = self._transport
         if self._fd >= 0 and not transport.get_write_buffer_size():
             try:
