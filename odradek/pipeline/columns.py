@@ -17,7 +17,7 @@ Left out, and so are the rows that have them: longer uvarints, arrays of more th
 costs what a score of them cost when read one by one), tagged fields that are not known or not in order.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
@@ -126,7 +126,7 @@ class Cursor:
         is_long = low > 0x7F
         if not is_long.any():
             return low
-        high = np.where(is_long, self.peek(), 0)
+        high = np.where(is_long, self._peek(), 0)
         self.skip(is_long.astype(np.int64))
         self.require(high <= 0x7F)
         return (low & 0x7F) | (high << 7)
@@ -189,26 +189,31 @@ class Cursor:
             having = np.flatnonzero(self.fits & (counts > place))
             if place and not len(having):
                 break
-            part = self.part(having)
+            part = self._part(having)
             yield having, part
-            self.join(having, part)
+            self._join(having, part)
 
     def read_tagged_fields(self, sizes: Mapping[int, int]) -> dict[int, Integers]:
         """By tag, ascending in ``sizes``, where in each row its value of that size begins, -1 where it is not there."""
-        left = self.read_uvarint()
         found = {}
-        for tag, size in sizes.items():
-            having = np.flatnonzero(self.fits & (left > 0) & (self.peek() == tag))
-            part = self.part(having)
-            part.skip(1)
-            part.require(part.read_uvarint() == size)
-            starts = np.full(len(left), -1)
-            starts[having] = part.skip(size)
-            found[tag] = starts
-            left[having] -= 1
-            self.join(having, part)
-        self.require(left == 0)
+        for tag, having, inside in self.tagged_fields(sizes):
+            starts = found[tag] = np.full(len(self.fits), -1)
+            starts[having] = inside.skip(sizes[tag])
         return found
+
+    def tagged_fields(self, tags: Iterable[int]) -> Iterator[tuple[int, Integers, "Cursor"]]:
+        """For each of these tags, ascending, the rows that have it, and a cursor in its value, to read all of that meanwhile."""
+        left = self.read_uvarint()
+        for tag in tags:
+            having = np.flatnonzero(self.fits & (left > 0) & (self._peek() == tag))
+            part = self._part(having)
+            part.skip(1)
+            inside = part._inside(part.read_uvarint())  # noqa: SLF001  # one of its own
+            yield tag, having, inside
+            part.require(inside.is_whole())
+            left[having] -= 1
+            self._join(having, part)
+        self.require(left == 0)
 
     def _read_integer(self, kind: str) -> Integers:
         return integers(self.data, self.skip(np.dtype(kind).itemsize), kind)
@@ -220,22 +225,23 @@ class Cursor:
     def _read_place(self, sizes: Integers) -> Integers:
         return np.stack((self.skip(np.maximum(sizes, 0)), sizes), axis=1)
 
-    def peek(self) -> Integers:
+    def _peek(self) -> Integers:
         """The next byte; of a row that is at its end, any."""
         return integers(self.data, np.minimum(self._at, len(self.data) - 1), ">u1")
 
-    def part(self, rows: Integers) -> "Cursor":
+    def _part(self, rows: Integers) -> "Cursor":
         """A cursor where these rows, none of them out, are read next."""
         return Cursor(self.data, self._at[rows], self._ends[rows])
 
-    def inside(self, sizes: Integers) -> "Cursor":
+    def _inside(self, sizes: Integers) -> "Cursor":
         """A cursor in the next so many bytes of each row; this one is behind them."""
-        starts = self.skip(np.maximum(sizes, 0))
-        part = Cursor(self.data, starts, starts + np.maximum(sizes, 0))
+        starts = self.skip(sizes)
+        # A row that has not as many is out there too, and has none.
+        part = Cursor(self.data, starts, np.where(self.fits, starts + sizes, 0))
         part.fits = self.fits.copy()
         return part
 
-    def join(self, rows: Integers, part: "Cursor") -> None:
+    def _join(self, rows: Integers, part: "Cursor") -> None:
         """These rows have been read by ``part``."""
         self._at[rows] = part._at  # noqa: SLF001  # one of its own
         self.fits[rows] = part.fits
@@ -259,6 +265,17 @@ def binaries(data: Bytes, places: Integers) -> pa.Array:
     bounds = np.stack((starts, starts + np.maximum(sizes, 0)), axis=1).astype(np.int32).reshape(-1)
     with_gaps = pa.Array.from_buffers(pa.binary(), 2 * count - 1, [None, pa.py_buffer(bounds), pa.py_buffer(data)])
     return with_gaps.take(pa.array(np.arange(0, 2 * count, 2), mask=sizes < 0))
+
+
+def each_once(data: Bytes, places: Integers, decode: Callable[[bytes], Any], decoded: pa.DataType) -> pa.Array:
+    """What ``decode`` makes of the bytes at these places, made once for all that are the same; null where they are."""
+    found = binaries(data, places).dictionary_encode()
+    return pa.array([decode(each) for each in found.dictionary.to_pylist()], decoded).take(found.indices)
+
+
+def places_among(is_there: Mask) -> pa.Array:
+    """To ``take`` the elements of a shorter array by: one for each row that is there, in order, and null for the others."""
+    return pa.array(np.cumsum(is_there) - 1, mask=~is_there)
 
 
 def strings(data: Bytes, places: Integers) -> pa.Array:

@@ -5,8 +5,6 @@ from typing import Any
 
 from odradek.protocol.coordinator_records import MalformedMessage, consumer_protocol
 
-CONSUMER = consumer_protocol.CONSUMER_PROTOCOL_TYPE
-
 
 # The members of a group say the same in every generation, and mostly the same as each other.
 @lru_cache(maxsize=4096)

@@ -39,7 +39,7 @@ DECODED = StructType(
 
 _READ = ("topic", "partition", "offset", "timestamp", "key", "value")
 _COORDINATES = _READ[:4]
-_KINDS = (*OFFSET_COMMITS, *GROUPS, *TRANSACTIONS)
+_KINDS = (OFFSET_COMMITS, GROUPS, TRANSACTIONS)
 
 
 def decode(records: DataFrame) -> DataFrame:
@@ -68,17 +68,16 @@ def _read_by_columns(batch: pa.RecordBatch) -> Iterator[tuple[Integers, dict[str
     is_left = topics.is_valid().to_numpy(zero_copy_only=False)
     is_on_transaction_state = pc.fill_null(pc.equal(topics, TRANSACTION_STATE), False).to_numpy(zero_copy_only=False)
     for kind in _KINDS:
-        if not is_left.any():
-            return
-        is_of_key = np.isin(key_versions, kind.key_versions) & (is_on_transaction_state == kind.is_on_transaction_state)
-        # A tombstone is of no version, and so of whichever kind comes first.
-        is_candidate = is_left & is_of_key & (value.is_null | (value_versions == kind.value_version))
-        if not is_candidate.any():
-            continue
-        rows, columns = read_rows(kind, key, value, np.flatnonzero(is_candidate))
-        if len(rows):
+        is_of_kind = np.isin(key_versions, kind.key_versions) & (is_on_transaction_state == kind.is_on_transaction_state)
+        for version in kind.value_versions:
+            # A tombstone is of no version, and so of the first.
+            is_candidate = is_left & is_of_kind & (value.is_null | (value_versions == version))
+            if not is_candidate.any():
+                continue
+            rows, columns = read_rows(kind, version, key, value, np.flatnonzero(is_candidate))
             is_left[rows] = False
-            yield rows, columns | {"kind": pa.repeat(kind.name, len(rows)), "is_tombstone": pa.array(value.is_null[rows])}
+            if len(rows):
+                yield rows, columns | {"kind": pa.repeat(kind.name, len(rows)), "is_tombstone": pa.array(value.is_null[rows])}
     yield from read_newer(key, value, key_versions, is_left & ~is_on_transaction_state)
 
 

@@ -20,13 +20,12 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from odradek.pipeline.columns import Bytes, Cursor, Fields, Integers, Mask, arrow_columns, binaries, lists
-from odradek.pipeline.consumer_protocol import CONSUMER, assigned_partitions, subscribed_topics
+from odradek.pipeline.columns import Bytes, Cursor, Fields, Integers, Mask, arrow_columns, each_once, lists, places_among
+from odradek.pipeline.consumer_protocol import assigned_partitions, subscribed_topics
 from odradek.pipeline.kinds import Kind, Rows
 from odradek.pipeline.schema import GROUP_METADATA
+from odradek.protocol.coordinator_records.consumer_protocol import CONSUMER_PROTOCOL_TYPE
 
-# The most frequent first.
-_VERSIONS = (3, 2, 1, 0)
 # A member that says nothing, in the version that has least: three strings, a timeout, twice bytes.
 _MEMBER_BYTES = 18
 _NONE = -1
@@ -71,7 +70,7 @@ def _build(data: Bytes, rows: Rows) -> dict[str, pa.Array]:
     columns = arrow_columns(data, rows.fields)
     told = dict(rows.elements.fields)
     subscription, assignment = told.pop("topics"), told.pop("assignment")
-    is_consumer = pc.equal(columns["protocol_type"], CONSUMER).to_numpy(zero_copy_only=False)[rows.elements.rows]
+    is_consumer = pc.equal(columns["protocol_type"], CONSUMER_PROTOCOL_TYPE).to_numpy(zero_copy_only=False)[rows.elements.rows]
     members = arrow_columns(data, told) | {
         "topics": _of_consumers(data, subscription, is_consumer, subscribed_topics, _TOPICS),
         "assignment": _of_consumers(data, assignment, is_consumer, assigned_partitions, _ASSIGNMENT),
@@ -84,11 +83,7 @@ def _of_consumers(
     data: Bytes, places: Integers, is_consumer: Mask, decode: Callable[[bytes], Any], decoded: pa.DataType
 ) -> pa.Array:
     """What the bytes at these places say; null where they are not a consumer's."""
-    found = binaries(data, places).dictionary_encode()
-    distinct = pa.array([decode(each) for each in found.dictionary.to_pylist()], decoded)
-    return distinct.take(pa.array(found.indices.to_numpy(), mask=~is_consumer))
+    return each_once(data, places[is_consumer], decode, decoded).take(places_among(is_consumer))
 
 
-GROUPS = tuple(
-    Kind(GROUP_METADATA, False, (2,), version, _read_key, partial(_read_value, version), _build) for version in _VERSIONS
-)
+GROUPS = Kind(GROUP_METADATA, False, (2,), (3, 2, 1, 0), _read_key, _read_value, _build)

@@ -10,7 +10,18 @@ from typing import NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from odradek.pipeline.columns import NO_ELEMENTS, Bytes, Column, Cursor, Elements, Fields, Integers, Mask, arrow_columns
+from odradek.pipeline.columns import (
+    NO_ELEMENTS,
+    Bytes,
+    Column,
+    Cursor,
+    Elements,
+    Fields,
+    Integers,
+    Mask,
+    arrow_columns,
+    places_among,
+)
 
 
 class Rows(NamedTuple):
@@ -28,22 +39,23 @@ class Rows(NamedTuple):
 
 
 class Kind(NamedTuple):
-    """A kind of record, on ``__transaction_state`` or on ``__consumer_offsets``, with keys of these versions and values of one.
+    """A kind of record, on ``__transaction_state`` or on ``__consumer_offsets``, with keys and values of these versions.
 
+    Those of values are in the order in which they are looked for, the most frequent first: ``read_value`` is told which it reads.
     ``build`` makes the columns, out of the values' bytes and what ``read_value`` read of them. It may raise ArrowInvalid.
     """
 
     name: str
     is_on_transaction_state: bool
     key_versions: tuple[int, ...]
-    value_version: int
+    value_versions: tuple[int, ...]
     read_key: Callable[[Cursor], Fields]
-    read_value: Callable[[Cursor], Rows]
+    read_value: Callable[[int, Cursor], Rows]
     build: Callable[[Bytes, Rows], dict[str, pa.Array]]
 
 
-def read_rows(kind: Kind, key: Column, value: Column, rows: Integers) -> tuple[Integers, dict[str, pa.Array]]:
-    """Those of ``rows``, whose keys and values have versions of the kind, that have its form, and their columns.
+def read_rows(kind: Kind, version: int, key: Column, value: Column, rows: Integers) -> tuple[Integers, dict[str, pa.Array]]:
+    """Those of ``rows``, with keys of the kind and values of a ``version``, that have its form, and their columns.
 
     A null value is a tombstone: the columns that come from values are null there. None of the rows where a text is not UTF-8.
     """
@@ -53,7 +65,7 @@ def read_rows(kind: Kind, key: Column, value: Column, rows: Integers) -> tuple[I
     rows, named = rows[is_whole], named.where(is_whole)
     has_value = ~value.is_null[rows]
     values = value.cursor(rows[has_value])
-    told = kind.read_value(values)
+    told = kind.read_value(version, values)
     is_formed = ~has_value
     is_formed[has_value] = values.is_whole()
     rows, named, told = rows[is_formed], named.where(is_formed), told.where(values.is_whole())
@@ -68,5 +80,5 @@ def _with_nulls(columns: dict[str, pa.Array], is_null: Mask) -> dict[str, pa.Arr
     """Columns of the rows that have a value, with a null for each that has none."""
     if not is_null.any():
         return columns
-    places = pa.array(np.cumsum(~is_null) - 1, mask=is_null)
+    places = places_among(~is_null)
     return {name: column.take(places) for name, column in columns.items()}

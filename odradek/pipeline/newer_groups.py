@@ -16,7 +16,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from odradek.pipeline.columns import Column, Cursor, Elements, Integers, Mask, binaries, lists, strings
+from odradek.pipeline.columns import Column, Cursor, Elements, Integers, Mask, each_once, lists, places_among, strings
 from odradek.protocol.coordinator_records.newer_groups import (
     KINDS,
     VALUE_VERSION,
@@ -75,11 +75,14 @@ def _read_kind(kind: Kind, key: Column, value: Column, rows: Integers) -> tuple[
 def _read(cursor: Cursor, kind: Type) -> pa.Array:
     """The text of a field of each row; of one that is out, any or null."""
     if isinstance(kind, Struct):
-        return _braced(_fields(cursor, kind))
+        return pc.binary_join_element_wise("{", _fields(cursor, kind), "}", "")
     if isinstance(kind, Nullable):
-        return _read_nullable(cursor, kind.struct)
+        presence = np.clip(cursor.read_int8(), 0, 1)
+        return pc.if_else(pa.array(presence > 0), _elements(cursor, presence, kind.struct), "null")
     if isinstance(kind, Array):
-        return _read_array(cursor, kind.element)
+        counts = cursor.read_uvarint() - 1
+        elements = _elements(cursor, np.maximum(counts, 0), kind.element)
+        return pc.if_else(pa.array(counts >= 0), pc.binary_join_element_wise("[", elements, "]", ""), "null")
     if kind in _READ_INTEGER:
         return pa.array(_READ_INTEGER[kind](cursor)).cast(pa.string())
     if kind is Plain.UUID:
@@ -94,43 +97,22 @@ def _read(cursor: Cursor, kind: Type) -> pa.Array:
 def _fields(cursor: Cursor, struct: Struct) -> pa.Array:
     """A struct's fields, without its braces."""
     told = _joined((name, _read(cursor, kind)) for name, kind in struct.fields.items())
-    left = cursor.read_uvarint()
-    for tag in sorted(struct.tagged):
+    for tag, having, inside in cursor.tagged_fields(sorted(struct.tagged)):
         name, kind = struct.tagged[tag]
-        having = np.flatnonzero(cursor.fits & (left > 0) & (cursor.peek() == tag))
-        part = cursor.part(having)
-        part.skip(1)
-        inside = part.inside(part.read_uvarint())
-        texts = _read(inside, kind)
-        part.require(inside.is_whole())
-        cursor.join(having, part)
-        left[having] -= 1
-        tagged = _spread(pc.binary_join_element_wise(f',"{name}":', texts, ""), having, len(left))
-        told = pc.binary_join_element_wise(told, pc.fill_null(tagged, ""), "")
-    cursor.require(left == 0)
+        texts = pc.binary_join_element_wise(f',"{name}":', _read(inside, kind), "")
+        told = pc.binary_join_element_wise(told, pc.fill_null(_spread(texts, having, len(told)), ""), "")
     return told
 
 
-def _read_nullable(cursor: Cursor, struct: Struct) -> pa.Array:
-    presence = cursor.read_int8()
-    having = np.flatnonzero(cursor.fits & (presence >= 1))
-    part = cursor.part(having)
-    texts = _braced(_fields(part, struct))
-    cursor.join(having, part)
-    return pc.fill_null(_spread(texts, having, len(presence)), "null")
-
-
-def _read_array(cursor: Cursor, element: Type) -> pa.Array:
-    counts = cursor.read_uvarint() - 1
+def _elements(cursor: Cursor, counts: Integers, kind: Type) -> pa.Array:
+    """Of each row so many, with commas between them."""
     rows, texts = [], []
-    for having, part in cursor.elements(np.maximum(counts, 0), 1):
+    for having, part in cursor.elements(counts, 1):
         rows.append(having)
-        texts.append(_read(part, element))
+        texts.append(_read(part, kind))
     flat = np.concatenate(rows)
     order = np.argsort(flat, kind="stable")
-    of_rows = lists(Elements(flat[order], {}), len(counts), pa.concat_arrays(texts).take(pa.array(order)))
-    joined = pc.binary_join_element_wise("[", pc.binary_join(of_rows, ","), "]", "")
-    return pc.if_else(pa.array(counts >= 0), joined, "null")
+    return pc.binary_join(lists(Elements(flat[order], {}), len(counts), pa.concat_arrays(texts).take(pa.array(order))), ",")
 
 
 def _joined(named: Any) -> pa.Array:
@@ -141,16 +123,10 @@ def _joined(named: Any) -> pa.Array:
     return pc.binary_join_element_wise(*parts, "")
 
 
-def _braced(fields: pa.Array) -> pa.Array:
-    return pc.binary_join_element_wise("{", fields, "}", "")
-
-
 def _texts(cursor: Cursor, places: Integers, write: Callable[[bytes], str | None]) -> pa.Array:
     """What ``write`` makes of the bytes at these places; null where they are. Where it makes nothing of them the row is out."""
     having = np.flatnonzero(cursor.fits & (places[:, 1] >= 0))
-    found = binaries(cursor.data, places[having]).dictionary_encode()
-    distinct = pa.array([write(each) for each in found.dictionary.to_pylist()], pa.string())
-    texts = distinct.take(found.indices)
+    texts = each_once(cursor.data, places[having], write, pa.string())
     if texts.null_count:
         is_written = np.ones(len(places), np.bool_)
         is_written[having] = texts.is_valid().to_numpy(zero_copy_only=False)
@@ -162,10 +138,9 @@ def _spread(texts: pa.Array, rows: Integers, count: int) -> pa.Array:
     """The texts of these rows among ``count``, the others null."""
     if len(rows) == count:
         return texts
-    places, is_other = np.zeros(count, np.int64), np.ones(count, np.bool_)
-    places[rows] = np.arange(len(rows))
-    is_other[rows] = False
-    return texts.take(pa.array(places, mask=is_other))
+    is_there = np.zeros(count, np.bool_)
+    is_there[rows] = True
+    return texts.take(places_among(is_there))
 
 
 def _json_string(raw: bytes) -> str | None:

@@ -8,18 +8,16 @@
 Brokers of today write version 4, and 1 where there is an expire timestamp; those before 4.2 write 3.
 """
 
-from base64 import urlsafe_b64encode
-from functools import lru_cache, partial
+from functools import lru_cache
 
 import numpy as np
 import pyarrow as pa
 
-from odradek.pipeline.columns import Bytes, Cursor, Fields, Integers, arrow_columns, binaries
+from odradek.pipeline.columns import Bytes, Cursor, Fields, Integers, arrow_columns, each_once, places_among
 from odradek.pipeline.kinds import Kind, Rows
 from odradek.pipeline.schema import OFFSET_COMMIT
+from odradek.protocol.coordinator_records.newer_groups import topic_id_text
 
-# The most frequent first.
-_VERSIONS = (4, 3, 2, 1, 0)
 _NONE = -1
 _TOPIC_ID_TAG, _TOPIC_ID_BYTES = 0, 16
 _ZERO_ID = bytes(_TOPIC_ID_BYTES)
@@ -57,20 +55,14 @@ def _topic_ids(data: Bytes, starts: Integers) -> pa.Array:
     """As Kafka's tools print them; null where there is none. A batch has few different ones, and each is made once."""
     has_id = starts >= 0
     places = np.stack((starts[has_id], np.full(np.count_nonzero(has_id), _TOPIC_ID_BYTES)), axis=1)
-    found = binaries(data, places).dictionary_encode()
-    names = pa.array([topic_id(each) for each in found.dictionary.to_pylist()], pa.string())
-    indices = np.zeros(len(starts), np.int64)
-    indices[has_id] = found.indices.to_numpy()
-    return names.take(pa.array(indices, mask=~has_id))
+    return each_once(data, places, topic_id, pa.string()).take(places_among(has_id))
 
 
 # A log names few topics many times.
 @lru_cache(maxsize=1024)
 def topic_id(raw: bytes) -> str | None:
     """A topic's id as Kafka's tools print it; None for the id that says there is none."""
-    return None if raw == _ZERO_ID else urlsafe_b64encode(raw).decode().rstrip("=")
+    return None if raw == _ZERO_ID else topic_id_text(raw)
 
 
-OFFSET_COMMITS = tuple(
-    Kind(OFFSET_COMMIT, False, (0, 1), version, _read_key, partial(_read_value, version), _build) for version in _VERSIONS
-)
+OFFSET_COMMITS = Kind(OFFSET_COMMIT, False, (0, 1), (4, 3, 2, 1, 0), _read_key, _read_value, _build)

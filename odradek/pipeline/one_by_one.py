@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 
 from odradek.pipeline.columns import Integers
-from odradek.pipeline.consumer_protocol import CONSUMER, assigned_partitions, subscribed_topics
+from odradek.pipeline.consumer_protocol import assigned_partitions, subscribed_topics
 from odradek.pipeline.offset_commits import topic_id
 from odradek.pipeline.schema import GROUP_METADATA, OFFSET_COMMIT, TRANSACTION, TRANSACTION_STATE
 from odradek.pipeline.transactions import STATUSES
@@ -27,6 +27,7 @@ from odradek.protocol.coordinator_records import (
     decode_transaction_key,
     decode_value,
 )
+from odradek.protocol.coordinator_records.consumer_protocol import CONSUMER_PROTOCOL_TYPE
 from odradek.protocol.coordinator_records.newer_groups import decode_newer
 
 _UNDECODED = "undecoded"
@@ -119,7 +120,9 @@ def _offset_commits(records: list[_Record]) -> dict[str, list[Any]]:
 def _group_metadata(records: list[_Record]) -> dict[str, list[Any]]:
     values = [record.value for record in records]
     members = [
-        None if value is None else [_member(member, is_consumer=value.protocol_type == CONSUMER) for member in value.members]
+        None
+        if value is None
+        else [_member(member, is_consumer=value.protocol_type == CONSUMER_PROTOCOL_TYPE) for member in value.members]
         for value in values
     ]
     return (

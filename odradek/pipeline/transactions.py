@@ -34,8 +34,6 @@ STATUSES = (
     "Dead",
     "PrepareEpochFence",
 )
-# The most frequent first.
-_VERSIONS = (1, 0)
 # A topic without a name or partitions, in the version that has least.
 _TOPIC_BYTES = 3
 _PARTITION_BYTES = 4
@@ -117,6 +115,4 @@ def _partitions(data: Bytes, topics: Elements, count: int) -> pa.Array:
     return lists(Elements(row[is_new], {}), count, structs)
 
 
-TRANSACTIONS = tuple(
-    Kind(TRANSACTION, True, (0,), version, _read_key, partial(_read_value, version), _build) for version in _VERSIONS
-)
+TRANSACTIONS = Kind(TRANSACTION, True, (0,), (1, 0), _read_key, _read_value, _build)
