@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
+from odradek.build import is_compiled
 from tests.broker_process import BrokerProcess
 
 # How long an example takes is the machine's affair, which has other things to do.
@@ -72,3 +73,7 @@ def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestR
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Start with Spark's tests: they take longest."""
     items.sort(key=lambda item: item.get_closest_marker("spark") is None)
+    if is_compiled():
+        for item in items:
+            if item.get_closest_marker("interpreted") is not None:
+                item.add_marker(pytest.mark.skip("odradek is compiled here"))

@@ -10,7 +10,7 @@ from odradek.protocol.errors import ErrorCode, KafkaError
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from odradek.broker.partitions import Partition
+    from odradek.broker.partition import Partition
     from odradek.broker.server import Broker
     from odradek.coordinator.runtime.marker import EndTxnMarker
 

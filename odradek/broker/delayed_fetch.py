@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from odradek.broker.fetch_sessions import FetchPartition, FetchPartitions
-    from odradek.broker.partitions import Partition
+    from odradek.broker.partition import Partition
     from odradek.storage.log import Log
     from odradek.storage.log_segments import LogSlice
 

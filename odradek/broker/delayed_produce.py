@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import Any
 
-from odradek.broker.partitions import Partition
+from odradek.broker.partition import Partition
 from odradek.protocol.errors import ErrorCode
 from odradek.timing.purgatory import DelayedOperation
 

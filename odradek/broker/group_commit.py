@@ -18,7 +18,7 @@ from odradek.broker.controller.topic_names import TRANSACTION_STATE_TOPIC
 if TYPE_CHECKING:
     from concurrent.futures import ThreadPoolExecutor
 
-    from odradek.broker.partitions import Partition
+    from odradek.broker.partition import Partition
     from odradek.broker.server import Broker
     from odradek.storage.log import Log
 

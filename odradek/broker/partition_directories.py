@@ -11,7 +11,7 @@ from uuid import UUID
 from odradek.broker.config.dynamic import ResourceType
 from odradek.broker.controller.image import MetadataImage, Topic
 from odradek.broker.logging import log
-from odradek.broker.partitions import Partition
+from odradek.broker.partition import Partition
 from odradek.protocol.errors import KafkaError
 from odradek.protocol.metadata_records import PartitionRecord
 from odradek.storage.data_directory import DataDirectory
@@ -111,7 +111,13 @@ class PartitionDirectories:
                 reason = str(error)
                 log.error("a partition cannot be created", error, topic=topic.name, partition=record.partition_id)
         return Partition(
-            topic.name, record.partition_id, topic.topic_id, record.leader_epoch, found, self._broker.fetch_purgatory, reason
+            topic.name,
+            record.partition_id,
+            topic.topic_id,
+            record.leader_epoch,
+            found,
+            self._broker.fetch_purgatory.check_and_complete,
+            reason,
         )
 
     def _log_config(self, topic: str) -> LogConfig:

@@ -16,7 +16,7 @@ from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.storage.errors import MoveCancelled, TargetFailed
 
 if TYPE_CHECKING:
-    from odradek.broker.partitions import Partition
+    from odradek.broker.partition import Partition
     from odradek.broker.server import Broker
     from odradek.storage.data_directory import DataDirectory
     from odradek.storage.log_move import CopyTask, LogMove

@@ -22,32 +22,12 @@ from odradek.protocol.record_batch import read_header
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
-    from typing import Protocol
 
-    from odradek.broker.partitions import Partition
+    from odradek.broker.partition import Partition
+    from odradek.broker.verifier import Verifier
     from odradek.protocol.produce_request import ProduceRequest
     from odradek.protocol.record_batch import BatchHeader
     from odradek.storage.producer_state import Verification
-    from odradek.timing.reply import Reply
-
-    class Verifier(Protocol):
-        """The transaction coordinator, as far as it is asked here."""
-
-        def verify_partitions(
-            self, transactional_id: str, producer_id: int, producer_epoch: int, partitions: frozenset[tuple[str, int]]
-        ) -> dict[tuple[str, int], ErrorCode]:
-            """NONE for those that are in the producer's open transaction."""
-
-        def add_partitions(
-            self,
-            transactional_id: str,
-            producer_id: int,
-            producer_epoch: int,
-            partitions: frozenset[tuple[str, int]],
-            client_version: int,
-        ) -> Reply:
-            """Completed with NONE when all of them are in it."""
-
 
 # A topic as the request names it, and a partition's index.
 Key: TypeAlias = "tuple[str | bytes, int]"

@@ -7,7 +7,7 @@ from typing import NoReturn
 
 import click
 
-from odradek import __version__
+from odradek.build import description
 from odradek.cli.options import help_where_nothing_is_asked, key_and_value
 
 # Where the commands are that start no broker: imported when they are called for.
@@ -33,7 +33,7 @@ class _Commands(click.Group):
 
 
 @click.group(cls=_Commands, invoke_without_command=True, context_settings={"help_option_names": ["-h", "--help"]})
-@click.version_option(__version__, message="%(prog)s %(version)s")
+@click.version_option(description(), message="%(prog)s %(version)s")
 @click.pass_context
 def command(context: click.Context) -> None:
     """A Kafka broker in one Python process."""

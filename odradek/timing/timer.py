@@ -86,10 +86,9 @@ class Timer:
     def call_at(self, deadline_ms: float, callback: Callable[[], object]) -> TimerTask:
         """Run `callback` when the monotonic clock reads `deadline_ms` or more; never before the next `advance`."""
         task = TimerTask(self, deadline_ms, callback)
-        entry = (deadline_ms, self._sequence, task)
+        heappush(self._heap, (deadline_ms, self._sequence, task))
         self._sequence += 1
-        heappush(self._heap, entry)
-        if self._heap[0] is entry and self.on_earlier_deadline is not None:
+        if self._heap[0][2] is task and self.on_earlier_deadline is not None:
             self.on_earlier_deadline(deadline_ms)
         return task
 

@@ -12,6 +12,8 @@ from odradek.protocol.errors import MalformedMessage
 from odradek.timing.clock import VirtualClock
 from odradek.timing.timer import Timer
 
+pytestmark = pytest.mark.interpreted
+
 
 class FakeTransport:
     def __init__(self, peer=("10.0.0.1", 5)):

@@ -1,9 +1,13 @@
 """What goes wrong in a fetch that waits is the fetch's own trouble."""
 
+import pytest
+
 from odradek.broker.delayed_fetch import DelayedFetch
 from odradek.timing.clock import VirtualClock
 from odradek.timing.purgatory import Purgatory
 from odradek.timing.timer import Timer
+
+pytestmark = pytest.mark.interpreted
 
 
 class Read:

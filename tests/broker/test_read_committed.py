@@ -5,10 +5,12 @@ from uuid import UUID
 
 import pytest
 
+from odradek.broker.context import RequestContext
 from odradek.broker.delayed_fetch import DelayedFetch, FetchRead
-from odradek.broker.fetch_sessions import FetchPartition
+from odradek.broker.fetch_sessions import FetchPartition, FetchPartitions
 from odradek.broker.handlers import list_offsets
-from odradek.broker.partitions import Partition
+from odradek.broker.partition import Partition
+from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.record_batch import iter_batches
 from odradek.storage.log_config import LogConfig
 from odradek.timing.clock import VirtualClock
@@ -28,7 +30,7 @@ class Broker:
         self.clock = VirtualClock()
         self.purgatory = Purgatory("Fetch", Timer(self.clock))
         self.log = open_log(config=config)
-        self.partition = Partition("t", 0, UUID(int=1), 0, self.log, self.purgatory)
+        self.partition = Partition("t", 0, UUID(int=1), 0, self.log, self.purgatory.check_and_complete)
         self.sequences = {}
 
     def send(self, producer=7, count=1):
@@ -52,7 +54,9 @@ class Broker:
                 log_start_offset=-1,
             ),
         )
-        return FetchRead([asked], lambda _: self.partition, min_bytes=min_bytes, max_bytes=1 << 20, committed_only=committed)
+        wanted = FetchPartitions()
+        wanted._order[asked] = None
+        return FetchRead(wanted, lambda _: self.partition, min_bytes=min_bytes, max_bytes=1 << 20, committed_only=committed)
 
     def fetch(self, offset=0, **options):
         ((_, data),) = self.reader(offset, **options).read()[0]
@@ -61,8 +65,9 @@ class Broker:
     def list_offset(self, timestamp, isolation_level):
         asked = SimpleNamespace(partition_index=0, timestamp=timestamp, current_leader_epoch=-1)
         request = SimpleNamespace(topics=[SimpleNamespace(name="t", partitions=[asked])], isolation_level=isolation_level)
+        context = RequestContext(ApiKey.LIST_OFFSETS, 11, 1, "client", "PLAINTEXT", ("127.0.0.1", 1))
         partitions = SimpleNamespace(require=lambda _topic, _index: self.partition)
-        response = list_offsets.handle(SimpleNamespace(partitions=partitions), SimpleNamespace(version=11), request)
+        response = list_offsets.handle(SimpleNamespace(partitions=partitions), context, request)
         return response.topics[0].partitions[0].offset
 
 
@@ -161,7 +166,7 @@ def test_a_fetch_behind_the_last_stable_offset_waits_without_reading(broker):
 def test_a_fetch_behind_the_high_watermark_is_told_so_at_once(broker):
     broker.send()
     read = broker.reader(9)
-    read._wanted[0].target = broker.partition
+    next(iter(read._wanted)).target = broker.partition
     assert read.has_enough()
 
 

@@ -11,6 +11,8 @@ from tests.broker.handlers.metadata_broker import create, make_broker
 from tests.storage.support import batch
 from tests.storage.transactional import transactional_batch
 
+pytestmark = pytest.mark.interpreted
+
 VERIFIES, ADDS = 11, 12
 
 

@@ -4,7 +4,7 @@ import sys
 
 import pytest
 
-from odradek import __version__
+from odradek.build import description
 from odradek.cli import serve
 from odradek.cli.main import main
 
@@ -32,7 +32,7 @@ def served(monkeypatch):
 
 
 def test_the_version_is_printed(odradek):
-    assert odradek("--version") == (0, f"odradek {__version__}\n", "")
+    assert odradek("--version") == (0, f"odradek {description()}\n", "")
 
 
 def test_without_a_command_the_help_goes_to_stderr_with_status_2(odradek):

@@ -33,7 +33,8 @@ if TYPE_CHECKING:
     import asyncio
     from collections.abc import Callable
 
-    from odradek.broker.partitions import Partition
+    from odradek.broker.partition import Partition
+
 
 STEPS: list[Callable[[Run], None]] = [
     workload.create_topics,

@@ -6,11 +6,14 @@ answer.
 
 from __future__ import annotations
 
+from collections import defaultdict
 from itertools import count
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, cast
 from uuid import UUID
 
+from odradek.broker.context import RequestContext
+from odradek.broker.coordinators import GroupCoordinator
 from odradek.broker.handlers import (
     delete_groups,
     describe_groups,
@@ -22,6 +25,8 @@ from odradek.broker.handlers import (
     offset_fetch,
     sync_group,
 )
+from odradek.broker.partition import Partition
+from odradek.broker.partitions import Partitions
 from odradek.coordinator.group.group_shard import GroupShard
 from odradek.coordinator.group.offsets import OffsetConfig
 from odradek.coordinator.runtime.record import decode_group_record
@@ -72,42 +77,19 @@ class Reports:
 REPORTS = Reports()
 
 
-class RequestContext(NamedTuple):
-    """As much of a request's context as the handlers look at."""
-
-    client_id: str
-    version: int
-    peer: tuple[str, int] = ("127.0.0.1", 1)
-
-
-class TopicPartition(NamedTuple):
-    """As much of a partition."""
-
-    topic: str
-    topic_id: UUID
-
-
 class Topics:
     """One topic a group, called as the group is."""
 
     def __init__(self, groups: Sequence[GroupPlan]) -> None:
         self.ids = {group.group_id: UUID(int=number) for number, group in enumerate(groups, 1)}
-        self._partitions = {
-            group.group_id: [TopicPartition(group.group_id, self.ids[group.group_id])] * group.partition_count for group in groups
-        }
-        self._names = {topic_id.bytes: name for name, topic_id in self.ids.items()}
+        self.partitions = Partitions()
+        for group in groups:
+            for index in range(group.partition_count):
+                self.partitions.add(Partition(group.group_id, index, self.ids[group.group_id], 0, None, print))
         self.image = SimpleNamespace(
             topics_by_id={topic_id: SimpleNamespace(name=name) for name, topic_id in self.ids.items()},
             topics={name: SimpleNamespace(topic_id=topic_id) for name, topic_id in self.ids.items()},
         )
-
-    def of_topic(self, name: str) -> list[TopicPartition]:
-        """As the broker's partitions have it."""
-        return self._partitions.get(name, [])
-
-    def of_topic_id(self, topic_id: bytes) -> list[TopicPartition]:
-        """As the broker's partitions have it."""
-        return self._partitions[self._names[topic_id]]
 
 
 class ShardNotes:
@@ -143,10 +125,11 @@ class SimulatedBroker:
         self._ids = count(1)
         self._epochs = dict.fromkeys(range(logs.partition_count), 0)
         self._runtime: CoordinatorRuntime[GroupShard] | None = None
-        # What the handlers take for the broker.
+        # What the handlers take for the broker. Of the coordinator they ask for its runtime only.
+        self._groups = GroupCoordinator(cast("Any", SimpleNamespace(config=defaultdict(int))))
         self._server = SimpleNamespace(
-            groups=SimpleNamespace(runtime=None),
-            partitions=self.topics,
+            groups=self._groups,
+            partitions=self.topics.partitions,
             controller=SimpleNamespace(image=self.topics.image),
         )
 
@@ -165,7 +148,7 @@ class SimulatedBroker:
     def start(self) -> None:
         """Load all there is."""
         self.timer = Timer(self._clock)
-        self._runtime = self._server.groups.runtime = CoordinatorRuntime(
+        self._runtime = self._groups._runtime = CoordinatorRuntime(
             "group",
             self._logs,
             self._make_shard,
@@ -181,7 +164,7 @@ class SimulatedBroker:
         """It is gone: nobody is told anything, and the logs are all there is."""
         if self.timer is not None:
             self.timer.close()
-        self.timer = self._runtime = self._server.groups.runtime = None
+        self.timer = self._runtime = self._groups._runtime = None
         self._logs.soon.clear()
         for partition in self._epochs:
             self._logs.on_high_watermark(partition, None)
@@ -203,7 +186,8 @@ class SimulatedBroker:
 
     def ask(self, api_key: ApiKey, version: int, client_id: str, request: Any, answered: Callable[[Any], None]) -> None:
         """One request, and what to do with its response, now or later."""
-        outcome = _HANDLERS[api_key](self._server, RequestContext(client_id, version), request)
+        context = RequestContext(api_key, version, 0, client_id, "PLAINTEXT", ("127.0.0.1", 1))
+        outcome = _HANDLERS[api_key](self._server, context, request)
         if isinstance(outcome, Reply):
             outcome.when_done(answered)
         else:

@@ -105,6 +105,7 @@ def test_no_history_breaks_an_invariant(first):
     assert not failures, "\n".join(failures)
 
 
+@pytest.mark.interpreted
 @pytest.mark.parametrize(
     ("spoil", "invariants"),
     [

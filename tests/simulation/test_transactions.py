@@ -2,7 +2,7 @@
 
 import pytest
 
-from odradek.broker.partitions import Partition
+from odradek.broker.partition import Partition
 from odradek.broker.transaction_coordinator import TransactionCoordinator
 from odradek.coordinator.group import offset_fetch
 from odradek.coordinator.group.txn_offsets import PendingOffsets
@@ -186,6 +186,7 @@ def test_no_history_breaks_an_invariant(first):
     assert not failures, "\n".join(failures)
 
 
+@pytest.mark.interpreted
 @pytest.mark.parametrize(
     ("spoil", "invariants"),
     [

@@ -317,6 +317,7 @@ def test_a_log_whose_flush_failed_is_out_of_service_and_the_stop_is_unclean():
     assert ".kafka_cleanshutdown" not in file_system.list_dir(ROOT)
 
 
+@pytest.mark.interpreted
 def test_a_log_whose_flush_cannot_be_prepared_holds_up_no_other(monkeypatch):
     warn = Warnings()
     manager = started(MemoryFileSystem(), warn=warn)

@@ -324,6 +324,7 @@ def test_a_hole_that_power_loss_left_below_the_log_start_is_no_corruption():
     assert bases(managed.log) == [2, 3]
 
 
+@pytest.mark.interpreted
 def test_a_log_that_fails_holds_up_no_other(monkeypatch):
     managed = Managed(retention_ms=0)
     other = managed.manager.create("u", 0, uuid4(), managed.config, now_ms=NOW_MS)

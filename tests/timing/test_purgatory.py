@@ -11,6 +11,8 @@ from odradek.timing.clock import VirtualClock
 from odradek.timing.purgatory import DelayedOperation, Purgatory
 from odradek.timing.timer import Timer
 
+pytestmark = pytest.mark.interpreted
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 

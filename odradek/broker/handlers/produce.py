@@ -28,7 +28,7 @@ from odradek.protocol.record_batch import COMPRESSION_MASK, HEADER_SIZE
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from odradek.broker.partitions import Partition
+    from odradek.broker.partition import Partition
     from odradek.broker.server import Broker
     from odradek.broker.transaction_checks import TransactionChecks
 

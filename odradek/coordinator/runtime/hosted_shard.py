@@ -14,8 +14,10 @@ Left out: ``offsets.commit.timeout.ms``. One broker is every partition's only re
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
 
+from odradek.coordinator.runtime.result import Result
 from odradek.coordinator.runtime.shard import Shard, TransactionalShard
 from odradek.coordinator.runtime.shard_context import ShardContext
 from odradek.coordinator.runtime.states import ShardState, ensure_transition, not_coordinator, operation_error, unavailable
@@ -23,12 +25,11 @@ from odradek.coordinator.runtime.timeline import READ_ONLY
 from odradek.protocol.errors import ErrorCode, KafkaError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
 
     from odradek.coordinator.runtime.marker import EndTxnMarker
     from odradek.coordinator.runtime.ports import CoordinatorLog
     from odradek.coordinator.runtime.record import CoordinatorRecord
-    from odradek.coordinator.runtime.result import Result
     from odradek.coordinator.runtime.runtime import CoordinatorRuntime
 
 ShardT = TypeVar("ShardT", bound=Shard)
@@ -404,7 +405,7 @@ class HostedShard(Generic[ShardT]):
         # First all that sets state right, what was decided last first, then the responses in the order of the decisions. Both may
         # bring new operations, which are to find all of it right.
         was_deciding, self._is_deciding = self._is_deciding, True
-        for waiter in reversed(waiters):
+        for waiter in waiters[::-1]:
             if waiter.result.on_failure is not None:
                 self._guard(waiter.result.on_failure, error)
         for waiter in waiters:

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Generic, NamedTuple, TypeVar
+from collections.abc import Callable, Sequence
+from typing import Generic, NamedTuple, TypeVar
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
-    from odradek.coordinator.runtime.marker import EndTxnMarker
-    from odradek.coordinator.runtime.record import CoordinatorRecord
-    from odradek.protocol.errors import KafkaError
+from odradek.coordinator.runtime.marker import EndTxnMarker
+from odradek.coordinator.runtime.record import CoordinatorRecord
+from odradek.protocol.errors import KafkaError
 
 T = TypeVar("T")
 

@@ -6,6 +6,7 @@ Source: ``TransactionCoordinator.handleDescribeTransactions``, ``TransactionStat
 from __future__ import annotations
 
 import re
+from collections.abc import Collection
 from dataclasses import dataclass
 from itertools import groupby
 from typing import TYPE_CHECKING, Any
@@ -16,8 +17,6 @@ from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.messages import messages
 
 if TYPE_CHECKING:
-    from collections.abc import Collection
-
     from odradek.coordinator.transaction.markers import Markers
     from odradek.coordinator.transaction.transactions import Transactions
     from odradek.protocol.coordinator_records import TransactionLogValue

@@ -1,10 +1,9 @@
 from pathlib import Path
 
-import odradek
 from odradek.broker.config.document import document
 from odradek.broker.config.table import BROKER_CONFIGS, TOPIC_CONFIGS
 
-PAGE = Path(odradek.__file__).parent.parent / "docs" / "configuration.md"
+PAGE = Path(__file__).parents[3] / "docs" / "configuration.md"
 
 
 def test_the_page_in_the_repository_is_the_one_the_table_gives():

@@ -10,6 +10,8 @@ from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.messages import messages
 
+pytestmark = pytest.mark.interpreted
+
 JOIN = messages(ApiKey.JOIN_GROUP)
 SYNC = messages(ApiKey.SYNC_GROUP)
 LEAVE = messages(ApiKey.LEAVE_GROUP)

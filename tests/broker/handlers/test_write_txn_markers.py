@@ -63,6 +63,7 @@ def test_version_2_says_how_the_epoch_is_judged(broker):
     assert write(broker, 0, epoch=4, transaction_version=2) == {0: ErrorCode.NONE}
 
 
+@pytest.mark.interpreted
 def test_a_group_coordinator_that_is_not_there_yet_is_no_leader(broker):
     def refuse(partition, marker):
         raise KafkaError(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, "loading")

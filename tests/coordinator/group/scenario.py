@@ -261,6 +261,8 @@ def _duration(text: str) -> int:
 def _shown(value: object) -> str:
     if isinstance(value, list):
         return f"[{', '.join(map(str, value))}]"
+    if isinstance(value, float) and value.is_integer():
+        return str(int(value))
     return f'"{value}"' if isinstance(value, str) and " " in value else str(value)
 
 

@@ -87,10 +87,14 @@ def check_fetched(world: World, server: Server, request: Any, response: Any) -> 
                     raise Violation("offsets are fetched as the fates of their transactions say", found)
 
 
-class _ReadOnlyLog(PartitionLog):
+class _ReadOnlyLog:
     """What a load decides on in the end, that a transaction without partitions is complete, is not written again."""
 
-    __slots__ = ()
+    def __init__(self, log: PartitionLog) -> None:
+        self._log = log
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._log, name)
 
     def append(self, records: Sequence[tuple[bytes, bytes | None]], now_ms: int, producer: tuple[int, int] | None = None) -> int:
         """Not at all."""
@@ -108,7 +112,7 @@ class _View:
 
     def open(self, partition: int) -> _ReadOnlyLog:
         """To be read."""
-        return _ReadOnlyLog(self._server.partitions.require(self._topic, partition), 0)
+        return _ReadOnlyLog(PartitionLog(self._server.partitions.require(self._topic, partition), 0))
 
     def on_high_watermark(self, partition: int, callback: Callable[[], None] | None) -> None:
         """Nothing moves while the view is read."""

@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from random import Random
 
-    from odradek.broker.partitions import Partition
+    from odradek.broker.partition import Partition
     from odradek.coordinator.runtime.hosted_shard import HostedShard
     from odradek.coordinator.runtime.runtime import CoordinatorRuntime
     from odradek.timing.clock import VirtualClock

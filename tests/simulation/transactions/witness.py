@@ -22,7 +22,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from uuid import UUID
 
-    from odradek.broker.partitions import Partition, Partitions
+    from odradek.broker.partition import Partition
+    from odradek.broker.partitions import Partitions
     from odradek.protocol.record_batch import BatchHeader
     from tests.simulation.transactions.ledger import Incarnation
 

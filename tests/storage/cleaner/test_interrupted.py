@@ -152,6 +152,7 @@ def test_files_of_a_clean_that_was_under_way_are_removed():
     assert not [name for name in names(files) if name.endswith((".cleaned", ".swap"))]
 
 
+@pytest.mark.interpreted
 def test_a_swap_is_finished_with_a_warning_and_indexes_that_are_missing_are_built():
     disk, end_offset, cleaned, before, after, _ = _before()
     files = disk.copy()

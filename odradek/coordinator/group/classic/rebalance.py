@@ -306,7 +306,7 @@ def _log_end(groups: ClassicGroups, group: ClassicGroup, event: str, **fields: o
         why=notes.why,
         members=len(group.members),
         joined=named(group.members.keys() - group.settled_members),
-        left=named(group.settled_members - group.members.keys()),
+        left=named(group.settled_members.difference(group.members)),
         took_ms=round(groups.clock.monotonic_ms() - notes.started_ms, 3),
         **fields,
     )

@@ -25,7 +25,7 @@ def refused(response: Any, error_code: ErrorCode) -> Any:
 
 def joined(group: ClassicGroup, member_id: str, *, skip_assignment: bool = False) -> Any:
     """A JoinGroup that is granted: the generation, and for its leader alone what every member said of itself."""
-    members = ()
+    members: tuple[Any, ...] = ()
     if group.leader == member_id:
         member_class = _JOIN.JoinGroupResponseMember
         members = tuple(
