@@ -3,11 +3,13 @@
 #   docker run -p 9092:9092 -v odradek-data:/data odradek
 # The target "spark" adds Java and PySpark, for the example job of docker-compose.yml.
 
-FROM python:3.13-slim AS build
+# This stage has a compiler: what a request goes through is compiled to C (docs/operations.md, "A compiled build").
+FROM python:3.13 AS build
 WORKDIR /source
 COPY pyproject.toml README.md LICENSE ./
+COPY tools/build_hook.py ./tools/build_hook.py
 COPY odradek ./odradek
-RUN python -m venv /opt/odradek && /opt/odradek/bin/pip install --no-cache-dir .
+RUN python -m venv /opt/odradek && ODRADEK_COMPILE=1 /opt/odradek/bin/pip install --no-cache-dir .
 
 FROM python:3.13-slim AS spark
 RUN apt-get update \

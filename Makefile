@@ -1,7 +1,8 @@
 # make run      serve on 127.0.0.1:9092, in an environment of its own (.venv)
 # make test     every test, set-up included
+# make test-compiled  the same tests, less those of what stands in for a compiled class, against odradek as C extensions (three minutes to make)
 # make check    style, types, import contracts, lengths, no clock outside timing/
-# make bench    side by side with Apache Kafka
+# make bench    side by side with Apache Kafka, odradek compiled; with COMPILED=no, odradek as it is
 # make demo     a minute of life with trouble in it, what the pipeline finds of that, and its report
 # make demo-test  the same, and the report opened in a browser
 # make fuzz     1,000,000 frames through protocol/, 20,000 through a live socket
@@ -25,8 +26,12 @@ ARGS ?=
 SEEDS ?= 20000
 MINUTES ?= 5
 RECORDS ?= 1000000
+COMPILED ?= yes
+# odradek as ODRADEK_COMPILE=1 makes it, and what has Python run that one and not the sources beside which it is started.
+BUILD := build/compiled-$(notdir $(VENV))
+RUN_BUILD := PYTHONSAFEPATH=1 PYTHONPATH=$(CURDIR)/$(BUILD):$(CURDIR)
 
-.PHONY: run test check bench fuzz simulate crash crash-points power-loss soak kafka-files clean demo demo-test \
+.PHONY: run test test-compiled check bench fuzz simulate crash crash-points power-loss soak kafka-files clean demo demo-test \
 	pipeline-bench pipeline-differential pipeline-kills pipeline-cluster
 
 run: $(INSTALLED)-run
@@ -36,6 +41,9 @@ run: $(INSTALLED)-run
 test: $(INSTALLED)-test
 	$(BIN)/python -m pytest -n 2 --dist loadgroup $(ARGS)
 
+test-compiled: $(INSTALLED)-test $(BUILD)/.built
+	$(RUN_BUILD) $(BIN)/pytest --import-mode=append -n 2 --dist loadgroup $(ARGS)
+
 check: $(INSTALLED)-check
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
@@ -44,8 +52,13 @@ check: $(INSTALLED)-check
 	$(BIN)/python tools/check_lengths.py odradek tests tools benchmarks demo
 	$(BIN)/python tools/check_wall_clock.py odradek
 
+ifeq ($(COMPILED),yes)
+bench: $(INSTALLED)-test $(BUILD)/.built
+	$(RUN_BUILD) $(BIN)/python -m benchmarks $(ARGS)
+else
 bench: $(INSTALLED)-test
 	$(BIN)/python -m benchmarks $(ARGS)
+endif
 
 demo: $(INSTALLED)-test
 	$(BIN)/python -m demo $(ARGS)
@@ -105,3 +118,8 @@ $(INSTALLED)-check: pyproject.toml tools/bootstrap.sh
 $(INSTALLED)-test: pyproject.toml tools/bootstrap.sh
 	tools/bootstrap.sh $(VENV) pipeline,test,dev --java --browser --install-missing
 	touch $@ $(INSTALLED)-check $(INSTALLED)-run
+
+$(BUILD)/.built: pyproject.toml tools/build_hook.py $(shell find odradek -name '*.py') | $(INSTALLED)-run
+	rm -rf $(BUILD)
+	ODRADEK_COMPILE=1 $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --target $(BUILD) .
+	touch $@

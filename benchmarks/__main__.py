@@ -6,6 +6,7 @@ data, and through compaction, one at a time; then all are brought up together an
 
 import argparse
 import json
+import platform
 import signal
 import sys
 import tempfile
@@ -22,6 +23,7 @@ from benchmarks.peers import BrokerFailed, Kafka, Kfake, Odradek, Peer, Running,
 from benchmarks.report import SUBJECT, Figure, as_json, table
 from benchmarks.rounds import Failures, note, run_load
 from benchmarks.scenarios import COMPACTING, LOADS, NAMES, OFFSETS, PARTITIONS, RELOAD, START, UNCLEAN, USUAL
+from odradek.build import description
 
 T = TypeVar("T")
 
@@ -182,6 +184,7 @@ def main() -> int:
     except (MissingTool, LoadFailed) as missing:
         note(str(missing))
         return 2
+    print(f"odradek {description()}, CPython {platform.python_version()}\n")
     print(table(figures, chosen.brokers))
     if chosen.json:
         chosen.json.write_text(json.dumps(as_json(figures), indent=1) + "\n", encoding="utf-8")

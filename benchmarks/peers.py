@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
+import odradek
 from benchmarks import kafka_jars, load_tool, processes
 
 _ROOT = Path(__file__).parent.parent
@@ -89,7 +90,7 @@ class Odradek:
 
     def prepare(self, directory: Path, settings: Mapping[str, str]) -> list[str]:
         """The modules compiled, as an installed package has them; odradek makes its data directory itself."""
-        compileall.compile_dir(str(_ROOT / "odradek"), quiet=2)
+        compileall.compile_dir(str(Path(odradek.__file__).parent), quiet=2)
         chosen = [word for key, value in settings.items() for word in ("--set", f"{key}={value}")]
         return [sys.executable, "-m", "odradek", "serve", "--port", "0", "--data-dir", str(directory / "data"), *chosen]
 

@@ -23,8 +23,8 @@ _DEFAULTS = {"log.retention.check.interval.ms": 2**63 - 1}
 
 
 def command_environment() -> dict[str, str]:
-    """The environment in which ``python -m odradek`` is this repository's, installed or not."""
-    path = os.pathsep.join(filter(None, [str(REPOSITORY), os.environ.get("PYTHONPATH")]))
+    """The environment in which ``python -m odradek`` is what is tested: this repository's, installed or not, or a build of it."""
+    path = os.pathsep.join(filter(None, [os.environ.get("PYTHONPATH"), str(REPOSITORY)]))
     return {**os.environ, "PYTHONPATH": path}
 
 

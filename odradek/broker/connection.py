@@ -18,7 +18,7 @@ import asyncio
 from collections import deque
 from collections.abc import Callable
 from struct import Struct
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, Final, cast
 
 from odradek.broker.dispatch import DECIDED, CloseConnection, Dispatcher
 from odradek.broker.logging import log
@@ -31,14 +31,14 @@ if TYPE_CHECKING:
     from odradek.broker.listeners import ConnectionRegistry
 
 # A burst of pipelined requests is answered in writes of about this many chunks, or bytes.
-_WRITE_FROM_CHUNKS = 512
-_WRITE_FROM_BYTES = 1024 * 1024
+_WRITE_FROM_CHUNKS: Final = 512
+_WRITE_FROM_BYTES: Final = 1024 * 1024
 # What a response begins with.
-_LENGTH = Struct(">i").unpack_from
+_LENGTH: Final = Struct(">i").unpack_from
 # Requests of one connection that may wait for the disk together.
-_MAX_LINE = 128
-_OFFSET_COMMIT = ApiKey.OFFSET_COMMIT.to_bytes(2, "big")
-_PRODUCE = ApiKey.PRODUCE.to_bytes(2, "big")
+_MAX_LINE: Final = 128
+_OFFSET_COMMIT: Final = ApiKey.OFFSET_COMMIT.to_bytes(2, "big")
+_PRODUCE: Final = ApiKey.PRODUCE.to_bytes(2, "big")
 
 
 class _LineAnswer:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from odradek.broker.controller.topic_names import CONSUMER_OFFSETS_TOPIC
 from odradek.broker.coordinator_host import CoordinatorHost, CoordinatorTopic
@@ -20,18 +20,18 @@ if TYPE_CHECKING:
     from odradek.coordinator.runtime.record import CoordinatorRecord
     from odradek.coordinator.runtime.shard_context import ShardContext
 
-_MODULES = (
+_MODULES: Final = (
     "odradek.coordinator.runtime.runtime",
     "odradek.coordinator.group.classic.groups",
     "odradek.coordinator.group.classic.join",
     "odradek.coordinator.group.group_shard",
 )
-_MS_PER_MINUTE = 60_000
+_MS_PER_MINUTE: Final = 60_000
 # Before the offsets of a deleted topic are looked for again in a shard that is still loading.
-_LOADING_BACKOFF_MS = 1_000
+_LOADING_BACKOFF_MS: Final = 1_000
 # Of a UUID's 128 bits those that say that the others are random (RFC 9562, version 4), and where they are.
-_UUID_4 = 0x4000_8000_0000_0000_0000
-_UUID_MARKS = 0xF000_C000_0000_0000_0000
+_UUID_4: Final = 0x4000_8000_0000_0000_0000
+_UUID_MARKS: Final = 0xF000_C000_0000_0000_0000
 
 
 class GroupCoordinator(CoordinatorHost["GroupShard"]):

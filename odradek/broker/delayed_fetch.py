@@ -7,7 +7,7 @@ a record is touched before it goes to the socket.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from odradek.broker.logging import log
 from odradek.protocol.api_keys import ApiKey
@@ -23,10 +23,10 @@ if TYPE_CHECKING:
     from odradek.storage.log import Log
     from odradek.storage.log_segments import LogSlice
 
-_m = messages(ApiKey.FETCH)
+_m: Final = messages(ApiKey.FETCH)
 PartitionData = _m.PartitionData
-_AbortedTransaction = _m.AbortedTransaction
-_EpochEndOffset = _m.classes["response"]["EpochEndOffset"]
+_AbortedTransaction: Final = _m.AbortedTransaction
+_EpochEndOffset: Final = _m.classes["response"]["EpochEndOffset"]
 
 
 class FetchRead:

@@ -25,8 +25,8 @@ if TYPE_CHECKING:
     from odradek.broker.server import Broker
 
 # Without the class's own constructor, in a third of the time.
-_new_context = tuple.__new__
-_FIRST_BOUND_MS = TOTAL_TIME_BOUNDS_MS[0]
+_new_context: Final = tuple.__new__
+_FIRST_BOUND_MS: Final = TOTAL_TIME_BOUNDS_MS[0]
 
 Respond = Callable[[list[Any] | None], None]
 

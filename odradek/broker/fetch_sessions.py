@@ -16,7 +16,7 @@ division of the cache into eight shards, which is there to divide its lock: here
 from __future__ import annotations
 
 from collections import OrderedDict
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from odradek.protocol.errors import ErrorCode
 
@@ -31,13 +31,14 @@ if TYPE_CHECKING:
     # false when there are none.
     Results: TypeAlias = Sequence[tuple["FetchPartition", Any]]
 
-NO_SESSION_ID = 0
-INITIAL_EPOCH = 0
-FINAL_EPOCH = -1
-MAX_EPOCH = MAX_SESSION_ID = 2**31 - 1
-UNKNOWN_OFFSET = -1
+NO_SESSION_ID: Final = 0
+INITIAL_EPOCH: Final = 0
+FINAL_EPOCH: Final = -1
+MAX_SESSION_ID: Final = 2**31 - 1
+MAX_EPOCH: Final = MAX_SESSION_ID
+UNKNOWN_OFFSET: Final = -1
 # Kafka's MIN_INCREMENTAL_FETCH_SESSION_EVICTION_MS; not a config there either.
-EVICTION_MS = 120_000
+EVICTION_MS: Final = 120_000
 
 
 def next_epoch(epoch: int) -> int:

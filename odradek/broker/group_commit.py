@@ -11,7 +11,7 @@ write of what they ask for. With a clock other than the system's (tests, simulat
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from odradek.broker.controller.topic_names import TRANSACTION_STATE_TOPIC
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from odradek.broker.server import Broker
     from odradek.storage.log import Log
 
-_MAX_THREADS = 4
+_MAX_THREADS: Final = 4
 
 
 class GroupCommit:

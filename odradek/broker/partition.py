@@ -5,7 +5,7 @@ once, or as soon as the flush is done that ``flush.messages`` asks for. Everythi
 produce, reads bounded by the high watermark) goes by the marks kept here, not by that shortcut.
 """
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 from uuid import UUID
 
 from odradek.protocol.errors import ErrorCode, KafkaError
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from odradek.storage.log import AppendInfo, Log
 
 # A control batch of one record.
-END_TXN_MARKER_BYTES = 78
+END_TXN_MARKER_BYTES: Final = 78
 
 
 class Partition:

@@ -12,16 +12,16 @@ import errno
 import os
 from collections import deque
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Final
 
 from odradek.broker.logging import log
 from odradek.storage.log_segments import LogSlice
 
 # Below this a read and a copy cost less than one more system call.
-_SENDFILE_FROM_BYTES = 16 * 1024
+_SENDFILE_FROM_BYTES: Final = 16 * 1024
 # What one turn of the loop sends at most, so that one fast reader does not hold up the others.
-_TURN_BYTES = 4 * 1024 * 1024
-_HIGH_WATER_BYTES = 1024 * 1024
+_TURN_BYTES: Final = 4 * 1024 * 1024
+_HIGH_WATER_BYTES: Final = 1024 * 1024
 
 
 class SocketWriter:
@@ -139,7 +139,9 @@ class SocketWriter:
 
     def _unwatch(self) -> None:
         if self._watched_fd >= 0 and self._loop is not None:
-            self._loop.remove_writer(self._watched_fd)
+            # Not what it is declared to return: uvloop's returns None, which a compiled call would not take for a bool.
+            remove_writer: Callable[[int], object] = self._loop.remove_writer
+            remove_writer(self._watched_fd)
             os.close(self._watched_fd)
             self._watched_fd = -1
 

@@ -15,7 +15,7 @@ asks again.
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 from odradek.protocol.errors import ErrorCode, KafkaError, MalformedMessage
 from odradek.protocol.record_batch import read_header
@@ -32,12 +32,12 @@ if TYPE_CHECKING:
 # A topic as the request names it, and a partition's index.
 Key: TypeAlias = "tuple[str | bytes, int]"
 
-_FIRST_WITH_ABORTABLE = 11
-_FIRST_THAT_ADDS = 12
+_FIRST_WITH_ABORTABLE: Final = 11
+_FIRST_THAT_ADDS: Final = 12
 # The transaction version of clients that do (KIP-890).
-_CLIENT_THAT_ADDS = 2
+_CLIENT_THAT_ADDS: Final = 2
 # Errors of the coordinator that older clients would take for the end; what they do on this one is try again.
-_TRY_AGAIN = frozenset(
+_TRY_AGAIN: Final = frozenset(
     {
         ErrorCode.NETWORK_EXCEPTION,
         ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,

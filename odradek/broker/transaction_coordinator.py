@@ -6,7 +6,7 @@ stopped has to be.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from odradek.broker.controller.topic_names import CONSUMER_OFFSETS_TOPIC, TRANSACTION_STATE_TOPIC
 from odradek.broker.coordinator_host import CoordinatorHost, CoordinatorTopic
@@ -23,12 +23,12 @@ if TYPE_CHECKING:
     from odradek.coordinator.runtime.shard_context import ShardContext
     from odradek.coordinator.transaction.transaction_shard import TransactionShard
 
-_MODULES = (
+_MODULES: Final = (
     "odradek.coordinator.runtime.runtime",
     "odradek.coordinator.transaction.transaction_shard",
 )
 # The transaction version of a client that leaves adding partitions to Produce (KIP-890).
-_CLIENT_THAT_ADDS = 2
+_CLIENT_THAT_ADDS: Final = 2
 
 Verdicts = dict[tuple[str, int], ErrorCode]
 

@@ -29,9 +29,9 @@ from odradek.protocol.records import Record, build_batch
 
 ABORT: Final = 0
 COMMIT: Final = 1
-_VERSION = 0
-_KEY = Struct(">hh")
-_VALUE = Struct(">hi")
+_VERSION: Final = 0
+_KEY: Final = Struct(">hh")
+_VALUE: Final = Struct(">hi")
 
 
 def build_end_txn_marker(producer_id: int, producer_epoch: int, coordinator_epoch: int, commit: bool, timestamp_ms: int) -> bytes:

@@ -12,16 +12,18 @@ extraordinary size, until ``trim``: taking fresh memory from the system for each
 Left out: anything about what is inside a frame.
 """
 
+from typing import Final
+
 from odradek.protocol.errors import MalformedMessage
 
-_IDLE_BYTES = 4 * 1024
-_READ_BYTES = 64 * 1024
+_IDLE_BYTES: Final = 4 * 1024
+_READ_BYTES: Final = 64 * 1024
 # A producer with a megabyte for each of a few partitions sends them in one request.
-_KEEP_BYTES = 32 * 1024 * 1024
+_KEEP_BYTES: Final = 32 * 1024 * 1024
 # Below this a copy is cheaper than the care a view wants.
-_VIEW_FROM_BYTES = 16 * 1024
+_VIEW_FROM_BYTES: Final = 16 * 1024
 # The smallest request is a v0 header without a client id: key, version, correlation id.
-MIN_FRAME_BYTES = 8
+MIN_FRAME_BYTES: Final = 8
 
 
 class FrameReader:

@@ -11,12 +11,13 @@ ControlledShutdown v0, which Kafka 4 no longer has.
 """
 
 from struct import Struct
+from typing import Final
 
 from odradek.protocol.errors import MalformedMessage
 from odradek.protocol.varint import read_uvarint
 
-_FIXED = Struct(">hhih")
-_FIXED_SIZE = _FIXED.size
+_FIXED: Final = Struct(">hhih")
+_FIXED_SIZE: Final = _FIXED.size
 
 Header = tuple[int, int, int, str | None, int]
 

@@ -21,7 +21,7 @@ speak them. Unknown tags are skipped (KIP-482). Tests hold this against kio's wr
 import struct
 from functools import lru_cache
 from struct import Struct
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 from uuid import UUID
 
 from odradek.protocol.api_keys import ApiKey
@@ -30,23 +30,23 @@ from odradek.protocol.headers import skip_tagged_fields
 from odradek.protocol.messages import messages
 from odradek.protocol.varint import read_uvarint
 
-FIRST_FLEXIBLE = 8
-FIRST_BY_ID = 10
+FIRST_FLEXIBLE: Final = 8
+FIRST_BY_ID: Final = 10
 
-_M = messages(ApiKey.OFFSET_COMMIT)
-_Request = _M.OffsetCommitRequest
-_Topic = _M.OffsetCommitRequestTopic
-_INT32 = Struct(">i").unpack_from
+_M: Final = messages(ApiKey.OFFSET_COMMIT)
+_Request: Final = _M.OffsetCommitRequest
+_Topic: Final = _M.OffsetCommitRequestTopic
+_INT32: Final = Struct(">i").unpack_from
 # Index, offset, leader epoch and the length of the metadata, plus one.
-_OFFSET = Struct(">iqiB").unpack_from
-_OFFSET_SIZE = 17
-_EMPTY = 1
-_NO_RETENTION_TIME = -1
-_ONE_BYTE_VARINT = 0x80
+_OFFSET: Final = Struct(">iqiB").unpack_from
+_OFFSET_SIZE: Final = 17
+_EMPTY: Final = 1
+_NO_RETENTION_TIME: Final = -1
+_ONE_BYTE_VARINT: Final = 0x80
 # A client whose names are longer is read anew each time. What is remembered is a few MiB at most.
-_LONGEST_REMEMBERED = 512
-_MOST_REMEMBERED = 4096
-_ZERO_ID = bytes(16)
+_LONGEST_REMEMBERED: Final = 512
+_MOST_REMEMBERED: Final = 4096
+_ZERO_ID: Final = bytes(16)
 
 
 class PartitionCommit(NamedTuple):
@@ -87,7 +87,7 @@ class _Beginning(NamedTuple):
 
 # All fields are set here, so what a constructor does besides is not needed.
 _new_object: Any = object.__new__
-_new_partition = tuple.__new__
+_new_partition: Final = tuple.__new__
 # Beginnings by their bytes, of versions by name and of those by id; and how long it was in a frame and behind a header as long.
 _beginnings: tuple[dict[bytes, _Beginning], dict[bytes, _Beginning]] = ({}, {})
 _sizes: dict[tuple[int, int], int] = {}

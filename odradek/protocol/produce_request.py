@@ -17,7 +17,7 @@ writers.
 
 import struct
 from struct import Struct
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 from odradek.protocol.errors import MalformedMessage
 from odradek.protocol.headers import skip_tagged_fields
@@ -25,11 +25,11 @@ from odradek.protocol.varint import read_uvarint
 
 Buffer: TypeAlias = bytes | memoryview
 
-_INT16 = Struct(">h").unpack_from
-_INT32 = Struct(">i").unpack_from
-_ACKS_AND_TIMEOUT = Struct(">hi").unpack_from
-FIRST_FLEXIBLE = 9
-FIRST_BY_ID = 13
+_INT16: Final = Struct(">h").unpack_from
+_INT32: Final = Struct(">i").unpack_from
+_ACKS_AND_TIMEOUT: Final = Struct(">hi").unpack_from
+FIRST_FLEXIBLE: Final = 9
+FIRST_BY_ID: Final = 13
 
 # A topic (its name, or the 16 bytes of its id) and its partitions: index and records.
 ProduceTopic: TypeAlias = tuple[str | bytes, list[tuple[int, Buffer | None]]]

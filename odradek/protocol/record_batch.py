@@ -29,37 +29,37 @@ from collections.abc import Callable, Iterator
 from importlib import import_module
 from importlib.machinery import PathFinder
 from importlib.util import module_from_spec
-from typing import NamedTuple, TypeAlias
+from typing import Final, NamedTuple, TypeAlias
 
 from odradek.protocol.errors import ErrorCode, KafkaError, MalformedMessage
 
 Buffer: TypeAlias = bytes | bytearray | memoryview
 
-HEADER_SIZE = 61
-LOG_OVERHEAD = 12
-MAGIC = 2
-NO_PRODUCER_ID = -1
-NO_SEQUENCE = -1
-CREATE_TIME = 0
-LOG_APPEND_TIME = 1
+HEADER_SIZE: Final = 61
+LOG_OVERHEAD: Final = 12
+MAGIC: Final = 2
+NO_PRODUCER_ID: Final = -1
+NO_SEQUENCE: Final = -1
+CREATE_TIME: Final = 0
+LOG_APPEND_TIME: Final = 1
 
-COMPRESSION_MASK = 0x07
-TIMESTAMP_TYPE_MASK = 0x08
-TRANSACTIONAL_MASK = 0x10
-CONTROL_MASK = 0x20
-_LAST_COMPRESSION = 4
+COMPRESSION_MASK: Final = 0x07
+TIMESTAMP_TYPE_MASK: Final = 0x08
+TRANSACTIONAL_MASK: Final = 0x10
+CONTROL_MASK: Final = 0x20
+_LAST_COMPRESSION: Final = 4
 
-HEADER = struct.Struct(">qiibIhiqqqhii")
-_LENGTH = struct.Struct(">8xi")
-_STAMP = struct.Struct(">qii")
-_APPEND_TIME = struct.Struct(">hiqq")
-_CRC = struct.Struct(">bI")
-_MAGIC_POSITION = 16
-_CRC_POSITION = 17
-_CRC_START = 21
-_APPEND_TIME_END = 43
+HEADER: Final = struct.Struct(">qiibIhiqqqhii")
+_LENGTH: Final = struct.Struct(">8xi")
+_STAMP: Final = struct.Struct(">qii")
+_APPEND_TIME: Final = struct.Struct(">hiqq")
+_CRC: Final = struct.Struct(">bI")
+_MAGIC_POSITION: Final = 16
+_CRC_POSITION: Final = 17
+_CRC_START: Final = 21
+_APPEND_TIME_END: Final = 43
 # The smallest message of formats v0 and v1, after its offset and length.
-_MIN_OLD_MESSAGE_BYTES = 14
+_MIN_OLD_MESSAGE_BYTES: Final = 14
 
 
 def _crc32c() -> Callable[[Buffer, int], int]:
@@ -148,8 +148,8 @@ class BatchHeader(NamedTuple):
         return (self.base_sequence + self.last_offset_delta) & 0x7FFFFFFF
 
 
-_unpack_header = HEADER.unpack_from
-_new_tuple = tuple.__new__
+_unpack_header: Final = HEADER.unpack_from
+_new_tuple: Final = tuple.__new__
 
 
 def read_header(buffer: Buffer, position: int = 0) -> BatchHeader:

@@ -8,16 +8,16 @@ Where an older version says the same in another shape, ``_REWRITES`` makes the o
 from collections.abc import Callable
 from functools import cache
 from struct import Struct
-from typing import Any
+from typing import Any, Final
 
 from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.messages import messages
 from odradek.protocol.schemas import load
 from odradek.protocol.writers import Write, compile_writer
 
-_HEADER_V0 = Struct(">ii").pack
-_HEADER_V1 = Struct(">iib").pack
-_INT32 = Struct(">i").pack
+_HEADER_V0: Final = Struct(">ii").pack
+_HEADER_V1: Final = Struct(">iib").pack
+_INT32: Final = Struct(">i").pack
 
 Encoder = Callable[[int, Any], list[Any]]
 

@@ -6,13 +6,14 @@ was written whole.
 """
 
 from collections.abc import Iterator
+from typing import Final
 
 from odradek.protocol.errors import MalformedMessage
 from odradek.protocol.record_batch import HEADER_SIZE, MAGIC, BatchHeader, read_header
 from odradek.storage.errors import LogCorrupt
 from odradek.storage.filesystem import File
 
-_CHUNK_BYTES = 64 * 1024
+_CHUNK_BYTES: Final = 64 * 1024
 
 
 def iter_headers(file: File, position: int, end: int, chunk_bytes: int = _CHUNK_BYTES) -> Iterator[tuple[int, BatchHeader]]:

@@ -11,11 +11,11 @@ import fcntl
 import os
 from collections.abc import Sequence
 from contextlib import suppress
-from typing import Protocol
+from typing import Final, Protocol
 
 from odradek.protocol.record_batch import Buffer
 
-_OPEN_FLAGS = os.O_RDWR | os.O_CLOEXEC
+_OPEN_FLAGS: Final = os.O_RDWR | os.O_CLOEXEC
 
 
 class File(Protocol):

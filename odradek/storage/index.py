@@ -16,13 +16,13 @@ Left out: Kafka's preallocation of an active index to ``segment.index.bytes``; i
 from bisect import bisect_left, bisect_right
 from contextlib import suppress
 from struct import Struct
-from typing import ClassVar
+from typing import ClassVar, Final
 
 from odradek.storage.filesystem import File, FileSystem
 
-_OFFSET_ENTRY = Struct(">II")
-_TIME_ENTRY = Struct(">qI")
-_MAX_TAIL_ENTRIES = 4096
+_OFFSET_ENTRY: Final = Struct(">II")
+_TIME_ENTRY: Final = Struct(">qI")
+_MAX_TAIL_ENTRIES: Final = 4096
 
 
 class _SparseIndex:

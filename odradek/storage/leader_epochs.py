@@ -9,12 +9,14 @@ The file is written as an epoch begins, but not synced: past the recovery point 
 which recovery takes them again; ``flush`` syncs it before the recovery point moves.
 """
 
+from typing import Final
+
 from odradek.storage.checkpoints import read_table, write_table
 from odradek.storage.filesystem import FileSystem
 
-FILE_NAME = "leader-epoch-checkpoint"
-UNDEFINED_EPOCH = -1
-UNDEFINED_OFFSET = -1
+FILE_NAME: Final = "leader-epoch-checkpoint"
+UNDEFINED_EPOCH: Final = -1
+UNDEFINED_OFFSET: Final = -1
 
 
 class LeaderEpochs:

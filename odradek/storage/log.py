@@ -12,7 +12,7 @@ A Log belongs to the loop thread. How it lies on disk is odradek.storage.log_sto
 """
 
 from functools import lru_cache
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from odradek.protocol.control_records import build_end_txn_marker
 from odradek.protocol.errors import ErrorCode, KafkaError, MalformedMessage
@@ -33,8 +33,8 @@ from odradek.storage.log_lookup import TimestampOffset
 from odradek.storage.log_segments import LogSlice
 from odradek.storage.log_store import LogStore
 
-_NO_TIMESTAMP = -1
-_INSPECTED_ATTRIBUTES = TIMESTAMP_TYPE_MASK | TRANSACTIONAL_MASK
+_NO_TIMESTAMP: Final = -1
+_INSPECTED_ATTRIBUTES: Final = TIMESTAMP_TYPE_MASK | TRANSACTIONAL_MASK
 
 
 class AppendInfo(NamedTuple):

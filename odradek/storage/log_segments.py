@@ -2,13 +2,14 @@
 
 from bisect import bisect_right
 from collections.abc import Callable, Collection, Iterator
+from typing import Final
 
 from odradek.protocol.record_batch import HEADER_SIZE, read_header
 from odradek.storage.filesystem import File
 from odradek.storage.segment import Segment
 from odradek.storage.transaction_index import AbortedTransaction
 
-_MAX_TAIL_POSITIONS = 16
+_MAX_TAIL_POSITIONS: Final = 16
 
 
 class LogSlice:

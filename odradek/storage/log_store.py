@@ -6,7 +6,7 @@ first, then the directories that name them. What is appended, and what may be, i
 
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from typing import Any, Self
+from typing import Any, Final, Self
 from uuid import UUID
 
 from odradek.protocol.errors import ErrorCode, KafkaError
@@ -25,7 +25,7 @@ from odradek.storage.retention import count_deletable
 from odradek.storage.segment import Segment
 from odradek.storage.segment_removal import SegmentRemoval
 
-_ALWAYS_IN_TIME = 2**64
+_ALWAYS_IN_TIME: Final = 2**64
 
 
 class LogStore:

@@ -13,19 +13,19 @@ Snapshots of all this, and its restoration from the log, are in ``producer_snaps
 Left out: a marker counts as soon as it is appended, whatever the high watermark: the one replica is the leader.
 """
 
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.record_batch import TRANSACTIONAL_MASK, BatchHeader
 from odradek.storage.transaction_index import AbortedTransaction
 
-_BATCHES_KEPT = 5
-_NO_SEQUENCE = -1
-_SEQUENCE_MASK = 0x7FFFFFFF
-_MAX_EPOCH = 0x7FFF
+_BATCHES_KEPT: Final = 5
+_NO_SEQUENCE: Final = -1
+_SEQUENCE_MASK: Final = 0x7FFFFFFF
+_MAX_EPOCH: Final = 0x7FFF
 # From this transaction version on every transaction has an epoch of its own (KIP-890).
-_EPOCH_PER_TRANSACTION = 2
-_new_tuple = tuple.__new__
+_EPOCH_PER_TRANSACTION: Final = 2
+_new_tuple: Final = tuple.__new__
 
 
 class AppendedBatch(NamedTuple):

@@ -11,6 +11,7 @@ partitions that nobody uses cost no descriptor.
 
 from collections.abc import Sequence
 from struct import Struct
+from typing import Final
 from zlib import crc32
 
 from odradek.protocol.record_batch import HEADER_SIZE, Buffer
@@ -22,11 +23,11 @@ from odradek.storage.log_config import LogConfig
 from odradek.storage.open_segments import OPEN_SEGMENTS
 from odradek.storage.transaction_index import AbortedTransaction, TransactionIndex
 
-MAX_RELATIVE_OFFSET = 2**31 - 1
-_NOT_READ = -2
-_SMALL_CHUNK_BYTES = 4096 + HEADER_SIZE
+MAX_RELATIVE_OFFSET: Final = 2**31 - 1
+_NOT_READ: Final = -2
+_SMALL_CHUNK_BYTES: Final = 4096 + HEADER_SIZE
 # Base offset, batch length, last offset delta: what it takes to find an offset.
-_PLACE = Struct(">qi11xi")
+_PLACE: Final = Struct(">qi11xi")
 
 
 def segment_path(directory: str, base_offset: int, suffix: str) -> str:

@@ -14,13 +14,13 @@ from bisect import bisect_left
 from collections.abc import Sequence
 from contextlib import suppress
 from struct import Struct
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from odradek.storage.filesystem import FileSystem
 
-_VERSION = 0
-_ENTRY = Struct(">hqqqq")
-_CHUNK_ENTRIES = 1024
+_VERSION: Final = 0
+_ENTRY: Final = Struct(">hqqqq")
+_CHUNK_ENTRIES: Final = 1024
 
 
 class AbortedTransaction(NamedTuple):

@@ -8,17 +8,18 @@ Left out: batches whose header gives a wrong max timestamp are kept as they are,
 """
 
 from struct import Struct
+from typing import Final
 
 from odradek.protocol.errors import ErrorCode, InvalidRecords, KafkaError, MalformedMessage
 from odradek.protocol.record_batch import HEADER, LOG_APPEND_TIME, TIMESTAMP_TYPE_MASK, BatchHeader, Buffer, batch_crc
 from odradek.protocol.records import Record, build_batch, read_records
 from odradek.storage.log_config import LogConfig
 
-_LENGTH = Struct(">8xi")
+_LENGTH: Final = Struct(">8xi")
 # Offset, length, and on to the magic: less is not yet a batch to Kafka, but the beginning of one.
-_SHORTEST_HEAD_BYTES = 17
-_SHORTEST_MESSAGE_BYTES = 14
-_SHOWN_ERRORS = 3
+_SHORTEST_HEAD_BYTES: Final = 17
+_SHORTEST_MESSAGE_BYTES: Final = 14
+_SHOWN_ERRORS: Final = 3
 
 
 def refuse_malformed(records: Buffer, cause: MalformedMessage) -> KafkaError:

@@ -15,7 +15,7 @@ Left out: periodic tasks. Single-threaded: all of it belongs to the loop thread.
 from __future__ import annotations
 
 from heapq import heapify, heappop, heappush
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from odradek.timing.clock import Clock
 
 # Below this many cancelled entries the heap is not worth rebuilding.
-COMPACTION_FLOOR = 64
+COMPACTION_FLOOR: Final = 64
 
 
 class TimerTask:

@@ -38,6 +38,9 @@ SOME = (
 )
 
 
+pytestmark = pytest.mark.interpreted
+
+
 @pytest.fixture(scope="module")
 def templates(tmp_path_factory):
     return make_templates(tmp_path_factory.mktemp("templates"))

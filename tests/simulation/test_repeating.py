@@ -13,6 +13,7 @@ from tests.simulation.test_transactions import leave_out_a_marker
 from tests.simulation.transactions import histories
 
 
+@pytest.mark.interpreted
 @pytest.mark.parametrize(
     ("simulation", "module", "spoil", "asked"),
     [

@@ -5,7 +5,7 @@ Since version 2 a fenced producer is told PRODUCER_FENCED (KIP-588), which was I
 Deliberate gap: no authorisation.
 """
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from odradek.broker.controller.topic_names import CONSUMER_OFFSETS_TOPIC
 from odradek.protocol.api_keys import ApiKey
@@ -17,10 +17,10 @@ if TYPE_CHECKING:
     from odradek.broker.context import RequestContext
     from odradek.broker.server import Broker
 
-M = messages(ApiKey.ADD_OFFSETS_TO_TXN)
+M: Final = messages(ApiKey.ADD_OFFSETS_TO_TXN)
 
-_FIRST_WITH_FENCED = 2
-_CLIENT_VERSION = 0
+_FIRST_WITH_FENCED: Final = 2
+_CLIENT_VERSION: Final = 0
 
 
 def handle(broker: "Broker", context: "RequestContext", request: Any) -> Any:

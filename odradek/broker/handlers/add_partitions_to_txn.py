@@ -7,7 +7,7 @@ a partition does not exist none is added.
 Deliberate gap: no authorisation.
 """
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.errors import ErrorCode
@@ -18,12 +18,12 @@ if TYPE_CHECKING:
     from odradek.broker.context import RequestContext
     from odradek.broker.server import Broker
 
-M = messages(ApiKey.ADD_PARTITIONS_TO_TXN)
+M: Final = messages(ApiKey.ADD_PARTITIONS_TO_TXN)
 
-_FIRST_WITH_FENCED = 2
-_FIRST_OF_BROKERS = 4
-_CLIENT_VERSION = 0
-_BROKER_VERSION = 2
+_FIRST_WITH_FENCED: Final = 2
+_FIRST_OF_BROKERS: Final = 4
+_CLIENT_VERSION: Final = 0
+_BROKER_VERSION: Final = 2
 
 
 def handle(broker: "Broker", context: "RequestContext", request: Any) -> Any:

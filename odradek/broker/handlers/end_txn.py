@@ -6,7 +6,7 @@ gets an epoch of its own for the next transaction (KIP-890).
 Deliberate gap: no authorisation.
 """
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.errors import ErrorCode, KafkaError
@@ -17,12 +17,12 @@ if TYPE_CHECKING:
     from odradek.broker.context import RequestContext
     from odradek.broker.server import Broker
 
-M = messages(ApiKey.END_TXN)
+M: Final = messages(ApiKey.END_TXN)
 
-_FIRST_WITH_FENCED = 2
-_FIRST_WITH_EPOCH = 5
-_CLIENT_VERSION = 0
-_EPOCH_BUMPING_VERSION = 2
+_FIRST_WITH_FENCED: Final = 2
+_FIRST_WITH_EPOCH: Final = 5
+_CLIENT_VERSION: Final = 0
+_EPOCH_BUMPING_VERSION: Final = 2
 
 
 def handle(broker: "Broker", context: "RequestContext", request: Any) -> Any:

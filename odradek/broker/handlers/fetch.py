@@ -7,7 +7,7 @@ isolation level bounds what is read by the high watermark or the last stable off
 Left out: followers (a replica id is not looked at: there is one replica), preferred read replicas (always -1), tiered storage.
 """
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from odradek.broker.context import Reply, RequestContext
 from odradek.broker.delayed_fetch import DelayedFetch, FetchRead
@@ -20,10 +20,10 @@ if TYPE_CHECKING:
     from odradek.broker.fetch_sessions import FetchContext, FetchPartition
     from odradek.broker.server import Broker
 
-_m = messages(ApiKey.FETCH)
-_Response = _m.FetchResponse
-_Topic = _m.FetchableTopicResponse
-_READ_COMMITTED = 1
+_m: Final = messages(ApiKey.FETCH)
+_Response: Final = _m.FetchResponse
+_Topic: Final = _m.FetchableTopicResponse
+_READ_COMMITTED: Final = 1
 
 
 def handle(broker: "Broker", context: RequestContext, request: Any) -> Any:

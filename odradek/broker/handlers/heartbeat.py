@@ -3,7 +3,7 @@
 As Kafka, a coordinator that is still loading answers NONE: the member is not to look for another one, nor to join again.
 """
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.errors import ErrorCode, KafkaError
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from odradek.broker.context import RequestContext
     from odradek.broker.server import Broker
 
-M = messages(ApiKey.HEARTBEAT)
+M: Final = messages(ApiKey.HEARTBEAT)
 
 
 def handle(broker: "Broker", _context: "RequestContext", request: Any) -> Any:

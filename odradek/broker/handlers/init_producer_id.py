@@ -14,7 +14,7 @@ Deliberate gap: to take over a transaction that is open (``keepPreparedTxn``) is
 coordinator cannot do it either.
 """
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.errors import ErrorCode, KafkaError
@@ -25,9 +25,9 @@ if TYPE_CHECKING:
     from odradek.broker.context import RequestContext
     from odradek.broker.server import Broker
 
-M = messages(ApiKey.INIT_PRODUCER_ID)
+M: Final = messages(ApiKey.INIT_PRODUCER_ID)
 
-_FIRST_WITH_FENCED = 4
+_FIRST_WITH_FENCED: Final = 4
 
 
 def handle(broker: "Broker", context: "RequestContext", request: Any) -> Any:

@@ -7,7 +7,7 @@ spares a returning static leader the assignment (KIP-814). What is decided stand
 Deliberate gap: a group of the new consumer protocol (KIP-848) cannot be joined, for there is none.
 """
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from odradek.coordinator.group.config import MemberContext
 from odradek.protocol.api_keys import ApiKey
@@ -19,9 +19,9 @@ if TYPE_CHECKING:
     from odradek.broker.context import RequestContext
     from odradek.broker.server import Broker
 
-M = messages(ApiKey.JOIN_GROUP)
+M: Final = messages(ApiKey.JOIN_GROUP)
 
-_NULLABLE_PROTOCOL_SINCE = 7
+_NULLABLE_PROTOCOL_SINCE: Final = 7
 
 
 def handle(broker: "Broker", context: "RequestContext", request: Any) -> Any:

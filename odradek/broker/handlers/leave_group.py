@@ -4,7 +4,7 @@ Since version 3 several members at once, static ones also by instance id alone (
 version 3 the one member's error is the response's. What is decided stands in ``coordinator.group.classic.leave``.
 """
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.errors import KafkaError
@@ -15,9 +15,9 @@ if TYPE_CHECKING:
     from odradek.broker.context import RequestContext
     from odradek.broker.server import Broker
 
-M = messages(ApiKey.LEAVE_GROUP)
+M: Final = messages(ApiKey.LEAVE_GROUP)
 
-_MEMBERS_SINCE = 3
+_MEMBERS_SINCE: Final = 3
 
 
 def handle(broker: "Broker", context: "RequestContext", request: Any) -> Any:

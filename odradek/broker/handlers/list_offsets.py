@@ -8,7 +8,7 @@ Read committed (isolation level 1) ends at the last stable offset, read uncommit
 """
 
 from collections import Counter
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from odradek.broker.context import RequestContext
 from odradek.protocol.api_keys import ApiKey
@@ -19,15 +19,15 @@ if TYPE_CHECKING:
     from odradek.broker.partition import Partition
     from odradek.broker.server import Broker
 
-_LATEST = -1
-_EARLIEST = -2
-_MAX_TIMESTAMP = -3
-_EARLIEST_LOCAL = -4
-_LATEST_TIERED = -5
-_EARLIEST_PENDING_UPLOAD = -6
+_LATEST: Final = -1
+_EARLIEST: Final = -2
+_MAX_TIMESTAMP: Final = -3
+_EARLIEST_LOCAL: Final = -4
+_LATEST_TIERED: Final = -5
+_EARLIEST_PENDING_UPLOAD: Final = -6
 # Timestamp: the first version in which a client may ask for it.
-_SINCE = {_MAX_TIMESTAMP: 7, _EARLIEST_LOCAL: 8, _LATEST_TIERED: 9, _EARLIEST_PENDING_UPLOAD: 11}
-_NOT_FOUND = (-1, -1, -1)
+_SINCE: Final = {_MAX_TIMESTAMP: 7, _EARLIEST_LOCAL: 8, _LATEST_TIERED: 9, _EARLIEST_PENDING_UPLOAD: 11}
+_NOT_FOUND: Final = (-1, -1, -1)
 
 
 def handle(broker: "Broker", context: RequestContext, request: Any) -> Any:

@@ -7,7 +7,7 @@ broker knows: which topics there are. What is wrong with one partition is answer
 Deliberate gaps: no authorisation; members of consumer groups (KIP-848's protocol), and so STALE_MEMBER_EPOCH.
 """
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from odradek.coordinator.group.offset_commit import commit_offsets
 from odradek.protocol.api_keys import ApiKey
@@ -20,11 +20,11 @@ if TYPE_CHECKING:
     from odradek.broker.partitions import Partitions
     from odradek.broker.server import Broker
 
-M = messages(ApiKey.OFFSET_COMMIT)
-_Topic = M.OffsetCommitResponseTopic
-_Partition = M.OffsetCommitResponsePartition
+M: Final = messages(ApiKey.OFFSET_COMMIT)
+_Topic: Final = M.OffsetCommitResponseTopic
+_Partition: Final = M.OffsetCommitResponsePartition
 
-_FIRST_VERSION_BY_ID = 10
+_FIRST_VERSION_BY_ID: Final = 10
 
 
 def handle(broker: "Broker", context: "RequestContext", request: Any) -> Any:

@@ -10,7 +10,7 @@ group that is loading for one without offsets.
 Deliberate gaps: no authorisation; members of consumer groups (KIP-848's protocol), and so the checks of member id and epoch.
 """
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from odradek.coordinator.group.offset_fetch import LATEST, NO_OFFSET, fetch_offsets
 from odradek.coordinator.runtime.result import Result
@@ -23,11 +23,11 @@ if TYPE_CHECKING:
     from odradek.broker.context import RequestContext
     from odradek.broker.server import Broker
 
-M = messages(ApiKey.OFFSET_FETCH)
+M: Final = messages(ApiKey.OFFSET_FETCH)
 
-_FIRST_VERSION_BY_ID = 10
-_FIRST_VERSION_WITH_GROUP_ERROR = 2
-_FIRST_VERSION_WITH_MANY_GROUPS = 8
+_FIRST_VERSION_BY_ID: Final = 10
+_FIRST_VERSION_WITH_GROUP_ERROR: Final = 2
+_FIRST_VERSION_WITH_MANY_GROUPS: Final = 8
 
 
 def handle(broker: "Broker", context: "RequestContext", request: Any) -> Any:

@@ -12,7 +12,7 @@ version 12 on that is also how the partition gets into the transaction. One with
 Left out: quotas; message formats before v2 (INVALID_RECORD).
 """
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 from uuid import UUID
 
 from odradek.broker.context import CLOSE_CONNECTION, NO_RESPONSE, Reply, RequestContext
@@ -32,15 +32,15 @@ if TYPE_CHECKING:
     from odradek.broker.server import Broker
     from odradek.broker.transaction_checks import TransactionChecks
 
-_ATTRIBUTES_LOW_BYTE = 22
-_ZSTD = 4
+_ATTRIBUTES_LOW_BYTE: Final = 22
+_ZSTD: Final = 4
 # Who may write to internal topics in Kafka: the client id of its own tools.
-_ADMIN_CLIENT_ID = "__admin_client"
+_ADMIN_CLIENT_ID: Final = "__admin_client"
 
-_m = messages(ApiKey.PRODUCE)
-_Partition = _m.PartitionProduceResponse
-_Topic = _m.TopicProduceResponse
-_Response = _m.ProduceResponse
+_m: Final = messages(ApiKey.PRODUCE)
+_Partition: Final = _m.PartitionProduceResponse
+_Topic: Final = _m.TopicProduceResponse
+_Response: Final = _m.ProduceResponse
 
 
 def handle(broker: "Broker", context: RequestContext, request: ProduceRequest) -> Any:

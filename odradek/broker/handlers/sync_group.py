@@ -4,7 +4,7 @@ Since version 3 for static members (KIP-345), since 5 with the protocol that the
 stands in ``coordinator.group.classic.sync``.
 """
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from odradek.coordinator.group.config import MemberContext
 from odradek.protocol.api_keys import ApiKey
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from odradek.broker.context import RequestContext
     from odradek.broker.server import Broker
 
-M = messages(ApiKey.SYNC_GROUP)
+M: Final = messages(ApiKey.SYNC_GROUP)
 
 
 def handle(broker: "Broker", context: "RequestContext", request: Any) -> Any:

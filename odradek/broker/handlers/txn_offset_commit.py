@@ -10,7 +10,7 @@ COORDINATOR_NOT_AVAILABLE for CONCURRENT_TRANSACTIONS before 5, and for COORDINA
 Deliberate gap: no authorisation.
 """
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from odradek.broker.controller.topic_names import CONSUMER_OFFSETS_TOPIC
 from odradek.coordinator.group.txn_offsets import commit_offsets_in_transaction
@@ -23,13 +23,13 @@ if TYPE_CHECKING:
     from odradek.broker.context import RequestContext
     from odradek.broker.server import Broker
 
-M = messages(ApiKey.TXN_OFFSET_COMMIT)
-_Topic = M.TxnOffsetCommitResponseTopic
-_Partition = M.TxnOffsetCommitResponsePartition
+M: Final = messages(ApiKey.TXN_OFFSET_COMMIT)
+_Topic: Final = M.TxnOffsetCommitResponseTopic
+_Partition: Final = M.TxnOffsetCommitResponsePartition
 
-_FIRST_WITH_LOADING = 2
-_FIRST_WITH_ABORTABLE = 4
-_FIRST_THAT_ADDS = 5
+_FIRST_WITH_LOADING: Final = 2
+_FIRST_WITH_ABORTABLE: Final = 4
+_FIRST_THAT_ADDS: Final = 5
 
 
 def handle(broker: "Broker", context: "RequestContext", request: Any) -> Any:

@@ -7,7 +7,7 @@ Requests and responses are canonical messages; what waits is answered through ``
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, Final, cast
 
 from odradek.coordinator.group.classic.delete import validate_delete
 from odradek.coordinator.group.classic.describe import describe_group, list_groups
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from odradek.coordinator.runtime.shard_context import ShardContext
     from odradek.protocol.coordinator_records import GroupMetadataValue
 
-_DELETE = messages(ApiKey.DELETE_GROUPS)
+_DELETE: Final = messages(ApiKey.DELETE_GROUPS)
 
 
 class GroupShard:

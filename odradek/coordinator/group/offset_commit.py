@@ -12,7 +12,7 @@ Source: ``OffsetMetadataManager.commitOffset`` and ``ClassicGroup.validateOffset
 
 from collections.abc import Iterable
 from functools import lru_cache
-from typing import Any, TypeAlias
+from typing import Any, Final, TypeAlias
 from uuid import UUID
 
 from odradek.coordinator.group.classic.group import ClassicGroup
@@ -26,20 +26,20 @@ from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.messages import messages
 from odradek.protocol.offset_commit import AcceptedCommit
 
-_M = messages(ApiKey.OFFSET_COMMIT)
-_Response = _M.OffsetCommitResponse
-_Topic = _M.OffsetCommitResponseTopic
-_Partition = _M.OffsetCommitResponsePartition
+_M: Final = messages(ApiKey.OFFSET_COMMIT)
+_Response: Final = _M.OffsetCommitResponse
+_Topic: Final = _M.OffsetCommitResponseTopic
+_Partition: Final = _M.OffsetCommitResponsePartition
 
 # Name, id, and the index and error code of each partition.
 _AnsweredTopic: TypeAlias = tuple[str, UUID | None, tuple[tuple[int, ErrorCode], ...]]
 # Named tuples are made for each partition of each commit: so, without their classes' constructors, in half the time.
-_new = tuple.__new__
+_new: Final = tuple.__new__
 
 # From this version on a client is told that the group is not there.
-_FIRST_VERSION_WITH_GROUP_ID_NOT_FOUND = 9
-_NO_RETENTION_TIME = -1
-_NO_EXPIRE_TIMESTAMP = -1
+_FIRST_VERSION_WITH_GROUP_ID_NOT_FOUND: Final = 9
+_NO_RETENTION_TIME: Final = -1
+_NO_EXPIRE_TIMESTAMP: Final = -1
 
 
 def commit_offsets(offsets: CommittedOffsets, request: Any, version: int) -> Result[Any]:

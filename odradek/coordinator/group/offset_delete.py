@@ -5,7 +5,7 @@ Source: ``OffsetMetadataManager.deleteOffsets`` and ``onTopicsDeleted`` of Apach
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from odradek.coordinator.group.classic.states import GroupState
 from odradek.coordinator.group.offsets import offset_tombstone
@@ -22,9 +22,9 @@ if TYPE_CHECKING:
     from odradek.coordinator.group.offsets import CommittedOffsets
     from odradek.coordinator.runtime.record import CoordinatorRecord
 
-_M = messages(ApiKey.OFFSET_DELETE)
-_Topic = _M.OffsetDeleteResponseTopic
-_Partition = _M.OffsetDeleteResponsePartition
+_M: Final = messages(ApiKey.OFFSET_DELETE)
+_Topic: Final = _M.OffsetDeleteResponseTopic
+_Partition: Final = _M.OffsetDeleteResponsePartition
 
 
 def delete_offsets(offsets: CommittedOffsets, request: Any) -> Result[Any]:

@@ -12,6 +12,8 @@ offsets left goes, too. What an open transaction is about to commit does not exp
 Source: ``OffsetMetadataManager.cleanupExpiredOffsets``, ``ClassicGroup.offsetExpirationCondition`` of Apache Kafka.
 """
 
+from typing import Final
+
 from odradek.coordinator.group.classic.group import ClassicGroup
 from odradek.coordinator.group.classic.states import GroupState
 from odradek.coordinator.group.classic.stored import tombstone
@@ -20,7 +22,7 @@ from odradek.coordinator.runtime.record import CoordinatorRecord
 from odradek.coordinator.runtime.result import Result
 from odradek.protocol.coordinator_records import OffsetCommitValue
 
-_KEY = "expire-offsets"
+_KEY: Final = "expire-offsets"
 
 
 def schedule_expiry(offsets: CommittedOffsets) -> None:

@@ -17,10 +17,10 @@ from odradek.protocol.coordinator_records import OffsetCommitKey, OffsetCommitVa
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages import messages
 
-_M = messages(ApiKey.OFFSET_FETCH)
-_Group = _M.OffsetFetchResponseGroup
-_Topic = _M.OffsetFetchResponseTopics
-_Partition = _M.OffsetFetchResponsePartitions
+_M: Final = messages(ApiKey.OFFSET_FETCH)
+_Group: Final = _M.OffsetFetchResponseGroup
+_Topic: Final = _M.OffsetFetchResponseTopics
+_Partition: Final = _M.OffsetFetchResponsePartitions
 
 NO_OFFSET: Final = -1
 # Beyond every offset of a log: the state there is now, committed or not.

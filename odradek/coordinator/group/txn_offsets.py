@@ -17,7 +17,7 @@ Source: ``OffsetMetadataManager`` (``commitTransactionalOffset``, ``replay``, ``
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from odradek.coordinator.group.classic.states import GroupState
 from odradek.coordinator.runtime.record import CoordinatorRecord
@@ -33,10 +33,10 @@ if TYPE_CHECKING:
     from odradek.coordinator.group.offsets import CommittedOffsets
     from odradek.coordinator.runtime.marker import EndTxnMarker
 
-_M = messages(ApiKey.TXN_OFFSET_COMMIT)
-_Response = _M.TxnOffsetCommitResponse
-_Topic = _M.TxnOffsetCommitResponseTopic
-_Partition = _M.TxnOffsetCommitResponsePartition
+_M: Final = messages(ApiKey.TXN_OFFSET_COMMIT)
+_Response: Final = _M.TxnOffsetCommitResponse
+_Topic: Final = _M.TxnOffsetCommitResponseTopic
+_Partition: Final = _M.TxnOffsetCommitResponsePartition
 
 # Where a pending offset lies in the log, and the offset; None once a later commit is there.
 _Pending: TypeAlias = "tuple[int, OffsetCommitValue | None]"

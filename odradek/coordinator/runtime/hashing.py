@@ -6,10 +6,11 @@ Kafka's own clients, tools and brokers find a group's partition this way, so a l
 """
 
 from functools import lru_cache
+from typing import Final
 
-_INT32_MASK = 0xFFFFFFFF
-_SIGN_BIT = 0x80000000
-_MAX_INT32 = 0x7FFFFFFF
+_INT32_MASK: Final = 0xFFFFFFFF
+_SIGN_BIT: Final = 0x80000000
+_MAX_INT32: Final = 0x7FFFFFFF
 
 
 def java_string_hash(text: str) -> int:

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Generic, NamedTuple, TypeVar
 
 from odradek.coordinator.runtime.result import Result
 from odradek.coordinator.runtime.shard import Shard, TransactionalShard
@@ -35,13 +35,13 @@ if TYPE_CHECKING:
 ShardT = TypeVar("ShardT", bound=Shard)
 
 # A batch's header; and what a record may need beside its key and value: five lengths or deltas of up to five bytes, attributes.
-_BATCH_OVERHEAD_BYTES = 61
-_RECORD_OVERHEAD_BYTES = 26
+_BATCH_OVERHEAD_BYTES: Final = 61
+_RECORD_OVERHEAD_BYTES: Final = 26
 
-_ACTIVE = ShardState.ACTIVE
+_ACTIVE: Final = ShardState.ACTIVE
 
 # A producer or a transaction coordinator that somebody newer has fenced is told so: no fault.
-_REFUSALS = frozenset({ErrorCode.INVALID_PRODUCER_EPOCH, ErrorCode.TRANSACTION_COORDINATOR_FENCED})
+_REFUSALS: Final = frozenset({ErrorCode.INVALID_PRODUCER_EPOCH, ErrorCode.TRANSACTION_COORDINATOR_FENCED})
 
 
 class _Waiter(NamedTuple):

@@ -12,7 +12,7 @@ from __future__ import annotations
 import gc
 from collections import deque
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from odradek.coordinator.runtime.marker import EndTxnMarker
 from odradek.coordinator.runtime.shard import TransactionalShard
@@ -31,14 +31,14 @@ if TYPE_CHECKING:
     from odradek.coordinator.runtime.record import CoordinatorRecord
     from odradek.coordinator.runtime.runtime import CoordinatorRuntime
 
-_SLICE_MS = 3.0
-_SLICE_STEPS = 12
+_SLICE_MS: Final = 3.0
+_SLICE_STEPS: Final = 12
 # Between two looks at the clock: some fifty offsets, or one group with a few dozen members.
-_STEP_COST = 4096
-_RECORD_COST = 64
+_STEP_COST: Final = 4096
+_RECORD_COST: Final = 64
 # Each time so many records have been replayed, the garbage collector is told to leave alone what there is. That is state, to
 # stay; and to look through all of it over and over while it grows stops the loop for tens of milliseconds each time.
-_MANY_RECORDS = 10_000
+_MANY_RECORDS: Final = 10_000
 
 
 class _Load:

@@ -7,7 +7,7 @@ queues and event accumulator have none here, for there is one thread.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Generic, TypeVar
+from typing import TYPE_CHECKING, Final, Generic, TypeVar
 
 from odradek.coordinator.runtime import hashing
 from odradek.coordinator.runtime.counters import RuntimeCounters
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 # Read at a time while loading: as much as does not keep the loop waiting.
-DEFAULT_LOAD_BUFFER_BYTES = 1024 * 1024
+DEFAULT_LOAD_BUFFER_BYTES: Final = 1024 * 1024
 
 
 class CoordinatorRuntime(Generic[ShardT]):

@@ -6,7 +6,7 @@ is appended and replayed. All deadlines of a shard go when it is unloaded.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from odradek.coordinator.runtime.timeline import SnapshotRegistry
 from odradek.protocol.errors import KafkaError
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from odradek.timing.timer import Timer, TimerTask
 
 # Before a deadline's operation whose append failed is tried again; as in Kafka.
-RETRY_BACKOFF_MS = 500
+RETRY_BACKOFF_MS: Final = 500
 
 
 class ShardContext:

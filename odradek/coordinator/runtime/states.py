@@ -1,6 +1,7 @@
 """The life of a shard, as a table."""
 
 from enum import Enum
+from typing import Final
 
 from odradek.protocol.errors import ErrorCode, KafkaError
 
@@ -16,7 +17,7 @@ class ShardState(Enum):
 
 
 # What may follow on what. A shard is loaded anew by a new object in INITIAL: nothing leads back from FAILED or CLOSED.
-TRANSITIONS = {
+TRANSITIONS: Final = {
     ShardState.INITIAL: {ShardState.LOADING, ShardState.CLOSED},
     ShardState.LOADING: {ShardState.ACTIVE, ShardState.FAILED, ShardState.CLOSED},
     ShardState.ACTIVE: {ShardState.FAILED, ShardState.CLOSED},
@@ -44,7 +45,7 @@ def not_coordinator() -> KafkaError:
 
 
 # What the log says, in terms a coordinator's client understands (Kafka: CoordinatorOperationExceptionHelper).
-_TRANSLATED = {
+_TRANSLATED: Final = {
     ErrorCode.NETWORK_EXCEPTION: ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
     ErrorCode.UNKNOWN_TOPIC_OR_PARTITION: ErrorCode.COORDINATOR_NOT_AVAILABLE,
     ErrorCode.NOT_ENOUGH_REPLICAS: ErrorCode.COORDINATOR_NOT_AVAILABLE,

@@ -15,8 +15,8 @@ if TYPE_CHECKING:
 DURATION_BOUNDS_MS: Final = (1, 2, 5, 10, 25, 50, 100, 250, 500, 1_000, 2_500, 5_000, 10_000, 30_000, 60_000, 300_000, 900_000)
 # The outcomes, by the states that say them.
 OUTCOMES: Final = {TransactionState.COMPLETE_COMMIT: "commit", TransactionState.COMPLETE_ABORT: "abort"}
-_COMMITTED = int(TransactionState.COMPLETE_COMMIT)
-_ABORTED = int(TransactionState.COMPLETE_ABORT)
+_COMMITTED: Final = int(TransactionState.COMPLETE_COMMIT)
+_ABORTED: Final = int(TransactionState.COMPLETE_ABORT)
 
 
 class TransactionCounters:

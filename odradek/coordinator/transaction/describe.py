@@ -9,7 +9,7 @@ import re
 from collections.abc import Collection
 from dataclasses import dataclass
 from itertools import groupby
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from odradek.coordinator.transaction.states import PREPARED, STATE_NAMES, TransactionState
 from odradek.protocol.api_keys import ApiKey
@@ -21,11 +21,11 @@ if TYPE_CHECKING:
     from odradek.coordinator.transaction.transactions import Transactions
     from odradek.protocol.coordinator_records import TransactionLogValue
 
-_DESCRIBE = messages(ApiKey.DESCRIBE_TRANSACTIONS)
-_LIST = messages(ApiKey.LIST_TRANSACTIONS)
+_DESCRIBE: Final = messages(ApiKey.DESCRIBE_TRANSACTIONS)
+_LIST: Final = messages(ApiKey.LIST_TRANSACTIONS)
 
 # Beyond these a pattern is none of RE2's, which is what Kafka reads: look-around, and references to groups.
-_NOT_IN_RE2 = re.compile(r"\(\?(?:[=!>(]|<[=!]|P=)|\\[1-9]|[*+?}]\+")
+_NOT_IN_RE2: Final = re.compile(r"\(\?(?:[=!>(]|<[=!]|P=)|\\[1-9]|[*+?}]\+")
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,7 +22,7 @@ whoever it is, for an older one after its producer id and epoch have been found 
 Source: ``TransactionCoordinator.endTransaction`` and ``endTransactionWithTV1`` of Apache Kafka.
 """
 
-from typing import TypeVar
+from typing import Final, TypeVar
 
 from odradek.coordinator.runtime.result import Result
 from odradek.coordinator.runtime.timeline import COMMITTED
@@ -44,7 +44,7 @@ from odradek.protocol.errors import ErrorCode, KafkaError
 
 T = TypeVar("T")
 
-NOBODY = ProducerIdentity(NO_PRODUCER_ID, NO_EPOCH)
+NOBODY: Final = ProducerIdentity(NO_PRODUCER_ID, NO_EPOCH)
 
 
 def end_txn(

@@ -11,7 +11,7 @@ Left out: a queue for each destination broker. There is one broker, and it is th
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from odradek.coordinator.runtime.marker import EndTxnMarker
 from odradek.coordinator.runtime.result import Result
@@ -26,12 +26,12 @@ if TYPE_CHECKING:
     from odradek.protocol.coordinator_records import TransactionLogValue
 
 # Before partitions that could not be written to are tried again.
-RETRY_BACKOFF_MS = 100
+RETRY_BACKOFF_MS: Final = 100
 # Markers written before others have their turn of the loop.
-_MARKERS_AT_ONCE = 128
+_MARKERS_AT_ONCE: Final = 128
 
 # What keeps a marker from a partition for good: it is gone; or somebody newer ended the transaction, or opened another one.
-_NOT_NEEDED = frozenset(
+_NOT_NEEDED: Final = frozenset(
     {ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.INVALID_PRODUCER_EPOCH, ErrorCode.TRANSACTION_COORDINATOR_FENCED}
 )
 

@@ -12,7 +12,7 @@ Source: ``TransactionStateManager.timedOutTransactions``, ``removeExpiredTransac
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from odradek.coordinator.runtime.result import Result
 from odradek.coordinator.transaction.config import NO_TIMEOUT_MS
@@ -25,8 +25,8 @@ if TYPE_CHECKING:
     from odradek.coordinator.transaction.transactions import Transactions
     from odradek.protocol.errors import KafkaError
 
-_TIMEOUTS = "abort-timed-out"
-_EXPIRY = "remove-expired"
+_TIMEOUTS: Final = "abort-timed-out"
+_EXPIRY: Final = "remove-expired"
 
 
 class Timeouts:

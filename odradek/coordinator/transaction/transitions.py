@@ -10,7 +10,7 @@ used them up gets a new id, with epoch 0:
 Source: ``TransactionMetadata`` of Apache Kafka; KIP-360, KIP-890.
 """
 
-from typing import Any, Final
+from typing import Final
 
 from odradek.coordinator.transaction.states import IDLE, TransactionState, check_transition
 from odradek.protocol.coordinator_records import TransactionLogValue
@@ -40,16 +40,19 @@ def initialized(
     current: TransactionLogValue, timeout_ms: int, now_ms: int, *, epoch: int, last_epoch: int, producer_id: int | None = None
 ) -> TransactionLogValue:
     """After InitProducerId: Empty, with this epoch, and a new ``producer_id`` if given."""
-    return _moved(
-        current,
-        TransactionState.EMPTY,
-        now_ms,
+    check_transition(current.status, TransactionState.EMPTY)
+    return TransactionLogValue(
         producer_id=current.producer_id if producer_id is None else producer_id,
         producer_epoch=epoch,
-        last_producer_epoch=last_epoch,
         timeout_ms=timeout_ms,
+        status=TransactionState.EMPTY,
         partitions=frozenset(),
+        last_update_ms=now_ms,
         start_ms=NO_TIMESTAMP,
+        previous_producer_id=current.producer_id,
+        next_producer_id=current.next_producer_id,
+        client_transaction_version=current.client_transaction_version,
+        last_producer_epoch=last_epoch,
     )
 
 
@@ -57,14 +60,19 @@ def with_partitions(
     current: TransactionLogValue, partitions: frozenset[tuple[str, int]], client_version: int, now_ms: int
 ) -> TransactionLogValue:
     """With more partitions in its transaction, which begins here if there was none."""
-    begins = current.status in IDLE
-    return _moved(
-        current,
-        TransactionState.ONGOING,
-        now_ms,
+    check_transition(current.status, TransactionState.ONGOING)
+    return TransactionLogValue(
+        producer_id=current.producer_id,
+        producer_epoch=current.producer_epoch,
+        timeout_ms=current.timeout_ms,
+        status=TransactionState.ONGOING,
         partitions=current.partitions | partitions,
-        start_ms=now_ms if begins else current.start_ms,
+        last_update_ms=now_ms,
+        start_ms=now_ms if current.status in IDLE else current.start_ms,
+        previous_producer_id=current.producer_id,
+        next_producer_id=current.next_producer_id,
         client_transaction_version=client_version,
+        last_producer_epoch=current.last_producer_epoch,
     )
 
 
@@ -75,36 +83,43 @@ def prepared(
 
     There is none after the coordinator's own last one, which a log of older brokers may have: then an abort stays with it.
     """
+    target = TransactionState.PREPARE_COMMIT if commit else TransactionState.PREPARE_ABORT
+    check_transition(current.status, target)
+    epoch = current.producer_epoch
     is_newer = client_version >= EPOCH_BUMPING_VERSION
-    bumps = is_newer and (commit or current.producer_epoch <= LAST_EPOCH)
-    return _moved(
-        current,
-        TransactionState.PREPARE_COMMIT if commit else TransactionState.PREPARE_ABORT,
-        now_ms,
-        producer_epoch=current.producer_epoch + bumps,
-        last_producer_epoch=current.producer_epoch if is_newer else current.last_producer_epoch,
-        next_producer_id=next_producer_id,
+    bumps = is_newer and (commit or epoch <= LAST_EPOCH)
+    return TransactionLogValue(
+        producer_id=current.producer_id,
+        producer_epoch=epoch + 1 if bumps else epoch,
+        timeout_ms=current.timeout_ms,
+        status=target,
+        partitions=current.partitions,
+        last_update_ms=now_ms,
         # Where nothing was added, the abort is the transaction.
         start_ms=now_ms if current.status in IDLE else current.start_ms,
+        previous_producer_id=current.producer_id,
+        next_producer_id=next_producer_id,
         client_transaction_version=client_version,
+        last_producer_epoch=epoch if is_newer else current.last_producer_epoch,
     )
 
 
 def completed(current: TransactionLogValue, now_ms: int) -> TransactionLogValue:
     """With all its markers written. The new producer id, if one was given, comes into use."""
-    rotates = current.next_producer_id != NO_PRODUCER_ID
     is_commit = current.status == TransactionState.PREPARE_COMMIT
-    return _moved(
-        current,
-        TransactionState.COMPLETE_COMMIT if is_commit else TransactionState.COMPLETE_ABORT,
-        now_ms,
+    target = TransactionState.COMPLETE_COMMIT if is_commit else TransactionState.COMPLETE_ABORT
+    check_transition(current.status, target)
+    rotates = current.next_producer_id != NO_PRODUCER_ID
+    return TransactionLogValue(
         producer_id=current.next_producer_id if rotates else current.producer_id,
         producer_epoch=0 if rotates else current.producer_epoch,
-        next_producer_id=NO_PRODUCER_ID,
+        timeout_ms=current.timeout_ms,
+        status=target,
         partitions=frozenset(),
+        last_update_ms=now_ms,
+        start_ms=current.start_ms,
+        previous_producer_id=current.producer_id,
+        next_producer_id=NO_PRODUCER_ID,
+        client_transaction_version=current.client_transaction_version,
+        last_producer_epoch=current.last_producer_epoch,
     )
-
-
-def _moved(current: TransactionLogValue, target: TransactionState, now_ms: int, **changes: Any) -> TransactionLogValue:
-    check_transition(current.status, target)
-    return current._replace(status=target, last_update_ms=now_ms, previous_producer_id=current.producer_id, **changes)

@@ -9,6 +9,7 @@ value are told.
 """
 
 from collections.abc import Iterator, Sequence
+from typing import Final
 
 from odradek.protocol.compression import DEFAULT_LIMIT_BYTES, NONE, compress, decompress
 from odradek.protocol.errors import MalformedMessage
@@ -26,8 +27,8 @@ from odradek.protocol.record_batch import (
 from odradek.protocol.record_batch import read_header as read_batch_header
 from odradek.protocol.varint import read_varint, write_varint
 
-_NULL = b"\1"
-_MIN_RECORD_BYTES = 7
+_NULL: Final = b"\1"
+_MIN_RECORD_BYTES: Final = 7
 
 
 def _varint(value: int) -> bytes:
@@ -37,8 +38,8 @@ def _varint(value: int) -> bytes:
 
 
 # The lengths and deltas of nearly all records.
-_VARINTS = tuple(_varint(value) for value in range(1024))
-_KNOWN_VARINTS = len(_VARINTS)
+_VARINTS: Final = tuple(_varint(value) for value in range(1024))
+_KNOWN_VARINTS: Final = len(_VARINTS)
 
 
 def build_batch(

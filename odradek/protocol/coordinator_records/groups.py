@@ -13,7 +13,7 @@ Source: group-coordinator/src/main/resources/common/message/GroupMetadata{Key,Va
 """
 
 from struct import Struct
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from odradek.protocol.coordinator_records.fields import (
     ensure_end,
@@ -30,15 +30,15 @@ from odradek.protocol.coordinator_records.fields import (
 from odradek.protocol.errors import MalformedMessage
 from odradek.protocol.varint import read_uvarint
 
-KEY_VERSION = 2
-_WRITTEN_VERSION = 3
-_NEWEST_VERSION = 4
-_NULL_STRING = b"\xff\xff"
+KEY_VERSION: Final = 2
+_WRITTEN_VERSION: Final = 3
+_NEWEST_VERSION: Final = 4
+_NULL_STRING: Final = b"\xff\xff"
 
-_INT16 = Struct(">h")
-_INT32 = Struct(">i")
-_TIMEOUTS = Struct(">ii")
-_STATE = Struct(">qi")
+_INT16: Final = Struct(">h")
+_INT32: Final = Struct(">i")
+_TIMEOUTS: Final = Struct(">ii")
+_STATE: Final = Struct(">qi")
 
 
 class GroupMetadataKey(NamedTuple):

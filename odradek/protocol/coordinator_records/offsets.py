@@ -14,7 +14,7 @@ Source: group-coordinator/src/main/resources/common/message/OffsetCommit{Key,Val
 import struct
 from functools import lru_cache
 from struct import Struct
-from typing import NamedTuple
+from typing import Final, NamedTuple
 from uuid import UUID
 
 from odradek.protocol.coordinator_records.fields import (
@@ -29,22 +29,22 @@ from odradek.protocol.coordinator_records.fields import (
 from odradek.protocol.errors import MalformedMessage
 from odradek.protocol.varint import uvarint
 
-KEY_VERSION = 1
-_EXPIRING_VERSION = 1
-_NEWEST_VERSION = 4
-_TOPIC_ID_TAG = 0
-_ZERO_ID = bytes(16)
+KEY_VERSION: Final = 1
+_EXPIRING_VERSION: Final = 1
+_NEWEST_VERSION: Final = 4
+_TOPIC_ID_TAG: Final = 0
+_ZERO_ID: Final = bytes(16)
 
-_KEY_HEAD = Struct(">hh")
-_INT16 = Struct(">h")
-_INT32 = Struct(">i")
-_INT64 = Struct(">q")
-_VALUE_HEAD = Struct(">hqi")
+_KEY_HEAD: Final = Struct(">hh")
+_INT16: Final = Struct(">h")
+_INT32: Final = Struct(">i")
+_INT64: Final = Struct(">q")
+_VALUE_HEAD: Final = Struct(">hqi")
 # Version 4 without metadata, without and with a topic id: the tagged field is count 1, tag 0, size 16.
-_PLAIN = Struct(">hqiBqB")
-_WITH_TOPIC_ID = Struct(">hqiBqBBB16s")
-_EMPTY_COMPACT_STRING = 1
-_ONE_TOPIC_ID_FIELD = bytes((1, _TOPIC_ID_TAG, 16))
+_PLAIN: Final = Struct(">hqiBqB")
+_WITH_TOPIC_ID: Final = Struct(">hqiBqBBB16s")
+_EMPTY_COMPACT_STRING: Final = 1
+_ONE_TOPIC_ID_FIELD: Final = bytes((1, _TOPIC_ID_TAG, 16))
 
 
 # Named tuples, not dataclasses: they are made, hashed and compared for each offset committed and for each that is loaded.

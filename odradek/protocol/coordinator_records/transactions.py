@@ -19,7 +19,7 @@ Source: transaction-coordinator/src/main/resources/common/message/TransactionLog
 from functools import lru_cache
 from itertools import groupby
 from struct import Struct
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from odradek.protocol.coordinator_records.fields import (
     ensure_end,
@@ -34,22 +34,22 @@ from odradek.protocol.coordinator_records.fields import (
 from odradek.protocol.errors import MalformedMessage
 from odradek.protocol.varint import read_uvarint, uvarint
 
-KEY_VERSION = 0
-_WRITTEN_VERSION = 1
-_EMPTY = 0
-_PREVIOUS_PRODUCER_ID_TAG = 0
-_NEXT_PRODUCER_ID_TAG = 1
-_CLIENT_VERSION_TAG = 2
+KEY_VERSION: Final = 0
+_WRITTEN_VERSION: Final = 1
+_EMPTY: Final = 0
+_PREVIOUS_PRODUCER_ID_TAG: Final = 0
+_NEXT_PRODUCER_ID_TAG: Final = 1
+_CLIENT_VERSION_TAG: Final = 2
 # Partitions of a transaction that is kept encoded.
-_FEW = 16
-_NO_PRODUCER_ID = -1
+_FEW: Final = 16
+_NO_PRODUCER_ID: Final = -1
 
-_KEY_HEAD = Struct(">hh")
-_HEAD = Struct(">hqhib")
-_INT32 = Struct(">i")
-_TIMESTAMPS = Struct(">qq")
-_TAGGED_INT64 = Struct(">BBq")
-_TAGGED_INT16 = Struct(">BBh")
+_KEY_HEAD: Final = Struct(">hh")
+_HEAD: Final = Struct(">hqhib")
+_INT32: Final = Struct(">i")
+_TIMESTAMPS: Final = Struct(">qq")
+_TAGGED_INT64: Final = Struct(">BBq")
+_TAGGED_INT16: Final = Struct(">BBh")
 
 
 class TransactionLogKey(NamedTuple):

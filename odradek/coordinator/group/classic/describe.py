@@ -11,12 +11,12 @@ from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages import messages
 
-_DESCRIBE = messages(ApiKey.DESCRIBE_GROUPS)
-_LIST = messages(ApiKey.LIST_GROUPS)
+_DESCRIBE: Final = messages(ApiKey.DESCRIBE_GROUPS)
+_LIST: Final = messages(ApiKey.LIST_GROUPS)
 
 GROUP_TYPE: Final = "classic"
 # Since then a group that is not there is an error (KIP-1043); before, it was Dead.
-_NOT_FOUND_SINCE = 6
+_NOT_FOUND_SINCE: Final = 6
 
 
 def describe_group(groups: ClassicGroups, group_id: str, version: int, committed_offset: int) -> Any:

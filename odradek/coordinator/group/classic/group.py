@@ -5,7 +5,7 @@ Left out: who answers, what is written, when anything is due.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from odradek.coordinator.group.classic.states import GroupState, check_transition
 from odradek.protocol.coordinator_records.consumer_protocol import CONSUMER_PROTOCOL_TYPE, subscribed_topics
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from odradek.coordinator.group.classic.rebalance_notes import RebalanceNotes
     from odradek.coordinator.group.config import Respond
 
-MAX_GENERATION = 2**31 - 1
+MAX_GENERATION: Final = 2**31 - 1
 
 
 class ClassicGroup:

@@ -16,7 +16,7 @@ from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages import messages
 
-_M = messages(ApiKey.HEARTBEAT)
+_M: Final = messages(ApiKey.HEARTBEAT)
 
 
 def _answer(error_code: ErrorCode) -> Result[Any]:

@@ -11,7 +11,7 @@ Without a member id: a static member takes the place of its predecessor (``stati
 is given a member id and sent back with MEMBER_ID_REQUIRED (KIP-394), older ones are taken in at once.
 """
 
-from typing import Any
+from typing import Any, Final
 
 from odradek.coordinator.group.classic.decision import Decision
 from odradek.coordinator.group.classic.group import ClassicGroup
@@ -33,9 +33,9 @@ from odradek.coordinator.group.config import MemberContext, Respond
 from odradek.coordinator.runtime.result import Result
 from odradek.protocol.errors import ErrorCode, KafkaError
 
-_MEMBER_ID_REQUIRED_SINCE = 4
+_MEMBER_ID_REQUIRED_SINCE: Final = 4
 # A client's reason is text of the client's, for the log: as much of it as the Java client sends (KIP-800).
-_REASON_LENGTH = 255
+_REASON_LENGTH: Final = 255
 
 
 def join_group(groups: ClassicGroups, context: MemberContext, request: Any, respond: Respond) -> Result[None]:

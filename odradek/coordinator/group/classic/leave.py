@@ -4,7 +4,7 @@ A static member may be removed by whoever knows its instance id, with no member 
 a member that leaves is answered UNKNOWN_MEMBER_ID.
 """
 
-from typing import Any
+from typing import Any, Final
 
 from odradek.coordinator.group.classic.decision import Decision
 from odradek.coordinator.group.classic.group import ClassicGroup
@@ -18,8 +18,8 @@ from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages import messages
 
-_M = messages(ApiKey.LEAVE_GROUP)
-_REASON_LENGTH = 255
+_M: Final = messages(ApiKey.LEAVE_GROUP)
+_REASON_LENGTH: Final = 255
 
 
 def leave_group(groups: ClassicGroups, request: Any) -> Result[Any]:

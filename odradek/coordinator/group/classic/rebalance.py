@@ -14,7 +14,7 @@ and a generation that nobody could be told of is followed by the next (``_begin_
 
 from collections.abc import Iterable
 from functools import partial
-from typing import Any
+from typing import Any, Final
 
 from odradek.coordinator.group.classic.decision import Decision
 from odradek.coordinator.group.classic.group import ClassicGroup
@@ -30,7 +30,7 @@ from odradek.coordinator.runtime.result import Result
 from odradek.protocol.errors import ErrorCode, KafkaError
 
 # A rebalance timeout is a client's to choose, and may be nothing: that is not to keep the loop busy while nobody comes.
-_WAIT_ON_MS = 1_000
+_WAIT_ON_MS: Final = 1_000
 
 
 def prepare(groups: ClassicGroups, group: ClassicGroup, cause: RebalanceCause, why: str, decision: Decision) -> None:

@@ -9,7 +9,7 @@ from typing import Final
 # Upper bounds of the latency histogram's buckets; the last bucket is what lies beyond them.
 LATENCY_BOUNDS_MS: Final = (5, 10, 25, 50, 100, 250, 500, 1_000, 2_500, 5_000, 10_000, 30_000, 60_000, 300_000)
 # Of those who came or went, this many are named in a line; all of them are counted.
-NAMED_MEMBERS = 20
+NAMED_MEMBERS: Final = 20
 
 
 class RebalanceCause(StrEnum):

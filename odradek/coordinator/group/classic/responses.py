@@ -1,14 +1,14 @@
 """What members are answered. Where an older version cannot say something, its handler says it otherwise."""
 
-from typing import Any
+from typing import Any, Final
 
 from odradek.coordinator.group.classic.group import ClassicGroup
 from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages import messages
 
-_JOIN = messages(ApiKey.JOIN_GROUP)
-_SYNC = messages(ApiKey.SYNC_GROUP)
+_JOIN: Final = messages(ApiKey.JOIN_GROUP)
+_SYNC: Final = messages(ApiKey.SYNC_GROUP)
 
 
 def join_error(error_code: ErrorCode, member_id: str = "") -> Any:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from functools import partial
 from math import inf
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from odradek.coordinator.runtime.result import Result
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 # A JoinGroup of somebody who does not know its member id yet is given up after this long: its client may be gone, and without an
 # id cannot say so. Kafka's number; it has no config for it.
-NEW_MEMBER_JOIN_TIMEOUT_MS = 300_000
+NEW_MEMBER_JOIN_TIMEOUT_MS: Final = 300_000
 
 NOTHING: Result[None] = Result((), None)
 

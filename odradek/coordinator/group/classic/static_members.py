@@ -5,7 +5,7 @@ In a stable group whose protocol stays as it is there is no rebalance: the new m
 with the generation that is. Where the member leads, it is told so since version 9, and not to assign again (KIP-814).
 """
 
-from typing import Any
+from typing import Any, Final
 
 from odradek.coordinator.group.classic.decision import Decision
 from odradek.coordinator.group.classic.group import ClassicGroup
@@ -19,7 +19,7 @@ from odradek.coordinator.group.classic.stored import group_record
 from odradek.coordinator.group.config import Respond
 from odradek.protocol.errors import ErrorCode, KafkaError
 
-_SKIP_ASSIGNMENT_SINCE = 9
+_SKIP_ASSIGNMENT_SINCE: Final = 9
 
 
 class Replacement:

@@ -1,6 +1,7 @@
 """Between a group and the ``GroupMetadataValue`` that is stored of it."""
 
 from collections.abc import Mapping
+from typing import Final
 
 from odradek.coordinator.group.classic.group import ClassicGroup
 from odradek.coordinator.group.classic.member import Member
@@ -9,7 +10,7 @@ from odradek.coordinator.runtime.record import CoordinatorRecord
 from odradek.protocol.coordinator_records import GroupMetadataKey, GroupMetadataValue, MemberMetadata
 
 # What a group is that exists only because offsets were committed for it: nothing of it is written but these.
-SIMPLE_GROUP = GroupMetadataValue("", 0, None, None)
+SIMPLE_GROUP: Final = GroupMetadataValue("", 0, None, None)
 
 
 def group_record(group: ClassicGroup, assignments: Mapping[str, bytes]) -> CoordinatorRecord:

@@ -11,7 +11,7 @@ Since version 5 a client says which protocol it believes in, INCONSISTENT_GROUP_
 """
 
 from functools import partial
-from typing import Any
+from typing import Any, Final
 
 from odradek.coordinator.group.classic.decision import Decision
 from odradek.coordinator.group.classic.group import ClassicGroup
@@ -32,7 +32,7 @@ from odradek.coordinator.group.config import MemberContext, Respond
 from odradek.coordinator.runtime.result import Result
 from odradek.protocol.errors import ErrorCode, KafkaError
 
-_PROTOCOL_REQUIRED_SINCE = 5
+_PROTOCOL_REQUIRED_SINCE: Final = 5
 
 
 def sync_group(groups: ClassicGroups, context: MemberContext, request: Any, respond: Respond) -> Result[None]:
