@@ -101,7 +101,9 @@ class TransactionChecks:
         self._answers.update(dict.fromkeys(keys, code))
         self._waiting -= 1
         if not self._waiting and self._when_done is not None:
-            self._when_done()
+            # Let go of who knows these checks, or all of the request would be left to the garbage collector.
+            when_done, self._when_done = self._when_done, None
+            when_done()
 
     def allows(self, key: Key, partition: Partition) -> bool:
         """Whether the batch for ``partition`` may begin a transaction. KafkaError where the coordinator says no."""

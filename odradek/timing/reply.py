@@ -28,8 +28,11 @@ class Reply:
             raise RuntimeError("this reply was completed before")
         self.done = True
         self._response = response
-        if self._when_done is not None:
-            self._when_done(response)
+        when_done = self._when_done
+        if when_done is not None:
+            # Who waits may know of this reply, and would be left to the garbage collector with it.
+            self._when_done = None
+            when_done(response)
 
     def when_done(self, callback: Callable[[Any], None]) -> None:
         """Call back with the response, at once if it is there."""
