@@ -7,6 +7,7 @@ spares a returning static leader the assignment (KIP-814). What is decided stand
 Deliberate gap: a group of the new consumer protocol (KIP-848) cannot be joined, for there is none.
 """
 
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from odradek.coordinator.group.config import MemberContext
@@ -28,18 +29,22 @@ def handle(broker: "Broker", context: "RequestContext", request: Any) -> Any:
     """Hand the request to its group's shard."""
     reply = Reply()
     member = MemberContext(context.client_id or "", f"/{context.peer[0]}", context.version)
-
-    def respond(response: Any) -> None:
-        # Where a write fails, its member may have been answered already; and a member that was given up, later once more.
-        if reply.done:
-            return
-        if response.protocol_name is None and context.version < _NULLABLE_PROTOCOL_SINCE:
-            response.protocol_name = ""
-        reply.complete(response)
-
-    def finish(outcome: KafkaError | None) -> None:
-        if outcome is not None:
-            respond(M.JoinGroupResponse(error_code=outcome.code))
-
-    broker.groups.runtime.write(request.group_id, lambda shard: shard.join_group(member, request, respond), finish)
+    respond = partial(_respond, reply, context.version)
+    broker.groups.runtime.write(
+        request.group_id, lambda shard: shard.join_group(member, request, respond), partial(_finish, reply, context.version)
+    )
     return reply
+
+
+def _respond(reply: Reply, version: int, response: Any) -> None:
+    # Where a write fails, its member may have been answered already; and a member that was given up, later once more.
+    if reply.done:
+        return
+    if response.protocol_name is None and version < _NULLABLE_PROTOCOL_SINCE:
+        response.protocol_name = ""
+    reply.complete(response)
+
+
+def _finish(reply: Reply, version: int, outcome: KafkaError | None) -> None:
+    if outcome is not None:
+        _respond(reply, version, M.JoinGroupResponse(error_code=outcome.code))

@@ -4,6 +4,7 @@ Since version 3 for static members (KIP-345), since 5 with the protocol that the
 stands in ``coordinator.group.classic.sync``.
 """
 
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from odradek.coordinator.group.config import MemberContext
@@ -23,15 +24,19 @@ def handle(broker: "Broker", context: "RequestContext", request: Any) -> Any:
     """Hand the request to its group's shard."""
     reply = Reply()
     member = MemberContext(context.client_id or "", f"/{context.peer[0]}", context.version)
-
-    def respond(response: Any) -> None:
-        # Where a write fails, its member may have been answered already; and a member that was given up, later once more.
-        if not reply.done:
-            reply.complete(response)
-
-    def finish(outcome: KafkaError | None) -> None:
-        if outcome is not None:
-            respond(M.SyncGroupResponse(error_code=outcome.code))
-
-    broker.groups.runtime.write(request.group_id, lambda shard: shard.sync_group(member, request, respond), finish)
+    respond = partial(_respond, reply)
+    broker.groups.runtime.write(
+        request.group_id, lambda shard: shard.sync_group(member, request, respond), partial(_finish, reply)
+    )
     return reply
+
+
+def _respond(reply: Reply, response: Any) -> None:
+    # Where a write fails, its member may have been answered already; and a member that was given up, later once more.
+    if not reply.done:
+        reply.complete(response)
+
+
+def _finish(reply: Reply, outcome: KafkaError | None) -> None:
+    if outcome is not None:
+        _respond(reply, M.SyncGroupResponse(error_code=outcome.code))

@@ -10,6 +10,7 @@ COORDINATOR_NOT_AVAILABLE for CONCURRENT_TRANSACTIONS before 5, and for COORDINA
 Deliberate gap: no authorisation.
 """
 
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from odradek.broker.controller.topic_names import CONSUMER_OFFSETS_TOPIC
@@ -20,8 +21,12 @@ from odradek.protocol.messages import messages
 from odradek.timing.reply import Reply
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from odradek.broker.context import RequestContext
     from odradek.broker.server import Broker
+    from odradek.coordinator.group.group_shard import GroupShard
+    from odradek.coordinator.runtime.runtime import CoordinatorRuntime
 
 M: Final = messages(ApiKey.TXN_OFFSET_COMMIT)
 _Topic: Final = M.TxnOffsetCommitResponseTopic
@@ -41,19 +46,7 @@ def handle(broker: "Broker", context: "RequestContext", request: Any) -> Any:
     if not request.topics:
         return _failed(unknown, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
     reply = Reply()
-
-    def respond(outcome: Any) -> None:
-        if isinstance(outcome, KafkaError):
-            outcome = _failed(request.topics, _told(outcome.code, version))
-        outcome.topics = [*outcome.topics, *_failed(unknown, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION).topics]
-        reply.complete(outcome)
-
-    def commit(code: ErrorCode) -> None:
-        if code != ErrorCode.NONE:
-            respond(KafkaError(code))
-            return
-        runtime.write(request.group_id, lambda shard: commit_offsets_in_transaction(shard.offsets, request), respond)
-
+    respond = partial(_respond, reply, request, unknown, version)
     runtime = broker.groups.runtime
     try:
         partition = runtime.partition_for(request.group_id)
@@ -69,10 +62,28 @@ def handle(broker: "Broker", context: "RequestContext", request: Any) -> Any:
         adds=version >= _FIRST_THAT_ADDS,
     )
     if isinstance(verdict, Reply):
-        verdict.when_done(commit)
+        verdict.when_done(partial(_commit, runtime, request, respond))
     else:
-        commit(verdict)
+        _commit(runtime, request, respond, verdict)
     return reply
+
+
+def _commit(
+    runtime: "CoordinatorRuntime[GroupShard]", request: Any, respond: "Callable[[Any], None]", verdict: ErrorCode
+) -> None:
+    """Commit, if the transaction may have offsets."""
+    if verdict != ErrorCode.NONE:
+        respond(KafkaError(verdict))
+        return
+    runtime.write(request.group_id, lambda shard: commit_offsets_in_transaction(shard.offsets, request), respond)
+
+
+def _respond(reply: Reply, request: Any, unknown: list[Any], version: int, outcome: Any) -> None:
+    if isinstance(outcome, KafkaError):
+        outcome = _failed(request.topics, _told(outcome.code, version))
+    if unknown:
+        outcome.topics = [*outcome.topics, *_failed(unknown, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION).topics]
+    reply.complete(outcome)
 
 
 def _told(code: ErrorCode, version: int) -> ErrorCode:

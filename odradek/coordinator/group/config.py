@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Protocol, TypeAlias
+from typing import Any, NamedTuple, Protocol, TypeAlias
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -18,8 +18,7 @@ class GroupConfig:
     group_max_size: int = 2**31 - 1
 
 
-@dataclass(frozen=True, slots=True)
-class MemberContext:
+class MemberContext(NamedTuple):
     """Who asks: the client's id and address as Kafka prints them (``/127.0.0.1``), and the version of the request."""
 
     client_id: str

@@ -109,15 +109,12 @@ def _write_assignment(groups: ClassicGroups, group: ClassicGroup, leader: Member
             members=named(left_out),
         )
 
-    def is_current() -> bool:
-        return group.state is GroupState.COMPLETING_REBALANCE and group.generation == generation
-
     def become_stable() -> None:
-        if is_current():
+        if _awaits_assignment(group, generation):
             _become_stable(groups, group, assignments, decision)
 
     def begin_again(error: KafkaError) -> None:
-        if is_current():
+        if _awaits_assignment(group, generation):
             reset_assignments(groups, group, error.code, decision)
             why = f"the assignment of {leader.member_id} could not be written: {error.code.name}"
             prepare(groups, group, RebalanceCause.APPEND_FAILED, why, decision)
@@ -126,6 +123,10 @@ def _write_assignment(groups: ClassicGroups, group: ClassicGroup, leader: Member
     decision.records.append(group_record(group, assignments))
     decision.on_commit(become_stable)
     decision.on_failure(begin_again)
+
+
+def _awaits_assignment(group: ClassicGroup, generation: int) -> bool:
+    return group.state is GroupState.COMPLETING_REBALANCE and group.generation == generation
 
 
 def _become_stable(groups: ClassicGroups, group: ClassicGroup, assignments: dict[str, bytes], decision: Decision) -> None:
