@@ -47,7 +47,7 @@ _SETUP = """
 from mypyc.build import mypycify
 from setuptools import setup
 
-setup(name="odradek", packages=[], ext_modules=mypycify({modules!r}, opt_level="3", debug_level="0", group_name="odradek"))
+setup(name="odradek", packages=[], ext_modules=mypycify({modules!r}, opt_level={level!r}, debug_level="0", group_name="odradek"))
 """
 
 
@@ -87,12 +87,15 @@ class CustomBuildHook(BuildHookInterface):  # type: ignore[type-arg]
             self._built.cleanup()
 
 
-def compile_modules(root: Path, target: Path) -> list[Path]:
-    """The extensions made of ``root``'s modules, below ``target``. Raises CalledProcessError; the compiler has said why."""
+def compile_modules(root: Path, target: Path, level: str = "3") -> list[Path]:
+    """The extensions made of ``root``'s modules, below ``target``. Raises CalledProcessError; the compiler has said why.
+
+    ``level`` is how hard the C compiler tries.
+    """
     with tempfile.TemporaryDirectory() as scratch:
         # A copy by itself: the compilers write beside what they read, and read the settings of the project they are in.
         shutil.copytree(root / "odradek", Path(scratch, "odradek"), ignore=shutil.ignore_patterns("__pycache__"))
-        Path(scratch, "setup.py").write_text(_SETUP.format(modules=compiled_modules(root)))
+        Path(scratch, "setup.py").write_text(_SETUP.format(modules=compiled_modules(root), level=level))
         command = [sys.executable, "setup.py", "--quiet", "build_ext", "--build-lib", str(target), "--build-temp", "objects"]
         subprocess.run(command, cwd=scratch, check=True)
     return sorted(path for path in target.rglob("*") if path.suffix in {".so", ".pyd"})

@@ -45,7 +45,7 @@ def test_a_module_compiled_does_what_its_source_does(tmp_path):
         (folder / "__init__.py").touch()
     (package / "sums.py").write_text("def sum_up(numbers: list[int]) -> int:\n    return sum(number for number in numbers)\n")
     built = tmp_path / "built"
-    extensions = hook.compile_modules(package.parent.parent, built)
+    extensions = hook.compile_modules(package.parent.parent, built, "0")
     assert {path.relative_to(built).as_posix().split(".")[0] for path in extensions} == {"odradek/timing/sums", "odradek__mypyc"}
     for folder in (built / "odradek", built / "odradek" / "timing"):
         (folder / "__init__.py").touch()
