@@ -40,39 +40,29 @@ def initialized(
     current: TransactionLogValue, timeout_ms: int, now_ms: int, *, epoch: int, last_epoch: int, producer_id: int | None = None
 ) -> TransactionLogValue:
     """After InitProducerId: Empty, with this epoch, and a new ``producer_id`` if given."""
-    check_transition(current.status, TransactionState.EMPTY)
-    return TransactionLogValue(
-        producer_id=current.producer_id if producer_id is None else producer_id,
+    return _moved(
+        current,
+        TransactionState.EMPTY,
+        now_ms,
+        producer_id=producer_id,
         producer_epoch=epoch,
-        timeout_ms=timeout_ms,
-        status=TransactionState.EMPTY,
-        partitions=frozenset(),
-        last_update_ms=now_ms,
-        start_ms=NO_TIMESTAMP,
-        previous_producer_id=current.producer_id,
-        next_producer_id=current.next_producer_id,
-        client_transaction_version=current.client_transaction_version,
         last_producer_epoch=last_epoch,
-    )
+        partitions=frozenset(),
+        start_ms=NO_TIMESTAMP,
+    )._replace(timeout_ms=timeout_ms)
 
 
 def with_partitions(
     current: TransactionLogValue, partitions: frozenset[tuple[str, int]], client_version: int, now_ms: int
 ) -> TransactionLogValue:
     """With more partitions in its transaction, which begins here if there was none."""
-    check_transition(current.status, TransactionState.ONGOING)
-    return TransactionLogValue(
-        producer_id=current.producer_id,
-        producer_epoch=current.producer_epoch,
-        timeout_ms=current.timeout_ms,
-        status=TransactionState.ONGOING,
+    return _moved(
+        current,
+        TransactionState.ONGOING,
+        now_ms,
         partitions=current.partitions | partitions,
-        last_update_ms=now_ms,
-        start_ms=now_ms if current.status in IDLE else current.start_ms,
-        previous_producer_id=current.producer_id,
-        next_producer_id=current.next_producer_id,
-        client_transaction_version=client_version,
-        last_producer_epoch=current.last_producer_epoch,
+        start_ms=now_ms if current.status in IDLE else None,
+        client_version=client_version,
     )
 
 
@@ -83,43 +73,61 @@ def prepared(
 
     There is none after the coordinator's own last one, which a log of older brokers may have: then an abort stays with it.
     """
-    target = TransactionState.PREPARE_COMMIT if commit else TransactionState.PREPARE_ABORT
-    check_transition(current.status, target)
-    epoch = current.producer_epoch
     is_newer = client_version >= EPOCH_BUMPING_VERSION
-    bumps = is_newer and (commit or epoch <= LAST_EPOCH)
-    return TransactionLogValue(
-        producer_id=current.producer_id,
-        producer_epoch=epoch + 1 if bumps else epoch,
-        timeout_ms=current.timeout_ms,
-        status=target,
-        partitions=current.partitions,
-        last_update_ms=now_ms,
-        # Where nothing was added, the abort is the transaction.
-        start_ms=now_ms if current.status in IDLE else current.start_ms,
-        previous_producer_id=current.producer_id,
+    bumps = is_newer and (commit or current.producer_epoch <= LAST_EPOCH)
+    return _moved(
+        current,
+        TransactionState.PREPARE_COMMIT if commit else TransactionState.PREPARE_ABORT,
+        now_ms,
+        producer_epoch=current.producer_epoch + bumps,
+        last_producer_epoch=current.producer_epoch if is_newer else None,
         next_producer_id=next_producer_id,
-        client_transaction_version=client_version,
-        last_producer_epoch=epoch if is_newer else current.last_producer_epoch,
+        # Where nothing was added, the abort is the transaction.
+        start_ms=now_ms if current.status in IDLE else None,
+        client_version=client_version,
     )
 
 
 def completed(current: TransactionLogValue, now_ms: int) -> TransactionLogValue:
     """With all its markers written. The new producer id, if one was given, comes into use."""
-    is_commit = current.status == TransactionState.PREPARE_COMMIT
-    target = TransactionState.COMPLETE_COMMIT if is_commit else TransactionState.COMPLETE_ABORT
-    check_transition(current.status, target)
     rotates = current.next_producer_id != NO_PRODUCER_ID
-    return TransactionLogValue(
-        producer_id=current.next_producer_id if rotates else current.producer_id,
-        producer_epoch=0 if rotates else current.producer_epoch,
-        timeout_ms=current.timeout_ms,
-        status=target,
-        partitions=frozenset(),
-        last_update_ms=now_ms,
-        start_ms=current.start_ms,
-        previous_producer_id=current.producer_id,
+    is_commit = current.status == TransactionState.PREPARE_COMMIT
+    return _moved(
+        current,
+        TransactionState.COMPLETE_COMMIT if is_commit else TransactionState.COMPLETE_ABORT,
+        now_ms,
+        producer_id=current.next_producer_id if rotates else None,
+        producer_epoch=0 if rotates else None,
         next_producer_id=NO_PRODUCER_ID,
-        client_transaction_version=current.client_transaction_version,
-        last_producer_epoch=current.last_producer_epoch,
+        partitions=frozenset(),
+    )
+
+
+def _moved(
+    current: TransactionLogValue,
+    target: TransactionState,
+    now_ms: int,
+    *,
+    producer_id: int | None = None,
+    producer_epoch: int | None = None,
+    partitions: frozenset[tuple[str, int]] | None = None,
+    start_ms: int | None = None,
+    next_producer_id: int | None = None,
+    client_version: int | None = None,
+    last_producer_epoch: int | None = None,
+) -> TransactionLogValue:
+    """In the ``target`` state, with what is given; the rest stays. ``_replace`` would do, in three times as long."""
+    check_transition(current.status, target)
+    return TransactionLogValue(
+        current.producer_id if producer_id is None else producer_id,
+        current.producer_epoch if producer_epoch is None else producer_epoch,
+        current.timeout_ms,
+        target,
+        current.partitions if partitions is None else partitions,
+        now_ms,
+        start_ms=current.start_ms if start_ms is None else start_ms,
+        previous_producer_id=current.producer_id,
+        next_producer_id=current.next_producer_id if next_producer_id is None else next_producer_id,
+        client_transaction_version=current.client_transaction_version if client_version is None else client_version,
+        last_producer_epoch=current.last_producer_epoch if last_producer_epoch is None else last_producer_epoch,
     )
