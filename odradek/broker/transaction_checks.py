@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from odradek.broker.partition import Partition
-    from odradek.broker.verifier import Verifier
+    from odradek.broker.transaction_coordinator import TransactionCoordinator
     from odradek.protocol.produce_request import ProduceRequest
     from odradek.protocol.record_batch import BatchHeader
     from odradek.storage.producer_state import Verification
@@ -68,7 +68,9 @@ class TransactionChecks:
         """Call back with the last answer, which must be outstanding."""
         self._when_done = callback
 
-    def ask(self, verifier: Verifier, request: ProduceRequest, find: Callable[[Key], Partition | None], now_ms: int) -> None:
+    def ask(
+        self, coordinator: TransactionCoordinator, request: ProduceRequest, find: Callable[[Key], Partition | None], now_ms: int
+    ) -> None:
         """Ask whatever has to be asked for ``request``, which has a transactional id."""
         adds = self._version >= _FIRST_THAT_ADDS
         unknown: dict[tuple[int, int], dict[tuple[str, int], Key]] = {}
@@ -91,10 +93,10 @@ class TransactionChecks:
             partitions = frozenset(keys)
             if adds:
                 self._waiting += 1
-                reply = verifier.add_partitions(transactional_id, producer_id, epoch, partitions, _CLIENT_THAT_ADDS)
+                reply = coordinator.add_partitions(transactional_id, producer_id, epoch, partitions, _CLIENT_THAT_ADDS)
                 reply.when_done(partial(self._answered, tuple(keys.values())))
             else:
-                verdicts = verifier.verify_partitions(transactional_id, producer_id, epoch, partitions)
+                verdicts = coordinator.verify_partitions(transactional_id, producer_id, epoch, partitions)
                 self._answers.update((keys[partition], code) for partition, code in verdicts.items())
 
     def _answered(self, keys: tuple[Key, ...], code: ErrorCode) -> None:
