@@ -34,6 +34,11 @@ class Reply:
             self._when_done = None
             when_done(response)
 
+    def complete_once(self, response: Any) -> None:
+        """Deliver the response, unless there has been one."""
+        if not self.done:
+            self.complete(response)
+
     def when_done(self, callback: Callable[[Any], None]) -> None:
         """Call back with the response, at once if it is there."""
         if self.done:

@@ -19,6 +19,7 @@ from odradek.timing.reply import Reply
 if TYPE_CHECKING:
     from odradek.broker.context import RequestContext
     from odradek.broker.server import Broker
+    from odradek.coordinator.group.config import Respond
 
 M: Final = messages(ApiKey.JOIN_GROUP)
 
@@ -31,20 +32,18 @@ def handle(broker: "Broker", context: "RequestContext", request: Any) -> Any:
     member = MemberContext(context.client_id or "", f"/{context.peer[0]}", context.version)
     respond = partial(_respond, reply, context.version)
     broker.groups.runtime.write(
-        request.group_id, lambda shard: shard.join_group(member, request, respond), partial(_finish, reply, context.version)
+        request.group_id, lambda shard: shard.join_group(member, request, respond), partial(_finish, respond)
     )
     return reply
 
 
 def _respond(reply: Reply, version: int, response: Any) -> None:
-    # Where a write fails, its member may have been answered already; and a member that was given up, later once more.
-    if reply.done:
-        return
     if response.protocol_name is None and version < _NULLABLE_PROTOCOL_SINCE:
         response.protocol_name = ""
-    reply.complete(response)
+    # Where a write fails, its member may have been answered already; and a member that was given up, later once more.
+    reply.complete_once(response)
 
 
-def _finish(reply: Reply, version: int, outcome: KafkaError | None) -> None:
+def _finish(respond: "Respond", outcome: KafkaError | None) -> None:
     if outcome is not None:
-        _respond(reply, version, M.JoinGroupResponse(error_code=outcome.code))
+        respond(M.JoinGroupResponse(error_code=outcome.code))

@@ -16,6 +16,7 @@ from odradek.timing.reply import Reply
 if TYPE_CHECKING:
     from odradek.broker.context import RequestContext
     from odradek.broker.server import Broker
+    from odradek.coordinator.group.config import Respond
 
 M: Final = messages(ApiKey.SYNC_GROUP)
 
@@ -24,19 +25,14 @@ def handle(broker: "Broker", context: "RequestContext", request: Any) -> Any:
     """Hand the request to its group's shard."""
     reply = Reply()
     member = MemberContext(context.client_id or "", f"/{context.peer[0]}", context.version)
-    respond = partial(_respond, reply)
+    # Where a write fails, its member may have been answered already; and a member that was given up, later once more.
+    respond = reply.complete_once
     broker.groups.runtime.write(
-        request.group_id, lambda shard: shard.sync_group(member, request, respond), partial(_finish, reply)
+        request.group_id, lambda shard: shard.sync_group(member, request, respond), partial(_finish, respond)
     )
     return reply
 
 
-def _respond(reply: Reply, response: Any) -> None:
-    # Where a write fails, its member may have been answered already; and a member that was given up, later once more.
-    if not reply.done:
-        reply.complete(response)
-
-
-def _finish(reply: Reply, outcome: KafkaError | None) -> None:
+def _finish(respond: "Respond", outcome: KafkaError | None) -> None:
     if outcome is not None:
-        _respond(reply, M.SyncGroupResponse(error_code=outcome.code))
+        respond(M.SyncGroupResponse(error_code=outcome.code))
