@@ -25,6 +25,7 @@ class Partition:
     """A partition led here. ``log`` is None while it is offline, and then ``offline_reason`` says why."""
 
     __slots__ = (
+        "_wake_fetches",
         "appended_bytes",
         "fetched_bytes",
         "found_offset",
@@ -37,7 +38,6 @@ class Partition:
         "on_high_watermark",
         "topic",
         "topic_id",
-        "wake_fetches",
     )
 
     def __init__(
@@ -61,7 +61,7 @@ class Partition:
         # Who else wants to know when the high watermark has moved: the coordinator whose log this is.
         self.on_high_watermark: Callable[[], None] | None = None
         # Looks after the fetches that wait here.
-        self.wake_fetches = wake_fetches
+        self._wake_fetches = wake_fetches
         # For those who watch: what was appended and handed out since the log was opened, whose end was at ``found_offset`` then.
         self.found_offset = self.high_watermark
         self.appended_bytes = 0
@@ -126,7 +126,7 @@ class Partition:
         self.high_watermark = log.log_end_offset
         if self.on_high_watermark is not None:
             self.on_high_watermark()
-        self.wake_fetches(self)
+        self._wake_fetches(self)
 
     def flushed(self, offset: int) -> None:
         """The log has been flushed up to ``offset``: what waited for that may be read, and is acknowledged."""
@@ -138,7 +138,7 @@ class Partition:
             self.high_watermark = high_watermark
             if self.on_high_watermark is not None:
                 self.on_high_watermark()
-            self.wake_fetches(self)
+            self._wake_fetches(self)
 
     def flush_failed(self) -> None:
         """What waits for a flush waits in vain."""
@@ -149,7 +149,7 @@ class Partition:
         """Stop serving: its disk or its log failed."""
         self.log = None
         self.offline_reason = reason
-        self.wake_fetches(self)
+        self._wake_fetches(self)
 
     def delete(self) -> None:
         """Its topic is gone: who waits here is told so."""

@@ -61,7 +61,10 @@ async def generation(caller, number, _state):
     synced = await caller.ask(ApiKey.SYNC_GROUP, 5, protocol_type="consumer", protocol_name="range", assignments=given, **member)
     assert synced.assignment == b"a"
     assert (await caller.ask(ApiKey.HEARTBEAT, 4, **member)).error_code == 0
+    offsets = [{"name": "t", "partitions": [{"partition_index": 0, "committed_offset": number}]}]
     member["generation_id_or_member_epoch"] = member.pop("generation_id")
+    committed = await caller.ask(ApiKey.OFFSET_COMMIT, 9, topics=offsets, **member)
+    assert committed.topics[0].partitions[0].error_code == 0
     left = await caller.ask(ApiKey.LEAVE_GROUP, 5, group_id=asked["group_id"], members=[{"member_id": member_id}])
     assert left.error_code == 0
 

@@ -77,6 +77,10 @@ class Reports:
 REPORTS = Reports()
 
 
+def _wake_nobody(_partition: Partition) -> None:
+    """Nobody fetches from a topic here."""
+
+
 class Topics:
     """One topic a group, called as the group is."""
 
@@ -85,7 +89,7 @@ class Topics:
         self.partitions = Partitions()
         for group in groups:
             for index in range(group.partition_count):
-                self.partitions.add(Partition(group.group_id, index, self.ids[group.group_id], 0, None, print))
+                self.partitions.add(Partition(group.group_id, index, self.ids[group.group_id], 0, None, _wake_nobody))
         self.image = SimpleNamespace(
             topics_by_id={topic_id: SimpleNamespace(name=name) for name, topic_id in self.ids.items()},
             topics={name: SimpleNamespace(topic_id=topic_id) for name, topic_id in self.ids.items()},
