@@ -10,8 +10,8 @@ flush one produce. OffsetCommits are decided on in order as they come, and share
 been appended and waits for its flush. They form a line of at most ``_MAX_LINE``, and are answered in order by few writes. A
 request of another kind waits for them as it would for one.
 
-Requests that came in one read are answered in one write. A slice of a log file goes from the file to the socket by
-``sendfile`` (``socket_writer``).
+Requests that came in one read are answered in one write, and those of one turn of the loop together (``outbox``). A slice of a
+log file goes from the file to the socket by ``sendfile`` (``socket_writer``).
 """
 
 import asyncio
@@ -134,7 +134,7 @@ class Connection(asyncio.BufferedProtocol):
         self._transport = cast("asyncio.Transport", transport)
         peername = transport.get_extra_info("peername")
         self.peer = (str(peername[0]), int(peername[1])) if peername else ("", 0)
-        self._writer = SocketWriter(self._transport, self._on_drained)
+        self._writer = SocketWriter(self._transport, self._on_drained, self._registry.outbox)
         if not self._registry.add(self):
             self._transport.abort()
 
@@ -188,7 +188,10 @@ class Connection(asyncio.BufferedProtocol):
         """Close once what is queued has been sent."""
         self._is_closing = True
         self._frames = []
-        if self._transport is not None and not (self._writer is not None and self._writer.is_waiting):
+        if self._transport is None or self._writer is None:
+            return
+        self._writer.send_held()
+        if not self._writer.is_waiting:
             self._transport.close()
 
     def end(self) -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from abc import ABC, abstractmethod
+from functools import partial
 from importlib import import_module
 from typing import TYPE_CHECKING, Generic, NamedTuple, TypeVar
 
@@ -100,6 +101,10 @@ class CoordinatorHost(ABC, Generic[ShardT]):
     def _soon(self, callback: Callable[[], None]) -> None:
         (self._call_soon or asyncio.get_running_loop().call_soon)(callback)
 
+    def _soon_held(self, callback: Callable[[], None]) -> None:
+        """The same, and what is answered then is sent together."""
+        self._soon(partial(self._broker.connections.outbox.run, callback))
+
     def _prepare(self, modules: tuple[str, ...]) -> None:
         """Import one of ``modules``, in the next turns of the loop the others, then load; unless a request was faster."""
         if self._is_closed or self._runtime is not None:
@@ -118,7 +123,7 @@ class CoordinatorHost(ABC, Generic[ShardT]):
         about = self._about
         runtime = self._runtime = CoordinatorRuntime(
             about.coordinator,
-            PartitionLogs(broker, about.topic, about.compression, self._soon),
+            PartitionLogs(broker, about.topic, about.compression, self._soon_held),
             lambda _, context: self._make_shard(context),
             self._decoder(),
             broker.timer,

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 from odradek.broker.config.endpoints import Endpoint
 from odradek.broker.logging import log
+from odradek.broker.outbox import Outbox
 
 if TYPE_CHECKING:
     import asyncio
@@ -46,6 +47,7 @@ class ConnectionRegistry:
         self.is_stopping = False
         # Told of all that comes.
         self.busy_poll: BusyPoll | None = None
+        self.outbox = Outbox()
         self._limits = limits
         self._timer = timer
         self._connections: set[Connection] = set()

@@ -4,7 +4,7 @@ A response is a list of chunks: ``bytes``, and slices of log files that nobody h
 length). A response with a large slice does not go through the transport, which would want it as bytes: its chunks are sent
 straight to the socket, the slices by the kernel from the page cache. What the socket does not take at once waits here, in
 order, until it is writable again, and until the transport has sent what it was given before. While something waits here all
-that comes after it does too, so nothing overtakes.
+that comes after it does too, so nothing overtakes. Small answers may be held until the loop's turn is over (``outbox``).
 """
 
 import asyncio
@@ -12,26 +12,46 @@ import errno
 import os
 from collections import deque
 from collections.abc import Callable
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from odradek.broker.logging import log
 from odradek.storage.log_segments import LogSlice
+
+if TYPE_CHECKING:
+    from odradek.broker.outbox import Outbox
 
 # Below this a read and a copy cost less than one more system call.
 _SENDFILE_FROM_BYTES: Final = 16 * 1024
 # What one turn of the loop sends at most, so that one fast reader does not hold up the others.
 _TURN_BYTES: Final = 4 * 1024 * 1024
 _HIGH_WATER_BYTES: Final = 1024 * 1024
+# What one connection has held at most, and not beyond the turn of the loop.
+_HELD_BYTES: Final = 64 * 1024
 
 
 class SocketWriter:
     """Writes the responses of one connection; ``on_drained`` is called when what had to wait has been sent."""
 
-    __slots__ = ("_fd", "_loop", "_on_drained", "_queue", "_transport", "_watched_fd", "sent_bytes")
+    __slots__ = (
+        "_fd",
+        "_held",
+        "_held_bytes",
+        "_loop",
+        "_on_drained",
+        "_outbox",
+        "_queue",
+        "_transport",
+        "_watched_fd",
+        "sent_bytes",
+    )
 
-    def __init__(self, transport: asyncio.Transport, on_drained: Callable[[], None]) -> None:
+    def __init__(self, transport: asyncio.Transport, on_drained: Callable[[], None], outbox: "Outbox") -> None:
         self._transport = transport
         self._on_drained = on_drained
+        self._outbox = outbox
+        # In front of all that waits elsewhere.
+        self._held: list[bytes] = []
+        self._held_bytes = 0
         self._loop: asyncio.AbstractEventLoop | None = None
         self._queue: deque[Any] = deque()
         # The loop watches a descriptor of our own: the transport's is its own affair.
@@ -49,30 +69,54 @@ class SocketWriter:
     @property
     def pending_bytes(self) -> int:
         """What has not been given to the kernel yet."""
-        return self._transport.get_write_buffer_size() + sum(map(len, self._queue))
+        return self._transport.get_write_buffer_size() + self._held_bytes + sum(map(len, self._queue))
 
     def write(self, chunks: list[Any]) -> None:
         """Send the chunks, in order."""
         if self._queue:
             self._queue.extend(chunks)
         elif len(chunks) == 1 and type(chunks[0]) is bytes:
-            self._write_now(chunks[0])
+            self._write_small(chunks[0])
         elif self._fd >= 0 and any(map(_is_large_slice, chunks)):
+            self.send_held()
             self._queue.extend(_joined(chunks))
             self._send_turn()
             if self._queue:
                 self._watch()
         else:
-            self._write_now(b"".join([chunk if type(chunk) is bytes else chunk.read() for chunk in chunks]))
+            self._write_small(b"".join([chunk if type(chunk) is bytes else chunk.read() for chunk in chunks]))
+
+    def send_held(self) -> None:
+        """Send what was held until now, if anything was."""
+        if self._held:
+            held, self._held = self._held, []
+            self._held_bytes = 0
+            if not self._transport.is_closing():
+                self._write_now(held[0] if len(held) == 1 else b"".join(held))
 
     def close(self) -> None:
         """Forget what waits: the connection is lost."""
+        self._held = []
+        self._held_bytes = 0
         self._queue.clear()
         self._unwatch()
 
+    def _write_small(self, data: bytes) -> None:
+        """Send it, or have it sent when the turn is over."""
+        size = len(data)
+        self.sent_bytes += size
+        if self._outbox.is_holding and self._held_bytes + size <= _HELD_BYTES:
+            if not self._held:
+                self._outbox.put(self)
+            self._held.append(data)
+            self._held_bytes += size
+            return
+        if self._held:
+            self.send_held()
+        self._write_now(data)
+
     def _write_now(self, data: bytes) -> None:
         """Give the kernel what it takes, and the transport the rest: it would give it all to the kernel when the turn is over."""
-        self.sent_bytes += len(data)
         transport = self._transport
         if self._fd >= 0 and not transport.get_write_buffer_size():
             try:

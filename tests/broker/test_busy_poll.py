@@ -3,6 +3,7 @@
 import pytest
 
 from odradek.broker.busy_poll import BusyPoll
+from odradek.broker.outbox import Outbox
 from odradek.timing.clock import VirtualClock
 
 WINDOW_MS = 10
@@ -14,7 +15,7 @@ class Bed:
     def __init__(self):
         self.clock = VirtualClock()
         self.soon = []
-        self.poll = BusyPoll(self.soon.append, self.clock, WINDOW_MS)
+        self.poll = BusyPoll(self.soon.append, self.clock, WINDOW_MS, Outbox())
 
     @property
     def sleeps(self):

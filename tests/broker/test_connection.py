@@ -226,6 +226,31 @@ def test_a_malformed_request_closes_its_connection_after_the_answers_before_it()
     assert other_transport.sent == b"dddddddd"
 
 
+def test_an_answer_that_is_held_goes_out_before_the_connection_is_closed():
+    setup = Setup()
+    connection, transport = setup.connect()
+    for _ in range(2):
+        setup.registry.outbox.arrived()
+    send(connection, b"aaaaaaaa")
+    assert transport.sent == b""
+    connection.get_buffer(-1)[:4] = b"\xff\xff\xff\xff"
+    connection.buffer_updated(4)
+    assert transport.sent == b"aaaaaaaa"
+    assert transport.closed
+
+
+def test_while_an_answer_is_held_the_connection_is_busy():
+    setup = Setup()
+    connection, transport = setup.connect()
+    for _ in range(2):
+        setup.registry.outbox.arrived()
+    send(connection, b"aaaaaaaa")
+    assert setup.registry.busy() == 1
+    setup.registry.outbox.turn_ended()
+    assert transport.sent == b"aaaaaaaa"
+    assert setup.registry.busy() == 0
+
+
 def test_the_log_names_peer_and_cause_of_a_malformed_frame(capsys):
     connection, transport = Setup().connect()
     room = connection.get_buffer(-1)

@@ -7,6 +7,7 @@ import socket
 
 import pytest
 
+from odradek.broker.outbox import Outbox
 from odradek.broker.socket_writer import SocketWriter
 from odradek.storage.filesystem import RealFileSystem
 from odradek.storage.log_segments import LogSlice
@@ -49,7 +50,7 @@ def test_a_response_larger_than_the_socket_takes_arrives_whole(data):
     async def run():
         transport, theirs = await _connected()
         drained = asyncio.Event()
-        writer = SocketWriter(transport, drained.set)
+        writer = SocketWriter(transport, drained.set, Outbox())
         writer.write([b"head", LogSlice(file, 0, len(contents)), b"middle", LogSlice(file, 100, 200), b"tail"])
         assert writer.is_waiting
         assert writer.pending_bytes > 0
@@ -73,7 +74,7 @@ def test_what_is_queued_in_the_transport_is_not_overtaken(data):
 
     async def run():
         transport, theirs = await _connected()
-        writer = SocketWriter(transport, lambda: None)
+        writer = SocketWriter(transport, lambda: None, Outbox())
         first = bytes(8 * 1024 * 1024)
         writer.write([first])
         assert transport.get_write_buffer_size() > 0
@@ -90,7 +91,7 @@ def test_a_reader_that_goes_away_ends_the_connection_and_nothing_else(data):
 
     async def run():
         transport, theirs = await _connected()
-        writer = SocketWriter(transport, lambda: None)
+        writer = SocketWriter(transport, lambda: None, Outbox())
         writer.write([LogSlice(file, 0, len(contents))])
         assert writer.is_waiting
         theirs.close()
@@ -106,7 +107,7 @@ def test_a_slice_beyond_the_end_of_its_file_ends_the_connection(data, capsys):
 
     async def run():
         transport, theirs = await _connected()
-        writer = SocketWriter(transport, lambda: None)
+        writer = SocketWriter(transport, lambda: None, Outbox())
         writer.write([LogSlice(file, len(contents), 100_000)])
         assert transport.is_closing()
         theirs.close()
@@ -125,7 +126,7 @@ def test_a_file_that_cannot_be_read_is_told_of(data, monkeypatch, number, is_dis
 
     async def run():
         transport, theirs = await _connected()
-        writer = SocketWriter(transport, lambda: None)
+        writer = SocketWriter(transport, lambda: None, Outbox())
         found = LogSlice(file, 0, len(contents))
         found.on_error = told.append
         monkeypatch.setattr(os, "sendfile", refuse)
@@ -140,7 +141,7 @@ def test_a_file_that_cannot_be_read_is_told_of(data, monkeypatch, number, is_dis
 def test_an_answer_is_the_kernels_before_the_turn_is_over():
     async def run():
         transport, theirs = await _connected()
-        writer = SocketWriter(transport, lambda: None)
+        writer = SocketWriter(transport, lambda: None, Outbox())
         writer.write([b"an ", b"answer"])
         assert theirs.recv(100) == b"an answer"
         transport.close()
@@ -152,7 +153,7 @@ def test_an_answer_is_the_kernels_before_the_turn_is_over():
 def test_an_answer_larger_than_the_socket_takes_arrives_whole():
     async def run():
         transport, theirs = await _connected()
-        writer = SocketWriter(transport, lambda: None)
+        writer = SocketWriter(transport, lambda: None, Outbox())
         answer = os.urandom(8 * 1024 * 1024)
         writer.write([answer])
         writer.write([b"the next"])
@@ -166,7 +167,7 @@ def test_an_answer_larger_than_the_socket_takes_arrives_whole():
 def test_an_answer_to_who_has_gone_is_the_transports_affair():
     async def run():
         transport, theirs = await _connected()
-        writer = SocketWriter(transport, lambda: None)
+        writer = SocketWriter(transport, lambda: None, Outbox())
         theirs.close()
         writer.write([b"an answer"])
         await asyncio.sleep(0.01)
