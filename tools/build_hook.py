@@ -33,7 +33,7 @@ COMPILED = {
     "odradek/protocol/coordinator_records": "batches groups offsets transactions",
     "odradek/broker": """
         connection coordinator_host coordinator_logs coordinators delayed_fetch delayed_produce dispatch fetch_sessions
-        group_commit outbox partition route socket_writer transaction_checks transaction_coordinator
+        group_commit outbox partition partitions route socket_writer transaction_checks transaction_coordinator
     """,
     "odradek/broker/handlers": """
         add_offsets_to_txn add_partitions_to_txn end_txn fetch heartbeat init_producer_id join_group leave_group list_offsets

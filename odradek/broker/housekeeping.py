@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from odradek.broker.logging import log
 from odradek.protocol.errors import KafkaError
-from odradek.timing.clock import SystemClock
+from odradek.timing.system_clock import SystemClock
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -22,8 +22,8 @@ from typing import TYPE_CHECKING, TypeVar
 
 from odradek.broker.logging import log as broker_log
 from odradek.storage.cleaner.candidates import choose
-from odradek.timing.clock import SystemClock
 from odradek.timing.other_threads import OtherThreads
+from odradek.timing.system_clock import SystemClock
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable

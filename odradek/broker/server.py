@@ -25,9 +25,9 @@ from odradek.broker.partitions import Partitions
 from odradek.broker.replica_moves import ReplicaMoves
 from odradek.broker.storage_start import open_storage
 from odradek.broker.transaction_coordinator import TransactionCoordinator
-from odradek.timing.clock import SystemClock
 from odradek.timing.driver import AsyncioDriver
 from odradek.timing.purgatory import Purgatory
+from odradek.timing.system_clock import SystemClock
 from odradek.timing.timer import Timer
 
 if TYPE_CHECKING:

@@ -15,7 +15,7 @@ from odradek.broker.logging import log
 from odradek.broker.partition_directories import PartitionDirectories
 from odradek.storage.filesystem import FileSystem, RealFileSystem
 from odradek.storage.log_manager import LogManager
-from odradek.timing.clock import SystemClock
+from odradek.timing.system_clock import SystemClock
 
 if TYPE_CHECKING:
     from odradek.broker.server import Broker

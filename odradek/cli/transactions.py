@@ -21,7 +21,7 @@ from odradek.cli.table import exit_status, show
 from odradek.coordinator.transaction.config import NO_TIMEOUT_MS
 from odradek.coordinator.transaction.states import PREPARED, STATE_NAMES, TransactionState
 from odradek.protocol.api_keys import ApiKey
-from odradek.timing.clock import SystemClock
+from odradek.timing.system_clock import SystemClock
 
 Servers = list[tuple[str, int]]
 

@@ -12,7 +12,7 @@ A Log belongs to the loop thread. How it lies on disk is odradek.storage.log_sto
 """
 
 from functools import lru_cache
-from typing import Final, NamedTuple
+from typing import Final
 
 from odradek.protocol.control_records import build_end_txn_marker
 from odradek.protocol.errors import ErrorCode, KafkaError, MalformedMessage
@@ -34,17 +34,21 @@ from odradek.storage.log_segments import LogSlice
 from odradek.storage.log_store import LogStore
 
 _NO_TIMESTAMP: Final = -1
-_INSPECTED_ATTRIBUTES: Final = TIMESTAMP_TYPE_MASK | TRANSACTIONAL_MASK
 
 
-class AppendInfo(NamedTuple):
+class AppendInfo:
     """Where a batch lies. ``log_append_time_ms`` is -1 for CreateTime; ``duplicate``: it was there already, not written again."""
 
-    first_offset: int
-    last_offset: int
-    log_append_time_ms: int
-    log_start_offset: int
-    duplicate: bool
+    __slots__ = ("duplicate", "first_offset", "last_offset", "log_append_time_ms", "log_start_offset")
+
+    def __init__(
+        self, first_offset: int, last_offset: int, log_append_time_ms: int, log_start_offset: int, duplicate: bool
+    ) -> None:
+        self.first_offset = first_offset
+        self.last_offset = last_offset
+        self.log_append_time_ms = log_append_time_ms
+        self.log_start_offset = log_start_offset
+        self.duplicate = duplicate
 
 
 class Log(LogStore):
@@ -104,7 +108,12 @@ class Log(LogStore):
         if size > config.max_message_bytes:
             raise KafkaError(ErrorCode.MESSAGE_TOO_LARGE, f"{size} bytes, and max.message.bytes is {config.max_message_bytes}")
         validate(header, records)
-        if self._inspects_all or header.attributes & _INSPECTED_ATTRIBUTES or header.max_timestamp - now_ms > self._latest_in_ms:
+        if (
+            self._inspects_all
+            or header.max_timestamp - now_ms > self._latest_in_ms
+            or header.attributes & TIMESTAMP_TYPE_MASK
+            or (header.attributes & TRANSACTIONAL_MASK and header.producer_id < 0)
+        ):
             inspected = validation.inspect(records, header, config, now_ms)
             if inspected is not records:
                 records, header = inspected, read_header(inspected)

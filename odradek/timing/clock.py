@@ -1,4 +1,4 @@
-"""The two clocks of the broker, real and virtual, behind one port.
+"""The port through which the broker is told the time, and the virtual clock; the real one is ``system_clock``.
 
 A clock has two faces. The wall face (`now_ms`, milliseconds since the Unix epoch) stamps records and may jump when an
 operator sets the machine's time; the monotonic face (`monotonic_ms`, milliseconds from an arbitrary start) never goes
@@ -8,7 +8,6 @@ the way.
 
 from __future__ import annotations
 
-from time import monotonic, time_ns
 from typing import Protocol
 
 
@@ -36,26 +35,6 @@ class Clock(Protocol):
 
     def detach(self, timer: ClockedTimer) -> None:
         """Told by the timer when it closes."""
-
-
-class SystemClock:
-    """The machine's time."""
-
-    __slots__ = ()
-
-    def now_ms(self) -> int:
-        """Wall time in milliseconds since the Unix epoch."""
-        return time_ns() // 1_000_000
-
-    def monotonic_ms(self) -> float:
-        """Milliseconds since the machine started, or thereabouts."""
-        return monotonic() * 1000.0
-
-    def attach(self, timer: ClockedTimer) -> None:
-        """Nothing to remember: real time passes by itself, and `AsyncioDriver` notices."""
-
-    def detach(self, timer: ClockedTimer) -> None:
-        """Nothing was remembered."""
 
 
 class VirtualClock:

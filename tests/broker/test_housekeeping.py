@@ -12,7 +12,8 @@ from odradek.protocol.records import Record, build_batch
 from odradek.storage.log_config import LogConfig
 from odradek.storage.log_manager import LogManager
 from odradek.storage.memory_filesystem import MemoryFileSystem
-from odradek.timing.clock import SystemClock, VirtualClock
+from odradek.timing.clock import VirtualClock
+from odradek.timing.system_clock import SystemClock
 from odradek.timing.timer import Timer
 
 _MINUTE_MS = 60_000

@@ -13,7 +13,8 @@ from odradek.protocol.records import Record, build_batch, read_records
 from odradek.storage.log_config import LogConfig
 from odradek.storage.log_manager import LogManager
 from odradek.storage.memory_filesystem import MemoryFileSystem
-from odradek.timing.clock import SystemClock, VirtualClock
+from odradek.timing.clock import VirtualClock
+from odradek.timing.system_clock import SystemClock
 from odradek.timing.timer import Timer
 
 _BACKOFF_MS = 15_000

@@ -80,10 +80,10 @@ def answer_before_the_high_watermark(monkeypatch):
         deferred = list(hosted._deferred)
         hosted._deferred.clear()
         for _, waiters in deferred:
-            for result, respond in waiters:
-                if result.on_commit is not None:
-                    result.on_commit()
-                respond(result.response)
+            for waiter in waiters:
+                if waiter.result.on_commit is not None:
+                    waiter.result.on_commit()
+                waiter.respond(waiter.result.response)
         return error
 
     monkeypatch.setattr(HostedShard, "flush", flush_and_answer)

@@ -103,7 +103,8 @@ def test_a_restart_remembers_producers(clean):
     infos = [send(log, sequence) for sequence in range(7)]
     log.close(clean=clean, now_ms=NOW_MS)
     again = open_log(file_system, clean=clean)
-    assert send(again, 5)[:2] == infos[5][:2]
+    repeated = send(again, 5)
+    assert (repeated.first_offset, repeated.last_offset) == (infos[5].first_offset, infos[5].last_offset)
     assert code_of(again, 1) == ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
     assert send(again, 7).first_offset == 7
 

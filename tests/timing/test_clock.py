@@ -2,7 +2,8 @@
 
 import pytest
 
-from odradek.timing.clock import SystemClock, VirtualClock
+from odradek.timing.clock import VirtualClock
+from odradek.timing.system_clock import SystemClock
 from odradek.timing.timer import Timer
 
 

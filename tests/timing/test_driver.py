@@ -6,8 +6,9 @@ from collections.abc import Callable
 import pytest
 import uvloop
 
-from odradek.timing.clock import SystemClock, VirtualClock
+from odradek.timing.clock import VirtualClock
 from odradek.timing.driver import AsyncioDriver
+from odradek.timing.system_clock import SystemClock
 from odradek.timing.timer import Timer
 
 

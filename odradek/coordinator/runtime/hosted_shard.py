@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Final, Generic, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
 
 from odradek.coordinator.runtime.result import Result
 from odradek.coordinator.runtime.shard import Shard, TransactionalShard
@@ -44,11 +44,14 @@ _ACTIVE: Final = ShardState.ACTIVE
 _REFUSALS: Final = frozenset({ErrorCode.INVALID_PRODUCER_EPOCH, ErrorCode.TRANSACTION_COORDINATOR_FENCED})
 
 
-class _Waiter(NamedTuple):
+class _Waiter:
     """An operation that is decided, and who is to have its response."""
 
-    result: Result[Any]
-    respond: Callable[[Any], None]
+    __slots__ = ("respond", "result")
+
+    def __init__(self, result: Result[Any], respond: Callable[[Any], None]) -> None:
+        self.result = result
+        self.respond = respond
 
 
 class HostedShard(Generic[ShardT]):
@@ -360,9 +363,9 @@ class HostedShard(Generic[ShardT]):
         ready: list[_Waiter] = []
         while self._deferred and self._deferred[0][0] <= committed_offset:
             ready += self._deferred.popleft()[1]
-        for result, _ in ready:
-            if result.on_commit is not None:
-                self._guard(result.on_commit)
+        for waiter in ready:
+            if waiter.result.on_commit is not None:
+                self._guard(waiter.result.on_commit)
         self._answerable += ready
         # What these decided, too, is in the log before anybody is answered: the next request does not find it half done.
         self.flush()
@@ -379,10 +382,10 @@ class HostedShard(Generic[ShardT]):
             while self._answerable:
                 following: list[Callable[[], None]] = []
                 while self._answerable:
-                    result, respond = self._answerable.popleft()
-                    self._guard(respond, result.response)
-                    if result.on_answered is not None:
-                        following.append(result.on_answered)
+                    waiter = self._answerable.popleft()
+                    self._guard(waiter.respond, waiter.result.response)
+                    if waiter.result.on_answered is not None:
+                        following.append(waiter.result.on_answered)
                 for follow in following:
                     if self.state is _ACTIVE:
                         self._guard(follow)

@@ -7,12 +7,15 @@ from odradek.protocol.coordinator_records import (
     CoordinatorValue,
     OffsetCommitKey,
     OffsetCommitValue,
+    TransactionLogKey,
+    TransactionLogValue,
     UnknownKey,
     decode_key,
     decode_value,
     encode_key,
     encode_value,
     offsets,
+    transactions,
 )
 
 
@@ -30,6 +33,8 @@ class CoordinatorRecord(NamedTuple):
         key, value = self
         if type(key) is OffsetCommitKey and type(value) is OffsetCommitValue:
             return offsets.encode_key(key), offsets.encode_value(value)
+        if type(key) is TransactionLogKey and type(value) is TransactionLogValue:
+            return transactions.encode_key(key), transactions.encode_value(value)
         return encode_key(key), None if value is None else encode_value(value)
 
 

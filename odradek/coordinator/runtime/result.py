@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Generic, NamedTuple, TypeVar
+from typing import Generic, TypeVar
 
 from odradek.coordinator.runtime.marker import EndTxnMarker
 from odradek.coordinator.runtime.record import CoordinatorRecord
@@ -12,7 +12,7 @@ from odradek.protocol.errors import KafkaError
 T = TypeVar("T")
 
 
-class Result(NamedTuple, Generic[T]):
+class Result(Generic[T]):
     """Records to append and replay, and the response to give once the log has them for good.
 
     ``on_commit`` is called when the high watermark has passed the records, before the response is given; at once where there are
@@ -30,11 +30,24 @@ class Result(NamedTuple, Generic[T]):
     ends such a transaction, without records. Only a ``TransactionalShard`` decides on these.
     """
 
-    records: Sequence[CoordinatorRecord]
-    response: T
-    on_failure: Callable[[KafkaError], None] | None = None
-    on_commit: Callable[[], None] | None = None
-    on_answered: Callable[[], None] | None = None
-    atomic: bool = True
-    producer: tuple[int, int] | None = None
-    marker: EndTxnMarker | None = None
+    __slots__ = ("atomic", "marker", "on_answered", "on_commit", "on_failure", "producer", "records", "response")
+
+    def __init__(
+        self,
+        records: Sequence[CoordinatorRecord],
+        response: T,
+        on_failure: Callable[[KafkaError], None] | None = None,
+        on_commit: Callable[[], None] | None = None,
+        on_answered: Callable[[], None] | None = None,
+        atomic: bool = True,
+        producer: tuple[int, int] | None = None,
+        marker: EndTxnMarker | None = None,
+    ) -> None:
+        self.records = records
+        self.response = response
+        self.on_failure = on_failure
+        self.on_commit = on_commit
+        self.on_answered = on_answered
+        self.atomic = atomic
+        self.producer = producer
+        self.marker = marker

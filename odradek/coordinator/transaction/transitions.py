@@ -22,6 +22,7 @@ LAST_EPOCH: Final = 2**15 - 2
 # Of a client that has its epoch bumped with each transaction (KIP-890), and of one that has not.
 EPOCH_BUMPING_VERSION: Final = 2
 OLDEST_VERSION: Final = 0
+_new_tuple: Final = tuple.__new__
 
 
 def is_exhausted(epoch: int) -> bool:
@@ -118,16 +119,20 @@ def _moved(
 ) -> TransactionLogValue:
     """In the ``target`` state, with what is given; the rest stays. ``_replace`` would do, in three times as long."""
     check_transition(current.status, target)
-    return TransactionLogValue(
-        current.producer_id if producer_id is None else producer_id,
-        current.producer_epoch if producer_epoch is None else producer_epoch,
-        current.timeout_ms,
-        target,
-        current.partitions if partitions is None else partitions,
-        now_ms,
-        start_ms=current.start_ms if start_ms is None else start_ms,
-        previous_producer_id=current.producer_id,
-        next_producer_id=current.next_producer_id if next_producer_id is None else next_producer_id,
-        client_transaction_version=current.client_transaction_version if client_version is None else client_version,
-        last_producer_epoch=current.last_producer_epoch if last_producer_epoch is None else last_producer_epoch,
+    # The quick way to make one: each transaction goes through five.
+    return _new_tuple(
+        TransactionLogValue,
+        (
+            current.producer_id if producer_id is None else producer_id,
+            current.producer_epoch if producer_epoch is None else producer_epoch,
+            current.timeout_ms,
+            target,
+            current.partitions if partitions is None else partitions,
+            now_ms,
+            current.start_ms if start_ms is None else start_ms,
+            current.producer_id,
+            current.next_producer_id if next_producer_id is None else next_producer_id,
+            current.client_transaction_version if client_version is None else client_version,
+            current.last_producer_epoch if last_producer_epoch is None else last_producer_epoch,
+        ),
     )
