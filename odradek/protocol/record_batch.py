@@ -54,6 +54,7 @@ _LENGTH: Final = struct.Struct(">8xi")
 _STAMP: Final = struct.Struct(">qii")
 _APPEND_TIME: Final = struct.Struct(">hiqq")
 _CRC: Final = struct.Struct(">bI")
+_UINT32: Final = struct.Struct(">I")
 _MAGIC_POSITION: Final = 16
 _CRC_POSITION: Final = 17
 _CRC_START: Final = 21
@@ -185,10 +186,8 @@ def batch_crc(buffer: Buffer, position: int, size: int) -> int:
 
 def sealed(head: bytes, payload: Buffer) -> bytes:
     """The batch of a header, whose CRC is not in it yet, and of the records behind it."""
-    batch = bytearray(head)
-    batch += payload
-    batch[_CRC_POSITION:_CRC_START] = batch_crc(batch, 0, len(batch)).to_bytes(4, "big")
-    return bytes(batch)
+    covered = head[_CRC_START:]
+    return b"".join((head[:_CRC_POSITION], _UINT32.pack(crc32c(payload, crc32c(covered, 0))), covered, payload))
 
 
 def ensure_intact(header: BatchHeader, buffer: Buffer, position: int = 0) -> None:

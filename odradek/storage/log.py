@@ -21,7 +21,6 @@ from odradek.protocol.record_batch import (
     TRANSACTIONAL_MASK,
     BatchHeader,
     Buffer,
-    iter_batches,
     read_header,
     stamped_head,
     stamped_head_append_time,
@@ -167,7 +166,10 @@ class Log(LogStore):
         base_offset = next_offset = self.log_end_offset
         timestamp = _NO_TIMESTAMP
         of_producers: list[tuple[BatchHeader, int]] = []
-        for position, header in iter_batches(records):
+        position = 0
+        while position < len(view):
+            header = read_header(records, position)
+            size = header.batch_length + 12
             if header.producer_id >= 0:
                 self.producers.check_internal(header)
                 of_producers.append((header, next_offset))
@@ -177,8 +179,10 @@ class Log(LogStore):
             else:
                 timestamp = max(timestamp, header.max_timestamp)
                 head = stamped_head(header, records, position, next_offset, leader_epoch)
-            buffers += (head, view[position + len(head) : position + header.size_bytes])
+            buffers.append(head)
+            buffers.append(view[position + len(head) : position + size])
             next_offset += header.last_offset_delta + 1
+            position += size
         self._write(buffers, len(view), next_offset - 1, timestamp, leader_epoch, now_ms)
         for header, first_offset in of_producers:
             self.producers.record(header, first_offset, now_ms if self._stamps_append_time else header.max_timestamp)

@@ -191,7 +191,8 @@ class HostedShard(Generic[ShardT]):
         replay = self.shard.replay
         batch = self._batch
         try:
-            for record, pair in zip(records, encoded, strict=True):
+            for position, record in enumerate(records):
+                pair = encoded[position]
                 if not atomic:
                     self._make_room((pair,))
                     batch = self._batch

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections import Counter
 from typing import TYPE_CHECKING, Final
 
 from odradek.coordinator.transaction.states import TransactionState
@@ -30,7 +29,7 @@ class TransactionCounters:
     __slots__ = ("duration_buckets", "duration_sum_ms", "expired", "timed_out", "transitions")
 
     def __init__(self) -> None:
-        self.transitions: Counter[int] = Counter()
+        self.transitions: dict[int, int] = dict.fromkeys(map(int, TransactionState), 0)
         self.duration_buckets = {state: [0] * (len(DURATION_BOUNDS_MS) + 1) for state in (_COMMITTED, _ABORTED)}
         self.duration_sum_ms = {_COMMITTED: 0, _ABORTED: 0}
         self.timed_out = 0

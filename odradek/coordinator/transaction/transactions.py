@@ -6,7 +6,7 @@ until its Complete* is there, whoever else wants to change a transactional id is
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Final, TypeVar
 
 from odradek.coordinator.runtime.record import CoordinatorRecord
 from odradek.coordinator.runtime.result import Result
@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from odradek.coordinator.transaction.config import TransactionConfig, TransactionLog
 
 T = TypeVar("T")
+
+_new_tuple: Final = tuple.__new__
 
 
 class Transactions:
@@ -94,7 +96,8 @@ class Transactions:
 
 def record_of(transactional_id: str, value: TransactionLogValue | None) -> CoordinatorRecord:
     """The record that says so; None is a tombstone."""
-    return CoordinatorRecord(TransactionLogKey(transactional_id), value)
+    # The quick way to make one: each transaction has five.
+    return _new_tuple(CoordinatorRecord, (_new_tuple(TransactionLogKey, (transactional_id,)), value))
 
 
 def concurrent(state: int) -> KafkaError:

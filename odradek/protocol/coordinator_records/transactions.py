@@ -50,6 +50,7 @@ _INT32: Final = Struct(">i")
 _TIMESTAMPS: Final = Struct(">qq")
 _TAGGED_INT64: Final = Struct(">BBq")
 _TAGGED_INT16: Final = Struct(">BBh")
+_COUNTS: Final = (b"\0", b"\1", b"\2", b"\3")
 
 
 class TransactionLogKey(NamedTuple):
@@ -92,11 +93,7 @@ def decode_key(data: bytes) -> TransactionLogKey:
 
 def encode_value(value: TransactionLogValue) -> bytes:
     """Version 1. Raises struct.error for what does not fit its field."""
-    chunks = [
-        _HEAD.pack(_WRITTEN_VERSION, value.producer_id, value.producer_epoch, value.timeout_ms, value.status),
-        b"\0" if value.status == _EMPTY else _topics(value.partitions),
-        _TIMESTAMPS.pack(value.last_update_ms, value.start_ms),
-    ]
+    status = value.status
     tagged = []
     if value.previous_producer_id != _NO_PRODUCER_ID:
         tagged.append(_TAGGED_INT64.pack(_PREVIOUS_PRODUCER_ID_TAG, 8, value.previous_producer_id))
@@ -104,7 +101,15 @@ def encode_value(value: TransactionLogValue) -> bytes:
         tagged.append(_TAGGED_INT64.pack(_NEXT_PRODUCER_ID_TAG, 8, value.next_producer_id))
     if value.client_transaction_version:
         tagged.append(_TAGGED_INT16.pack(_CLIENT_VERSION_TAG, 2, value.client_transaction_version))
-    return b"".join([*chunks, bytes((len(tagged),)), *tagged])
+    return b"".join(
+        (
+            _HEAD.pack(_WRITTEN_VERSION, value.producer_id, value.producer_epoch, value.timeout_ms, status),
+            b"\0" if status == _EMPTY else _topics(value.partitions),
+            _TIMESTAMPS.pack(value.last_update_ms, value.start_ms),
+            _COUNTS[len(tagged)],
+            *tagged,
+        )
+    )
 
 
 def _topics(partitions: frozenset[tuple[str, int]]) -> bytes:
