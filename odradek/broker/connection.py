@@ -145,6 +145,8 @@ class Connection(asyncio.BufferedProtocol):
         self._transport = None
         if self._writer is not None:
             self._writer.close()
+            # Each knows the other: left so, the two would be the garbage collector's.
+            self._writer = None
 
     def get_buffer(self, sizehint: int) -> memoryview:  # noqa: ARG002  asyncio's guess is poorer than ours
         """Part of asyncio's protocol interface: where the next bytes go."""

@@ -69,7 +69,18 @@ async def generation(caller, number, _state):
     assert left.error_code == 0
 
 
-@pytest.mark.parametrize("life", [transaction, generation])
+async def connection(caller, _number, _state):
+    """Of a client that asks once and leaves."""
+    reader, writer = await asyncio.open_connection(*caller.broker.bound_address)
+    writer.write(encode_request(ApiKey.API_VERSIONS, 2))
+    await reader.readexactly(4)
+    writer.close()
+    await writer.wait_closed()
+    while len(caller.broker.connections):  # noqa: ASYNC110 - nobody tells when the broker has noticed
+        await asyncio.sleep(0)
+
+
+@pytest.mark.parametrize("life", [transaction, generation, connection])
 def test_no_request_leaves_anything_to_the_garbage_collector(tmp_path, life):
     async def main():
         broker = Broker(
