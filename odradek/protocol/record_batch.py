@@ -51,7 +51,8 @@ _LAST_COMPRESSION: Final = 4
 
 HEADER: Final = struct.Struct(">qiibIhiqqqhii")
 _LENGTH: Final = struct.Struct(">8xi")
-_STAMP: Final = struct.Struct(">qii")
+# Base offset, batch length and leader epoch: what the broker writes in front of the rest.
+STAMP: Final = struct.Struct(">qii")
 _APPEND_TIME: Final = struct.Struct(">hiqq")
 _CRC: Final = struct.Struct(">bI")
 _UINT32: Final = struct.Struct(">I")
@@ -240,7 +241,7 @@ def stamped_head(
     head = stamped_head(header, buffer, position, base_offset, leader_epoch)
     file.append([head, memoryview(buffer)[position + len(head) : position + header.size_bytes]])
     """
-    return _STAMP.pack(base_offset, header.batch_length, leader_epoch)
+    return STAMP.pack(base_offset, header.batch_length, leader_epoch)
 
 
 def stamped_head_append_time(
@@ -252,7 +253,7 @@ def stamped_head_append_time(
     )[: _APPEND_TIME_END - _CRC_START]
     rest = memoryview(buffer)[position + _APPEND_TIME_END : position + header.size_bytes]
     crc = crc32c(rest, crc32c(covered, 0))
-    return _STAMP.pack(base_offset, header.batch_length, leader_epoch) + _CRC.pack(header.magic, crc) + covered
+    return STAMP.pack(base_offset, header.batch_length, leader_epoch) + _CRC.pack(header.magic, crc) + covered
 
 
 def iter_batches(buffer: Buffer) -> Iterator[tuple[int, BatchHeader]]:

@@ -12,11 +12,13 @@ A Log belongs to the loop thread. How it lies on disk is odradek.storage.log_sto
 """
 
 from functools import lru_cache
+from struct import Struct
 from typing import Final
 
 from odradek.protocol.control_records import build_end_txn_marker
 from odradek.protocol.errors import ErrorCode, KafkaError, MalformedMessage
 from odradek.protocol.record_batch import (
+    STAMP,
     TIMESTAMP_TYPE_MASK,
     TRANSACTIONAL_MASK,
     BatchHeader,
@@ -33,6 +35,8 @@ from odradek.storage.log_segments import LogSlice
 from odradek.storage.log_store import LogStore
 
 _NO_TIMESTAMP: Final = -1
+# Of a header: batch length, last offset delta, max timestamp, producer id.
+_IN_BRIEF: Final = Struct(">8xi11xi8xqq")
 
 
 class AppendInfo:
@@ -138,13 +142,14 @@ class Log(LogStore):
         """
         producers = self._producers or self.producers
         producers.check_marker(producer_id, producer_epoch, coordinator_epoch, transaction_version)
-        batch, header = _marker(producer_id, producer_epoch, coordinator_epoch, commit, now_ms)
+        batch, rest = _marker(producer_id, producer_epoch, coordinator_epoch, commit, now_ms)
         offset = self.log_end_offset
         if self._stamps_append_time:
-            head = stamped_head_append_time(header, batch, 0, offset, leader_epoch, now_ms)
+            head = stamped_head_append_time(read_header(batch), batch, 0, offset, leader_epoch, now_ms)
+            rest = batch[len(head) :]
         else:
-            head = stamped_head(header, batch, 0, offset, leader_epoch)
-        self._write((head, batch[len(head) :]), len(batch), offset, now_ms, leader_epoch, now_ms)
+            head = STAMP.pack(offset, len(batch) - 12, leader_epoch)
+        self._write((head, rest), len(batch), offset, now_ms, leader_epoch, now_ms)
         aborted = producers.record_marker(producer_id, producer_epoch, coordinator_epoch, commit, offset, now_ms)
         if aborted is not None:
             self.segments.active.append_aborted(aborted)
@@ -168,21 +173,23 @@ class Log(LogStore):
         of_producers: list[tuple[BatchHeader, int]] = []
         position = 0
         while position < len(view):
-            header = read_header(records, position)
-            size = header.batch_length + 12
-            if header.producer_id >= 0:
+            batch_length, last_offset_delta, max_timestamp, producer_id = _IN_BRIEF.unpack_from(records, position)
+            if producer_id >= 0:
+                header = read_header(records, position)
                 self.producers.check_internal(header)
                 of_producers.append((header, next_offset))
             if self._stamps_append_time:
                 timestamp = now_ms
+                header = read_header(records, position)
                 head = stamped_head_append_time(header, records, position, next_offset, leader_epoch, now_ms)
             else:
-                timestamp = max(timestamp, header.max_timestamp)
-                head = stamped_head(header, records, position, next_offset, leader_epoch)
+                timestamp = max(timestamp, max_timestamp)
+                head = STAMP.pack(next_offset, batch_length, leader_epoch)
+            end = position + batch_length + 12
             buffers.append(head)
-            buffers.append(view[position + len(head) : position + size])
-            next_offset += header.last_offset_delta + 1
-            position += size
+            buffers.append(view[position + len(head) : end])
+            next_offset += last_offset_delta + 1
+            position = end
         self._write(buffers, len(view), next_offset - 1, timestamp, leader_epoch, now_ms)
         for header, first_offset in of_producers:
             self.producers.record(header, first_offset, now_ms if self._stamps_append_time else header.max_timestamp)
@@ -270,11 +277,10 @@ class Log(LogStore):
 
 # A transaction ends with the same marker in all its partitions, at nearly the same time.
 @lru_cache(maxsize=64)
-def _marker(
-    producer_id: int, producer_epoch: int, coordinator_epoch: int, commit: bool, now_ms: int
-) -> tuple[bytes, BatchHeader]:
+def _marker(producer_id: int, producer_epoch: int, coordinator_epoch: int, commit: bool, now_ms: int) -> tuple[bytes, bytes]:
+    """The marker's batch, and what is behind the stamp."""
     batch = build_end_txn_marker(producer_id, producer_epoch, coordinator_epoch, commit, now_ms)
-    return batch, read_header(batch)
+    return batch, batch[STAMP.size :]
 
 
 def _too_large_for_segment(size: int, config: LogConfig) -> KafkaError:

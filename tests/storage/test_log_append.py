@@ -5,7 +5,7 @@ import struct
 import pytest
 
 from odradek.protocol.errors import ErrorCode, InvalidRecords, KafkaError
-from odradek.protocol.record_batch import read_header, validate
+from odradek.protocol.record_batch import LOG_APPEND_TIME, ensure_intact, read_header, validate
 from odradek.protocol.records import Record, build_batch, read_records
 from odradek.storage.log_config import LogConfig
 
@@ -167,6 +167,27 @@ def test_log_append_time_replaces_the_timestamps_and_keeps_the_crc_right():
     validate(read_header(stored), stored)
     assert info.log_append_time_ms == NOW_MS + 3
     assert [record.timestamp for record in read_records(stored)] == [NOW_MS + 3] * 2
+
+
+def test_the_brokers_own_batches_and_markers_get_the_append_time_too():
+    log = open_log(config=LogConfig(message_timestamp_type="LogAppendTime"))
+    append(log)
+    own = log.append_internal(batch(2, timestamp=5) + batch(timestamp=6), leader_epoch=4, now_ms=NOW_MS + 3)
+    marker = log.append_marker(7, 0, 1, True, leader_epoch=4, now_ms=NOW_MS + 9)
+    assert (own.first_offset, own.last_offset, own.log_append_time_ms) == (1, 3, NOW_MS + 3)
+    assert (marker.first_offset, marker.log_append_time_ms) == (4, NOW_MS + 9)
+    stored = read(log, 1)
+    position, found = 0, []
+    while position < len(stored):
+        header = read_header(stored, position)
+        ensure_intact(header, stored, position)
+        found.append((header.base_offset, header.timestamp_type, header.max_timestamp, header.partition_leader_epoch))
+        position += header.size_bytes
+    assert found == [
+        (1, LOG_APPEND_TIME, NOW_MS + 3, 4),
+        (3, LOG_APPEND_TIME, NOW_MS + 3, 4),
+        (4, LOG_APPEND_TIME, NOW_MS + 9, 4),
+    ]
 
 
 def test_log_append_time_takes_any_timestamp():

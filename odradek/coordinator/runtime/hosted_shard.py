@@ -384,7 +384,7 @@ class HostedShard(Generic[ShardT]):
                 following: list[Callable[[], None]] = []
                 while self._answerable:
                     waiter = self._answerable.popleft()
-                    self._guard(waiter.respond, waiter.result.response)
+                    self._guard_telling(waiter.respond, waiter.result.response)
                     if waiter.result.on_answered is not None:
                         following.append(waiter.result.on_answered)
                 for follow in following:
@@ -411,15 +411,22 @@ class HostedShard(Generic[ShardT]):
         was_deciding, self._is_deciding = self._is_deciding, True
         for waiter in waiters[::-1]:
             if waiter.result.on_failure is not None:
-                self._guard(waiter.result.on_failure, error)
+                self._guard_telling(waiter.result.on_failure, error)
         for waiter in waiters:
-            self._guard(waiter.respond, error)
+            self._guard_telling(waiter.respond, error)
         self._is_deciding = was_deciding
 
-    def _guard(self, callback: Callable[..., object], *arguments: object) -> None:
+    def _guard(self, callback: Callable[[], object]) -> None:
         """Call ``callback``; its failure is reported, and is not that of those who come after it."""
         try:
-            callback(*arguments)
+            callback()
+        except Exception as error:  # noqa: BLE001  the same
+            self._runtime.on_fault(f"a callback of partition {self.partition} failed", error)
+
+    def _guard_telling(self, callback: Callable[[Any], object], what: object) -> None:
+        """The same with something to tell."""
+        try:
+            callback(what)
         except Exception as error:  # noqa: BLE001  the same
             self._runtime.on_fault(f"a callback of partition {self.partition} failed", error)
 

@@ -82,7 +82,7 @@ class Markers:
         failed = []
         for partition in turn:
             try:
-                self._writer.write_marker(*partition, marker)
+                self._writer.write_marker(partition[0], partition[1], marker)
             except KafkaError as error:
                 if error.code in _NOT_NEEDED:
                     self._report("a transaction's marker is not needed", transactional_id, partition, error)
