@@ -32,6 +32,8 @@ class KafkaPythonTeller(Teller):
 
     def __init__(self, told: Told) -> None:
         super().__init__(told)
+        # Whose assignment the positions are of.
+        self._generation = -1
         self._consumer = KafkaConsumer(
             bootstrap_servers=told.address,
             client_id=told.name,
@@ -78,6 +80,8 @@ class KafkaPythonTeller(Teller):
     def _gather(self) -> list[Placed]:
         try:
             found = self._consumer.poll(POLL_TIMEOUT_MS, max_records=ORDERS_A_TRANSACTION)
+            if self._is_new_generation():
+                return []
         except KafkaError as error:
             if not error.retriable:
                 raise
@@ -89,6 +93,24 @@ class KafkaPythonTeller(Teller):
             for records in found.values()
             for record in records
         ]
+
+    def _is_new_generation(self) -> bool:
+        """Whether there is one; then what was read counts for nothing, and reading begins where the group is.
+
+        kafka-python 3.0 goes on from its old positions where it gets the same partitions back, even if it was put out of the
+        group and others have committed since.
+        """
+        generation = self._consumer.group_metadata().generation_id
+        if generation in (-1, self._generation):
+            return False
+        for partition in self._consumer.assignment():
+            committed = self._consumer.committed(partition)
+            if committed is None:
+                self._consumer.seek_to_beginning(partition)
+            else:
+                self._consumer.seek(partition, committed)
+        self._generation = generation
+        return True
 
     def _carry_out(self, attempt: Attempt, metadata: ConsumerGroupMetadata) -> bool:
         """Run the transaction; False where it had to be aborted."""
