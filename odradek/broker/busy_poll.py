@@ -47,7 +47,7 @@ class BusyPoll:
         self._window_ms = window_ms
         self._outbox = outbox
         # When all that had come had been handled.
-        self._idle_since_ms = -window_ms - 1
+        self._idle_since_ms = -window_ms
         self._has_arrived = False
         self._is_polling = False
         # How often gaps were short enough of late.

@@ -149,7 +149,7 @@ def usable_cores() -> int:
 
 
 def _poll_busily(broker: Broker) -> None:
-    """Only here: a broker in its user's own process would take turns with it, and on one core with its clients."""
+    """Only here: a broker in its user's own process would take turns with it. On one core it would with its clients."""
     window_us: int = broker.config["socket.busy.poll.us"] if usable_cores() > 1 else 0
     connections = broker.connections
     connections.busy_poll = BusyPoll(asyncio.get_running_loop().call_soon, broker.clock, window_us / 1000, connections.outbox)

@@ -51,8 +51,9 @@ _LAST_COMPRESSION: Final = 4
 
 HEADER: Final = struct.Struct(">qiibIhiqqqhii")
 _LENGTH: Final = struct.Struct(">8xi")
-# Base offset, batch length and leader epoch: what the broker writes in front of the rest.
-STAMP: Final = struct.Struct(">qii")
+_STAMP: Final = struct.Struct(">qii")
+# What ``stamped_head`` writes in front of the rest: base offset, batch length, leader epoch.
+STAMPED_BYTES: Final = 16
 _APPEND_TIME: Final = struct.Struct(">hiqq")
 _CRC: Final = struct.Struct(">bI")
 _UINT32: Final = struct.Struct(">I")
@@ -229,19 +230,13 @@ def validate(header: BatchHeader, buffer: Buffer, position: int = 0) -> None:
         raise KafkaError(ErrorCode.INVALID_RECORD, f"compression {header.compression} is none that exists")
 
 
-def stamped_head(
-    header: BatchHeader,
-    buffer: Buffer,  # noqa: ARG001 - one signature with stamped_head_append_time, so that one may stand for the other
-    position: int,  # noqa: ARG001 - the same
-    base_offset: int,
-    leader_epoch: int,
-) -> bytes:
+def stamped_head(batch_length: int, base_offset: int, leader_epoch: int) -> bytes:
     """The batch's first bytes as the log has them: to be written in front of the rest of the batch, which is not copied.
 
-    head = stamped_head(header, buffer, position, base_offset, leader_epoch)
+    head = stamped_head(header.batch_length, base_offset, leader_epoch)
     file.append([head, memoryview(buffer)[position + len(head) : position + header.size_bytes]])
     """
-    return STAMP.pack(base_offset, header.batch_length, leader_epoch)
+    return _STAMP.pack(base_offset, batch_length, leader_epoch)
 
 
 def stamped_head_append_time(
@@ -253,7 +248,7 @@ def stamped_head_append_time(
     )[: _APPEND_TIME_END - _CRC_START]
     rest = memoryview(buffer)[position + _APPEND_TIME_END : position + header.size_bytes]
     crc = crc32c(rest, crc32c(covered, 0))
-    return STAMP.pack(base_offset, header.batch_length, leader_epoch) + _CRC.pack(header.magic, crc) + covered
+    return stamped_head(header.batch_length, base_offset, leader_epoch) + _CRC.pack(header.magic, crc) + covered
 
 
 def iter_batches(buffer: Buffer) -> Iterator[tuple[int, BatchHeader]]:

@@ -18,7 +18,7 @@ from typing import Final
 from odradek.protocol.control_records import build_end_txn_marker
 from odradek.protocol.errors import ErrorCode, KafkaError, MalformedMessage
 from odradek.protocol.record_batch import (
-    STAMP,
+    STAMPED_BYTES,
     TIMESTAMP_TYPE_MASK,
     TRANSACTIONAL_MASK,
     BatchHeader,
@@ -83,7 +83,7 @@ class Log(LogStore):
         else:
             append_time_ms = _NO_TIMESTAMP
             timestamp = header.max_timestamp
-            head = stamped_head(header, records, 0, base_offset, leader_epoch)
+            head = stamped_head(header.batch_length, base_offset, leader_epoch)
         size = header.batch_length + 12
         last_offset = base_offset + header.last_offset_delta
         self._write((head, memoryview(records)[len(head) : size]), size, last_offset, timestamp, leader_epoch, now_ms)
@@ -148,7 +148,7 @@ class Log(LogStore):
             head = stamped_head_append_time(read_header(batch), batch, 0, offset, leader_epoch, now_ms)
             rest = batch[len(head) :]
         else:
-            head = STAMP.pack(offset, len(batch) - 12, leader_epoch)
+            head = stamped_head(len(batch) - 12, offset, leader_epoch)
         self._write((head, rest), len(batch), offset, now_ms, leader_epoch, now_ms)
         aborted = producers.record_marker(producer_id, producer_epoch, coordinator_epoch, commit, offset, now_ms)
         if aborted is not None:
@@ -184,7 +184,7 @@ class Log(LogStore):
                 head = stamped_head_append_time(header, records, position, next_offset, leader_epoch, now_ms)
             else:
                 timestamp = max(timestamp, max_timestamp)
-                head = STAMP.pack(next_offset, batch_length, leader_epoch)
+                head = stamped_head(batch_length, next_offset, leader_epoch)
             end = position + batch_length + 12
             buffers.append(head)
             buffers.append(view[position + len(head) : end])
@@ -280,7 +280,7 @@ class Log(LogStore):
 def _marker(producer_id: int, producer_epoch: int, coordinator_epoch: int, commit: bool, now_ms: int) -> tuple[bytes, bytes]:
     """The marker's batch, and what is behind the stamp."""
     batch = build_end_txn_marker(producer_id, producer_epoch, coordinator_epoch, commit, now_ms)
-    return batch, batch[STAMP.size :]
+    return batch, batch[STAMPED_BYTES:]
 
 
 def _too_large_for_segment(size: int, config: LogConfig) -> KafkaError:

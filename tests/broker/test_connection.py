@@ -226,12 +226,18 @@ def test_a_malformed_request_closes_its_connection_after_the_answers_before_it()
     assert other_transport.sent == b"dddddddd"
 
 
-def test_an_answer_that_is_held_goes_out_before_the_connection_is_closed():
+def with_an_answer_held():
+    """In a turn of the loop in which others have sent something too."""
     setup = Setup()
     connection, transport = setup.connect()
     for _ in range(2):
         setup.registry.outbox.arrived()
     send(connection, b"aaaaaaaa")
+    return setup, connection, transport
+
+
+def test_an_answer_that_is_held_goes_out_before_the_connection_is_closed():
+    _, connection, transport = with_an_answer_held()
     assert transport.sent == b""
     connection.get_buffer(-1)[:4] = b"\xff\xff\xff\xff"
     connection.buffer_updated(4)
@@ -240,11 +246,7 @@ def test_an_answer_that_is_held_goes_out_before_the_connection_is_closed():
 
 
 def test_while_an_answer_is_held_the_connection_is_busy():
-    setup = Setup()
-    connection, transport = setup.connect()
-    for _ in range(2):
-        setup.registry.outbox.arrived()
-    send(connection, b"aaaaaaaa")
+    setup, _, transport = with_an_answer_held()
     assert setup.registry.busy() == 1
     setup.registry.outbox.turn_ended()
     assert transport.sent == b"aaaaaaaa"

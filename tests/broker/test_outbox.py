@@ -16,7 +16,6 @@ class Bed:
     """One client's socket; ``received`` is what it has been sent by now."""
 
     def __init__(self, outbox, transport, theirs):
-        self.outbox = outbox
         self.transport = transport
         self.theirs = theirs
         self.writer = SocketWriter(transport, lambda: None, outbox)

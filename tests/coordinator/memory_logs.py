@@ -39,7 +39,7 @@ class MemoryLog:
         """What somebody has built; its head is stamped as a log does."""
         assert len(batch) <= self.max_batch_bytes
         header = read_header(batch)
-        head = stamped_head(header, batch, 0, self.log_end_offset, 0)
+        head = stamped_head(header.batch_length, self.log_end_offset, 0)
         self.batches.append(head + batch[len(head) :])
         self.log_end_offset += header.last_offset_delta + 1
 

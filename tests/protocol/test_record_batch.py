@@ -157,7 +157,7 @@ def test_a_stamped_batch_differs_in_offset_and_epoch_only_and_stays_intact(offse
     buffer = bytes(position) + BATCH
     header = read_header(buffer, position)
 
-    head = stamped_head(header, buffer, position, offset, epoch)
+    head = stamped_head(header.batch_length, offset, epoch)
     stamped = head + buffer[position + len(head) :]
 
     assert read_header(stamped) == header._replace(base_offset=offset, partition_leader_epoch=epoch)

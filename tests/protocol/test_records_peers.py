@@ -101,7 +101,7 @@ def test_a_peer_reads_what_it_built_once_we_have_stamped_it(peer, codec, case):
     batch = built_by(peer, CASES[case], codec)
     _, header = next(iter_batches(batch))
 
-    head = stamped_head(header, batch, 0, 1_000, 5)
+    head = stamped_head(header.batch_length, 1_000, 5)
     records, _ = read_by(peer, head + batch[len(head) :])
 
     assert records == [record._replace(offset=1_000 + record.offset) for record in CASES[case]]

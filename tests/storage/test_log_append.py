@@ -5,7 +5,7 @@ import struct
 import pytest
 
 from odradek.protocol.errors import ErrorCode, InvalidRecords, KafkaError
-from odradek.protocol.record_batch import LOG_APPEND_TIME, ensure_intact, read_header, validate
+from odradek.protocol.record_batch import LOG_APPEND_TIME, ensure_intact, iter_batches, read_header, validate
 from odradek.protocol.records import Record, build_batch, read_records
 from odradek.storage.log_config import LogConfig
 
@@ -177,12 +177,10 @@ def test_the_brokers_own_batches_and_markers_get_the_append_time_too():
     assert (own.first_offset, own.last_offset, own.log_append_time_ms) == (1, 3, NOW_MS + 3)
     assert (marker.first_offset, marker.log_append_time_ms) == (4, NOW_MS + 9)
     stored = read(log, 1)
-    position, found = 0, []
-    while position < len(stored):
-        header = read_header(stored, position)
+    found = []
+    for position, header in iter_batches(stored):
         ensure_intact(header, stored, position)
         found.append((header.base_offset, header.timestamp_type, header.max_timestamp, header.partition_leader_epoch))
-        position += header.size_bytes
     assert found == [
         (1, LOG_APPEND_TIME, NOW_MS + 3, 4),
         (3, LOG_APPEND_TIME, NOW_MS + 3, 4),
