@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from typing import ClassVar
 
-from kafka import KafkaConsumer, KafkaProducer, TopicPartition
+from kafka import ConsumerRebalanceListener, KafkaConsumer, KafkaProducer, TopicPartition
 from kafka.coordinator.assignors.range import RangePartitionAssignor
 from kafka.errors import KafkaError
 from kafka.structs import ConsumerGroupMetadata, OffsetAndMetadata
@@ -32,8 +32,9 @@ class KafkaPythonTeller(Teller):
 
     def __init__(self, told: Told) -> None:
         super().__init__(told)
-        # Whose assignment the positions are of.
+        # The generation that the positions are of, and whether partitions have been assigned since.
         self._generation = -1
+        self._is_reassigned = False
         self._consumer = KafkaConsumer(
             bootstrap_servers=told.address,
             client_id=told.name,
@@ -47,17 +48,20 @@ class KafkaPythonTeller(Teller):
             fetch_max_wait_ms=50,
             **RECONNECT,
         )
-        self._producer = KafkaProducer(
-            bootstrap_servers=told.address,
-            client_id=told.name,
-            transactional_id=told.transactional_id,
+        self._producer = self._new_producer()
+
+    def _new_producer(self) -> KafkaProducer:
+        return KafkaProducer(
+            bootstrap_servers=self.told.address,
+            client_id=self.told.name,
+            transactional_id=self.told.transactional_id,
             transaction_timeout_ms=TRANSACTION_TIMEOUT_MS,
             **RECONNECT,
         )
 
     def work(self) -> None:
         self._producer.init_transactions()
-        self._consumer.subscribe([self.group])
+        self._consumer.subscribe([self.group], listener=_Reassigned(self))
         # Without metadata kafka-python 3.0 may lose its way in its first join.
         self._consumer.partitions_for_topic(self.group)
         while self.goes_on():
@@ -66,8 +70,8 @@ class KafkaPythonTeller(Teller):
                 continue
             metadata = self._consumer.group_metadata()
             attempt = self.attempt(orders)
-            # There is no generation where it has just been told that the group goes on without it; nothing would be checked.
-            if metadata.generation_id >= 0 and self._carry_out(attempt, metadata):
+            # Not in another generation than that of the positions; nor in none, where the group goes on without it.
+            if 0 <= metadata.generation_id == self._generation and self._carry_out(attempt, metadata):
                 continue
             held = self._consumer.assignment()
             for place, offset in attempt.begin.items():
@@ -80,7 +84,8 @@ class KafkaPythonTeller(Teller):
     def _gather(self) -> list[Placed]:
         try:
             found = self._consumer.poll(POLL_TIMEOUT_MS, max_records=ORDERS_A_TRANSACTION)
-            if self._is_new_generation():
+            if self._is_reassigned:
+                self._begin_where_the_group_is()
                 return []
         except KafkaError as error:
             if not error.retriable:
@@ -94,23 +99,29 @@ class KafkaPythonTeller(Teller):
             for record in records
         ]
 
-    def _is_new_generation(self) -> bool:
-        """Whether there is one; then what was read counts for nothing, and reading begins where the group is.
+    def reassigned(self) -> None:
+        """Partitions have been assigned; this may be another thread than that which works."""
+        self._is_reassigned = True
+
+    def _begin_where_the_group_is(self) -> None:
+        """Read on from the committed offsets; what was read before counts for nothing.
 
         kafka-python 3.0 goes on from its old positions where it gets the same partitions back, even if it was put out of the
         group and others have committed since.
         """
+        self._is_reassigned = False
         generation = self._consumer.group_metadata().generation_id
-        if generation in (-1, self._generation):
-            return False
-        for partition in self._consumer.assignment():
-            committed = self._consumer.committed(partition)
-            if committed is None:
-                self._consumer.seek_to_beginning(partition)
-            else:
-                self._consumer.seek(partition, committed)
+        try:
+            for partition in self._consumer.assignment():
+                committed = self._consumer.committed(partition)
+                if committed is None:
+                    self._consumer.seek_to_beginning(partition)
+                else:
+                    self._consumer.seek(partition, committed)
+        except KafkaError:
+            self._is_reassigned = True
+            raise
         self._generation = generation
-        return True
 
     def _carry_out(self, attempt: Attempt, metadata: ConsumerGroupMetadata) -> bool:
         """Run the transaction; False where it had to be aborted."""
@@ -133,6 +144,23 @@ class KafkaPythonTeller(Teller):
             # Where nothing helps any more, this fails as well.
             producer.abort_transaction()
             self.refused(attempt, error)
+            # kafka-python 3.0 would send the offsets that were refused once more, with those of its next transaction.
+            producer.close(FLUSH_TIMEOUT_S)
+            self._producer = self._new_producer()
+            self._producer.init_transactions()
             return False
         self.ended(attempt)
         return not attempt.is_doomed
+
+
+class _Reassigned(ConsumerRebalanceListener):
+    """Tells the teller; what it has to do then it does after its poll."""
+
+    def __init__(self, teller: KafkaPythonTeller) -> None:
+        self._teller = teller
+
+    def on_partitions_revoked(self, revoked: set[TopicPartition]) -> None:
+        """Nothing: every transaction has ended before the next poll."""
+
+    def on_partitions_assigned(self, assigned: set[TopicPartition]) -> None:
+        self._teller.reassigned()
