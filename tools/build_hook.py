@@ -28,9 +28,9 @@ COMPILED = {
         validation
     """,
     "odradek/protocol": """
-        control_records frames headers offset_commit produce_request record_batch requests responses varint
+        control_records frames headers offset_commit plain_batches produce_request record_batch requests responses varint
     """,
-    "odradek/protocol/coordinator_records": "batches groups offsets transactions",
+    "odradek/protocol/coordinator_records": "groups offsets transactions",
     "odradek/broker": """
         connection coordinator_host coordinator_logs coordinators delayed_fetch delayed_produce dispatch fetch_sessions
         group_commit outbox partition partitions route socket_writer transaction_checks transaction_coordinator

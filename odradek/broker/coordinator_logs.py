@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from odradek.protocol.coordinator_records.batches import build_batch
 from odradek.protocol.errors import ErrorCode, KafkaError
 
 if TYPE_CHECKING:
@@ -57,8 +56,7 @@ class PartitionLog:
 
     def append(self, records: Sequence[tuple[bytes, bytes | None]], now_ms: int, producer: tuple[int, int] | None = None) -> int:
         """Append records as one batch; the offset behind the last."""
-        batch = build_batch(records, now_ms, compression=self._compression, producer=producer)
-        return self._partition.append_internal(batch, now_ms).last_offset + 1
+        return self._partition.append_internal(records, now_ms, self._compression, producer)
 
     def append_marker(self, marker: EndTxnMarker, now_ms: int) -> int:
         """End a transaction; the offset behind the marker."""

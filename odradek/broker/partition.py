@@ -11,7 +11,7 @@ from uuid import UUID
 from odradek.protocol.errors import ErrorCode, KafkaError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from odradek.coordinator.runtime.marker import EndTxnMarker
     from odradek.protocol.record_batch import Buffer
@@ -97,12 +97,20 @@ class Partition:
         self._appended(log, len(records))
         return info
 
-    def append_internal(self, records: "Buffer", now_ms: int) -> "AppendInfo":
-        """Append batches that the broker itself has built, and wake the fetches. Errors are ``Log.append_internal``'s."""
+    def append_internal(
+        self,
+        records: "Sequence[tuple[bytes, bytes | None]]",
+        now_ms: int,
+        compression: int = 0,
+        producer: tuple[int, int] | None = None,
+    ) -> int:
+        """Append records of the broker itself, and wake the fetches; the log's end. Errors are ``Log.append_internal``'s."""
         log = self.require_log()
-        info = log.append_internal(records, leader_epoch=self.leader_epoch, now_ms=now_ms)
-        self._appended(log, len(records))
-        return info
+        size_bytes = log.append_internal(
+            records, leader_epoch=self.leader_epoch, now_ms=now_ms, compression=compression, producer=producer
+        )
+        self._appended(log, size_bytes)
+        return log.log_end_offset
 
     def append_marker(self, marker: "EndTxnMarker", now_ms: int) -> "AppendInfo":
         """End a producer's transaction here, and wake the fetches. Errors are ``Log.append_marker``'s."""

@@ -1,4 +1,4 @@
-"""Batches of coordinator records, built and read faster than ``protocol.records`` can: no headers, one timestamp for all.
+"""Batches of the broker's own records, built and read faster than ``protocol.records`` can: no headers, one timestamp for all.
 
 What is written is what any reader of Kafka's format reads, and any batch can be read; but of each record only offset, key and
 value are told.
@@ -48,44 +48,47 @@ def build_batch(
     *,
     compression: int = NONE,
     producer: tuple[int, int] | None = None,
+    base_offset: int = 0,
+    leader_epoch: int = -1,
+    attributes: int = 0,
 ) -> bytes:
-    """A batch of (key, value) records, one at least, at one time (ms since the epoch). Its base offset is 0, its epoch -1.
+    """A batch of (key, value) records, one at least, at one time (ms since the epoch).
 
-    With a ``producer``, its id and epoch, the batch is part of its transaction.
+    With a ``producer``, its id and epoch, the batch is part of its transaction. ``attributes`` are those besides.
     """
     chunks: list[bytes] = []
-    append = chunks.append
     for delta, (key, value) in enumerate(records):
         key_size = len(key)
-        body = b"".join(
-            (
-                b"\0\0",
-                _VARINTS[delta] if delta < _KNOWN_VARINTS else _varint(delta),
-                _VARINTS[key_size] if key_size < _KNOWN_VARINTS else _varint(key_size),
-                key,
-                _NULL if value is None else _VARINTS[len(value)] if len(value) < _KNOWN_VARINTS else _varint(len(value)),
-                value or b"",
-                b"\0",
-            )
-        )
-        size = len(body)
-        append(_VARINTS[size] if size < _KNOWN_VARINTS else _varint(size))
-        append(body)
+        delta_varint = _VARINTS[delta] if delta < _KNOWN_VARINTS else _varint(delta)
+        key_varint = _VARINTS[key_size] if key_size < _KNOWN_VARINTS else _varint(key_size)
+        value_size = 0 if value is None else len(value)
+        value_varint = _NULL if value is None else _VARINTS[value_size] if value_size < _KNOWN_VARINTS else _varint(value_size)
+        # Two bytes in front of the delta, the count of headers behind the value.
+        size = 3 + len(delta_varint) + len(key_varint) + key_size + len(value_varint) + value_size
+        size_varint = _VARINTS[size] if size < _KNOWN_VARINTS else _varint(size)
+        chunks += (size_varint, b"\0\0", delta_varint, key_varint, key, value_varint, value or b"", b"\0")
     payload = b"".join(chunks)
     if compression != NONE:
         payload = compress(compression, payload)
+        attributes |= compression
+    producer_id = NO_PRODUCER_ID
+    producer_epoch = -1
+    if producer is not None:
+        attributes |= TRANSACTIONAL_MASK
+        producer_id, producer_epoch = producer
     count = len(records)
     head = HEADER.pack(
-        0,
+        base_offset,
         HEADER_SIZE - LOG_OVERHEAD + len(payload),
-        -1,
+        leader_epoch,
         MAGIC,
         0,
-        compression if producer is None else compression | TRANSACTIONAL_MASK,
+        attributes,
         count - 1,
         timestamp_ms,
         timestamp_ms,
-        *(producer or (NO_PRODUCER_ID, -1)),
+        producer_id,
+        producer_epoch,
         NO_SEQUENCE,
         count,
     )

@@ -129,10 +129,14 @@ class RealFile:
         """Write all of ``buffers`` at the end, in one system call unless the disk takes only a part."""
         start = self._size
         total = 0
-        for buffer in buffers:
-            total += len(buffer)
         try:
-            if os.pwritev(self._fd, buffers, start) != total:
+            if len(buffers) == 1:
+                total = len(buffers[0])
+                written = os.pwrite(self._fd, buffers[0], start)
+            else:
+                total = sum(map(len, buffers))
+                written = os.pwritev(self._fd, buffers, start)
+            if written != total:
                 self._finish_append(b"".join(buffers), start)
         except OSError:
             self._cut_rest()

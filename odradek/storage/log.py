@@ -11,13 +11,16 @@ append returns, with all before it: a transaction is not complete while one of i
 A Log belongs to the loop thread. How it lies on disk is odradek.storage.log_store's to know.
 """
 
+from collections.abc import Sequence
 from functools import lru_cache
-from struct import Struct
 from typing import Final
 
+from odradek.protocol.compression import NONE
 from odradek.protocol.control_records import build_end_txn_marker
 from odradek.protocol.errors import ErrorCode, KafkaError, MalformedMessage
+from odradek.protocol.plain_batches import build_batch
 from odradek.protocol.record_batch import (
+    LOG_OVERHEAD,
     STAMPED_BYTES,
     TIMESTAMP_TYPE_MASK,
     TRANSACTIONAL_MASK,
@@ -35,8 +38,8 @@ from odradek.storage.log_segments import LogSlice
 from odradek.storage.log_store import LogStore
 
 _NO_TIMESTAMP: Final = -1
-# Of a header: batch length, last offset delta, max timestamp, producer id.
-_IN_BRIEF: Final = Struct(">8xi11xi8xqq")
+# Up to this size of a batch to copy it takes less time than to hand the system two buffers.
+_COPIED_BYTES: Final = 4096
 
 
 class AppendInfo:
@@ -84,9 +87,14 @@ class Log(LogStore):
             append_time_ms = _NO_TIMESTAMP
             timestamp = header.max_timestamp
             head = stamped_head(header.batch_length, base_offset, leader_epoch)
-        size = header.batch_length + 12
+        size = header.batch_length + LOG_OVERHEAD
         last_offset = base_offset + header.last_offset_delta
-        self._write((head, memoryview(records)[len(head) : size]), size, last_offset, timestamp, leader_epoch, now_ms)
+        buffers: tuple[Buffer, ...]
+        if size <= _COPIED_BYTES:
+            buffers = (b"".join((head, records[len(head) : size])),)
+        else:
+            buffers = (head, memoryview(records)[len(head) : size])
+        self._write(buffers, size, last_offset, timestamp, leader_epoch, now_ms)
         if producers is not None:
             producers.record(header, base_offset, timestamp)
         if last_offset + 1 - self.flushed_offset >= self._config.flush_messages:
@@ -103,7 +111,7 @@ class Log(LogStore):
         except MalformedMessage as error:
             raise validation.refuse_malformed(records, error) from error
         config = self._config
-        size = header.batch_length + 12
+        size = header.batch_length + LOG_OVERHEAD
         if len(records) != size:
             validation.ensure_one_batch(records, size)
         if header.base_offset:
@@ -120,7 +128,7 @@ class Log(LogStore):
             inspected = validation.inspect(records, header, config, now_ms)
             if inspected is not records:
                 records, header = inspected, read_header(inspected)
-                size = header.batch_length + 12
+                size = header.batch_length + LOG_OVERHEAD
         if size > config.segment_bytes:
             raise _too_large_for_segment(size, config)
         return header, records
@@ -144,12 +152,13 @@ class Log(LogStore):
         producers.check_marker(producer_id, producer_epoch, coordinator_epoch, transaction_version)
         batch, rest = _marker(producer_id, producer_epoch, coordinator_epoch, commit, now_ms)
         offset = self.log_end_offset
+        size = len(batch)
         if self._stamps_append_time:
             head = stamped_head_append_time(read_header(batch), batch, 0, offset, leader_epoch, now_ms)
             rest = batch[len(head) :]
         else:
-            head = stamped_head(len(batch) - 12, offset, leader_epoch)
-        self._write((head, rest), len(batch), offset, now_ms, leader_epoch, now_ms)
+            head = stamped_head(size - LOG_OVERHEAD, offset, leader_epoch)
+        self._write((head + rest,), size, offset, now_ms, leader_epoch, now_ms)
         aborted = producers.record_marker(producer_id, producer_epoch, coordinator_epoch, commit, offset, now_ms)
         if aborted is not None:
             self.segments.active.append_aborted(aborted)
@@ -158,45 +167,42 @@ class Log(LogStore):
         append_time_ms = now_ms if self._stamps_append_time else _NO_TIMESTAMP
         return AppendInfo(offset, offset, append_time_ms, self.log_start_offset, False)
 
-    def append_internal(self, records: Buffer, *, leader_epoch: int, now_ms: int) -> AppendInfo:
-        """Append what the broker itself has built: any number of batches, one at least, trusted, their offsets assigned here.
+    def append_internal(
+        self,
+        records: Sequence[tuple[bytes, bytes | None]],
+        *,
+        leader_epoch: int,
+        now_ms: int,
+        compression: int = NONE,
+        producer: tuple[int, int] | None = None,
+    ) -> int:
+        """Append what the broker itself has to say, (key, value) of one record at least, as one batch; its size in bytes.
 
-        Batches under a producer id (offsets that a transaction commits) open its transaction; markers are ``append_marker``'s.
-        All or nothing, in one write. KafkaError: RECORD_LIST_TOO_LARGE, KAFKA_STORAGE_ERROR, INVALID_PRODUCER_EPOCH.
+        Records under a ``producer``, its id and epoch (offsets that a transaction commits), open its transaction; markers are
+        ``append_marker``'s. KafkaError: RECORD_LIST_TOO_LARGE, KAFKA_STORAGE_ERROR, INVALID_PRODUCER_EPOCH.
         """
-        view = memoryview(records)
-        if len(view) > self._config.segment_bytes:
-            raise _too_large_for_segment(len(view), self._config)
-        buffers: list[Buffer] = []
-        base_offset = next_offset = self.log_end_offset
-        timestamp = _NO_TIMESTAMP
-        of_producers: list[tuple[BatchHeader, int]] = []
-        position = 0
-        while position < len(view):
-            batch_length, last_offset_delta, max_timestamp, producer_id = _IN_BRIEF.unpack_from(records, position)
-            if producer_id >= 0:
-                header = read_header(records, position)
-                self.producers.check_internal(header)
-                of_producers.append((header, next_offset))
-            if self._stamps_append_time:
-                timestamp = now_ms
-                header = read_header(records, position)
-                head = stamped_head_append_time(header, records, position, next_offset, leader_epoch, now_ms)
-            else:
-                timestamp = max(timestamp, max_timestamp)
-                head = stamped_head(batch_length, next_offset, leader_epoch)
-            end = position + batch_length + 12
-            buffers.append(head)
-            buffers.append(view[position + len(head) : end])
-            next_offset += last_offset_delta + 1
-            position = end
-        self._write(buffers, len(view), next_offset - 1, timestamp, leader_epoch, now_ms)
-        for header, first_offset in of_producers:
-            self.producers.record(header, first_offset, now_ms if self._stamps_append_time else header.max_timestamp)
-        if next_offset - self.flushed_offset >= self._config.flush_messages:
+        if producer is not None:
+            self.producers.check_internal(*producer)
+        base_offset = self.log_end_offset
+        batch = build_batch(
+            records,
+            now_ms,
+            compression=compression,
+            producer=producer,
+            base_offset=base_offset,
+            leader_epoch=leader_epoch,
+            attributes=TIMESTAMP_TYPE_MASK if self._stamps_append_time else 0,
+        )
+        size = len(batch)
+        if size > self._config.segment_bytes:
+            raise _too_large_for_segment(size, self._config)
+        last_offset = base_offset + len(records) - 1
+        self._write((batch,), size, last_offset, now_ms, leader_epoch, now_ms)
+        if producer is not None:
+            self.producers.record(read_header(batch), base_offset, now_ms)
+        if last_offset + 1 - self.flushed_offset >= self._config.flush_messages:
             self._flush_due(now_ms)
-        append_time_ms = now_ms if self._stamps_append_time else _NO_TIMESTAMP
-        return AppendInfo(base_offset, next_offset - 1, append_time_ms, self.log_start_offset, False)
+        return size
 
     @property
     def first_unstable_offset(self) -> int | None:

@@ -172,14 +172,14 @@ class ProducerStates:
         """Whether nothing has ended ``verification`` since it began."""
         return self._verifications.get(producer_id) is verification
 
-    def check_internal(self, header: BatchHeader) -> None:
+    def check_internal(self, producer_id: int, producer_epoch: int) -> None:
         """Whether a batch that the broker writes for a producer may be appended: it has no sequence, but an epoch.
 
         KafkaError: INVALID_PRODUCER_EPOCH.
         """
-        producer = self.by_id.get(header.producer_id)
-        if producer is not None and header.producer_epoch < producer.epoch:
-            raise _superseded(header.producer_id, header.producer_epoch, producer)
+        producer = self.by_id.get(producer_id)
+        if producer is not None and producer_epoch < producer.epoch:
+            raise _superseded(producer_id, producer_epoch, producer)
 
     def record(self, header: BatchHeader, first_offset: int, timestamp: int) -> None:
         """Take note of a batch that is in the log at ``first_offset``; ``timestamp`` is its max timestamp there, ms."""

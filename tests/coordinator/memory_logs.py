@@ -3,8 +3,8 @@
 from bisect import bisect_left
 from collections import deque
 
-from odradek.protocol.coordinator_records.batches import build_batch, read_batch
 from odradek.protocol.errors import ErrorCode, KafkaError
+from odradek.protocol.plain_batches import build_batch, read_batch
 from odradek.protocol.record_batch import iter_batches, read_header, stamped_head
 
 

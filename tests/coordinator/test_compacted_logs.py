@@ -8,8 +8,8 @@ from odradek.coordinator.group.txn_offsets import commit_offsets_in_transaction,
 from odradek.coordinator.runtime.marker import EndTxnMarker
 from odradek.coordinator.runtime.states import ShardState
 from odradek.protocol.api_keys import ApiKey
-from odradek.protocol.coordinator_records.batches import build_batch
 from odradek.protocol.messages import messages
+from odradek.protocol.plain_batches import build_batch
 from odradek.storage.memory_filesystem import MemoryFileSystem
 from tests.coordinator.group.bed import Answer
 from tests.coordinator.group.offsets_bed import OffsetsBed
@@ -44,9 +44,8 @@ class StoredLog:
     high_watermark = log_end_offset
 
     def append(self, records, now_ms, producer=None):
-        batch = build_batch(records, now_ms, producer=producer)
-        self.batches.append(batch)
-        self.log.append_internal(batch, leader_epoch=0, now_ms=now_ms)
+        self.batches.append(build_batch(records, now_ms, producer=producer))
+        self.log.append_internal(records, leader_epoch=0, now_ms=now_ms, producer=producer)
         return self._appended()
 
     def append_marker(self, marker, now_ms):

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from odradek.protocol.coordinator_records.batches import build_batch, read_batch
 from odradek.protocol.errors import MalformedMessage
+from odradek.protocol.plain_batches import build_batch, read_batch
 from odradek.protocol.record_batch import HEADER_SIZE, read_header, validate
 from odradek.protocol.records import Record, read_records
 from odradek.protocol.records import build_batch as build_any_batch

@@ -18,8 +18,8 @@ from odradek.protocol.coordinator_records import (
     decode_value,
     encode_key,
 )
-from odradek.protocol.coordinator_records.batches import build_batch
 from odradek.protocol.errors import ErrorCode, KafkaError
+from odradek.protocol.plain_batches import build_batch
 from tests.simulation.history import GroupHistory
 from tests.simulation.violation import Violation
 

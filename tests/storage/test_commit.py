@@ -128,7 +128,7 @@ def test_a_commit_syncs_what_is_new_and_no_directory_twice(disk):
 def test_a_marker_is_flushed_with_all_before_it(disk):
     log, asked = deferring(disk)
     append(log)
-    log.append_internal(batch(2), leader_epoch=0, now_ms=NOW_MS)
+    log.append_internal([(b"a", b"1"), (b"b", b"2")], leader_epoch=0, now_ms=NOW_MS)
     assert (log.flushed_offset, log.awaits_flush, len(asked)) == (0, True, 2)
     log.append_marker(7, 0, 0, True, leader_epoch=0, now_ms=NOW_MS)
     assert (log.flushed_offset, log.awaits_flush) == (4, False)

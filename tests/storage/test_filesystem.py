@@ -99,24 +99,40 @@ def test_an_open_file_outlives_its_directory(disk):
     assert file.pread(3, 0) == b"abc"
 
 
-def test_an_append_that_the_disk_takes_in_parts_is_whole(tmp_path, monkeypatch):
+def take_one_byte_first(monkeypatch, then):
+    """Have the system take one byte of an append, and call ``then`` for the rest."""
+    write = os.pwrite
+    taken = []
+
+    def take(fd, data, offset):
+        if taken:
+            return then(fd, data, offset)
+        taken.append(data)
+        return write(fd, bytes(data)[:1], offset)
+
+    monkeypatch.setattr(os, "pwrite", take)
+    monkeypatch.setattr(os, "pwritev", lambda fd, buffers, offset: take(fd, b"".join(buffers), offset))
+
+
+@pytest.mark.parametrize("buffers", [[b"abcdef"], [b"abc", b"def"]])
+def test_an_append_that_the_disk_takes_in_parts_is_whole(tmp_path, monkeypatch, buffers):
     file = RealFileSystem().open(str(tmp_path / "log"), create=True)
-    monkeypatch.setattr(os, "pwritev", lambda fd, buffers, offset: os.pwrite(fd, bytes(buffers[0])[:1], offset))
-    file.append([b"abc", b"def"])
+    take_one_byte_first(monkeypatch, os.pwrite)
+    file.append(buffers)
     assert (file.size(), file.pread(10, 0)) == (6, b"abcdef")
 
 
-def test_an_append_that_the_disk_refuses_half_way_leaves_nothing(tmp_path, monkeypatch):
+@pytest.mark.parametrize("buffers", [[b"abc"], [b"a", b"bc"]])
+def test_an_append_that_the_disk_refuses_half_way_leaves_nothing(tmp_path, monkeypatch, buffers):
     file = RealFileSystem().open(str(tmp_path / "log"), create=True)
     file.append([b"kept"])
 
     def refuse(fd, data, offset):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(os, "pwritev", lambda *_: 1)
-    monkeypatch.setattr(os, "pwrite", refuse)
+    take_one_byte_first(monkeypatch, refuse)
     with pytest.raises(OSError, match="No space"):
-        file.append([b"abc"])
+        file.append(buffers)
     assert (file.size(), (tmp_path / "log").stat().st_size) == (4, 4)
 
 

@@ -5,7 +5,8 @@ import struct
 import pytest
 
 from odradek.protocol.errors import ErrorCode, InvalidRecords, KafkaError
-from odradek.protocol.record_batch import LOG_APPEND_TIME, ensure_intact, iter_batches, read_header, validate
+from odradek.protocol.plain_batches import read_batch
+from odradek.protocol.record_batch import CREATE_TIME, LOG_APPEND_TIME, ensure_intact, iter_batches, read_header, validate
 from odradek.protocol.records import Record, build_batch, read_records
 from odradek.storage.log_config import LogConfig
 
@@ -172,10 +173,9 @@ def test_log_append_time_replaces_the_timestamps_and_keeps_the_crc_right():
 def test_the_brokers_own_batches_and_markers_get_the_append_time_too():
     log = open_log(config=LogConfig(message_timestamp_type="LogAppendTime"))
     append(log)
-    own = log.append_internal(batch(2, timestamp=5) + batch(timestamp=6), leader_epoch=4, now_ms=NOW_MS + 3)
+    log.append_internal([(b"a", b"1"), (b"b", b"2")], leader_epoch=4, now_ms=NOW_MS + 3)
     marker = log.append_marker(7, 0, 1, True, leader_epoch=4, now_ms=NOW_MS + 9)
-    assert (own.first_offset, own.last_offset, own.log_append_time_ms) == (1, 3, NOW_MS + 3)
-    assert (marker.first_offset, marker.log_append_time_ms) == (4, NOW_MS + 9)
+    assert (marker.first_offset, marker.log_append_time_ms) == (3, NOW_MS + 9)
     stored = read(log, 1)
     found = []
     for position, header in iter_batches(stored):
@@ -183,8 +183,7 @@ def test_the_brokers_own_batches_and_markers_get_the_append_time_too():
         found.append((header.base_offset, header.timestamp_type, header.max_timestamp, header.partition_leader_epoch))
     assert found == [
         (1, LOG_APPEND_TIME, NOW_MS + 3, 4),
-        (3, LOG_APPEND_TIME, NOW_MS + 3, 4),
-        (4, LOG_APPEND_TIME, NOW_MS + 9, 4),
+        (3, LOG_APPEND_TIME, NOW_MS + 9, 4),
     ]
 
 
@@ -256,15 +255,17 @@ def test_a_new_config_counts_from_the_next_append():
     assert refusal(log, batch()).code == ErrorCode.INVALID_RECORD
 
 
-def test_the_brokers_own_batches_are_appended_together():
+def test_the_brokers_own_records_are_a_batch_at_the_logs_end():
     log = open_log()
     append(log)
-    info = log.append_internal(batch(2) + batch(3, control=True), leader_epoch=4, now_ms=NOW_MS)
+    size = log.append_internal([(b"a", b"1"), (b"b", None)], leader_epoch=4, now_ms=NOW_MS)
     stored = read(log, 1)
-    first = read_header(stored)
-    second = read_header(stored, first.size_bytes)
-    assert (info.first_offset, info.last_offset, log.log_end_offset) == (1, 5, 6)
-    assert (first.base_offset, second.base_offset, second.partition_leader_epoch) == (1, 3, 4)
+    header = read_header(stored)
+    ensure_intact(header, stored)
+    assert (size, log.log_end_offset) == (len(stored), 3)
+    assert (header.base_offset, header.last_offset, header.partition_leader_epoch) == (1, 2, 4)
+    assert (header.timestamp_type, header.max_timestamp) == (CREATE_TIME, NOW_MS)
+    assert [(offset, key, value) for offset, key, value in read_batch(stored)] == [(1, b"a", b"1"), (2, b"b", None)]
 
 
 def test_a_full_disk_is_a_storage_error_and_the_log_goes_on_after_it(monkeypatch):

@@ -98,7 +98,7 @@ def test_a_file_of_which_something_may_have_to_be_cut_off_is_kept(manager, monke
     def refuse(*_):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(os, "pwritev", refuse)
+    monkeypatch.setattr(os, "pwrite", refuse)
     monkeypatch.setattr(log, "config", LogConfig(segment_bytes=10_000))
     with pytest.raises(KafkaError):
         append(log)

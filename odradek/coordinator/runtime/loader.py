@@ -19,8 +19,8 @@ from odradek.coordinator.runtime.shard import TransactionalShard
 from odradek.coordinator.runtime.states import ShardState
 from odradek.coordinator.runtime.timeline import COMMITTED
 from odradek.protocol.control_records import ABORT, COMMIT, read_control_record
-from odradek.protocol.coordinator_records.batches import read_batch
 from odradek.protocol.errors import ErrorCode, KafkaError
+from odradek.protocol.plain_batches import read_batch
 from odradek.protocol.record_batch import BatchHeader, ensure_intact, iter_batches
 from odradek.protocol.records import Record
 

@@ -15,9 +15,9 @@ from odradek.coordinator.runtime.record import decode_group_record
 from odradek.coordinator.runtime.runtime import CoordinatorRuntime
 from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.control_records import build_end_txn_marker
-from odradek.protocol.coordinator_records.batches import build_batch
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.messages import messages
+from odradek.protocol.plain_batches import build_batch
 from odradek.timing.clock import VirtualClock
 from odradek.timing.timer import Timer
 from tests.coordinator.memory_logs import MemoryLog, MemoryLogs

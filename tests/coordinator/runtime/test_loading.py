@@ -3,8 +3,8 @@
 import pytest
 
 from odradek.coordinator.runtime.states import TRANSITIONS, ShardState, ensure_transition
-from odradek.protocol.coordinator_records.batches import build_batch
 from odradek.protocol.errors import ErrorCode, KafkaError
+from odradek.protocol.plain_batches import build_batch
 from odradek.protocol.record_batch import HEADER, HEADER_SIZE, LOG_OVERHEAD, batch_crc
 from odradek.protocol.records import Record
 from odradek.protocol.records import build_batch as build_any_batch

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 from odradek.coordinator.runtime.record import CoordinatorRecord
 from odradek.coordinator.transaction.transitions import LAST_EPOCH
 from odradek.protocol.coordinator_records import TransactionLogKey
-from odradek.protocol.coordinator_records.batches import build_batch
 from odradek.storage.filesystem import RealFileSystem
 from odradek.storage.log import Log
 from odradek.storage.log_config import LogConfig
@@ -45,5 +44,5 @@ def use_up_epochs(data_dir: Path, transactional_id: str, kind: Kind) -> None:
         now_ms=now_ms,
         warn=lambda *_, **__: None,
     )
-    log.append_internal(build_batch([record.encode()], now_ms), leader_epoch=log.leader_epochs.latest, now_ms=now_ms)
+    log.append_internal([record.encode()], leader_epoch=log.leader_epochs.latest, now_ms=now_ms)
     log.close(clean=True, now_ms=now_ms)

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from odradek.protocol.coordinator_records import decode_transaction_key, decode_value
-from odradek.protocol.coordinator_records.batches import read_batch
+from odradek.protocol.plain_batches import read_batch
 from odradek.protocol.record_batch import read_header
 
 if TYPE_CHECKING:

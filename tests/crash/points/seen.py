@@ -12,8 +12,8 @@ from odradek.coordinator.transaction.states import TransactionState
 from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.control_records import ABORT, read_control_record
 from odradek.protocol.coordinator_records import decode_transaction_key, decode_value
-from odradek.protocol.coordinator_records.batches import read_batch
 from odradek.protocol.errors import ErrorCode, KafkaError, MalformedMessage
+from odradek.protocol.plain_batches import read_batch
 from odradek.protocol.record_batch import BatchHeader, ensure_intact, iter_batches
 from odradek.protocol.records import Record, read_records
 from tests.crash.points.producer import DEADLINE_S, Partition

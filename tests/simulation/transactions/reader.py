@@ -10,7 +10,7 @@ from operator import itemgetter
 from typing import TYPE_CHECKING
 
 from odradek.protocol.control_records import ABORT, read_control_record
-from odradek.protocol.coordinator_records.batches import read_batch
+from odradek.protocol.plain_batches import read_batch
 from odradek.protocol.record_batch import iter_batches
 from odradek.protocol.records import Record
 from tests.simulation.violation import Violation

@@ -8,7 +8,6 @@ from odradek.broker.controller.topic_names import TRANSACTION_STATE_TOPIC
 from odradek.coordinator.runtime.hashing import partition_for
 from odradek.coordinator.runtime.record import CoordinatorRecord
 from odradek.protocol.coordinator_records import TransactionLogKey, TransactionLogValue
-from odradek.protocol.coordinator_records.batches import build_batch
 from tests.simulation.transactions.fates import COMPLETE_COMMIT
 
 if TYPE_CHECKING:
@@ -36,4 +35,4 @@ def seed_epochs(world: World, server: Server) -> None:
         partition = server.partitions.require(
             TRANSACTION_STATE_TOPIC, partition_for(plan.transactional_id, world.plan.transaction_shards)
         )
-        partition.append_internal(build_batch([record.encode()], now_ms), now_ms)
+        partition.append_internal([record.encode()], now_ms)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from odradek.broker.controller.topic_names import CONSUMER_OFFSETS_TOPIC, TRANSACTION_STATE_TOPIC
 from odradek.protocol.control_records import COMMIT, read_control_record
 from odradek.protocol.coordinator_records import OffsetCommitKey, OffsetCommitValue, decode_key, decode_value
-from odradek.protocol.coordinator_records.batches import read_batch
+from odradek.protocol.plain_batches import read_batch
 from odradek.protocol.record_batch import iter_batches
 from odradek.protocol.records import Record
 from tests.simulation.transactions.fates import Fates
