@@ -28,7 +28,8 @@ COMPILED = {
         validation
     """,
     "odradek/protocol": """
-        control_records frames headers offset_commit plain_batches produce_request record_batch requests responses varint
+        control_records frames headers offset_commit plain_batches produce_request produce_response record_batch
+        requests responses transaction_messages varint
     """,
     "odradek/protocol/coordinator_records": "groups offsets transactions",
     "odradek/broker": """

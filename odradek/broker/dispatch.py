@@ -19,7 +19,7 @@ from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.errors import ErrorCode, MalformedMessage
 from odradek.protocol.headers import read_request_header
 from odradek.protocol.messages import messages
-from odradek.protocol.responses import response_encoder
+from odradek.protocol.responses import framed, response_encoder
 
 if TYPE_CHECKING:
     from odradek.broker.server import Broker
@@ -144,6 +144,9 @@ def _is_served(key: int, version: int) -> bool:
 
 
 def _encode(context: RequestContext, route: Route, response: Any) -> list[Any]:
+    if type(response) is bytes:
+        # The body, as its handler has written it for a version that is flexible; it says that all is well.
+        return [framed(context.correlation_id, response)]
     if response is NO_RESPONSE:
         return []
     if response is CLOSE_CONNECTION:

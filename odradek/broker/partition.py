@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from odradek.coordinator.runtime.marker import EndTxnMarker
-    from odradek.protocol.record_batch import Buffer
+    from odradek.protocol.record_batch import BatchHeader, Buffer
     from odradek.storage.log import AppendInfo, Log
 
 # A control batch of one record.
@@ -88,12 +88,20 @@ class Partition:
             raise KafkaError(ErrorCode.FENCED_LEADER_EPOCH, f"the leader epoch is {self.leader_epoch}")
         raise KafkaError(ErrorCode.UNKNOWN_LEADER_EPOCH, f"the leader epoch is {self.leader_epoch}")
 
-    def append(self, records: "Buffer", now_ms: int, transaction_verified: bool = False) -> "AppendInfo":
-        """Append one batch as leader and wake the fetches that wait here. Errors are ``Log.append``'s."""
+    def append(
+        self, records: "Buffer", now_ms: int, transaction_verified: bool = False, header: "BatchHeader | None" = None
+    ) -> "AppendInfo":
+        """Append one batch as leader and wake the fetches that wait here; ``header`` if it was read. Errors: ``Log.append``'s."""
         log = self.log
         if log is None:
             log = self.require_log()
-        info = log.append(records, leader_epoch=self.leader_epoch, now_ms=now_ms, transaction_verified=transaction_verified)
+        info = log.append(
+            records,
+            leader_epoch=self.leader_epoch,
+            now_ms=now_ms,
+            transaction_verified=transaction_verified,
+            header=header,
+        )
         self._appended(log, len(records))
         return info
 

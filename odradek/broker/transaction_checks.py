@@ -18,10 +18,10 @@ from functools import partial
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 from odradek.protocol.errors import ErrorCode, KafkaError, MalformedMessage
-from odradek.protocol.record_batch import read_header
+from odradek.protocol.record_batch import TRANSACTIONAL_MASK, read_header
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable
 
     from odradek.broker.partition import Partition
     from odradek.broker.transaction_coordinator import TransactionCoordinator
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 # A topic as the request names it, and a partition's index.
 Key: TypeAlias = "tuple[str | bytes, int]"
 
+_NONE: Final = ErrorCode.NONE
 _FIRST_WITH_ABORTABLE: Final = 11
 _FIRST_THAT_ADDS: Final = 12
 # The transaction version of clients that do (KIP-890).
@@ -47,15 +48,27 @@ _TRY_AGAIN: Final = frozenset(
 )
 
 
+class _Question:
+    """About one batch, the last one for its partition. ``answer`` is None until there is one."""
+
+    __slots__ = ("answer", "header", "verification")
+
+    def __init__(self, header: BatchHeader, verification: Verification | None, answer: ErrorCode | None) -> None:
+        self.header = header
+        self.verification = verification
+        self.answer = answer
+
+
 class TransactionChecks:
     """The questions of one Produce request, one for each partition that its transaction would begin in."""
 
-    __slots__ = ("_answers", "_asked", "_version", "_waiting", "_when_done")
+    __slots__ = ("_knows_headers", "_questions", "_version", "_waiting", "_when_done")
 
     def __init__(self, version: int) -> None:
         self._version = version
-        self._asked: dict[Key, tuple[int, Verification]] = {}
-        self._answers: dict[Key, ErrorCode] = {}
+        self._questions: dict[Key, _Question] = {}
+        # Not where a partition is in the request more than once.
+        self._knows_headers = True
         self._waiting = 0
         self._when_done: Callable[[], None] | None = None
 
@@ -73,49 +86,70 @@ class TransactionChecks:
     ) -> None:
         """Ask whatever has to be asked for ``request``, which has a transactional id."""
         adds = self._version >= _FIRST_THAT_ADDS
-        unknown: dict[tuple[int, int], dict[tuple[str, int], Key]] = {}
-        for key, header in _transactional_batches(request):
-            partition = find(key)
-            if partition is None or partition.log is None:
-                continue
-            try:
-                producers = partition.log.producers
-                if not producers.needs_verification(header):
+        unknown: dict[tuple[int, int], dict[tuple[str, int], _Question]] = {}
+        for topic, batches in request.topics:
+            for index, records in batches:
+                try:
+                    header = read_header(records or b"")
+                except MalformedMessage:
                     continue
-            except KafkaError as error:
-                self._answers[key] = error.code
-                continue
-            self._asked[key] = header.producer_id, producers.begin_verification(header, adds, now_ms)
-            of_producer = unknown.setdefault((header.producer_id, header.producer_epoch), {})
-            of_producer[partition.topic, partition.index] = key
+                producer_id = header.producer_id
+                if producer_id < 0 or not header.attributes & TRANSACTIONAL_MASK:
+                    continue
+                key = topic, index
+                if key in self._questions:
+                    self._knows_headers = False
+                partition = find(key)
+                if partition is None or partition.log is None:
+                    continue
+                try:
+                    producers = partition.log.producers
+                    if not producers.needs_verification(header):
+                        continue
+                except KafkaError as error:
+                    self._questions[key] = _Question(header, None, error.code)
+                    continue
+                question = _Question(header, producers.begin_verification(header, adds, now_ms), None)
+                self._questions[key] = question
+                of_producer = unknown.setdefault((producer_id, header.producer_epoch), {})
+                of_producer[partition.topic, index] = question
         transactional_id = request.transactional_id or ""
-        for (producer_id, epoch), keys in unknown.items():
-            partitions = frozenset(keys)
+        for (producer_id, epoch), questions in unknown.items():
+            partitions = frozenset(questions)
             if adds:
                 self._waiting += 1
                 reply = coordinator.add_partitions(transactional_id, producer_id, epoch, partitions, _CLIENT_THAT_ADDS)
-                reply.when_done(partial(self._answered, tuple(keys.values())))
+                reply.when_done(partial(self._answered, list(questions.values())))
             else:
                 verdicts = coordinator.verify_partitions(transactional_id, producer_id, epoch, partitions)
-                self._answers.update((keys[partition], code) for partition, code in verdicts.items())
+                for place, code in verdicts.items():
+                    questions[place].answer = code
 
-    def _answered(self, keys: tuple[Key, ...], code: ErrorCode) -> None:
-        self._answers.update(dict.fromkeys(keys, code))
+    def _answered(self, questions: list[_Question], code: ErrorCode) -> None:
+        for question in questions:
+            question.answer = code
         self._waiting -= 1
         if not self._waiting and self._when_done is not None:
             # Let go of who knows these checks, or all of the request would be left to the garbage collector.
             when_done, self._when_done = self._when_done, None
             when_done()
 
+    def header(self, key: Key) -> BatchHeader | None:
+        """That of the batch for ``key``, where there was a question about it and about no other for it."""
+        question = self._questions.get(key) if self._knows_headers else None
+        return None if question is None else question.header
+
     def allows(self, key: Key, partition: Partition) -> bool:
         """Whether the batch for ``partition`` may begin a transaction. KafkaError where the coordinator says no."""
-        code = self._answers.get(key)
-        if code is None:
+        question = self._questions.get(key)
+        if question is None or question.answer is None:
             return False
-        if code != ErrorCode.NONE:
-            raise self._refusal(code)
-        producer_id, verification = self._asked[key]
-        return partition.require_log().producers.is_verifying(producer_id, verification)
+        if question.answer != _NONE:
+            raise self._refusal(question.answer)
+        verification = question.verification
+        return verification is not None and partition.require_log().producers.is_verifying(
+            question.header.producer_id, verification
+        )
 
     def _refusal(self, code: ErrorCode) -> KafkaError:
         reason = f"the coordinator says {code.name} of this partition"
@@ -136,14 +170,3 @@ class UncheckedTransactions(TransactionChecks):
     def allows(self, key: Key, partition: Partition) -> bool:  # noqa: ARG002 - the signature is the class's
         """Always."""
         return True
-
-
-def _transactional_batches(request: ProduceRequest) -> Iterator[tuple[Key, BatchHeader]]:
-    for topic, batches in request.topics:
-        for index, records in batches:
-            try:
-                header = read_header(records or b"")
-            except MalformedMessage:
-                continue
-            if header.is_transactional and header.producer_id >= 0:
-                yield (topic, index), header

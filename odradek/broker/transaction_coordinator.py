@@ -27,6 +27,8 @@ _MODULES: Final = (
     "odradek.coordinator.runtime.runtime",
     "odradek.coordinator.transaction.transaction_shard",
 )
+_NONE: Final = ErrorCode.NONE
+_new_tuple: Final = tuple.__new__
 # The transaction version of a client that leaves adding partitions to Produce (KIP-890).
 _CLIENT_THAT_ADDS: Final = 2
 
@@ -80,7 +82,7 @@ class TransactionCoordinator(CoordinatorHost["TransactionShard"]):
         """The same for many, none of which is added."""
         from odradek.coordinator.transaction.config import ProducerIdentity
 
-        producer = ProducerIdentity(producer_id, producer_epoch)
+        producer = _new_tuple(ProducerIdentity, (producer_id, producer_epoch))
         if not transactional_id:
             return dict.fromkeys(partitions, ErrorCode.INVALID_REQUEST)
         try:
@@ -104,14 +106,14 @@ class TransactionCoordinator(CoordinatorHost["TransactionShard"]):
         """
         from odradek.coordinator.transaction.config import ProducerIdentity
 
-        producer = ProducerIdentity(producer_id, producer_epoch)
+        producer = _new_tuple(ProducerIdentity, (producer_id, producer_epoch))
         reply = Reply()
         if not transactional_id:
             reply.complete(ErrorCode.INVALID_REQUEST)
             return reply
 
         def respond(outcome: KafkaError | None) -> None:
-            reply.complete(ErrorCode.NONE if outcome is None else outcome.code)
+            reply.complete(_NONE if outcome is None else outcome.code)
 
         self.runtime.write(
             transactional_id,

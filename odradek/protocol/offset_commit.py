@@ -124,7 +124,7 @@ def _read(frame: bytes, position: int, *, by_id: bool) -> Any:
         topic = _new_object(_Topic)
         topic.name = name
         topic.topic_id = topic_id
-        topic.partitions, position = _read_partitions(frame, position)
+        topic.partitions, position = read_partitions(frame, position)
         topics.append(topic)
         topic_count -= 1
         if topic_count:
@@ -135,11 +135,11 @@ def _read(frame: bytes, position: int, *, by_id: bool) -> Any:
 
 
 def _read_beginning(frame: bytes, start: int, *, by_id: bool) -> _Beginning:
-    group_id, position = _string(frame, start, "the group id")
+    group_id, position = read_string(frame, start, "the group id")
     (generation_id,) = _INT32(frame, position)
-    member_id, position = _string(frame, position + 4, "the member id")
-    group_instance_id, position = _nullable_string(frame, position)
-    topic_count, position = _count(frame, position)
+    member_id, position = read_string(frame, position + 4, "the member id")
+    group_instance_id, position = read_nullable_string(frame, position)
+    topic_count, position = read_count(frame, position)
     name, topic_id = "", None
     if topic_count:
         name, topic_id, position = _read_topic(frame, position, by_id=by_id)
@@ -158,27 +158,27 @@ def _read_topic(frame: bytes, position: int, *, by_id: bool) -> tuple[str, UUID 
     """(name, id, position behind them): one of the two, as the version has it."""
     if by_id:
         return "", _topic_id(frame[position : position + 16]), position + 16
-    name, position = _string(frame, position, "a topic's name")
+    name, position = read_string(frame, position, "a topic's name")
     return name, None, position
 
 
-def _read_partitions(frame: bytes, position: int) -> tuple[list[PartitionCommit], int]:
+def read_partitions(frame: bytes, position: int) -> tuple[list[PartitionCommit], int]:
     """The partitions of a topic, and the position behind the topic's tags."""
     partitions = []
-    count, position = _count(frame, position)
+    count, position = read_count(frame, position)
     for _ in range(count):
         index, offset, leader_epoch, length = _OFFSET(frame, position)
         metadata: str | None = ""
         if length == _EMPTY:
             position += _OFFSET_SIZE
         else:
-            metadata, position = _nullable_string(frame, position + _OFFSET_SIZE - 1)
+            metadata, position = read_nullable_string(frame, position + _OFFSET_SIZE - 1)
         position = position + 1 if frame[position] == 0 else skip_tagged_fields(frame, position)
         partitions.append(_new_partition(PartitionCommit, (index, offset, leader_epoch, metadata)))
     return partitions, position + 1 if frame[position] == 0 else skip_tagged_fields(frame, position)
 
 
-def _count(frame: bytes, position: int) -> tuple[int, int]:
+def read_count(frame: bytes, position: int) -> tuple[int, int]:
     """An array's count, which may not be null; one too large for the request ends at the request's end."""
     count, position = read_uvarint(frame, position)
     if count == 0:
@@ -186,14 +186,16 @@ def _count(frame: bytes, position: int) -> tuple[int, int]:
     return count - 1, position
 
 
-def _string(frame: bytes, position: int, what: str) -> tuple[str, int]:
-    text, position = _nullable_string(frame, position)
+def read_string(frame: bytes, position: int, what: str) -> tuple[str, int]:
+    """A compact string that may not be null, and the position behind it; ``what`` it is, for the error."""
+    text, position = read_nullable_string(frame, position)
     if text is None:
         raise MalformedMessage(f"{what} is null")
     return text, position
 
 
-def _nullable_string(frame: bytes, position: int) -> tuple[str | None, int]:
+def read_nullable_string(frame: bytes, position: int) -> tuple[str | None, int]:
+    """A compact string or null, and the position behind it."""
     size = frame[position]
     position += 1
     if size >= _ONE_BYTE_VARINT:

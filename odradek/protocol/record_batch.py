@@ -83,7 +83,7 @@ def _crc32c() -> Callable[[Buffer, int], int]:
     return function
 
 
-crc32c = _crc32c()
+crc32c: Final = _crc32c()
 
 
 class BatchHeader(NamedTuple):

@@ -4,7 +4,7 @@ Between versions most fields agree by name; those that a version lacks have thei
 shape (one coordinator key for a list of them, topic names for topics) is put right in ``_REWRITES``, by hand.
 
 Produce has a reader of its own (``produce_request``), which leaves the records where they are, and so have the newer versions of
-OffsetCommit (``offset_commit``), which come most often after it.
+what comes most often after it: OffsetCommit (``offset_commit``), TxnOffsetCommit and EndTxn (``transaction_messages``).
 """
 
 from collections.abc import Callable
@@ -49,6 +49,13 @@ def _make_decoder(api_key: ApiKey, version: int) -> Decoder:
 
         if version >= FIRST_FLEXIBLE_COMMIT:
             return _make_offset_commit_decoder(version)
+    if api_key in {ApiKey.TXN_OFFSET_COMMIT, ApiKey.END_TXN}:
+        from odradek.protocol import transaction_messages
+
+        if version >= transaction_messages.FIRST_FLEXIBLE:
+            if api_key == ApiKey.END_TXN:
+                return _make_flexible_decoder(transaction_messages.read_end_txn_request)
+            return _make_flexible_decoder(transaction_messages.read_txn_offset_commit_request)
     return _make_general_decoder(api_key, version)
 
 
@@ -86,10 +93,16 @@ def _make_produce_decoder(version: int) -> Decoder:
 def _make_offset_commit_decoder(version: int) -> Decoder:
     from odradek.protocol.offset_commit import read_offset_commit_request
 
+    return _make_flexible_decoder(lambda frame, position: read_offset_commit_request(frame, position, version))
+
+
+def _make_flexible_decoder(read: Callable[[bytes, int], Any]) -> Decoder:
+    """``read`` behind the header's tags, for a frame that may be a view."""
+
     def decode(frame: Buffer, position: int) -> Any:
         if type(frame) is not bytes:
             frame = bytes(frame)
-        return read_offset_commit_request(frame, skip_tagged_fields(frame, position), version)
+        return read(frame, skip_tagged_fields(frame, position))
 
     return decode
 

@@ -45,6 +45,11 @@ def response_encoder(api_key: ApiKey, version: int) -> Encoder:
     return encode
 
 
+def framed(correlation_id: int, body: bytes) -> bytes:
+    """The frame of a response of a flexible version (ApiVersions is not meant) whose ``body`` is encoded already."""
+    return _HEADER_V1(len(body) + 5, correlation_id, 0) + body
+
+
 def _remembering(encode: Encoder, version: int) -> Encoder:
     """``encode``, but once for what is answered again and again; in which only the correlation id differs."""
     from odradek.protocol.offset_commit import AcceptedCommit

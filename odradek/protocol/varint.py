@@ -4,11 +4,17 @@ Seven bits a byte, the least significant first; the top bit says that another by
 negative one as -2v-1, so that small numbers of either sign are short.
 """
 
+from typing import Final
+
 from odradek.protocol.errors import MalformedMessage
+
+SMALL_UVARINTS: Final = tuple(bytes((value,)) for value in range(128))
 
 
 def uvarint(value: int) -> bytes:
     """``value``, not negative, as an unsigned varint."""
+    if value <= 0x7F:
+        return SMALL_UVARINTS[value]
     out = bytearray()
     while value > 0x7F:
         out.append(value & 0x7F | 0x80)

@@ -21,7 +21,7 @@ from typing import Any
 
 from odradek.protocol.messages import make_class
 from odradek.protocol.schemas import FieldSpec, field_specs
-from odradek.protocol.varint import uvarint
+from odradek.protocol.varint import SMALL_UVARINTS, uvarint
 
 Append = Callable[[Any], None]
 Write = Callable[[Append, Any], None]
@@ -47,9 +47,6 @@ FIXED_WIDTHS = {
 _ZERO_UUID = bytes(16)
 
 
-_SMALL_UVARINTS = tuple(bytes((value,)) for value in range(128))
-
-
 def compile_writer(entity: type[Any], canonical: Mapping[str, type[Any]]) -> Write:
     """The writer for ``entity``, one of kio's classes, taking the canonical object of the same name.
 
@@ -68,7 +65,7 @@ class _Compiler:
         self._known = None if self._canonical_class is None else self._canonical_class.__slots__
         self._flexible = bool(entity.__flexible__)
         self._scope: dict[str, Any] = {
-            "UV": _SMALL_UVARINTS,
+            "UV": SMALL_UVARINTS,
             "uvarint": uvarint,
             "ZERO_UUID": _ZERO_UUID,
             "pack_h": Struct(">h").pack,

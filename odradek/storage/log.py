@@ -60,16 +60,25 @@ class AppendInfo:
 class Log(LogStore):
     """One partition's log. Offsets are those of records; ``log_end_offset`` is the next record's."""
 
-    def append(self, records: Buffer, *, leader_epoch: int, now_ms: int, transaction_verified: bool = False) -> AppendInfo:
+    def append(
+        self,
+        records: Buffer,
+        *,
+        leader_epoch: int,
+        now_ms: int,
+        transaction_verified: bool = False,
+        header: BatchHeader | None = None,
+    ) -> AppendInfo:
         """Append what a Produce request of version 3 or later has for this partition: one batch, checked and stamped.
 
         A transactional batch needs the producer's transaction to be open here already, or ``transaction_verified`` (KIP-890).
+        ``header`` is that of ``records``, for who has read it.
 
         KafkaError: INVALID_RECORD, CORRUPT_MESSAGE, MESSAGE_TOO_LARGE, RECORD_LIST_TOO_LARGE, INVALID_TIMESTAMP,
         INVALID_TXN_STATE, OUT_OF_ORDER_SEQUENCE_NUMBER, INVALID_PRODUCER_EPOCH: nothing has been written then.
         KAFKA_STORAGE_ERROR: nothing has been written, or it could not be synced.
         """
-        header, records = self._checked(records, now_ms)
+        header, records = self._checked(records, header, now_ms)
         producers = None
         if header.producer_id >= 0:
             producers = self._producers or self.producers
@@ -101,15 +110,16 @@ class Log(LogStore):
             self._flush_due(now_ms)
         return AppendInfo(base_offset, last_offset, append_time_ms, self.log_start_offset, False)
 
-    def _checked(self, records: Buffer, now_ms: int) -> tuple[BatchHeader, Buffer]:
+    def _checked(self, records: Buffer, header: BatchHeader | None, now_ms: int) -> tuple[BatchHeader, Buffer]:
         """The produced batch and its header if it may be appended; the batch may have had to be rewritten."""
         if self._sync_error:
             # Not even a batch that is there already may be acknowledged.
             self._ensure_synced()
-        try:
-            header = read_header(records)
-        except MalformedMessage as error:
-            raise validation.refuse_malformed(records, error) from error
+        if header is None:
+            try:
+                header = read_header(records)
+            except MalformedMessage as error:
+                raise validation.refuse_malformed(records, error) from error
         config = self._config
         size = header.batch_length + LOG_OVERHEAD
         if len(records) != size:

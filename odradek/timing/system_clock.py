@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
-from time import monotonic, time_ns
-from typing import TYPE_CHECKING
+import time
+from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
     from odradek.timing.clock import ClockedTimer
+
+# A compiled module looks up what is not final by name.
+_monotonic: Final = time.monotonic
+_time_ns: Final = time.time_ns
 
 
 class SystemClock:
@@ -16,11 +20,11 @@ class SystemClock:
 
     def now_ms(self) -> int:
         """Wall time in milliseconds since the Unix epoch."""
-        return time_ns() // 1_000_000
+        return _time_ns() // 1_000_000
 
     def monotonic_ms(self) -> float:
         """Milliseconds since the machine started, or thereabouts."""
-        return monotonic() * 1000.0
+        return _monotonic() * 1000.0
 
     def attach(self, timer: ClockedTimer) -> None:
         """Nothing to remember: real time passes by itself, and `AsyncioDriver` notices."""

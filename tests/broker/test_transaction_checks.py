@@ -7,7 +7,9 @@ from odradek.broker.handlers import produce
 from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.produce_request import ProduceRequest
+from odradek.protocol.record_batch import ensure_intact, iter_batches
 from tests.broker.handlers.metadata_broker import create, make_broker
+from tests.raw_client import as_response
 from tests.storage.support import batch
 from tests.storage.transactional import transactional_batch
 
@@ -60,7 +62,7 @@ def send(broker, *batches, version=ADDS, transactional_id="tx", acks=-1):
 
 
 def codes(response):
-    (topic,) = response.responses
+    (topic,) = as_response(ApiKey.PRODUCE, ADDS, response).responses
     return [partition.error_code for partition in topic.partition_responses]
 
 
@@ -196,3 +198,15 @@ def test_where_verification_is_off_every_batch_may_begin_a_transaction():
     create(broker, "t")
     assert codes(send(broker, (0, transactional_batch()))) == [ErrorCode.NONE]
     assert broker.transactions.asked == []
+
+
+def test_a_partition_that_is_in_a_request_twice_gets_both_its_batches(broker):
+    response = send(broker, (0, transactional_batch(0, count=2)), (0, transactional_batch(2)))
+    assert codes(response) == [ErrorCode.NONE] * 2
+    log = broker.partitions.get("t", 0).log
+    stored = log.read(0, 1000, upper_offset=3, min_one_batch=True).read()
+    found = []
+    for position, header in iter_batches(stored):
+        ensure_intact(header, stored, position)
+        found.append((header.base_offset, header.base_sequence, header.record_count))
+    assert found == [(0, 0, 2), (2, 2, 1)]

@@ -19,6 +19,7 @@ from odradek.broker.logging import log as broker_log
 from odradek.broker.server import Broker
 from odradek.coordinator.runtime.states import ShardState
 from odradek.timing.reply import Reply
+from tests.raw_client import as_response
 from tests.simulation.violation import Violation
 
 if TYPE_CHECKING:
@@ -167,12 +168,12 @@ class Node:
         context = RequestContext(api_key, version, 0, "client", "PLAINTEXT", ("127.0.0.1", 1))
         outcome = self.call(load_handler(api_key), self.broker, context, request)
         if not isinstance(outcome, Reply):
-            return outcome
+            return as_response(api_key, version, outcome)
         answers: list[Any] = []
         outcome.when_done(answers.append)
         for _ in range(_MOST_TURNS):
             if answers:
-                return answers[0]
+                return as_response(api_key, version, answers[0])
             self.turn()
             if not answers:
                 self.wait(1)

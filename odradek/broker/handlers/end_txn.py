@@ -8,14 +8,18 @@ Deliberate gap: no authorisation.
 
 from typing import TYPE_CHECKING, Any, Final
 
+from odradek.coordinator.transaction.config import ProducerIdentity
 from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.messages import messages
+from odradek.protocol.transaction_messages import FIRST_FLEXIBLE, ended_transaction_body
 from odradek.timing.reply import Reply
 
 if TYPE_CHECKING:
     from odradek.broker.context import RequestContext
     from odradek.broker.server import Broker
+
+_new_tuple: Final = tuple.__new__
 
 M: Final = messages(ApiKey.END_TXN)
 
@@ -27,19 +31,20 @@ _EPOCH_BUMPING_VERSION: Final = 2
 
 def handle(broker: "Broker", context: "RequestContext", request: Any) -> Any:
     """Hand the request to its transactional id's shard."""
-    from odradek.coordinator.transaction.config import ProducerIdentity
-
     version = context.version
     transactional_id = request.transactional_id
     if not transactional_id:
         return M.EndTxnResponse(error_code=ErrorCode.INVALID_REQUEST)
-    producer = ProducerIdentity(request.producer_id, request.producer_epoch)
+    producer = _new_tuple(ProducerIdentity, (request.producer_id, request.producer_epoch))
     client_version = _EPOCH_BUMPING_VERSION if version >= _FIRST_WITH_EPOCH else _CLIENT_VERSION
     reply = Reply()
 
     def respond(outcome: ProducerIdentity | KafkaError) -> None:
         if isinstance(outcome, ProducerIdentity):
-            reply.complete(M.EndTxnResponse(producer_id=outcome.producer_id, producer_epoch=outcome.producer_epoch))
+            if version >= FIRST_FLEXIBLE:
+                reply.complete(ended_transaction_body(version, outcome.producer_id, outcome.producer_epoch))
+            else:
+                reply.complete(M.EndTxnResponse())
             return
         is_fenced = outcome.code == ErrorCode.PRODUCER_FENCED and version < _FIRST_WITH_FENCED
         reply.complete(M.EndTxnResponse(error_code=ErrorCode.INVALID_PRODUCER_EPOCH if is_fenced else outcome.code))

@@ -23,6 +23,7 @@ from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.errors import ErrorCode, InvalidRecords, KafkaError
 from odradek.protocol.messages import messages
 from odradek.protocol.produce_request import FIRST_BY_ID, Buffer, ProduceRequest
+from odradek.protocol.produce_response import FIRST_WRITTEN, AppendedPartition, AppendedTopic, produce_response_body
 from odradek.protocol.record_batch import COMPRESSION_MASK, HEADER_SIZE
 
 if TYPE_CHECKING:
@@ -51,45 +52,71 @@ def handle(broker: "Broker", context: RequestContext, request: ProduceRequest) -
 
 
 def _append(broker: "Broker", context: RequestContext, request: ProduceRequest, checks: "TransactionChecks | None") -> Any:
+    """The response; encoded already where nothing went wrong and nothing has to be waited for."""
     acks = request.acks
     by_id = context.version >= FIRST_BY_ID
     of_topic: Callable[[Any], list[Partition]] = broker.partitions.of_topic_id if by_id else broker.partitions.of_topic
     now_ms = broker.clock.now_ms()
-    topics = []
-    waiting: list[tuple[Partition, int, Any]] = []
-    failed = False
+    topics: list[AppendedTopic] = []
+    # Partitions that are not done with, by how many came before them in the request.
+    waiting: list[tuple[int, Partition, int]] = []
+    refused: dict[int, KafkaError] = {}
+    number = 0
     for topic, batches in request.topics:
         partitions = of_topic(topic)
-        results = []
+        results: list[AppendedPartition] = []
         for index, records in batches:
             try:
                 partition = partitions[index] if 0 <= index < len(partitions) else _unknown(partitions, by_id)
-                is_verified = checks is not None and checks.allows((topic, index), partition)
-                info = partition.append(_checked(context, partition, acks, records), now_ms, is_verified)
+                batch = _checked(context, partition, acks, records)
+                if checks is None:
+                    info = partition.append(batch, now_ms)
+                else:
+                    key = topic, index
+                    info = partition.append(batch, now_ms, checks.allows(key, partition), checks.header(key))
+                if partition.high_watermark <= info.last_offset:
+                    waiting.append((number, partition, info.last_offset))
+                results.append((index, info.first_offset, info.log_append_time_ms, info.log_start_offset))
             except KafkaError as error:
-                failed = True
-                results.append(_refused(context, topic, index, error))
-                continue
-            result = _Partition(
-                index=index,
-                base_offset=info.first_offset,
-                log_append_time_ms=info.log_append_time_ms,
-                log_start_offset=info.log_start_offset,
-            )
-            if partition.high_watermark <= info.last_offset:
-                waiting.append((partition, info.last_offset, result))
-            results.append(result)
-        if isinstance(topic, bytes):
-            topic_id = partitions[0].topic_id if partitions else UUID(bytes=topic)
-            topics.append(_Topic(topic_id=topic_id, partition_responses=results))
-        else:
-            topics.append(_Topic(name=topic, partition_responses=results))
+                refused[number] = error
+                _log_refusal(context, topic, index, error)
+                results.append((index, -1, -1, -1))
+            number += 1
+        topics.append((topic, results))
     if acks == 0:
-        return CLOSE_CONNECTION if failed else NO_RESPONSE
-    response = _Response(responses=topics)
+        return CLOSE_CONNECTION if refused else NO_RESPONSE
+    if context.version >= FIRST_WRITTEN and not refused and not waiting:
+        return produce_response_body(topics)
+    response, parts = _response(topics, refused)
     if waiting:
-        return _wait(broker, request, response, waiting)
+        return _wait(broker, request, response, [(partition, last, parts[number]) for number, partition, last in waiting])
     return response
+
+
+def _response(topics: list[AppendedTopic], refused: dict[int, KafkaError]) -> tuple[Any, list[Any]]:
+    """The response, and its partitions in order; ``refused`` has errors by the partition's place in that order."""
+    responses = []
+    parts: list[Any] = []
+    for topic, partitions in topics:
+        first = len(parts)
+        for index, base_offset, log_append_time_ms, log_start_offset in partitions:
+            error = refused.get(len(parts))
+            if error is not None:
+                parts.append(_refused(index, error))
+                continue
+            parts.append(
+                _Partition(
+                    index=index,
+                    base_offset=base_offset,
+                    log_append_time_ms=log_append_time_ms,
+                    log_start_offset=log_start_offset,
+                )
+            )
+        if isinstance(topic, bytes):
+            responses.append(_Topic(topic_id=UUID(bytes=topic), partition_responses=parts[first:]))
+        else:
+            responses.append(_Topic(name=topic, partition_responses=parts[first:]))
+    return _Response(responses=responses), parts
 
 
 def _handle_transactional(broker: "Broker", context: RequestContext, request: ProduceRequest) -> Any:
@@ -153,8 +180,7 @@ def _checked(context: RequestContext, partition: "Partition", acks: int, records
     return records
 
 
-def _refused(context: RequestContext, topic: str | bytes, index: int, error: KafkaError) -> Any:
-    """A partition's error as its client is told of it (KIP-467), and as the log is."""
+def _log_refusal(context: RequestContext, topic: str | bytes, index: int, error: KafkaError) -> None:
     log.info(
         "a produce was refused",
         topic=str(UUID(bytes=topic)) if isinstance(topic, bytes) else topic,
@@ -164,6 +190,10 @@ def _refused(context: RequestContext, topic: str | bytes, index: int, error: Kaf
         client_id=context.client_id,
         peer=f"{context.peer[0]}:{context.peer[1]}",
     )
+
+
+def _refused(index: int, error: KafkaError) -> Any:
+    """A partition's error as its client is told of it (KIP-467)."""
     record_errors: list[Any] = []
     if isinstance(error, InvalidRecords):
         record_errors = [
@@ -180,14 +210,14 @@ def _all_failed(context: RequestContext, request: ProduceRequest) -> Any:
     if request.acks == 0:
         return NO_RESPONSE
     error = KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR)
-    topics = []
+    topics: list[AppendedTopic] = []
+    refused: dict[int, KafkaError] = {}
     for topic, batches in request.topics:
-        results = [_refused(context, topic, index, error) for index, _ in batches]
-        if isinstance(topic, bytes):
-            topics.append(_Topic(topic_id=UUID(bytes=topic), partition_responses=results))
-        else:
-            topics.append(_Topic(name=topic, partition_responses=results))
-    return _Response(responses=topics)
+        topics.append((topic, [(index, -1, -1, -1) for index, _ in batches]))
+        for index, _ in batches:
+            refused[len(refused)] = error
+            _log_refusal(context, topic, index, error)
+    return _response(topics, refused)[0]
 
 
 def _wait(broker: "Broker", request: ProduceRequest, response: Any, waiting: "list[tuple[Partition, int, Any]]") -> Reply:

@@ -18,6 +18,7 @@ from odradek.coordinator.group.txn_offsets import commit_offsets_in_transaction
 from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.messages import messages
+from odradek.protocol.transaction_messages import FIRST_FLEXIBLE, accepted_offsets_body
 from odradek.timing.reply import Reply
 
 if TYPE_CHECKING:
@@ -32,6 +33,7 @@ M: Final = messages(ApiKey.TXN_OFFSET_COMMIT)
 _Topic: Final = M.TxnOffsetCommitResponseTopic
 _Partition: Final = M.TxnOffsetCommitResponsePartition
 
+_NONE: Final = ErrorCode.NONE
 _FIRST_WITH_LOADING: Final = 2
 _FIRST_WITH_ABORTABLE: Final = 4
 _FIRST_THAT_ADDS: Final = 5
@@ -41,10 +43,10 @@ def handle(broker: "Broker", context: "RequestContext", request: Any) -> Any:
     """Commit the offsets of topics and partitions that exist; a Reply unless there is none."""
     version = context.version
     if not request.group_id:
-        return _failed(request.topics, ErrorCode.INVALID_GROUP_ID)
+        return _answer(request.topics, ErrorCode.INVALID_GROUP_ID)
     unknown = _set_aside_unknown(broker, request)
     if not request.topics:
-        return _failed(unknown, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+        return _answer(unknown, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
     reply = Reply()
     respond = partial(_respond, reply, request, unknown, version)
     runtime = broker.groups.runtime
@@ -72,17 +74,22 @@ def _commit(
     runtime: "CoordinatorRuntime[GroupShard]", request: Any, respond: "Callable[[Any], None]", verdict: ErrorCode
 ) -> None:
     """Commit, if the transaction may have offsets."""
-    if verdict != ErrorCode.NONE:
+    if verdict != _NONE:
         respond(KafkaError(verdict))
         return
     runtime.write(request.group_id, lambda shard: commit_offsets_in_transaction(shard.offsets, request), respond)
 
 
 def _respond(reply: Reply, request: Any, unknown: list[Any], version: int, outcome: Any) -> None:
-    if isinstance(outcome, KafkaError):
-        outcome = _failed(request.topics, _told(outcome.code, version))
+    if outcome is None:
+        if not unknown and version >= FIRST_FLEXIBLE:
+            reply.complete(accepted_offsets_body(request.topics))
+            return
+        outcome = _answer(request.topics, ErrorCode.NONE)
+    elif isinstance(outcome, KafkaError):
+        outcome = _answer(request.topics, _told(outcome.code, version))
     if unknown:
-        outcome.topics = [*outcome.topics, *_failed(unknown, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION).topics]
+        outcome.topics = [*outcome.topics, *_answer(unknown, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION).topics]
     reply.complete(outcome)
 
 
@@ -116,7 +123,8 @@ def _set_aside_unknown(broker: "Broker", request: Any) -> list[Any]:
     return unknown
 
 
-def _failed(topics: Any, error_code: ErrorCode) -> Any:
+def _answer(topics: Any, error_code: ErrorCode) -> Any:
+    """The same answer for all; NONE if nothing has failed."""
     return M.TxnOffsetCommitResponse(
         topics=[
             _Topic(

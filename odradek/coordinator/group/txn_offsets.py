@@ -115,29 +115,48 @@ def end_transaction(marker: EndTxnMarker) -> Result[None]:
 def commit_offsets_in_transaction(offsets: CommittedOffsets, request: Any) -> Result[Any]:
     """Decide on a TxnOffsetCommit of a transaction that has this group's partition, whose topics and partitions exist.
 
-    Metadata beyond ``offset.metadata.max.bytes`` is answered OFFSET_METADATA_TOO_LARGE, partition by partition. Raises KafkaError
-    for what concerns the whole request.
+    The response is None where all offsets are taken. Metadata beyond ``offset.metadata.max.bytes`` is answered
+    OFFSET_METADATA_TOO_LARGE, partition by partition. Raises KafkaError for what concerns the whole request.
     """
     _check_committer(offsets, request)
     now_ms = offsets.clock.now_ms()
     limit = offsets.config.offset_metadata_max_bytes
     records = []
-    topics = []
+    group_id = request.group_id
+    is_any_too_large = False
     for topic in request.topics:
-        partitions = []
         for partition in topic.partitions:
             metadata = partition.committed_metadata or ""
-            fits = len(metadata) <= limit
-            error_code = ErrorCode.NONE if fits else ErrorCode.OFFSET_METADATA_TOO_LARGE
-            partitions.append(_Partition(partition_index=partition.partition_index, error_code=error_code))
-            if fits:
-                key = OffsetCommitKey(request.group_id, topic.name, partition.partition_index)
-                value = OffsetCommitValue(partition.committed_offset, partition.committed_leader_epoch, metadata, now_ms)
-                records.append(CoordinatorRecord(key, value))
-        topics.append(_Topic(name=topic.name, partitions=partitions))
+            if len(metadata) > limit:
+                is_any_too_large = True
+                continue
+            key = OffsetCommitKey(group_id, topic.name, partition.partition_index)
+            value = OffsetCommitValue(partition.committed_offset, partition.committed_leader_epoch, metadata, now_ms)
+            records.append(CoordinatorRecord(key, value))
     offsets.counters.commits += len(records)
     producer = (request.producer_id, request.producer_epoch) if records else None
-    return Result(records, _Response(topics=topics), producer=producer)
+    return Result(records, _too_large(request.topics, limit) if is_any_too_large else None, producer=producer)
+
+
+def _too_large(topics: Any, limit: int) -> Any:
+    """The response where some metadata has more than ``limit`` characters."""
+    return _Response(
+        topics=[
+            _Topic(
+                name=topic.name,
+                partitions=[
+                    _Partition(
+                        partition_index=each.partition_index,
+                        error_code=ErrorCode.OFFSET_METADATA_TOO_LARGE
+                        if len(each.committed_metadata or "") > limit
+                        else ErrorCode.NONE,
+                    )
+                    for each in topic.partitions
+                ],
+            )
+            for topic in topics
+        ]
+    )
 
 
 def _check_committer(offsets: CommittedOffsets, request: Any) -> None:

@@ -5,6 +5,8 @@ Verification (KIP-890) asks whether partitions are in the transaction, and chang
 Source: ``TransactionCoordinator.handleAddPartitionsToTransaction``, ``handleVerifyPartitionsInTransaction`` of Apache Kafka.
 """
 
+from typing import Final
+
 from odradek.coordinator.runtime.result import Result
 from odradek.coordinator.transaction.config import ProducerIdentity
 from odradek.coordinator.transaction.states import PREPARED, TransactionState
@@ -12,6 +14,8 @@ from odradek.coordinator.transaction.transactions import Transactions, concurren
 from odradek.coordinator.transaction.transitions import with_partitions
 from odradek.protocol.coordinator_records import TransactionLogValue
 from odradek.protocol.errors import ErrorCode, KafkaError
+
+_ONGOING: Final = TransactionState.ONGOING
 
 
 def add_partitions(
@@ -34,7 +38,7 @@ def add_partitions(
     state = current.status
     if state in PREPARED:
         raise concurrent(TransactionState(state))
-    if state == TransactionState.ONGOING and partitions <= current.partitions:
+    if state == _ONGOING and partitions <= current.partitions:
         return Result((), None)
     value = with_partitions(current, partitions, client_version, transactions.clock.now_ms())
     return transactions.move(transactional_id, value, None)

@@ -42,8 +42,12 @@ from odradek.coordinator.transaction.transitions import (
 from odradek.protocol.coordinator_records import TransactionLogValue
 from odradek.protocol.errors import ErrorCode, KafkaError
 
+_new_tuple: Final = tuple.__new__
+
 T = TypeVar("T")
 
+_ONGOING: Final = TransactionState.ONGOING
+_ENDED: Final = frozenset({TransactionState.COMPLETE_COMMIT, TransactionState.COMPLETE_ABORT})
 NOBODY: Final = ProducerIdentity(NO_PRODUCER_ID, NO_EPOCH)
 
 
@@ -72,8 +76,8 @@ def end_txn(
     else:
         check_producer(transactional_id, current, producer)
         transactions.require_settled(transactional_id)
-        is_repeated = current.status != TransactionState.ONGOING
-    if current.status != TransactionState.ONGOING and _is_done(current, commit=commit, bumps=bumps, is_repeated=is_repeated):
+        is_repeated = current.status != _ONGOING
+    if current.status != _ONGOING and _is_done(current, commit=commit, bumps=bumps, is_repeated=is_repeated):
         return Result((), ProducerIdentity(current.producer_id, current.producer_epoch) if bumps else NOBODY)
     next_producer_id = transactions.new_producer_id() if bumps and is_exhausted(current.producer_epoch) else NO_PRODUCER_ID
     value = prepared(
@@ -87,7 +91,7 @@ def end_txn(
     if bumps and next_producer_id != NO_PRODUCER_ID:
         response = ProducerIdentity(next_producer_id, 0)
     elif bumps:
-        response = ProducerIdentity(value.producer_id, value.producer_epoch)
+        response = _new_tuple(ProducerIdentity, (value.producer_id, value.producer_epoch))
     return _move(transactions, markers, transactional_id, value, response)
 
 
@@ -128,7 +132,7 @@ def _check_bumping_producer(transactional_id: str, current: TransactionLogValue,
     if current.producer_id != producer.producer_id and not repeats_overflow:
         raise unknown_mapping(transactional_id)
     repeats_bump = current.producer_epoch == epoch + 1
-    has_ended = current.status in (TransactionState.COMPLETE_COMMIT, TransactionState.COMPLETE_ABORT)
+    has_ended = current.status in _ENDED
     if epoch != current.producer_epoch and not (has_ended and (repeats_bump or repeats_overflow)):
         raise KafkaError(ErrorCode.PRODUCER_FENCED, f"{transactional_id} is at epoch {current.producer_epoch}, not {epoch}")
     return repeats_bump or repeats_overflow

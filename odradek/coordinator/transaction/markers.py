@@ -25,6 +25,10 @@ if TYPE_CHECKING:
     from odradek.coordinator.transaction.transactions import Transactions
     from odradek.protocol.coordinator_records import TransactionLogValue
 
+_PREPARE_COMMIT: Final = TransactionState.PREPARE_COMMIT
+_COMPLETE_COMMIT: Final = TransactionState.COMPLETE_COMMIT
+_COMPLETE_ABORT: Final = TransactionState.COMPLETE_ABORT
+
 # Before partitions that could not be written to are tried again.
 RETRY_BACKOFF_MS: Final = 100
 # Markers written before others have their turn of the loop.
@@ -55,10 +59,8 @@ class Markers:
 
     def begin(self, transactional_id: str, value: TransactionLogValue) -> None:
         """``value``, Prepare*, is in the log for good: nobody else changes it until ``write`` has been called, and is done."""
-        is_commit = value.status == TransactionState.PREPARE_COMMIT
-        self._transactions.pending[transactional_id] = (
-            TransactionState.COMPLETE_COMMIT if is_commit else TransactionState.COMPLETE_ABORT
-        )
+        is_commit = value.status == _PREPARE_COMMIT
+        self._transactions.pending[transactional_id] = _COMPLETE_COMMIT if is_commit else _COMPLETE_ABORT
         self.remaining[transactional_id] = sorted(value.partitions)
 
     def resume(self) -> None:
@@ -74,7 +76,7 @@ class Markers:
             value.producer_id,
             value.producer_epoch,
             self._transactions.context.leader_epoch,
-            value.status == TransactionState.PREPARE_COMMIT,
+            value.status == _PREPARE_COMMIT,
             value.client_transaction_version,
         )
         remaining = self.remaining[transactional_id]

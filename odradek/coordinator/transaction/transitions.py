@@ -24,6 +24,12 @@ EPOCH_BUMPING_VERSION: Final = 2
 OLDEST_VERSION: Final = 0
 _new_tuple: Final = tuple.__new__
 
+_ONGOING: Final = TransactionState.ONGOING
+_PREPARE_COMMIT: Final = TransactionState.PREPARE_COMMIT
+_PREPARE_ABORT: Final = TransactionState.PREPARE_ABORT
+_COMPLETE_COMMIT: Final = TransactionState.COMPLETE_COMMIT
+_COMPLETE_ABORT: Final = TransactionState.COMPLETE_ABORT
+
 
 def is_exhausted(epoch: int) -> bool:
     """Whether no client may have an epoch after this one."""
@@ -59,7 +65,7 @@ def with_partitions(
     """With more partitions in its transaction, which begins here if there was none."""
     return _moved(
         current,
-        TransactionState.ONGOING,
+        _ONGOING,
         now_ms,
         partitions=current.partitions | partitions,
         start_ms=now_ms if current.status in IDLE else None,
@@ -78,7 +84,7 @@ def prepared(
     bumps = is_newer and (commit or current.producer_epoch <= LAST_EPOCH)
     return _moved(
         current,
-        TransactionState.PREPARE_COMMIT if commit else TransactionState.PREPARE_ABORT,
+        _PREPARE_COMMIT if commit else _PREPARE_ABORT,
         now_ms,
         producer_epoch=current.producer_epoch + bumps,
         last_producer_epoch=current.producer_epoch if is_newer else None,
@@ -92,10 +98,10 @@ def prepared(
 def completed(current: TransactionLogValue, now_ms: int) -> TransactionLogValue:
     """With all its markers written. The new producer id, if one was given, comes into use."""
     rotates = current.next_producer_id != NO_PRODUCER_ID
-    is_commit = current.status == TransactionState.PREPARE_COMMIT
+    is_commit = current.status == _PREPARE_COMMIT
     return _moved(
         current,
-        TransactionState.COMPLETE_COMMIT if is_commit else TransactionState.COMPLETE_ABORT,
+        _COMPLETE_COMMIT if is_commit else _COMPLETE_ABORT,
         now_ms,
         producer_id=current.next_producer_id if rotates else None,
         producer_epoch=0 if rotates else None,

@@ -100,6 +100,8 @@ class Bed:
             group_id=GROUP, producer_id=producer[0], producer_epoch=producer[1], topics=[topic], **fields
         )
         answer = self.ask(lambda shard: commit_offsets_in_transaction(shard.offsets, request))
+        if answer is None:
+            return ErrorCode.NONE
         return answer if isinstance(answer, ErrorCode) else answer.topics[0].partitions[0].error_code
 
     def end(self, producer, is_commit):

@@ -41,6 +41,7 @@ from odradek.broker.transaction_coordinator import TransactionCoordinator
 from odradek.coordinator.runtime.states import ShardState
 from odradek.protocol.api_keys import ApiKey
 from odradek.timing.reply import Reply
+from tests.raw_client import as_response
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -203,9 +204,9 @@ class Server(Broker):
         context = RequestContext(api_key, version, 0, "client", "PLAINTEXT", ("127.0.0.1", 1))
         outcome = _HANDLERS[api_key](self, context, request)
         if isinstance(outcome, Reply):
-            outcome.when_done(answered)
+            outcome.when_done(lambda response: answered(as_response(api_key, version, response)))
         else:
-            answered(outcome)
+            answered(as_response(api_key, version, outcome))
 
     def runtimes(self) -> Iterator[tuple[str, CoordinatorRuntime[Any]]]:
         """Those that are made, with their topics."""
