@@ -33,7 +33,7 @@ COMPILED = {
     """,
     "odradek/protocol/coordinator_records": "groups offsets transactions",
     "odradek/broker": """
-        connection coordinator_host coordinator_logs coordinators delayed_fetch delayed_produce dispatch fetch_sessions
+        connection context coordinator_host coordinator_logs coordinators delayed_fetch delayed_produce dispatch fetch_sessions
         group_commit outbox partition partitions route socket_writer transaction_checks transaction_coordinator
     """,
     "odradek/broker/handlers": """

@@ -51,8 +51,7 @@ class PartitionLog:
         """What ``max.message.bytes`` and ``segment.bytes`` of the topic allow."""
         # The log is another one once the partition has moved to another directory.
         self._log = self._partition.log or self._log
-        config = self._log.config
-        return min(config.max_message_bytes, config.segment_bytes)
+        return self._log.max_batch_bytes
 
     def append(self, records: Sequence[tuple[bytes, bytes | None]], now_ms: int, producer: tuple[int, int] | None = None) -> int:
         """Append records as one batch; the offset behind the last."""

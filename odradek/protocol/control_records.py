@@ -30,6 +30,7 @@ from odradek.protocol.records import Record, build_batch
 ABORT: Final = 0
 COMMIT: Final = 1
 _VERSION: Final = 0
+_pack_header: Final = HEADER.pack
 _KEY: Final = Struct(">hh")
 _VALUE: Final = Struct(">hi")
 
@@ -37,7 +38,7 @@ _VALUE: Final = Struct(">hi")
 def build_end_txn_marker(producer_id: int, producer_epoch: int, coordinator_epoch: int, commit: bool, timestamp_ms: int) -> bytes:
     """The control batch that commits or aborts a producer's transaction, offset 0: the log stamps its own."""
     payload = _marker(coordinator_epoch, commit)
-    head = HEADER.pack(
+    head = _pack_header(
         0,
         HEADER_SIZE - LOG_OVERHEAD + len(payload),
         -1,

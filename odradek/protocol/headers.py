@@ -18,6 +18,7 @@ from odradek.protocol.varint import read_uvarint
 
 _FIXED: Final = Struct(">hhih")
 _FIXED_SIZE: Final = _FIXED.size
+_unpack_fixed: Final = _FIXED.unpack_from
 
 Header = tuple[int, int, int, str | None, int]
 
@@ -29,7 +30,7 @@ def read_request_header(frame: bytes | memoryview) -> Header:
     """
     if len(frame) < _FIXED_SIZE:
         raise MalformedMessage(f"a request of {len(frame)} bytes is too short for its header")
-    api_key, api_version, correlation_id, client_id_length = _FIXED.unpack_from(frame)
+    api_key, api_version, correlation_id, client_id_length = _unpack_fixed(frame)
     if client_id_length < 0:
         if client_id_length != -1:
             raise MalformedMessage(f"a client id of length {client_id_length}")

@@ -27,6 +27,7 @@ from odradek.protocol.record_batch import (
 from odradek.protocol.record_batch import read_header as read_batch_header
 from odradek.protocol.varint import read_varint, write_varint
 
+_pack_header: Final = HEADER.pack
 _NULL: Final = b"\1"
 _MIN_RECORD_BYTES: Final = 7
 
@@ -77,7 +78,7 @@ def build_batch(
         attributes |= TRANSACTIONAL_MASK
         producer_id, producer_epoch = producer
     count = len(records)
-    head = HEADER.pack(
+    head = _pack_header(
         base_offset,
         HEADER_SIZE - LOG_OVERHEAD + len(payload),
         leader_epoch,

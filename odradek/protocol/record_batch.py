@@ -51,16 +51,18 @@ _LAST_COMPRESSION: Final = 4
 
 HEADER: Final = struct.Struct(">qiibIhiqqqhii")
 _LENGTH: Final = struct.Struct(">8xi")
-_STAMP: Final = struct.Struct(">qii")
+_pack_stamp: Final = struct.Struct(">qii").pack
 # What ``stamped_head`` writes in front of the rest: base offset, batch length, leader epoch.
 STAMPED_BYTES: Final = 16
 _APPEND_TIME: Final = struct.Struct(">hiqq")
 _CRC: Final = struct.Struct(">bI")
-_UINT32: Final = struct.Struct(">I")
+_pack_uint32: Final = struct.Struct(">I").pack
 _MAGIC_POSITION: Final = 16
 _CRC_POSITION: Final = 17
 _CRC_START: Final = 21
 _APPEND_TIME_END: Final = 43
+# Up to this size a copy takes less time than a view.
+_COPIED_BYTES: Final = 1024
 # The smallest message of formats v0 and v1, after its offset and length.
 _MIN_OLD_MESSAGE_BYTES: Final = 14
 
@@ -183,13 +185,15 @@ def _read_short_header(buffer: Buffer, position: int) -> BatchHeader:
 
 def batch_crc(buffer: Buffer, position: int, size: int) -> int:
     """The CRC-32C of the batch of ``size`` bytes at ``position``, from its attributes on."""
+    if type(buffer) is bytes and size <= _COPIED_BYTES:
+        return crc32c(buffer[position + _CRC_START : position + size], 0)
     return crc32c(memoryview(buffer)[position + _CRC_START : position + size], 0)
 
 
 def sealed(head: bytes, payload: Buffer) -> bytes:
     """The batch of a header, whose CRC is not in it yet, and of the records behind it."""
     covered = head[_CRC_START:]
-    return b"".join((head[:_CRC_POSITION], _UINT32.pack(crc32c(payload, crc32c(covered, 0))), covered, payload))
+    return b"".join((head[:_CRC_POSITION], _pack_uint32(crc32c(payload, crc32c(covered, 0))), covered, payload))
 
 
 def ensure_intact(header: BatchHeader, buffer: Buffer, position: int = 0) -> None:
@@ -201,10 +205,10 @@ def ensure_intact(header: BatchHeader, buffer: Buffer, position: int = 0) -> Non
         if header.magic in (0, 1):
             raise KafkaError(ErrorCode.INVALID_RECORD, f"message format v{header.magic}: only v2 is served")
         raise KafkaError(ErrorCode.CORRUPT_MESSAGE, f"magic {header.magic}")
-    end = position + header.batch_length + LOG_OVERHEAD
-    if end > len(buffer):
-        raise KafkaError(ErrorCode.CORRUPT_MESSAGE, f"a batch of {header.size_bytes} bytes in {len(buffer) - position}")
-    crc = crc32c(memoryview(buffer)[position + _CRC_START : end], 0)
+    size = header.batch_length + LOG_OVERHEAD
+    if position + size > len(buffer):
+        raise KafkaError(ErrorCode.CORRUPT_MESSAGE, f"a batch of {size} bytes in {len(buffer) - position}")
+    crc = batch_crc(buffer, position, size)
     if crc != header.crc:
         raise KafkaError(ErrorCode.CORRUPT_MESSAGE, f"CRC is {crc:#010x}, the batch says {header.crc:#010x}")
 
@@ -236,7 +240,7 @@ def stamped_head(batch_length: int, base_offset: int, leader_epoch: int) -> byte
     head = stamped_head(header.batch_length, base_offset, leader_epoch)
     file.append([head, memoryview(buffer)[position + len(head) : position + header.size_bytes]])
     """
-    return _STAMP.pack(base_offset, batch_length, leader_epoch)
+    return _pack_stamp(base_offset, batch_length, leader_epoch)
 
 
 def stamped_head_append_time(

@@ -106,7 +106,7 @@ class Log(LogStore):
         self._write(buffers, size, last_offset, timestamp, leader_epoch, now_ms)
         if producers is not None:
             producers.record(header, base_offset, timestamp)
-        if last_offset + 1 - self.flushed_offset >= self._config.flush_messages:
+        if last_offset + 1 - self.flushed_offset >= self._flush_messages:
             self._flush_due(now_ms)
         return AppendInfo(base_offset, last_offset, append_time_ms, self.log_start_offset, False)
 
@@ -120,14 +120,13 @@ class Log(LogStore):
                 header = read_header(records)
             except MalformedMessage as error:
                 raise validation.refuse_malformed(records, error) from error
-        config = self._config
         size = header.batch_length + LOG_OVERHEAD
         if len(records) != size:
             validation.ensure_one_batch(records, size)
         if header.base_offset:
             raise KafkaError(ErrorCode.INVALID_RECORD, f"the record batch begins with offset {header.base_offset}, not 0")
-        if size > config.max_message_bytes:
-            raise KafkaError(ErrorCode.MESSAGE_TOO_LARGE, f"{size} bytes, and max.message.bytes is {config.max_message_bytes}")
+        if size > self._max_message_bytes:
+            raise KafkaError(ErrorCode.MESSAGE_TOO_LARGE, f"{size} bytes, and max.message.bytes is {self._max_message_bytes}")
         validate(header, records)
         if (
             self._inspects_all
@@ -135,12 +134,12 @@ class Log(LogStore):
             or header.attributes & TIMESTAMP_TYPE_MASK
             or (header.attributes & TRANSACTIONAL_MASK and header.producer_id < 0)
         ):
-            inspected = validation.inspect(records, header, config, now_ms)
+            inspected = validation.inspect(records, header, self._config, now_ms)
             if inspected is not records:
                 records, header = inspected, read_header(inspected)
                 size = header.batch_length + LOG_OVERHEAD
-        if size > config.segment_bytes:
-            raise _too_large_for_segment(size, config)
+        if size > self._segment_bytes:
+            raise _too_large_for_segment(size, self._config)
         return header, records
 
     def append_marker(
@@ -172,7 +171,7 @@ class Log(LogStore):
         aborted = producers.record_marker(producer_id, producer_epoch, coordinator_epoch, commit, offset, now_ms)
         if aborted is not None:
             self.segments.active.append_aborted(aborted)
-        if offset + 1 - self.flushed_offset >= self._config.flush_messages:
+        if offset + 1 - self.flushed_offset >= self._flush_messages:
             self.flush(now_ms)
         append_time_ms = now_ms if self._stamps_append_time else _NO_TIMESTAMP
         return AppendInfo(offset, offset, append_time_ms, self.log_start_offset, False)
@@ -204,13 +203,13 @@ class Log(LogStore):
             attributes=TIMESTAMP_TYPE_MASK if self._stamps_append_time else 0,
         )
         size = len(batch)
-        if size > self._config.segment_bytes:
+        if size > self._segment_bytes:
             raise _too_large_for_segment(size, self._config)
         last_offset = base_offset + len(records) - 1
         self._write((batch,), size, last_offset, now_ms, leader_epoch, now_ms)
         if producer is not None:
             self.producers.record(read_header(batch), base_offset, now_ms)
-        if last_offset + 1 - self.flushed_offset >= self._config.flush_messages:
+        if last_offset + 1 - self.flushed_offset >= self._flush_messages:
             self._flush_due(now_ms)
         return size
 

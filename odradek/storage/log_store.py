@@ -25,7 +25,8 @@ from odradek.storage.retention import count_deletable
 from odradek.storage.segment import Segment
 from odradek.storage.segment_removal import SegmentRemoval
 
-_ALWAYS_IN_TIME: Final = 2**64
+# Beyond what any count or timestamp comes to, and still a small number where this is compiled.
+_NEVER_REACHED: Final = 2**62 - 1
 
 
 class LogStore:
@@ -126,10 +127,21 @@ class LogStore:
     @config.setter
     def config(self, config: LogConfig) -> None:
         self._config = config
+        # What each append asks for.
+        self._segment_bytes = config.segment_bytes
+        self._max_segment_ms = config.max_segment_ms
+        self._max_message_bytes = config.max_message_bytes
+        self._index_interval_bytes = config.index_interval_bytes
+        self._flush_messages = min(config.flush_messages, _NEVER_REACHED)
         self._stamps_append_time = config.stamps_append_time
-        self._latest_in_ms = _ALWAYS_IN_TIME if config.stamps_append_time else config.message_timestamp_after_max_ms
+        self._latest_in_ms = _NEVER_REACHED if config.stamps_append_time else config.message_timestamp_after_max_ms
         limits_age = config.limits_old_timestamps and not config.stamps_append_time
         self._inspects_all = config.is_compacted or limits_age or config.target_codec is not None
+
+    @property
+    def max_batch_bytes(self) -> int:
+        """What ``max.message.bytes`` and ``segment.bytes`` allow."""
+        return min(self._max_message_bytes, self._segment_bytes)
 
     @property
     def size_bytes(self) -> int:
@@ -161,13 +173,12 @@ class LogStore:
         if self._sync_error:
             self._ensure_synced()
         segment = self.segments.active
-        config = self._config
         try:
-            if segment.should_roll(size, last_offset, timestamp, now_ms, config):
+            if segment.should_roll(size, last_offset, timestamp, now_ms, self._segment_bytes, self._max_segment_ms):
                 segment = self.roll(now_ms)
             if leader_epoch != self.leader_epochs.latest:
                 self.leader_epochs.assign(leader_epoch, self.log_end_offset)
-            segment.append(buffers, size, last_offset, timestamp, config.index_interval_bytes)
+            segment.append(buffers, size, last_offset, timestamp, self._index_interval_bytes)
         except OSError as error:
             self._has_failed = True
             raise self.storage_error(error) from error
@@ -280,7 +291,7 @@ class LogStore:
             return
         self.flushed_offset = max(self.flushed_offset, task.offset)
         self._segments_named = max(self._segments_named, task.segments_begun)
-        self.awaits_flush = self.awaits_flush and self.log_end_offset - self.flushed_offset >= self._config.flush_messages
+        self.awaits_flush = self.awaits_flush and self.log_end_offset - self.flushed_offset >= self._flush_messages
         if task.is_whole:
             self.recovery_point = max(self.recovery_point, task.offset)
             self.last_flush_ms = now_ms
@@ -319,7 +330,7 @@ class LogStore:
 
         It is flushed here and now: what is acknowledged is among it, and readers must not see less of the log than before.
         """
-        if self.log_end_offset - self.flushed_offset >= self._config.flush_messages:
+        if self.log_end_offset - self.flushed_offset >= self._flush_messages:
             self.flush(now_ms)
 
     def _flush_due(self, now_ms: int) -> None:

@@ -13,7 +13,7 @@ Snapshots of all this, and its restoration from the log, are in ``producer_snaps
 Left out: a marker counts as soon as it is appended, whatever the high watermark: the one replica is the leader.
 """
 
-from typing import Final, NamedTuple
+from typing import Final
 
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.record_batch import TRANSACTIONAL_MASK, BatchHeader
@@ -25,17 +25,19 @@ _SEQUENCE_MASK: Final = 0x7FFFFFFF
 _MAX_EPOCH: Final = 0x7FFF
 # From this transaction version on every transaction has an epoch of its own (KIP-890).
 _EPOCH_PER_TRANSACTION: Final = 2
-_new_tuple: Final = tuple.__new__
 
 
-class AppendedBatch(NamedTuple):
+class AppendedBatch:
     """One of a producer's last batches, as the log has it. ``timestamp`` is its max timestamp, ms."""
 
-    first_sequence: int
-    last_sequence: int
-    first_offset: int
-    last_offset: int
-    timestamp: int
+    __slots__ = ("first_offset", "first_sequence", "last_offset", "last_sequence", "timestamp")
+
+    def __init__(self, first_sequence: int, last_sequence: int, first_offset: int, last_offset: int, timestamp: int) -> None:
+        self.first_sequence = first_sequence
+        self.last_sequence = last_sequence
+        self.first_offset = first_offset
+        self.last_offset = last_offset
+        self.timestamp = timestamp
 
 
 class Producer:
@@ -192,8 +194,7 @@ class ProducerStates:
         sequence = header.base_sequence
         delta = header.last_offset_delta
         producer.last_sequence = last_sequence = (sequence + delta) & _SEQUENCE_MASK if sequence >= 0 else _NO_SEQUENCE
-        # The quick way to make one: this is done for each batch that is produced.
-        batches.append(_new_tuple(AppendedBatch, (sequence, last_sequence, first_offset, first_offset + delta, timestamp)))
+        batches.append(AppendedBatch(sequence, last_sequence, first_offset, first_offset + delta, timestamp))
         if len(batches) > _BATCHES_KEPT:
             del batches[0]
         producer.last_timestamp = timestamp

@@ -168,15 +168,17 @@ class Segment:
         self.transaction_index = index
         return index
 
-    def should_roll(self, size: int, last_offset: int, max_timestamp: int, now_ms: int, config: LogConfig) -> bool:
+    def should_roll(
+        self, size: int, last_offset: int, max_timestamp: int, now_ms: int, segment_bytes: int, max_segment_ms: int
+    ) -> bool:
         """Whether ``size`` more bytes, with these offsets and timestamps, belong into a new segment."""
         if not self.size:
             return False
-        if self.size + size > config.segment_bytes:
+        if self.size + size > segment_bytes:
             return True
         first_timestamp = self._first_timestamp
         waited_ms = max_timestamp - first_timestamp if first_timestamp >= 0 else self._waited_ms(max_timestamp, now_ms)
-        if waited_ms > config.max_segment_ms - self.roll_jitter_ms:
+        if waited_ms > max_segment_ms - self.roll_jitter_ms:
             return True
         return self.offset_index.is_full or self.time_index.is_full or last_offset - self.base_offset > MAX_RELATIVE_OFFSET
 

@@ -30,6 +30,10 @@ def known(producers):
     }
 
 
+def as_told(batches):
+    return [(each.first_sequence, each.last_sequence, each.first_offset, each.last_offset, each.timestamp) for each in batches]
+
+
 def test_a_snapshot_has_kafkas_layout():
     log = open_log()
     append(log)
@@ -46,7 +50,9 @@ def test_a_snapshot_is_read_as_it_was_written():
     again = decode(encode(log.producers))
     assert known(again) == known(log.producers)
     assert list(again.open_transactions.items()) == list(log.producers.open_transactions.items())
-    assert all(found.batches == log.producers.by_id[key].batches[-1:] for key, found in again.by_id.items())
+    assert {key: as_told(found.batches) for key, found in again.by_id.items()} == {
+        key: as_told(found.batches[-1:]) for key, found in log.producers.by_id.items()
+    }
 
 
 @pytest.mark.parametrize("damage", ["byte", "cut", "empty", "version", "more"])

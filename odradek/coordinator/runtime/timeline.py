@@ -24,6 +24,8 @@ V = TypeVar("V")
 # In SnapshotRegistry.offset, besides the offset of the record being replayed.
 COMMITTED: Final = -1
 READ_ONLY: Final = -2
+# As many changes are forgotten one by one in less time than dicts are emptied.
+_FEW: Final = 8
 
 
 class _Absent:
@@ -61,7 +63,7 @@ class SnapshotRegistry:
     def commit(self, offset: int) -> None:
         """Nothing below ``offset`` will be taken back any more, nor be read as it was before."""
         journal = self._journal
-        if journal and journal[-1][0] < offset:
+        if len(journal) > _FEW and journal[-1][0] < offset:
             for _, timeline, _ in journal:
                 timeline.forget_all()
             journal.clear()

@@ -43,6 +43,9 @@ _VALUE_HEAD: Final = Struct(">hqi")
 # Version 4 without metadata, without and with a topic id: the tagged field is count 1, tag 0, size 16.
 _PLAIN: Final = Struct(">hqiBqB")
 _WITH_TOPIC_ID: Final = Struct(">hqiBqBBB16s")
+_pack_int32: Final = _INT32.pack
+_pack_plain: Final = _PLAIN.pack
+_pack_with_topic_id: Final = _WITH_TOPIC_ID.pack
 _EMPTY_COMPACT_STRING: Final = 1
 _ONE_TOPIC_ID_FIELD: Final = bytes((1, _TOPIC_ID_TAG, 16))
 
@@ -69,7 +72,7 @@ class OffsetCommitValue(NamedTuple):
 
 def encode_key(key: OffsetCommitKey) -> bytes:
     """Version 1. Raises struct.error for a name of more than 32,767 bytes."""
-    return _encode_names(key.group, key.topic) + _INT32.pack(key.partition)
+    return _encode_names(key.group, key.topic) + _pack_int32(key.partition)
 
 
 @lru_cache(maxsize=4096)
@@ -109,8 +112,8 @@ def encode_value(value: OffsetCommitValue) -> bytes:
         tagged = b"\0" if topic_id is None else _ONE_TOPIC_ID_FIELD + topic_id.bytes
         return head + _INT64.pack(commit_timestamp_ms) + tagged
     if topic_id is None:
-        return _PLAIN.pack(_NEWEST_VERSION, offset, leader_epoch, _EMPTY_COMPACT_STRING, commit_timestamp_ms, 0)
-    return _WITH_TOPIC_ID.pack(
+        return _pack_plain(_NEWEST_VERSION, offset, leader_epoch, _EMPTY_COMPACT_STRING, commit_timestamp_ms, 0)
+    return _pack_with_topic_id(
         _NEWEST_VERSION,
         offset,
         leader_epoch,

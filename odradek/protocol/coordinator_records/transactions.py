@@ -44,12 +44,15 @@ _CLIENT_VERSION_TAG: Final = 2
 _FEW: Final = 16
 _NO_PRODUCER_ID: Final = -1
 
-_KEY_HEAD: Final = Struct(">hh")
+_pack_key_head: Final = Struct(">hh").pack
 _HEAD: Final = Struct(">hqhib")
+_pack_head: Final = _HEAD.pack
 _INT32: Final = Struct(">i")
 _TIMESTAMPS: Final = Struct(">qq")
 _TAGGED_INT64: Final = Struct(">BBq")
 _TAGGED_INT16: Final = Struct(">BBh")
+# Timestamps, two tagged fields: previous producer id, client transaction version.
+_pack_usual_rest: Final = Struct(">qqBBBqBBh").pack
 _COUNTS: Final = (b"\0", b"\1", b"\2", b"\3")
 
 
@@ -81,7 +84,7 @@ class TransactionLogValue(NamedTuple):
 def encode_key(key: TransactionLogKey) -> bytes:
     """Version 0. Raises struct.error for an id of more than 32,767 bytes."""
     text = key.transactional_id.encode()
-    return _KEY_HEAD.pack(KEY_VERSION, len(text)) + text
+    return _pack_key_head(KEY_VERSION, len(text)) + text
 
 
 def decode_key(data: bytes) -> TransactionLogKey:
@@ -94,6 +97,27 @@ def decode_key(data: bytes) -> TransactionLogKey:
 def encode_value(value: TransactionLogValue) -> bytes:
     """Version 1. Raises struct.error for what does not fit its field."""
     status = value.status
+    head = _pack_head(_WRITTEN_VERSION, value.producer_id, value.producer_epoch, value.timeout_ms, status)
+    topics = b"\0" if status == _EMPTY else _topics(value.partitions)
+    if value.next_producer_id == _NO_PRODUCER_ID != value.previous_producer_id and value.client_transaction_version:
+        # What nearly all are.
+        return b"".join(
+            (
+                head,
+                topics,
+                _pack_usual_rest(
+                    value.last_update_ms,
+                    value.start_ms,
+                    2,
+                    _PREVIOUS_PRODUCER_ID_TAG,
+                    8,
+                    value.previous_producer_id,
+                    _CLIENT_VERSION_TAG,
+                    2,
+                    value.client_transaction_version,
+                ),
+            )
+        )
     tagged = []
     if value.previous_producer_id != _NO_PRODUCER_ID:
         tagged.append(_TAGGED_INT64.pack(_PREVIOUS_PRODUCER_ID_TAG, 8, value.previous_producer_id))
@@ -103,8 +127,8 @@ def encode_value(value: TransactionLogValue) -> bytes:
         tagged.append(_TAGGED_INT16.pack(_CLIENT_VERSION_TAG, 2, value.client_transaction_version))
     return b"".join(
         (
-            _HEAD.pack(_WRITTEN_VERSION, value.producer_id, value.producer_epoch, value.timeout_ms, status),
-            b"\0" if status == _EMPTY else _topics(value.partitions),
+            head,
+            topics,
             _TIMESTAMPS.pack(value.last_update_ms, value.start_ms),
             _COUNTS[len(tagged)],
             *tagged,
