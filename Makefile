@@ -2,7 +2,7 @@
 # make test     every test, set-up included
 # make test-compiled  the same tests, less those of what stands in for a compiled class, against odradek as C extensions (three minutes to make)
 # make check    style, types, import contracts, lengths, no clock outside timing/
-# make bench    side by side with Apache Kafka, odradek compiled; with COMPILED=no, odradek as it is
+# make bench    side by side with Apache Kafka, odradek compiled, on the system's Python; with COMPILED=no, odradek as it is
 # make demo     a minute of life with trouble in it, what the pipeline finds of that, and its report
 # make demo-test  the same, and the report opened in a browser
 # make fuzz     1,000,000 frames through protocol/, 20,000 through a live socket
@@ -31,7 +31,12 @@ COMPILED ?= yes
 BUILD := build/compiled-$(notdir $(VENV))
 RUN_BUILD := PYTHONSAFEPATH=1 PYTHONPATH=$(CURDIR)/$(BUILD):$(CURDIR)
 
-.PHONY: run test test-compiled check bench fuzz simulate crash crash-points power-loss soak kafka-files clean demo demo-test \
+# The system's own Python, if odradek can be compiled for it, unless another one is named.
+COMPILES := import ensurepip, os, sys, sysconfig, venv; \
+	sys.exit(sys.version_info < (3, 11) or not os.path.exists(sysconfig.get_path("include") + "/Python.h"))
+SYSTEM_PYTHON = $(if $(PYTHON),,$(shell /usr/bin/python3 -c '$(COMPILES)' 2>/dev/null && echo /usr/bin/python3))
+
+.PHONY: run test test-compiled check bench bench-here fuzz simulate crash crash-points power-loss soak kafka-files clean demo demo-test \
 	pipeline-bench pipeline-differential pipeline-kills pipeline-cluster
 
 run: $(INSTALLED)-run
@@ -52,11 +57,19 @@ check: $(INSTALLED)-check
 	$(BIN)/python tools/check_lengths.py odradek tests tools benchmarks demo
 	$(BIN)/python tools/check_wall_clock.py odradek
 
+# Both brokers run on what the system ships, Kafka on its Java: PYTHON=/path/to/python runs odradek on another one.
+ifneq ($(SYSTEM_PYTHON),)
+bench:
+	PYTHON=$(SYSTEM_PYTHON) $(MAKE) bench-here VENV=.venv-system
+else
+bench: bench-here
+endif
+
 ifeq ($(COMPILED),yes)
-bench: $(INSTALLED)-test $(BUILD)/.built
+bench-here: $(INSTALLED)-test $(BUILD)/.built
 	$(RUN_BUILD) $(BIN)/python -m benchmarks $(ARGS)
 else
-bench: $(INSTALLED)-test
+bench-here: $(INSTALLED)-test
 	$(BIN)/python -m benchmarks $(ARGS)
 endif
 
@@ -103,7 +116,7 @@ pipeline-cluster: $(INSTALLED)-test
 	$(BIN)/python -m tests.pipeline_cluster $(ARGS)
 
 clean:
-	rm -rf $(VENV) build dist *.egg-info .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache spark-warehouse
+	rm -rf $(VENV) .venv-system build dist *.egg-info .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache spark-warehouse
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # One stamp a set of extras: the second time nothing is installed, unless what is to be installed has changed.
