@@ -68,12 +68,14 @@ def _append(broker: "Broker", context: RequestContext, request: ProduceRequest, 
         for index, records in batches:
             try:
                 partition = partitions[index] if 0 <= index < len(partitions) else _unknown(partitions, by_id)
-                batch = _checked(context, partition, acks, records)
                 if checks is None:
-                    info = partition.append(batch, now_ms)
+                    info = partition.append(_checked(context, partition, acks, records), now_ms)
                 else:
                     key = topic, index
-                    info = partition.append(batch, now_ms, checks.allows(key, partition), checks.header(key))
+                    # What the coordinator says is told before what is wrong with the batch.
+                    is_verified = checks.allows(key, partition)
+                    batch = _checked(context, partition, acks, records)
+                    info = partition.append(batch, now_ms, is_verified, checks.header(key))
                 if partition.high_watermark <= info.last_offset:
                     waiting.append((number, partition, info.last_offset))
                 results.append((index, info.first_offset, info.log_append_time_ms, info.log_start_offset))
