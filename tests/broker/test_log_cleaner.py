@@ -2,12 +2,13 @@
 
 import asyncio
 import threading
+from types import SimpleNamespace
 from uuid import uuid4
 
 import pytest
 
 from odradek.broker.config.broker_config import load
-from odradek.broker.log_cleaner import LogCleaner
+from odradek.broker.log_cleaner import LogCleaner, _Pace
 from odradek.protocol.record_batch import iter_batches
 from odradek.protocol.records import Record, build_batch, read_records
 from odradek.storage.log_config import LogConfig
@@ -218,6 +219,16 @@ def test_appends_and_reads_go_on_while_a_log_is_cleaned():
         )
 
     asyncio.run(asyncio.wait_for(scenario(), 20))
+
+
+@pytest.mark.parametrize(("worked_ms", "rest_s"), [(0.4, None), (1, 0.004), (5, 0.02), (90, 0.02)])
+def test_it_rests_four_times_as_long_as_it_worked_but_not_for_the_time_it_waited_for_the_interpreter(worked_ms, rest_s):
+    clock, rests = VirtualClock(), []
+    stop = SimpleNamespace(is_set=lambda: False, wait=rests.append)
+    pace = _Pace(SimpleNamespace(is_closed=False), clock, stop, float("inf"))
+    clock.advance(worked_ms)
+    pace(1)
+    assert rests == ([] if rest_s is None else [rest_s])
 
 
 def test_a_stop_gives_up_the_clean_and_leaves_the_log_as_it_was():
