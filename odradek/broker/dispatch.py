@@ -90,9 +90,7 @@ class Dispatcher:
             if not response.done:
                 self._wait(response, context, route, respond, arrived_ms)
                 return DECIDED if response.is_decided else None
-            done: list[Any] = []
-            response.when_done(done.append)
-            response = done[0]
+            response = response.response
         chunks = _encode(context, route, response)
         self._free_ms = now_ms = self._monotonic_ms()
         total_ms = now_ms - arrived_ms

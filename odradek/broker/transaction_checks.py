@@ -15,10 +15,10 @@ asks again.
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING, Final, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from odradek.protocol.errors import ErrorCode, KafkaError, MalformedMessage
-from odradek.protocol.record_batch import TRANSACTIONAL_MASK, read_header
+from odradek.protocol.record_batch import NO_PRODUCER_ID, TRANSACTIONAL_MASK, read_header
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from odradek.broker.partition import Partition
     from odradek.broker.transaction_coordinator import TransactionCoordinator
     from odradek.protocol.produce_request import ProduceRequest
-    from odradek.protocol.record_batch import BatchHeader
+    from odradek.protocol.record_batch import BatchHeader, Buffer
     from odradek.storage.producer_state import Verification
 
 # A topic as the request names it, and a partition's index.
@@ -48,7 +48,7 @@ _TRY_AGAIN: Final = frozenset(
 )
 
 
-class _Question:
+class Question:
     """About one batch, the last one for its partition. ``answer`` is None until there is one."""
 
     __slots__ = ("answer", "header", "verification")
@@ -66,7 +66,7 @@ class TransactionChecks:
 
     def __init__(self, version: int) -> None:
         self._version = version
-        self._questions: dict[Key, _Question] = {}
+        self._questions: dict[Key, Question] = {}
         # Not where a partition is in the request more than once.
         self._knows_headers = True
         self._waiting = 0
@@ -82,50 +82,72 @@ class TransactionChecks:
         self._when_done = callback
 
     def ask(
-        self, coordinator: TransactionCoordinator, request: ProduceRequest, find: Callable[[Key], Partition | None], now_ms: int
+        self,
+        coordinator: TransactionCoordinator,
+        request: ProduceRequest,
+        of_topic: Callable[[Any], list[Partition]],
+        now_ms: int,
     ) -> None:
-        """Ask whatever has to be asked for ``request``, which has a transactional id."""
+        """Ask whatever has to be asked for ``request``, which has a transactional id; ``of_topic`` has partitions by topic."""
         adds = self._version >= _FIRST_THAT_ADDS
-        unknown: dict[tuple[int, int], dict[tuple[str, int], _Question]] = {}
+        # By producer id and epoch, of which there is one in what producers send.
+        asked: dict[tuple[int, int], dict[tuple[str, int], Question]] = {}
+        of_producer: dict[tuple[str, int], Question] = {}
+        last_id = last_epoch = NO_PRODUCER_ID
         for topic, batches in request.topics:
+            partitions = of_topic(topic)
+            count = len(partitions)
             for index, records in batches:
-                try:
-                    header = read_header(records or b"")
-                except MalformedMessage:
+                partition = partitions[index] if 0 <= index < count else None
+                question = self._question((topic, index), partition, records, adds, now_ms)
+                if question is None or partition is None:
                     continue
-                producer_id = header.producer_id
-                if producer_id < 0 or not header.attributes & TRANSACTIONAL_MASK:
-                    continue
-                key = topic, index
-                if key in self._questions:
-                    self._knows_headers = False
-                partition = find(key)
-                if partition is None or partition.log is None:
-                    continue
-                try:
-                    producers = partition.log.producers
-                    if not producers.needs_verification(header):
-                        continue
-                except KafkaError as error:
-                    self._questions[key] = _Question(header, None, error.code)
-                    continue
-                question = _Question(header, producers.begin_verification(header, adds, now_ms), None)
-                self._questions[key] = question
-                of_producer = unknown.setdefault((producer_id, header.producer_epoch), {})
+                header = question.header
+                if header.producer_id != last_id or header.producer_epoch != last_epoch:
+                    last_id, last_epoch = header.producer_id, header.producer_epoch
+                    of_producer = asked.setdefault((last_id, last_epoch), {})
                 of_producer[partition.topic, index] = question
         transactional_id = request.transactional_id or ""
-        for (producer_id, epoch), questions in unknown.items():
-            partitions = frozenset(questions)
-            if adds:
-                self._waiting += 1
-                reply = coordinator.add_partitions(transactional_id, producer_id, epoch, partitions, _CLIENT_THAT_ADDS)
-                reply.when_done(partial(self._answered, list(questions.values())))
-            else:
-                verdicts = coordinator.verify_partitions(transactional_id, producer_id, epoch, partitions)
+        for (producer_id, epoch), questions in asked.items():
+            keys = frozenset(questions)
+            if not adds:
+                verdicts = coordinator.verify_partitions(transactional_id, producer_id, epoch, keys)
                 for place, code in verdicts.items():
                     questions[place].answer = code
+                continue
+            reply = coordinator.add_partitions(transactional_id, producer_id, epoch, keys, _CLIENT_THAT_ADDS)
+            if reply.done:
+                for question in questions.values():
+                    question.answer = reply.response
+            else:
+                self._waiting += 1
+                reply.when_done(partial(self._answered, list(questions.values())))
 
-    def _answered(self, questions: list[_Question], code: ErrorCode) -> None:
+    def _question(
+        self, key: Key, partition: Partition | None, records: Buffer | None, adds: bool, now_ms: int
+    ) -> Question | None:
+        """The question about a batch that is yet to be answered, if there is one."""
+        try:
+            header = read_header(records or b"")
+        except MalformedMessage:
+            return None
+        if header.producer_id < 0 or not header.attributes & TRANSACTIONAL_MASK:
+            return None
+        if key in self._questions:
+            self._knows_headers = False
+        if partition is None or partition.log is None:
+            return None
+        try:
+            producers = partition.log.producers
+            if not producers.needs_verification(header):
+                return None
+        except KafkaError as error:
+            self._questions[key] = Question(header, None, error.code)
+            return None
+        question = self._questions[key] = Question(header, producers.begin_verification(header, adds, now_ms), None)
+        return question
+
+    def _answered(self, questions: list[Question], code: ErrorCode) -> None:
         for question in questions:
             question.answer = code
         self._waiting -= 1
@@ -134,14 +156,16 @@ class TransactionChecks:
             when_done, self._when_done = self._when_done, None
             when_done()
 
-    def header(self, key: Key) -> BatchHeader | None:
-        """That of the batch for ``key``, where there was a question about it and about no other for it."""
-        question = self._questions.get(key) if self._knows_headers else None
-        return None if question is None else question.header
+    def question(self, key: Key) -> Question | None:
+        """The last one about a batch for this partition."""
+        return self._questions.get(key)
 
-    def allows(self, key: Key, partition: Partition) -> bool:
+    def header(self, question: Question | None) -> BatchHeader | None:
+        """That of the batch, where there was a question about it and about no other for its partition."""
+        return question.header if question is not None and self._knows_headers else None
+
+    def allows(self, question: Question | None, partition: Partition) -> bool:
         """Whether the batch for ``partition`` may begin a transaction. KafkaError where the coordinator says no."""
-        question = self._questions.get(key)
         if question is None or question.answer is None:
             return False
         if question.answer != _NONE:
@@ -167,6 +191,6 @@ class UncheckedTransactions(TransactionChecks):
 
     __slots__ = ()
 
-    def allows(self, key: Key, partition: Partition) -> bool:  # noqa: ARG002 - the signature is the class's
+    def allows(self, question: Question | None, partition: Partition) -> bool:  # noqa: ARG002 - the signature is the class's
         """Always."""
         return True

@@ -41,40 +41,25 @@ class TransactionCoordinator(CoordinatorHost["TransactionShard"]):
     def __init__(self, broker: Broker, call_soon: Callable[[Callable[[], None]], object] | None = None) -> None:
         load_buffer_bytes = broker.config["transaction.state.log.load.buffer.size"]
         super().__init__(broker, CoordinatorTopic("transaction", TRANSACTION_STATE_TOPIC, _MODULES, load_buffer_bytes), call_soon)
-        # Producers whose partitions are being added, and the partitions that wait for this.
-        self._adding: dict[tuple[str, int, int], list[tuple[tuple[str, int], Reply]]] = {}
+        # Asked for each marker.
+        self._partitions = broker.partitions
+        self._clock = broker.clock
 
     def verify(
         self, transactional_id: str, producer_id: int, producer_epoch: int, topic: str, partition: int, *, adds: bool
     ) -> ErrorCode | Reply:
         """Whether a partition is in the producer's open transaction (KIP-890): NONE, TRANSACTION_ABORTABLE, or what is wrong.
 
-        Where it ``adds``, the partition is added to it first, and the answer comes later, in a Reply. Partitions asked for while
-        others of the same producer are being added wait for these, and are then added all together.
+        Where it ``adds``, the partition is added to it first, and the answer may come later, in a Reply.
         """
-        asked = frozenset({(topic, partition)})
+        asked = frozenset(((topic, partition),))
         if not adds:
             return self.verify_partitions(transactional_id, producer_id, producer_epoch, asked)[topic, partition]
-        producer = (transactional_id, producer_id, producer_epoch)
-        reply = Reply()
-        if producer in self._adding:
-            self._adding[producer].append(((topic, partition), reply))
-        else:
-            self._adding[producer] = []
-            self._add(producer, [((topic, partition), reply)])
+        reply = self.add_partitions(transactional_id, producer_id, producer_epoch, asked, _CLIENT_THAT_ADDS)
+        if reply.done:
+            code: ErrorCode = reply.response
+            return code
         return reply
-
-    def _add(self, producer: tuple[str, int, int], asked: list[tuple[tuple[str, int], Reply]]) -> None:
-        def respond(code: ErrorCode) -> None:
-            waiting = self._adding.pop(producer)
-            if waiting:
-                self._adding[producer] = []
-                self._add(producer, waiting)
-            for _, reply in asked:
-                reply.complete(code)
-
-        partitions = frozenset(partition for partition, _ in asked)
-        self.add_partitions(*producer, partitions, _CLIENT_THAT_ADDS).when_done(respond)
 
     def verify_partitions(
         self, transactional_id: str, producer_id: int, producer_epoch: int, partitions: frozenset[tuple[str, int]]
@@ -124,11 +109,10 @@ class TransactionCoordinator(CoordinatorHost["TransactionShard"]):
 
     def write_marker(self, topic: str, partition: int, marker: EndTxnMarker) -> None:
         """Part of MarkerWriter, and what WriteTxnMarkers does: offsets that were pending are committed or gone, too."""
-        broker = self._broker
         if topic == CONSUMER_OFFSETS_TOPIC:
-            broker.groups.write_marker(partition, marker)
+            self._broker.groups.write_marker(partition, marker)
         else:
-            broker.partitions.require(topic, partition).append_marker(marker, broker.clock.now_ms())
+            self._partitions.require(topic, partition).append_marker(marker, self._clock.now_ms())
 
     def _decoder(self) -> Callable[[bytes, bytes | None], CoordinatorRecord | None]:
         from odradek.coordinator.transaction.record import decode_transaction_record

@@ -15,45 +15,20 @@ from struct import Struct, error
 from typing import Final
 
 from odradek.protocol.errors import MalformedMessage
-from odradek.protocol.record_batch import (
-    CONTROL_MASK,
-    HEADER,
-    HEADER_SIZE,
-    LOG_OVERHEAD,
-    MAGIC,
-    NO_SEQUENCE,
-    TRANSACTIONAL_MASK,
-    sealed,
-)
+from odradek.protocol.record_batch import CONTROL_MASK, HEADER_SIZE, TRANSACTIONAL_MASK, assembled
 from odradek.protocol.records import Record, build_batch
 
 ABORT: Final = 0
 COMMIT: Final = 1
 _VERSION: Final = 0
-_pack_header: Final = HEADER.pack
 _KEY: Final = Struct(">hh")
 _VALUE: Final = Struct(">hi")
 
 
 def build_end_txn_marker(producer_id: int, producer_epoch: int, coordinator_epoch: int, commit: bool, timestamp_ms: int) -> bytes:
     """The control batch that commits or aborts a producer's transaction, offset 0: the log stamps its own."""
-    payload = _marker(coordinator_epoch, commit)
-    head = _pack_header(
-        0,
-        HEADER_SIZE - LOG_OVERHEAD + len(payload),
-        -1,
-        MAGIC,
-        0,
-        TRANSACTIONAL_MASK | CONTROL_MASK,
-        0,
-        timestamp_ms,
-        timestamp_ms,
-        producer_id,
-        producer_epoch,
-        NO_SEQUENCE,
-        1,
-    )
-    return sealed(head, payload)
+    record = _marker(coordinator_epoch, commit)
+    return assembled(0, -1, TRANSACTIONAL_MASK | CONTROL_MASK, 1, timestamp_ms, producer_id, producer_epoch, [record])
 
 
 # A coordinator's epoch changes with its leader only.

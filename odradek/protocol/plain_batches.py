@@ -13,21 +13,10 @@ from typing import Final
 
 from odradek.protocol.compression import DEFAULT_LIMIT_BYTES, NONE, compress, decompress
 from odradek.protocol.errors import MalformedMessage
-from odradek.protocol.record_batch import (
-    HEADER,
-    HEADER_SIZE,
-    LOG_OVERHEAD,
-    MAGIC,
-    NO_PRODUCER_ID,
-    NO_SEQUENCE,
-    TRANSACTIONAL_MASK,
-    Buffer,
-    sealed,
-)
+from odradek.protocol.record_batch import HEADER_SIZE, NO_PRODUCER_ID, TRANSACTIONAL_MASK, Buffer, assembled
 from odradek.protocol.record_batch import read_header as read_batch_header
 from odradek.protocol.varint import read_varint, write_varint
 
-_pack_header: Final = HEADER.pack
 _NULL: Final = b"\1"
 _MIN_RECORD_BYTES: Final = 7
 
@@ -68,32 +57,15 @@ def build_batch(
         size = 3 + len(delta_varint) + len(key_varint) + key_size + len(value_varint) + value_size
         size_varint = _VARINTS[size] if size < _KNOWN_VARINTS else _varint(size)
         chunks += (size_varint, b"\0\0", delta_varint, key_varint, key, value_varint, value or b"", b"\0")
-    payload = b"".join(chunks)
     if compression != NONE:
-        payload = compress(compression, payload)
+        chunks = [compress(compression, b"".join(chunks))]
         attributes |= compression
     producer_id = NO_PRODUCER_ID
     producer_epoch = -1
     if producer is not None:
         attributes |= TRANSACTIONAL_MASK
         producer_id, producer_epoch = producer
-    count = len(records)
-    head = _pack_header(
-        base_offset,
-        HEADER_SIZE - LOG_OVERHEAD + len(payload),
-        leader_epoch,
-        MAGIC,
-        0,
-        attributes,
-        count - 1,
-        timestamp_ms,
-        timestamp_ms,
-        producer_id,
-        producer_epoch,
-        NO_SEQUENCE,
-        count,
-    )
-    return sealed(head, payload)
+    return assembled(base_offset, leader_epoch, attributes, len(records), timestamp_ms, producer_id, producer_epoch, chunks)
 
 
 def read_batch(buffer: Buffer, position: int = 0) -> Iterator[tuple[int, bytes | None, bytes | None]]:

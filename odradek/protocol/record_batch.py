@@ -57,6 +57,9 @@ STAMPED_BYTES: Final = 16
 _APPEND_TIME: Final = struct.Struct(">hiqq")
 _CRC: Final = struct.Struct(">bI")
 _pack_uint32: Final = struct.Struct(">I").pack
+# The header's two parts: up to the CRC, and what that covers.
+_pack_front: Final = struct.Struct(">qiibI").pack
+_pack_covered: Final = struct.Struct(">hiqqqhii").pack
 _MAGIC_POSITION: Final = 16
 _CRC_POSITION: Final = 17
 _CRC_START: Final = 21
@@ -155,6 +158,8 @@ class BatchHeader(NamedTuple):
 
 _unpack_header: Final = HEADER.unpack_from
 _new_tuple: Final = tuple.__new__
+# A compiled module looks up what is not final by name.
+_Header: Final = BatchHeader
 
 
 def read_header(buffer: Buffer, position: int = 0) -> BatchHeader:
@@ -169,7 +174,7 @@ def read_header(buffer: Buffer, position: int = 0) -> BatchHeader:
         return _read_short_header(buffer, position)
     if fields[1] < HEADER_SIZE - LOG_OVERHEAD and (fields[3] not in (0, 1) or fields[1] < _MIN_OLD_MESSAGE_BYTES):
         raise MalformedMessage(f"a record batch of length {fields[1]}")
-    return _new_tuple(BatchHeader, fields)
+    return _new_tuple(_Header, fields)
 
 
 def _read_short_header(buffer: Buffer, position: int) -> BatchHeader:
@@ -194,6 +199,25 @@ def sealed(head: bytes, payload: Buffer) -> bytes:
     """The batch of a header, whose CRC is not in it yet, and of the records behind it."""
     covered = head[_CRC_START:]
     return b"".join((head[:_CRC_POSITION], _pack_uint32(crc32c(payload, crc32c(covered, 0))), covered, payload))
+
+
+def assembled(
+    base_offset: int,
+    leader_epoch: int,
+    attributes: int,
+    record_count: int,
+    timestamp_ms: int,
+    producer_id: int,
+    producer_epoch: int,
+    records: list[bytes],
+) -> bytes:
+    """A batch of the broker's own: ``records`` in pieces, which are joined, all of one time, and no sequence numbers."""
+    covered = _pack_covered(
+        attributes, record_count - 1, timestamp_ms, timestamp_ms, producer_id, producer_epoch, NO_SEQUENCE, record_count
+    )
+    covered = b"".join((covered, *records))
+    length = len(covered) + _CRC_START - LOG_OVERHEAD
+    return _pack_front(base_offset, length, leader_epoch, MAGIC, crc32c(covered, 0)) + covered
 
 
 def ensure_intact(header: BatchHeader, buffer: Buffer, position: int = 0) -> None:

@@ -208,7 +208,7 @@ class Log(LogStore):
         last_offset = base_offset + len(records) - 1
         self._write((batch,), size, last_offset, now_ms, leader_epoch, now_ms)
         if producer is not None:
-            self.producers.record(read_header(batch), base_offset, now_ms)
+            self.producers.record_internal(producer[0], producer[1], base_offset, last_offset, now_ms)
         if last_offset + 1 - self.flushed_offset >= self._flush_messages:
             self._flush_due(now_ms)
         return size

@@ -185,24 +185,49 @@ class ProducerStates:
 
     def record(self, header: BatchHeader, first_offset: int, timestamp: int) -> None:
         """Take note of a batch that is in the log at ``first_offset``; ``timestamp`` is its max timestamp there, ms."""
-        producer = self.by_id.get(header.producer_id)
+        last_offset = first_offset + header.last_offset_delta
+        is_transactional = header.attributes & TRANSACTIONAL_MASK != 0
+        self._record(
+            header.producer_id,
+            header.producer_epoch,
+            header.base_sequence,
+            first_offset,
+            last_offset,
+            timestamp,
+            is_transactional,
+        )
+
+    def record_internal(self, producer_id: int, producer_epoch: int, first_offset: int, last_offset: int, timestamp: int) -> None:
+        """The same for a batch that the broker has written for a producer's transaction."""
+        self._record(producer_id, producer_epoch, _NO_SEQUENCE, first_offset, last_offset, timestamp, True)
+
+    def _record(
+        self,
+        producer_id: int,
+        producer_epoch: int,
+        sequence: int,
+        first_offset: int,
+        last_offset: int,
+        timestamp: int,
+        is_transactional: bool,
+    ) -> None:
+        producer = self.by_id.get(producer_id)
         if producer is None:
-            producer = self.by_id[header.producer_id] = Producer(header.producer_epoch)
-        elif producer.epoch != header.producer_epoch:
-            producer.begin_epoch(header.producer_epoch)
+            producer = self.by_id[producer_id] = Producer(producer_epoch)
+        elif producer.epoch != producer_epoch:
+            producer.begin_epoch(producer_epoch)
         batches = producer.batches
-        sequence = header.base_sequence
-        delta = header.last_offset_delta
-        producer.last_sequence = last_sequence = (sequence + delta) & _SEQUENCE_MASK if sequence >= 0 else _NO_SEQUENCE
-        batches.append(AppendedBatch(sequence, last_sequence, first_offset, first_offset + delta, timestamp))
+        last_sequence = (sequence + last_offset - first_offset) & _SEQUENCE_MASK if sequence >= 0 else _NO_SEQUENCE
+        producer.last_sequence = last_sequence
+        batches.append(AppendedBatch(sequence, last_sequence, first_offset, last_offset, timestamp))
         if len(batches) > _BATCHES_KEPT:
             del batches[0]
         producer.last_timestamp = timestamp
-        if header.attributes & TRANSACTIONAL_MASK:
-            self._verifications.pop(header.producer_id, None)
+        if is_transactional:
+            self._verifications.pop(producer_id, None)
             if producer.transaction_start < 0:
                 producer.transaction_start = first_offset
-                self.open_transactions[first_offset] = header.producer_id
+                self.open_transactions[first_offset] = producer_id
 
     def check_marker(self, producer_id: int, producer_epoch: int, coordinator_epoch: int, transaction_version: int) -> None:
         """Whether a coordinator may end a producer's transaction.

@@ -111,6 +111,8 @@ class Purgatory(Generic[OperationT]):
     def check_and_complete(self, key: Hashable) -> int:
         """Try what is watched under `key`, in order of arrival; the number this completed."""
         self._checks += 1
+        if not self._watchers:
+            return 0
         watchers = self._watchers.get(key)
         if watchers is None:
             return 0

@@ -11,15 +11,15 @@ if TYPE_CHECKING:
 class Reply:
     """Completed once; who waits for it is called at that moment, on the loop thread.
 
-    ``is_decided``: what was asked for has been done, and only the answer has to wait.
+    ``is_decided``: what was asked for has been done, and only the answer has to wait. ``response`` is None until it is ``done``.
     """
 
-    __slots__ = ("_response", "_when_done", "done", "is_decided")
+    __slots__ = ("_when_done", "done", "is_decided", "response")
 
     def __init__(self) -> None:
         self.done = False
         self.is_decided = False
-        self._response: Any = None
+        self.response: Any = None
         self._when_done: Callable[[Any], None] | None = None
 
     def complete(self, response: Any) -> None:
@@ -27,7 +27,7 @@ class Reply:
         if self.done:
             raise RuntimeError("this reply was completed before")
         self.done = True
-        self._response = response
+        self.response = response
         when_done = self._when_done
         if when_done is not None:
             # Who waits may know of this reply, and would be left to the garbage collector with it.
@@ -42,6 +42,6 @@ class Reply:
     def when_done(self, callback: Callable[[Any], None]) -> None:
         """Call back with the response, at once if it is there."""
         if self.done:
-            callback(self._response)
+            callback(self.response)
         else:
             self._when_done = callback

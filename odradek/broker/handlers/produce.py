@@ -71,11 +71,11 @@ def _append(broker: "Broker", context: RequestContext, request: ProduceRequest, 
                 if checks is None:
                     info = partition.append(_checked(context, partition, acks, records), now_ms)
                 else:
-                    key = topic, index
+                    question = checks.question((topic, index))
                     # What the coordinator says is told before what is wrong with the batch.
-                    is_verified = checks.allows(key, partition)
+                    is_verified = checks.allows(question, partition)
                     batch = _checked(context, partition, acks, records)
-                    info = partition.append(batch, now_ms, is_verified, checks.header(key))
+                    info = partition.append(batch, now_ms, is_verified, checks.header(question))
                 if partition.high_watermark <= info.last_offset:
                     waiting.append((number, partition, info.last_offset))
                 results.append((index, info.first_offset, info.log_append_time_ms, info.log_start_offset))
@@ -128,14 +128,10 @@ def _handle_transactional(broker: "Broker", context: RequestContext, request: Pr
     if not broker.config["transaction.partition.verification.enable"]:
         return _append(broker, context, request, UncheckedTransactions(context.version))
 
-    def find(key: tuple[str | bytes, int]) -> "Partition | None":
-        topic, index = key
-        of_topic = broker.partitions
-        partitions = of_topic.of_topic_id(topic) if isinstance(topic, bytes) else of_topic.of_topic(topic)
-        return partitions[index] if 0 <= index < len(partitions) else None
-
+    by_id = context.version >= FIRST_BY_ID
+    of_topic: Callable[[Any], list[Partition]] = broker.partitions.of_topic_id if by_id else broker.partitions.of_topic
     checks = TransactionChecks(context.version)
-    checks.ask(broker.transactions, request, find, broker.clock.now_ms())
+    checks.ask(broker.transactions, request, of_topic, broker.clock.now_ms())
     if checks.is_done:
         return _append(broker, context, request, checks)
     # The frame does not outlive this call.

@@ -1,9 +1,9 @@
 """One shard at work: operations decide, their records are replayed at once and appended together, responses wait for the log.
 
-The records of the operations of one turn of the event loop make one batch. Until it is appended, what they changed stands on
-nothing: if the append fails, the timelines go back to where the batch began, and all operations that were decided since then,
-those without records too, are answered with the error, in the order in which they came. Responses of a batch that is in the
-log wait for the high watermark.
+The records of the operations of one turn of the event loop make one batch; one that wants its own appended at once has all
+appended that are in the batch by then. Until it is appended, what they changed stands on nothing: if the append fails, the
+timelines go back to where the batch began, and all operations that were decided since then, those without records too, are
+answered with the error, in the order in which they came. Responses of a batch that is in the log wait for the high watermark.
 
     committed_offset  <=  written_offset  <=  next_offset
     high watermark        the log's end       the open batch included
@@ -21,7 +21,7 @@ from odradek.coordinator.runtime.result import Result
 from odradek.coordinator.runtime.shard import Shard, TransactionalShard
 from odradek.coordinator.runtime.shard_context import ShardContext
 from odradek.coordinator.runtime.states import ShardState, ensure_transition, not_coordinator, operation_error, unavailable
-from odradek.coordinator.runtime.timeline import READ_ONLY
+from odradek.coordinator.runtime.timeline import COMMITTED, READ_ONLY
 from odradek.protocol.errors import ErrorCode, KafkaError
 
 if TYPE_CHECKING:
@@ -155,9 +155,12 @@ class HostedShard(Generic[ShardT]):
         try:
             result = operation(self.shard)
             if result.producer is not None or result.marker is not None:
-                self._take_transactional(result)
+                self._take_at_once(result)
             elif result.records:
-                self._take(result.records, atomic=result.atomic)
+                if result.at_once:
+                    self._take_at_once(result)
+                else:
+                    self._take(result.records, atomic=result.atomic)
         except Exception as error:  # noqa: BLE001  whatever it is, it is this operation's, and its caller is told
             self._is_deciding = False
             self._refuse(result, respond, error)
@@ -209,8 +212,13 @@ class HostedShard(Generic[ShardT]):
         finally:
             snapshots.offset = READ_ONLY
 
-    def _take_transactional(self, result: Result[Any]) -> None:
-        """Replay and append what is part of a transaction, or ends one, behind the open batch. Raises what keeps it out."""
+    def _take_at_once(self, result: Result[Any]) -> None:
+        """Append behind the open batch, then replay, what waits for no others, or is of a transaction. Raises what keeps it out.
+
+        Replayed when it is there for good, as it mostly is by then, it need never be taken back.
+        """
+        if self._transactional is None and (result.producer is not None or result.marker is not None):
+            raise TypeError("a transaction on a shard that knows of none")
         encoded = [record.encode() for record in result.records]
         failed = self.flush()
         if failed is not None:
@@ -218,32 +226,40 @@ class HostedShard(Generic[ShardT]):
         self._make_room(encoded)
         # What was counted in gets a batch of its own.
         self._reset_batch()
-        try:
-            self._replay_transactional(result)
-        except Exception as error:
-            self._fail_batch([], operation_error(error))
-            raise
-        finally:
-            self.context.snapshots.offset = READ_ONLY
+        offset = self.next_offset
+        self.next_offset = offset + (len(encoded) or 1)
         failed = self._append_and_count(encoded, result.producer, result.marker)
         if failed is not None:
             raise failed
+        try:
+            self._replay_appended(result, offset)
+        except Exception as error:
+            # Whatever it is, the log has what the state has not: it is to be read again.
+            self._runtime.on_fault(f"a record of partition {self.partition} cannot be replayed", error)
+            self._runtime.reload(self)
+            raise not_coordinator() from error
+        finally:
+            self.context.snapshots.offset = READ_ONLY
         self._advance()
+        if self.state is not _ACTIVE:
+            raise not_coordinator()
 
-    def _replay_transactional(self, result: Result[Any]) -> None:
-        shard = self._transactional
+    def _replay_appended(self, result: Result[Any], offset: int) -> None:
+        """Replay what lies from ``offset`` on."""
         snapshots = self.context.snapshots
-        if shard is None:
-            raise TypeError("a transaction on a shard that knows of none")
-        if result.marker is not None:
-            snapshots.offset = self.next_offset
+        is_committed = self.log.high_watermark >= self.next_offset
+        snapshots.offset = COMMITTED if is_committed else offset
+        shard = self._transactional
+        if shard is not None and result.marker is not None:
             shard.replay_marker(result.marker)
-            self.next_offset += 1
-        elif result.producer is not None:
-            for record in result.records:
-                offset = snapshots.offset = self.next_offset
+        for record in result.records:
+            if shard is not None and result.producer is not None:
                 shard.replay_in_transaction(record, offset, result.producer[0])
-                self.next_offset = offset + 1
+            else:
+                self.shard.replay(record, offset)
+            offset += 1
+            if not is_committed:
+                snapshots.offset = offset
 
     def _make_room(self, records: Sequence[tuple[bytes, bytes | None]]) -> None:
         """Count encoded records into the open batch, appending it first if it cannot take them.

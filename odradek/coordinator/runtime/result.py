@@ -26,11 +26,14 @@ class Result(Generic[T]):
     The records go into one batch, all or nothing, unless ``atomic`` is False: then they may be spread over several, and some
     may stay when a later batch fails.
 
-    With a ``producer``, an id and its epoch, the records are part of its transaction and get a batch of their own; a ``marker``
-    ends such a transaction, without records. Only a ``TransactionalShard`` decides on these.
+    ``at_once``: they are appended when they have been decided on, behind the open batch, and not when the loop's turn is over,
+    for they are seldom joined by others and nothing follows from the answer. ``on_commit`` does not write to the shard then.
+
+    With a ``producer``, an id and its epoch, the records are part of its transaction and get a batch of their own, at once; a
+    ``marker`` ends such a transaction, without records. Only a ``TransactionalShard`` decides on these.
     """
 
-    __slots__ = ("atomic", "marker", "on_answered", "on_commit", "on_failure", "producer", "records", "response")
+    __slots__ = ("at_once", "atomic", "marker", "on_answered", "on_commit", "on_failure", "producer", "records", "response")
 
     def __init__(
         self,
@@ -42,6 +45,7 @@ class Result(Generic[T]):
         atomic: bool = True,
         producer: tuple[int, int] | None = None,
         marker: EndTxnMarker | None = None,
+        at_once: bool = False,
     ) -> None:
         self.records = records
         self.response = response
@@ -51,3 +55,4 @@ class Result(Generic[T]):
         self.atomic = atomic
         self.producer = producer
         self.marker = marker
+        self.at_once = at_once

@@ -94,9 +94,9 @@ class CoordinatorRuntime(Generic[ShardT]):
         """Run ``operation`` on the shard of ``target``, a group or transactional id or a partition.
 
         It decides now and its records are replayed now; they are appended, together with those of the operations that follow in
-        the same turn of the loop, when that turn is over. ``respond`` gets the result's response once the high watermark has
-        passed the records (within this call where there are none and nothing is pending), or a KafkaError:
-        COORDINATOR_LOAD_IN_PROGRESS, NOT_COORDINATOR, COORDINATOR_NOT_AVAILABLE, or what the operation raised.
+        the same turn of the loop, when that turn is over, or at once if its result says so. ``respond`` gets the result's
+        response once the high watermark has passed the records (within this call where there are none and nothing is pending),
+        or a KafkaError: COORDINATOR_LOAD_IN_PROGRESS, NOT_COORDINATOR, COORDINATOR_NOT_AVAILABLE, or what the operation raised.
         """
         try:
             partition = target if isinstance(target, int) else self.partition_for(target)

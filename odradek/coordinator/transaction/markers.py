@@ -127,7 +127,7 @@ class Markers:
             del self.remaining[transactional_id]
             transactions.settle(transactional_id, value)
 
-        return Result((record_of(transactional_id, value),), None, on_commit=persisted)
+        return Result((record_of(transactional_id, value),), None, on_commit=persisted, at_once=True)
 
     def _report(self, event: str, transactional_id: str, partition: tuple[str, int], error: KafkaError) -> None:
         topic, index = partition

@@ -62,8 +62,9 @@ def test_an_unknown_transactional_id_has_no_producer(bed):
 
 def test_partitions_cannot_be_added_while_a_change_is_being_written(bed):
     producer = bed.init()
-    bed.add(producer, A0, run=False)
-    assert bed.add(producer, A1, run=False) == ErrorCode.CONCURRENT_TRANSACTIONS
+    bed.log.held_back = True
+    assert bed.add(producer, A0) is None
+    assert bed.add(producer, A1) == ErrorCode.CONCURRENT_TRANSACTIONS
 
 
 def test_partitions_cannot_be_added_while_markers_are_missing(bed):
@@ -83,7 +84,8 @@ def test_verification_tells_partitions_that_are_in_from_those_that_are_not(bed):
 
 def test_verification_does_not_see_what_is_still_being_written(bed):
     producer = bed.init()
-    bed.add(producer, A0, run=False)
+    bed.log.held_back = True
+    assert bed.add(producer, A0) is None
     assert bed.verify(producer, A0) == {A0: ErrorCode.TRANSACTION_ABORTABLE}
 
 

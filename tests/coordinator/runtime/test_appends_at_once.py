@@ -1,0 +1,140 @@
+"""Operations that do not wait for the end of the loop's turn: appended, replayed and answered within the call."""
+
+import pytest
+
+from odradek.coordinator.runtime.marker import EndTxnMarker
+from odradek.coordinator.runtime.states import ShardState
+from odradek.protocol.errors import ErrorCode, KafkaError
+from odradek.protocol.record_batch import read_header
+from tests.coordinator.runtime.bed import Bed, put
+
+
+def counts(bed):
+    return [read_header(batch).record_count for batch in bed.log.batches]
+
+
+def test_the_answer_is_there_when_the_call_returns():
+    bed = Bed()
+    order = []
+    bed.write(
+        put("a", 5),
+        put("b", 6),
+        at_once=True,
+        on_commit=lambda: order.append(list(bed.answers)),
+        on_answered=lambda: order.append(list(bed.answers)),
+    )
+    assert bed.answers == ["ok"]
+    assert order == [[], ["ok"]]
+    assert bed.committed() == bed.shard.state() == ({"a": 5, "b": 6}, 2)
+    assert bed.shard.events == ["loaded", 0, 1]
+    assert counts(bed) == [2]
+    assert bed.logs.turn() == 0
+
+
+def test_it_leaves_nothing_to_take_back():
+    bed = Bed()
+    bed.write(put("a", 5), at_once=True)
+    assert len(bed.shard.context.snapshots) == 0
+
+
+def test_the_open_batch_goes_before_it():
+    bed = Bed()
+    bed.write(put("a", 1), response="first")
+    bed.write(put("a", 2), response="second", at_once=True)
+    assert bed.answers == ["first", "second"]
+    assert counts(bed) == [1, 1]
+    assert bed.shard.state() == ({"a": 2}, 2)
+    bed.run()
+    assert counts(bed) == [1, 1]
+
+
+def test_it_waits_for_a_high_watermark_that_is_held_back():
+    bed = Bed()
+    bed.log.held_back = True
+    bed.write(put("a", 1), put("b", 2), response="first", at_once=True)
+    bed.write(put("a", 3), response="second", at_once=True)
+    assert bed.answers == []
+    assert (bed.shard.state(), bed.committed()) == (({"a": 3, "b": 2}, 3), ({}, 0))
+    bed.log.release(1)
+    assert bed.committed() == ({"a": 1}, 1)
+    bed.log.release(2)
+    assert bed.answers == ["first"]
+    assert bed.committed() == ({"a": 1, "b": 2}, 2)
+    bed.log.release()
+    assert bed.answers == ["first", "second"]
+    assert len(bed.shard.context.snapshots) == 0
+
+
+def test_what_cannot_be_appended_has_changed_nothing():
+    bed = Bed()
+    corrected = []
+    bed.log.failures.append(KafkaError(ErrorCode.KAFKA_STORAGE_ERROR))
+    bed.write(put("a", 5), at_once=True, on_failure=corrected.append)
+    assert len(bed.answers) == len(corrected) == 1
+    assert isinstance(bed.answers[0], ErrorCode)
+    assert bed.shard.state() == ({}, 0)
+    bed.write(put("a", 6), at_once=True)
+    assert bed.answers[1:] == ["ok"]
+    assert bed.shard.state() == ({"a": 6}, 1)
+
+
+def test_what_fails_though_it_was_appended_is_read_again():
+    bed = Bed()
+    bed.log.failures.append((OSError("disk"), True))
+    bed.write(put("a", 5), at_once=True)
+    assert bed.answers == [ErrorCode.NOT_COORDINATOR]
+    bed.run()
+    assert len(bed.shards) == 2
+    assert bed.shard.state() == ({"a": 5}, 1)
+
+
+def test_what_is_too_large_for_a_batch_is_refused():
+    bed = Bed(max_batch_bytes=200)
+    bed.write(put("a" * 200), at_once=True)
+    assert bed.answers == [ErrorCode.UNKNOWN_SERVER_ERROR]
+    assert bed.log.batches == []
+
+
+def test_a_record_that_cannot_be_replayed_costs_the_shard_what_it_knows_not_the_log():
+    bed = Bed()
+    bed.write(put("a", 5), at_once=True)
+    bed.write(put("poison"), at_once=True)
+    assert bed.answers == ["ok", ErrorCode.NOT_COORDINATOR]
+    assert [type(error) for _, error in bed.faults] == [ZeroDivisionError]
+    assert bed.log.log_end_offset == 2
+    bed.run()
+    assert bed.runtime.states() == {0: ShardState.FAILED}
+
+
+def test_a_log_that_cannot_be_asked_how_far_it_is_answers_nobody_twice():
+    bed = Bed()
+
+    class Lost(type(bed.log)):
+        @property
+        def high_watermark(self):
+            raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR)
+
+        @high_watermark.setter
+        def high_watermark(self, value):
+            pass
+
+    bed.log.__class__ = Lost
+    bed.write(put("a", 5), at_once=True)
+    assert bed.answers == [ErrorCode.NOT_COORDINATOR]
+
+
+@pytest.mark.parametrize("part", [{"producer": (1, 0)}, {"marker": EndTxnMarker(1, 0, 0, True)}])
+def test_a_transaction_is_nothing_for_a_shard_that_knows_of_none(part):
+    bed = Bed()
+    bed.write(put("a"), **part)
+    assert bed.answers == [ErrorCode.UNKNOWN_SERVER_ERROR]
+    assert bed.log.batches == []
+
+
+@pytest.mark.parametrize("at_once", [False, True])
+def test_an_answer_may_ask_for_more(at_once):
+    bed = Bed()
+    bed.write(put("a", 1), at_once=True, on_answered=lambda: bed.write(put("a", 2), response="more", at_once=at_once))
+    bed.run()
+    assert bed.answers == ["ok", "more"]
+    assert bed.shard.state() == ({"a": 2}, 2)
