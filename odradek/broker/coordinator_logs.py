@@ -74,27 +74,40 @@ class PartitionLog:
 class PartitionLogs:
     """The topic. Part of ``coordinator.runtime.ports``."""
 
-    def __init__(self, broker: Broker, topic: str, compression: int, call_soon: Callable[[Callable[[], None]], object]) -> None:
+    def __init__(
+        self,
+        broker: Broker,
+        topic: str,
+        compression: int,
+        call_soon: Callable[[Callable[[], None]], object],
+    ) -> None:
         self._broker = broker
+        self._partitions = broker.partitions
         self._topic = topic
         self._compression = compression
         self._call_soon = call_soon
+        self._outbox = broker.connections.outbox
 
     @property
     def partition_count(self) -> int:
         """How many partitions the topic has; created if it is not there."""
-        count = len(self._broker.partitions.of_topic(self._topic))
+        count = len(self._partitions.of_topic(self._topic))
         return count or len(self._broker.controller.ensure_internal_topic(self._topic).partitions)
 
     def open(self, partition: int) -> PartitionLog:
         """The log of a partition. KafkaError: UNKNOWN_TOPIC_OR_PARTITION, KAFKA_STORAGE_ERROR."""
-        return PartitionLog(self._broker.partitions.require(self._topic, partition), self._compression)
+        return PartitionLog(self._partitions.require(self._topic, partition), self._compression)
 
     def on_high_watermark(self, partition: int, callback: Callable[[], None] | None) -> None:
         """Call back whenever the high watermark has moved; None: no longer."""
-        found = self._broker.partitions.get(self._topic, partition)
+        found = self._partitions.get(self._topic, partition)
         if found is not None:
             found.on_high_watermark = callback
+
+    @property
+    def holds_answers(self) -> bool:
+        """Whether answers are held until the loop's turn is over."""
+        return self._outbox.is_holding
 
     def call_soon(self, callback: Callable[[], None]) -> None:
         """Call back in the loop's next turn."""

@@ -15,7 +15,7 @@ asks again.
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final, TypeAlias
+from typing import TYPE_CHECKING, Any, Final
 
 from odradek.protocol.errors import ErrorCode, KafkaError, MalformedMessage
 from odradek.protocol.record_batch import NO_PRODUCER_ID, TRANSACTIONAL_MASK, read_header
@@ -28,9 +28,6 @@ if TYPE_CHECKING:
     from odradek.protocol.produce_request import ProduceRequest
     from odradek.protocol.record_batch import BatchHeader, Buffer
     from odradek.storage.producer_state import Verification
-
-# A topic as the request names it, and a partition's index.
-Key: TypeAlias = "tuple[str | bytes, int]"
 
 _NONE: Final = ErrorCode.NONE
 _FIRST_WITH_ABORTABLE: Final = 11
@@ -49,7 +46,7 @@ _TRY_AGAIN: Final = frozenset(
 
 
 class Question:
-    """About one batch, the last one for its partition. ``answer`` is None until there is one."""
+    """About one batch. ``answer`` is None until there is one."""
 
     __slots__ = ("answer", "header", "verification")
 
@@ -60,15 +57,13 @@ class Question:
 
 
 class TransactionChecks:
-    """The questions of one Produce request, one for each partition that its transaction would begin in."""
+    """The questions of one Produce request: of each batch, in order, None where its transaction would not begin with it."""
 
-    __slots__ = ("_knows_headers", "_questions", "_version", "_waiting", "_when_done")
+    __slots__ = ("_questions", "_version", "_waiting", "_when_done")
 
     def __init__(self, version: int) -> None:
         self._version = version
-        self._questions: dict[Key, Question] = {}
-        # Not where a partition is in the request more than once.
-        self._knows_headers = True
+        self._questions: list[Question | None] = []
         self._waiting = 0
         self._when_done: Callable[[], None] | None = None
 
@@ -90,79 +85,51 @@ class TransactionChecks:
     ) -> None:
         """Ask whatever has to be asked for ``request``, which has a transactional id; ``of_topic`` has partitions by topic."""
         adds = self._version >= _FIRST_THAT_ADDS
-        # By producer id and epoch, of which there is one in what producers send.
-        asked: dict[tuple[int, int], dict[tuple[str, int], Question]] = {}
-        of_producer: dict[tuple[str, int], Question] = {}
+        # By producer id and epoch, of which there is one in what producers send: partitions, and the questions about them.
+        asked: dict[tuple[int, int], list[tuple[tuple[str, int], Question]]] = {}
+        of_producer: list[tuple[tuple[str, int], Question]] = []
         last_id = last_epoch = NO_PRODUCER_ID
         for topic, batches in request.topics:
             partitions = of_topic(topic)
             count = len(partitions)
             for index, records in batches:
                 partition = partitions[index] if 0 <= index < count else None
-                question = self._question((topic, index), partition, records, adds, now_ms)
-                if question is None or partition is None:
+                question = None if partition is None else _question(partition, records, adds, now_ms)
+                self._questions.append(question)
+                if partition is None or question is None or question.answer is not None:
                     continue
                 header = question.header
                 if header.producer_id != last_id or header.producer_epoch != last_epoch:
                     last_id, last_epoch = header.producer_id, header.producer_epoch
-                    of_producer = asked.setdefault((last_id, last_epoch), {})
-                of_producer[partition.topic, index] = question
+                    of_producer = asked.setdefault((last_id, last_epoch), [])
+                of_producer.append(((partition.topic, index), question))
         transactional_id = request.transactional_id or ""
-        for (producer_id, epoch), questions in asked.items():
-            keys = frozenset(questions)
+        for (producer_id, epoch), about in asked.items():
+            keys = frozenset([key for key, _ in about])
             if not adds:
                 verdicts = coordinator.verify_partitions(transactional_id, producer_id, epoch, keys)
-                for place, code in verdicts.items():
-                    questions[place].answer = code
+                for key, question in about:
+                    question.answer = verdicts[key]
                 continue
+            questions = [question for _, question in about]
             reply = coordinator.add_partitions(transactional_id, producer_id, epoch, keys, _CLIENT_THAT_ADDS)
             if reply.done:
-                for question in questions.values():
-                    question.answer = reply.response
+                _answer(questions, reply.response)
             else:
                 self._waiting += 1
-                reply.when_done(partial(self._answered, list(questions.values())))
-
-    def _question(
-        self, key: Key, partition: Partition | None, records: Buffer | None, adds: bool, now_ms: int
-    ) -> Question | None:
-        """The question about a batch that is yet to be answered, if there is one."""
-        try:
-            header = read_header(records or b"")
-        except MalformedMessage:
-            return None
-        if header.producer_id < 0 or not header.attributes & TRANSACTIONAL_MASK:
-            return None
-        if key in self._questions:
-            self._knows_headers = False
-        if partition is None or partition.log is None:
-            return None
-        try:
-            producers = partition.log.producers
-            if not producers.needs_verification(header):
-                return None
-        except KafkaError as error:
-            self._questions[key] = Question(header, None, error.code)
-            return None
-        question = self._questions[key] = Question(header, producers.begin_verification(header, adds, now_ms), None)
-        return question
+                reply.when_done(partial(self._answered, questions))
 
     def _answered(self, questions: list[Question], code: ErrorCode) -> None:
-        for question in questions:
-            question.answer = code
+        _answer(questions, code)
         self._waiting -= 1
         if not self._waiting and self._when_done is not None:
             # Let go of who knows these checks, or all of the request would be left to the garbage collector.
             when_done, self._when_done = self._when_done, None
             when_done()
 
-    def question(self, key: Key) -> Question | None:
-        """The last one about a batch for this partition."""
-        return self._questions.get(key)
-
-    def header(self, question: Question | None) -> BatchHeader | None:
-        """That of the batch, where there was a question about it and about no other for its partition."""
-        return question.header if question is not None and self._knows_headers else None
+    def question(self, number: int) -> Question | None:
+        """That about the batch with so many before it in the request."""
+        return self._questions[number]
 
     def allows(self, question: Question | None, partition: Partition) -> bool:
         """Whether the batch for ``partition`` may begin a transaction. KafkaError where the coordinator says no."""
@@ -186,10 +153,39 @@ class TransactionChecks:
         return KafkaError(code, reason)
 
 
+def _question(partition: Partition, records: Buffer | None, adds: bool, now_ms: int) -> Question | None:
+    """The question about a batch, if there is one; answered already where the partition knows that it is refused."""
+    log = partition.log
+    if log is None:
+        return None
+    try:
+        header = read_header(records or b"")
+    except MalformedMessage:
+        return None
+    if header.producer_id < 0 or not header.attributes & TRANSACTIONAL_MASK:
+        return None
+    try:
+        producers = log.producers
+        if not producers.needs_verification(header):
+            return None
+    except KafkaError as error:
+        return Question(header, None, error.code)
+    return Question(header, producers.begin_verification(header, adds, now_ms), None)
+
+
+def _answer(questions: list[Question], code: ErrorCode) -> None:
+    for question in questions:
+        question.answer = code
+
+
 class UncheckedTransactions(TransactionChecks):
     """Where ``transaction.partition.verification.enable`` is off: every batch may begin a transaction."""
 
     __slots__ = ()
+
+    def question(self, number: int) -> Question | None:  # noqa: ARG002 - the signature is the class's
+        """None."""
+        return None
 
     def allows(self, question: Question | None, partition: Partition) -> bool:  # noqa: ARG002 - the signature is the class's
         """Always."""

@@ -12,7 +12,6 @@ A Log belongs to the loop thread. How it lies on disk is odradek.storage.log_sto
 """
 
 from collections.abc import Sequence
-from functools import lru_cache
 from typing import Final
 
 from odradek.protocol.compression import NONE
@@ -159,7 +158,7 @@ class Log(LogStore):
         """
         producers = self._producers or self.producers
         producers.check_marker(producer_id, producer_epoch, coordinator_epoch, transaction_version)
-        batch, rest = _marker(producer_id, producer_epoch, coordinator_epoch, commit, now_ms)
+        batch, rest = _LAST_MARKER.batch(producer_id, producer_epoch, coordinator_epoch, commit, now_ms)
         offset = self.log_end_offset
         size = len(batch)
         if self._stamps_append_time:
@@ -290,12 +289,34 @@ class Log(LogStore):
         return self.log_start_offset
 
 
-# A transaction ends with the same marker in all its partitions, at nearly the same time.
-@lru_cache(maxsize=64)
-def _marker(producer_id: int, producer_epoch: int, coordinator_epoch: int, commit: bool, now_ms: int) -> tuple[bytes, bytes]:
-    """The marker's batch, and what is behind the stamp."""
-    batch = build_end_txn_marker(producer_id, producer_epoch, coordinator_epoch, commit, now_ms)
-    return batch, batch[STAMPED_BYTES:]
+class _LastMarker:
+    """The marker that was built last: a transaction ends with the same in all its partitions, one after the other."""
+
+    __slots__ = ("_known",)
+
+    def __init__(self) -> None:
+        # One object, for there may be brokers in other threads: what it is of, the batch, and what is behind its stamp.
+        self._known: tuple[int, int, int, bool, int, bytes, bytes] = (-1, -1, -1, False, -1, b"", b"")
+
+    def batch(
+        self, producer_id: int, producer_epoch: int, coordinator_epoch: int, commit: bool, now_ms: int
+    ) -> tuple[bytes, bytes]:
+        """The marker's batch, and what is behind the stamp."""
+        known = self._known
+        if (
+            known[0] != producer_id
+            or known[1] != producer_epoch
+            or known[2] != coordinator_epoch
+            or known[3] != commit
+            or known[4] != now_ms
+        ):
+            batch = build_end_txn_marker(producer_id, producer_epoch, coordinator_epoch, commit, now_ms)
+            known = (producer_id, producer_epoch, coordinator_epoch, commit, now_ms, batch, batch[STAMPED_BYTES:])
+            self._known = known
+        return known[5], known[6]
+
+
+_LAST_MARKER: Final = _LastMarker()
 
 
 def _too_large_for_segment(size: int, config: LogConfig) -> KafkaError:

@@ -71,11 +71,12 @@ def _append(broker: "Broker", context: RequestContext, request: ProduceRequest, 
                 if checks is None:
                     info = partition.append(_checked(context, partition, acks, records), now_ms)
                 else:
-                    question = checks.question((topic, index))
+                    question = checks.question(number)
                     # What the coordinator says is told before what is wrong with the batch.
                     is_verified = checks.allows(question, partition)
                     batch = _checked(context, partition, acks, records)
-                    info = partition.append(batch, now_ms, is_verified, checks.header(question))
+                    header = None if question is None else question.header
+                    info = partition.append(batch, now_ms, is_verified, header)
                 if partition.high_watermark <= info.last_offset:
                     waiting.append((number, partition, info.last_offset))
                 results.append((index, info.first_offset, info.log_append_time_ms, info.log_start_offset))

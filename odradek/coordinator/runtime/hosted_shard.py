@@ -157,7 +157,7 @@ class HostedShard(Generic[ShardT]):
             if result.producer is not None or result.marker is not None:
                 self._take_at_once(result)
             elif result.records:
-                if result.at_once:
+                if result.at_once and (result.on_answered is None or self._runtime.logs.holds_answers):
                     self._take_at_once(result)
                 else:
                     self._take(result.records, atomic=result.atomic)

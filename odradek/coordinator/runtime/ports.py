@@ -55,5 +55,9 @@ class CoordinatorLogs(Protocol):
     def on_high_watermark(self, partition: int, callback: Callable[[], None] | None) -> None:
         """Call back whenever the partition's high watermark has moved, within an append too, or never will; None: no longer."""
 
+    @property
+    def holds_answers(self) -> bool:
+        """Whether answers given now are sent when all that came with this turn of the loop has been handled, and no earlier."""
+
     def call_soon(self, callback: Callable[[], None]) -> None:
         """Call back when what is being handled now has been, in this turn of the loop or the next."""

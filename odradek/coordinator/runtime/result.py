@@ -27,7 +27,8 @@ class Result(Generic[T]):
     may stay when a later batch fails.
 
     ``at_once``: they are appended when they have been decided on, behind the open batch, and not when the loop's turn is over,
-    for they are seldom joined by others and nothing follows from the answer. ``on_commit`` does not write to the shard then.
+    for they are seldom joined by others; but with ``on_answered`` only where the answer is held until then, and has not to wait
+    for what follows from it. ``on_commit`` does not write to the shard.
 
     With a ``producer``, an id and its epoch, the records are part of its transaction and get a batch of their own, at once; a
     ``marker`` ends such a transaction, without records. Only a ``TransactionalShard`` decides on these.

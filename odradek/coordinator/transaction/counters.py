@@ -23,15 +23,15 @@ _ABORTED: Final = int(TransactionState.COMPLETE_ABORT)
 class TransactionCounters:
     """What one shard has written since it was loaded. Plain numbers, read when somebody looks. Loop thread only.
 
-    ``transitions`` are by the state that was written. ``duration_buckets`` and ``duration_sum_ms`` are from a transaction's first
-    partition to its Complete*, buckets by ``DURATION_BOUNDS_MS``, both by Complete*'s number. ``timed_out`` counts transactions
-    aborted for their timeout, ``expired`` transactional ids forgotten.
+    ``transitions`` are by the number of the state that was written. ``duration_buckets`` and ``duration_sum_ms`` are from a
+    transaction's first partition to its Complete*, buckets by ``DURATION_BOUNDS_MS``, both by Complete*'s number. ``timed_out``
+    counts transactions aborted for their timeout, ``expired`` transactional ids forgotten.
     """
 
     __slots__ = ("duration_buckets", "duration_sum_ms", "expired", "timed_out", "transitions")
 
     def __init__(self) -> None:
-        self.transitions: dict[int, int] = dict.fromkeys(map(int, TransactionState), 0)
+        self.transitions = [0] * len(TransactionState)
         self.duration_buckets = {state: [0] * (len(DURATION_BOUNDS_MS) + 1) for state in (_COMMITTED, _ABORTED)}
         self.duration_sum_ms = {_COMMITTED: 0, _ABORTED: 0}
         self.timed_out = 0

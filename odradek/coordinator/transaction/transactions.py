@@ -90,7 +90,7 @@ class Transactions:
             del self.pending[transactional_id]
 
         records = (record_of(transactional_id, value),)
-        return Result(records, response, failed, persisted, follow, at_once=follow is None)
+        return Result(records, response, failed, persisted, follow, at_once=True)
 
     def settle(self, transactional_id: str, value: TransactionLogValue) -> None:
         """``value`` is there for good."""

@@ -68,6 +68,7 @@ class MemoryLogs:
     """A topic of one partition, and the rest of the loop's turn."""
 
     partition_count = 1
+    holds_answers = False
 
     def __init__(self) -> None:
         self.log = MemoryLog()

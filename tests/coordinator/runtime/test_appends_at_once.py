@@ -15,6 +15,7 @@ def counts(bed):
 
 def test_the_answer_is_there_when_the_call_returns():
     bed = Bed()
+    bed.logs.holds_answers = True
     order = []
     bed.write(
         put("a", 5),
@@ -29,6 +30,15 @@ def test_the_answer_is_there_when_the_call_returns():
     assert bed.shard.events == ["loaded", 0, 1]
     assert counts(bed) == [2]
     assert bed.logs.turn() == 0
+
+
+def test_what_follows_from_an_answer_that_is_not_held_does_not_keep_it():
+    bed = Bed()
+    bed.write(put("a"), at_once=True, on_answered=lambda: bed.write(put("b"), response="more", at_once=True))
+    assert bed.answers == []
+    bed.logs.turn()
+    assert bed.answers == ["ok", "more"]
+    assert counts(bed) == [1, 1]
 
 
 def test_it_leaves_nothing_to_take_back():
@@ -134,6 +144,7 @@ def test_a_transaction_is_nothing_for_a_shard_that_knows_of_none(part):
 @pytest.mark.parametrize("at_once", [False, True])
 def test_an_answer_may_ask_for_more(at_once):
     bed = Bed()
+    bed.logs.holds_answers = True
     bed.write(put("a", 1), at_once=True, on_answered=lambda: bed.write(put("a", 2), response="more", at_once=at_once))
     bed.run()
     assert bed.answers == ["ok", "more"]

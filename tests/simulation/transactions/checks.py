@@ -108,6 +108,7 @@ class _View:
         self._server = server
         self._topic = topic
         self._loop = loop
+        self.holds_answers = False
         self.partition_count = len(server.partitions.of_topic(topic))
 
     def open(self, partition: int) -> _ReadOnlyLog:
