@@ -28,7 +28,7 @@ _VALUE: Final = Struct(">hi")
 def build_end_txn_marker(producer_id: int, producer_epoch: int, coordinator_epoch: int, commit: bool, timestamp_ms: int) -> bytes:
     """The control batch that commits or aborts a producer's transaction, offset 0: the log stamps its own."""
     record = _marker(coordinator_epoch, commit)
-    return assembled(0, -1, TRANSACTIONAL_MASK | CONTROL_MASK, 1, timestamp_ms, producer_id, producer_epoch, [record])
+    return assembled(0, -1, TRANSACTIONAL_MASK | CONTROL_MASK, 1, timestamp_ms, producer_id, producer_epoch, [b"", record])
 
 
 # A coordinator's epoch changes with its leader only.

@@ -46,7 +46,8 @@ def build_batch(
 
     With a ``producer``, its id and epoch, the batch is part of its transaction. ``attributes`` are those besides.
     """
-    chunks: list[bytes] = []
+    # The first is for the header.
+    chunks = [b""]
     for delta, (key, value) in enumerate(records):
         key_size = len(key)
         delta_varint = _VARINTS[delta] if delta < _KNOWN_VARINTS else _varint(delta)
@@ -58,7 +59,7 @@ def build_batch(
         size_varint = _VARINTS[size] if size < _KNOWN_VARINTS else _varint(size)
         chunks += (size_varint, b"\0\0", delta_varint, key_varint, key, value_varint, value or b"", b"\0")
     if compression != NONE:
-        chunks = [compress(compression, b"".join(chunks))]
+        chunks = [b"", compress(compression, b"".join(chunks))]
         attributes |= compression
     producer_id = NO_PRODUCER_ID
     producer_epoch = -1

@@ -209,13 +209,16 @@ def assembled(
     timestamp_ms: int,
     producer_id: int,
     producer_epoch: int,
-    records: list[bytes],
+    chunks: list[bytes],
 ) -> bytes:
-    """A batch of the broker's own: ``records`` in pieces, which are joined, all of one time, and no sequence numbers."""
-    covered = _pack_covered(
+    """A batch of the broker's own, its records all of one time and without sequence numbers.
+
+    ``chunks`` are the records in pieces behind a first piece that is replaced.
+    """
+    chunks[0] = _pack_covered(
         attributes, record_count - 1, timestamp_ms, timestamp_ms, producer_id, producer_epoch, NO_SEQUENCE, record_count
     )
-    covered = b"".join((covered, *records))
+    covered = b"".join(chunks)
     length = len(covered) + _CRC_START - LOG_OVERHEAD
     return _pack_front(base_offset, length, leader_epoch, MAGIC, crc32c(covered, 0)) + covered
 

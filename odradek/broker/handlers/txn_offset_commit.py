@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from odradek.broker.context import RequestContext
+    from odradek.broker.partitions import Partitions
     from odradek.broker.server import Broker
     from odradek.coordinator.group.group_shard import GroupShard
     from odradek.coordinator.runtime.runtime import CoordinatorRuntime
@@ -107,11 +108,14 @@ def _told(code: ErrorCode, version: int) -> ErrorCode:
 
 def _set_aside_unknown(broker: "Broker", request: Any) -> list[Any]:
     """Leave in the request what exists; the rest, as topics of the same kind."""
+    if _all_exist(broker.partitions, request.topics):
+        return []
+    find = broker.partitions.get
     topic_of = M.classes["request"]["TxnOffsetCommitRequestTopic"]
     unknown = []
     known = []
     for topic in request.topics:
-        exists = [broker.partitions.get(topic.name, each.partition_index) is not None for each in topic.partitions]
+        exists = [find(topic.name, each.partition_index) is not None for each in topic.partitions]
         if all(exists) and exists:
             known.append(topic)
             continue
@@ -121,6 +125,16 @@ def _set_aside_unknown(broker: "Broker", request: Any) -> list[Any]:
             known.append(topic_of(name=topic.name, partitions=[each for each, there in pairs if there]))
     request.topics = known
     return unknown
+
+
+def _all_exist(partitions: "Partitions", topics: list[Any]) -> bool:
+    for topic in topics:
+        if not topic.partitions:
+            return False
+        for each in topic.partitions:
+            if partitions.get(topic.name, each.partition_index) is None:
+                return False
+    return True
 
 
 def _answer(topics: Any, error_code: ErrorCode) -> Any:

@@ -38,6 +38,13 @@ _Response: Final = _M.TxnOffsetCommitResponse
 _Topic: Final = _M.TxnOffsetCommitResponseTopic
 _Partition: Final = _M.TxnOffsetCommitResponsePartition
 
+_new_tuple: Final = tuple.__new__
+# A compiled module looks up what is not final by name.
+_Key: Final = OffsetCommitKey
+_Value: Final = OffsetCommitValue
+_Record: Final = CoordinatorRecord
+_NO_TIME: Final = -1
+
 # Where a pending offset lies in the log, and the offset; None once a later commit is there.
 _Pending: TypeAlias = "tuple[int, OffsetCommitValue | None]"
 
@@ -130,9 +137,12 @@ def commit_offsets_in_transaction(offsets: CommittedOffsets, request: Any) -> Re
             if len(metadata) > limit:
                 is_any_too_large = True
                 continue
-            key = OffsetCommitKey(group_id, topic.name, partition.partition_index)
-            value = OffsetCommitValue(partition.committed_offset, partition.committed_leader_epoch, metadata, now_ms)
-            records.append(CoordinatorRecord(key, value))
+            # The quick way to make named tuples.
+            key = _new_tuple(_Key, (group_id, topic.name, partition.partition_index))
+            value = _new_tuple(
+                _Value, (partition.committed_offset, partition.committed_leader_epoch, metadata, now_ms, _NO_TIME, None)
+            )
+            records.append(_new_tuple(_Record, (key, value)))
     offsets.counters.commits += len(records)
     producer = (request.producer_id, request.producer_epoch) if records else None
     return Result(records, _too_large(request.topics, limit) if is_any_too_large else None, producer=producer)

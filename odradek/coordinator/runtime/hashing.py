@@ -5,7 +5,6 @@
 Kafka's own clients, tools and brokers find a group's partition this way, so a log written by one is routed alike by all.
 """
 
-from functools import lru_cache
 from typing import Final
 
 _INT32_MASK: Final = 0xFFFFFFFF
@@ -22,8 +21,6 @@ def java_string_hash(text: str) -> int:
     return value - (1 << 32) if value & _SIGN_BIT else value
 
 
-# A group's id comes with each of its requests. 16,384 ids at most, so that made-up ones cannot fill the memory.
-@lru_cache(maxsize=16_384)
 def partition_for(coordinated_id: str, partition_count: int) -> int:
     """The partition that coordinates a group id or transactional id, as Kafka's ``Utils.abs(hash) % count``.
 

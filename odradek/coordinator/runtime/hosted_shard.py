@@ -223,9 +223,8 @@ class HostedShard(Generic[ShardT]):
         failed = self.flush()
         if failed is not None:
             raise failed
-        self._make_room(encoded)
-        # What was counted in gets a batch of its own.
-        self._reset_batch()
+        if encoded:
+            self._ensure_fits(_size_of(encoded), self.log.max_batch_bytes)
         offset = self.next_offset
         self.next_offset = offset + (len(encoded) or 1)
         failed = self._append_and_count(encoded, result.producer, result.marker)
@@ -266,9 +265,7 @@ class HostedShard(Generic[ShardT]):
 
         Raises KafkaError if that fails or they fit no batch.
         """
-        size_bytes = 0
-        for key, value in records:
-            size_bytes += len(key) + _RECORD_OVERHEAD_BYTES if value is None else len(key) + len(value) + _RECORD_OVERHEAD_BYTES
+        size_bytes = _size_of(records)
         self._batch_bytes += size_bytes
         if self._batch_bytes <= self._batch_limit_bytes:
             return
@@ -276,14 +273,17 @@ class HostedShard(Generic[ShardT]):
         if self._batch_bytes <= limit_bytes:
             return
         self._batch_bytes -= size_bytes
-        if size_bytes + _BATCH_OVERHEAD_BYTES > limit_bytes:
-            raise KafkaError(
-                ErrorCode.MESSAGE_TOO_LARGE, f"{size_bytes} bytes of records, and a batch has {limit_bytes} bytes at most"
-            )
+        self._ensure_fits(size_bytes, limit_bytes)
         error = self.flush()
         if error is not None:
             raise error
         self._batch_bytes += size_bytes
+
+    def _ensure_fits(self, size_bytes: int, limit_bytes: int) -> None:
+        if size_bytes + _BATCH_OVERHEAD_BYTES > limit_bytes:
+            raise KafkaError(
+                ErrorCode.MESSAGE_TOO_LARGE, f"{size_bytes} bytes of records, and a batch has {limit_bytes} bytes at most"
+            )
 
     def flush(self) -> KafkaError | None:
         """Append the open batch, if there is one; the error its operations were answered with if that failed."""
@@ -449,3 +449,11 @@ class HostedShard(Generic[ShardT]):
     def _become(self, state: ShardState) -> None:
         ensure_transition(self.state, state)
         self.state = state
+
+
+def _size_of(records: Sequence[tuple[bytes, bytes | None]]) -> int:
+    """An upper bound of what encoded records come to, bytes."""
+    size_bytes = 0
+    for key, value in records:
+        size_bytes += len(key) + _RECORD_OVERHEAD_BYTES if value is None else len(key) + len(value) + _RECORD_OVERHEAD_BYTES
+    return size_bytes

@@ -29,6 +29,7 @@ T = TypeVar("T")
 
 # Read at a time while loading: as much as does not keep the loop waiting.
 DEFAULT_LOAD_BUFFER_BYTES: Final = 1024 * 1024
+_MAX_KNOWN_IDS: Final = 16_384
 
 
 class CoordinatorRuntime(Generic[ShardT]):
@@ -61,6 +62,8 @@ class CoordinatorRuntime(Generic[ShardT]):
         self._hosted: dict[int, HostedShard[ShardT]] = {}
         self._loads = LoadQueue(self)
         self._unflushed: list[HostedShard[ShardT]] = []
+        # Partitions by id, until partitions come or go: each request has an id, and most the id of one before.
+        self._partition_of: dict[str, int] = {}
 
     @property
     def is_loading(self) -> bool:
@@ -80,10 +83,19 @@ class CoordinatorRuntime(Generic[ShardT]):
 
         KafkaError: COORDINATOR_NOT_AVAILABLE where the topic is not there and cannot be created.
         """
+        known = self._partition_of.get(coordinated_id)
+        if known is not None:
+            return known
         try:
-            return hashing.partition_for(coordinated_id, self.logs.partition_count)
+            partition = hashing.partition_for(coordinated_id, self.logs.partition_count)
         except KafkaError as error:
             raise KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE, error.reason) from error
+        if partition in self._hosted:
+            # So that made-up ids cannot fill the memory.
+            if len(self._partition_of) >= _MAX_KNOWN_IDS:
+                self._partition_of.clear()
+            self._partition_of[coordinated_id] = partition
+        return partition
 
     def write(
         self,
@@ -124,6 +136,7 @@ class CoordinatorRuntime(Generic[ShardT]):
 
     def start_loading(self, partition: int, leader_epoch: int) -> None:
         """This broker leads ``partition``: load its shard. One of an older epoch is unloaded first; of this or a newer, kept."""
+        self._partition_of.clear()
         known = self._hosted.get(partition)
         if known is not None:
             if leader_epoch < known.leader_epoch or (leader_epoch == known.leader_epoch and known.state is not ShardState.FAILED):
@@ -139,6 +152,7 @@ class CoordinatorRuntime(Generic[ShardT]):
         hosted = self._hosted.get(partition)
         if hosted is not None and (leader_epoch is None or hosted.leader_epoch < leader_epoch):
             del self._hosted[partition]
+            self._partition_of.clear()
             self._close(hosted)
 
     def reload(self, hosted: HostedShard[ShardT]) -> None:

@@ -25,6 +25,10 @@ if TYPE_CHECKING:
     from odradek.coordinator.transaction.transactions import Transactions
     from odradek.protocol.coordinator_records import TransactionLogValue
 
+# The quick way to make a named tuple; and a compiled module looks up what is not final by name.
+_new_tuple: Final = tuple.__new__
+_Marker: Final = EndTxnMarker
+
 _PREPARE_COMMIT: Final = TransactionState.PREPARE_COMMIT
 _COMPLETE_COMMIT: Final = TransactionState.COMPLETE_COMMIT
 _COMPLETE_ABORT: Final = TransactionState.COMPLETE_ABORT
@@ -72,12 +76,15 @@ class Markers:
 
     def write(self, transactional_id: str, value: TransactionLogValue, *, is_first: bool = True) -> None:
         """Write what can be written now of what was begun."""
-        marker = EndTxnMarker(
-            value.producer_id,
-            value.producer_epoch,
-            self._transactions.context.leader_epoch,
-            value.status == _PREPARE_COMMIT,
-            value.client_transaction_version,
+        marker = _new_tuple(
+            _Marker,
+            (
+                value.producer_id,
+                value.producer_epoch,
+                self._transactions.context.leader_epoch,
+                value.status == _PREPARE_COMMIT,
+                value.client_transaction_version,
+            ),
         )
         remaining = self.remaining[transactional_id]
         turn, later = remaining[:_MARKERS_AT_ONCE], remaining[_MARKERS_AT_ONCE:]

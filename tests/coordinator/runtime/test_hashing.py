@@ -2,7 +2,10 @@
 
 import pytest
 
+from odradek.coordinator.runtime import runtime
 from odradek.coordinator.runtime.hashing import java_string_hash, partition_for
+from tests.coordinator.memory_logs import MemoryLog
+from tests.coordinator.runtime.bed import Bed
 
 # (id, hashCode, partition of 50), computed by Java with Kafka's Utils.abs.
 AS_JAVA_HASHES = [
@@ -34,3 +37,24 @@ def test_integer_min_value_which_java_cannot_negate_counts_as_zero():
 
 def test_a_lone_surrogate_is_one_code_unit():
     assert java_string_hash("\ud83d") == 0xD83D
+
+
+def test_a_runtime_routes_by_the_partitions_there_are():
+    bed = Bed(partition_count=2)
+    ids = [f"group-{number}" for number in range(20)]
+    assert [bed.runtime.partition_for(each) for each in ids * 2] == [partition_for(each, 2) for each in ids * 2]
+    bed.logs.logs.append(MemoryLog(1000))
+    bed.runtime.start_loading(2, 0)
+    assert [bed.runtime.partition_for(each) for each in ids] == [partition_for(each, 3) for each in ids]
+    bed.runtime.unload(2)
+    bed.logs.logs.pop()
+    assert [bed.runtime.partition_for(each) for each in ids] == [partition_for(each, 2) for each in ids]
+
+
+@pytest.mark.interpreted
+def test_ids_that_are_made_up_do_not_fill_the_memory(monkeypatch):
+    monkeypatch.setattr(runtime, "_MAX_KNOWN_IDS", 3)
+    bed = Bed(partition_count=2)
+    ids = [f"group-{number}" for number in range(20)]
+    assert [bed.runtime.partition_for(each) for each in ids] == [partition_for(each, 2) for each in ids]
+    assert len(bed.runtime._partition_of) <= 3
