@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from odradek.coordinator.group.config import GroupConfig
 from odradek.coordinator.runtime.hashing import partition_for
-from odradek.coordinator.runtime.record import CoordinatorRecord
+from odradek.coordinator.runtime.record import CoordinatorRecord, encode_record
 from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.coordinator_records import GroupMetadataKey, GroupMetadataValue
 from odradek.protocol.errors import ErrorCode
@@ -98,7 +98,7 @@ class World(Chronicle):
             if group.generation is not None:
                 value = GroupMetadataValue("consumer", group.generation, None, None, self.clock.now_ms())
                 record = CoordinatorRecord(GroupMetadataKey(group.group_id), value)
-                self.log_of(group.group_id).append([record.encode()], self.clock.now_ms())
+                self.log_of(group.group_id).append([encode_record(record)], self.clock.now_ms())
 
     # ----------------------------------------------------------------------------------------------- time and events
 

@@ -17,6 +17,7 @@ from collections import deque
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
 
+from odradek.coordinator.runtime.record import encode_record
 from odradek.coordinator.runtime.result import Result
 from odradek.coordinator.runtime.shard import Shard, TransactionalShard
 from odradek.coordinator.runtime.shard_context import ShardContext
@@ -187,7 +188,7 @@ class HostedShard(Generic[ShardT]):
 
     def _take(self, records: Sequence[CoordinatorRecord], *, atomic: bool) -> None:
         """Replay ``records`` and put them into the open batch. Raises what keeps them out of it; then none is in it."""
-        encoded = [record.encode() for record in records]
+        encoded = [encode_record(record) for record in records]
         if atomic:
             self._make_room(encoded)
         snapshots = self.context.snapshots
@@ -219,7 +220,7 @@ class HostedShard(Generic[ShardT]):
         """
         if self._transactional is None and (result.producer is not None or result.marker is not None):
             raise TypeError("a transaction on a shard that knows of none")
-        encoded = [record.encode() for record in result.records]
+        encoded = [encode_record(record) for record in result.records]
         failed = self.flush()
         if failed is not None:
             raise failed
@@ -231,7 +232,7 @@ class HostedShard(Generic[ShardT]):
         if failed is not None:
             raise failed
         try:
-            self._replay_appended(result, offset)
+            self._replay_appended(result, offset, is_committed=self.log.high_watermark >= self.next_offset)
         except Exception as error:
             # Whatever it is, the log has what the state has not: it is to be read again.
             self._runtime.on_fault(f"a record of partition {self.partition} cannot be replayed", error)
@@ -243,10 +244,9 @@ class HostedShard(Generic[ShardT]):
         if self.state is not _ACTIVE:
             raise not_coordinator()
 
-    def _replay_appended(self, result: Result[Any], offset: int) -> None:
+    def _replay_appended(self, result: Result[Any], offset: int, *, is_committed: bool) -> None:
         """Replay what lies from ``offset`` on."""
         snapshots = self.context.snapshots
-        is_committed = self.log.high_watermark >= self.next_offset
         snapshots.offset = COMMITTED if is_committed else offset
         shard = self._transactional
         if shard is not None and result.marker is not None:

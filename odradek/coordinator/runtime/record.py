@@ -34,14 +34,15 @@ class CoordinatorRecord(NamedTuple):
     key: CoordinatorKey
     value: CoordinatorValue | None
 
-    def encode(self) -> tuple[bytes, bytes | None]:
-        """(key, value) as the log has them. Raises struct.error for a string too long for its 16-bit length."""
-        key, value = self
-        if type(key) is _OffsetKey and type(value) is _OffsetValue:
-            return offsets.encode_key(key), offsets.encode_value(value)
-        if type(key) is _TransactionKey and type(value) is _TransactionValue:
-            return transactions.encode_key(key), transactions.encode_value(value)
-        return encode_key(key), None if value is None else encode_value(value)
+
+def encode_record(record: CoordinatorRecord) -> tuple[bytes, bytes | None]:
+    """(key, value) as the log has them. Raises struct.error for a string too long for its 16-bit length."""
+    key, value = record
+    if type(key) is _OffsetKey and type(value) is _OffsetValue:
+        return offsets.encode_key(key), offsets.encode_value(value)
+    if type(key) is _TransactionKey and type(value) is _TransactionValue:
+        return transactions.encode_key(key), transactions.encode_value(value)
+    return encode_key(key), None if value is None else encode_value(value)
 
 
 def decode_group_record(key: bytes, value: bytes | None) -> CoordinatorRecord | None:

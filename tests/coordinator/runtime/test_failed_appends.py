@@ -2,6 +2,7 @@
 
 import pytest
 
+from odradek.coordinator.runtime.record import encode_record
 from odradek.coordinator.runtime.states import ShardState
 from odradek.protocol.errors import ErrorCode, KafkaError
 from tests.coordinator.runtime.bed import Bed, put, write
@@ -174,7 +175,7 @@ def test_an_append_that_fails_after_it_was_written_makes_the_shard_load_again():
 
 def test_a_log_that_somebody_else_wrote_to_is_loaded_again():
     bed = Bed()
-    bed.log.append([put("stranger", 9).encode()], 0)
+    bed.log.append([encode_record(put("stranger", 9))], 0)
     bed.write(put("a", 1))
     bed.run()
     assert bed.answers == [ErrorCode.NOT_COORDINATOR]

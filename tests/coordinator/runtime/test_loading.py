@@ -2,6 +2,7 @@
 
 import pytest
 
+from odradek.coordinator.runtime.record import encode_record
 from odradek.coordinator.runtime.states import TRANSITIONS, ShardState, ensure_transition
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.plain_batches import build_batch
@@ -13,7 +14,7 @@ from tests.coordinator.runtime.bed import Bed, Shard, put
 
 def filled(records, *, per_batch=100, **options):
     bed = Bed(load=False, **options)
-    pairs = [record.encode() for record in records]
+    pairs = [encode_record(record) for record in records]
     for start in range(0, len(pairs), per_batch):
         bed.log.append(pairs[start : start + per_batch], 0)
     return bed
@@ -89,7 +90,7 @@ def test_shards_load_one_after_the_other():
     bed = Bed(partition_count=2, load=False)
     for log in bed.logs.logs:
         for _ in range(20):
-            log.append([put("a").encode()] * 100, 0)
+            log.append([encode_record(put("a"))] * 100, 0)
     bed.runtime.start_loading(0, 0)
     bed.runtime.start_loading(1, 0)
     while bed.runtime.states()[0] is ShardState.LOADING:
@@ -149,7 +150,7 @@ def test_a_key_version_not_known_is_skipped_and_counted():
 @pytest.mark.parametrize("options", [{"control": True}, {"transactional": True, "producer_id": 1}])
 def test_what_transactions_write_is_skipped(options):
     bed = filled([put("a")])
-    key, value = put("b").encode()
+    key, value = encode_record(put("b"))
     bed.log.append_batch(build_any_batch([Record(timestamp=0, key=key, value=value)], **options))
     bed.log.release()
     load(bed)
@@ -163,7 +164,7 @@ def test_what_transactions_write_is_skipped(options):
 def test_a_batch_that_compaction_has_emptied_is_passed_over(options):
     bed = Bed(make_shard=ShardWithTransactions, load=False)
     bed.log.append_batch(emptied(build_any_batch([Record(timestamp=0, key=b"", value=b"")], **options)))
-    bed.log.append([put("a").encode()], 0)
+    bed.log.append([encode_record(put("a"))], 0)
     load(bed)
     assert bed.faults == []
     assert bed.runtime.states() == {0: ShardState.ACTIVE}

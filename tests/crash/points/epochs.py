@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING
 
-from odradek.coordinator.runtime.record import CoordinatorRecord
+from odradek.coordinator.runtime.record import CoordinatorRecord, encode_record
 from odradek.coordinator.transaction.transitions import LAST_EPOCH
 from odradek.protocol.coordinator_records import TransactionLogKey
 from odradek.storage.filesystem import RealFileSystem
@@ -44,5 +44,5 @@ def use_up_epochs(data_dir: Path, transactional_id: str, kind: Kind) -> None:
         now_ms=now_ms,
         warn=lambda *_, **__: None,
     )
-    log.append_internal([record.encode()], leader_epoch=log.leader_epochs.latest, now_ms=now_ms)
+    log.append_internal([encode_record(record)], leader_epoch=log.leader_epochs.latest, now_ms=now_ms)
     log.close(clean=True, now_ms=now_ms)

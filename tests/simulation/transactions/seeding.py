@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from odradek.broker.controller.topic_names import TRANSACTION_STATE_TOPIC
 from odradek.coordinator.runtime.hashing import partition_for
-from odradek.coordinator.runtime.record import CoordinatorRecord
+from odradek.coordinator.runtime.record import CoordinatorRecord, encode_record
 from odradek.protocol.coordinator_records import TransactionLogKey, TransactionLogValue
 from tests.simulation.transactions.fates import COMPLETE_COMMIT
 
@@ -35,4 +35,4 @@ def seed_epochs(world: World, server: Server) -> None:
         partition = server.partitions.require(
             TRANSACTION_STATE_TOPIC, partition_for(plan.transactional_id, world.plan.transaction_shards)
         )
-        partition.append_internal([record.encode()], now_ms)
+        partition.append_internal([encode_record(record)], now_ms)
