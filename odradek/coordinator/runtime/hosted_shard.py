@@ -224,6 +224,8 @@ class HostedShard(Generic[ShardT]):
         failed = self.flush()
         if failed is not None:
             raise failed
+        if self.state is not _ACTIVE:
+            raise not_coordinator()
         if encoded:
             self._ensure_fits(_size_of(encoded), self.log.max_batch_bytes)
         offset = self.next_offset

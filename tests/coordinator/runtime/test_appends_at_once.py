@@ -6,6 +6,7 @@ from odradek.coordinator.runtime.marker import EndTxnMarker
 from odradek.coordinator.runtime.states import ShardState
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.record_batch import read_header
+from tests.coordinator.memory_logs import MemoryLog
 from tests.coordinator.runtime.bed import Bed, put
 
 
@@ -116,21 +117,32 @@ def test_a_record_that_cannot_be_replayed_costs_the_shard_what_it_knows_not_the_
     assert bed.runtime.states() == {0: ShardState.FAILED}
 
 
+class _Lost(MemoryLog):
+    """One that takes records and cannot say that they are there for good."""
+
+    @property
+    def high_watermark(self):
+        raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR)
+
+    @high_watermark.setter
+    def high_watermark(self, value):
+        pass
+
+
 def test_a_log_that_cannot_be_asked_how_far_it_is_answers_nobody_twice():
     bed = Bed()
-
-    class Lost(type(bed.log)):
-        @property
-        def high_watermark(self):
-            raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR)
-
-        @high_watermark.setter
-        def high_watermark(self, value):
-            pass
-
-    bed.log.__class__ = Lost
+    bed.log.__class__ = _Lost
     bed.write(put("a", 5), at_once=True)
     assert bed.answers == [ErrorCode.NOT_COORDINATOR]
+
+
+def test_a_shard_that_is_lost_with_the_open_batch_appends_nothing_more():
+    bed = Bed()
+    bed.write(put("a", 5))
+    bed.log.__class__ = _Lost
+    bed.write(put("b", 6), at_once=True)
+    assert bed.answers == [ErrorCode.NOT_COORDINATOR] * 2
+    assert bed.log.log_end_offset == 1
 
 
 @pytest.mark.parametrize("part", [{"producer": (1, 0)}, {"marker": EndTxnMarker(1, 0, 0, True)}])
