@@ -6,12 +6,11 @@ from collections import Counter
 from typing import Any
 
 from odradek.broker.server import Broker
-from odradek.coordinator.runtime.hashing import partition_for
 from odradek.protocol.coordinator_records import offsets
 from tests.year.disk import WatchedDisk
 
 # Caches, of so many entries at most, of names that there were: they are full after some years of this.
-_CACHES = (partition_for, offsets._encode_names)
+_CACHES = (offsets._encode_names.cache_clear,)
 _METADATA = "__cluster_metadata"
 _KINDS = (".log", ".index", ".snapshot", ".deleted")
 MEASURES = (
@@ -31,8 +30,9 @@ MEASURES = (
 
 def measure(broker: Broker, disk: WatchedDisk) -> dict[str, int]:
     """All of it by name. Left out is the metadata log, which keeps a few records of each topic that there ever was."""
-    for cache in _CACHES:
-        cache.cache_clear()
+    clears = [*_CACHES, *(host.runtime._partition_of.clear for host in (broker.groups, broker.transactions))]
+    for clear in clears:
+        clear()
     gc.collect()
     files = {path: file for path, file in disk.files.items() if _METADATA not in path}
     kinds: Counter[str] = Counter(path[path.rfind(".") :] for path in files)

@@ -36,6 +36,13 @@ class Silence:
 def year():
     """What there was every few days, what there was last before the broker was stopped, and what there was when it was back."""
     before, broker_log._logger = broker_log._logger, Silence()
+    try:
+        return _live()
+    finally:
+        broker_log._logger = before
+
+
+def _live():
     loop = asyncio.new_event_loop()
     disk, clock = WatchedDisk(), VirtualClock()
     busy = BusyBroker(loop, disk, clock, seed=1)
@@ -53,7 +60,6 @@ def year():
     restarted = measure(again.broker, disk)
     again.stop()
     loop.close()
-    broker_log._logger = before
     return measures, restarted
 
 
