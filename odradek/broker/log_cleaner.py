@@ -3,7 +3,7 @@
 Every ``log.cleaner.backoff.ms`` the dirtiest log that is due is looked for, and cleaned (odradek.storage.cleaner); then at once
 the next. There is one thread, whatever ``log.cleaner.threads`` says: Python runs one at a time. It lives for one clean, reads
 files that the loop does not write any more, and has done on the loop what concerns the log. It works in slices of half a
-millisecond, and while the broker has anything to do it rests four times as long as each took, 20 ms at most; and the
+millisecond, and while the broker has anything to do it rests four times as long as each took, 100 ms at most; and the
 interpreter changes threads more often meanwhile. So what a request waits for it is short, and rare.
 
 With a clock other than the system's (tests, simulation) a clean is done at once, where it was due.
@@ -46,10 +46,10 @@ _SLICE_MS = 0.5
 _ALONE_REST, _BUSY_REST = 0.1, 4.0
 _ALONE_SHARE = 0.02
 # No rest is longer. What a slice took is mostly waiting for the interpreter where the loop computes all the time.
-_LONGEST_REST_MS = 20.0
+_LONGEST_REST_MS = 100.0
 _LOOK_MS = 100.0
 # How long the interpreter lets one thread run while another waits, while there is a clean: 5 ms is its default.
-_SWITCH_INTERVAL_S = 0.0005
+_SWITCH_INTERVAL_S = 0.0002
 
 
 class LogCleaner:
