@@ -74,13 +74,7 @@ class PartitionLog:
 class PartitionLogs:
     """The topic. Part of ``coordinator.runtime.ports``."""
 
-    def __init__(
-        self,
-        broker: Broker,
-        topic: str,
-        compression: int,
-        call_soon: Callable[[Callable[[], None]], object],
-    ) -> None:
+    def __init__(self, broker: Broker, topic: str, compression: int, call_soon: Callable[[Callable[[], None]], object]) -> None:
         self._broker = broker
         self._partitions = broker.partitions
         self._topic = topic

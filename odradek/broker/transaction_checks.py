@@ -112,15 +112,13 @@ class TransactionChecks:
                     question.answer = verdicts[key]
                 continue
             questions = [question for _, question in about]
+            self._waiting += 1
             reply = coordinator.add_partitions(transactional_id, producer_id, epoch, keys, _CLIENT_THAT_ADDS)
-            if reply.done:
-                _answer(questions, reply.response)
-            else:
-                self._waiting += 1
-                reply.when_done(partial(self._answered, questions))
+            reply.when_done(partial(self._answered, questions))
 
     def _answered(self, questions: list[Question], code: ErrorCode) -> None:
-        _answer(questions, code)
+        for question in questions:
+            question.answer = code
         self._waiting -= 1
         if not self._waiting and self._when_done is not None:
             # Let go of who knows these checks, or all of the request would be left to the garbage collector.
@@ -171,11 +169,6 @@ def _question(partition: Partition, records: Buffer | None, adds: bool, now_ms: 
     except KafkaError as error:
         return Question(header, None, error.code)
     return Question(header, producers.begin_verification(header, adds, now_ms), None)
-
-
-def _answer(questions: list[Question], code: ErrorCode) -> None:
-    for question in questions:
-        question.answer = code
 
 
 class UncheckedTransactions(TransactionChecks):

@@ -55,7 +55,7 @@ def _append(broker: "Broker", context: RequestContext, request: ProduceRequest, 
     """The response; encoded already where nothing went wrong and nothing has to be waited for."""
     acks = request.acks
     by_id = context.version >= FIRST_BY_ID
-    of_topic: Callable[[Any], list[Partition]] = broker.partitions.of_topic_id if by_id else broker.partitions.of_topic
+    of_topic = _partitions_by_topic(broker, context)
     now_ms = broker.clock.now_ms()
     topics: list[AppendedTopic] = []
     # Partitions that are not done with, by how many came before them in the request.
@@ -129,10 +129,8 @@ def _handle_transactional(broker: "Broker", context: RequestContext, request: Pr
     if not broker.config["transaction.partition.verification.enable"]:
         return _append(broker, context, request, UncheckedTransactions(context.version))
 
-    by_id = context.version >= FIRST_BY_ID
-    of_topic: Callable[[Any], list[Partition]] = broker.partitions.of_topic_id if by_id else broker.partitions.of_topic
     checks = TransactionChecks(context.version)
-    checks.ask(broker.transactions, request, of_topic, broker.clock.now_ms())
+    checks.ask(broker.transactions, request, _partitions_by_topic(broker, context), broker.clock.now_ms())
     if checks.is_done:
         return _append(broker, context, request, checks)
     # The frame does not outlive this call.
@@ -156,6 +154,11 @@ def _handle_transactional(broker: "Broker", context: RequestContext, request: Pr
 
     checks.when_done(append)
     return reply
+
+
+def _partitions_by_topic(broker: "Broker", context: RequestContext) -> "Callable[[Any], list[Partition]]":
+    """What finds a topic's partitions by what requests of this version name it."""
+    return broker.partitions.of_topic_id if context.version >= FIRST_BY_ID else broker.partitions.of_topic
 
 
 def _unknown(partitions: "list[Partition]", by_id: bool) -> "Partition":

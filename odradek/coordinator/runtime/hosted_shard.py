@@ -155,13 +155,10 @@ class HostedShard(Generic[ShardT]):
         self._is_deciding = True
         try:
             result = operation(self.shard)
-            if result.producer is not None or result.marker is not None:
+            if result.producer is not None or result.marker is not None or self._is_at_once(result):
                 self._take_at_once(result)
             elif result.records:
-                if result.at_once and (result.on_answered is None or self._runtime.logs.holds_answers):
-                    self._take_at_once(result)
-                else:
-                    self._take(result.records, atomic=result.atomic)
+                self._take(result.records, atomic=result.atomic)
         except Exception as error:  # noqa: BLE001  whatever it is, it is this operation's, and its caller is told
             self._is_deciding = False
             self._refuse(result, respond, error)
@@ -177,6 +174,11 @@ class HostedShard(Generic[ShardT]):
             self._pending.append(_Waiter(result, respond))
         else:
             self._deferred.append((self.next_offset, [_Waiter(result, respond)]))
+
+    def _is_at_once(self, result: Result[Any]) -> bool:
+        if not result.at_once or not result.records:
+            return False
+        return result.on_answered is None or self._runtime.logs.holds_answers
 
     def _decide_queued(self) -> None:
         while self._queued and not self._is_deciding:
