@@ -27,6 +27,7 @@ from odradek.pipeline.checkpoint import Checkpoint
 from odradek.pipeline.cluster import Cluster, require_reachable, source_options
 from odradek.pipeline.decode import decode
 from odradek.pipeline.errors import NoRecords, PipelineError, Unreachable, root_cause
+from odradek.pipeline.local_rows import local_rows
 from odradek.pipeline.past_ends import past_ends
 from odradek.pipeline.schema import (
     END_OFFSETS,
@@ -212,14 +213,14 @@ class _Run:
         if not self._committed_to:
             return
         ends = self._asked(self._cluster.end_offsets, sorted(self._committed_to))
-        samples = self._spark.createDataFrame(ends, "topic string, partition int, end_offset long")
+        samples = local_rows(self._spark, "topic string, partition int, end_offset long", ends)
         self._append_samples(samples.withColumn("sampled_at", f.current_timestamp()))
 
     def _sample_past_ends(self, first_ms: int, last_ms: int) -> None:
         """Where they ended while what has been read now was written."""
         ends = self._asked(past_ends, self._cluster, sorted(self._committed_to), first_ms, last_ms)
         if ends:
-            samples = self._spark.createDataFrame(ends, "topic string, partition int, end_offset long, time_ms long")
+            samples = local_rows(self._spark, "topic string, partition int, end_offset long, time_ms long", ends)
             self._append_samples(samples.withColumn("sampled_at", f.timestamp_millis("time_ms")))
 
     def _asked(self, ask: Callable[..., list[tuple[Any, ...]]], *arguments: Any) -> list[tuple[Any, ...]]:

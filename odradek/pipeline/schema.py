@@ -21,6 +21,8 @@ from pyspark.sql.types import (
     TimestampType,
 )
 
+from odradek.pipeline.local_rows import local_rows
+
 CONSUMER_OFFSETS = "__consumer_offsets"
 TRANSACTION_STATE = "__transaction_state"
 TOPICS = (CONSUMER_OFFSETS, TRANSACTION_STATE)
@@ -134,4 +136,4 @@ def read_parquet(spark: SparkSession, path: str, schema: StructType | str) -> Da
     except AnalysisException as failure:
         if failure.getCondition() != "PATH_NOT_FOUND":
             raise
-        return spark.createDataFrame([], schema)
+        return local_rows(spark, schema)

@@ -6,8 +6,10 @@ from itertools import count
 from pathlib import Path
 from typing import Any
 
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.types import StructType
 
+from odradek.pipeline.local_rows import local_rows
 from odradek.pipeline.schema import (
     CONSUMER_OFFSETS,
     END_OFFSETS,
@@ -117,7 +119,7 @@ def put_raw(
     spark: SparkSession, warehouse: str, batch: int, rows: Iterable[Mapping[str, Any]], *, whole: bool = True, files: int = 1
 ) -> None:
     """A micro-batch, as ingest writes it; ``whole`` says that it has come to its end."""
-    frame = spark.createDataFrame([{**row, "batch": batch} for row in rows], RAW)
+    frame = _frame(spark, RAW, [{**row, "batch": batch} for row in rows])
     frame = frame.coalesce(1) if files == 1 else frame.repartition(files)
     writer = frame.write.mode("overwrite").option("partitionOverwriteMode", "dynamic").partitionBy(*PARTITIONED_BY)
     writer.parquet(f"{warehouse}/raw")
@@ -129,5 +131,9 @@ def put_raw(
 
 def put_samples(spark: SparkSession, warehouse: str, samples: Iterable[Mapping[str, Any]]) -> None:
     """Ends of partitions."""
-    frame = spark.createDataFrame(list(samples), END_OFFSETS)
+    frame = _frame(spark, END_OFFSETS, samples)
     frame.coalesce(1).write.mode("append").parquet(f"{warehouse}/end_offsets")
+
+
+def _frame(spark: SparkSession, schema: StructType, rows: Iterable[Mapping[str, Any]]) -> DataFrame:
+    return local_rows(spark, schema, [tuple(map(row.get, schema.names)) for row in rows])

@@ -5,6 +5,7 @@ from functools import cache
 
 from pyspark.sql import SparkSession
 
+from odradek.pipeline.local_rows import local_rows
 from odradek.pipeline.tables_schema import TABLES
 
 START = datetime(2026, 3, 1, 3, 0, tzinfo=UTC)
@@ -17,7 +18,7 @@ def reader(spark: SparkSession, tables):
     @cache
     def read(name):
         schema = TABLES[name]
-        return spark.createDataFrame([tuple(map(row.get, schema.names)) for row in tables.get(name, [])], schema)
+        return local_rows(spark, schema, [tuple(map(row.get, schema.names)) for row in tables.get(name, [])])
 
     return read
 

@@ -11,6 +11,7 @@ from odradek.pipeline.errors import PipelineError, Unreachable
 from odradek.pipeline.findings import sink
 from odradek.pipeline.findings.rows import FINDING
 from odradek.pipeline.findings.sink import FindingsTopic, send_findings
+from odradek.pipeline.local_rows import local_rows
 from odradek.pipeline.tables_schema import TABLES
 from tests.spark.kafka import Kafka, Record
 
@@ -29,14 +30,14 @@ class Findings:
         self.spark, self.address = spark, address
         lag = TABLES["lag"]
         sampled = {"group": "g", "topic": "t", "partition": 0, "sampled_at": NOON}
-        self._newest = spark.createDataFrame([tuple(map(sampled.get, lag.names))], lag)
+        self._newest = local_rows(spark, lag, [tuple(map(sampled.get, lag.names))])
 
     def are(self, warehouse, **severities):
         """Of these ids, with these severities."""
         hour = timedelta(hours=1)
         rows = [(name, "kind", severity, "s", NOON - hour, NOON, '{"a":{"b":1}}') for name, severity in severities.items()]
         rows += [("over", "lag", "low", "s", NOON - hour, NOON, "{}"), ("not-over", "lag", "low", "s", NOON, NOON + hour, "{}")]
-        self.spark.createDataFrame(rows, FINDING).write.mode("overwrite").parquet(f"{warehouse}/findings")
+        local_rows(self.spark, FINDING, rows).write.mode("overwrite").parquet(f"{warehouse}/findings")
 
     def send(self, warehouse, topic):
         return send_findings(self.spark, warehouse, self._read, FindingsTopic(topic, self.address))
@@ -47,7 +48,7 @@ class Findings:
         return sorted((record.key.decode(), json.loads(record.value)["severity"]) for record in records)
 
     def _read(self, name):
-        return self._newest if name == "lag" else self.spark.createDataFrame([], TABLES[name])
+        return self._newest if name == "lag" else local_rows(self.spark, TABLES[name])
 
 
 def test_a_finding_is_sent_once_a_graver_one_again_and_figures_when_their_window_is_over(findings, warehouse, new_name):

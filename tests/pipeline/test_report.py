@@ -9,6 +9,7 @@ import pytest
 
 from odradek.pipeline.errors import PipelineError
 from odradek.pipeline.findings import FINDING
+from odradek.pipeline.local_rows import local_rows
 from odradek.pipeline.report import compose, data, write_report
 from tests.chromium import Chromium
 from tests.pipeline.table_rows import NOW_S, at, change, generation, owning, reader, sample, transaction
@@ -54,7 +55,7 @@ FOUND = [
 @pytest.fixture(scope="module")
 def page(spark_session, tmp_path_factory):
     """The report of ``HISTORY``, a file."""
-    read, found = reader(spark_session, HISTORY), spark_session.createDataFrame(FOUND, FINDING)
+    read, found = reader(spark_session, HISTORY), local_rows(spark_session, FINDING, FOUND)
     path = tmp_path_factory.mktemp("report") / "report.html"
     path.write_text(compose(read, found, "the-cluster") + PROBE, encoding="utf-8")
     return path
@@ -132,7 +133,7 @@ def test_groups_have_a_bound_and_the_worst_come_first(page):
 
 
 def test_nothing_yet_is_a_page_too(spark):
-    html = compose(reader(spark, {}), spark.createDataFrame([], FINDING), None)
+    html = compose(reader(spark, {}), local_rows(spark, FINDING), None)
     assert "Nothing of high or medium severity." in html
 
 

@@ -22,6 +22,7 @@ from pyspark.sql import functions as f
 from odradek.pipeline.cluster import Cluster, require_reachable, source_options
 from odradek.pipeline.errors import PipelineError, root_cause
 from odradek.pipeline.findings.rows import HIGH, MEDIUM, Read, newest, read_findings
+from odradek.pipeline.local_rows import local_rows
 from odradek.pipeline.schema import read_parquet
 
 _OUTBOX = "findings_sent/outbox"
@@ -99,7 +100,7 @@ class _Outbox:
         except Exception as failure:
             reason = f"the findings did not all reach the topic {self._to.topic}, and the rest goes when this is run again"
             raise PipelineError(f"{reason}: {root_cause(failure)}") from failure
-        self._spark.createDataFrame([(batch,)], "batch long").write.mode("append").parquet(f"{self._warehouse}/{_DONE}")
+        local_rows(self._spark, "batch long", [(batch,)]).write.mode("append").parquet(f"{self._warehouse}/{_DONE}")
         return count
 
     def _arrived_since(self, ends: dict[str, int]) -> DataFrame:
@@ -107,7 +108,7 @@ class _Outbox:
         topic = self._to.topic
         partitions = self._cluster.partitions([topic]).get(topic, [])
         if not partitions:
-            return self._spark.createDataFrame([], "id string, severity string")
+            return local_rows(self._spark, "id string, severity string")
         settings = source_options(self._to.bootstrap_servers, self._to.kafka_config) | {
             "assign": json.dumps({topic: partitions}),
             # A partition that was not there then is read from its beginning.

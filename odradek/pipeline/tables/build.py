@@ -8,6 +8,7 @@ from pyspark.sql import functions as f
 from pyspark.sql.types import StructType
 
 from odradek.pipeline.errors import NoRecords
+from odradek.pipeline.local_rows import local_rows
 from odradek.pipeline.schema import CHECKPOINTS_DIR, GROUP_METADATA, OFFSET_COMMIT, RAW, RAW_DIR, TRANSACTION, read_end_offsets
 from odradek.pipeline.session import configured
 from odradek.pipeline.tables import groups, moves, offsets, transactions
@@ -44,7 +45,7 @@ def build_tables(spark: SparkSession, warehouse: str, on_progress: Callable[[str
     # Another sample may be written meanwhile: it is the next pass's. And one of the past is there twice where ingest began anew.
     samples = samples.where(sampled_at_us <= sampled_until_us)
     samples = samples.groupBy("topic", "partition", "sampled_at").agg(f.max("end_offset").alias("end_offset"))
-    raw = spark.createDataFrame([], RAW)
+    raw = local_rows(spark, RAW)
     if paths:
         raw = spark.read.schema(RAW).option("basePath", f"{files.path}/{RAW_DIR}").parquet(*paths)
     counted = {row["kind"]: row["count"] for row in raw.groupBy("kind").count().collect()}
@@ -82,7 +83,7 @@ class _Run:
             self.on_progress("tables: offsets")
             commits = offsets.build_offsets(raw, offsets_before, self.writer)
         else:
-            commits = offsets.Commits(self.spark.createDataFrame([], offsets.STORED_COMMITS), offsets_before)
+            commits = offsets.Commits(local_rows(self.spark, offsets.STORED_COMMITS), offsets_before)
         self.on_progress("tables: lag")
         build_lag(commits, samples, self.writer)
         if GROUP_METADATA in kinds:

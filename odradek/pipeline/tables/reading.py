@@ -4,6 +4,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
 from pyspark.sql.types import LongType, StructField, StructType
 
+from odradek.pipeline.local_rows import local_rows
 from odradek.pipeline.schema import TABLES_DIR
 from odradek.pipeline.tables.files import Files, Pass
 from odradek.pipeline.tables_schema import HISTORY, SNAPSHOTS, STATE_DIR, TABLES
@@ -20,7 +21,7 @@ def read_table(spark: SparkSession, warehouse: str, name: str) -> DataFrame:
     done = files.last_pass()
     if name in HISTORY:
         if not files.has(f"{TABLES_DIR}/{name}") or done.number < 0:
-            return spark.createDataFrame([], schema)
+            return local_rows(spark, schema)
         stored = StructType([*schema.fields, StructField("batch", LongType())])
         rows = spark.read.schema(stored).parquet(f"{files.path}/{TABLES_DIR}/{name}")
         return rows.where(f.col("batch") <= done.number).select(*schema.names)
@@ -35,5 +36,5 @@ def read_state(spark: SparkSession, files: Files, name: str, schema: StructType,
     """How it stood after this pass; no rows before the first."""
     number = done.state_pass(name)
     if number < 0:
-        return spark.createDataFrame([], schema)
+        return local_rows(spark, schema)
     return spark.read.schema(schema).parquet(f"{files.path}/{STATE_DIR}/{name}/batch={number}")
