@@ -42,12 +42,12 @@ SYSTEM_PYTHON = $(if $(PYTHON),,$(shell /usr/bin/python3 -c '$(COMPILES)' 2>/dev
 run: $(INSTALLED)-run
 	$(BIN)/odradek serve --host 127.0.0.1 --port 9092 $(ARGS)
 
-# Two processes for two cores. Spark's tests stay together in one of them (tests/conftest.py).
+# Three processes for two cores, since many tests wait for a client. Spark's tests stay together in one, the pipeline's in another.
 test: $(INSTALLED)-test
-	$(BIN)/python -m pytest -n 2 --dist loadgroup $(ARGS)
+	$(BIN)/python -m pytest -n 3 --dist loadgroup $(ARGS)
 
 test-compiled: $(INSTALLED)-test $(BUILD)/.built
-	$(RUN_BUILD) $(BIN)/pytest --import-mode=append -n 2 --dist loadgroup $(ARGS)
+	$(RUN_BUILD) $(BIN)/pytest --import-mode=append -n 3 --dist loadgroup $(ARGS)
 
 check: $(INSTALLED)-check
 	$(BIN)/ruff check .

@@ -17,15 +17,20 @@ from odradek.pipeline.tables import build_tables
 from tests.broker_process import BrokerProcess
 from tests.pipeline.raw_by_hand import put_raw, put_samples
 from tests.pipeline.tables_story import Tables, whole_history
-from tests.spark.conftest import pytest_itemcollected  # noqa: F401  # a hook, of these tests too
+from tests.spark.conftest import keep_together
 from tests.spark.session import require_java, start_session
 
 TIMEOUT_S = 20.0
 
 
+def pytest_itemcollected(item: pytest.Item) -> None:
+    """Keep these tests in one process, and not in that of Spark's own: a whole run would wait for it."""
+    keep_together(item, "pipeline")
+
+
 @pytest.fixture(scope="session")
 def spark_session(tmp_path_factory: pytest.TempPathFactory) -> SparkSession:
-    """The session of Spark's own tests, or theirs to be. It ends with the process, which both have all their tests in."""
+    """A session with the jobs' settings, in the JVM of Spark's own tests if that is of this process, with which it ends."""
     require_java()
     start_session(tmp_path_factory.mktemp("warehouse"))
     return pipeline_session(shuffle_partitions=1)

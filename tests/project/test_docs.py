@@ -13,6 +13,7 @@ from odradek.broker.config.table import BROKER_CONFIGS
 from odradek.broker.handlers import SERVED
 from tests.broker_process import REPOSITORY
 from tests.project.documents import DOCS, README, code_blocks, table
+from tests.spark.session import fetching_alone
 
 PYPROJECT = tomllib.loads((REPOSITORY / "pyproject.toml").read_text())
 DOCUMENTS = [README, *sorted(DOCS.glob("*.md"))]
@@ -42,7 +43,8 @@ def test_the_spark_example_prints_the_records_there_are(broker_process):
     [example] = code_blocks(README, "python")
     run_python(example.replace("127.0.0.1:9092", broker.address))
     command = [sys.executable, str(DOCS / "examples" / "spark_read.py"), broker.address, "--once"]
-    process = subprocess.run(command, capture_output=True, text=True, timeout=200, check=False)
+    with fetching_alone():
+        process = subprocess.run(command, capture_output=True, text=True, timeout=200, check=False)
     assert process.returncode == 0, process.stderr
     assert "|greetings|0        |1     |NULL|hello, Grace |" in process.stdout
 

@@ -22,10 +22,15 @@ _numbers = count()
 
 
 def pytest_itemcollected(item: pytest.Item) -> None:
-    """Keep Spark's tests in one process. At collection, since xdist looks at the groups before other hooks may add to them."""
+    """Keep these tests in one process."""
+    keep_together(item, "spark")
+
+
+def keep_together(item: pytest.Item, group: str) -> None:
+    """Mark a test that needs a session. At collection, since xdist looks at the groups before other hooks may add to them."""
     for mark in (
         pytest.mark.spark,
-        pytest.mark.xdist_group("spark"),
+        pytest.mark.xdist_group(group),
         pytest.mark.timeout(TIMEOUT_S),
         pytest.mark.filterwarnings(UNCLOSED_SOCKETS),
     ):

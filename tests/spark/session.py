@@ -1,13 +1,17 @@
-"""The one Spark session of a test run: two cores, small shuffles, no web page, the Kafka connector from Maven Central.
+"""The Spark session of a process of tests: two cores, small shuffles, no web page, the Kafka connector from Maven Central.
 
-A session costs seconds, and where the connector is not in Ivy's cache yet a download of some 60 MB besides; so it is made once,
-and all of Spark's tests run in the process that has it.
+A session costs seconds, and where the connector is not in Ivy's cache yet a download of some 60 MB besides; so Spark's tests run
+in one process, the pipeline's in another, and either has one.
 """
 
+import fcntl
 import os
 import re
 import subprocess
 import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pyspark
@@ -36,6 +40,14 @@ def require_java() -> None:
         )
 
 
+@contextmanager
+def fetching_alone() -> Iterator[None]:
+    """While no other process of tests does so: Ivy's cache is not made for two that fill it."""
+    with Path(tempfile.gettempdir(), f"odradek-tests-{os.getuid()}.lock").open("w", encoding="ascii") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+
+
 def start_session(warehouse: Path) -> SparkSession:
     """A session that keeps what it must keep under ``warehouse``."""
     # Spark looks the machine's name up otherwise, and warns about what it finds.
@@ -47,8 +59,8 @@ def start_session(warehouse: Path) -> SparkSession:
         "spark.driver.bindAddress": "127.0.0.1",
         "spark.driver.host": "127.0.0.1",
         "spark.driver.memory": "1g",
-        # What a process of two minutes wants: start fast, compile lightly, and leave a core to the broker.
-        # With one level of compilation the JVM has 48 MB for what it has compiled, and all the tests together fill them.
+        # What a process of minutes wants: start fast, compile lightly, and leave a core to the broker.
+        # With one level of compilation the JVM has 48 MB for what it has compiled, and the tests fill them.
         "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:ReservedCodeCacheSize=240m",
         "spark.sql.shuffle.partitions": "1",
         "spark.sql.session.timeZone": "UTC",
@@ -63,6 +75,7 @@ def start_session(warehouse: Path) -> SparkSession:
     for key, value in settings.items():
         builder = builder.config(key, value)
     try:
-        return builder.getOrCreate()
+        with fetching_alone():
+            return builder.getOrCreate()
     except Exception as error:  # noqa: BLE001  # what it is depends on where in two languages it went wrong
         pytest.fail(f"Spark did not start (it fetches {CONNECTOR} from Maven Central at the first run): {error}", pytrace=False)
