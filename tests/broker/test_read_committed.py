@@ -170,6 +170,7 @@ def test_a_fetch_behind_the_high_watermark_is_told_so_at_once(broker):
     assert read.has_enough()
 
 
+@pytest.mark.interpreted
 def test_the_latest_offset_is_the_last_stable_one_for_committed_readers(broker):
     broker.partition.append(batch(), NOW_MS)
     broker.send(count=2)
@@ -179,6 +180,7 @@ def test_the_latest_offset_is_the_last_stable_one_for_committed_readers(broker):
     assert broker.list_offset(LATEST, READ_COMMITTED) == 4
 
 
+@pytest.mark.interpreted
 @pytest.mark.parametrize("timestamp", [NOW_MS + 5, MAX_TIMESTAMP])
 def test_a_timestamp_in_an_open_transaction_is_not_found_by_committed_readers(broker, timestamp):
     broker.partition.append(batch(), NOW_MS)

@@ -10,6 +10,9 @@ from odradek.protocol.messages import messages
 from odradek.protocol.responses import framed, response_encoder
 from odradek.protocol.schemas import load
 from odradek.protocol.transaction_messages import (
+    EndTxnRequest,
+    OffsetsOfTopic,
+    TxnOffsetCommitRequest,
     accepted_offsets_body,
     ended_transaction_body,
     read_end_txn_request,
@@ -21,13 +24,16 @@ from tests.protocol.test_requests import encode
 VERSIONS = (3, 4, 5)
 COMMIT = messages(ApiKey.TXN_OFFSET_COMMIT)
 END = messages(ApiKey.END_TXN)
+READ = (EndTxnRequest, OffsetsOfTopic, TxnOffsetCommitRequest)
 READERS = {ApiKey.TXN_OFFSET_COMMIT: read_txn_offset_commit_request, ApiKey.END_TXN: read_end_txn_request}
 _MESSAGES = [pytest.param(api_key, version, id=f"{api_key.name}-v{version}") for api_key in READERS for version in VERSIONS]
 
 
 def as_told(request):
     """All that is in it, by name."""
-    names = getattr(type(request), "__slots__", None)
+    # A compiled class has no slots that could be seen.
+    public = [name for name in dir(request) if not name.startswith("_")]
+    names = public if isinstance(request, READ) else getattr(type(request), "__slots__", None)
     if isinstance(request, list | tuple) and not hasattr(request, "_fields"):
         return [as_told(each) for each in request]
     if hasattr(request, "_fields"):
