@@ -29,6 +29,10 @@ RECONNECT = {"retry_backoff_ms": 50, "reconnect_backoff_ms": 20, "reconnect_back
 
 class KafkaPythonTeller(Teller):
     make: ClassVar[str] = "kafka-python"
+    # One that waits for ever (see ``Staff.hangs``) stays in its group and holds up its rebalances. Two, one after the other, have
+    # to be found and replaced well within the time in which each partition is to get on. It is longer than the longest wait
+    # that there is a reason for: 5 s for the transaction of one that is gone, 4 s frozen, the broker away.
+    hang_timeout_s: ClassVar[float] = 15.0
 
     def __init__(self, told: Told) -> None:
         super().__init__(told)

@@ -7,7 +7,7 @@ Here is what tellers of every make share. What a teller has done it says in line
     ["refused", attempt, error]   it was aborted because the broker refused something
     ["gave up", error]            the teller cannot go on, and ends
 
-A teller that makes no step for ``HANG_TIMEOUT_S`` writes on stderr where it stands and ends with status 1.
+A teller that makes no step for its ``hang_timeout_s`` writes on stderr where it stands and ends with status 1.
 """
 
 from __future__ import annotations
@@ -70,6 +70,7 @@ class Teller(ABC):
     """A teller; ``work`` until told to stop by SIGTERM."""
 
     make: ClassVar[str]
+    hang_timeout_s: ClassVar[float] = HANG_TIMEOUT_S
 
     def __init__(self, told: Told) -> None:
         self.told = told
@@ -107,7 +108,7 @@ class Teller(ABC):
         say("refused", attempt.name, described(error))
 
     def _note_step(self) -> None:
-        faulthandler.dump_traceback_later(HANG_TIMEOUT_S, exit=True)
+        faulthandler.dump_traceback_later(self.hang_timeout_s, exit=True)
 
     def _stop(self, *_: object) -> None:
         self._is_stopping = True
