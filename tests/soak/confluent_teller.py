@@ -6,7 +6,7 @@ import struct
 import time
 from typing import TYPE_CHECKING, ClassVar
 
-from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
+from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaException, Producer, TopicPartition
 
 from tests.soak.bank import Placed, decode_order
 from tests.soak.teller import (
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 CALL_TIMEOUT_S = 10.0
 POLL_TIMEOUT_S = 0.2
+RETRY_AFTER_S = 0.05
 RECONNECT = {
     "reconnect.backoff.ms": 20,
     "reconnect.backoff.max.ms": 200,
@@ -68,7 +69,9 @@ class ConfluentTeller(Teller):
 
     def work(self) -> None:
         _insist(self._producer.init_transactions)
-        self._consumer.subscribe([self.group], on_revoke=self._on_revoke, on_lost=self._on_revoke)
+        self._consumer.subscribe(
+            [self.group], on_assign=_begin_where_the_group_is, on_revoke=self._on_revoke, on_lost=self._on_revoke
+        )
         while self.goes_on():
             self._gather()
             metadata = self._consumer.consumer_group_metadata()
@@ -125,6 +128,22 @@ class ConfluentTeller(Teller):
     def _on_revoke(self, _: Consumer, revoked: list[TopicPartition]) -> None:
         gone = {each.partition for each in revoked}
         self._gathered = [placed for placed in self._gathered if placed.partition not in gone]
+
+
+def _begin_where_the_group_is(consumer: Consumer, assigned: list[TopicPartition]) -> None:
+    """Take the partitions at the committed offsets, once no transaction may change these any more.
+
+    Left to itself, librdkafka 2.16 begins at the first offset where its assignment changes while it is waiting for that.
+    """
+    while True:
+        try:
+            found = consumer.committed(assigned, CALL_TIMEOUT_S)
+            if all(each.error is None for each in found):
+                break
+        except KafkaException:
+            pass  # The broker is away.
+        time.sleep(RETRY_AFTER_S)
+    consumer.assign([TopicPartition(at.topic, at.partition, at.offset if at.offset >= 0 else OFFSET_BEGINNING) for at in found])
 
 
 def _insist(call: Callable[[float], None]) -> None:
