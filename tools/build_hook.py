@@ -32,10 +32,10 @@ COMPILED = {
         requests responses transaction_messages varint
     """,
     "odradek/protocol/coordinator_records": "groups offsets transactions",
-    "odradek/broker": """
-        connection context coordinator_host coordinator_logs coordinators delayed_fetch delayed_produce dispatch fetch_sessions
-        group_commit outbox partition partitions route socket_writer transaction_checks transaction_coordinator
-    """,
+    "odradek/broker": "context",
+    "odradek/broker/coordination": "*",
+    "odradek/broker/network": "connection dispatch outbox route socket_writer",
+    "odradek/broker/replica": "delayed_fetch delayed_produce fetch_sessions group_commit partition partitions",
     "odradek/broker/handlers": """
         add_offsets_to_txn add_partitions_to_txn end_txn fetch heartbeat init_producer_id join_group leave_group list_offsets
         offset_commit offset_fetch produce sync_group txn_offset_commit

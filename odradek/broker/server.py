@@ -12,19 +12,19 @@ from random import Random
 from typing import TYPE_CHECKING, Any
 
 from odradek.broker.config.endpoints import parse_endpoints, per_ip_overrides
-from odradek.broker.connection import Connection
-from odradek.broker.coordinators import GroupCoordinator
-from odradek.broker.dispatch import Dispatcher
-from odradek.broker.fetch_sessions import FetchSessions
-from odradek.broker.group_commit import GroupCommit
-from odradek.broker.housekeeping import Housekeeping
-from odradek.broker.listeners import ConnectionLimits, ConnectionRegistry, Listeners, advertised_endpoints
-from odradek.broker.log_cleaner import LogCleaner
+from odradek.broker.coordination.group_coordinator import GroupCoordinator
+from odradek.broker.coordination.transaction_coordinator import TransactionCoordinator
 from odradek.broker.logging import log as broker_log
-from odradek.broker.partitions import Partitions
-from odradek.broker.replica_moves import ReplicaMoves
+from odradek.broker.network.connection import Connection
+from odradek.broker.network.dispatch import Dispatcher
+from odradek.broker.network.listeners import ConnectionLimits, ConnectionRegistry, Listeners, advertised_endpoints
+from odradek.broker.replica.fetch_sessions import FetchSessions
+from odradek.broker.replica.group_commit import GroupCommit
+from odradek.broker.replica.housekeeping import Housekeeping
+from odradek.broker.replica.log_cleaner import LogCleaner
+from odradek.broker.replica.partitions import Partitions
+from odradek.broker.replica.replica_moves import ReplicaMoves
 from odradek.broker.storage_start import open_storage
-from odradek.broker.transaction_coordinator import TransactionCoordinator
 from odradek.timing.driver import AsyncioDriver
 from odradek.timing.purgatory import Purgatory
 from odradek.timing.system_clock import SystemClock
@@ -35,9 +35,9 @@ if TYPE_CHECKING:
 
     from odradek.broker.config.broker_config import BrokerConfig
     from odradek.broker.config.endpoints import Endpoint
-    from odradek.broker.controller.controller import Controller
-    from odradek.broker.delayed_fetch import DelayedFetch
-    from odradek.broker.delayed_produce import DelayedProduce
+    from odradek.broker.metadata.controller import Controller
+    from odradek.broker.replica.delayed_fetch import DelayedFetch
+    from odradek.broker.replica.delayed_produce import DelayedProduce
     from odradek.storage.filesystem import FileSystem
     from odradek.storage.log_manager import LogManager
     from odradek.timing.clock import Clock

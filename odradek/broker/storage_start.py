@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING
 from uuid import UUID
 
 from odradek.broker.config.dynamic import CLUSTER_DEFAULT, ConfigView, ResourceType, apply_broker_overrides
-from odradek.broker.controller.controller import Controller
-from odradek.broker.controller.image import MetadataImage
-from odradek.broker.controller.metadata_log import MetadataLog
-from odradek.broker.controller.reconcile import Reconciliation
 from odradek.broker.logging import log
-from odradek.broker.partition_directories import PartitionDirectories
+from odradek.broker.metadata.controller import Controller
+from odradek.broker.metadata.image import MetadataImage
+from odradek.broker.metadata.metadata_log import MetadataLog
+from odradek.broker.metadata.reconcile import Reconciliation
+from odradek.broker.replica.partition_directories import PartitionDirectories
 from odradek.storage.filesystem import FileSystem, RealFileSystem
 from odradek.storage.log_manager import LogManager
 from odradek.timing.system_clock import SystemClock

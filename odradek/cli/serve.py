@@ -15,10 +15,10 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from odradek.broker.busy_poll import BusyPoll
 from odradek.broker.config.broker_config import BrokerConfig, InvalidConfig, load, parse_properties
 from odradek.broker.config.endpoints import parse_endpoints
 from odradek.broker.logging import log
+from odradek.broker.network.busy_poll import BusyPoll
 from odradek.broker.server import Broker
 from odradek.protocol.errors import KafkaError
 from odradek.storage.errors import DataDirectoryLocked, InconsistentDataDirectory

@@ -19,7 +19,7 @@ from confluent_kafka import Consumer, TopicPartition
 from confluent_kafka import KafkaError as ClientError
 
 from odradek.broker.config.broker_config import load
-from odradek.broker.log_cleaner import LogCleaner
+from odradek.broker.replica.log_cleaner import LogCleaner
 from odradek.storage import checkpoints
 from odradek.storage.filesystem import RealFileSystem
 from odradek.storage.log_config import LogConfig

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     import asyncio
     from collections.abc import Mapping
 
-    from odradek.broker.partition import Partition
+    from odradek.broker.replica.partition import Partition
     from tests.power_loss.ledger import PartitionKey, Promises, Written
     from tests.power_loss.node import Node
 

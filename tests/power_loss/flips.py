@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     import asyncio
     from collections.abc import Callable
 
-    from odradek.broker.partition import Partition
+    from odradek.broker.replica.partition import Partition
 
 
 STEPS: list[Callable[[Run], None]] = [

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from odradek.broker.config.broker_config import BrokerConfig
-    from odradek.broker.partition import Partition
+    from odradek.broker.replica.partition import Partition
     from odradek.protocol.api_keys import ApiKey
     from odradek.storage.filesystem import FileSystem
     from odradek.timing.clock import VirtualClock

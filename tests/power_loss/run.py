@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from odradek.broker.controller.decisions import NewTopic
+from odradek.broker.metadata.decisions import NewTopic
 from odradek.protocol.errors import KafkaError
 from odradek.timing.clock import VirtualClock
 from tests.power_loss.disk import RecordingDisk

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, cast
 from uuid import UUID
 
 from odradek.broker.context import RequestContext
-from odradek.broker.coordinators import GroupCoordinator
+from odradek.broker.coordination.group_coordinator import GroupCoordinator
 from odradek.broker.handlers import (
     delete_groups,
     describe_groups,
@@ -25,8 +25,8 @@ from odradek.broker.handlers import (
     offset_fetch,
     sync_group,
 )
-from odradek.broker.partition import Partition
-from odradek.broker.partitions import Partitions
+from odradek.broker.replica.partition import Partition
+from odradek.broker.replica.partitions import Partitions
 from odradek.coordinator.group.group_shard import GroupShard
 from odradek.coordinator.group.offsets import OffsetConfig
 from odradek.coordinator.runtime.record import decode_group_record

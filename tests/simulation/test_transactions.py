@@ -2,8 +2,8 @@
 
 import pytest
 
-from odradek.broker.partition import Partition
-from odradek.broker.transaction_coordinator import TransactionCoordinator
+from odradek.broker.coordination.transaction_coordinator import TransactionCoordinator
+from odradek.broker.replica.partition import Partition
 from odradek.coordinator.group import offset_fetch
 from odradek.coordinator.group.txn_offsets import PendingOffsets
 from odradek.coordinator.runtime.result import Result

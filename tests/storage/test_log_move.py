@@ -7,7 +7,7 @@ from odradek.storage.errors import MoveCancelled, TargetFailed
 from odradek.storage.log_config import LogConfig
 from odradek.storage.log_manager import LogManager
 from odradek.storage.log_move import LogMove
-from tests.broker.controller.storage_doubles import Killed, MortalFileSystem
+from tests.broker.metadata.storage_doubles import Killed, MortalFileSystem
 from tests.power_loss import states
 from tests.power_loss.disk import RecordingDisk
 from tests.power_loss.model import DiskModel

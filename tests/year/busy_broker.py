@@ -22,8 +22,8 @@ from typing import TYPE_CHECKING, Any
 
 from odradek.broker.config import load
 from odradek.broker.context import RequestContext
-from odradek.broker.controller.decisions import NewTopic
 from odradek.broker.handlers import load_handler
+from odradek.broker.metadata.decisions import NewTopic
 from odradek.broker.server import Broker
 from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.errors import ErrorCode

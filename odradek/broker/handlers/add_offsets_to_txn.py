@@ -7,7 +7,7 @@ Deliberate gap: no authorisation.
 
 from typing import TYPE_CHECKING, Any, Final
 
-from odradek.broker.controller.topic_names import CONSUMER_OFFSETS_TOPIC
+from odradek.broker.metadata.topic_names import CONSUMER_OFFSETS_TOPIC
 from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.messages import messages

@@ -7,7 +7,7 @@ difference, since no factor but 1 can be had.
 
 from typing import TYPE_CHECKING, Any
 
-from odradek.broker.controller.decisions import ensure_assignment
+from odradek.broker.metadata.decisions import ensure_assignment
 from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.messages import messages

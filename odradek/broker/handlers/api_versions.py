@@ -10,8 +10,8 @@ import re
 from typing import TYPE_CHECKING, Any
 
 from odradek.broker.context import RequestContext
-from odradek.broker.controller.features import SUPPORTED_FEATURES
 from odradek.broker.handlers import SERVED
+from odradek.broker.metadata.features import SUPPORTED_FEATURES
 from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages import messages

@@ -6,7 +6,7 @@ mutations (KIP-599); ``timeout_ms`` is never reached.
 
 from typing import TYPE_CHECKING, Any
 
-from odradek.broker.controller.decisions import NewPartitions, TopicResult
+from odradek.broker.metadata.decisions import NewPartitions, TopicResult
 from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.messages import messages

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from odradek.broker.config.describe import topic_entries
 from odradek.broker.config.dynamic import ConfigView
-from odradek.broker.controller.decisions import NewTopic, TopicResult
+from odradek.broker.metadata.decisions import NewTopic, TopicResult
 from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.messages import messages

@@ -9,7 +9,7 @@ Deliberate gap: none; with one replica there is nothing to wait for, so ``timeou
 
 from typing import TYPE_CHECKING, Any
 
-from odradek.broker.controller.topic_names import INTERNAL_TOPICS
+from odradek.broker.metadata.topic_names import INTERNAL_TOPICS
 from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.messages import messages

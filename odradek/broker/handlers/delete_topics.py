@@ -18,7 +18,7 @@ from odradek.protocol.messages import messages
 
 if TYPE_CHECKING:
     from odradek.broker.context import RequestContext
-    from odradek.broker.controller.controller import Controller
+    from odradek.broker.metadata.controller import Controller
     from odradek.broker.server import Broker
 
 M = messages(ApiKey.DELETE_TOPICS)

@@ -7,7 +7,7 @@ broker that answers is not fenced. Without an authorizer every operation on the 
 
 from typing import TYPE_CHECKING, Any
 
-from odradek.broker.topic_description import CLUSTER_OPERATIONS
+from odradek.broker.metadata.topic_description import CLUSTER_OPERATIONS
 from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages import messages

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from odradek.broker.config.describe import ConfigEntry, broker_entries, cluster_default_entries, topic_entries
 from odradek.broker.config.dynamic import ConfigView, ResourceType
-from odradek.broker.controller.topic_names import validate_topic_name
+from odradek.broker.metadata.topic_names import validate_topic_name
 from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.messages import messages

@@ -6,7 +6,7 @@ ids. Since version 6 a group that is not there is GROUP_ID_NOT_FOUND (KIP-1043);
 
 from typing import TYPE_CHECKING, Any
 
-from odradek.broker.topic_description import GROUP_OPERATIONS
+from odradek.broker.metadata.topic_description import GROUP_OPERATIONS
 from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.messages import messages

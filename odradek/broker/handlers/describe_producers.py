@@ -8,7 +8,7 @@ Deliberate gap: none.
 
 from typing import TYPE_CHECKING, Any
 
-from odradek.broker.controller.topic_names import validate_topic_name
+from odradek.broker.metadata.topic_names import validate_topic_name
 from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.errors import KafkaError
 from odradek.protocol.messages import messages

@@ -6,8 +6,8 @@ with the listener that the request came in on, for there is no other where this 
 
 from typing import TYPE_CHECKING, Any
 
-from odradek.broker.controller.metadata_log import LEADER_EPOCH
-from odradek.broker.controller.topic_names import CLUSTER_METADATA_TOPIC
+from odradek.broker.metadata.metadata_log import LEADER_EPOCH
+from odradek.broker.metadata.topic_names import CLUSTER_METADATA_TOPIC
 from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages import messages

@@ -10,8 +10,8 @@ Left out: eligible leader replicas; with one replica there is never another to c
 from typing import TYPE_CHECKING, Any
 
 from odradek.broker.context import RequestContext
-from odradek.broker.controller.topic_names import INTERNAL_TOPICS, validate_topic_name
-from odradek.broker.topic_description import TOPIC_OPERATIONS, partition_state
+from odradek.broker.metadata.topic_description import TOPIC_OPERATIONS, partition_state
+from odradek.broker.metadata.topic_names import INTERNAL_TOPICS, validate_topic_name
 from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.messages import messages

@@ -12,7 +12,7 @@ from odradek.protocol.messages import messages
 
 if TYPE_CHECKING:
     from odradek.broker.context import RequestContext
-    from odradek.broker.controller.image import MetadataImage
+    from odradek.broker.metadata.image import MetadataImage
     from odradek.broker.server import Broker
 
 M = messages(ApiKey.ELECT_LEADERS)

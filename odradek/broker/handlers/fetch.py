@@ -10,14 +10,14 @@ Left out: followers (a replica id is not looked at: there is one replica), prefe
 from typing import TYPE_CHECKING, Any, Final
 
 from odradek.broker.context import Reply, RequestContext
-from odradek.broker.delayed_fetch import DelayedFetch, FetchRead
 from odradek.broker.logging import log
+from odradek.broker.replica.delayed_fetch import DelayedFetch, FetchRead
 from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages import messages
 
 if TYPE_CHECKING:
-    from odradek.broker.fetch_sessions import FetchContext, FetchPartition
+    from odradek.broker.replica.fetch_sessions import FetchContext, FetchPartition
     from odradek.broker.server import Broker
 
 _m: Final = messages(ApiKey.FETCH)

@@ -9,7 +9,7 @@ as by a Kafka without that coordinator. So is every other key type.
 
 from typing import TYPE_CHECKING, Any
 
-from odradek.broker.controller.topic_names import CONSUMER_OFFSETS_TOPIC, TRANSACTION_STATE_TOPIC
+from odradek.broker.metadata.topic_names import CONSUMER_OFFSETS_TOPIC, TRANSACTION_STATE_TOPIC
 from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.messages import messages

@@ -16,7 +16,7 @@ from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.messages import messages
 
 if TYPE_CHECKING:
-    from odradek.broker.partition import Partition
+    from odradek.broker.replica.partition import Partition
     from odradek.broker.server import Broker
 
 _LATEST: Final = -1

@@ -10,14 +10,14 @@ Left out: authorisation (everybody may do everything), racks, offline replicas o
 from typing import TYPE_CHECKING, Any
 
 from odradek.broker.context import RequestContext
-from odradek.broker.controller.topic_names import INTERNAL_TOPICS
-from odradek.broker.topic_description import CLUSTER_OPERATIONS, NO_OPERATIONS, TOPIC_OPERATIONS, partition_state
+from odradek.broker.metadata.topic_description import CLUSTER_OPERATIONS, NO_OPERATIONS, TOPIC_OPERATIONS, partition_state
+from odradek.broker.metadata.topic_names import INTERNAL_TOPICS
 from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages import messages
 
 if TYPE_CHECKING:
-    from odradek.broker.controller.image import Topic
+    from odradek.broker.metadata.image import Topic
     from odradek.broker.server import Broker
 
 

@@ -16,7 +16,7 @@ from odradek.timing.reply import Reply
 
 if TYPE_CHECKING:
     from odradek.broker.context import RequestContext
-    from odradek.broker.partitions import Partitions
+    from odradek.broker.replica.partitions import Partitions
     from odradek.broker.server import Broker
 
 M = messages(ApiKey.OFFSET_DELETE)

@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING, Any, Final
 from uuid import UUID
 
 from odradek.broker.context import CLOSE_CONNECTION, NO_RESPONSE, Reply, RequestContext
-from odradek.broker.controller.topic_names import INTERNAL_TOPICS
-from odradek.broker.delayed_produce import DelayedProduce
 from odradek.broker.logging import log
+from odradek.broker.metadata.topic_names import INTERNAL_TOPICS
+from odradek.broker.replica.delayed_produce import DelayedProduce
 from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.errors import ErrorCode, InvalidRecords, KafkaError
 from odradek.protocol.messages import messages
@@ -29,9 +29,9 @@ from odradek.protocol.record_batch import COMPRESSION_MASK, HEADER_SIZE
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from odradek.broker.partition import Partition
+    from odradek.broker.coordination.transaction_checks import TransactionChecks
+    from odradek.broker.replica.partition import Partition
     from odradek.broker.server import Broker
-    from odradek.broker.transaction_checks import TransactionChecks
 
 _ATTRIBUTES_LOW_BYTE: Final = 22
 _ZSTD: Final = 4
@@ -124,7 +124,7 @@ def _response(topics: list[AppendedTopic], refused: dict[int, KafkaError]) -> tu
 
 def _handle_transactional(broker: "Broker", context: RequestContext, request: ProduceRequest) -> Any:
     """Ask the coordinator what has to be asked, then append."""
-    from odradek.broker.transaction_checks import TransactionChecks, UncheckedTransactions
+    from odradek.broker.coordination.transaction_checks import TransactionChecks, UncheckedTransactions
 
     if not broker.config["transaction.partition.verification.enable"]:
         return _append(broker, context, request, UncheckedTransactions(context.version))

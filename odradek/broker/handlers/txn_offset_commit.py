@@ -13,7 +13,7 @@ Deliberate gap: no authorisation.
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
-from odradek.broker.controller.topic_names import CONSUMER_OFFSETS_TOPIC
+from odradek.broker.metadata.topic_names import CONSUMER_OFFSETS_TOPIC
 from odradek.coordinator.group.txn_offsets import commit_offsets_in_transaction
 from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.errors import ErrorCode, KafkaError
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from odradek.broker.context import RequestContext
-    from odradek.broker.partitions import Partitions
+    from odradek.broker.replica.partitions import Partitions
     from odradek.broker.server import Broker
     from odradek.coordinator.group.group_shard import GroupShard
     from odradek.coordinator.runtime.runtime import CoordinatorRuntime

@@ -4,7 +4,7 @@ import sys
 from collections.abc import Iterator
 
 from odradek.broker.metrics.table import SECTIONS
-from odradek.broker.route import TOTAL_TIME_BOUNDS_MS
+from odradek.broker.network.route import TOTAL_TIME_BOUNDS_MS
 
 _OPENING = """\
 # Metrics

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from odradek.broker.metrics.definitions import Reading, Sample
-    from odradek.broker.partition import Partition
+    from odradek.broker.replica.partition import Partition
     from odradek.broker.server import Broker
 
 _TOPIC = ("topic",)

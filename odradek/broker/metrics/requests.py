@@ -5,14 +5,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from odradek.broker.metrics.definitions import Distribution, Kind, Metric, Section, Sum
-from odradek.broker.route import TOTAL_TIME_BOUNDS_MS
+from odradek.broker.network.route import TOTAL_TIME_BOUNDS_MS
 from odradek.protocol.errors import ErrorCode
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from odradek.broker.metrics.definitions import Reading
-    from odradek.broker.route import Route
+    from odradek.broker.network.route import Route
     from odradek.broker.server import Broker
     from odradek.protocol.api_keys import ApiKey
 

@@ -3,8 +3,8 @@
 from types import SimpleNamespace
 
 from odradek.broker.config import load
-from odradek.broker.controller.decisions import NewTopic
-from tests.broker.controller.doubles import NODE_ID, RecordedLog, make_controller
+from odradek.broker.metadata.decisions import NewTopic
+from tests.broker.metadata.doubles import NODE_ID, RecordedLog, make_controller
 
 
 def make_broker(text="", topics=("events",)):

@@ -5,14 +5,14 @@ from typing import Any
 
 from odradek.broker.config import load
 from odradek.broker.context import RequestContext
-from odradek.broker.controller.controller import Controller
-from odradek.broker.controller.decisions import NewTopic
-from odradek.broker.controller.metadata_log import MetadataLog
 from odradek.broker.handlers import SERVED, load_handler
-from odradek.broker.housekeeping import Housekeeping
-from odradek.broker.partition_directories import PartitionDirectories
-from odradek.broker.partitions import Partitions
-from odradek.broker.replica_moves import ReplicaMoves
+from odradek.broker.metadata.controller import Controller
+from odradek.broker.metadata.decisions import NewTopic
+from odradek.broker.metadata.metadata_log import MetadataLog
+from odradek.broker.replica.housekeeping import Housekeeping
+from odradek.broker.replica.partition_directories import PartitionDirectories
+from odradek.broker.replica.partitions import Partitions
+from odradek.broker.replica.replica_moves import ReplicaMoves
 from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.messages import messages
 from odradek.protocol.records import Record, build_batch

@@ -1,6 +1,6 @@
 import pytest
 
-from odradek.broker.transaction_coordinator import TransactionCoordinator
+from odradek.broker.coordination.transaction_coordinator import TransactionCoordinator
 from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.messages import messages

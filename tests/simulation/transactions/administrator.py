@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from odradek.broker.controller.topic_names import TRANSACTION_STATE_TOPIC
+from odradek.broker.metadata.topic_names import TRANSACTION_STATE_TOPIC
 from odradek.coordinator.runtime.hashing import partition_for
 from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.errors import ErrorCode

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
 
-    from odradek.broker.partition import Partition
+    from odradek.broker.replica.partition import Partition
     from tests.simulation.transactions.producer import Process
     from tests.simulation.transactions.server import Server
     from tests.simulation.transactions.world import World

@@ -16,7 +16,7 @@ from odradek.protocol.records import Record
 from tests.simulation.violation import Violation
 
 if TYPE_CHECKING:
-    from odradek.broker.partition import Partition
+    from odradek.broker.replica.partition import Partition
     from tests.simulation.transactions.witness import SeenPartition
 
 _COMMITTED = "who reads committed records reads all of them, and no others"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from odradek.broker.controller.topic_names import TRANSACTION_STATE_TOPIC
+from odradek.broker.metadata.topic_names import TRANSACTION_STATE_TOPIC
 from odradek.coordinator.runtime.hashing import partition_for
 from odradek.coordinator.runtime.record import CoordinatorRecord, encode_record
 from odradek.protocol.coordinator_records import TransactionLogKey, TransactionLogValue

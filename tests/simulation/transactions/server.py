@@ -15,9 +15,8 @@ from typing import TYPE_CHECKING, Any, cast
 
 from odradek.broker.config import BrokerConfig, load
 from odradek.broker.context import RequestContext
-from odradek.broker.controller.decisions import NewTopic
-from odradek.broker.controller.topic_names import CONSUMER_OFFSETS_TOPIC, TRANSACTION_STATE_TOPIC
-from odradek.broker.coordinators import GroupCoordinator
+from odradek.broker.coordination.group_coordinator import GroupCoordinator
+from odradek.broker.coordination.transaction_coordinator import TransactionCoordinator
 from odradek.broker.handlers import (
     add_offsets_to_txn,
     add_partitions_to_txn,
@@ -33,11 +32,12 @@ from odradek.broker.handlers import (
     txn_offset_commit,
     write_txn_markers,
 )
-from odradek.broker.log_cleaner import LogCleaner
 from odradek.broker.logging import log as broker_log
+from odradek.broker.metadata.decisions import NewTopic
+from odradek.broker.metadata.topic_names import CONSUMER_OFFSETS_TOPIC, TRANSACTION_STATE_TOPIC
+from odradek.broker.replica.log_cleaner import LogCleaner
 from odradek.broker.server import Broker
 from odradek.broker.storage_start import open_storage
-from odradek.broker.transaction_coordinator import TransactionCoordinator
 from odradek.coordinator.runtime.states import ShardState
 from odradek.protocol.api_keys import ApiKey
 from odradek.timing.reply import Reply
@@ -47,7 +47,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from random import Random
 
-    from odradek.broker.partition import Partition
+    from odradek.broker.replica.partition import Partition
     from odradek.coordinator.runtime.hosted_shard import HostedShard
     from odradek.coordinator.runtime.runtime import CoordinatorRuntime
     from odradek.timing.clock import VirtualClock

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from odradek.broker.controller.topic_names import CONSUMER_OFFSETS_TOPIC, TRANSACTION_STATE_TOPIC
+from odradek.broker.metadata.topic_names import CONSUMER_OFFSETS_TOPIC, TRANSACTION_STATE_TOPIC
 from odradek.protocol.control_records import COMMIT, read_control_record
 from odradek.protocol.coordinator_records import OffsetCommitKey, OffsetCommitValue, decode_key, decode_value
 from odradek.protocol.plain_batches import read_batch
@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from uuid import UUID
 
-    from odradek.broker.partition import Partition
-    from odradek.broker.partitions import Partitions
+    from odradek.broker.replica.partition import Partition
+    from odradek.broker.replica.partitions import Partitions
     from odradek.protocol.record_batch import BatchHeader
     from tests.simulation.transactions.ledger import Incarnation
 

@@ -27,7 +27,7 @@ from tests.simulation.violation import Violation
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from odradek.broker.partition import Partition
+    from odradek.broker.replica.partition import Partition
     from tests.simulation.transactions.ledger import Incarnation, SentTransaction
     from tests.simulation.transactions.plan import ProducerPlan
 

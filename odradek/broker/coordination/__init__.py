@@ -1,0 +1,1 @@
+"""The coordinators on this broker's partitions: load, unload, markers, verification."""

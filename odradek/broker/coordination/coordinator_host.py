@@ -1,0 +1,135 @@
+"""What the coordinators of this broker have in common: a runtime on their topic, and what ties it to that topic, start and stop.
+
+A broker that has no use for a coordinator pays nothing for it: its packages are imported, and its shards made, when the first
+request comes that asks for them, or right after the start where its topic is there.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from abc import ABC, abstractmethod
+from functools import partial
+from importlib import import_module
+from typing import TYPE_CHECKING, Generic, NamedTuple, TypeVar
+
+from odradek.broker.logging import log
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from odradek.broker.metadata.image import Topic
+    from odradek.broker.server import Broker
+    from odradek.coordinator.runtime.record import CoordinatorRecord
+    from odradek.coordinator.runtime.runtime import CoordinatorRuntime
+    from odradek.coordinator.runtime.shard import Shard
+    from odradek.coordinator.runtime.shard_context import ShardContext
+    from odradek.protocol.metadata_records import PartitionRecord
+
+ShardT = TypeVar("ShardT", bound="Shard")
+
+
+class CoordinatorTopic(NamedTuple):
+    """What a coordinator is told apart by.
+
+    ``modules``: its packages in parts that take about as long to import, 10 to 20 ms each: clients are served in between.
+    ``compression``: of what it appends, as the protocol numbers it.
+    """
+
+    coordinator: str
+    topic: str
+    modules: tuple[str, ...]
+    load_buffer_bytes: int
+    compression: int = 0
+
+
+class CoordinatorHost(ABC, Generic[ShardT]):
+    """``runtime`` is what the handlers of requests write to and read from. An observer of the controller."""
+
+    def __init__(self, broker: Broker, about: CoordinatorTopic, call_soon: Callable[[Callable[[], None]], object] | None) -> None:
+        """``call_soon`` stands in for the running event loop's."""
+        self._broker = broker
+        self._about = about
+        self._call_soon = call_soon
+        self._runtime: CoordinatorRuntime[ShardT] | None = None
+        self._is_closed = False
+
+    @property
+    def runtime(self) -> CoordinatorRuntime[ShardT]:
+        """Made when first asked for."""
+        return self._runtime or self._make_runtime()
+
+    @property
+    def is_made(self) -> bool:
+        """Whether there is a runtime, and figures of it to look at."""
+        return self._runtime is not None
+
+    def start(self) -> None:
+        """The broker serves from now on: load what there is, as soon as it has answered who waits already."""
+        self._broker.controller.subscribe(self)
+        if self._broker.partitions.of_topic(self._about.topic):
+            self._soon(lambda: self._prepare(self._about.modules))
+
+    def close(self) -> None:
+        """Append what is decided, answer who waits, and coordinate nothing any more."""
+        self._is_closed = True
+        if self._runtime is not None:
+            self._runtime.close()
+
+    def partitions_created(self, topic: Topic, partitions: Sequence[PartitionRecord]) -> None:
+        """Part of MetadataObserver."""
+        if topic.name == self._about.topic and self._runtime is not None:
+            for partition in partitions:
+                self._runtime.start_loading(partition.partition_id, partition.leader_epoch)
+
+    def topic_deleted(self, topic: Topic) -> None:
+        """Part of MetadataObserver."""
+        if topic.name == self._about.topic and self._runtime is not None:
+            for partition in self._runtime.partitions():
+                self._runtime.unload(partition)
+
+    def configs_changed(self, resources: Sequence[tuple[int, str]]) -> None:
+        """Part of MetadataObserver: nothing to do, configs that can change are looked up when they matter."""
+
+    @abstractmethod
+    def _make_shard(self, context: ShardContext) -> ShardT:
+        """An empty shard."""
+
+    @abstractmethod
+    def _decoder(self) -> Callable[[bytes, bytes | None], CoordinatorRecord | None]:
+        """What makes a record of the bytes on the topic, None where it does not know the key's version."""
+
+    def _soon(self, callback: Callable[[], None]) -> None:
+        (self._call_soon or asyncio.get_running_loop().call_soon)(callback)
+
+    def _soon_held(self, callback: Callable[[], None]) -> None:
+        """The same, and what is answered then is sent together."""
+        self._soon(partial(self._broker.connections.outbox.run, callback))
+
+    def _prepare(self, modules: tuple[str, ...]) -> None:
+        """Import one of ``modules``, in the next turns of the loop the others, then load; unless a request was faster."""
+        if self._is_closed or self._runtime is not None:
+            return
+        if modules:
+            import_module(modules[0])
+            self._soon(lambda: self._prepare(modules[1:]))
+        else:
+            self._make_runtime()
+
+    def _make_runtime(self) -> CoordinatorRuntime[ShardT]:
+        from odradek.broker.coordination.coordinator_logs import PartitionLogs
+        from odradek.coordinator.runtime.runtime import DEFAULT_LOAD_BUFFER_BYTES, CoordinatorRuntime
+
+        broker = self._broker
+        about = self._about
+        runtime = self._runtime = CoordinatorRuntime(
+            about.coordinator,
+            PartitionLogs(broker, about.topic, about.compression, self._soon_held),
+            lambda _, context: self._make_shard(context),
+            self._decoder(),
+            broker.timer,
+            on_fault=log.error,
+            load_buffer_bytes=min(about.load_buffer_bytes, DEFAULT_LOAD_BUFFER_BYTES),
+        )
+        for partition in broker.partitions.of_topic(about.topic):
+            runtime.start_loading(partition.index, partition.leader_epoch)
+        return runtime

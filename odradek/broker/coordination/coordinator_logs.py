@@ -1,0 +1,108 @@
+"""A coordinator's topic and its logs, as ``coordinator.runtime.ports`` asks for them, on this broker's partitions."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from odradek.protocol.errors import ErrorCode, KafkaError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from odradek.broker.replica.partition import Partition
+    from odradek.broker.server import Broker
+    from odradek.coordinator.runtime.marker import EndTxnMarker
+
+
+class PartitionLog:
+    """One partition. All that touches its log raises KAFKA_STORAGE_ERROR where it is offline, the making of this object too.
+
+    Part of ``coordinator.runtime.ports``.
+    """
+
+    __slots__ = ("_compression", "_log", "_partition")
+
+    def __init__(self, partition: Partition, compression: int) -> None:
+        self._partition = partition
+        self._log = partition.require_log()
+        self._compression = compression
+
+    @property
+    def log_start_offset(self) -> int:
+        """The first offset that can be read."""
+        return self._partition.require_log().log_start_offset
+
+    @property
+    def log_end_offset(self) -> int:
+        """The offset that the next record will have."""
+        return self._partition.require_log().log_end_offset
+
+    @property
+    def high_watermark(self) -> int:
+        """What is below this offset is there for good. KafkaError: KAFKA_STORAGE_ERROR where that is all there will ever be."""
+        partition = self._partition
+        log = partition.require_log()
+        if log.has_lost_sync and partition.high_watermark < log.log_end_offset:
+            raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, "the log cannot be synced")
+        return partition.high_watermark
+
+    @property
+    def max_batch_bytes(self) -> int:
+        """What ``max.message.bytes`` and ``segment.bytes`` of the topic allow."""
+        # The log is another one once the partition has moved to another directory.
+        self._log = self._partition.log or self._log
+        return self._log.max_batch_bytes
+
+    def append(self, records: Sequence[tuple[bytes, bytes | None]], now_ms: int, producer: tuple[int, int] | None = None) -> int:
+        """Append records as one batch; the offset behind the last."""
+        return self._partition.append_internal(records, now_ms, self._compression, producer)
+
+    def append_marker(self, marker: EndTxnMarker, now_ms: int) -> int:
+        """End a transaction; the offset behind the marker."""
+        return self._partition.append_marker(marker, now_ms).last_offset + 1
+
+    def read(self, offset: int, max_bytes: int) -> bytes:
+        """Batches from ``offset`` on."""
+        log = self._partition.require_log()
+        found = log.read(offset, max_bytes, upper_offset=log.log_end_offset, min_one_batch=True)
+        try:
+            return b"" if found is None else found.read()
+        except OSError as error:
+            raise log.storage_error(error) from error
+
+
+class PartitionLogs:
+    """The topic. Part of ``coordinator.runtime.ports``."""
+
+    def __init__(self, broker: Broker, topic: str, compression: int, call_soon: Callable[[Callable[[], None]], object]) -> None:
+        self._broker = broker
+        self._partitions = broker.partitions
+        self._topic = topic
+        self._compression = compression
+        self._call_soon = call_soon
+        self._outbox = broker.connections.outbox
+
+    @property
+    def partition_count(self) -> int:
+        """How many partitions the topic has; created if it is not there."""
+        count = len(self._partitions.of_topic(self._topic))
+        return count or len(self._broker.controller.ensure_internal_topic(self._topic).partitions)
+
+    def open(self, partition: int) -> PartitionLog:
+        """The log of a partition. KafkaError: UNKNOWN_TOPIC_OR_PARTITION, KAFKA_STORAGE_ERROR."""
+        return PartitionLog(self._partitions.require(self._topic, partition), self._compression)
+
+    def on_high_watermark(self, partition: int, callback: Callable[[], None] | None) -> None:
+        """Call back whenever the high watermark has moved; None: no longer."""
+        found = self._partitions.get(self._topic, partition)
+        if found is not None:
+            found.on_high_watermark = callback
+
+    @property
+    def holds_answers(self) -> bool:
+        """Whether answers are held until the loop's turn is over."""
+        return self._outbox.is_holding
+
+    def call_soon(self, callback: Callable[[], None]) -> None:
+        """Call back in the loop's next turn."""
+        self._call_soon(callback)

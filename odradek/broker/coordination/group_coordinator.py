@@ -1,0 +1,133 @@
+"""The group coordinator of this broker: a runtime on ``__consumer_offsets``, and what ties it to topics and transactions."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from odradek.broker.coordination.coordinator_host import CoordinatorHost, CoordinatorTopic
+from odradek.broker.logging import log
+from odradek.broker.metadata.topic_names import CONSUMER_OFFSETS_TOPIC
+from odradek.protocol.errors import ErrorCode, KafkaError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from odradek.broker.metadata.image import Topic
+    from odradek.broker.server import Broker
+    from odradek.coordinator.group.config import GroupConfig
+    from odradek.coordinator.group.group_shard import GroupShard
+    from odradek.coordinator.runtime.marker import EndTxnMarker
+    from odradek.coordinator.runtime.record import CoordinatorRecord
+    from odradek.coordinator.runtime.shard_context import ShardContext
+
+_MODULES: Final = (
+    "odradek.coordinator.runtime.runtime",
+    "odradek.coordinator.group.classic.groups",
+    "odradek.coordinator.group.classic.join",
+    "odradek.coordinator.group.group_shard",
+)
+_MS_PER_MINUTE: Final = 60_000
+# Before the offsets of a deleted topic are looked for again in a shard that is still loading.
+_LOADING_BACKOFF_MS: Final = 1_000
+# Of a UUID's 128 bits those that say that the others are random (RFC 9562, version 4), and where they are.
+_UUID_4: Final = 0x4000_8000_0000_0000_0000
+_UUID_MARKS: Final = 0xF000_C000_0000_0000_0000
+
+
+class GroupCoordinator(CoordinatorHost["GroupShard"]):
+    """See ``CoordinatorHost``."""
+
+    def __init__(self, broker: Broker, call_soon: Callable[[Callable[[], None]], object] | None = None) -> None:
+        config = broker.config
+        about = CoordinatorTopic(
+            "group",
+            CONSUMER_OFFSETS_TOPIC,
+            _MODULES,
+            load_buffer_bytes=config["offsets.load.buffer.size"],
+            compression=config["offsets.topic.compression.codec"],
+        )
+        super().__init__(broker, about, call_soon)
+        self._group_configs: GroupConfig | None = None
+
+    def write_marker(self, partition: int, marker: EndTxnMarker) -> None:
+        """End a transaction on a partition of ``__consumer_offsets``: its offsets are committed, or gone.
+
+        KafkaError: UNKNOWN_TOPIC_OR_PARTITION, INVALID_PRODUCER_EPOCH, TRANSACTION_COORDINATOR_FENCED, and those of
+        ``CoordinatorRuntime.write``.
+        """
+        from odradek.coordinator.group.txn_offsets import end_transaction
+
+        self._broker.partitions.require(CONSUMER_OFFSETS_TOPIC, partition)
+        outcome: list[KafkaError | None] = []
+        self.runtime.write(partition, lambda _: end_transaction(marker), outcome.append)
+        if outcome and outcome[0] is not None:
+            raise outcome[0]
+
+    def topic_deleted(self, topic: Topic) -> None:
+        """Part of MetadataObserver: a topic's offsets go with it."""
+        super().topic_deleted(topic)
+        if self._runtime is not None:
+            for partition in self._runtime.partitions():
+                self._delete_offsets(partition, topic)
+
+    def _delete_offsets(self, partition: int, topic: Topic) -> None:
+        from odradek.coordinator.group.offset_delete import delete_offsets_of_topic
+
+        def finished(outcome: KafkaError | None) -> None:
+            if outcome is None or outcome.code == ErrorCode.NOT_COORDINATOR:
+                return
+            if outcome.code == ErrorCode.COORDINATOR_LOAD_IN_PROGRESS:
+                self._broker.timer.call_after(_LOADING_BACKOFF_MS, lambda: self._delete_offsets(partition, topic))
+            else:
+                log.error("offsets of a deleted topic stay", outcome, topic=topic.name, partition=partition)
+
+        self.runtime.write(partition, lambda shard: delete_offsets_of_topic(shard.offsets, topic.name, topic.topic_id), finished)
+
+    def _decoder(self) -> Callable[[bytes, bytes | None], CoordinatorRecord | None]:
+        from odradek.coordinator.runtime.record import decode_group_record
+
+        return decode_group_record
+
+    def _make_shard(self, context: ShardContext) -> GroupShard:
+        from odradek.coordinator.group.group_shard import GroupShard
+        from odradek.coordinator.group.offsets import OffsetConfig
+
+        config = self._broker.config
+        return GroupShard(
+            context,
+            config=self._group_config,
+            reports=log,
+            new_id=self._new_id,
+            offset_config=OffsetConfig(
+                offset_metadata_max_bytes=config["offset.metadata.max.bytes"],
+                offsets_retention_ms=config["offsets.retention.minutes"] * _MS_PER_MINUTE,
+                offsets_retention_check_interval_ms=config["offsets.retention.check.interval.ms"],
+            ),
+        )
+
+    def configs_changed(self, resources: Sequence[tuple[int, str]]) -> None:
+        """Part of MetadataObserver: they are read again when they matter."""
+        super().configs_changed(resources)
+        self._group_configs = None
+
+    def _group_config(self) -> GroupConfig:
+        if self._group_configs is None:
+            self._group_configs = self._read_group_config()
+        return self._group_configs
+
+    def _read_group_config(self) -> GroupConfig:
+        from odradek.coordinator.group.config import GroupConfig
+
+        config = self._broker.config
+        return GroupConfig(
+            group_min_session_timeout_ms=config["group.min.session.timeout.ms"],
+            group_max_session_timeout_ms=config["group.max.session.timeout.ms"],
+            group_initial_rebalance_delay_ms=config["group.initial.rebalance.delay.ms"],
+            group_max_size=config["group.max.size"],
+        )
+
+    def _new_id(self) -> str:
+        # As uuid4 has it, in half the time.
+        bits = self._broker.random.getrandbits(128) & ~_UUID_MARKS | _UUID_4
+        digits = f"{bits:032x}"
+        return f"{digits[:8]}-{digits[8:12]}-{digits[12:16]}-{digits[16:20]}-{digits[20:]}"

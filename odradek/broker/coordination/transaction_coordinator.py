@@ -1,0 +1,137 @@
+"""The transaction coordinator of this broker: a runtime on ``__transaction_state``, and what ties it to partitions and groups.
+
+Where ``__transaction_state`` is there it is loaded right after the start, for what was being committed or aborted when the broker
+stopped has to be.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from odradek.broker.coordination.coordinator_host import CoordinatorHost, CoordinatorTopic
+from odradek.broker.logging import log
+from odradek.broker.metadata.topic_names import CONSUMER_OFFSETS_TOPIC, TRANSACTION_STATE_TOPIC
+from odradek.protocol.errors import ErrorCode, KafkaError
+from odradek.timing.reply import Reply
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from odradek.broker.server import Broker
+    from odradek.coordinator.runtime.marker import EndTxnMarker
+    from odradek.coordinator.runtime.record import CoordinatorRecord
+    from odradek.coordinator.runtime.shard_context import ShardContext
+    from odradek.coordinator.transaction.transaction_shard import TransactionShard
+
+_MODULES: Final = (
+    "odradek.coordinator.runtime.runtime",
+    "odradek.coordinator.transaction.transaction_shard",
+)
+_NONE: Final = ErrorCode.NONE
+_new_tuple: Final = tuple.__new__
+# The transaction version of a client that leaves adding partitions to Produce (KIP-890).
+_CLIENT_THAT_ADDS: Final = 2
+
+Verdicts = dict[tuple[str, int], ErrorCode]
+
+
+class TransactionCoordinator(CoordinatorHost["TransactionShard"]):
+    """See ``CoordinatorHost``. Open transactions keep the partitions of a topic that is deleted: those need no marker."""
+
+    def __init__(self, broker: Broker, call_soon: Callable[[Callable[[], None]], object] | None = None) -> None:
+        load_buffer_bytes = broker.config["transaction.state.log.load.buffer.size"]
+        super().__init__(broker, CoordinatorTopic("transaction", TRANSACTION_STATE_TOPIC, _MODULES, load_buffer_bytes), call_soon)
+        # Asked for each marker.
+        self._partitions = broker.partitions
+        self._clock = broker.clock
+
+    def verify(
+        self, transactional_id: str, producer_id: int, producer_epoch: int, topic: str, partition: int, *, adds: bool
+    ) -> ErrorCode | Reply:
+        """Whether a partition is in the producer's open transaction (KIP-890): NONE, TRANSACTION_ABORTABLE, or what is wrong.
+
+        Where it ``adds``, the partition is added to it first, and the answer may come later, in a Reply.
+        """
+        asked = frozenset(((topic, partition),))
+        if not adds:
+            return self.verify_partitions(transactional_id, producer_id, producer_epoch, asked)[topic, partition]
+        reply = self.add_partitions(transactional_id, producer_id, producer_epoch, asked, _CLIENT_THAT_ADDS)
+        if reply.done:
+            code: ErrorCode = reply.response
+            return code
+        return reply
+
+    def verify_partitions(
+        self, transactional_id: str, producer_id: int, producer_epoch: int, partitions: frozenset[tuple[str, int]]
+    ) -> Verdicts:
+        """The same for many, none of which is added."""
+        from odradek.coordinator.transaction.config import ProducerIdentity
+
+        producer = _new_tuple(ProducerIdentity, (producer_id, producer_epoch))
+        if not transactional_id:
+            return dict.fromkeys(partitions, ErrorCode.INVALID_REQUEST)
+        try:
+            return self.runtime.read(
+                transactional_id, lambda shard, offset: shard.verify_partitions(transactional_id, producer, partitions, offset)
+            )
+        except KafkaError as error:
+            return dict.fromkeys(partitions, error.code)
+
+    def add_partitions(
+        self,
+        transactional_id: str,
+        producer_id: int,
+        producer_epoch: int,
+        partitions: frozenset[tuple[str, int]],
+        client_version: int,
+    ) -> Reply:
+        """Have partitions in the producer's transaction; the Reply is completed with an ErrorCode for all of them.
+
+        ``client_version`` is 2 for a client whose Produce and TxnOffsetCommit do this by themselves (KIP-890), else 0.
+        """
+        from odradek.coordinator.transaction.config import ProducerIdentity
+
+        producer = _new_tuple(ProducerIdentity, (producer_id, producer_epoch))
+        reply = Reply()
+        if not transactional_id:
+            reply.complete(ErrorCode.INVALID_REQUEST)
+            return reply
+
+        def respond(outcome: KafkaError | None) -> None:
+            reply.complete(_NONE if outcome is None else outcome.code)
+
+        self.runtime.write(
+            transactional_id,
+            lambda shard: shard.add_partitions(transactional_id, producer, partitions, client_version),
+            respond,
+        )
+        return reply
+
+    def write_marker(self, topic: str, partition: int, marker: EndTxnMarker) -> None:
+        """Part of MarkerWriter, and what WriteTxnMarkers does: offsets that were pending are committed or gone, too."""
+        if topic == CONSUMER_OFFSETS_TOPIC:
+            self._broker.groups.write_marker(partition, marker)
+        else:
+            self._partitions.require(topic, partition).append_marker(marker, self._clock.now_ms())
+
+    def _decoder(self) -> Callable[[bytes, bytes | None], CoordinatorRecord | None]:
+        from odradek.coordinator.transaction.record import decode_transaction_record
+
+        return decode_transaction_record
+
+    def _make_shard(self, context: ShardContext) -> TransactionShard:
+        from odradek.coordinator.transaction.config import TransactionConfig
+        from odradek.coordinator.transaction.transaction_shard import TransactionShard
+
+        config = self._broker.config
+        return TransactionShard(
+            context,
+            TransactionConfig(
+                transactional_id_expiration_ms=config["transactional.id.expiration.ms"],
+                abort_timed_out_interval_ms=config["transaction.abort.timed.out.transaction.cleanup.interval.ms"],
+                remove_expired_interval_ms=config["transaction.remove.expired.transaction.cleanup.interval.ms"],
+            ),
+            new_producer_id=self._broker.controller.next_producer_id,
+            marker_writer=self,
+            reports=log,
+        )

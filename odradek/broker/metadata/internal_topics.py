@@ -1,0 +1,37 @@
+"""The broker's own topics, with the configs that Kafka's coordinators ask for.
+
+On one broker their replication factor is 1 whatever is configured, and so is `min.insync.replicas`.
+"""
+
+from odradek.broker.config import BrokerConfig
+from odradek.broker.metadata.decisions import NewTopic
+from odradek.broker.metadata.topic_names import CONSUMER_OFFSETS_TOPIC, INTERNAL_TOPICS
+
+
+def internal_topic(name: str, config: BrokerConfig) -> NewTopic:
+    """The topic behind ``name``, one of INTERNAL_TOPICS."""
+    if name not in INTERNAL_TOPICS:
+        raise ValueError(f"{name} is not an internal topic")
+    if name == CONSUMER_OFFSETS_TOPIC:
+        return NewTopic(
+            name=name,
+            partition_count=config["offsets.topic.num.partitions"],
+            replication_factor=1,
+            configs=(
+                ("cleanup.policy", "compact"),
+                ("segment.bytes", str(config["offsets.topic.segment.bytes"])),
+                ("compression.type", "producer"),
+            ),
+        )
+    return NewTopic(
+        name=name,
+        partition_count=config["transaction.state.log.num.partitions"],
+        replication_factor=1,
+        configs=(
+            ("unclean.leader.election.enable", "false"),
+            ("compression.type", "uncompressed"),
+            ("cleanup.policy", "compact"),
+            ("min.insync.replicas", "1"),
+            ("segment.bytes", str(config["transaction.state.log.segment.bytes"])),
+        ),
+    )

@@ -1,0 +1,1 @@
+"""Connections: from a socket's bytes to a request, and from a response to the socket. Knows dispatch and no API."""

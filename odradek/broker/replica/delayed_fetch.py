@@ -1,0 +1,186 @@
+"""Reading for a Fetch: what there is now, and the wait for more.
+
+``FetchRead`` holds the partitions of one request and reads them; ``DelayedFetch`` tries it again whenever something happened on
+one of them, until ``min_bytes`` are there or ``max_wait`` is over. Reading means finding the slices of the log files: no byte of
+a record is touched before it goes to the socket.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from odradek.broker.logging import log
+from odradek.protocol.api_keys import ApiKey
+from odradek.protocol.errors import ErrorCode, KafkaError
+from odradek.protocol.messages import messages
+from odradek.timing.purgatory import DelayedOperation
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from odradek.broker.replica.fetch_sessions import FetchPartition, FetchPartitions
+    from odradek.broker.replica.partition import Partition
+    from odradek.storage.log import Log
+    from odradek.storage.log_segments import LogSlice
+
+_m: Final = messages(ApiKey.FETCH)
+PartitionData = _m.PartitionData
+_AbortedTransaction: Final = _m.AbortedTransaction
+_EpochEndOffset: Final = _m.classes["response"]["EpochEndOffset"]
+
+
+class FetchRead:
+    """The partitions of one request, in the order in which they are read; ``find`` gives a name's ``Partition`` or its error."""
+
+    __slots__ = ("_committed_only", "_find", "_max_bytes", "_wanted", "min_bytes")
+
+    def __init__(
+        self,
+        wanted: FetchPartitions,
+        find: Callable[[FetchPartition], Partition | KafkaError],
+        *,
+        min_bytes: int,
+        max_bytes: int,
+        committed_only: bool,
+    ) -> None:
+        self.min_bytes = min_bytes
+        self._wanted = wanted
+        self._find = find
+        self._max_bytes = max_bytes
+        self._committed_only = committed_only
+
+    def read(self) -> tuple[list[tuple[FetchPartition, Any]], bool]:
+        """(results, whether they are answer enough: ``min_bytes``, or something that should not wait).
+
+        The limits are Kafka's: ``max_bytes`` over all and ``partition_max_bytes`` for each, but the first batch of the first
+        partition that has one is given whole whatever its size, so that a reader gets on (KIP-74).
+        """
+        results = []
+        left = self._max_bytes
+        total = 0
+        must_answer = False
+        for asked in self._wanted:
+            try:
+                data = self._read_partition(self._resolve(asked), asked, min(asked.max_bytes, left), total == 0)
+            except KafkaError as error:
+                data = _failed(asked, error)
+                must_answer = True
+            else:
+                size = len(data.records)
+                total += size
+                left = max(left - size, 0)
+                if data.diverging_epoch.epoch >= 0:
+                    must_answer = True
+            results.append((asked, data))
+        return results, must_answer or total >= self.min_bytes or (total > 0 and self._is_behind())
+
+    def _is_behind(self) -> bool:
+        """Whether there is more in a later segment, and so no reason to wait: a read ends with its segment."""
+        targets = ((asked.fetch_offset, asked.target.log) for asked in self._wanted if asked.target is not None)
+        return any(log is not None and offset < log.segments.active.base_offset for offset, log in targets)
+
+    def has_enough(self) -> bool:
+        """Whether ``read`` would find enough."""
+        # The common case asks for anything at all: offsets tell that without a look into the log.
+        if self.min_bytes <= 1 and not any(self._has_something(asked) for asked in self._wanted):
+            return False
+        return self.read()[1]
+
+    def partitions(self) -> list[Partition]:
+        """What to wait on."""
+        return [asked.target for asked in self._wanted if asked.target is not None]
+
+    def _resolve(self, asked: FetchPartition) -> Partition:
+        """The partition, remembered in the session's note of it until it is deleted."""
+        partition: Partition | None = asked.target
+        if partition is None or partition.is_deleted:
+            asked.target = None
+            found = self._find(asked)
+            if isinstance(found, KafkaError):
+                raise found
+            partition = asked.target = found
+        return partition
+
+    def _has_something(self, asked: FetchPartition) -> bool:
+        partition: Partition | None = asked.target
+        if partition is None or partition.log is None:
+            return True
+        if self._committed_only:
+            return not partition.last_stable_offset <= asked.fetch_offset <= partition.high_watermark
+        return asked.fetch_offset != partition.high_watermark
+
+    def _read_partition(self, partition: Partition, asked: FetchPartition, max_bytes: int, min_one: bool) -> Any:
+        log = partition.require_log()
+        if asked.current_leader_epoch >= 0:
+            partition.check_leader_epoch(asked.current_leader_epoch)
+        if asked.last_fetched_epoch >= 0:
+            epoch, end_offset = log.end_offset_for_epoch(asked.last_fetched_epoch)
+            if epoch < 0 or end_offset < 0:
+                raise KafkaError(ErrorCode.OFFSET_OUT_OF_RANGE, f"no offset is known for epoch {asked.last_fetched_epoch}")
+            if epoch < asked.last_fetched_epoch or end_offset < asked.fetch_offset:
+                return PartitionData(
+                    partition_index=asked.partition,
+                    high_watermark=partition.high_watermark,
+                    last_stable_offset=partition.last_stable_offset,
+                    log_start_offset=log.log_start_offset,
+                    diverging_epoch=_EpochEndOffset(epoch=epoch, end_offset=end_offset),
+                    aborted_transactions=None,
+                    records=b"",
+                )
+        last_stable_offset = partition.last_stable_offset
+        upper = last_stable_offset if self._committed_only else partition.high_watermark
+        found = log.read(asked.fetch_offset, max_bytes, upper_offset=upper, min_one_batch=min_one)
+        return PartitionData(
+            partition_index=asked.partition,
+            high_watermark=partition.high_watermark,
+            last_stable_offset=last_stable_offset,
+            log_start_offset=log.log_start_offset,
+            aborted_transactions=_aborted(log, asked.fetch_offset, found, upper) if self._committed_only else None,
+            records=b"" if found is None else found,
+        )
+
+
+def _aborted(log: Log, fetch_offset: int, found: LogSlice | None, upper_offset: int) -> list[Any]:
+    """The aborted transactions that a reader of ``found`` has to leave out (KIP-98)."""
+    if found is None:
+        return []
+    return [
+        _AbortedTransaction(producer_id=producer_id, first_offset=first_offset)
+        for producer_id, first_offset in log.aborted_in(found, fetch_offset, upper_offset)
+    ]
+
+
+def _failed(asked: FetchPartition, error: KafkaError) -> Any:
+    return PartitionData(
+        partition_index=asked.partition,
+        error_code=error.code,
+        high_watermark=-1,
+        last_stable_offset=-1,
+        log_start_offset=-1,
+        aborted_transactions=None,
+        records=b"",
+    )
+
+
+class DelayedFetch(DelayedOperation):
+    """A Fetch that waits for bytes; watched under each of its ``Partition``s."""
+
+    __slots__ = ("_read", "_respond")
+
+    def __init__(self, deadline_ms: float, read: FetchRead, respond: Callable[[], None]) -> None:
+        super().__init__(deadline_ms)
+        self._read = read
+        self._respond = respond
+
+    def try_complete(self) -> bool:
+        """Part of the purgatory's interface. What goes wrong here is not the producer's whose append asks: the answer tells."""
+        try:
+            if not self._read.has_enough():
+                return False
+        except Exception as error:  # noqa: BLE001  whatever it is, it must not reach the append
+            log.error("a fetch that waits could not be tried", error)
+        return self.force_complete()
+
+    def on_complete(self) -> None:
+        """Part of the purgatory's interface."""
+        self._respond()

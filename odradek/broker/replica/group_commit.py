@@ -1,0 +1,103 @@
+"""Flushing for many producers at once: what ``flush.messages`` demands before an append may be acknowledged.
+
+An append that makes a flush due is in the log and waits. When what came in with this turn of the loop has been appended, the log
+is synced in a thread, once for all of it, while the loop goes on; what comes meanwhile waits for the next sync of that log, which
+begins as soon as this one is over. Then the high watermark moves: consumers see, and producers are told of, what is on disk.
+
+A log is synced by one thread at a time, and different logs by different threads, so that a journalling file system makes one
+write of what they ask for. With a clock other than the system's (tests, simulation) there are no threads: each append flushes.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Final
+
+from odradek.broker.metadata.topic_names import TRANSACTION_STATE_TOPIC
+
+if TYPE_CHECKING:
+    from concurrent.futures import ThreadPoolExecutor
+
+    from odradek.broker.replica.partition import Partition
+    from odradek.broker.server import Broker
+    from odradek.storage.log import Log
+
+_MAX_THREADS: Final = 4
+
+
+class GroupCommit:
+    """The syncs of one broker that producers wait for. Loop thread only."""
+
+    def __init__(self, broker: Broker) -> None:
+        self._broker = broker
+        # Logs whose sync is due and has not begun, with their partitions; and those that are being synced.
+        self._due: dict[Log, Partition | None] = {}
+        self._running: dict[Log, asyncio.Future[None]] = {}
+        self._is_scheduled = False
+        self._threads: ThreadPoolExecutor | None = None
+
+    def request(self, log: Log) -> None:
+        """Sync ``log`` soon; that of transactions at once. KafkaError: KAFKA_STORAGE_ERROR where it is at once."""
+        if log.topic == TRANSACTION_STATE_TOPIC:
+            # A transaction ends by several appends, each when the one before is on disk. Its producer is told after the first:
+            # with its next transaction it would have to come again later, as with Kafka.
+            log.flush(self._broker.clock.now_ms())
+            return
+        self._due[log] = self._broker.partitions.get(log.topic, log.partition)
+        if not self._is_scheduled and log not in self._running:
+            self._is_scheduled = True
+            asyncio.get_running_loop().call_soon(self._begin_all)
+
+    async def finish(self) -> None:
+        """Wait until nothing is due."""
+        while self._running or self._is_scheduled:
+            await asyncio.wait(self._running.values()) if self._running else await asyncio.sleep(0)
+        if self._threads is not None:
+            self._threads.shutdown()
+
+    def _begin_all(self) -> None:
+        self._is_scheduled = False
+        for log in [log for log in self._due if log not in self._running]:
+            self._begin(log)
+
+    def _begin(self, log: Log) -> None:
+        partition = self._due.pop(log)
+        if not log.awaits_flush or log.has_lost_sync:
+            # It was synced on the way by somebody else, or cannot be.
+            self._release(log, partition)
+            return
+        try:
+            task = log.commit_task()
+        except OSError as error:
+            log.sync_failed(error)
+            self._release(log, partition)
+            return
+        future = self._running[log] = asyncio.get_running_loop().run_in_executor(self._executor(), task.run)
+
+        def done(result: asyncio.Future[None]) -> None:
+            del self._running[log]
+            error = result.exception()
+            if error is not None and not isinstance(error, OSError):
+                error = OSError(repr(error))
+            self._broker.log_manager.flushed(log, task, error, self._broker.clock.now_ms())
+            self._release(log, partition)
+            if log in self._due:
+                self._begin(log)
+
+        future.add_done_callback(done)
+
+    def _release(self, log: Log, partition: Partition | None) -> None:
+        """Let go of those who waited for ``log``, with what has become of it."""
+        if partition is not None:
+            if partition.log is log and not log.has_lost_sync:
+                partition.flushed(log.flushed_offset)
+            else:
+                partition.flush_failed()
+            self._broker.produce_purgatory.check_and_complete(partition)
+
+    def _executor(self) -> ThreadPoolExecutor:
+        if self._threads is None:
+            from concurrent.futures import ThreadPoolExecutor
+
+            self._threads = ThreadPoolExecutor(_MAX_THREADS, "flush")
+        return self._threads

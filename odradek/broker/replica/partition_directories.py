@@ -1,0 +1,124 @@
+"""Keeps directories and partitions in step with the cluster's metadata.
+
+The metadata log is the truth; a partition's directory follows it. What a kill between the two leaves undone,
+``controller.reconcile`` settles at the next start.
+"""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+from uuid import UUID
+
+from odradek.broker.config.dynamic import ResourceType
+from odradek.broker.logging import log
+from odradek.broker.metadata.image import MetadataImage, Topic
+from odradek.broker.replica.partition import Partition
+from odradek.protocol.errors import KafkaError
+from odradek.protocol.metadata_records import PartitionRecord
+from odradek.storage.data_directory import DataDirectory
+from odradek.storage.log_config import LogConfig
+from odradek.storage.log_manager import LogManager
+
+if TYPE_CHECKING:
+    from odradek.broker.server import Broker
+
+
+class PartitionDirectories:
+    """An observer of the controller. Loop thread only."""
+
+    def __init__(self, broker: "Broker", log_manager: LogManager, image: MetadataImage) -> None:
+        self._broker = broker
+        self._log_manager = log_manager
+        self._image = image
+        # Soon, and not from within what met the error.
+        log_manager.on_failure = lambda directory: broker.timer.call_after(0, lambda: self.directory_failed(directory))
+
+    def lead_all(self) -> None:
+        """At start, once the logs are open (``controller.reconcile``): take up leadership of all there is."""
+        for topic in self._image.topics.values():
+            self.partitions_created(topic, [topic.partitions[index] for index in sorted(topic.partitions)])
+
+    def places(self) -> list[tuple[UUID, int, UUID]]:
+        """Where the logs are that serve: (topic id, partition, directory id)."""
+        found = []
+        for partition in self._broker.partitions:
+            if partition.log is not None:
+                identity = self._log_manager.home_of(partition.log).identity
+                if identity is not None:
+                    found.append((partition.topic_id, partition.index, identity.directory_id))
+        return found
+
+    def partitions_created(self, topic: Topic, partitions: Sequence[PartitionRecord]) -> None:
+        """Part of MetadataObserver."""
+        config = self._log_config(topic.name)
+        for record in partitions:
+            self._broker.partitions.add(self._partition(topic, record, config))
+
+    def topic_deleted(self, topic: Topic) -> None:
+        """Part of MetadataObserver."""
+        for partition in self._broker.partitions.remove_topic(topic.name):
+            self._broker.moves.cancel((topic.name, partition.index))
+            partition.delete()
+            try:
+                self._log_manager.delete(topic.name, partition.index)
+            except OSError as error:
+                log.error("a deleted partition's directory stays", error, topic=topic.name, partition=partition.index)
+        try:
+            self._log_manager.sync_deleted()
+        except OSError as error:
+            log.error("a loss of power may bring a deleted topic's partitions back", error, topic=topic.name)
+        self._broker.housekeeping.remove_deleted_after(self._broker.config["log.segment.delete.delay.ms"])
+
+    def directory_failed(self, directory: DataDirectory) -> None:
+        """Take the partitions of a directory that has failed offline; the broker ends where that was the last, or metadata's."""
+        for key in self._log_manager.take_offline(directory):
+            partition = self._broker.partitions.get(*key)
+            if partition is not None:
+                partition.take_offline(directory.failure)
+                partition.flush_failed()
+                self._broker.produce_purgatory.check_and_complete(partition)
+        self._broker.moves.directory_failed(directory)
+        if directory is self._log_manager.directories.metadata:
+            self._broker.fail(f"the data directory of the metadata log, {directory.path}, does not work: {directory.failure}")
+        elif not self._log_manager.directories.online:
+            self._broker.fail(f"no data directory works; the last, {directory.path}: {directory.failure}")
+
+    def configs_changed(self, resources: Sequence[tuple[int, str]]) -> None:
+        """Part of MetadataObserver: a topic's configs take effect at once; a broker's may be defaults of any topic."""
+        names = {name for kind, name in resources if kind == ResourceType.TOPIC}
+        if any(kind == ResourceType.BROKER for kind, _ in resources):
+            names |= self._image.topics.keys()
+        for name in names:
+            config = self._log_config(name)
+            for partition in self._broker.partitions.of_topic(name):
+                if partition.log is not None:
+                    partition.log.config = config
+
+    def _partition(self, topic: Topic, record: PartitionRecord, config: LogConfig) -> Partition:
+        key = (topic.name, record.partition_id)
+        found = self._log_manager.logs.get(key)
+        reason = self._log_manager.offline.get(key, "")
+        if found is None and not reason:
+            try:
+                found = self._log_manager.create(
+                    topic.name,
+                    record.partition_id,
+                    topic.topic_id,
+                    config,
+                    now_ms=self._broker.clock.now_ms(),
+                    directory=self._log_manager.directories.with_id(record.directories[0]),
+                )
+            except (KafkaError, OSError) as error:
+                reason = str(error)
+                log.error("a partition cannot be created", error, topic=topic.name, partition=record.partition_id)
+        return Partition(
+            topic.name,
+            record.partition_id,
+            topic.topic_id,
+            record.leader_epoch,
+            found,
+            self._broker.fetch_purgatory.check_and_complete,
+            reason,
+        )
+
+    def _log_config(self, topic: str) -> LogConfig:
+        return self._broker.config.log_config(self._image.configs(ResourceType.TOPIC, topic))

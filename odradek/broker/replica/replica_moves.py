@@ -1,0 +1,172 @@
+"""Moves of partitions to other data directories (AlterReplicaLogDirs), while they are written and read.
+
+One is copied at a time, by a thread; the others wait, and are told as future replicas all the same. The last bit, and the change
+from the old log to the new one, is the loop's: a pause of some syncs. A move that a stop interrupts begins anew at the next
+start.
+
+With a clock other than the system's (tests, simulation) a move is done at once, where it was due.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from odradek.broker.logging import log as broker_log
+from odradek.protocol.errors import ErrorCode, KafkaError
+from odradek.storage.errors import MoveCancelled, TargetFailed
+
+if TYPE_CHECKING:
+    from odradek.broker.replica.partition import Partition
+    from odradek.broker.server import Broker
+    from odradek.storage.data_directory import DataDirectory
+    from odradek.storage.log_move import CopyTask, LogMove
+
+# The loop may be kept waiting for so much to be copied; for a log that grows as fast as it is copied, for more.
+_REST_BYTES = 1024 * 1024
+_PATIENT_ROUNDS = 10
+_LARGE_REST_BYTES = 16 * _REST_BYTES
+_RETRY_MS = 50
+
+
+class ReplicaMoves:
+    """The moves of one broker, by topic and partition. Loop thread only."""
+
+    def __init__(self, broker: Broker) -> None:
+        self._broker = broker
+        self._moves: dict[tuple[str, int], LogMove] = {}
+        # The one that a thread is at work on.
+        self._copying: LogMove | None = None
+        self._is_closed = False
+
+    def under_way(self) -> list[LogMove]:
+        """Those that are not done."""
+        return list(self._moves.values())
+
+    def resume(self) -> None:
+        """Begin anew what the last stop has interrupted."""
+        for key, target in self._broker.log_manager.unfinished_moves:
+            partition = self._broker.partitions.get(*key)
+            if partition is None or target.failure:
+                continue
+            try:
+                self.request(partition, target)
+            except KafkaError as error:
+                broker_log.warn("a partition is not moved", topic=key[0], partition=key[1], reason=error.reason)
+
+    def request(self, partition: Partition, target: DataDirectory) -> None:
+        """Move ``partition``; to where it is already means not to move it. KafkaError: KAFKA_STORAGE_ERROR."""
+        from odradek.storage.log_move import LogMove
+
+        log = partition.require_log()
+        key = (partition.topic, partition.index)
+        manager = self._broker.log_manager
+        move = self._moves.get(key)
+        if move is not None and move.target is target:
+            return
+        self.cancel(key)
+        if manager.home_of(log) is target:
+            return
+        if not manager.directories.are_online:
+            # As Kafka: the log may be there, too.
+            raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, "nothing is moved while a data directory is offline")
+        try:
+            self._moves[key] = LogMove(manager, log, target)
+        except OSError as error:
+            manager.directory_error(target, error)
+            raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, str(error)) from error
+        self._broker.timer.call_after(0, self._step)
+
+    def cancel(self, key: tuple[str, int]) -> None:
+        """Give a move up, if there is one."""
+        move = self._moves.pop(key, None)
+        if move is not None:
+            move.is_cancelled = True
+            if move is not self._copying:
+                self._abandon(move)
+
+    def _abandon(self, move: LogMove) -> None:
+        move.abandon()
+        self._broker.housekeeping.remove_deleted_after(self._broker.config["log.segment.delete.delay.ms"])
+
+    def directory_failed(self, directory: DataDirectory) -> None:
+        """Give up what was to move there, or was there."""
+        for move in self.under_way():
+            if move.target is directory or move.log.is_closed:
+                self.cancel(move.key)
+
+    def close(self) -> None:
+        """Copy no more: what is under way ends soon. The next start goes on with it."""
+        self._is_closed = True
+        for move in self._moves.values():
+            move.is_cancelled = True
+
+    def _step(self) -> None:
+        """Go on with a move: copy a round, or finish it."""
+        if self._copying is not None or self._is_closed or not self._moves:
+            return
+        move = next((move for move in self._moves.values() if move.may_begin), None)
+        if move is None:
+            self._broker.timer.call_after(_RETRY_MS, self._step)
+            return
+        try:
+            task = move.next_task()
+            rest_bytes = _REST_BYTES if move.rounds < _PATIENT_ROUNDS else _LARGE_REST_BYTES
+            if move.rounds and task.size_bytes <= rest_bytes and not move.log.awaits_flush:
+                self._finish(move)
+                self._broker.timer.call_after(0, self._step)
+                return
+        except (KafkaError, OSError, TargetFailed, MoveCancelled) as error:
+            self._fail(move, error)
+            return
+        self._copying = move
+        failures: list[Exception] = []
+
+        def copy() -> None:
+            try:
+                task.run()
+            except Exception as error:  # noqa: BLE001  whatever it is, it is told on the loop
+                failures.append(error)
+
+        self._broker.housekeeping.run_aside(copy, lambda: self._copied(move, task, failures))
+
+    def _copied(self, move: LogMove, task: CopyTask, failures: list[Exception]) -> None:
+        self._copying = None
+        if self._is_closed:
+            return
+        if self._moves.get(move.key) is not move:
+            self._abandon(move)
+        elif failures:
+            self._fail(move, failures[0])
+        else:
+            move.copied(task)
+        self._broker.timer.call_after(0, self._step)
+
+    def _finish(self, move: LogMove) -> None:
+        broker = self._broker
+        partition = broker.partitions.require(*move.key)
+        old = move.log
+        try:
+            partition.log = move.finish(broker.clock.now_ms())
+        except BaseException:
+            if old.is_closed:
+                partition.take_offline("it could not be opened where it was moved to")
+            raise
+        del self._moves[move.key]
+        identity = move.target.identity
+        if identity is not None:
+            try:
+                broker.controller.record_directories([(partition.topic_id, partition.index, identity.directory_id)])
+            except KafkaError as error:
+                broker_log.warn("a move is not in the metadata", topic=move.key[0], partition=move.key[1], reason=str(error))
+        broker.housekeeping.remove_deleted_after(broker.config["log.segment.delete.delay.ms"])
+        broker_log.info("partition moved", topic=move.key[0], partition=move.key[1], path=move.target.path)
+
+    def _fail(self, move: LogMove, error: Exception) -> None:
+        broker_log.warn("a partition is not moved", topic=move.key[0], partition=move.key[1], reason=str(error))
+        manager = self._broker.log_manager
+        if isinstance(error, TargetFailed):
+            manager.directory_error(move.target, error.error)
+        elif isinstance(error, OSError) and not move.log.is_closed:
+            manager.note_error(move.log, error)
+        self.cancel(move.key)
+        self._broker.timer.call_after(0, self._step)

@@ -1,0 +1,77 @@
+"""A metadata log in memory, an observer that remembers, and a controller on them."""
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
+from uuid import UUID
+
+from odradek.broker.config import BrokerConfig, load
+from odradek.broker.metadata.controller import Controller
+from odradek.broker.metadata.image import Topic
+from odradek.protocol.metadata_records import MetadataRecord, PartitionRecord, decode, encode
+from odradek.timing.clock import VirtualClock
+
+if TYPE_CHECKING:
+    from odradek.protocol.errors import KafkaError
+
+NODE_ID = 1
+DIRECTORY_ID = UUID(int=99)
+
+
+class RecordedLog:
+    """Stands in for MetadataLog: keeps encoded batches, and fails its next append with ``failure`` if that is set."""
+
+    def __init__(self, batches: Sequence[Sequence[bytes]] = ()) -> None:
+        self.batches = [list(batch) for batch in batches]
+        self.failure: KafkaError | None = None
+        self.closed = False
+
+    @property
+    def end_offset(self) -> int:
+        return sum(len(batch) for batch in self.batches)
+
+    @property
+    def last_records(self) -> list[MetadataRecord]:
+        return [decode(value) for value in self.batches[-1]]
+
+    def read_all(self) -> Iterator[list[MetadataRecord]]:
+        for batch in self.batches:
+            yield [decode(value) for value in batch]
+
+    def append(self, records: Sequence[MetadataRecord], *, now_ms: int) -> None:
+        if self.failure is not None:
+            raise self.failure
+        self.batches.append([encode(record) for record in records])
+
+    def close(self, *, now_ms: int) -> None:
+        self.closed = True
+
+
+class Witness:
+    """An observer that keeps what it was told."""
+
+    def __init__(self) -> None:
+        self.created: list[tuple[str, list[int]]] = []
+        self.deleted: list[str] = []
+        self.altered: list[tuple[int, str]] = []
+
+    def partitions_created(self, topic: Topic, partitions: Sequence[PartitionRecord]) -> None:
+        self.created.append((topic.name, [partition.partition_id for partition in partitions]))
+
+    def topic_deleted(self, topic: Topic) -> None:
+        self.deleted.append(topic.name)
+
+    def configs_changed(self, resources: Sequence[tuple[int, str]]) -> None:
+        self.altered.extend(resources)
+
+
+def make_controller(log: RecordedLog, config: BrokerConfig | None = None, topic_ids: Iterator[int] | None = None) -> Controller:
+    """A controller over ``log``; topic ids count up from 1000, or are taken from ``topic_ids``."""
+    ids = topic_ids or iter(range(1000 + log.end_offset, 10**9))
+    return Controller(
+        log,  # type: ignore[arg-type]
+        node_id=NODE_ID,
+        directory_counts=lambda: {DIRECTORY_ID: 0},
+        config=config or load(),
+        clock=VirtualClock(),
+        new_topic_id=lambda: UUID(int=next(ids)),
+    )

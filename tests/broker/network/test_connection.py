@@ -1,0 +1,473 @@
+"""A connection between a dispatcher that does what the test says and a transport that keeps what it is given."""
+
+import asyncio
+
+import pytest
+
+from odradek.broker.network.connection import Connection
+from odradek.broker.network.dispatch import DECIDED, CloseConnection
+from odradek.broker.network.listeners import ConnectionLimits, ConnectionRegistry
+from odradek.protocol.api_keys import ApiKey
+from odradek.protocol.errors import MalformedMessage
+from odradek.timing.clock import VirtualClock
+from odradek.timing.timer import Timer
+
+pytestmark = pytest.mark.interpreted
+
+
+class FakeTransport:
+    def __init__(self, peer=("10.0.0.1", 5)):
+        self.peer = peer
+        self.sent = b""
+        self.writes = []
+        self.reading = True
+        self.closed = False
+        self.aborted = False
+        self.queued = 0
+
+    def get_extra_info(self, name):
+        return self.peer if name == "peername" else None
+
+    def set_write_buffer_limits(self, high):
+        pass
+
+    def get_write_buffer_size(self):
+        return self.queued
+
+    def write(self, data):
+        self.sent += data
+        self.writes.append(data)
+
+    def pause_reading(self):
+        assert self.reading
+        self.reading = False
+
+    def resume_reading(self):
+        assert not self.reading
+        self.reading = True
+
+    def is_closing(self):
+        return self.closed
+
+    def close(self):
+        self.closed = True
+
+    def abort(self):
+        self.aborted = True
+
+
+PRODUCE = ApiKey.PRODUCE.to_bytes(2, "big")
+
+
+class FakeDispatcher:
+    """Echoes a frame; ``w...`` waits, ``m...`` is malformed, ``c...`` closes, ``n...`` is not answered, ``x...`` fails.
+
+    A produce waits: ``PRODUCE d...`` for its flush, ``PRODUCE w...`` to be decided on.
+    """
+
+    def __init__(self):
+        self.waiting = []
+        self.seen = []
+
+    def dispatch(self, frame, listener_name, peer, respond, arrived_ms):
+        self.seen.append(frame)
+        self.arrived_ms = arrived_ms
+        if frame[:2] == PRODUCE:
+            self.waiting.append(lambda: respond([frame]))
+            return DECIDED if frame[2:3] == b"d" else None
+        match frame[:1]:
+            case b"w":
+                self.waiting.append(lambda: respond([frame]))
+                return None
+            case b"m":
+                raise MalformedMessage("no")
+            case b"c":
+                raise CloseConnection
+            case b"n":
+                return []
+            case b"x":
+                raise ZeroDivisionError
+        return [frame]
+
+
+class Setup:
+    def __init__(self, **limits):
+        self.clock = VirtualClock()
+        self.timer = Timer(self.clock)
+        values = {"max_connections": 10, "max_connections_per_ip": 10, "per_ip_overrides": {}, "max_idle_ms": 600_000}
+        self.registry = ConnectionRegistry(lambda: ConnectionLimits(**{**values, **limits}), self.clock, self.timer)
+        self.dispatcher = FakeDispatcher()
+
+    def connect(self, peer=("10.0.0.1", 5)):
+        connection = Connection(self.dispatcher, self.registry, "PLAINTEXT", 1024)
+        transport = FakeTransport(peer)
+        connection.connection_made(transport)
+        return connection, transport
+
+
+def answered(setup):
+    """Answer what waits, and let the loop turn for what waited behind it."""
+
+    async def turn():
+        setup.dispatcher.waiting.pop()()
+        await asyncio.sleep(0)
+
+    asyncio.run(turn())
+
+
+def send(connection, *bodies):
+    for data in [b"".join(len(body).to_bytes(4, "big") + body for body in bodies)]:
+        room = connection.get_buffer(-1)
+        room[: len(data)] = data
+        connection.buffer_updated(len(data))
+
+
+def test_requests_are_answered_in_order():
+    connection, transport = Setup().connect()
+    send(connection, b"aaaaaaaa", b"bbbbbbbb")
+    assert transport.sent == b"aaaaaaaabbbbbbbb"
+    assert transport.reading
+
+
+def test_what_comes_behind_a_waiting_request_waits_with_it():
+    setup = Setup()
+    connection, transport = setup.connect()
+    send(connection, b"aaaaaaaa", b"wwwwwwww", b"bbbbbbbb")
+    assert transport.sent == b"aaaaaaaa"
+    assert not transport.reading
+    assert connection.is_busy
+    answered(setup)
+    assert transport.sent == b"aaaaaaaawwwwwwwwbbbbbbbb"
+    assert transport.reading
+    assert not connection.is_busy
+
+
+def test_two_requests_wait_one_after_the_other():
+    setup = Setup()
+    connection, transport = setup.connect()
+    send(connection, b"w1111111", b"w2222222", b"aaaaaaaa")
+    answered(setup)
+    assert transport.sent == b"w1111111"
+    answered(setup)
+    assert transport.sent == b"w1111111w2222222aaaaaaaa"
+
+
+def test_who_answers_a_waiting_request_does_not_handle_those_behind_it():
+    setup = Setup()
+    connection, _ = setup.connect()
+    send(connection, b"wwwwwwww", b"aaaaaaaa")
+
+    async def answer():
+        setup.dispatcher.waiting.pop()()
+        seen = list(setup.dispatcher.seen)
+        await asyncio.sleep(0)
+        return seen, setup.dispatcher.seen
+
+    assert asyncio.run(answer()) == ([b"wwwwwwww"], [b"wwwwwwww", b"aaaaaaaa"])
+
+
+def test_a_waiting_request_that_has_no_answer_ends_its_connection():
+    setup = Setup()
+    connection, transport = setup.connect()
+    send(connection, b"wwwwwwww", b"aaaaaaaa")
+    connection._respond_later(None)
+    assert transport.aborted
+    assert setup.dispatcher.seen == [b"wwwwwwww"]
+
+
+def test_an_answer_that_cannot_be_read_from_its_log_ends_its_connection_alone(capsys):
+    setup = Setup()
+    connection, transport = setup.connect()
+
+    class Unreadable(bytes):
+        def read(self):
+            raise OSError(5, "Input/output error")
+
+    connection._respond_later([Unreadable(b"wwwwwwww")])
+    assert transport.aborted
+    assert "Input/output error" in capsys.readouterr().err
+
+
+def test_a_fault_in_a_request_ends_its_connection_alone(capsys):
+    setup = Setup()
+    connection, transport = setup.connect()
+    send(connection, b"xxxxxxxx", b"aaaaaaaa")
+    assert transport.aborted
+    assert not connection.is_busy
+    assert "ZeroDivisionError" in capsys.readouterr().err
+
+
+def test_answers_to_pipelined_requests_do_not_pile_up():
+    connection, transport = Setup().connect()
+    send(connection, *[b"\x00\x07\x00\x00 half a megabyte, it says"] * 5)
+    assert len(transport.writes) == 2
+
+
+def test_a_client_that_does_not_read_is_not_read_from():
+    connection, transport = Setup().connect()
+    connection.pause_writing()
+    assert not transport.reading
+    send(connection, b"aaaaaaaa")
+    assert transport.sent == b""
+    connection.resume_writing()
+    assert transport.sent == b"aaaaaaaa"
+    assert transport.reading
+
+
+def test_a_malformed_request_closes_its_connection_after_the_answers_before_it():
+    setup = Setup()
+    connection, transport = setup.connect()
+    other, other_transport = setup.connect(("10.0.0.2", 6))
+    send(connection, b"aaaaaaaa", b"mmmmmmmm", b"bbbbbbbb")
+    assert transport.sent == b"aaaaaaaa"
+    assert transport.closed
+    assert b"bbbbbbbb" not in setup.dispatcher.seen
+    send(other, b"dddddddd")
+    assert other_transport.sent == b"dddddddd"
+
+
+def with_an_answer_held():
+    """In a turn of the loop in which others have sent something too."""
+    setup = Setup()
+    connection, transport = setup.connect()
+    for _ in range(2):
+        setup.registry.outbox.arrived()
+    send(connection, b"aaaaaaaa")
+    return setup, connection, transport
+
+
+def test_an_answer_that_is_held_goes_out_before_the_connection_is_closed():
+    _, connection, transport = with_an_answer_held()
+    assert transport.sent == b""
+    connection.get_buffer(-1)[:4] = b"\xff\xff\xff\xff"
+    connection.buffer_updated(4)
+    assert transport.sent == b"aaaaaaaa"
+    assert transport.closed
+
+
+def test_while_an_answer_is_held_the_connection_is_busy():
+    setup, _, transport = with_an_answer_held()
+    assert setup.registry.busy() == 1
+    setup.registry.outbox.turn_ended()
+    assert transport.sent == b"aaaaaaaa"
+    assert setup.registry.busy() == 0
+
+
+def test_the_log_names_peer_and_cause_of_a_malformed_frame(capsys):
+    connection, transport = Setup().connect()
+    room = connection.get_buffer(-1)
+    room[:4] = b"\xff\xff\xff\xff"
+    connection.buffer_updated(4)
+    assert transport.closed
+    (line,) = capsys.readouterr().err.splitlines()
+    assert "10.0.0.1:5" in line
+    assert "a frame of -1 bytes" in line
+
+
+def test_a_request_without_an_answer_does_not_hold_up_the_next():
+    connection, transport = Setup().connect()
+    send(connection, b"nnnnnnnn", b"aaaaaaaa")
+    assert transport.sent == b"aaaaaaaa"
+
+
+def test_a_failed_request_without_an_answer_closes_the_connection():
+    setup = Setup()
+    connection, transport = setup.connect()
+    send(connection, b"cccccccc", b"aaaaaaaa")
+    assert transport.closed
+    assert setup.dispatcher.seen == [b"cccccccc"]
+
+
+def test_an_answer_to_a_lost_connection_is_dropped():
+    setup = Setup()
+    connection, transport = setup.connect()
+    send(connection, b"wwwwwwww")
+    connection.connection_lost(None)
+    setup.dispatcher.waiting.pop()()
+    assert transport.sent == b""
+    assert len(setup.registry) == 0
+
+
+def test_connections_over_the_limit_are_refused():
+    setup = Setup(max_connections=1)
+    _, first = setup.connect()
+    refused, second = setup.connect()
+    assert not first.aborted
+    assert second.aborted
+    refused.connection_lost(None)
+    assert len(setup.registry) == 1
+
+
+def test_the_limit_per_ip_has_overrides_and_frees_its_places():
+    setup = Setup(max_connections_per_ip=1, per_ip_overrides={"10.0.0.2": 2})
+    first, _ = setup.connect(("10.0.0.1", 1))
+    assert setup.connect(("10.0.0.1", 2))[1].aborted
+    assert not setup.connect(("10.0.0.2", 1))[1].aborted
+    assert not setup.connect(("10.0.0.2", 2))[1].aborted
+    assert setup.connect(("10.0.0.2", 3))[1].aborted
+    first.connection_lost(None)
+    assert not setup.connect(("10.0.0.1", 3))[1].aborted
+
+
+@pytest.mark.parametrize(("silent_ms", "closed"), [(599_000, False), (800_000, True)])
+def test_a_silent_connection_is_closed(silent_ms, closed):
+    setup = Setup()
+    _, transport = setup.connect()
+    setup.clock.advance(silent_ms)
+    assert transport.closed is closed
+
+
+def test_a_waiting_request_keeps_its_connection_open():
+    setup = Setup()
+    connection, transport = setup.connect()
+    send(connection, b"wwwwwwww")
+    setup.clock.advance(2_000_000)
+    assert not transport.closed
+    setup.dispatcher.waiting.pop()()
+    assert transport.sent == b"wwwwwwww"
+
+
+@pytest.mark.parametrize(("takes_bytes", "ended"), [(0, True), (1, False)])
+def test_a_client_that_takes_nothing_of_its_answer_is_silent(takes_bytes, ended):
+    setup = Setup()
+    connection, transport = setup.connect()
+    send(connection, b"aaaaaaaa")
+    transport.queued = 100
+    for _ in range(80):
+        setup.clock.advance(10_000)
+        transport.queued -= takes_bytes
+    assert transport.aborted is ended
+
+
+def test_at_the_end_a_client_that_takes_nothing_is_not_waited_for():
+    setup = Setup()
+    _, transport = setup.connect()
+    transport.queued = 100
+    setup.registry.close_all()
+    assert transport.aborted
+
+
+def test_a_negative_idle_limit_means_never():
+    setup = Setup(max_idle_ms=-1)
+    _, transport = setup.connect()
+    setup.clock.advance(10_000_000)
+    assert not transport.closed
+
+
+@pytest.mark.parametrize("max_idle_ms", [-1, 600_000])
+def test_a_silent_connection_gives_memory_back(monkeypatch, max_idle_ms):
+    trimmed = []
+    monkeypatch.setattr(Connection, "trim", lambda self: trimmed.append(self.peer))
+    setup = Setup(max_idle_ms=max_idle_ms)
+    setup.connect()
+    setup.clock.advance(30_000)
+    assert trimmed
+
+
+def test_nothing_more_is_read_once_the_broker_stops():
+    setup = Setup()
+    connection, transport = setup.connect()
+    send(connection, b"wwwwwwww")
+    setup.registry.stop_reading()
+    assert setup.registry.busy() == 1
+    setup.dispatcher.waiting.pop()()
+    assert transport.sent == b"wwwwwwww"
+    assert setup.registry.busy() == 0
+    assert not transport.reading
+
+
+def test_bytes_are_counted_while_the_connection_is_open_and_after():
+    setup = Setup()
+    first, _ = setup.connect()
+    second, _ = setup.connect()
+    send(first, b"aaaaaaaa", b"nnnnnnnn")
+    send(second, b"bbbbbbbb")
+    assert (setup.registry.received_bytes, setup.registry.sent_bytes) == (36, 16)
+    first.connection_lost(None)
+    assert (setup.registry.received_bytes, setup.registry.sent_bytes) == (36, 16)
+
+
+def test_a_frame_is_dispatched_with_the_moment_it_came():
+    setup = Setup()
+    connection, _ = setup.connect()
+    setup.clock.advance(250)
+    send(connection, b"aaaaaaaa")
+    assert setup.dispatcher.arrived_ms == 250
+
+
+def test_connections_closed_for_nonsense_are_counted():
+    setup = Setup()
+    connection, _ = setup.connect()
+    send(connection, b"mmmmmmmm")
+    assert setup.registry.closed_malformed == 1
+
+
+def test_the_socket_is_read_while_a_lone_request_waits():
+    connection, transport = Setup().connect()
+    send(connection, b"waits--1")
+    assert transport.reading
+
+
+def test_a_request_behind_one_that_waits_stops_the_reading_until_it_is_answered():
+    setup = Setup()
+    connection, transport = setup.connect()
+    send(connection, b"waits--1")
+    send(connection, b"answer-2")
+    assert not transport.reading
+    assert transport.sent == b""
+    answered(setup)
+    assert transport.sent == b"waits--1answer-2"
+    assert transport.reading
+
+
+def connect_large(setup):
+    connection = Connection(setup.dispatcher, setup.registry, "PLAINTEXT", 1024 * 1024)
+    transport = FakeTransport(("10.0.0.1", 5))
+    connection.connection_made(transport)
+    return connection, transport
+
+
+def send_large(connection, body):
+    data = len(body).to_bytes(4, "big") + body
+    while data:
+        room = connection.get_buffer(-1)
+        count = min(len(room), len(data))
+        room[:count], data = data[:count], data[count:]
+        connection.buffer_updated(count)
+
+
+def test_nothing_is_read_over_a_request_that_is_a_view_of_the_buffer():
+    setup = Setup()
+    connection, transport = connect_large(setup)
+    body = b"w" + bytes(64 * 1024)
+    send_large(connection, body)
+    assert setup.dispatcher.seen == [body]
+    assert not transport.reading
+
+
+def test_nothing_is_read_over_a_produce_that_is_yet_to_be_appended_behind_one_that_waits_for_its_flush():
+    setup = Setup()
+    connection, transport = connect_large(setup)
+    send(connection, PRODUCE + b"decided")
+    assert transport.reading
+    send_large(connection, PRODUCE + b"w" + bytes(64 * 1024))
+    assert len(setup.dispatcher.seen) == 2
+    assert not transport.reading
+
+
+def test_a_client_that_sends_no_more_is_given_what_it_waits_for():
+    setup = Setup()
+    connection, transport = setup.connect()
+    send(connection, b"waits--1")
+    send(connection, b"answer-2")
+    assert connection.eof_received()
+    assert not transport.closed
+    answered(setup)
+    assert transport.sent == b"waits--1answer-2"
+    assert transport.closed
+
+
+def test_a_client_that_sends_no_more_and_waits_for_nothing_is_let_go():
+    connection, _ = Setup().connect()
+    send(connection, b"answer-1")
+    assert not connection.eof_received()

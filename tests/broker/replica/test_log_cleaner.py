@@ -1,0 +1,269 @@
+"""The cleaner in a broker: under the virtual clock at once, else in a thread; which log it takes, and what it leaves."""
+
+import asyncio
+import threading
+from types import SimpleNamespace
+from uuid import uuid4
+
+import pytest
+
+from odradek.broker.config.broker_config import load
+from odradek.broker.replica.log_cleaner import LogCleaner, _Pace
+from odradek.protocol.record_batch import iter_batches
+from odradek.protocol.records import Record, build_batch, read_records
+from odradek.storage.log_config import LogConfig
+from odradek.storage.log_manager import LogManager
+from odradek.storage.memory_filesystem import MemoryFileSystem
+from odradek.timing.clock import VirtualClock
+from odradek.timing.system_clock import SystemClock
+from odradek.timing.timer import Timer
+
+_BACKOFF_MS = 15_000
+_COMPACTED = LogConfig(cleanup_policy=("compact",), segment_bytes=1000)
+
+
+class Setup:
+    def __init__(self, clock=None, *, files=None, **properties):
+        self.clock = clock or VirtualClock()
+        self.files = files or MemoryFileSystem()
+        self.warnings = []
+        self.manager = LogManager(self.files, "/data", node_id=1, warn=lambda event, **_: self.warnings.append(event))
+        self.manager.start()
+        overrides = {name.replace("_", "."): str(value) for name, value in properties.items()}
+        self.cleaner = LogCleaner(load(overrides=overrides), self.manager, Timer(self.clock))
+
+    def create(self, topic="t", config=_COMPACTED):
+        return self.manager.create(topic, 0, uuid4(), config, now_ms=self.clock.now_ms())
+
+    def fill(self, log, count=100, keys=10):
+        for number in range(count):
+            record = Record(timestamp=self.clock.now_ms(), key=b"key %d" % (number % keys), value=b"%d" % number)
+            log.append(build_batch([record]), leader_epoch=0, now_ms=self.clock.now_ms())
+
+
+def offsets_of(log):
+    offset = log.log_start_offset
+    found = []
+    while offset < log.log_end_offset:
+        data = log.read(offset, 1 << 20, upper_offset=log.log_end_offset, min_one_batch=True).read()
+        for position, header in iter_batches(data):
+            found += [record.offset for record in read_records(data, position)]
+            offset = header.next_offset
+    return found
+
+
+def checkpoint(setup):
+    return setup.files.read_bytes("/data/cleaner-offset-checkpoint").decode()
+
+
+def test_a_dirty_log_is_cleaned_when_its_time_comes_and_the_offset_written():
+    setup = Setup()
+    log = setup.create()
+    setup.fill(log)
+    setup.clock.advance(_BACKOFF_MS)
+    active = log.segments.active.base_offset
+    assert offsets_of(log) == [*range(active - 10, active), *range(active, 100)]
+    assert checkpoint(setup) == f"0\n1\nt 0 {active}\n"
+    assert setup.cleaner.cleans == 1
+    assert not log.is_being_cleaned
+
+
+def test_a_log_that_is_deleted_from_and_one_that_is_clean_enough_are_left_alone():
+    setup = Setup()
+    kept = setup.create("kept", LogConfig(segment_bytes=1000))
+    setup.fill(kept)
+    log = setup.create()
+    setup.fill(log)
+    setup.clock.advance(_BACKOFF_MS)
+    setup.fill(log, 5)
+    setup.clock.advance(_BACKOFF_MS)
+    assert setup.cleaner.cleans == 1
+    assert offsets_of(kept) == list(range(100))
+
+
+def test_log_cleaner_enable_false_leaves_all_logs_alone():
+    setup = Setup(log_cleaner_enable=False)
+    log = setup.create()
+    setup.fill(log)
+    setup.clock.advance(10 * _BACKOFF_MS)
+    assert offsets_of(log) == list(range(100))
+
+
+def test_the_dirtiest_log_comes_first_and_the_others_follow_at_once(monkeypatch):
+    setup = Setup()
+    half, whole = setup.create("half"), setup.create("whole")
+    setup.fill(half)
+    setup.clock.advance(_BACKOFF_MS)
+    setup.fill(half)
+    setup.fill(whole)
+    order = []
+    begin = setup.cleaner._begin
+    monkeypatch.setattr(setup.cleaner, "_begin", lambda found: order.append(found.log.topic) or begin(found))
+    setup.clock.advance(_BACKOFF_MS)
+    assert order == ["whole", "half"]
+
+
+def test_a_record_that_waited_max_compaction_lag_ms_is_compacted_however_little_there_is():
+    setup = Setup()
+    config = LogConfig(
+        cleanup_policy=("compact",), segment_bytes=1000, min_cleanable_dirty_ratio=1.0, max_compaction_lag_ms=3_600_000
+    )
+    log = setup.create("t", config)
+    setup.fill(log)
+    setup.clock.advance(3_500_000)
+    assert setup.cleaner.cleans == 0
+    setup.clock.advance(200_000)
+    assert setup.cleaner.cleans == 1
+
+
+def test_the_active_segment_is_rolled_when_a_record_in_it_has_waited_max_compaction_lag_ms():
+    setup = Setup()
+    log = setup.create("t", LogConfig(cleanup_policy=("compact",), max_compaction_lag_ms=3_600_000))
+    setup.fill(log, 10)
+    setup.clock.advance(3_700_000)
+    setup.fill(log, 1)
+    assert log.segments.active.base_offset == 10
+
+
+def test_a_log_that_cannot_be_read_is_left_alone_and_holds_up_no_other():
+    setup = Setup()
+    bad, good = setup.create("bad"), setup.create("good")
+    setup.fill(bad, 200)
+    setup.fill(good)
+    setup.files.files["/data/bad-0/00000000000000000000.log"].data[70] ^= 1
+    setup.clock.advance(3 * _BACKOFF_MS)
+    assert list(setup.cleaner.uncleanable) == [("bad", 0)]
+    assert len(offsets_of(good)) < 30
+    assert setup.cleaner.cleans == 1
+
+
+def test_an_offset_beyond_the_log_is_forgotten_and_all_of_it_cleaned():
+    files = MemoryFileSystem()
+    setup = Setup(files=files)
+    log = setup.create()
+    setup.fill(log)
+    log.cleaned_offset = 1000
+    setup.clock.advance(_BACKOFF_MS)
+    assert len(offsets_of(log)) < 30
+    assert log.cleaned_offset == log.segments.active.base_offset
+
+
+def test_the_offset_is_there_after_a_restart_and_gone_with_the_topic():
+    files = MemoryFileSystem()
+    setup = Setup(files=files)
+    log = setup.create()
+    setup.fill(log)
+    setup.clock.advance(_BACKOFF_MS)
+    setup.manager.shutdown(setup.clock.now_ms())
+    again = Setup(files=files)
+    again.manager.load_all(lambda _: _COMPACTED, again.clock.now_ms())
+    assert again.manager.logs["t", 0].cleaned_offset == log.segments.active.base_offset
+    again.manager.delete("t", 0)
+    assert again.create().cleaned_offset is None
+
+
+class _Threads(Setup):
+    """With the machine's clock. Each read from a segment tells which thread it was."""
+
+    def __init__(self, **properties):
+        super().__init__(SystemClock(), **properties)
+        self.readers = set()
+        pread = type(self.files.open("/data/.lock")).pread
+        self.patched = (type(self.files.open("/data/.lock")), pread)
+
+    def watch(self, monkeypatch):
+        kind, pread = self.patched
+
+        def noting(file, length, offset):
+            self.readers.add(threading.current_thread().name)
+            return pread(file, length, offset)
+
+        monkeypatch.setattr(kind, "pread", noting)
+
+
+async def _cleaned(cleaner, count=1):
+    while cleaner.cleans < count:  # noqa: ASYNC110  another thread gets there
+        await asyncio.sleep(0.001)
+
+
+def test_with_the_machines_clock_the_work_is_done_in_a_thread(monkeypatch):
+    async def scenario():
+        setup = _Threads()
+        log = setup.create()
+        setup.fill(log, 1000)
+        setup.watch(monkeypatch)
+        setup.cleaner.clean_due()
+        assert log.is_being_cleaned
+        await _cleaned(setup.cleaner)
+        assert "log-cleaner" in setup.readers
+        assert len(offsets_of(log)) < 30
+        await setup.cleaner.finish()
+
+    asyncio.run(asyncio.wait_for(scenario(), 20))
+
+
+def test_appends_and_reads_go_on_while_a_log_is_cleaned():
+    async def scenario():
+        setup = _Threads()
+        log = setup.create(config=LogConfig(cleanup_policy=("compact",), segment_bytes=40_000))
+        setup.fill(log, 3000, keys=50)
+        setup.cleaner.clean_due()
+        while setup.cleaner.cleans < 1:
+            setup.fill(log, 1, keys=50)
+            end = log.log_end_offset
+            assert log.read(end - 50, 1 << 20, upper_offset=end, min_one_batch=True).read()[:8] == (end - 50).to_bytes(8, "big")
+            await asyncio.sleep(0)
+        await setup.cleaner.finish()
+        assert [offset for offset in offsets_of(log) if offset >= log.log_end_offset - 50] == list(
+            range(log.log_end_offset - 50, log.log_end_offset)
+        )
+
+    asyncio.run(asyncio.wait_for(scenario(), 20))
+
+
+@pytest.mark.parametrize(("worked_ms", "rest_s"), [(0.4, None), (1, 0.004), (5, 0.02), (90, 0.1)])
+def test_it_rests_four_times_as_long_as_it_worked_but_not_for_the_time_it_waited_for_the_interpreter(worked_ms, rest_s):
+    clock, rests = VirtualClock(), []
+    stop = SimpleNamespace(is_set=lambda: False, wait=rests.append)
+    pace = _Pace(SimpleNamespace(is_closed=False), clock, stop, float("inf"))
+    clock.advance(worked_ms)
+    pace(1)
+    assert rests == ([] if rest_s is None else [rest_s])
+
+
+def test_a_stop_gives_up_the_clean_and_leaves_the_log_as_it_was():
+    async def scenario():
+        setup = _Threads(log_cleaner_io_max_bytes_per_second=1000)
+        log = setup.create()
+        setup.fill(log, 3000)
+        setup.cleaner.clean_due()
+        await setup.cleaner.finish()
+        assert setup.cleaner.cleans == 0
+        assert not log.is_being_cleaned
+        assert len(offsets_of(log)) == 3000
+        assert not [name for name in setup.files.files if name.endswith(".cleaned")]
+
+    asyncio.run(asyncio.wait_for(scenario(), 20))
+
+
+@pytest.mark.parametrize("again", [False, True])
+def test_a_topic_deleted_meanwhile_ends_the_clean_and_its_successor_is_not_touched(again):
+    async def scenario():
+        setup = _Threads(log_cleaner_io_max_bytes_per_second=1_000_000)
+        log = setup.create()
+        setup.fill(log, 3000)
+        setup.cleaner.clean_due()
+        await asyncio.sleep(0.01)
+        setup.manager.delete("t", 0)
+        if again:
+            successor = setup.create()
+            setup.fill(successor, 5)
+        while setup.cleaner._ended is not None:  # noqa: ASYNC110  another thread gets there
+            await asyncio.sleep(0.001)
+        if again:
+            assert offsets_of(successor) == list(range(5))
+        assert not [name for name in setup.files.files if name.startswith("/data/t-0/") and name.endswith((".cleaned", ".swap"))]
+        assert setup.cleaner.uncleanable == {}
+        await setup.cleaner.finish()
+
+    asyncio.run(asyncio.wait_for(scenario(), 20))

@@ -1,0 +1,190 @@
+"""Isolation levels: a reader of committed records ends at the last stable offset and is told what was aborted (KIP-98)."""
+
+from types import SimpleNamespace
+from uuid import UUID
+
+import pytest
+
+from odradek.broker.context import RequestContext
+from odradek.broker.handlers import list_offsets
+from odradek.broker.replica.delayed_fetch import DelayedFetch, FetchRead
+from odradek.broker.replica.fetch_sessions import FetchPartition, FetchPartitions
+from odradek.broker.replica.partition import Partition
+from odradek.protocol.api_keys import ApiKey
+from odradek.protocol.record_batch import iter_batches
+from odradek.storage.log_config import LogConfig
+from odradek.timing.clock import VirtualClock
+from odradek.timing.purgatory import Purgatory
+from odradek.timing.timer import Timer
+from tests.storage.support import NOW_MS, batch, open_log
+from tests.storage.transactional import transactional_batch
+
+LATEST, MAX_TIMESTAMP = -1, -3
+READ_UNCOMMITTED, READ_COMMITTED = 0, 1
+
+
+class Broker:
+    """One partition, and a purgatory in which fetches wait for it."""
+
+    def __init__(self, config=None):
+        self.clock = VirtualClock()
+        self.purgatory = Purgatory("Fetch", Timer(self.clock))
+        self.log = open_log(config=config)
+        self.partition = Partition("t", 0, UUID(int=1), 0, self.log, self.purgatory.check_and_complete)
+        self.sequences = {}
+
+    def send(self, producer=7, count=1):
+        sequence = self.sequences.get(producer, 0)
+        self.sequences[producer] = sequence + count
+        self.partition.append(transactional_batch(sequence, count=count, producer=producer), NOW_MS, True)
+
+    def end(self, commit, producer=7):
+        self.log.append_marker(producer, 0, 0, commit, leader_epoch=0, now_ms=NOW_MS)
+        self.partition._appended(self.log, 78)
+
+    def reader(self, offset=0, *, committed=True, max_bytes=1 << 20, min_bytes=1):
+        asked = FetchPartition(
+            "t",
+            SimpleNamespace(
+                partition=0,
+                fetch_offset=offset,
+                partition_max_bytes=max_bytes,
+                current_leader_epoch=-1,
+                last_fetched_epoch=-1,
+                log_start_offset=-1,
+            ),
+        )
+        wanted = FetchPartitions()
+        wanted._order[asked] = None
+        return FetchRead(wanted, lambda _: self.partition, min_bytes=min_bytes, max_bytes=1 << 20, committed_only=committed)
+
+    def fetch(self, offset=0, **options):
+        ((_, data),) = self.reader(offset, **options).read()[0]
+        return data
+
+    def list_offset(self, timestamp, isolation_level):
+        asked = SimpleNamespace(partition_index=0, timestamp=timestamp, current_leader_epoch=-1)
+        request = SimpleNamespace(topics=[SimpleNamespace(name="t", partitions=[asked])], isolation_level=isolation_level)
+        context = RequestContext(ApiKey.LIST_OFFSETS, 11, 1, "client", "PLAINTEXT", ("127.0.0.1", 1))
+        partitions = SimpleNamespace(require=lambda _topic, _index: self.partition)
+        response = list_offsets.handle(SimpleNamespace(partitions=partitions), context, request)
+        return response.topics[0].partitions[0].offset
+
+
+@pytest.fixture
+def broker():
+    return Broker()
+
+
+def offsets(data):
+    return [] if data.records == b"" else [header.base_offset for _, header in iter_batches(data.records.read())]
+
+
+def aborted(data):
+    return [(found.producer_id, found.first_offset) for found in data.aborted_transactions]
+
+
+def test_reading_committed_ends_in_front_of_an_open_transaction(broker):
+    broker.partition.append(batch(), NOW_MS)
+    broker.send()
+    broker.partition.append(batch(), NOW_MS)
+    data = broker.fetch()
+    assert (offsets(data), data.last_stable_offset, data.high_watermark) == ([0], 1, 3)
+    assert offsets(broker.fetch(1)) == []
+
+
+def test_reading_uncommitted_does_not_care(broker):
+    broker.send()
+    broker.end(commit=False)
+    data = broker.fetch(committed=False)
+    assert (offsets(data), data.aborted_transactions) == ([0, 1], None)
+
+
+def test_a_commit_shows_its_records_and_the_marker(broker):
+    broker.send()
+    broker.end(commit=True)
+    data = broker.fetch()
+    assert (offsets(data), aborted(data), data.last_stable_offset) == ([0, 1], [], 2)
+
+
+def test_aborted_transactions_are_named_with_what_is_read(broker):
+    broker.send(producer=1)
+    broker.send(producer=2)
+    broker.end(commit=False, producer=1)
+    broker.end(commit=True, producer=2)
+    data = broker.fetch()
+    assert (offsets(data), aborted(data)) == ([0, 1, 2, 3], [(1, 0)])
+    assert aborted(broker.fetch(3)) == []
+
+
+def test_nothing_read_names_no_aborted_transaction(broker):
+    broker.send()
+    broker.end(commit=False)
+    assert aborted(broker.fetch(2)) == []
+
+
+@pytest.mark.parametrize("config", [None, LogConfig(segment_bytes=600, index_interval_bytes=100)])
+def test_however_little_is_read_all_aborted_transactions_in_it_are_named(config):
+    broker = Broker(config)
+    starts = []
+    for number in range(30):
+        starts.append((number % 3, broker.log.log_end_offset))
+        broker.send(producer=number % 3)
+        broker.partition.append(batch(), NOW_MS)
+        broker.end(commit=False, producer=number % 3)
+    offset, lengths = 0, []
+    while offset < broker.log.log_end_offset:
+        data = broker.fetch(offset, max_bytes=250)
+        read = offsets(data)
+        named = aborted(data)
+        assert [start for start in starts if start[1] in read] == [start for start in named if start[1] in read]
+        lengths.append(len(named))
+        offset = read[-1] + 1
+    if config is not None:
+        assert max(lengths) < 10
+
+
+def test_a_fetch_that_waits_for_committed_records_wakes_with_the_marker(broker):
+    broker.send()
+    answers = []
+    operation = DelayedFetch(500, broker.reader(), lambda: answers.append(broker.clock.monotonic_ms()))
+    broker.purgatory.try_complete_else_watch(operation, [broker.partition])
+    broker.send(count=3)
+    broker.partition.append(batch(), NOW_MS)
+    assert answers == []
+    broker.end(commit=True)
+    assert answers == [0]
+
+
+def test_a_fetch_behind_the_last_stable_offset_waits_without_reading(broker):
+    broker.send()
+    read = broker.reader(1)
+    read.read()
+    assert not read.has_enough()
+
+
+def test_a_fetch_behind_the_high_watermark_is_told_so_at_once(broker):
+    broker.send()
+    read = broker.reader(9)
+    next(iter(read._wanted)).target = broker.partition
+    assert read.has_enough()
+
+
+@pytest.mark.interpreted
+def test_the_latest_offset_is_the_last_stable_one_for_committed_readers(broker):
+    broker.partition.append(batch(), NOW_MS)
+    broker.send(count=2)
+    assert broker.list_offset(LATEST, READ_COMMITTED) == 1
+    assert broker.list_offset(LATEST, READ_UNCOMMITTED) == 3
+    broker.end(commit=True)
+    assert broker.list_offset(LATEST, READ_COMMITTED) == 4
+
+
+@pytest.mark.interpreted
+@pytest.mark.parametrize("timestamp", [NOW_MS + 5, MAX_TIMESTAMP])
+def test_a_timestamp_in_an_open_transaction_is_not_found_by_committed_readers(broker, timestamp):
+    broker.partition.append(batch(), NOW_MS)
+    records = transactional_batch(timestamp=NOW_MS + 5)
+    broker.partition.append(records, NOW_MS, True)
+    assert broker.list_offset(timestamp, READ_COMMITTED) == -1
+    assert broker.list_offset(timestamp, READ_UNCOMMITTED) == 1
