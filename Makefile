@@ -80,40 +80,40 @@ demo-test: $(INSTALLED)-test
 	$(BIN)/python -m pytest tests/demo/whole_demo.py $(ARGS)
 
 fuzz: $(INSTALLED)-test
-	$(BIN)/python -m tests.fuzz.protocol_fuzz --frames 1000000
-	$(BIN)/python -m tests.fuzz.socket_fuzz --frames 20000
+	$(BIN)/python -m tests.campaigns.fuzz.protocol_fuzz --frames 1000000
+	$(BIN)/python -m tests.campaigns.fuzz.socket_fuzz --frames 20000
 
-# One process a core, of two. One seed again: python -m tests.simulation.groups, or .transactions, --seed N --trace
+# One process a core, of two. One seed again: python -m tests.campaigns.simulation.groups, or .transactions, --seed N --trace
 simulate: $(INSTALLED)-test
-	$(BIN)/python -m tests.simulation --seeds $(SEEDS) --jobs 2 $(ARGS)
+	$(BIN)/python -m tests.campaigns.simulation --seeds $(SEEDS) --jobs 2 $(ARGS)
 
 crash: $(INSTALLED)-test
-	$(BIN)/python -m tests.crash.kill9_groups --kills 20 $(ARGS)
+	$(BIN)/python -m tests.campaigns.crash.kill9_groups --kills 20 $(ARGS)
 
 crash-points: $(INSTALLED)-test
-	$(BIN)/python -m tests.crash.crash_points $(ARGS)
+	$(BIN)/python -m tests.campaigns.crash.crash_points $(ARGS)
 
-# One process a core, of two. What is drawn by chance again: python -m tests.power_loss --only chance --seed N
+# One process a core, of two. What is drawn by chance again: python -m tests.campaigns.power_loss --only chance --seed N
 power-loss: $(INSTALLED)-test
-	$(BIN)/python -m tests.power_loss $(ARGS)
+	$(BIN)/python -m tests.campaigns.power_loss $(ARGS)
 
 soak: $(INSTALLED)-test
-	$(BIN)/python -m tests.soak.soak --minutes $(MINUTES) $(ARGS)
+	$(BIN)/python -m tests.campaigns.soak.soak --minutes $(MINUTES) $(ARGS)
 
 kafka-files: $(INSTALLED)-test
-	$(BIN)/python -m tests.kafka_tools.both_ways $(ARGS)
+	$(BIN)/python -m tests.campaigns.kafka_tools.both_ways $(ARGS)
 
 pipeline-bench: $(INSTALLED)-test
 	$(BIN)/python -m benchmarks.pipeline --records $(RECORDS) $(ARGS)
 
 pipeline-differential: $(INSTALLED)-test
-	$(BIN)/python -m tests.pipeline_differential $(ARGS)
+	$(BIN)/python -m tests.campaigns.pipeline_differential $(ARGS)
 
 pipeline-kills: $(INSTALLED)-test
-	$(BIN)/python -m tests.pipeline_kills $(ARGS)
+	$(BIN)/python -m tests.campaigns.pipeline_kills $(ARGS)
 
 pipeline-cluster: $(INSTALLED)-test
-	$(BIN)/python -m tests.pipeline_cluster $(ARGS)
+	$(BIN)/python -m tests.campaigns.pipeline_cluster $(ARGS)
 
 clean:
 	rm -rf $(VENV) .venv-system build dist *.egg-info .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache spark-warehouse

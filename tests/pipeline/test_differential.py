@@ -1,6 +1,6 @@
-"""A short share of ``python -m tests.pipeline_differential``, on odradek."""
+"""A short share of ``python -m tests.campaigns.pipeline_differential``, on odradek."""
 
-from tests.pipeline_differential.__main__ import SETTINGS, compare
+from tests.campaigns.pipeline_differential.__main__ import SETTINGS, compare
 
 STEPS = 20
 

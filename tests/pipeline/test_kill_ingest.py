@@ -10,8 +10,8 @@ from pyspark.sql import functions as f
 from odradek.pipeline import ingest as ingest_module
 from odradek.pipeline.ingest import IngestOptions, ingest
 from odradek.pipeline.schema import read_raw
-from tests.kafka_tools.kafka_broker import until
-from tests.pipeline_kills.runs import SETTINGS, JobProcess, load
+from tests.campaigns.kafka_tools.kafka_broker import until
+from tests.campaigns.pipeline_kills.runs import SETTINGS, JobProcess, load
 
 RECORDS = 6_000
 BATCH_RECORDS = 1_500

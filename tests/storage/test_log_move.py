@@ -8,9 +8,9 @@ from odradek.storage.log_config import LogConfig
 from odradek.storage.log_manager import LogManager
 from odradek.storage.log_move import LogMove
 from tests.broker.metadata.storage_doubles import Killed, MortalFileSystem
-from tests.power_loss import states
-from tests.power_loss.disk import RecordingDisk
-from tests.power_loss.model import DiskModel
+from tests.campaigns.power_loss import states
+from tests.campaigns.power_loss.disk import RecordingDisk
+from tests.campaigns.power_loss.model import DiskModel
 
 from .support import NOW_MS, Warnings, append, batch, read
 from .test_data_directories import TOPIC_ID, A, B, FailingFileSystem, started

@@ -12,7 +12,7 @@ from odradek.storage.errors import InconsistentDataDirectory, LogCorrupt
 from odradek.storage.log_config import LogConfig
 from odradek.storage.log_manager import LogManager
 from odradek.storage.memory_filesystem import MemoryFileSystem
-from tests.power_loss.disk import RecordingDisk
+from tests.campaigns.power_loss.disk import RecordingDisk
 
 from .support import DIRECTORY, NOW_MS, Warnings, append, batch, names, open_log, read
 from .transactional import SMALL_SEGMENTS, end, send, state_of, with_history

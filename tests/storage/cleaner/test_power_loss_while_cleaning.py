@@ -3,9 +3,9 @@
 import pytest
 
 from odradek.storage.memory_filesystem import MemoryFile, MemoryFileSystem
-from tests.power_loss import states
-from tests.power_loss.disk import RecordingDisk
-from tests.power_loss.model import DiskModel
+from tests.campaigns.power_loss import states
+from tests.campaigns.power_loss.disk import RecordingDisk
+from tests.campaigns.power_loss.model import DiskModel
 
 from ..support import DIRECTORY, NOW_MS, open_log
 from ..transactional import end

@@ -1,0 +1,232 @@
+"""kill -9 of the broker, again and again, at random moments under three groups of real clients of which some are rebalancing.
+
+Before each kill every group rests, or a member joins it, or one leaves, so that the kill falls before, into or after a rebalance.
+After each restart:
+
+    no commit lost           what the dead broker acknowledged is what is fetched, or more
+    no group stuck           each group is shared by exactly the members it ought to have, within a deadline
+    none rebalanced without  a group that rested has the generation and the member ids it had
+    need
+
+and at the end every record is processed and no partition has had two owners of one generation.
+
+    python -m tests.campaigns.crash.kill9_groups --kills 20
+"""
+
+from __future__ import annotations
+
+import argparse
+import logging
+import tempfile
+import threading
+import time
+from contextlib import ExitStack, suppress
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from confluent_kafka import Producer
+from confluent_kafka.admin import AdminClient, NewTopic
+
+from tests.broker_process import BrokerProcess
+from tests.campaigns.crash.support import seeded
+from tests.clients.groups.group import Group
+
+if TYPE_CHECKING:
+    import random
+    from collections.abc import Iterable
+
+PARTITIONS = 6
+# (make, assignor): one group each.
+KINDS = (("kafka-python", "range"), ("aiokafka", "roundrobin"), ("librdkafka", "cooperative-sticky"))
+FEWEST_MEMBERS, MOST_MEMBERS = 1, 3
+# Longer than a restart, so that nobody's session ends of it; short enough to wait for where a goodbye is lost with the broker.
+SESSION_TIMEOUT_MS = 4_000
+SETTINGS = {"group.min.session.timeout.ms": 1_000}
+LONGEST_WAIT_FOR_KILL_S = 0.5
+SETTLE_TIMEOUT_S = 40.0
+FEED_INTERVAL_S = 0.05
+REST, JOIN, LEAVE = "rests", "has somebody join", "has somebody leave"
+
+
+class Feeder:
+    """Produces to every partition of the topics, over kills, each record once."""
+
+    def __init__(self, address: str, topics: Iterable[str]) -> None:
+        config = {
+            "bootstrap.servers": address,
+            "enable.idempotence": True,
+            "linger.ms": 1,
+            "reconnect.backoff.ms": 20,
+            "reconnect.backoff.max.ms": 100,
+            "log_level": 0,
+        }
+        self._producer = Producer(config)
+        self._topics = tuple(topics)
+        self._stopping = threading.Event()
+        self._thread = threading.Thread(target=self._feed, daemon=True)
+        self.rounds = 0
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Stop when everything that was produced is acknowledged."""
+        self._stopping.set()
+        self._thread.join()
+        assert self._producer.flush(SETTLE_TIMEOUT_S) == 0
+
+    def _feed(self) -> None:
+        while not self._stopping.wait(FEED_INTERVAL_S):
+            for topic in self._topics:
+                for partition in range(PARTITIONS):
+                    self._producer.produce(topic, b"%d" % self.rounds, partition=partition)
+            self.rounds += 1
+            self._producer.poll(0)
+
+
+class LivingGroup:
+    """A group whose members come and go."""
+
+    def __init__(self, group: Group, make: str, assignor: str) -> None:
+        self.group = group
+        self.make = make
+        self._assignor = assignor
+        self._members = {}
+        self._number = 0
+        self.action = JOIN
+        self.granted: dict[int, int] = {}
+        self._before: tuple[int, set[str]] = (0, set())
+
+    def join(self) -> None:
+        self._number += 1
+        name = f"{self.make}-{self._number}"
+        self._members[name] = self.group.member(
+            self.make, name, assignor=self._assignor, session_timeout_ms=SESSION_TIMEOUT_MS, max_poll_interval_ms=20_000
+        )
+
+    def settle(self) -> None:
+        """Wait until the members, and nobody else, share the partitions: the group is not stuck."""
+        self.group.journal.wait_until_shared(*self._members, partitions=PARTITIONS, timeout_s=SETTLE_TIMEOUT_S)
+        self.group.observer.wait_until_state(self.group.group_id, "Stable")
+
+    def act(self, rng: random.Random) -> None:
+        """Begin what happens to the group before the next kill, and do not wait for it."""
+        self._before = self._standing()
+        choices = [REST]
+        if len(self._members) < MOST_MEMBERS:
+            choices.append(JOIN)
+        if len(self._members) > FEWEST_MEMBERS:
+            choices.append(LEAVE)
+        self.action = rng.choice(choices)
+        if self.action == JOIN:
+            self.join()
+        elif self.action == LEAVE:
+            self._members.pop(rng.choice(sorted(self._members))).begin_to_stop()
+
+    def note_kill(self) -> None:
+        """Remember what the dead broker acknowledged."""
+        self.granted = dict(self.group.journal.granted)
+
+    def check_commits(self) -> None:
+        committed = self.group.observer.committed(self.group.group_id)
+        lost = {
+            partition: (offset, committed.get((self.group.topic, partition)))
+            for partition, offset in self.granted.items()
+            if committed.get((self.group.topic, partition), -1) < offset
+        }
+        assert lost == {}, f"{self.make}: commits lost (acknowledged, fetched): {lost}"
+
+    def check_rest(self) -> None:
+        """Where nothing happened to the group but the kill, it is as it was."""
+        if self.action == REST:
+            assert self._standing() == self._before, f"{self.make} rebalanced without need: {self.group.causes()[-3:]}"
+
+    def end(self, rounds: int) -> None:
+        """Everything is processed and committed, and what must hold of every group holds."""
+        self.group.ends = dict.fromkeys(range(PARTITIONS), rounds)
+        self.group.journal.wait_until_processed(self.group.ends, SETTLE_TIMEOUT_S)
+        self.group.check()
+
+    def _standing(self) -> tuple[int, set[str]]:
+        return self.group.generation(), self.group.observer.member_ids(self.group.group_id)
+
+
+def kill_under_groups(broker: BrokerProcess, rng: random.Random, kills: int) -> list[LivingGroup]:
+    """The whole run on a running broker; the groups, when all that must hold has held."""
+    topics = [f"of-{make}" for make, _ in KINDS]
+    _create(broker, topics)
+    with ExitStack() as stack:
+        groups = [
+            LivingGroup(Group(broker, topic, PARTITIONS, stack), make, assignor)
+            for topic, (make, assignor) in zip(topics, KINDS, strict=True)
+        ]
+        for living in groups:
+            living.join()
+            living.join()
+        feeder = Feeder(broker.address, topics)
+        feeder.start()
+        for kill in range(kills):
+            for living in groups:
+                living.settle()
+            _kill_once(broker, rng, groups, kill + 1)
+        for living in groups:
+            living.settle()
+            living.check_rest()
+        feeder.stop()
+        for living in groups:
+            living.end(feeder.rounds)
+            living.group.begin_to_stop()
+    return groups
+
+
+def _kill_once(broker: BrokerProcess, rng: random.Random, groups: list[LivingGroup], number: int) -> None:
+    for living in groups:
+        # The kill before this one: whether a group that rested is still as it was.
+        living.check_rest()
+        living.act(rng)
+    delay_s = rng.uniform(0, LONGEST_WAIT_FOR_KILL_S)
+    # The moment is the point: nothing is waited for.
+    time.sleep(delay_s)
+    broker.kill9()
+    for living in groups:
+        living.note_kill()
+    broker.start()
+    for living in groups:
+        living.check_commits()
+    print(f"kill {number} after {delay_s:.3f} s:", "; ".join(f"{living.make} {living.action}" for living in groups), flush=True)
+
+
+def _create(broker: BrokerProcess, topics: Iterable[str]) -> None:
+    admin = AdminClient({"bootstrap.servers": broker.address, "log_level": 0})
+    for future in admin.create_topics([NewTopic(topic, PARTITIONS, 1) for topic in topics]).values():
+        future.result(SETTLE_TIMEOUT_S)
+
+
+def summary(groups: list[LivingGroup]) -> str:
+    """A line a group: its last generation, and how often it rebalanced for which reason."""
+    lines = []
+    for living in groups:
+        causes = living.group.causes()
+        counts = ", ".join(f"{cause} {causes.count(cause)}" for cause in sorted(set(causes)))
+        records = sum(living.group.ends.values())
+        lines.append(f"{living.make}: {records} records, generation {living.group.generation()} ({counts})")
+    return "\n".join(lines)
+
+
+def main() -> None:
+    """Run it and report."""
+    parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
+    parser.add_argument("--kills", type=int, default=20)
+    kills = parser.parse_args().kills
+    logging.disable()
+    started = time.monotonic()
+    rng = seeded("groups")
+    with tempfile.TemporaryDirectory() as directory, BrokerProcess(Path(directory) / "broker", settings=SETTINGS) as broker:
+        groups = kill_under_groups(broker, rng, kills)
+        print(summary(groups))
+    print(f"{kills} kills in {time.monotonic() - started:.0f} s: no commit lost, no group stuck, none rebalanced without need")
+
+
+if __name__ == "__main__":
+    with suppress(KeyboardInterrupt):
+        main()

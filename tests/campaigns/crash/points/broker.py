@@ -1,0 +1,58 @@
+"""The broker's process that dies at a point.
+
+    python -m tests.campaigns.crash.points.broker POINT NUMBER serve ...
+
+is ``odradek serve`` with one function wrapped before it begins: see ``places``.
+"""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+from typing import TYPE_CHECKING
+
+from odradek.__main__ import start
+from tests.broker_process import BrokerProcess
+from tests.campaigns.crash.points.places import REACHED, arm
+from tests.campaigns.crash.points.points import BY_NAME
+
+if TYPE_CHECKING:
+    from tests.campaigns.crash.points.points import CrashPoint
+
+DEATH_TIMEOUT_S = 10.0
+
+
+class DyingBroker(BrokerProcess):
+    """A broker that, while it is ``armed``, dies at one of a point's places."""
+
+    def arm(self, point: CrashPoint, number: int) -> None:
+        """Have the next start be one that ends at the point's place of this number."""
+        self.program = ("-m", __name__, point.name, str(number))
+
+    def disarm(self) -> None:
+        """Have the next start be an ordinary one."""
+        self.program = BrokerProcess.program
+
+    def ensure_killed(self, point: CrashPoint, number: int) -> None:
+        """Wait for the end; AssertionError unless it was a SIGKILL at the place of this number."""
+        try:
+            status = self.wait_ended(DEATH_TIMEOUT_S)
+        except subprocess.TimeoutExpired:
+            self.kill9()
+            raise AssertionError(f"the broker did not come to {point.places[number]}; it logged:\n{self.stderr}") from None
+        assert status == -signal.SIGKILL, f"the broker ended with status {status}; it logged:\n{self.stderr}"
+        reached = [line.removeprefix(REACHED) for line in self.stderr.splitlines() if line.startswith(REACHED)]
+        assert reached == [f"{point.name} {place}" for place in range(number + 1)], f"killed, but at {reached}"
+
+
+def main() -> None:
+    """Arm, then be the command."""
+    name, number = sys.argv[1:3]
+    del sys.argv[1:3]
+    arm(f"{name} {number}", BY_NAME[name].places[int(number)])
+    start()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,132 @@
+"""kill -9 in the middle of producing, ten times over: acknowledged records are there, in order, once per acknowledged send."""
+
+import itertools
+import threading
+import time
+
+import pytest
+from confluent_kafka import Producer
+
+from odradek.protocol.api_keys import ApiKey
+from tests.campaigns.crash.support import LossyProxy, read_log, seeded, until_killed
+from tests.raw_client import RawClient
+
+KILLS = 10
+PARTITIONS = 3
+TOPIC = "crash"
+DELIVERY_TIMEOUT_S = 60.0
+IDEMPOTENT = {
+    "enable.idempotence": True,
+    "linger.ms": 1,
+    "batch.num.messages": 20,
+    "reconnect.backoff.ms": 10,
+    "reconnect.backoff.max.ms": 50,
+    "retry.backoff.ms": 10,
+    "retry.backoff.max.ms": 50,
+    "log_level": 2,
+}
+
+
+def create_topic(broker):
+    with RawClient(broker.host, broker.port) as client:
+        topic = {"name": TOPIC, "num_partitions": PARTITIONS, "replication_factor": 1}
+        assert client.call(ApiKey.CREATE_TOPICS, 7, topics=[topic], timeout_ms=5000).topics[0].error_code == 0
+
+
+@pytest.mark.parametrize(
+    "settings", [{}, {"log.segment.bytes": 1_100_000, "log.index.interval.bytes": 1000}], ids=["", "rolling"]
+)
+def test_every_acknowledged_record_is_there_in_order_and_once(broker_process, settings):
+    rng = seeded("produce")
+    broker = broker_process(settings=settings)
+    create_topic(broker)
+    acknowledged = [{} for _ in range(PARTITIONS)]
+    sent = 0
+    for _ in range(KILLS):
+        with RawClient(broker.host, broker.port) as client:
+
+            def send_one(client=client):
+                nonlocal sent
+                sent += 1
+                partition = rng.randrange(PARTITIONS)
+                value = b"%d " % sent + rng.randbytes(rng.choice((10, 1000, 60_000)))
+                answer = client.produce(TOPIC, value, partition=partition, compression=rng.choice((0, 4)))
+                assert answer.error_code == 0
+                acknowledged[partition][answer.base_offset] = value
+
+            until_killed(broker, rng.uniform(0.001, 0.15), send_one)
+        broker.start()
+    assert sum(map(len, acknowledged)) > KILLS
+    with RawClient(broker.host, broker.port) as client:
+        for partition in range(PARTITIONS):
+            values = {record.offset: record.value for record in read_log(client, TOPIC, partition)}
+            assert list(values) == list(range(len(values)))
+            assert {offset: values.get(offset) for offset in acknowledged[partition]} == acknowledged[partition]
+            numbers = [int(value.split(b" ", 1)[0]) for value in values.values()]
+            # Rising: in the order of sending, none twice. What was not acknowledged was in flight at a kill.
+            assert all(earlier < later for earlier, later in itertools.pairwise(numbers))
+            assert len(values) - len(acknowledged[partition]) <= KILLS
+
+
+@pytest.fixture
+def proxy():
+    proxy = LossyProxy()
+    yield proxy
+    proxy.close()
+
+
+@pytest.mark.parametrize("codec", ["none", "lz4"])
+def test_an_idempotent_producer_that_lives_through_it_leaves_each_record_once(broker_process, proxy, codec):
+    rng = seeded("idempotent")
+    broker = proxy.broker = broker_process(settings={"advertised.listeners": f"PLAINTEXT://127.0.0.1:{proxy.port}"})
+    create_topic(broker)
+    sent = [[] for _ in range(PARTITIONS)]
+    failures = []
+    stopping = threading.Event()
+    producer = Producer(IDEMPOTENT | {"bootstrap.servers": f"127.0.0.1:{proxy.port}", "compression.type": codec})
+
+    def produce():
+        number = 0
+        while not stopping.is_set():
+            partition = number % PARTITIONS
+            value = b"%d" % number
+            producer.produce(TOPIC, value, partition=partition, on_delivery=lambda error, _: error and failures.append(error))
+            sent[partition].append(value)
+            number += 1
+            producer.poll(0.001 if len(producer) < 500 else 0.05)
+
+    thread = threading.Thread(target=produce)
+    thread.start()
+    try:
+        for _ in range(KILLS):
+            kill_between_appending_and_answering(broker, proxy, rng)
+            broker.start()
+    finally:
+        stopping.set()
+        thread.join()
+    assert producer.flush(DELIVERY_TIMEOUT_S) == 0
+    assert failures == []
+    with RawClient(broker.host, broker.port) as client:
+        for partition in range(PARTITIONS):
+            assert [record.value for record in read_log(client, TOPIC, partition)] == sent[partition]
+
+
+def kill_between_appending_and_answering(broker, proxy, rng):
+    """Once records go through again: lose the answers for some that have been appended, then kill."""
+    deadline = time.monotonic() + DELIVERY_TIMEOUT_S
+    with RawClient(broker.host, broker.port) as client:
+        wanted = end_offset(client) + rng.randrange(1, 100)
+        while end_offset(client) < wanted:
+            assert time.monotonic() < deadline
+        lost_before = proxy.lost_bytes
+        proxy.loses_answers = True
+        while proxy.lost_bytes == lost_before:
+            assert time.monotonic() < deadline
+            end_offset(client)
+    broker.kill9()
+    proxy.loses_answers = False
+
+
+def end_offset(client):
+    asked = {"name": TOPIC, "partitions": [{"partition_index": 0, "timestamp": -1}]}
+    return client.call(ApiKey.LIST_OFFSETS, 6, replica_id=-1, topics=[asked]).topics[0].partitions[0].offset

@@ -1,0 +1,89 @@
+"""The files of odradek and of Apache Kafka, each opened by the other: ``python -m tests.campaigns.kafka_tools.both_ways``.
+
+    odradek's by Kafka    DumpLogSegments reads every file of a directory with transactions of every kind (``ledger``), with the
+                          decoders of the coordinators' and the controller's records and with its check of indexes
+    Kafka's by odradek    every batch, index entry and producer of a directory that a broker of Kafka's wrote, compacted logs and
+                          the coordinators' among them (``kafka_written``, ``opened``)
+    compacted by each     the same logs through both cleaners: what is left, what a consumer reads of it and what the coordinators
+                          load is the same, and DumpLogSegments reads what odradek's has left (``compaction``)
+
+Prints the files checked by kind and the differences, and ends with 1 if there are any.
+"""
+
+import sys
+import tempfile
+from collections import Counter
+from pathlib import Path
+
+from tests.campaigns.kafka_tools import ledger
+from tests.campaigns.kafka_tools.cleaned import CleanedComparison
+from tests.campaigns.kafka_tools.compaction import compare_compaction
+from tests.campaigns.kafka_tools.dump_log_segments import dump
+from tests.campaigns.kafka_tools.kafka_written import kafka_data_directory
+from tests.campaigns.kafka_tools.opened import compare
+
+_READ = (
+    ("__transaction_state", "--transaction-log-decoder"),
+    ("__consumer_offsets", "--offsets-decoder"),
+    ("__cluster_metadata", "--cluster-metadata-decoder"),
+    (ledger.TOPIC, "--print-data-log"),
+)
+_SUFFIXES = (".log", ".index", ".timeindex", ".txnindex", ".snapshot")
+_INDEXES = (".index", ".timeindex")
+
+
+def odradek_by_kafka(scratch: Path) -> tuple[Counter[str], list[str]]:
+    """(files by kind, what Kafka's tool had to complain of)."""
+    directory = ledger.write_ledger(scratch / "odradek")
+    files: Counter[str] = Counter()
+    complaints = []
+    for topic, option in _READ:
+        for suffixes, options in ((_SUFFIXES, (option,)), (_INDEXES, ("--index-sanity-check",))):
+            there = directory.files(topic, *suffixes)
+            try:
+                dump(there, *options)
+            except AssertionError as complaint:
+                complaints.append(str(complaint))
+            files.update(path.suffix for path in there if options == (option,))
+    return files, complaints
+
+
+def main() -> int:
+    """Both ways; the exit status."""
+    with tempfile.TemporaryDirectory(prefix="odradek-both-ways-") as scratch:
+        files, differences = odradek_by_kafka(Path(scratch))
+        print(f"written by odradek, read by Kafka's DumpLogSegments: {_counts(files)}; differences {len(differences)}")
+        with kafka_data_directory() as data:
+            comparison = compare(data, Path(scratch))
+    print(
+        f"written by Kafka, opened by odradek: {_counts(comparison.files)}; {comparison.batches} batches, "
+        f"{comparison.entries} index entries; differences {len(comparison.differences)}"
+    )
+    differences += comparison.differences
+    with tempfile.TemporaryDirectory(prefix="odradek-compaction-") as scratch:
+        compacted = compare_compaction(Path(scratch))
+    _tell_compaction(compacted)
+    differences += compacted.differences
+    for difference in differences:
+        print(difference, file=sys.stderr)
+    checked = sum(files.values()) + sum(comparison.files.values()) + compacted.dumped_files
+    print(f"files checked {checked}, differences {len(differences)}")
+    return 1 if differences else 0
+
+
+def _tell_compaction(compacted: CleanedComparison) -> None:
+    print(
+        f"compacted by odradek and by Kafka: {compacted.partitions} partitions, {compacted.records_before} records before and "
+        f"{compacted.records} after, {compacted.batches} batches, {compacted.empty_batches} empty ones, "
+        f"{compacted.markers} markers, {compacted.horizons} delete horizons, {compacted.shards} coordinator shards; "
+        f"{compacted.consumed_records} records read from Kafka on odradek's; {compacted.dumped_files} files read by "
+        f"DumpLogSegments; differences {len(compacted.differences)}"
+    )
+
+
+def _counts(files: dict[str, int]) -> str:
+    return ", ".join(f"{count} {kind}" for kind, count in sorted(files.items()))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,232 @@
+"""Those who use the broker in a workload, and remember what they were told.
+
+Each request may fail: what is not acknowledged is noted as asked for, and nobody is surprised.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from odradek.protocol.api_keys import ApiKey
+from odradek.protocol.errors import ErrorCode
+from odradek.protocol.messages import messages
+from odradek.protocol.produce_request import ProduceRequest
+from odradek.protocol.records import Record, build_batch
+from tests.campaigns.power_loss.ledger import Commits, Transaction
+from tests.campaigns.power_loss.node import TRANSACTION_TIMEOUT_MS
+from tests.campaigns.simulation.transactions import requests
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from tests.campaigns.power_loss.ledger import Promises
+    from tests.campaigns.power_loss.run import Run
+
+_DELETE = messages(ApiKey.DELETE_RECORDS)
+_INIT = messages(ApiKey.INIT_PRODUCER_ID)
+_PRODUCE_VERSION = 12
+_END_VERSION = 5
+
+Partition = tuple[str, int]
+
+
+def produce(
+    run: Run, batches: Mapping[Partition, bytes], *, transactional_id: str | None = None, version: int = _PRODUCE_VERSION
+) -> dict[Partition, ErrorCode]:
+    """One request; its partitions' error codes. What is acknowledged is promised from then on."""
+    topics: dict[str, list[tuple[int, bytes]]] = {}
+    for (topic, index), batch in batches.items():
+        topics.setdefault(topic, []).append((index, batch))
+    response = run.ask(ApiKey.PRODUCE, version, ProduceRequest(transactional_id, -1, 1_000, list(topics.items())))
+    codes = {}
+    for topic in response.responses:
+        for partition in topic.partition_responses:
+            name = topic.name, partition.index
+            codes[name] = ErrorCode(partition.error_code)
+            if partition.error_code == ErrorCode.NONE:
+                run.acknowledge(name)
+    return codes
+
+
+def put(run: Run, name: Partition, pairs: Mapping[bytes, bytes | None]) -> bool:
+    """One batch for a compacted log, with a record for each key; None deletes."""
+    log = run.node.broker.partitions.require(*name).log
+    if log is None:
+        return False
+    first_offset, now_ms = log.log_end_offset, run.clock.now_ms()
+    records = [Record(timestamp=now_ms, key=key, value=value) for key, value in pairs.items()]
+    if produce(run, {name: build_batch(records)})[name] != ErrorCode.NONE:
+        return False
+    partition = run.key(name)
+    told = [(record.key or b"", (first_offset + number, record.value is None)) for number, record in enumerate(records)]
+
+    def tell(promises: Promises) -> None:
+        by_key = promises.keyed.setdefault(partition, {})
+        for key, record in told:
+            by_key.setdefault(key, []).append(record)
+
+    run.note(tell)
+    return True
+
+
+def plain(run: Run, *values: bytes, key: bytes | None = None, compression: int = 0) -> bytes:
+    """A batch of a producer without an id."""
+    now_ms = run.clock.now_ms()
+    return build_batch([Record(timestamp=now_ms, key=key, value=value) for value in values], compression=compression)
+
+
+class Producer:
+    """One with an id: idempotent, or transactional if it has a ``transactional_id``. ``identity`` is None until it has one."""
+
+    def __init__(self, run: Run, transactional_id: str | None = None) -> None:
+        self.transactional_id = transactional_id
+        self.identity: tuple[int, int] | None = None
+        self.transaction: Transaction | None = None
+        self._run = run
+        self._sequences: dict[Partition, int] = {}
+
+    def begin(self) -> bool:
+        """Ask who one is, unless that is known; whether one knows."""
+        if self.identity is None:
+            response = self._run.ask(
+                ApiKey.INIT_PRODUCER_ID,
+                4,
+                _INIT.InitProducerIdRequest(
+                    transactional_id=self.transactional_id,
+                    transaction_timeout_ms=TRANSACTION_TIMEOUT_MS,
+                    producer_id=-1,
+                    producer_epoch=-1,
+                ),
+            )
+            if response.error_code != ErrorCode.NONE:
+                return False
+            self._take(response.producer_id, response.producer_epoch)
+        if self.transactional_id is not None and self.transaction is None:
+            self.transaction = Transaction(set())
+            number = len(self._run.ledger.promises.transactions)
+            self._number = number
+            self._run.note(lambda promises: promises.transactions.append(Transaction(set())))
+        return True
+
+    def _take(self, producer_id: int, producer_epoch: int) -> None:
+        if self.identity is None or self.identity != (producer_id, producer_epoch):
+            self._sequences.clear()
+        self.identity = producer_id, producer_epoch
+
+    def send(self, values: Mapping[Partition, Sequence[bytes]]) -> bool:
+        """One batch for each partition, in the transaction if there is one; whether all were acknowledged."""
+        if self.identity is None:
+            return False
+        now_ms = self._run.clock.now_ms()
+        batches = {}
+        for name, of_partition in values.items():
+            batches[name] = build_batch(
+                [Record(timestamp=now_ms, key=b"k", value=value) for value in of_partition],
+                producer_id=self.identity[0],
+                producer_epoch=self.identity[1],
+                base_sequence=self._sequences.get(name, 0),
+                transactional=self.transactional_id is not None,
+            )
+        if self.transaction is not None:
+            wrote = {value for of_partition in values.values() for value in of_partition}
+            number = self._number
+            self._run.note(lambda promises: promises.transactions[number].values.update(wrote))
+        codes = produce(self._run, batches, transactional_id=self.transactional_id)
+        for name, code in codes.items():
+            if code == ErrorCode.NONE:
+                self._sequences[name] = self._sequences.get(name, 0) + len(values[name])
+        return all(code == ErrorCode.NONE for code in codes.values())
+
+    def commit_offsets(self, group_id: str, offsets: Mapping[Partition, int]) -> bool:
+        """Within the transaction."""
+        if self.identity is None or self.transactional_id is None:
+            return False
+        request = requests.txn_offset_commit(self.transactional_id, self.identity, group_id, offsets)
+        response = self._run.ask(ApiKey.TXN_OFFSET_COMMIT, 5, request)
+        return requests.offsets_committed(response) == ErrorCode.NONE
+
+    def end(self, *, commit: bool, offsets: Mapping[tuple[str, str, int], int] | None = None) -> bool:
+        """End the transaction; ``offsets`` are those committed with it. Whether one was told that it is done."""
+        if self.identity is None or self.transactional_id is None or self.transaction is None:
+            return False
+        number = self._number
+        decision = "commit" if commit else "abort"
+
+        def decide(promises: object) -> None:
+            promises.transactions[number].decision = decision  # type: ignore[attr-defined]
+
+        self._run.note(decide)
+        if commit:
+            for name, offset in (offsets or {}).items():
+                ask_commit(self._run, name, offset)
+        self.transaction = None
+        request = requests.end(self.transactional_id, self.identity, commit=commit)
+        response = self._run.ask(ApiKey.END_TXN, _END_VERSION, request)
+        if response.error_code != ErrorCode.NONE:
+            self.identity = None
+            return False
+        self._take(response.producer_id, response.producer_epoch)
+
+        def tell(promises: object) -> None:
+            promises.transactions[number].is_told = True  # type: ignore[attr-defined]
+
+        self._run.note(tell)
+        if commit:
+            for name in offsets or {}:
+                told_commit(self._run, name)
+        return True
+
+    def forget(self) -> None:
+        """Begin anew with the next transaction, as a client that came to grief does."""
+        self.identity = None
+        self.transaction = None
+
+
+def ask_commit(run: Run, name: tuple[str, str, int], offset: int) -> None:
+    """From now on, ``offset`` may be what is found committed."""
+    run.note(lambda promises: promises.commits.setdefault(name, Commits()).asked.append(offset))
+
+
+def told_commit(run: Run, name: tuple[str, str, int]) -> None:
+    """From now on, what was asked for last must be found."""
+
+    def tell(promises: object) -> None:
+        commits = promises.commits[name]  # type: ignore[attr-defined]
+        commits.told = len(commits.asked)
+
+    run.note(tell)
+
+
+def commit(run: Run, group_id: str, partition: Partition, offset: int) -> bool:
+    """By somebody who is no member of the group."""
+    name = group_id, *partition
+    ask_commit(run, name, offset)
+    response = run.ask(ApiKey.OFFSET_COMMIT, 8, requests.commit(group_id, partition, offset))
+    code = response.topics[0].partitions[0].error_code
+    if code == ErrorCode.NONE:
+        told_commit(run, name)
+    return code == ErrorCode.NONE
+
+
+def committed(run: Run, group_id: str, partitions: Sequence[Partition]) -> dict[Partition, int]:
+    """What a group has, as OffsetFetch tells it; -1 for nothing."""
+    response = run.ask(ApiKey.OFFSET_FETCH, 8, requests.fetch(group_id, partitions, require_stable=False))
+    (group,) = response.groups
+    return {(topic.name, each.partition_index): each.committed_offset for topic in group.topics for each in topic.partitions}
+
+
+def delete_records(run: Run, partition: Partition, offset: int) -> None:
+    """Let a partition start at ``offset``."""
+    key = run.key(partition)
+
+    def ask(promises: object) -> None:
+        asked = promises.starts_asked  # type: ignore[attr-defined]
+        asked[key] = max(asked.get(key, 0), offset)
+
+    run.note(ask)
+    topic = _DELETE.DeleteRecordsTopic(
+        name=partition[0], partitions=[_DELETE.DeleteRecordsPartition(partition_index=partition[1], offset=offset)]
+    )
+    response = run.ask(ApiKey.DELETE_RECORDS, 2, _DELETE.DeleteRecordsRequest(topics=[topic], timeout_ms=1_000))
+    if response.topics[0].partitions[0].error_code == ErrorCode.NONE:
+        run.acknowledge(partition)

@@ -1,0 +1,230 @@
+"""A disk in memory that writes down each thing that is done to it, and on which each can be made to fail.
+
+It does what the real file system does, in the same steps: replacing a file as a whole is a file made, written, perhaps synced,
+renamed, and its directory perhaps synced; removing a directory is removing all that is in it. Each step is an ``Operation`` in
+``operations``, from which ``tests.campaigns.power_loss.model`` knows what a real disk could have of it when the power goes.
+
+A fault is asked for by ``fault``, before each step: what it returns goes wrong.
+"""
+
+from __future__ import annotations
+
+import errno
+from contextlib import suppress
+from typing import TYPE_CHECKING, NamedTuple
+
+from odradek.storage.memory_filesystem import MemoryFileSystem, MemoryLock
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping, Sequence
+
+    from odradek.protocol.record_batch import Buffer
+
+MESSAGES = {errno.EIO: "Input/output error", errno.ENOSPC: "No space left on device"}
+
+
+class Operation(NamedTuple):
+    """One step. ``file`` is the number of the file it is about, whatever it is called by then; ``target`` of a rename.
+
+    ``kind``: create, append, truncate, sync, sync_lost (a sync that failed), make_dir, rename, remove, remove_dir, sync_dir.
+    """
+
+    kind: str
+    path: str
+    file: int = -1
+    data: bytes = b""
+    size: int = 0
+    target: str = ""
+
+
+class Fault(NamedTuple):
+    """What becomes of a step: the error it ends with, after ``written_bytes`` of an append."""
+
+    errno: int
+    written_bytes: int = 0
+
+
+class RecordingFile:
+    """A file on it: ``data`` is what is there, ``size()`` what is known to have been written whole, as in RealFile."""
+
+    __slots__ = ("_disk", "_has_rest", "_size", "data", "number", "path")
+
+    def __init__(self, disk: RecordingDisk, path: str, number: int, data: bytes = b"") -> None:
+        self.data = bytearray(data)
+        self.path = path
+        self.number = number
+        self._disk = disk
+        self._size = len(data)
+        self._has_rest = False
+
+    def pread(self, length: int, offset: int) -> bytes:
+        return bytes(memoryview(self.data)[offset : offset + length])
+
+    def append(self, buffers: Sequence[Buffer]) -> None:
+        data = b"".join(buffers)
+        operation = Operation("append", self.path, self.number, data)
+        fault = self._disk.ask(operation)
+        if fault is None:
+            self._put(operation)
+            self._size += len(data)
+            return
+        if fault.written_bytes:
+            self._put(operation._replace(data=data[: fault.written_bytes]))
+        # What RealFile does then: leave nothing of it, or try again when it is synced.
+        self._has_rest = True
+        with suppress(OSError):
+            self.truncate(self._size)
+        raise _error(fault, self.path)
+
+    def _put(self, operation: Operation) -> None:
+        # Behind what a failed append has left, a real file is written over.
+        if len(self.data) > self._size:
+            self._disk.note(Operation("truncate", self.path, self.number, size=self._size))
+            del self.data[self._size :]
+        self._disk.note(operation)
+        self.data += operation.data
+
+    def size(self) -> int:
+        return self._size
+
+    def truncate(self, size: int) -> None:
+        self._disk.do(Operation("truncate", self.path, self.number, size=size))
+        del self.data[size:]
+        self._size = size
+        self._has_rest = False
+
+    def sync(self) -> None:
+        if self._has_rest:
+            self.truncate(self._size)
+        operation = Operation("sync", self.path, self.number)
+        fault = self._disk.ask(operation)
+        self._disk.note(operation if fault is None else operation._replace(kind="sync_lost"))
+        if fault is not None:
+            raise _error(fault, self.path)
+
+    def close(self) -> None:
+        """Nothing is held."""
+
+    def fileno(self) -> None:
+        """None: there is no descriptor."""
+
+
+class RecordingDisk(MemoryFileSystem):
+    """A FileSystem. ``operations`` are those that were done, in order; ``directory`` is there from the start."""
+
+    def __init__(self, files: Mapping[str, bytes] | None = None, directories: Iterable[str] = ()) -> None:
+        super().__init__()
+        self.operations: list[Operation] = []
+        self.fault: Callable[[Operation], Fault | None] | None = None
+        self._next_number = 0
+        for directory in directories:
+            super().make_dirs(directory)
+        for path, data in (files or {}).items():
+            super().make_dirs(path.rpartition("/")[0])
+            self.files[path] = self._make(path, data)  # type: ignore[assignment]
+
+    def _make(self, path: str, data: bytes = b"") -> RecordingFile:
+        self._next_number += 1
+        return RecordingFile(self, path, self._next_number - 1, data)
+
+    @property
+    def directories(self) -> set[str]:
+        """All that there are."""
+        return self._directories
+
+    def ask(self, operation: Operation) -> Fault | None:
+        """What is to go wrong with a step that is about to be done."""
+        return self.fault(operation) if self.fault is not None else None
+
+    def note(self, operation: Operation) -> None:
+        """A step is done."""
+        self.operations.append(operation)
+
+    def do(self, operation: Operation) -> None:
+        """A step that is done or fails as a whole."""
+        fault = self.ask(operation)
+        if fault is not None:
+            raise _error(fault, operation.path)
+        self.note(operation)
+
+    def open(self, path: str, *, create: bool = False) -> RecordingFile:  # type: ignore[override]
+        file = self.files.get(path)
+        if file is None:
+            if not create or path.rpartition("/")[0] not in self._directories:
+                raise FileNotFoundError(errno.ENOENT, "No such file or directory", path)
+            made = self._make(path)
+            self.do(Operation("create", path, made.number))
+            file = self.files[path] = made  # type: ignore[assignment]
+        return file  # type: ignore[return-value]
+
+    def write_atomic(self, path: str, data: bytes, *, durable: bool = True) -> None:
+        temporary = path + ".tmp"
+        file = self.open(temporary, create=True)
+        if file.data:
+            file.truncate(0)
+        operation = Operation("append", temporary, file.number, data)
+        fault = self.ask(operation)
+        if fault is not None:
+            self.note(operation._replace(data=data[: fault.written_bytes]))
+            file.data += data[: fault.written_bytes]
+            raise _error(fault, temporary)
+        self.note(operation)
+        file.data += data
+        file._size = len(file.data)
+        if durable:
+            file.sync()
+        self.rename(temporary, path)
+        if durable:
+            self.sync_dir(path.rpartition("/")[0])
+
+    def make_dirs(self, path: str) -> None:
+        missing = []
+        while path not in self._directories:
+            missing.append(path)
+            path = path.rpartition("/")[0]
+        for directory in reversed(missing):
+            self.do(Operation("make_dir", directory))
+            super().make_dirs(directory)
+
+    def rename(self, source: str, target: str) -> None:
+        if not self.exists(source):
+            raise FileNotFoundError(errno.ENOENT, "No such file or directory", source)
+        self.do(Operation("rename", source, target=target))
+        super().rename(source, target)
+        for path, file in self.files.items():
+            file.path = path  # type: ignore[attr-defined]
+
+    def remove(self, path: str) -> None:
+        if path not in self.files:
+            raise FileNotFoundError(errno.ENOENT, "No such file or directory", path)
+        self.do(Operation("remove", path))
+        super().remove(path)
+
+    def remove_tree(self, path: str) -> None:
+        for name in self.list_dir(path):
+            below = f"{path}/{name}"
+            if below in self.files:
+                self.remove(below)
+            else:
+                self.remove_tree(below)
+        self.do(Operation("remove_dir", path))
+        super().remove_tree(path)
+
+    def sync_dir(self, path: str) -> None:
+        self.do(Operation("sync_dir", path))
+
+    def lock(self, path: str) -> MemoryLock:
+        if path in self._locks:
+            raise BlockingIOError(errno.EWOULDBLOCK, "held by another broker", path)
+        self.open(path, create=True)
+        self._locks.add(path)
+        return MemoryLock(self._locks, path)
+
+    def let_go(self) -> None:
+        """The process is gone, and with it its locks; and the disk works again."""
+        self._locks.clear()
+        self.fault = None
+
+
+def _error(fault: Fault, path: str) -> OSError:
+    return OSError(fault.errno, MESSAGES[fault.errno], path)

@@ -1,0 +1,174 @@
+"""Power lost, and the process killed, at each operation of a workload in turn.
+
+The workload runs once; what it did to the disk is then gone through operation by operation, and from each state that the disk may
+have been left in a broker is started and looked at. From some of them the same is done again with the operations of that start: a
+second loss of power finds a disk that is still being recovered.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING, NamedTuple
+
+from tests.campaigns.power_loss import states
+from tests.campaigns.power_loss.checks import Expectation, examine
+from tests.campaigns.power_loss.ledger import Written
+from tests.campaigns.power_loss.model import DiskModel
+from tests.campaigns.power_loss.node import DATA
+from tests.campaigns.power_loss.run import Run
+from tests.campaigns.simulation.violation import Violation
+
+if TYPE_CHECKING:
+    import asyncio
+    from collections.abc import Callable, Sequence
+    from random import Random
+
+    from tests.campaigns.power_loss.disk import Operation
+    from tests.campaigns.power_loss.states import Left
+
+# Of the states of one kind each such one is not only looked at but worked on with.
+_WORKED_ON = 12
+_SHOWN = 20
+
+
+class Finding(NamedTuple):
+    """A violation, and what it takes to see it again."""
+
+    where: str
+    violation: Violation
+
+
+class Tally:
+    """``points`` counts those tried by (fault, operation, what was lost); ``findings`` are the first of the violations."""
+
+    def __init__(self) -> None:
+        self.points: Counter[tuple[str, str, str]] = Counter()
+        self.violations = 0
+        self.findings: list[Finding] = []
+
+    def add(self, other: Tally) -> None:
+        self.points += other.points
+        self.violations += other.violations
+        self.findings += other.findings[: _SHOWN - len(self.findings)]
+
+    def found(self, where: str, violation: Violation) -> None:
+        self.violations += 1
+        if len(self.findings) < _SHOWN:
+            self.findings.append(Finding(where, violation))
+
+
+class Exploration:
+    """Of one workload with one setting of ``log.flush.interval.messages``."""
+
+    def __init__(
+        self,
+        loop: asyncio.AbstractEventLoop,
+        steps: Sequence[Callable[[Run], None]],
+        *,
+        flush_messages: int | None,
+        every_bytes: int = 1,
+        name: str = "",
+        directories: tuple[str, ...] = (DATA,),
+    ) -> None:
+        self.tally = Tally()
+        self._loop = loop
+        self._flush_messages = flush_messages
+        self._every_bytes = every_bytes
+        self._name = name or f"log.flush.interval.messages={flush_messages}"
+        self._run = Run(loop, flush_messages=flush_messages, directories=directories)
+        self._run.go(steps)
+        self._run.node.vanish()
+        self._written = Written()
+        self._written.take(self._run.disk.operations)
+        self._seen: set[int] = set()
+        self._checked: set[int] = set()
+        self._boundaries = {position for position, _ in self._run.steps}
+
+    @property
+    def operations(self) -> list[Operation]:
+        """The workload's."""
+        return self._run.disk.operations
+
+    def explore(self, share: range | None = None) -> Tally:
+        """All states of all points, or of those whose numbers are in ``share``."""
+        model = DiskModel({}, [])
+        replay = self._run.ledger.replay()
+        for number, operation in enumerate(self.operations):
+            is_asked = share is None or number in share
+            if is_asked:
+                replay.up_to(number)
+                for left in states.within(model, operation, every_bytes=self._every_bytes):
+                    self._try(left, number, operation, replay)
+            model.apply(operation)
+            replay.up_to(number + 1)
+            if not is_asked:
+                continue
+            for left in states.after(model, operation):
+                self._try(left, number, operation, replay)
+            if number + 1 in self._boundaries:
+                for left in states.between(model):
+                    self._try(left, number, operation, replay)
+                self._try_twice(model, number, operation, replay)
+        return self.tally
+
+    def explore_by_chance(self, rng: Random, count: int) -> Tally:
+        """So many states, at points drawn by chance."""
+        points = Counter(rng.randrange(len(self.operations)) for _ in range(count))
+        model = DiskModel({}, [])
+        replay = self._run.ledger.replay()
+        for number, operation in enumerate(self.operations):
+            model.apply(operation)
+            replay.up_to(number + 1)
+            for _ in range(points[number]):
+                self._try(states.drawn(model, rng), number, operation, replay)
+        return self.tally
+
+    def _try(self, left: Left, number: int, operation: Operation, replay: object) -> Run | None:
+        """Look at one state, unless it was looked at with the same promises."""
+        version = replay.version  # type: ignore[attr-defined]
+        identity = hash((frozenset(left.state.items()), version, left.is_kill))
+        if identity in self._seen:
+            return None
+        self._seen.add(identity)
+        fault = "kill" if left.is_kill else "power loss"
+        kind = fault, operation.kind, left.what
+        self.tally.points[kind] += 1
+        expected = self._expectation(left, replay)
+        try:
+            return examine(
+                self._loop, left.state, expected, goes_on=left.what != "torn" and self.tally.points[kind] % _WORKED_ON == 1
+            )
+        except Violation as violation:
+            self.tally.found(self._where(left, number, operation), violation)
+            return None
+
+    def _expectation(self, left: Left, replay: object) -> Expectation:
+        return Expectation(
+            replay.promises,  # type: ignore[attr-defined]
+            self._written,
+            after_power_loss=not left.is_kill,
+            flush_messages=self._flush_messages,
+            directories=self._run.directories,
+            now_ms=self._run.clock.now_ms(),
+            checked=self._checked,
+        )
+
+    def _where(self, left: Left, number: int, operation: Operation) -> str:
+        step = [name for position, name in self._run.steps if position <= number][-1:]
+        return f"{self._name}, operation {number} ({operation.kind} {operation.path}) of {step}, {left.what}"
+
+    def _try_twice(self, model: DiskModel, number: int, operation: Operation, replay: object) -> None:
+        """The disk is left as it is by the loss of power, and the start that follows is cut short as well."""
+        for left in list(states.after(model, operation))[:4]:
+            expected = self._expectation(left, replay)
+            try:
+                first = examine(self._loop, left.state, expected, goes_on=False)
+            except Violation as violation:
+                self.tally.found(self._where(left, number, operation), violation)
+                continue
+            files = {path: content for path, content in left.state.items() if content is not None}
+            second = DiskModel(files, [path for path, content in left.state.items() if content is None])
+            for later in first.disk.operations:
+                second.apply(later)
+                for again in list(states.after(second, later))[:4]:
+                    self._try(again._replace(what=f"again, {again.what}", is_kill=left.is_kill), number, later, replay)

@@ -1,0 +1,175 @@
+"""A disk that fails (EIO) or is full (ENOSPC), at each operation of a workload in turn: once, or from then on.
+
+The workload goes on meanwhile, and is refused what cannot be done. A disk that is full for a while must be as good as new when
+there is room again. Then the broker is killed, or the power is lost, the disk is mended, and all that was acknowledged in spite
+of the fault must be there: after a sync that failed nothing is that was not.
+"""
+
+from __future__ import annotations
+
+import errno
+from typing import TYPE_CHECKING, NamedTuple
+
+from odradek.protocol.errors import ErrorCode, KafkaError
+from tests.campaigns.power_loss import workload
+from tests.campaigns.power_loss.checks import Expectation, examine
+from tests.campaigns.power_loss.clients import Producer, plain, produce
+from tests.campaigns.power_loss.disk import Fault, Operation
+from tests.campaigns.power_loss.explore import Tally
+from tests.campaigns.power_loss.ledger import Written
+from tests.campaigns.power_loss.log_checks import check_log
+from tests.campaigns.power_loss.model import DiskModel
+from tests.campaigns.power_loss.node import Unanswered, lines_to
+from tests.campaigns.power_loss.run import Run
+from tests.campaigns.power_loss.states import after
+from tests.campaigns.simulation.violation import Violation
+
+if TYPE_CHECKING:
+    import asyncio
+    from collections.abc import Callable, Iterable
+
+STEPS: list[Callable[[Run], None]] = [
+    workload.create_topics,
+    workload.produce_a_little,
+    workload.commit_offsets,
+    workload.commit_a_transaction,
+    workload.wait_for_checkpoints,
+    workload.abort_a_transaction,
+    workload.produce_idempotently,
+    workload.produce_a_little,
+    workload.wait_for_checkpoints,
+]
+# What takes room.
+_GROWING = ("append", "create", "make_dir")
+# So many steps of those find a disk full for a while.
+_FULL_FOR = 12
+_WORKED_ON = 8
+_SERVES = "a disk that has room again serves"
+
+
+class Trouble(NamedTuple):
+    """``errno`` at an operation, ``is_lasting`` or once."""
+
+    errno: int
+    is_lasting: bool
+
+    @property
+    def name(self) -> str:
+        return f"{errno.errorcode[self.errno]} {'lasting' if self.is_lasting else 'once'}"
+
+
+TROUBLES = tuple(Trouble(code, is_lasting) for code in (errno.EIO, errno.ENOSPC) for is_lasting in (False, True))
+
+
+class _Injector:
+    """What a disk asks before each operation. ``operation`` is the first that failed."""
+
+    def __init__(self, trouble: Trouble, number: int) -> None:
+        self.operation: Operation | None = None
+        self._trouble = trouble
+        self._left = number
+        self._failed = 0
+
+    def __call__(self, operation: Operation) -> Fault | None:
+        if self._trouble.errno == errno.ENOSPC and operation.kind not in _GROWING:
+            return None
+        if self._left:
+            self._left -= 1
+            return None
+        if self._failed >= self._most:
+            return None
+        self._failed += 1
+        self.operation = self.operation or operation
+        return Fault(self._trouble.errno, len(operation.data) // 2)
+
+    @property
+    def _most(self) -> float:
+        if not self._trouble.is_lasting:
+            return 1
+        return _FULL_FOR if self._trouble.errno == errno.ENOSPC else float("inf")
+
+
+def explore_faults(
+    loop: asyncio.AbstractEventLoop, flush_messages: int | None, troubles: Iterable[Trouble], share: range
+) -> Tally:
+    """Each of ``troubles``, at each of the operations whose numbers are in ``share`` and that there are."""
+    tally = Tally()
+    for trouble in troubles:
+        for number in share:
+            if not _try(loop, flush_messages, trouble, number, tally):
+                break
+    return tally
+
+
+def _try(loop: asyncio.AbstractEventLoop, flush_messages: int | None, trouble: Trouble, number: int, tally: Tally) -> bool:
+    """Whether there was such an operation."""
+    injector = _Injector(trouble, number)
+    run = Run(loop, flush_messages=flush_messages)
+    where = f"log.flush.interval.messages={flush_messages}, {trouble.name} at operation {number}"
+    try:
+        with lines_to(run.lines):
+            run.node.start()
+            run.disk.fault = injector
+            _work(run, trouble)
+    except Violation as violation:
+        tally.found(f"{where}, {injector.operation}", violation)
+    finally:
+        run.node.vanish()
+        run.disk.let_go()
+    if injector.operation is None:
+        return False
+    tally.points[trouble.name, injector.operation.kind, "and going on"] += 1
+    written = Written()
+    written.take(run.disk.operations)
+    model = DiskModel({}, [])
+    for operation in run.disk.operations:
+        model.apply(operation)
+    for left in list(after(model, Operation("none", "")))[:4]:
+        expected = Expectation(
+            run.ledger.promises,
+            written,
+            after_power_loss=not left.is_kill,
+            flush_messages=flush_messages,
+            now_ms=run.clock.now_ms(),
+            checked=set(),
+        )
+        tally.points[trouble.name, injector.operation.kind, f"then {left.what}"] += 1
+        try:
+            examine(loop, left.state, expected, goes_on=number % _WORKED_ON == 0)
+        except Violation as violation:
+            tally.found(f"{where}, {injector.operation}, then {left.what}", violation)
+    return True
+
+
+def _work(run: Run, trouble: Trouble) -> None:
+    """The steps, and a look at what is served in the end."""
+    try:
+        for step in STEPS:
+            step(run)
+        run.disk.fault = None
+        for partition in run.node.partitions():
+            if partition.log is not None and not partition.log.has_lost_sync:
+                check_log(partition.log, None)
+        if trouble.errno == errno.ENOSPC:
+            _work_as_ever(run)
+    except (KafkaError, OSError, Unanswered) as error:
+        raise Violation("each request is answered", f"{type(error).__name__} {error}") from error
+
+
+def _work_as_ever(run: Run) -> None:
+    """Nothing of it is left."""
+    # A partition that could not be created is offline until the next start.
+    there = [partition for partition in run.node.partitions() if partition.log is not None]
+    names = [(partition.topic, partition.index) for partition in there if not partition.topic.startswith("__")]
+    if not names:
+        return
+    codes = produce(run, {name: plain(run, run.new_value()) for name in names})
+    producer = Producer(run, "afterwards")
+    is_good = len(there) < len(run.node.partitions()) or (
+        producer.begin() and producer.send({name: [run.new_value()] for name in names[:2]}) and producer.end(commit=True)
+    )
+    is_offline = [name for name, code in codes.items() if code != ErrorCode.NONE]
+    if is_offline or not is_good:
+        raise Violation(
+            _SERVES, f"refused are {is_offline}, and transactions {'go on' if is_good else 'do not'}: {run.lines.texts()}"
+        )

@@ -1,0 +1,241 @@
+"""What must hold of one partition's log, however its disk was treated: it is read in all ways there are, and these must agree.
+
+The batches themselves are the measure: each must be one that was written at its offset, each following on the one before. What
+the indexes, the leader epochs, the producers and the aborted transactions say is held against what the batches say.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from odradek.protocol.control_records import ABORT, read_control_record
+from odradek.protocol.record_batch import BatchHeader, ensure_intact, iter_batches
+from odradek.protocol.records import read_records
+from tests.campaigns.simulation.violation import Violation
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from odradek.protocol.records import Record
+    from odradek.storage.log import Log
+
+_GARBAGE = "what is read is what was written"
+_READ = "a log is read alike by offset, by time and from its beginning"
+_EPOCHS = "leader epochs are those of the batches"
+_KEYS = "the last record of each key stays"
+_PRODUCERS = "producers and transactions are those of the batches"
+
+
+class Batch(NamedTuple):
+    """One of a log, whole."""
+
+    header: BatchHeader
+    data: bytes
+
+
+class Aborted(NamedTuple):
+    """A transaction that an abort marker ended."""
+
+    producer_id: int
+    first_offset: int
+    last_offset: int
+
+
+class Producers(NamedTuple):
+    """What batches say of producers: id -> (epoch, last sequence, first offset of the open transaction), and who was aborted."""
+
+    by_id: dict[int, tuple[int, int, int]]
+    aborted: list[Aborted]
+
+
+def read_batches(log: Log, written: Mapping[int, set[bytes]] | None) -> list[Batch]:
+    """All batches of a log, which follow on each other and were ``written`` at their offsets, if it is known what was."""
+    batches: list[Batch] = []
+    next_offset = None
+    for segment in log.segments:
+        data = segment.file.pread(segment.size, 0)
+        if len(data) != segment.size:
+            raise Violation(_GARBAGE, f"{segment.path} has {len(data)} bytes, not {segment.size}")
+        may_have_gap = log.config.is_compacted and next_offset is not None and segment.base_offset > next_offset
+        if next_offset not in (None, segment.base_offset) and not may_have_gap:
+            raise Violation(_GARBAGE, f"{segment.path} follows on offset {next_offset}")
+        next_offset = segment.base_offset
+        for position, header in iter_batches(data) if data else ():
+            batch = data[position : position + header.size_bytes]
+            ensure_intact(header, batch)
+            is_gap = log.config.is_compacted and header.base_offset > next_offset
+            if header.base_offset != next_offset and not is_gap:
+                raise Violation(_GARBAGE, f"{segment.path}: offset {header.base_offset} follows on {next_offset}")
+            if written is not None and batch not in written.get(header.base_offset, ()):
+                raise Violation(_GARBAGE, f"{segment.path}: nobody wrote this at offset {header.base_offset}: {batch!r}")
+            batches.append(Batch(header, batch))
+            next_offset = header.next_offset
+    if next_offset != log.log_end_offset:
+        raise Violation(_GARBAGE, f"{log.directory} ends at {log.log_end_offset}, its batches at {next_offset}")
+    if not log.segments.first_offset <= log.log_start_offset <= log.log_end_offset:
+        raise Violation(_GARBAGE, f"{log.directory} starts at {log.log_start_offset}, and has batches from {batches[:1]} on")
+    return batches
+
+
+def check_reads(log: Log, batches: list[Batch]) -> None:
+    """Each record is found by its offset and by its time."""
+    end = log.log_end_offset
+    visible = [batch for batch in batches if batch.header.next_offset > log.log_start_offset]
+    for header, data in visible:
+        for offset in {max(header.base_offset, log.log_start_offset), header.last_offset}:
+            found = log.read(offset, 1, upper_offset=end, min_one_batch=True)
+            if found is None or found.read() != data:
+                raise Violation(_READ, f"{log.directory}: offset {offset} is not found as {data!r}")
+    for target in {header.max_timestamp for header, _ in visible}:
+        answer = log.offset_for_timestamp(target)
+        expected = _first_from(visible, target, log.log_start_offset)
+        if (None if answer is None else answer.offset) != expected:
+            raise Violation(_READ, f"{log.directory}: from {target} on is at {answer}, and should be at {expected}")
+
+
+def _first_from(batches: list[Batch], timestamp: int, start_offset: int) -> int | None:
+    """The offset of the first record that is no older, of those from ``start_offset`` on. Compaction may have taken any."""
+    for header, data in batches:
+        if header.max_timestamp >= timestamp:
+            for record in read_records(data):
+                if record.offset >= start_offset and record.timestamp >= timestamp:
+                    return record.offset
+    return None
+
+
+def check_epochs(log: Log, batches: list[Batch]) -> None:
+    """Where each begins."""
+    known = [entry for entry in log.leader_epochs.entries if entry[1] < log.log_end_offset]
+    for header, _ in batches:
+        # Where the log starts again before records that were deleted, the first epoch begins behind them.
+        if header.base_offset >= max(log.log_start_offset, known[0][1] if known else 0):
+            said = log.leader_epochs.epoch_for(header.base_offset)
+            # Nothing is known where the epoch was last said to begin at a start of the log that is lost, and the end before it.
+            if said not in (header.partition_leader_epoch, -1):
+                raise Violation(_EPOCHS, f"{log.directory}: {known}, and offset {header.base_offset} is of another")
+
+
+def producers_of(batches: list[Batch]) -> Producers:
+    """By reading all of them."""
+    by_id: dict[int, tuple[int, int, int]] = {}
+    aborted = []
+    for header, data in batches:
+        producer_id = header.producer_id
+        if producer_id < 0:
+            continue
+        epoch, last_sequence, start = by_id.get(producer_id, (header.producer_epoch, -1, -1))
+        if epoch != header.producer_epoch:
+            last_sequence = -1
+        if header.is_control:
+            if start >= 0 and _is_abort(data):
+                aborted.append(Aborted(producer_id, start, header.last_offset))
+            start = -1
+        else:
+            last_sequence = header.last_sequence if header.base_sequence >= 0 else -1
+            if header.is_transactional and start < 0:
+                start = header.base_offset
+        by_id[producer_id] = header.producer_epoch, last_sequence, start
+    return Producers(by_id, aborted)
+
+
+def _is_abort(data: bytes) -> bool:
+    return read_control_record(next(iter(read_records(data))))[0] == ABORT
+
+
+def check_producers(log: Log, batches: list[Batch]) -> Producers:
+    """Their epochs, sequence numbers and transactions; those of records that are still in the log."""
+    start = log.log_start_offset
+    visible = [batch for batch in batches if batch.header.next_offset > start]
+    expected = producers_of(batches)
+    known = log.producers
+    later = producers_of(visible)
+    for producer_id in later.by_id:
+        epoch, last_sequence, transaction_start = expected.by_id[producer_id]
+        found = known.by_id.get(producer_id)
+        if found is None:
+            raise Violation(_PRODUCERS, f"{log.directory}: producer {producer_id} is not known")
+        found_start = max(found.transaction_start, start) if found.transaction_start >= 0 else -1
+        expected_start = max(transaction_start, start) if transaction_start >= 0 else -1
+        said = found.epoch, found.last_sequence, found_start
+        if said != (epoch, last_sequence, expected_start):
+            raise Violation(
+                _PRODUCERS, f"{log.directory}: producer {producer_id} is {said}, not {(epoch, last_sequence, expected_start)}"
+            )
+    _check_aborted(log, expected.aborted, later.aborted, batches)
+    return expected
+
+
+def _abort_markers(batches: list[Batch]) -> list[tuple[int, int]]:
+    """Producer id and offset of each."""
+    return [
+        (header.producer_id, header.last_offset)
+        for header, data in batches
+        if header.is_control and header.record_count and _is_abort(data)
+    ]
+
+
+def _check_aborted(log: Log, aborted: list[Aborted], visible: list[Aborted], batches: list[Batch]) -> None:
+    start = log.log_start_offset
+    said = {
+        (each.producer_id, max(each.first_offset, start), each.last_offset)
+        for each in log.segments.aborted_transactions(start, log.log_end_offset)
+    }
+    # One that has no record behind the log's start need not be known.
+    needed = {tuple(each) for each in visible if each.last_offset >= start}
+    allowed = {(each.producer_id, max(each.first_offset, start), each.last_offset) for each in aborted}
+    told = {(producer_id, last_offset) for producer_id, _, last_offset in said}
+    # Nor need it be known since when one was that had records only in front of the log's start.
+    markers = _abort_markers(batches)
+    allowed |= {(producer_id, start, offset) for producer_id, offset in markers}
+    if log.config.is_compacted:
+        # What was aborted goes, and its marker stays for a while.
+        allowed |= {each for each in said if (each[0], each[2]) in markers}
+    if not said <= allowed or any((producer_id, last_offset) not in told for producer_id, _, last_offset in needed):
+        raise Violation(_PRODUCERS, f"{log.directory}: aborted are {sorted(said)}, and should be {sorted(needed)}")
+
+
+def check_log(log: Log, written: Mapping[int, set[bytes]] | None) -> list[Batch]:
+    """All of it."""
+    batches = read_batches(log, written)
+    check_reads(log, batches)
+    check_epochs(log, batches)
+    check_producers(log, batches)
+    return batches
+
+
+def check_keys(log: Log, keyed: Mapping[bytes, list[tuple[int, bool]]], kept: int) -> None:
+    """Of each key of a compacted log the last of the records that were promised, below ``kept``, is there, or a later one.
+
+    Or it deletes, and its time is over: then none is there, or it would be the old one that is read.
+    """
+    found = {record.key or b"": record.offset for record in committed_records(log)}
+    for key, records in keyed.items():
+        promised = [record for record in records if record[0] < kept]
+        if not promised:
+            continue
+        offset, deletes = promised[-1]
+        if found.get(key, -1) < offset and not (deletes and key not in found):
+            raise Violation(_KEYS, f"{log.directory}: of {key!r} the last is at {found.get(key)}, not at {offset}")
+
+
+def committed_values(log: Log) -> Iterator[bytes]:
+    """What a client reads that wants committed records only: the values."""
+    return (record.value or b"" for record in committed_records(log))
+
+
+def committed_records(log: Log) -> Iterator[Record]:
+    """What a client reads that wants committed records only."""
+    data = b"".join(segment.file.pread(segment.size, 0) for segment in log.segments)
+    unstable = log.first_unstable_offset
+    upper_offset = log.log_end_offset if unstable is None else unstable
+    aborted = sorted(log.aborted_transactions(log.log_start_offset, upper_offset), key=lambda each: each[1])
+    aborting: set[int] = set()
+    for position, header in iter_batches(data) if data else ():
+        if header.next_offset <= log.log_start_offset or header.base_offset >= upper_offset:
+            continue
+        while aborted and aborted[0][1] <= header.last_offset:
+            aborting.add(aborted.pop(0)[0])
+        if header.is_control:
+            aborting.discard(header.producer_id)
+        elif not header.is_transactional or header.producer_id not in aborting:
+            yield from read_records(data, position)

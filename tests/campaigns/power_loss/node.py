@@ -1,0 +1,206 @@
+"""A broker on a disk of ours: the real one, under a virtual clock, asked by calls of its handlers instead of through sockets.
+
+It listens, on a port of its own, as a broker does; nobody connects.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import contextmanager
+from dataclasses import replace
+from functools import cache
+from random import Random
+from typing import TYPE_CHECKING, Any
+
+from odradek.broker.config import load
+from odradek.broker.context import RequestContext
+from odradek.broker.handlers import load_handler
+from odradek.broker.logging import log as broker_log
+from odradek.broker.server import Broker
+from odradek.coordinator.runtime.states import ShardState
+from odradek.timing.reply import Reply
+from tests.campaigns.simulation.violation import Violation
+from tests.raw_client import as_response
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from odradek.broker.config.broker_config import BrokerConfig
+    from odradek.broker.replica.partition import Partition
+    from odradek.protocol.api_keys import ApiKey
+    from odradek.storage.filesystem import FileSystem
+    from odradek.timing.clock import VirtualClock
+
+DATA = "/data"
+TWO_DIRECTORIES = (DATA, "/more")
+SEGMENT_BYTES = 700
+INDEX_INTERVAL_BYTES = 100
+TRANSACTION_TIMEOUT_MS = 1_000
+CHECKPOINT_INTERVAL_MS = 3_000
+_ABORT_INTERVAL_MS = 500
+_STEP_MS = 100
+_MOST_TURNS = 2_000
+_LOADING = {ShardState.INITIAL, ShardState.LOADING}
+
+
+@cache
+def _config(flush_messages: int | None, directories: tuple[str, ...]) -> BrokerConfig:
+    settings = {
+        "listeners": "PLAINTEXT://127.0.0.1:0",
+        "log.dirs": ",".join(directories),
+        "auto.create.topics.enable": "false",
+        "offsets.topic.num.partitions": "1",
+        "transaction.state.log.num.partitions": "1",
+        "transaction.abort.timed.out.transaction.cleanup.interval.ms": str(_ABORT_INTERVAL_MS),
+        "log.flush.scheduler.interval.ms": "500",
+        "log.flush.offset.checkpoint.interval.ms": str(CHECKPOINT_INTERVAL_MS),
+        "log.flush.start.offset.checkpoint.interval.ms": str(CHECKPOINT_INTERVAL_MS),
+        "log.segment.delete.delay.ms": "1000",
+        "log.initial.task.delay.ms": "0",
+        "log.flush.interval.ms": str(2**62),
+    }
+    if flush_messages is not None:
+        settings["log.flush.interval.messages"] = str(flush_messages)
+    return load(overrides=settings)
+
+
+class Lines:
+    """As much of a structlog logger as the broker's log calls: ``events`` are (level, event, fields)."""
+
+    def __init__(self) -> None:
+        self.events: list[tuple[str, str, dict[str, Any]]] = []
+
+    def info(self, event: str, **fields: Any) -> None:
+        self.events.append(("info", event, fields))
+
+    def warning(self, event: str, **fields: Any) -> None:
+        self.events.append(("warning", event, fields))
+
+    def error(self, event: str, **fields: Any) -> None:
+        self.events.append(("error", event, fields))
+
+    def texts(self) -> list[str]:
+        """What a person would read of warnings and errors."""
+        return [f"{event} {fields}" for level, event, fields in self.events if level != "info"]
+
+
+@contextmanager
+def lines_to(lines: Lines) -> Iterator[None]:
+    """Within, the broker's log goes to ``lines``."""
+    before = broker_log._logger
+    broker_log._logger = lines
+    try:
+        yield
+    finally:
+        broker_log._logger = before
+
+
+class Unanswered(Exception):
+    """A request that is not answered, however long one waits."""
+
+
+class Node:
+    """One process of the broker, with ``directories`` for its logs.
+
+    ``flush_messages`` is ``log.flush.interval.messages``, None for the default, which is never.
+    """
+
+    def __init__(
+        self,
+        loop: asyncio.AbstractEventLoop,
+        file_system: FileSystem,
+        clock: VirtualClock,
+        *,
+        flush_messages: int | None,
+        seed: int,
+        directories: tuple[str, ...] = (DATA,),
+    ) -> None:
+        """``seed`` is what no other process on this disk has had: ids are drawn by it."""
+        self.broker = Broker(_config(flush_messages, directories), clock=clock, file_system=file_system, random=Random(seed))
+        self.clock = clock
+        self._loop = loop
+        self.is_running = False
+
+    def start(self) -> None:
+        """Raises what ``Broker.start`` does."""
+        self._loop.run_until_complete(self.broker.start())
+        self.is_running = True
+        self.tune()
+
+    def tune(self) -> None:
+        """Give topics segments and indexes that are smaller than any that configs allow."""
+        for partition in self.broker.partitions:
+            log = partition.log
+            if log is not None and log.config.segment_bytes > SEGMENT_BYTES:
+                log.config = replace(log.config, segment_bytes=SEGMENT_BYTES, index_interval_bytes=INDEX_INTERVAL_BYTES)
+
+    def stop(self) -> None:
+        """In good order."""
+        self.is_running = False
+        self._loop.run_until_complete(self.broker.stop())
+        self.turn()
+
+    def vanish(self) -> None:
+        """The process is gone: what it still had to do is not done. Each start is followed by this or by ``stop``."""
+        broker = self.broker
+        self._loop.run_until_complete(broker._listeners.stop())
+        broker.timer.close()
+        broker.transactions._is_closed = broker.groups._is_closed = True
+        self._loop._ready.clear()  # type: ignore[attr-defined]
+
+    def turn(self) -> None:
+        """Let the loop do what it is to do soon."""
+        self._loop.run_until_complete(asyncio.sleep(0))
+
+    def wait(self, duration_ms: int) -> None:
+        """Let time pass, and the loop turn on the way."""
+        while duration_ms > 0:
+            self.call(self.clock.advance, min(duration_ms, _STEP_MS))
+            duration_ms -= _STEP_MS
+            self.turn()
+
+    def call(self, function: Callable[..., Any], *arguments: Any) -> Any:
+        """Do what takes a loop that runs."""
+        return self._loop.run_until_complete(_call(function, *arguments))
+
+    def ask(self, api_key: ApiKey, version: int, request: Any) -> Any:
+        """One request and its response. Raises Unanswered."""
+        context = RequestContext(api_key, version, 0, "client", "PLAINTEXT", ("127.0.0.1", 1))
+        outcome = self.call(load_handler(api_key), self.broker, context, request)
+        if not isinstance(outcome, Reply):
+            return as_response(api_key, version, outcome)
+        answers: list[Any] = []
+        outcome.when_done(answers.append)
+        for _ in range(_MOST_TURNS):
+            if answers:
+                return as_response(api_key, version, answers[0])
+            self.turn()
+            if not answers:
+                self.wait(1)
+        raise Unanswered(f"{api_key.name} is not answered")
+
+    def load_coordinators(self) -> None:
+        """Wait until those that there are have been loaded. Raises Violation where one cannot be."""
+        broker = self.broker
+        for coordinator in (broker.transactions, broker.groups):
+            topic = coordinator._about.topic
+            if not broker.partitions.of_topic(topic):
+                continue
+            for _ in range(_MOST_TURNS):
+                states = self.call(lambda host: host.runtime.states(), coordinator)
+                if not _LOADING & set(states.values()):
+                    break
+                self.turn()
+            for partition in broker.partitions.of_topic(topic):
+                state = states.get(partition.index)
+                if partition.log is not None and state is not ShardState.ACTIVE:
+                    raise Violation("coordinators load what there is", f"{topic}-{partition.index} is {state}")
+
+    def partitions(self) -> list[Partition]:
+        """All there are."""
+        return list(self.broker.partitions)
+
+
+async def _call(function: Callable[..., Any], *arguments: Any) -> Any:
+    """Where there is a loop that runs."""
+    return function(*arguments)

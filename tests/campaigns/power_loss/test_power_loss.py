@@ -1,0 +1,139 @@
+"""A share of ``make power-loss``: the disk's model, and short workloads under each kind of fault."""
+
+import asyncio
+from random import Random
+
+import pytest
+
+from tests.campaigns.power_loss import states, workload
+from tests.campaigns.power_loss.disk import Operation, RecordingDisk
+from tests.campaigns.power_loss.explore import Exploration
+from tests.campaigns.power_loss.faults import TROUBLES, explore_faults
+from tests.campaigns.power_loss.flips import explore_flips
+from tests.campaigns.power_loss.model import DiskModel
+from tests.campaigns.power_loss.node import TWO_DIRECTORIES
+
+
+@pytest.fixture
+def loop():
+    loop = asyncio.new_event_loop()
+    yield loop
+    loop.close()
+
+
+def modelled(disk):
+    model = DiskModel({}, ["/d"])
+    for operation in disk.operations:
+        model.apply(operation)
+    return model
+
+
+def contents(state):
+    return {path: content for path, content in state.items() if content is not None}
+
+
+def left_after(disk):
+    model = modelled(disk)
+    return {left.what: contents(left.state) for left in states.after(model, disk.operations[-1])}
+
+
+@pytest.fixture
+def disk():
+    return RecordingDisk(directories=["/d"])
+
+
+def test_what_a_killed_process_wrote_is_there(disk):
+    disk.open("/d/a", create=True).append([b"one", b"two"])
+    disk.write_atomic("/d/b", b"whole", durable=False)
+    assert left_after(disk)["kill"] == {"/d/a": b"onetwo", "/d/b": b"whole"}
+
+
+def test_what_is_not_synced_goes_with_the_power_in_whole_or_in_part(disk):
+    file = disk.open("/d/a", create=True)
+    file.append([b"synced"])
+    file.sync()
+    disk.sync_dir("/d")
+    file.append([b"not"])
+    left = left_after(disk)
+    assert left["nothing that is not synced"] == {"/d/a": b"synced"}
+    model = modelled(disk)
+    torn = [contents(each.state)["/d/a"] for each in states.within(model, Operation("append", "/d/a", file.number, b"xyz"))]
+    assert torn[:2] == [b"syncednotx", b"syncednotxy"]
+
+
+def test_a_name_that_is_not_synced_may_be_lost_though_its_file_is_synced(disk):
+    file = disk.open("/d/a", create=True)
+    file.append([b"synced"])
+    file.sync()
+    assert left_after(disk)["nothing that is not synced"] == {}
+
+
+def test_a_file_that_is_replaced_durably_is_the_old_one_or_the_new(disk):
+    disk.write_atomic("/d/a", b"old")
+    disk.write_atomic("/d/a", b"new")
+    model = DiskModel({}, ["/d"])
+    seen = set()
+    for operation in disk.operations:
+        model.apply(operation)
+        seen |= {contents(left.state).get("/d/a") for left in states.after(model, operation)}
+    assert seen == {None, b"old", b"new"}
+    assert left_after(disk)["nothing that is not synced"] == {"/d/a": b"new"}
+
+
+def test_a_file_that_is_replaced_without_a_sync_may_be_torn_under_its_name(disk):
+    disk.write_atomic("/d/a", b"new", durable=False)
+    model = modelled(disk)
+    rename = disk.operations[-1]
+    assert {contents(left.state).get("/d/a") for left in states.after(model, rename)} >= {b"", b"n", b"ne", b"new", b"\0\0\0"}
+
+
+def test_a_sync_that_failed_syncs_nothing_and_nothing_after_it_helps(disk):
+    file = disk.open("/d/a", create=True)
+    disk.sync_dir("/d")
+    file.append([b"lost"])
+    disk.operations.append(Operation("sync_lost", "/d/a", file.number))
+    file.sync()
+    assert left_after(disk)["nothing that is not synced"] == {"/d/a": b""}
+
+
+def test_a_directory_that_is_renamed_keeps_what_is_in_it(disk):
+    disk.make_dirs("/d/e")
+    disk.open("/d/e/a", create=True).append([b"data"])
+    disk.rename("/d/e", "/d/f")
+    assert left_after(disk)["kill"] == {"/d/f/a": b"data"}
+
+
+@pytest.mark.parametrize("flush_messages", [1, None])
+def test_nothing_that_was_promised_is_lost_with_the_power_or_by_a_kill(loop, flush_messages):
+    exploration = Exploration(loop, workload.SHORT, flush_messages=flush_messages, every_bytes=40)
+    tally = exploration.explore(range(0, len(exploration.operations), 16))
+    assert not tally.findings
+    assert sum(tally.points.values()) > 100
+
+
+@pytest.mark.parametrize("flush_messages", [1, None])
+def test_nothing_that_was_promised_is_lost_while_logs_are_compacted_and_moved(loop, flush_messages):
+    exploration = Exploration(
+        loop, workload.COMPACTING[:5], flush_messages=flush_messages, every_bytes=40, directories=TWO_DIRECTORIES
+    )
+    tally = exploration.explore(range(1, len(exploration.operations), 24))
+    assert not tally.findings
+    assert sum(tally.points.values()) > 100
+
+
+@pytest.mark.parametrize("flush_messages", [1, None])
+def test_a_disk_that_fails_or_is_full_costs_nothing_that_was_acknowledged(loop, flush_messages):
+    tally = explore_faults(loop, flush_messages, TROUBLES, range(5, 100_000, 60))
+    assert not tally.findings
+    assert {fault for fault, _, _ in tally.points} == {trouble.name for trouble in TROUBLES}
+
+
+def test_a_flipped_bit_is_found_and_named_or_does_no_harm(loop):
+    tally = explore_flips(loop, range(7, 100_000, 53))
+    assert not tally.findings
+    assert sum(tally.points.values()) > 200
+
+
+def test_nothing_that_was_promised_is_lost_whatever_a_disk_is_left_with(loop):
+    exploration = Exploration(loop, workload.draw_large(Random(1), 8), flush_messages=None)
+    assert not exploration.explore_by_chance(Random(2), 100).findings

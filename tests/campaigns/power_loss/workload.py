@@ -1,0 +1,233 @@
+"""What the broker is put through: steps, each a function of the run, in an order in which each meets what the others left.
+
+Another kind of work (retention, compaction, moving partitions) is another step.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from tests.campaigns.power_loss.clients import Producer, commit, delete_records, plain, produce, put
+from tests.campaigns.power_loss.node import CHECKPOINT_INTERVAL_MS, SEGMENT_BYTES
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from random import Random
+
+    from tests.campaigns.power_loss.run import Run
+
+# Of each topic how often it is synced: with each record, by the broker's default, with each third record, after half a second.
+TOPICS = {"strict": {"flush_messages": "1"}, "lazy": {}, "thrifty": {"flush_messages": "3"}, "timed": {"flush_ms": "500"}}
+_DELETE_RETENTION_MS = 1_500
+_PARTITIONS = [("strict", 0), ("strict", 1), ("lazy", 0), ("thrifty", 0), ("timed", 0)]
+
+
+def create_topics(run: Run) -> None:
+    """Those of all workloads; where each log is synced with each record by the broker's config, with none of their own."""
+    for topic, configs in TOPICS.items():
+        run.create_topic(topic, 2 if topic == "strict" else 1, **({} if run.flush_messages == 1 else configs))
+
+
+def produce_a_little(run: Run) -> None:
+    """A record or two for each partition, in one request."""
+    batches = {}
+    for number, name in enumerate(_PARTITIONS):
+        batches[name] = plain(run, *(run.new_value() for _ in range(1 + number % 2)))
+    produce(run, batches)
+
+
+def produce_until_rolled(run: Run) -> None:
+    """Batches of several records, one of them compressed, until there is another segment of each log."""
+    for number in range(5):
+        for name in _PARTITIONS:
+            values = [run.new_value(40) for _ in range(3)]
+            produce(run, {name: plain(run, *values, compression=4 if number == 2 else 0)})
+        run.node.wait(10)
+
+
+def produce_idempotently(run: Run) -> None:
+    """By two producers with ids of their own."""
+    for _ in range(2):
+        producer = Producer(run)
+        if producer.begin():
+            for name in (("strict", 0), ("lazy", 0)):
+                for _ in range(3):
+                    producer.send({name: [run.new_value()]})
+
+
+def commit_a_transaction(run: Run) -> None:
+    """Over three logs, with a group's offsets."""
+    producer = Producer(run, "committing")
+    if not producer.begin():
+        return
+    names = [("strict", 1), ("lazy", 0), ("thrifty", 0)]
+    is_good = producer.send({name: [run.new_value(), run.new_value()] for name in names})
+    is_good = is_good and producer.send({names[0]: [run.new_value()]})
+    offset = run.values
+    is_good = is_good and producer.commit_offsets("transactional", {("strict", 1): offset})
+    producer.end(commit=is_good, offsets={("transactional", "strict", 1): offset})
+    run.node.wait(20)
+    run.acknowledge_all()
+
+
+def abort_a_transaction(run: Run) -> None:
+    """While that of another producer is open, which is committed after it."""
+    first, second = Producer(run, "aborting"), Producer(run, "overlapping")
+    names = [("strict", 0), ("lazy", 0), ("timed", 0)]
+    if first.begin():
+        first.send({name: [run.new_value()] for name in names})
+    is_begun = second.begin() and second.send({names[0]: [run.new_value()], names[1]: [run.new_value(30)]})
+    first.end(commit=False)
+    run.node.wait(20)
+    second.end(commit=is_begun)
+    run.node.wait(20)
+    run.acknowledge_all()
+
+
+def leave_a_transaction_open(run: Run) -> None:
+    """The broker aborts it when its time is up."""
+    producer = Producer(run, "leaving")
+    if producer.begin():
+        producer.send({("strict", 0): [run.new_value()], ("lazy", 0): [run.new_value()]})
+
+
+def commit_offsets(run: Run) -> None:
+    """Of three partitions, by a group without members, and again."""
+    for name in (("strict", 0), ("lazy", 0), ("strict", 0), ("timed", 0)):
+        run.values += 1
+        commit(run, "consumers", name, run.values)
+    run.acknowledge_all()
+
+
+def delete_some_records(run: Run) -> None:
+    """Of two logs: up to somewhere in a segment."""
+    for name in (("strict", 0), ("lazy", 0)):
+        log = run.node.broker.partitions.require(*name).log
+        if log is not None:
+            delete_records(run, name, log.log_start_offset + (log.log_end_offset - log.log_start_offset) // 2)
+
+
+def replace_a_topic(run: Run) -> None:
+    """Delete one that has records, and create another of its name."""
+    if run.create_topic("passing", 1, flush_messages="1") is None:
+        return
+    produce(run, {("passing", 0): plain(run, run.new_value(), run.new_value())})
+    run.node.wait(CHECKPOINT_INTERVAL_MS)
+    run.delete_topic("passing")
+    if run.create_topic("passing", 1, flush_messages="1") is not None:
+        produce(run, {("passing", 0): plain(run, run.new_value())})
+
+
+def wait_for_checkpoints(run: Run) -> None:
+    """Until all that is done by the clock has been done."""
+    run.node.wait(CHECKPOINT_INTERVAL_MS + 1_000)
+    run.acknowledge_all()
+
+
+def drop_old_segments(run: Run) -> None:
+    """All but the last bytes of two logs, by retention, and their files a moment later."""
+    for name in (("strict", 1), ("lazy", 0)):
+        log = run.node.broker.partitions.require(*name).log
+        if log is not None:
+            log.config = replace(log.config, retention_bytes=SEGMENT_BYTES, file_delete_delay_ms=50)
+            run.may_start_anywhere(name)
+    run.node.call(run.node.broker.log_manager.delete_old_segments, run.clock.now_ms())
+    run.node.wait(200)
+    run.acknowledge_all()
+
+
+def compact(run: Run) -> None:
+    """A log with few keys, some of them deleted, in transactions too; and whatever else is compacted and dirty enough."""
+    name = "compacted", 0
+    run.create_topic(
+        "compacted", 1, cleanup_policy="compact", min_cleanable_dirty_ratio="0.01", delete_retention_ms=str(_DELETE_RETENTION_MS)
+    )
+    for number in range(6):
+        put(run, name, {b"a": run.new_value(40), b"%d" % number: run.new_value(40), b"%d" % (number // 2): None})
+        if number % 3 == 0:
+            producer = Producer(run, "compacting")
+            is_good = producer.begin() and producer.send({name: [run.new_value(30)]})
+            producer.end(commit=is_good and number == 0)
+    run.node.wait(20)
+    run.node.call(run.node.broker.log_cleaner.clean_due)
+    run.acknowledge_all()
+
+
+def move_logs(run: Run) -> None:
+    """Two of them, to the other directory, if there is one; while one is written."""
+    manager = run.node.broker.log_manager
+    for number, name in enumerate((("lazy", 0), ("strict", run.values % 2))):
+        partition = run.node.broker.partitions.require(*name)
+        if partition.log is None:
+            continue
+        home = manager.home_of(partition.log)
+        for target in manager.directories.online:
+            if target is not home:
+                run.node.call(run.node.broker.moves.request, partition, target)
+        if number:
+            produce(run, {name: plain(run, run.new_value())})
+    run.node.wait(200)
+    run.acknowledge_all()
+
+
+def restart(run: Run) -> None:
+    """In good order."""
+    run.restart()
+
+
+def be_killed(run: Run) -> None:
+    """And come again, on a disk that has all and has not synced all."""
+    run.be_killed()
+
+
+SMALL: list[Callable[[Run], None]] = [
+    create_topics,
+    produce_a_little,
+    commit_offsets,
+    produce_idempotently,
+    produce_until_rolled,
+    commit_a_transaction,
+    drop_old_segments,
+    wait_for_checkpoints,
+    abort_a_transaction,
+    delete_some_records,
+    leave_a_transaction_open,
+    produce_a_little,
+    replace_a_topic,
+    restart,
+    produce_a_little,
+    be_killed,
+    produce_idempotently,
+    abort_a_transaction,
+    commit_offsets,
+    produce_until_rolled,
+    commit_a_transaction,
+    produce_a_little,
+    restart,
+    produce_a_little,
+]
+
+# With another data directory for logs to move to.
+COMPACTING: list[Callable[[Run], None]] = [
+    create_topics,
+    produce_a_little,
+    compact,
+    move_logs,
+    compact,
+    be_killed,
+    move_logs,
+    compact,
+    restart,
+    move_logs,
+    produce_a_little,
+]
+
+# Short enough to be tried in the tests of every day.
+SHORT: list[Callable[[Run], None]] = [create_topics, produce_a_little, commit_a_transaction, restart, abort_a_transaction]
+
+
+def draw_large(rng: Random, step_count: int) -> list[Callable[[Run], None]]:
+    """Steps in any order, the first that creates what the others need."""
+    others = sorted({*SMALL, compact, move_logs} - {create_topics}, key=lambda step: step.__name__)
+    return [create_topics, *rng.choices(others, k=step_count)]

@@ -1,0 +1,24 @@
+"""All simulations, so many seeds of each: ``python -m tests.campaigns.simulation --seeds 20000 --jobs 2``."""
+
+import sys
+
+from tests.campaigns.simulation import groups, runner
+from tests.campaigns.simulation.transactions import histories
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """1 if a history fails."""
+    options = runner.parser_of(__doc__ or "").parse_args(arguments)
+    failed = 0
+    for name, simulation in (("groups", groups.SIMULATION), ("transactions", histories.SIMULATION)):
+        print(f"{name}:", flush=True)
+        outcome = runner.run_all(simulation, options.first, options.seeds, options.jobs)
+        if options.counts:
+            print("\n".join(f"{count:>9} {what}" for what, count in sorted(outcome.counts.items())))
+        runner.tell(simulation, outcome)
+        failed += outcome.failed
+    return int(failed > 0)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

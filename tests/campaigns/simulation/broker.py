@@ -1,0 +1,222 @@
+"""A broker that has nothing but groups: the handlers, the runtime and the shards are the real ones, time and logs are not.
+
+It is started, stopped, killed and started again; logs and clock go on without it. What is asked of it while it is down has no
+answer.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from itertools import count
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any, cast
+from uuid import UUID
+
+from odradek.broker.context import RequestContext
+from odradek.broker.coordination.group_coordinator import GroupCoordinator
+from odradek.broker.handlers import (
+    delete_groups,
+    describe_groups,
+    heartbeat,
+    join_group,
+    leave_group,
+    list_groups,
+    offset_commit,
+    offset_fetch,
+    sync_group,
+)
+from odradek.broker.replica.partition import Partition
+from odradek.broker.replica.partitions import Partitions
+from odradek.coordinator.group.group_shard import GroupShard
+from odradek.coordinator.group.offsets import OffsetConfig
+from odradek.coordinator.runtime.record import decode_group_record
+from odradek.coordinator.runtime.runtime import CoordinatorRuntime
+from odradek.coordinator.runtime.states import ShardState
+from odradek.protocol.api_keys import ApiKey
+from odradek.timing.reply import Reply
+from odradek.timing.timer import Timer
+from tests.campaigns.simulation.checks import GroupChecks
+from tests.campaigns.simulation.told import Told
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from odradek.coordinator.group.config import GroupConfig
+    from odradek.coordinator.runtime.hosted_shard import HostedShard
+    from odradek.coordinator.runtime.shard_context import ShardContext
+    from odradek.timing.clock import VirtualClock
+    from tests.campaigns.simulation.logs import SimulatedLogs
+    from tests.campaigns.simulation.plan import GroupPlan
+
+RETENTION_MS = 900_000
+RETENTION_CHECK_INTERVAL_MS = 30_000
+
+_HANDLERS: dict[ApiKey, Callable[[Any, Any, Any], Any]] = {
+    ApiKey.JOIN_GROUP: join_group.handle,
+    ApiKey.SYNC_GROUP: sync_group.handle,
+    ApiKey.HEARTBEAT: heartbeat.handle,
+    ApiKey.LEAVE_GROUP: leave_group.handle,
+    ApiKey.OFFSET_COMMIT: offset_commit.handle,
+    ApiKey.OFFSET_FETCH: offset_fetch.handle,
+    ApiKey.DELETE_GROUPS: delete_groups.handle,
+    ApiKey.DESCRIBE_GROUPS: describe_groups.handle,
+    ApiKey.LIST_GROUPS: list_groups.handle,
+}
+
+
+class Reports:
+    """The broker's log, which nobody reads."""
+
+    def info(self, event: str, **fields: object) -> None:
+        """See ``GroupLog``."""
+
+    def warn(self, event: str, **fields: object) -> None:
+        """See ``GroupLog``."""
+
+
+REPORTS = Reports()
+
+
+def _wake_nobody(_partition: Partition) -> None:
+    """Nobody fetches from a topic here."""
+
+
+class Topics:
+    """One topic a group, called as the group is."""
+
+    def __init__(self, groups: Sequence[GroupPlan]) -> None:
+        self.ids = {group.group_id: UUID(int=number) for number, group in enumerate(groups, 1)}
+        self.partitions = Partitions()
+        for group in groups:
+            for index in range(group.partition_count):
+                self.partitions.add(Partition(group.group_id, index, self.ids[group.group_id], 0, None, _wake_nobody))
+        self.image = SimpleNamespace(
+            topics_by_id={topic_id: SimpleNamespace(name=name) for name, topic_id in self.ids.items()},
+            topics={name: SimpleNamespace(topic_id=topic_id) for name, topic_id in self.ids.items()},
+        )
+
+
+class ShardNotes:
+    """What the simulation knows of one shard, from a load to the next unload."""
+
+    def __init__(self, shard: GroupShard) -> None:
+        self.shard = shard
+        self.told = Told()
+        self.checks = GroupChecks()
+        self.has_failed = False
+
+
+class SimulatedBroker:
+    """``config`` may change while it runs; ``notes`` has the last shard of each partition that there was."""
+
+    def __init__(
+        self,
+        clock: VirtualClock,
+        logs: SimulatedLogs,
+        groups: Sequence[GroupPlan],
+        config: GroupConfig,
+        load_buffer_bytes: int,
+        on_fault: Callable[[str, Exception], None],
+    ) -> None:
+        self.config = config
+        self.notes: dict[int, ShardNotes] = {}
+        self.topics = Topics(groups)
+        self.timer: Timer | None = None
+        self._clock = clock
+        self._logs = logs
+        self._load_buffer_bytes = load_buffer_bytes
+        self._on_fault = on_fault
+        self._ids = count(1)
+        self._epochs = dict.fromkeys(range(logs.partition_count), 0)
+        self._runtime: CoordinatorRuntime[GroupShard] | None = None
+        # What the handlers take for the broker. Of the coordinator they ask for its runtime only.
+        self._groups = GroupCoordinator(cast("Any", SimpleNamespace(config=defaultdict(int))))
+        self._server = SimpleNamespace(
+            groups=self._groups,
+            partitions=self.topics.partitions,
+            controller=SimpleNamespace(image=self.topics.image),
+        )
+
+    @property
+    def is_up(self) -> bool:
+        """Whether somebody answers."""
+        return self._runtime is not None
+
+    @property
+    def runtime(self) -> CoordinatorRuntime[GroupShard]:
+        """Of a broker that is up."""
+        if self._runtime is None:
+            raise AssertionError("the broker is down")
+        return self._runtime
+
+    def start(self) -> None:
+        """Load all there is."""
+        self.timer = Timer(self._clock)
+        self._runtime = self._groups._runtime = CoordinatorRuntime(
+            "group",
+            self._logs,
+            self._make_shard,
+            decode_group_record,
+            self.timer,
+            on_fault=self._on_fault,
+            load_buffer_bytes=self._load_buffer_bytes,
+        )
+        for partition in self._epochs:
+            self.load(partition)
+
+    def kill(self) -> None:
+        """It is gone: nobody is told anything, and the logs are all there is."""
+        if self.timer is not None:
+            self.timer.close()
+        self.timer = self._runtime = self._groups._runtime = None
+        self._logs.soon.clear()
+        for partition in self._epochs:
+            self._logs.on_high_watermark(partition, None)
+
+    def load(self, partition: int) -> None:
+        """Lead the partition, at a higher epoch than before."""
+        self._epochs[partition] += 1
+        self.runtime.start_loading(partition, self._epochs[partition])
+
+    def unload(self, partition: int) -> None:
+        """Lead the partition no longer."""
+        self.runtime.unload(partition)
+
+    def load_failed_ones(self) -> None:
+        """Try again what could not be read."""
+        for partition, state in self.runtime.states().items():
+            if state is ShardState.FAILED:
+                self.load(partition)
+
+    def ask(self, api_key: ApiKey, version: int, client_id: str, request: Any, answered: Callable[[Any], None]) -> None:
+        """One request, and what to do with its response, now or later."""
+        context = RequestContext(api_key, version, 0, client_id, "PLAINTEXT", ("127.0.0.1", 1))
+        outcome = _HANDLERS[api_key](self._server, context, request)
+        if isinstance(outcome, Reply):
+            outcome.when_done(answered)
+        else:
+            answered(outcome)
+
+    def active(self) -> list[HostedShard[GroupShard]]:
+        """The shards that are loaded."""
+        if self._runtime is None:
+            return []
+        return [hosted for hosted in self._runtime._hosted.values() if hosted.state is ShardState.ACTIVE]
+
+    def active_shard(self, partition: int) -> HostedShard[GroupShard] | None:
+        """The shard of one partition, where it is loaded."""
+        hosted = None if self._runtime is None else self._runtime._hosted.get(partition)
+        return hosted if hosted is not None and hosted.state is ShardState.ACTIVE else None
+
+    def _make_shard(self, partition: int, context: ShardContext) -> GroupShard:
+        shard = GroupShard(
+            context,
+            config=lambda: self.config,
+            reports=REPORTS,
+            new_id=lambda: str(next(self._ids)),
+            offset_config=OffsetConfig(
+                offsets_retention_ms=RETENTION_MS, offsets_retention_check_interval_ms=RETENTION_CHECK_INTERVAL_MS
+            ),
+        )
+        self.notes[partition] = ShardNotes(shard)
+        return shard

@@ -1,0 +1,114 @@
+"""Whether the log, replayed into a fresh shard by the runtime's own loader, gives the state there is, field by field.
+
+Compared when all that was decided is written: what is stored of groups, offsets, and of the live groups those that are Stable or
+Empty. Of others the log has the generation before, until there is an assignment.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from odradek.coordinator.group.classic.states import GroupState
+from odradek.coordinator.group.config import GroupConfig
+from odradek.coordinator.group.group_shard import GroupShard
+from odradek.coordinator.group.offsets import OffsetConfig
+from odradek.coordinator.runtime.record import decode_group_record
+from odradek.coordinator.runtime.runtime import CoordinatorRuntime
+from odradek.coordinator.runtime.states import ShardState
+from odradek.timing.clock import VirtualClock
+from odradek.timing.timer import Timer
+from tests.campaigns.simulation.logs import LogsView
+from tests.campaigns.simulation.violation import Violation
+
+if TYPE_CHECKING:
+    from odradek.coordinator.group.classic.group import ClassicGroup
+    from odradek.coordinator.group.config import GroupLog
+    from odradek.coordinator.runtime.hosted_shard import HostedShard
+    from odradek.coordinator.runtime.shard_context import ShardContext
+    from tests.campaigns.simulation.logs import SimulatedLogs
+
+_INVARIANT = "the log replayed gives the live state"
+
+
+def replay(logs: SimulatedLogs, partition: int, reports: GroupLog) -> GroupShard:
+    """A fresh shard with what the log of ``partition`` says."""
+    view = LogsView(logs.logs)
+    shards: list[GroupShard] = []
+
+    def make_shard(_partition: int, context: ShardContext) -> GroupShard:
+        shard = GroupShard(context, config=GroupConfig, reports=reports, new_id=str, offset_config=OffsetConfig())
+        shards.append(shard)
+        return shard
+
+    def on_fault(event: str, error: Exception) -> None:
+        raise Violation(_INVARIANT, f"{event}: {error!r}")
+
+    runtime = CoordinatorRuntime("replay", view, make_shard, decode_group_record, Timer(VirtualClock()), on_fault=on_fault)
+    runtime.start_loading(partition, 0)
+    while view.soon:
+        view.turn()
+    if runtime.states()[partition] is not ShardState.ACTIVE:
+        raise Violation(_INVARIANT, f"the log of partition {partition} cannot be loaded")
+    return shards[0]
+
+
+def check_replayed(logs: SimulatedLogs, hosted: HostedShard[GroupShard], reports: GroupLog, *, has_failed: bool) -> None:
+    """Compare; nothing where records still wait to be appended. ``has_failed``: an append did, since the shard was loaded.
+
+    Then a group may be Empty that could not be written so, and a static member that could not be replaced may have lost its
+    place in the order of the members. Raises Violation.
+    """
+    if hosted._batch or hosted.log.read_failures:  # type: ignore[attr-defined]  # the simulation's log
+        return
+    fresh = replay(logs, hosted.partition, reports)
+    live = hosted.shard
+    _compare("the groups stored", dict(live.classic.stored.items()), dict(fresh.classic.stored.items()))
+    _compare("the offsets", _offsets(live), _offsets(fresh))
+    for group_id, group in live.classic.live.items():
+        restored = fresh.classic.live.get(group_id)
+        if restored is None:
+            raise Violation(_INVARIANT, f"{group_id} in {group.state} is not in the log")
+        if group.state is GroupState.STABLE or (group.state is GroupState.EMPTY and not has_failed):
+            _compare(group_id, _fields(group, in_order=not has_failed), _fields(restored, in_order=not has_failed))
+
+
+def _compare(what: str, live: dict[str, Any], fresh: dict[str, Any]) -> None:
+    if live == fresh:
+        return
+    for name in dict.fromkeys((*live, *fresh)):
+        if live.get(name) != fresh.get(name):
+            raise Violation(_INVARIANT, f"{what}: {name} is {live.get(name)!r}, and the log says {fresh.get(name)!r}")
+
+
+def _offsets(shard: GroupShard) -> dict[str, Any]:
+    return {
+        group_id: {topic: dict(sorted(partitions.items())) for topic, partitions in topics.items()}
+        for group_id, topics in sorted(shard.offsets.by_group.items())
+    }
+
+
+def _fields(group: ClassicGroup, *, in_order: bool) -> dict[str, Any]:
+    members = {
+        member_id: (
+            member.group_instance_id,
+            member.client_id,
+            member.client_host,
+            member.rebalance_timeout_ms,
+            member.session_timeout_ms,
+            member.metadata(group.protocol),
+            member.assignment,
+        )
+        for member_id, member in group.members.items()
+    }
+    return {
+        "state": group.state,
+        "protocol type": group.protocol_type,
+        "generation": group.generation,
+        "protocol": group.protocol,
+        "leader": group.leader,
+        "members": members,
+        "order of the members": list(members) if in_order else None,
+        "static members": group.static_members,
+        "subscribed topics": group.subscribed_topics,
+        "settled members": group.settled_members,
+    }

@@ -1,0 +1,151 @@
+"""Runs histories by their seeds, in one process or several, and tells how they ended.
+
+Each simulation is a module to run, ``python -m <module> --seed 17 --trace``, and a function from a seed to the world that its
+history led to. All chance comes from the seed: one seed is one history.
+"""
+
+from __future__ import annotations
+
+import argparse
+import gc
+import time
+from collections import Counter
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol
+
+from tests.campaigns.simulation.violation import Violation
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from odradek.timing.clock import VirtualClock
+
+_SEEDS_A_JOB = 50
+_MOST_FAILURES = 5
+
+
+class History(Protocol):
+    """What a world tells of itself."""
+
+    clock: VirtualClock
+    counts: Counter[str]
+
+    @property
+    def plan(self) -> object:
+        """What it was to be."""
+
+    def last_events(self) -> list[str]:
+        """What happened last."""
+
+
+class Run(Protocol):
+    """The history of ``seed``, and what it ended with before its time; ``show`` is given all that happens, line by line."""
+
+    def __call__(self, seed: int, *, show: Callable[[str], None] | None = None) -> tuple[History, Exception | None]: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Simulation:
+    """``summary`` names what is worth telling of many histories: the counts that are added up, by what is said of them."""
+
+    module: str
+    run: Run
+    summary: Mapping[str, Sequence[str]]
+
+
+@dataclass(slots=True)
+class Outcome:
+    """Of many seeds."""
+
+    seeds: int
+    failed: int
+    seconds: float
+    counts: Counter[str]
+
+
+def describe(simulation: Simulation, seed: int, world: History, error: Exception) -> str:
+    """A failure, for people."""
+    broken = str(error) if isinstance(error, Violation) else f"the simulation itself: {error!r}"
+    return "\n".join(
+        [
+            f"seed {seed} failed at {world.clock.monotonic_ms():.0f} ms: {broken}",
+            *(f"    {line}" for line in world.last_events()),
+            f"    plan: {world.plan}",
+            f"again: python -m {simulation.module} --seed {seed} --trace",
+        ]
+    )
+
+
+def run_many(simulation: Simulation, first: int, count: int) -> tuple[list[str], Counter[str]]:
+    """The failures of so many seeds, and what happened in all of them."""
+    failures = []
+    counts: Counter[str] = Counter()
+    # A history is one great cycle, and short: collecting garbage while it lives is for nothing, nor among what was there before.
+    gc.freeze()
+    gc.disable()
+    try:
+        for seed in range(first, first + count):
+            world, error = simulation.run(seed)
+            counts.update(world.counts)
+            if error is not None:
+                failures.append(describe(simulation, seed, world, error))
+            if seed % 10 == 0:
+                gc.collect()
+    finally:
+        gc.enable()
+        gc.unfreeze()
+    return failures, counts
+
+
+def run_all(simulation: Simulation, first: int, seeds: int, jobs: int) -> Outcome:
+    """``run_many``, shared by ``jobs`` processes. The first failures are printed."""
+    started = time.perf_counter()
+    starts = range(first, first + seeds, _SEEDS_A_JOB)
+    sizes = [min(_SEEDS_A_JOB, first + seeds - start) for start in starts]
+    simulations = [simulation] * len(starts)
+    outcome = Outcome(seeds, 0, 0.0, Counter())
+    with ProcessPoolExecutor(jobs) as pool:
+        outcomes = map(run_many, simulations, starts, sizes) if jobs == 1 else pool.map(run_many, simulations, starts, sizes)
+        for failures, counted in outcomes:
+            outcome.counts.update(counted)
+            for failure in failures[: max(0, _MOST_FAILURES - outcome.failed)]:
+                print(failure, flush=True)
+            outcome.failed += len(failures)
+    outcome.seconds = time.perf_counter() - started
+    return outcome
+
+
+def tell(simulation: Simulation, outcome: Outcome) -> None:
+    """Print what there was, and how fast."""
+    told = [f"{sum(outcome.counts[name] for name in names):,} {what}" for what, names in simulation.summary.items()]
+    print(", ".join(told))
+    speed = outcome.seeds / outcome.seconds
+    print(f"{outcome.seeds} seeds in {outcome.seconds:.1f} s, {speed:.1f} seeds/s, failures {outcome.failed}", flush=True)
+
+
+def main(simulation: Simulation, about: str, arguments: list[str] | None = None) -> int:
+    """1 if a history fails."""
+    parser = parser_of(about)
+    parser.add_argument("--seed", type=int, help="this one only")
+    parser.add_argument("--trace", action="store_true", help="with --seed: show all that happens")
+    options = parser.parse_args(arguments)
+    if options.seed is not None:
+        world, error = simulation.run(options.seed, show=print if options.trace else None)
+        print(f"seed {options.seed}: passed" if error is None else describe(simulation, options.seed, world, error))
+        return int(error is not None)
+    outcome = run_all(simulation, options.first, options.seeds, options.jobs)
+    if options.counts:
+        print("\n".join(f"{count:>9} {name}" for name, count in sorted(outcome.counts.items())))
+    tell(simulation, outcome)
+    return int(outcome.failed > 0)
+
+
+def parser_of(about: str) -> argparse.ArgumentParser:
+    """The arguments of every run of many."""
+    parser = argparse.ArgumentParser(description=about.partition("\n")[0])
+    parser.add_argument("--seeds", type=int, default=1_000, help="how many")
+    parser.add_argument("--first", type=int, default=0, help="the first of them")
+    parser.add_argument("--jobs", type=int, default=1, help="processes that share them")
+    parser.add_argument("--counts", action="store_true", help="show how often each thing happened")
+    return parser

@@ -1,0 +1,129 @@
+"""Between clients and the broker: requests and answers take their time, some requests come twice, some answers never.
+
+An answer arrives later than it is given, so that no client runs within the broker.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from odradek.protocol.api_keys import ApiKey
+from odradek.protocol.errors import ErrorCode
+from tests.campaigns.simulation.transactions import requests
+from tests.campaigns.simulation.transactions.checks import check_fetched
+from tests.campaigns.simulation.transactions.plan import LONGEST_HOLD_MS
+from tests.campaigns.simulation.violation import Violation
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from tests.campaigns.simulation.transactions.producer import Process
+    from tests.campaigns.simulation.transactions.world import World
+
+_ANSWERED_WITHIN_MS = LONGEST_HOLD_MS + 4_000
+# What a repeated request may not do later than at once, where all of a producer's transactions have one epoch: there it would be
+# taken for one of the next transaction (KIP-890 says more).
+_REPEATED_AT_ONCE = frozenset({ApiKey.END_TXN, ApiKey.TXN_OFFSET_COMMIT, ApiKey.INIT_PRODUCER_ID})
+
+
+class Call:
+    """A request that has reached the broker."""
+
+    __slots__ = ("answered", "api_key", "deadline_ms", "is_answered", "who")
+
+    def __init__(self, api_key: ApiKey, who: str, deadline_ms: float, answered: Callable[[Any], None]) -> None:
+        self.api_key = api_key
+        self.who = who
+        self.deadline_ms = deadline_ms
+        self.answered = answered
+        self.is_answered = False
+
+
+class Network:
+    """Of one world."""
+
+    def __init__(self, world: World) -> None:
+        self._world = world
+        self._calls: deque[Call] = deque()
+
+    def ask(
+        self,
+        process: Process | None,
+        api_key: ApiKey,
+        version: int,
+        build: Callable[[], Any],
+        answered: Callable[[Any], None],
+    ) -> None:
+        """Send a request; None answers where the broker is gone before it has, or the connection. It may arrive a second time."""
+        who = "somebody" if process is None else process.name
+        rng = self._world.rng
+        plan = self._world.plan
+
+        def latency_ms() -> int:
+            return rng.randint(0, plan.longest_latency_ms) if plan.longest_latency_ms else 0
+
+        self._world.later(latency_ms(), lambda: self._deliver(who, api_key, version, build(), answered))
+        if process is not None and self._world.is_in_trouble and rng.random() < plan.repeat_share:
+            at_once = process.client_version == 0 and api_key in _REPEATED_AT_ONCE
+            if not at_once or not plan.longest_latency_ms:
+                self._world.counts["requests repeated"] += 1
+                delay_ms = 0 if at_once else rng.choice((0, 20, 200, 1_500))
+                self._world.later(delay_ms, lambda: self._deliver(who, api_key, version, build(), lambda _: None))
+
+    def _deliver(self, who: str, api_key: ApiKey, version: int, request: Any, answered: Callable[[Any], None]) -> None:
+        world = self._world
+        server = world.server
+        if server is None:
+            world.later(5, lambda: answered(None))
+            return
+        call = Call(api_key, who, world.clock.monotonic_ms() + _ANSWERED_WITHIN_MS, answered)
+        self._calls.append(call)
+        world.note("%s asks %s v%s %s", who, api_key.name, version, requests.Brief(request))
+        is_asking = True
+
+        def respond(response: Any) -> None:
+            if call.is_answered:
+                raise AssertionError(f"{api_key.name} of {who} is answered twice")
+            call.is_answered = True
+            if is_asking and api_key is ApiKey.OFFSET_FETCH:
+                check_fetched(world, server, request, response)
+            world.note("%s is answered %s %s", who, api_key.name, requests.Brief(response))
+            digest = self._digest(api_key, response)
+            is_lost = world.is_in_trouble and world.rng.random() < world.plan.loss_share
+            world.counts["answers lost"] += is_lost
+            world.later(world.rng.randint(0, world.plan.longest_latency_ms), lambda: answered(None if is_lost else digest))
+
+        server.ask(api_key, version, request, respond)
+        is_asking = False
+
+    def _digest(self, api_key: ApiKey, response: Any) -> Any:
+        """A response; of Produce, the error codes by partition."""
+        if api_key is not ApiKey.PRODUCE:
+            code = getattr(response, "error_code", None)
+            if code is not None:
+                self._world.counts[f"{api_key.name} {ErrorCode(code).name}"] += 1
+            return response
+        results = {}
+        for topic in response.responses:
+            for part in topic.partition_responses:
+                results[topic.name, part.index] = part.error_code
+                self._world.counts[f"PRODUCE {ErrorCode(part.error_code).name}"] += 1
+        return results
+
+    def lose_answers(self) -> None:
+        """The broker is gone, and with it who waits for an answer is disconnected."""
+        calls, self._calls = self._calls, deque()
+        for call in calls:
+            if not call.is_answered:
+                call.is_answered = True
+                self._world.later(self._world.rng.randint(1, 50), partial(call.answered, None))
+
+    def check_answered(self) -> None:
+        """Raise Violation where somebody has waited for too long."""
+        while self._calls and self._calls[0].is_answered:
+            self._calls.popleft()
+        if self._calls and self._calls[0].deadline_ms < self._world.clock.monotonic_ms():
+            call = self._calls[0]
+            raise Violation("nobody waits for ever", f"{call.api_key.name} of {call.who} waits for an answer")

@@ -1,0 +1,66 @@
+"""Somebody who reads the committed records of a partition, as clients do: up to the last stable offset, without what is aborted.
+
+A client goes by the aborted transactions that come with each answer, and keeps nothing of one answer for the next.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from operator import itemgetter
+from typing import TYPE_CHECKING
+
+from odradek.protocol.control_records import ABORT, read_control_record
+from odradek.protocol.plain_batches import read_batch
+from odradek.protocol.record_batch import iter_batches
+from odradek.protocol.records import Record
+from tests.campaigns.simulation.violation import Violation
+
+if TYPE_CHECKING:
+    from odradek.broker.replica.partition import Partition
+    from tests.campaigns.simulation.transactions.witness import SeenPartition
+
+_COMMITTED = "who reads committed records reads all of them, and no others"
+
+
+class CommittedReader:
+    """Of one partition, until it is deleted. ``values`` is all that was read."""
+
+    def __init__(self) -> None:
+        self.offset = 0
+        self.values: list[tuple[int, bytes]] = []
+
+    def read_on(self, partition: Partition, max_bytes: int) -> None:
+        """Read as far as one may by now. Raises KafkaError, Violation."""
+        log = partition.require_log()
+        upper_offset = partition.last_stable_offset
+        while self.offset < upper_offset:
+            found = log.read(self.offset, max_bytes, upper_offset=upper_offset, min_one_batch=True)
+            if found is None:
+                raise Violation(_COMMITTED, f"nothing is found at {self.offset}, below {upper_offset}")
+            aborted = deque(sorted(log.aborted_in(found, self.offset, upper_offset), key=itemgetter(1)))
+            self._take(found.read(), aborted)
+
+    def _take(self, data: bytes, aborted: deque[tuple[int, int]]) -> None:
+        aborting: set[int] = set()
+        before = self.offset
+        for position, header in iter_batches(data):
+            while aborted and aborted[0][1] <= header.last_offset:
+                aborting.add(aborted.popleft()[0])
+            if header.is_control:
+                _, key, value = next(read_batch(data, position))
+                if read_control_record(Record(key=key, value=value))[0] == ABORT:
+                    aborting.discard(header.producer_id)
+            elif header.producer_id not in aborting:
+                records = read_batch(data, position)
+                self.values += [(offset, value or b"") for offset, _, value in records if offset >= self.offset]
+            self.offset = header.next_offset
+        if self.offset == before:
+            raise Violation(_COMMITTED, f"no batch can be read at {before}")
+
+    def check(self, seen: SeenPartition) -> None:
+        """Compare with what was committed below. Raises Violation."""
+        expected = seen.committed(self.offset)
+        if self.values != expected:
+            differing = [(a, b) for a, b in zip(self.values, expected, strict=False) if a != b][:1]
+            what = f"{seen.name} up to {self.offset}: {len(self.values)} records are read, {len(expected)} are committed"
+            raise Violation(_COMMITTED, f"{what}; {differing or (self.values + expected)[-1:]}")

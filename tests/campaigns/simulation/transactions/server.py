@@ -1,0 +1,260 @@
+"""A broker for transactions: the real one, but for its listeners, and for clock, disk and event loop, which are simulated.
+
+It is started, stopped, killed and started again on the same disk, each time as another ``Server``.
+
+Left out: what a broker does now and then by the clock; its logs are flushed and compacted when they are told to.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from contextlib import contextmanager
+from dataclasses import replace
+from functools import cache
+from typing import TYPE_CHECKING, Any, cast
+
+from odradek.broker.config import BrokerConfig, load
+from odradek.broker.context import RequestContext
+from odradek.broker.coordination.group_coordinator import GroupCoordinator
+from odradek.broker.coordination.transaction_coordinator import TransactionCoordinator
+from odradek.broker.handlers import (
+    add_offsets_to_txn,
+    add_partitions_to_txn,
+    delete_groups,
+    describe_producers,
+    describe_transactions,
+    end_txn,
+    init_producer_id,
+    list_transactions,
+    offset_commit,
+    offset_fetch,
+    produce,
+    txn_offset_commit,
+    write_txn_markers,
+)
+from odradek.broker.logging import log as broker_log
+from odradek.broker.metadata.decisions import NewTopic
+from odradek.broker.metadata.topic_names import CONSUMER_OFFSETS_TOPIC, TRANSACTION_STATE_TOPIC
+from odradek.broker.replica.log_cleaner import LogCleaner
+from odradek.broker.server import Broker
+from odradek.broker.storage_start import open_storage
+from odradek.coordinator.runtime.states import ShardState
+from odradek.protocol.api_keys import ApiKey
+from odradek.timing.reply import Reply
+from tests.raw_client import as_response
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from random import Random
+
+    from odradek.broker.replica.partition import Partition
+    from odradek.coordinator.runtime.hosted_shard import HostedShard
+    from odradek.coordinator.runtime.runtime import CoordinatorRuntime
+    from odradek.timing.clock import VirtualClock
+    from tests.campaigns.simulation.transactions.disk import SimulatedDisk
+    from tests.campaigns.simulation.transactions.plan import Plan
+
+_HANDLERS: dict[ApiKey, Callable[[Any, Any, Any], Any]] = {
+    ApiKey.INIT_PRODUCER_ID: init_producer_id.handle,
+    ApiKey.ADD_PARTITIONS_TO_TXN: add_partitions_to_txn.handle,
+    ApiKey.ADD_OFFSETS_TO_TXN: add_offsets_to_txn.handle,
+    ApiKey.PRODUCE: produce.handle,
+    ApiKey.TXN_OFFSET_COMMIT: txn_offset_commit.handle,
+    ApiKey.END_TXN: end_txn.handle,
+    ApiKey.WRITE_TXN_MARKERS: write_txn_markers.handle,
+    ApiKey.OFFSET_COMMIT: offset_commit.handle,
+    ApiKey.OFFSET_FETCH: offset_fetch.handle,
+    ApiKey.DELETE_GROUPS: delete_groups.handle,
+    ApiKey.DESCRIBE_TRANSACTIONS: describe_transactions.handle,
+    ApiKey.LIST_TRANSACTIONS: list_transactions.handle,
+    ApiKey.DESCRIBE_PRODUCERS: describe_producers.handle,
+}
+COORDINATORS_TOPICS = (TRANSACTION_STATE_TOPIC, CONSUMER_OFFSETS_TOPIC)
+
+
+@cache
+def _config(transaction_shards: int, group_shards: int, abort_interval_ms: int, expiration_ms: int) -> BrokerConfig:
+    return load(
+        overrides={
+            "log.dirs": "/data",
+            "transaction.two.phase.commit.enable": "true",
+            "log.cleaner.enable": "false",
+            "log.cleaner.min.cleanable.ratio": "0.01",
+            "log.cleaner.delete.retention.ms": "300",
+            "transaction.state.log.num.partitions": str(transaction_shards),
+            "offsets.topic.num.partitions": str(group_shards),
+            "transaction.abort.timed.out.transaction.cleanup.interval.ms": str(abort_interval_ms),
+            "transactional.id.expiration.ms": str(expiration_ms),
+            "transaction.remove.expired.transaction.cleanup.interval.ms": str(expiration_ms // 3),
+        }
+    )
+
+
+class _Appends:
+    """Stands where fetches wait, and is told of each append as it is done."""
+
+    def __init__(self, told: Callable[[Partition], None]) -> None:
+        self.check_and_complete = told
+
+
+class _Housekeeping:
+    """Deleted directories stay."""
+
+    def remove_deleted_after(self, delay_ms: float) -> None:
+        """Not at all."""
+
+
+class Loop:
+    """The event loop: ``turn`` runs what was to be called soon."""
+
+    def __init__(self) -> None:
+        self.soon: deque[Callable[[], None]] = deque()
+
+    def turn(self) -> None:
+        """What is called soon from now on is for the next turn."""
+        for _ in range(len(self.soon)):
+            self.soon.popleft()()
+
+
+class Server(Broker):
+    """One process of the broker, from its start to its end, without listeners: requests come by ``ask``."""
+
+    def __init__(
+        self,
+        plan: Plan,
+        clock: VirtualClock,
+        disk: SimulatedDisk,
+        random: Random,
+        epochs: dict[tuple[str, int], int],
+        on_append: Callable[[Partition], None],
+    ) -> None:
+        """``epochs`` are the leader epochs that partitions have come to, and are kept here."""
+        config = _config(plan.transaction_shards, plan.group_shards, plan.abort_interval_ms, plan.expiration_ms)
+        super().__init__(config, clock=clock, file_system=disk, random=random)
+        self.loop = Loop()
+        self.fetch_purgatory = cast("Any", _Appends(on_append))
+        self.groups = GroupCoordinator(self, self.loop.soon.append)
+        self.transactions = TransactionCoordinator(self, self.loop.soon.append)
+        self.housekeeping = cast("Any", _Housekeeping())
+        self._plan = plan
+        self._disk = disk
+        self._epochs = epochs
+        self._asked = 0
+
+    def open(self) -> None:
+        """What is on the disk; as ``start`` does."""
+        storage = open_storage(self, self._disk)
+        self.log_manager = storage.log_manager
+        self.controller = storage.controller
+        for partition in self.partitions:
+            self._settle(partition)
+        for topic in COORDINATORS_TOPICS:
+            self.controller.ensure_internal_topic(topic)
+            for partition in self.partitions.of_topic(topic):
+                self._settle(partition)
+
+    def serve(self) -> None:
+        """Load what there is."""
+        self.groups.start()
+        self.transactions.start()
+
+    def create(self, topic: str, partition_count: int) -> None:
+        """A topic for producers."""
+        self.controller.create_topics([NewTopic(name=topic, partition_count=partition_count)])
+        for partition in self.partitions.of_topic(topic):
+            self._settle(partition)
+
+    def _settle(self, partition: Partition) -> None:
+        key = partition.topic, partition.index
+        partition.leader_epoch = self._epochs[key] = max(self._epochs.get(key, 0), partition.leader_epoch)
+        if partition.log is not None:
+            partition.log.config = replace(partition.log.config, segment_bytes=self._plan.segment_bytes)
+
+    def flush(self) -> None:
+        """Sync what is due, and write down what is synced."""
+        now_ms = self.clock.now_ms()
+        for log, task in self.log_manager.flush_tasks(now_ms):
+            task.run()
+            self.log_manager.flushed(log, task, None, now_ms)
+        self.log_manager.write_checkpoints()
+
+    def compact(self) -> int:
+        """Compact what is worth it; how many logs were."""
+        cleaner = LogCleaner(self.config, self.log_manager, self.timer)
+        cleaner.clean_due()
+        return cleaner.cleans
+
+    def close(self) -> None:
+        """In good order; as ``stop`` does."""
+        self.transactions.close()
+        self.groups.close()
+        self.timer.close()
+        self.controller.close()
+        self.log_manager.shutdown(now_ms=self.clock.now_ms())
+
+    def vanish(self) -> None:
+        """The process is gone: nobody is told anything, nothing is written."""
+        self.timer.close()
+        self.loop.soon.clear()
+        if hasattr(self, "log_manager"):
+            self.log_manager.release()
+        self._disk._locks.clear()
+
+    def ask(self, api_key: ApiKey, version: int, request: Any, answered: Callable[[Any], None]) -> None:
+        """One request, and what to do with its response, now or later. Each second one is of a turn whose answers are held."""
+        context = RequestContext(api_key, version, 0, "client", "PLAINTEXT", ("127.0.0.1", 1))
+        self._asked += 1
+        self.connections.outbox.is_holding = self._asked % 2 == 0
+        outcome = _HANDLERS[api_key](self, context, request)
+        self.connections.outbox.is_holding = False
+        if isinstance(outcome, Reply):
+            outcome.when_done(lambda response: answered(as_response(api_key, version, response)))
+        else:
+            answered(as_response(api_key, version, outcome))
+
+    def runtimes(self) -> Iterator[tuple[str, CoordinatorRuntime[Any]]]:
+        """Those that are made, with their topics."""
+        if self.transactions.is_made:
+            yield TRANSACTION_STATE_TOPIC, self.transactions.runtime
+        if self.groups.is_made:
+            yield CONSUMER_OFFSETS_TOPIC, self.groups.runtime
+
+    def active(self) -> Iterator[tuple[str, HostedShard[Any]]]:
+        """The shards that are loaded, with their topics."""
+        for topic, runtime in self.runtimes():
+            for hosted in runtime._hosted.values():
+                if hosted.state is ShardState.ACTIVE:
+                    yield topic, hosted
+
+    def load(self, topic: str, index: int, *, at_higher_epoch: bool) -> None:
+        """Lead a coordinator's partition, from now on or at a higher epoch than before."""
+        partition = self.partitions.require(topic, index)
+        if at_higher_epoch:
+            self._epochs[topic, index] += 1
+            self._settle(partition)
+        for name, runtime in self.runtimes():
+            if name == topic:
+                runtime.start_loading(index, partition.leader_epoch)
+
+
+class _Lines:
+    """As much of a structlog logger as the broker's log calls."""
+
+    def __init__(self, told: Callable[[str, dict[str, Any]], None]) -> None:
+        self._told = told
+
+    def info(self, event: str, **fields: Any) -> None:
+        self._told(event, fields)
+
+    warning = error = info
+
+
+@contextmanager
+def lines_to(told: Callable[[str, dict[str, Any]], None]) -> Iterator[None]:
+    """Within, the broker's log is ``told`` its lines: event and fields."""
+    before = broker_log._logger
+    broker_log._logger = _Lines(told)
+    try:
+        yield
+    finally:
+        broker_log._logger = before

@@ -1,0 +1,170 @@
+"""A teller of kafka-python: fenced by the place in its group, which goes with the offsets (KIP-447)."""
+
+from __future__ import annotations
+
+import time
+from typing import ClassVar
+
+from kafka import ConsumerRebalanceListener, KafkaConsumer, KafkaProducer, TopicPartition
+from kafka.coordinator.assignors.range import RangePartitionAssignor
+from kafka.errors import KafkaError
+from kafka.structs import ConsumerGroupMetadata, OffsetAndMetadata
+
+from tests.campaigns.soak.bank import Placed, decode_order
+from tests.campaigns.soak.teller import (
+    HEARTBEAT_INTERVAL_MS,
+    ORDERS_A_TRANSACTION,
+    SESSION_TIMEOUT_MS,
+    TRANSACTION_TIMEOUT_MS,
+    Attempt,
+    Teller,
+    Told,
+)
+
+POLL_TIMEOUT_MS = 200
+FLUSH_TIMEOUT_S = 10.0
+RETRY_AFTER_S = 0.05
+RECONNECT = {"retry_backoff_ms": 50, "reconnect_backoff_ms": 20, "reconnect_backoff_max_ms": 200, "metrics_enabled": False}
+
+
+class KafkaPythonTeller(Teller):
+    make: ClassVar[str] = "kafka-python"
+    # One that waits for ever (see ``Staff.hangs``) stays in its group and holds up its rebalances. Two, one after the other, have
+    # to be found and replaced well within the time in which each partition is to get on. It is longer than the longest wait
+    # that there is a reason for: 5 s for the transaction of one that is gone, 4 s frozen, the broker away.
+    hang_timeout_s: ClassVar[float] = 15.0
+
+    def __init__(self, told: Told) -> None:
+        super().__init__(told)
+        # The generation that the positions are of, and whether partitions have been assigned since.
+        self._generation = -1
+        self._is_reassigned = False
+        self._consumer = KafkaConsumer(
+            bootstrap_servers=told.address,
+            client_id=told.name,
+            group_id=self.group,
+            partition_assignment_strategy=[RangePartitionAssignor],
+            isolation_level="read_committed",
+            auto_offset_reset="earliest",
+            enable_auto_commit=False,
+            session_timeout_ms=SESSION_TIMEOUT_MS,
+            heartbeat_interval_ms=HEARTBEAT_INTERVAL_MS,
+            fetch_max_wait_ms=50,
+            **RECONNECT,
+        )
+        self._producer = self._new_producer()
+
+    def _new_producer(self) -> KafkaProducer:
+        return KafkaProducer(
+            bootstrap_servers=self.told.address,
+            client_id=self.told.name,
+            transactional_id=self.told.transactional_id,
+            transaction_timeout_ms=TRANSACTION_TIMEOUT_MS,
+            **RECONNECT,
+        )
+
+    def work(self) -> None:
+        self._producer.init_transactions()
+        self._consumer.subscribe([self.group], listener=_Reassigned(self))
+        # Without metadata kafka-python 3.0 may lose its way in its first join.
+        self._consumer.partitions_for_topic(self.group)
+        while self.goes_on():
+            orders = self._gather()
+            if not orders:
+                continue
+            metadata = self._consumer.group_metadata()
+            attempt = self.attempt(orders)
+            # Not in another generation than that of the positions; nor in none, where the group goes on without it.
+            if 0 <= metadata.generation_id == self._generation and self._carry_out(attempt, metadata):
+                continue
+            held = self._consumer.assignment()
+            for place, offset in attempt.begin.items():
+                partition = TopicPartition(*place)
+                if partition in held:
+                    self._consumer.seek(partition, offset)
+        self._consumer.close(autocommit=False)
+        self._producer.close(FLUSH_TIMEOUT_S)
+
+    def _gather(self) -> list[Placed]:
+        try:
+            found = self._consumer.poll(POLL_TIMEOUT_MS, max_records=ORDERS_A_TRANSACTION)
+            if self._is_reassigned:
+                self._begin_where_the_group_is()
+                return []
+        except KafkaError as error:
+            if not error.retriable:
+                raise
+            # The broker is away, and says so at once.
+            time.sleep(RETRY_AFTER_S)
+            return []
+        return [
+            Placed(record.topic, record.partition, record.offset, decode_order(record.value))
+            for records in found.values()
+            for record in records
+        ]
+
+    def reassigned(self) -> None:
+        """Partitions have been assigned; this may be another thread than that which works."""
+        self._is_reassigned = True
+
+    def _begin_where_the_group_is(self) -> None:
+        """Read on from the committed offsets; what was read before counts for nothing.
+
+        kafka-python 3.0 goes on from its old positions where it gets the same partitions back, even if it was put out of the
+        group and others have committed since.
+        """
+        self._is_reassigned = False
+        generation = self._consumer.group_metadata().generation_id
+        try:
+            for partition in self._consumer.assignment():
+                committed = self._consumer.committed(partition)
+                if committed is None:
+                    self._consumer.seek_to_beginning(partition)
+                else:
+                    self._consumer.seek(partition, committed)
+        except KafkaError:
+            self._is_reassigned = True
+            raise
+        self._generation = generation
+
+    def _carry_out(self, attempt: Attempt, metadata: ConsumerGroupMetadata) -> bool:
+        """Run the transaction; False where it had to be aborted."""
+        producer = self._producer
+        try:
+            producer.begin_transaction()
+            written = [
+                producer.send(output.partition[0], output.value, partition=output.partition[1]) for output in attempt.outputs
+            ]
+            offsets = {TopicPartition(*place): OffsetAndMetadata(at, "", -1) for place, at in attempt.offsets.items()}
+            producer.send_offsets_to_transaction(offsets, metadata)
+            for future in written:
+                future.get(FLUSH_TIMEOUT_S)
+            time.sleep(attempt.pause_s)
+            if attempt.is_doomed:
+                producer.abort_transaction()
+            else:
+                producer.commit_transaction()
+        except KafkaError as error:
+            # Where nothing helps any more, this fails as well.
+            producer.abort_transaction()
+            self.refused(attempt, error)
+            # kafka-python 3.0 would send the offsets that were refused once more, with those of its next transaction.
+            producer.close(FLUSH_TIMEOUT_S)
+            self._producer = self._new_producer()
+            self._producer.init_transactions()
+            return False
+        self.ended(attempt)
+        return not attempt.is_doomed
+
+
+class _Reassigned(ConsumerRebalanceListener):
+    """Tells the teller; what it has to do then it does after its poll."""
+
+    def __init__(self, teller: KafkaPythonTeller) -> None:
+        self._teller = teller
+
+    def on_partitions_revoked(self, revoked: set[TopicPartition]) -> None:
+        """Nothing: every transaction has ended before the next poll."""
+
+    def on_partitions_assigned(self, assigned: set[TopicPartition]) -> None:
+        self._teller.reassigned()

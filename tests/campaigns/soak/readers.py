@@ -1,0 +1,200 @@
+"""Readers of the books: what each make of client gives to somebody who reads what is committed, from the beginning."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from abc import ABC, abstractmethod
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Self
+
+import aiokafka
+import aiokafka.errors
+from confluent_kafka import Consumer, KafkaError
+from confluent_kafka import TopicPartition as ConfluentPartition
+from kafka import KafkaConsumer, TopicPartition
+from kafka.errors import KafkaError as KafkaPythonError
+
+from tests.campaigns.soak.bank import BOOKS, Partition
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+READ_TIMEOUT_S = 40.0
+STOP_TIMEOUT_S = 2.0
+RETRY_AFTER_S = 0.05
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """A record of the books."""
+
+    partition: Partition
+    offset: int
+    value: bytes
+
+
+class Reader(ABC):
+    """Reads the books once; closed at the end of its ``with``."""
+
+    def read_until(self, ends: Mapping[Partition, int]) -> Iterator[Line]:
+        """What is new, at least up to ``ends``; an AssertionError where these are not reached in time."""
+        deadline = time.monotonic() + READ_TIMEOUT_S
+        while True:
+            yield from self._poll()
+            behind = {partition: (at, ends[partition]) for partition, at in self._positions().items() if at < ends[partition]}
+            if not behind:
+                return
+            assert time.monotonic() < deadline, f"{type(self).__name__} does not get on; it is at (position, end): {behind}"
+
+    @abstractmethod
+    def _poll(self) -> list[Line]:
+        """What comes within a moment."""
+
+    @abstractmethod
+    def _positions(self) -> dict[Partition, int]:
+        """The next offset of each partition."""
+
+    @abstractmethod
+    def close(self) -> None:
+        """Close the connections."""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+class ConfluentReader(Reader):
+    def __init__(self, address: str) -> None:
+        self._at = dict.fromkeys(BOOKS, 0)
+        self._consumer = Consumer(
+            {
+                "bootstrap.servers": address,
+                "group.id": "auditor",
+                "isolation.level": "read_committed",
+                "enable.auto.commit": False,
+                "enable.partition.eof": True,
+                "fetch.wait.max.ms": 50,
+                "reconnect.backoff.ms": 20,
+                "reconnect.backoff.max.ms": 200,
+                "log_level": 0,
+            }
+        )
+        self._consumer.assign([ConfluentPartition(topic, index, 0) for topic, index in BOOKS])
+
+    def _poll(self) -> list[Line]:
+        lines = []
+        for message in self._consumer.consume(1000, 0.1):
+            partition = (message.topic(), message.partition())
+            error = message.error()
+            if error is None:
+                lines.append(Line(partition, message.offset(), message.value()))
+                self._at[partition] = message.offset() + 1
+            elif error.code() == KafkaError._PARTITION_EOF:
+                self._at[partition] = message.offset()
+        return lines
+
+    def _positions(self) -> dict[Partition, int]:
+        return self._at
+
+    def close(self) -> None:
+        self._consumer.close()
+
+
+class KafkaPythonReader(Reader):
+    def __init__(self, address: str) -> None:
+        self._consumer = KafkaConsumer(
+            bootstrap_servers=address,
+            isolation_level="read_committed",
+            auto_offset_reset="earliest",
+            fetch_max_wait_ms=50,
+            retry_backoff_ms=50,
+            reconnect_backoff_ms=20,
+            reconnect_backoff_max_ms=200,
+            metrics_enabled=False,
+        )
+        self._consumer.assign([TopicPartition(*partition) for partition in BOOKS])
+
+    def _poll(self) -> list[Line]:
+        try:
+            found = self._consumer.poll(100, max_records=1000)
+        except KafkaPythonError as error:
+            if not error.retriable:
+                raise
+            time.sleep(RETRY_AFTER_S)
+            return []
+        return [
+            Line((record.topic, record.partition), record.offset, record.value)
+            for records in found.values()
+            for record in records
+        ]
+
+    def _positions(self) -> dict[Partition, int]:
+        try:
+            return {partition: self._consumer.position(TopicPartition(*partition), timeout_ms=1000) or 0 for partition in BOOKS}
+        except KafkaPythonError as error:
+            if not error.retriable:
+                raise
+            return dict.fromkeys(BOOKS, -1)
+
+    def close(self) -> None:
+        self._consumer.close()
+
+
+class AiokafkaReader(Reader):
+    def __init__(self, address: str) -> None:
+        self._runner = asyncio.Runner()
+        try:
+            self._runner.run(self._start(address))
+        except aiokafka.errors.KafkaError:
+            self.close()
+            raise
+
+    async def _start(self, address: str) -> None:
+        self._consumer = aiokafka.AIOKafkaConsumer(
+            bootstrap_servers=address,
+            isolation_level="read_committed",
+            auto_offset_reset="earliest",
+            fetch_max_wait_ms=50,
+            retry_backoff_ms=50,
+        )
+        self._consumer.assign([aiokafka.TopicPartition(*partition) for partition in BOOKS])
+        await self._consumer.start()
+
+    def _poll(self) -> list[Line]:
+        found = self._runner.run(self._consumer.getmany(timeout_ms=100, max_records=1000))
+        return [
+            Line((record.topic, record.partition), record.offset, record.value)
+            for records in found.values()
+            for record in records
+        ]
+
+    def _positions(self) -> dict[Partition, int]:
+        return self._runner.run(self._ask_positions())
+
+    async def _ask_positions(self) -> dict[Partition, int]:
+        return {partition: await self._consumer.position(aiokafka.TopicPartition(*partition)) for partition in BOOKS}
+
+    def close(self) -> None:
+        # A broker that goes at this moment has aiokafka wait for a task of its own that is cancelled.
+        with suppress(asyncio.CancelledError, TimeoutError, aiokafka.errors.KafkaError):
+            self._runner.run(asyncio.wait_for(self._consumer.stop(), STOP_TIMEOUT_S))
+        self._runner.close()
+
+
+READERS = {"librdkafka": ConfluentReader, "kafka-python": KafkaPythonReader, "aiokafka": AiokafkaReader}
+
+
+def open_reader(make: str, address: str) -> Reader:
+    """A reader; where the broker is away, as soon as it is back."""
+    deadline = time.monotonic() + READ_TIMEOUT_S
+    while True:
+        try:
+            return READERS[make](address)
+        except (KafkaPythonError, aiokafka.errors.KafkaError) as error:
+            if not error.retriable or time.monotonic() >= deadline:
+                raise
+        time.sleep(RETRY_AFTER_S)

@@ -1,0 +1,171 @@
+"""The staff: the tellers' processes, which are killed, frozen and replaced."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import sys
+import time
+from collections import Counter
+from dataclasses import asdict, dataclass, field
+from typing import IO, TYPE_CHECKING, Self
+
+from tests.broker_process import command_environment
+from tests.campaigns.soak.bank import MAKES
+from tests.campaigns.soak.books import require
+from tests.campaigns.soak.teller import HANG_TIMEOUT_S, SESSION_TIMEOUT_MS, Told
+
+if TYPE_CHECKING:
+    import random
+    from pathlib import Path
+
+TELLERS_A_MAKE = 2
+LONGEST_VACANCY_S = 1.0
+# Out of its group by then, a frozen one wakes as a zombie.
+FROZEN_S = SESSION_TIMEOUT_MS / 1000 + 1
+STOP_TIMEOUT_S = HANG_TIMEOUT_S + 10
+# How a follower is called: what it goes on with is its predecessor's, or nobody's.
+OTHER_NAME = 0.3
+FREEZE = 0.2
+
+
+@dataclass(slots=True)
+class Desk:
+    """A place for one teller at a time."""
+
+    make: str
+    index: int
+    lives: int = 0
+    transactional_id: str = ""
+    process: subprocess.Popen[bytes] | None = None
+    # When somebody is to be hired again, or the one who is frozen thawed.
+    due: float = 0.0
+    is_frozen: bool = False
+
+
+@dataclass(slots=True)
+class Said:
+    """What all tellers have said, by what it was."""
+
+    committed: set[str] = field(default_factory=set)
+    aborted: set[str] = field(default_factory=set)
+    refused: Counter[str] = field(default_factory=Counter)
+    gave_up: Counter[str] = field(default_factory=Counter)
+
+
+class Staff:
+    """Tellers of every make; ``tend`` to them often. Nobody is left when its ``with`` ends."""
+
+    def __init__(self, address: str, directory: Path, rng: random.Random) -> None:
+        self.kills = 0
+        self.freezes = 0
+        # Tellers that ended by themselves without a word: they made no step for too long. One of kafka-python 3.0 may wait for
+        # ever: it forgets a request for which it cannot connect to the coordinator (``Sender._maybe_send_pending_request``).
+        self.hangs: list[str] = []
+        self._address = address
+        self._directory = directory
+        self._rng = rng
+        self._desks = [Desk(make, index) for make in MAKES for index in range(TELLERS_A_MAKE)]
+
+    def tend(self) -> None:
+        """Hire where somebody is missing, and thaw who is frozen, when it is time."""
+        for desk in self._desks:
+            if desk.process is not None and desk.process.poll() is not None:
+                self._note_end(desk)
+            if time.monotonic() < desk.due:
+                continue
+            if desk.process is None:
+                self._hire(desk)
+            elif desk.is_frozen:
+                desk.process.send_signal(signal.SIGCONT)
+                desk.is_frozen = False
+
+    def harm(self) -> None:
+        """Kill one, or freeze it for longer than its group waits for it."""
+        desk = self._rng.choice(self._desks)
+        if desk.process is None or desk.is_frozen:
+            return
+        if self._rng.random() < FREEZE:
+            self.freezes += 1
+            desk.process.send_signal(signal.SIGSTOP)
+            desk.is_frozen = True
+            desk.due = time.monotonic() + FROZEN_S
+            return
+        self.kills += 1
+        desk.process.kill()
+        desk.process.wait()
+        self._vacate(desk)
+
+    def thaw(self) -> None:
+        """Have nobody frozen or missing."""
+        for desk in self._desks:
+            desk.due = 0.0
+        self.tend()
+
+    def stop(self) -> None:
+        """Have everybody go home; who does not, ends of being stuck."""
+        present = [desk for desk in self._desks if desk.process is not None]
+        for desk in present:
+            desk.process.terminate()
+        for desk in present:
+            if desk.process.wait(STOP_TIMEOUT_S) != 0:
+                self._note_end(desk)
+
+    def said(self) -> Said:
+        """What everybody has said up to now."""
+        said = Said()
+        for path in sorted(self._directory.glob("*.said")):
+            for line in path.read_text().splitlines():
+                kind, *rest = json.loads(line)
+                if kind == "committed":
+                    said.committed.add(rest[0])
+                elif kind == "aborted":
+                    said.aborted.add(rest[0])
+                elif kind == "refused":
+                    said.refused[f"{path.name.partition('.')[0]} {rest[1]}"] += 1
+                else:
+                    said.gave_up[f"{path.name.partition('.')[0]} {rest[0]}"] += 1
+        return said
+
+    def _hire(self, desk: Desk) -> None:
+        desk.lives += 1
+        name = f"{desk.make}.{desk.index}.{desk.lives}"
+        if not desk.transactional_id or self._rng.random() < OTHER_NAME:
+            desk.transactional_id = name
+        told = Told(desk.make, name, self._address, desk.transactional_id, self._rng.getrandbits(32))
+        with self._file(name, "said") as stdout, self._file(name, "stderr") as stderr:
+            desk.process = subprocess.Popen(
+                [sys.executable, "-m", "tests.campaigns.soak.worker", json.dumps(asdict(told))],
+                stdin=subprocess.DEVNULL,
+                stdout=stdout,
+                stderr=stderr,
+                env=command_environment(),
+            )
+
+    def _file(self, name: str, kind: str) -> IO[bytes]:
+        return (self._directory / f"{name}.{kind}").open("ab")
+
+    def _note_end(self, desk: Desk) -> None:
+        assert desk.process is not None
+        name = f"{desk.make}.{desk.index}.{desk.lives}"
+        if not (self._directory / f"{name}.said").read_text().rpartition("[")[2].startswith('"gave up"'):
+            require(desk.make == "kafka-python", f"{name} made no step for {HANG_TIMEOUT_S:.0f} s")
+            self.hangs.append(name)
+        self._vacate(desk)
+
+    def _vacate(self, desk: Desk) -> None:
+        desk.process = None
+        desk.is_frozen = False
+        desk.due = time.monotonic() + self._rng.uniform(0, LONGEST_VACANCY_S)
+
+    def __enter__(self) -> Self:
+        self._directory.mkdir()
+        self.tend()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for desk in self._desks:
+            if desk.process is not None and desk.process.poll() is None:
+                desk.process.kill()
+                desk.process.wait()

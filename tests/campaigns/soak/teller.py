@@ -1,0 +1,125 @@
+"""A teller is a worker of the bank: it reads orders as a member of a group, and carries out a few in each transaction.
+
+Here is what tellers of every make share. What a teller has done it says in lines on its stdout, each as soon as it is so:
+
+    ["committed", attempt]        its transaction was answered as committed
+    ["aborted", attempt]          it was aborted on purpose
+    ["refused", attempt, error]   it was aborted because the broker refused something
+    ["gave up", error]            the teller cannot go on, and ends
+
+A teller that makes no step for its ``hang_timeout_s`` writes on stderr where it stands and ends with status 1.
+"""
+
+from __future__ import annotations
+
+import faulthandler
+import json
+import os
+import random
+import signal
+import sys
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
+
+from tests.campaigns.soak.bank import Output, Partition, Placed, first_offsets, next_offsets, orders_of, transfers
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+HANG_TIMEOUT_S = 30.0
+ORDERS_A_TRANSACTION = 5
+SESSION_TIMEOUT_MS = 3_000
+HEARTBEAT_INTERVAL_MS = 300
+# As long as a transaction of a teller that is killed, and not followed by one of its name, keeps others from reading on.
+TRANSACTION_TIMEOUT_MS = 5_000
+DOOMED = 0.08
+LONGEST_PAUSE_S = 0.04
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """What the process of a teller is told.
+
+    ``name`` is one of its own in each life, ``transactional_id`` may be that of the life before.
+    """
+
+    make: str
+    name: str
+    address: str
+    transactional_id: str
+    seed: int
+
+
+@dataclass(frozen=True, slots=True)
+class Attempt:
+    """One transaction: what it writes, the offsets behind its orders and those they begin at, and how it is to go.
+
+    ``pause_s`` is how long it is left open, for something to happen to it.
+    """
+
+    name: str
+    is_doomed: bool
+    outputs: list[Output]
+    offsets: dict[Partition, int]
+    begin: dict[Partition, int]
+    pause_s: float
+
+
+class Teller(ABC):
+    """A teller; ``work`` until told to stop by SIGTERM."""
+
+    make: ClassVar[str]
+    hang_timeout_s: ClassVar[float] = HANG_TIMEOUT_S
+
+    def __init__(self, told: Told) -> None:
+        self.told = told
+        self.group = orders_of(told.make)
+        self._rng = random.Random(told.seed)
+        self._attempts = 0
+        self._is_stopping = False
+        signal.signal(signal.SIGTERM, self._stop)
+        self._note_step()
+
+    @abstractmethod
+    def work(self) -> None:
+        """Carry out orders as long as ``goes_on`` says so."""
+
+    def goes_on(self) -> bool:
+        """Note that a step was made, and whether to make another."""
+        self._note_step()
+        return not self._is_stopping
+
+    def attempt(self, orders: Sequence[Placed]) -> Attempt:
+        """The next transaction."""
+        self._attempts += 1
+        name = f"{self.told.name}:{self._attempts}"
+        is_doomed = self._rng.random() < DOOMED
+        outputs = transfers(orders, name, is_doomed=is_doomed)
+        self._rng.shuffle(outputs)
+        pause_s = self._rng.uniform(0, LONGEST_PAUSE_S)
+        return Attempt(name, is_doomed, outputs, next_offsets(orders), first_offsets(orders), pause_s)
+
+    def ended(self, attempt: Attempt) -> None:
+        """Say that it was ended as it was to be."""
+        say("aborted" if attempt.is_doomed else "committed", attempt.name)
+
+    def refused(self, attempt: Attempt, error: BaseException) -> None:
+        say("refused", attempt.name, described(error))
+
+    def _note_step(self) -> None:
+        faulthandler.dump_traceback_later(self.hang_timeout_s, exit=True)
+
+    def _stop(self, *_: object) -> None:
+        self._is_stopping = True
+
+
+def described(error: BaseException) -> str:
+    """The error by its library's name for it, without what differs each time."""
+    code = getattr(error.args[0], "name", None) if error.args else None
+    return f"{type(error).__name__}({code()})" if callable(code) else type(error).__name__
+
+
+def say(*line: str) -> None:
+    """A line on stdout in one write, which a kill cannot tear."""
+    os.write(sys.stdout.fileno(), json.dumps(line).encode() + b"\n")
