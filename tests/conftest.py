@@ -1,11 +1,13 @@
 """What all tests share: a real broker on demand, its log beside a failure, and Spark's tests first."""
 
+import asyncio
 from collections.abc import Callable, Generator, Iterator, Mapping
 from contextlib import ExitStack
 from itertools import count
 from pathlib import Path
 
 import pytest
+import uvloop
 from hypothesis import settings
 
 from odradek.build import is_compiled
@@ -56,6 +58,13 @@ def broker(module_broker: BrokerProcess, request: pytest.FixtureRequest) -> Brok
 def new_name() -> Callable[[], str]:
     """Names of topics that nobody else has."""
     return lambda: f"topic-{next(_topic_numbers)}"
+
+
+def pytest_asyncio_loop_factories(item: pytest.Item) -> Mapping[str, Callable[[], asyncio.AbstractEventLoop]]:
+    """Run asynchronous tests on the loop that ``serve`` takes, uvloop's, or on those that the mark ``asyncio`` names."""
+    marker = item.get_closest_marker("asyncio")
+    loops = {"uvloop": uvloop.new_event_loop, "asyncio": asyncio.new_event_loop}
+    return loops if marker is not None and "loop_factories" in marker.kwargs else {"uvloop": uvloop.new_event_loop}
 
 
 @pytest.hookimpl(wrapper=True)

@@ -1,6 +1,7 @@
 """What the tests of every client library share."""
 
-from collections.abc import Callable
+import asyncio
+from collections.abc import Callable, Mapping
 
 import pytest
 from confluent_kafka.admin import AdminClient, NewTopic
@@ -8,6 +9,11 @@ from confluent_kafka.admin import AdminClient, NewTopic
 from tests.broker_process import BrokerProcess
 
 CLIENT_TIMEOUT_S = 15.0
+
+
+def pytest_asyncio_loop_factories() -> Mapping[str, Callable[[], asyncio.AbstractEventLoop]]:
+    """Run clients on the standard library's loop, as most of their users do; the broker has its own in another process."""
+    return {"asyncio": asyncio.new_event_loop}
 
 
 @pytest.fixture

@@ -1,8 +1,5 @@
 """aiokafka against a real broker over a real socket."""
 
-import asyncio
-import functools
-import inspect
 import os
 import time
 from collections import defaultdict
@@ -20,6 +17,8 @@ CODECS = [None, "gzip", "snappy", "lz4", "zstd"]
 CREATE_TIME, LOG_APPEND_TIME = 0, 1
 # A long poll that nothing wakes is noticed by how long it took.
 LONG_POLL_MS = 10_000
+
+pytestmark = pytest.mark.timeout(2 * CLIENT_TIMEOUT_S)
 
 
 class Clients:
@@ -45,22 +44,11 @@ class Clients:
         return admin
 
 
-def with_clients(test):
-    """Run a coroutine function as a test, with ``clients`` that are stopped at its end."""
-
-    @functools.wraps(test)
-    def run(broker, **fixtures):
-        async def main():
-            async with asyncio.timeout(2 * CLIENT_TIMEOUT_S), AsyncExitStack() as stack:
-                await test(clients=Clients(broker.address, stack), **fixtures)
-
-        asyncio.run(main())
-
-    parameters = [name for name in inspect.signature(test).parameters if name != "clients"]
-    run.__signature__ = inspect.Signature(
-        [inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY) for name in ["broker", *parameters]]
-    )
-    return run
+@pytest.fixture
+async def clients(broker):
+    """Clients of the module's broker, which are stopped at the test's end."""
+    async with AsyncExitStack() as stack:
+        yield Clients(broker.address, stack)
 
 
 async def produce(producer, topic, *values, **fields):
@@ -74,7 +62,6 @@ async def consume(consumer, count):
 
 
 @pytest.mark.parametrize("codec", CODECS)
-@with_clients
 async def test_records_come_back_as_they_were_produced(clients, new_topic, codec):
     topic = new_topic()
     sent = [
@@ -92,14 +79,12 @@ async def test_records_come_back_as_they_were_produced(clients, new_topic, codec
 
 
 @pytest.mark.parametrize("acks", [0, 1, "all"])
-@with_clients
 async def test_every_acks_delivers(clients, new_topic, acks):
     topic = new_topic()
     await produce(await clients.producer(acks=acks), topic, b"one", b"two")
     assert [record.value for record in await consume(await clients.consumer(topic), 2)] == [b"one", b"two"]
 
 
-@with_clients
 async def test_an_idempotent_producer_delivers_in_order_and_once(clients, new_topic):
     topic = new_topic()
     values = [b"%d" % number for number in range(1000)]
@@ -110,7 +95,6 @@ async def test_an_idempotent_producer_delivers_in_order_and_once(clients, new_to
     assert await consumer.end_offsets([partition]) == {partition: len(values)}
 
 
-@with_clients
 async def test_order_is_kept_in_each_of_several_partitions(clients, new_topic):
     topic = new_topic(4)
     producer = await clients.producer()
@@ -125,7 +109,6 @@ async def test_order_is_kept_in_each_of_several_partitions(clients, new_topic):
     assert sorted(number for numbers in by_partition.values() for number in numbers) == list(range(400))
 
 
-@with_clients
 async def test_records_of_a_megabyte_come_back_whole(clients, new_topic):
     topic = new_topic()
     values = [os.urandom(1_000_000) for _ in range(3)]
@@ -133,7 +116,6 @@ async def test_records_of_a_megabyte_come_back_whole(clients, new_topic):
     assert [record.value for record in await consume(await clients.consumer(topic), 3)] == values
 
 
-@with_clients
 async def test_a_batch_over_max_message_bytes_is_refused_and_the_next_one_taken(clients, new_topic):
     topic = new_topic(config={"max.message.bytes": "10000"})
     producer = await clients.producer()
@@ -143,7 +125,6 @@ async def test_a_batch_over_max_message_bytes_is_refused_and_the_next_one_taken(
     assert [record.value for record in await consume(await clients.consumer(topic), 1)] == [b"small"]
 
 
-@with_clients
 async def test_a_create_time_topic_keeps_the_producers_timestamps(clients, new_topic):
     topic = new_topic()
     producer = await clients.producer()
@@ -156,7 +137,6 @@ async def test_a_create_time_topic_keeps_the_producers_timestamps(clients, new_t
     ]
 
 
-@with_clients
 async def test_a_log_append_time_topic_has_the_brokers_timestamps(clients, new_topic):
     topic = new_topic(config={"message.timestamp.type": "LogAppendTime"})
     before = time.time_ns() // 1_000_000
@@ -166,7 +146,6 @@ async def test_a_log_append_time_topic_has_the_brokers_timestamps(clients, new_t
     assert before <= record.timestamp == told.timestamp <= time.time_ns() // 1_000_000
 
 
-@with_clients
 async def test_a_consumer_seeks_back_and_forth(clients, new_topic):
     topic = new_topic()
     producer = await clients.producer()
@@ -184,7 +163,6 @@ async def test_a_consumer_seeks_back_and_forth(clients, new_topic):
     assert await consumer.position(partition) == 10
 
 
-@with_clients
 async def test_offsets_are_found_by_time(clients, new_topic):
     topic = new_topic(2)
     producer = await clients.producer()
@@ -200,7 +178,6 @@ async def test_offsets_are_found_by_time(clients, new_topic):
 
 
 @pytest.mark.parametrize("isolation", ["read_committed", "read_uncommitted"])
-@with_clients
 async def test_plain_records_are_read_under_both_isolation_levels(clients, new_topic, isolation):
     topic = new_topic()
     await produce(await clients.producer(), topic, b"x")
@@ -208,7 +185,6 @@ async def test_plain_records_are_read_under_both_isolation_levels(clients, new_t
     assert (await consumer.getone()).value == b"x"
 
 
-@with_clients
 async def test_a_long_poll_ends_as_soon_as_a_record_arrives(clients, new_topic):
     topic = new_topic()
     producer = await clients.producer()
@@ -222,14 +198,12 @@ async def test_a_long_poll_ends_as_soon_as_a_record_arrives(clients, new_topic):
     assert time.monotonic() - started < LONG_POLL_MS / 4000
 
 
-@with_clients
 async def test_an_unknown_topic_is_created_by_producing_to_it(clients, new_name):
     topic = new_name()
     await produce(await clients.producer(), topic, b"x")
     assert (await (await clients.consumer(topic)).getone()).value == b"x"
 
 
-@with_clients
 async def test_a_producer_finds_partitions_that_another_client_adds(clients, new_topic):
     topic = new_topic(1)
     producer = await clients.producer()
@@ -240,7 +214,6 @@ async def test_a_producer_finds_partitions_that_another_client_adds(clients, new
     assert told.partition == 2
 
 
-@with_clients
 async def test_topics_are_created_described_and_deleted(clients, new_name):
     topic = new_name()
     admin = await clients.admin()
@@ -252,7 +225,6 @@ async def test_topics_are_created_described_and_deleted(clients, new_name):
     assert topic not in await admin.list_topics()
 
 
-@with_clients
 async def test_configs_are_described_and_altered(clients, new_topic):
     topic = new_topic()
     admin = await clients.admin()
@@ -263,7 +235,6 @@ async def test_configs_are_described_and_altered(clients, new_topic):
     assert entry[:2] == ("retention.ms", "1234")
 
 
-@with_clients
 async def test_deleted_records_are_out_of_reach(clients, new_topic):
     topic = new_topic()
     await produce(await clients.producer(), topic, *(b"%d" % number for number in range(5)))
@@ -272,7 +243,6 @@ async def test_deleted_records_are_out_of_reach(clients, new_topic):
     assert (await (await clients.consumer(topic)).getone()).offset == 3
 
 
-@with_clients
 async def test_the_cluster_is_described(clients):
     cluster = await (await clients.admin()).describe_cluster()
     assert [node["node_id"] for node in cluster["brokers"]] == [1]

@@ -79,70 +79,60 @@ def test_kafka_python_commits_offsets_with_a_transaction(broker, new_producer, n
         consumer.close()
 
 
-def test_aiokafka_commits_and_aborts(broker, new_name):
+async def test_aiokafka_commits_and_aborts(broker, new_name):
     topic = new_name()
 
-    async def write():
-        producer = AIOKafkaProducer(bootstrap_servers=broker.address, transactional_id=f"id-{topic}")
-        async with asyncio.timeout(2 * CLIENT_TIMEOUT_S), producer:
-            async with producer.transaction():
-                await producer.send_and_wait(topic, b"committed", partition=0)
-            await producer.begin_transaction()
-            await producer.send_and_wait(topic, b"aborted", partition=0)
-            await producer.abort_transaction()
-            async with producer.transaction():
-                await producer.send_and_wait(topic, END, partition=0)
-
-    asyncio.run(write())
+    producer = AIOKafkaProducer(bootstrap_servers=broker.address, transactional_id=f"id-{topic}")
+    async with asyncio.timeout(2 * CLIENT_TIMEOUT_S), producer:
+        async with producer.transaction():
+            await producer.send_and_wait(topic, b"committed", partition=0)
+        await producer.begin_transaction()
+        await producer.send_and_wait(topic, b"aborted", partition=0)
+        await producer.abort_transaction()
+        async with producer.transaction():
+            await producer.send_and_wait(topic, END, partition=0)
     assert read(broker, topic) == [b"committed"]
 
 
-def test_aiokafka_consumes_transforms_and_produces(broker, new_name):
+async def test_aiokafka_consumes_transforms_and_produces(broker, new_name):
     source, target, group = new_name(), new_name(), new_name()
-
-    async def run():
-        producer = AIOKafkaProducer(bootstrap_servers=broker.address, transactional_id=f"id-{source}")
-        plain = AIOKafkaProducer(bootstrap_servers=broker.address)
-        async with asyncio.timeout(2 * CLIENT_TIMEOUT_S), plain, producer:
-            await plain.send_and_wait(source, b"in", partition=0)
-            consumer = AIOKafkaConsumer(
-                source,
-                bootstrap_servers=broker.address,
-                group_id=group,
-                enable_auto_commit=False,
-                auto_offset_reset="earliest",
-                isolation_level="read_committed",
-            )
-            async with consumer:
-                record = await consumer.getone()
-                async with producer.transaction():
-                    await producer.send_and_wait(target, record.value.upper(), partition=0)
-                    await producer.send_and_wait(target, END, partition=0)
-                    partition = AioTopicPartition(source, 0)
-                    await producer.send_offsets_to_transaction({partition: record.offset + 1}, group)
-                return await consumer.committed(partition)
-
-    assert asyncio.run(run()) == 1
+    producer = AIOKafkaProducer(bootstrap_servers=broker.address, transactional_id=f"id-{source}")
+    plain = AIOKafkaProducer(bootstrap_servers=broker.address)
+    async with asyncio.timeout(2 * CLIENT_TIMEOUT_S), plain, producer:
+        await plain.send_and_wait(source, b"in", partition=0)
+        consumer = AIOKafkaConsumer(
+            source,
+            bootstrap_servers=broker.address,
+            group_id=group,
+            enable_auto_commit=False,
+            auto_offset_reset="earliest",
+            isolation_level="read_committed",
+        )
+        async with consumer:
+            record = await consumer.getone()
+            async with producer.transaction():
+                await producer.send_and_wait(target, record.value.upper(), partition=0)
+                await producer.send_and_wait(target, END, partition=0)
+                partition = AioTopicPartition(source, 0)
+                await producer.send_offsets_to_transaction({partition: record.offset + 1}, group)
+            assert await consumer.committed(partition) == 1
     assert read(broker, target) == [b"IN"]
 
 
-def test_an_aiokafka_producer_whose_id_was_taken_over_is_fenced(broker, new_name):
+async def test_an_aiokafka_producer_whose_id_was_taken_over_is_fenced(broker, new_name):
     topic = new_name()
 
-    async def run():
-        zombie = AIOKafkaProducer(bootstrap_servers=broker.address, transactional_id=f"id-{topic}")
-        successor = AIOKafkaProducer(bootstrap_servers=broker.address, transactional_id=f"id-{topic}")
-        async with asyncio.timeout(2 * CLIENT_TIMEOUT_S):
-            await zombie.start()
-            try:
-                await zombie.begin_transaction()
-                await zombie.send_and_wait(topic, b"zombie", partition=0)
-                async with successor, successor.transaction():
-                    await successor.send_and_wait(topic, END, partition=0)
-                with pytest.raises(ProducerFenced):
-                    await zombie.commit_transaction()
-            finally:
-                await zombie.stop()
-
-    asyncio.run(run())
+    zombie = AIOKafkaProducer(bootstrap_servers=broker.address, transactional_id=f"id-{topic}")
+    successor = AIOKafkaProducer(bootstrap_servers=broker.address, transactional_id=f"id-{topic}")
+    async with asyncio.timeout(2 * CLIENT_TIMEOUT_S):
+        await zombie.start()
+        try:
+            await zombie.begin_transaction()
+            await zombie.send_and_wait(topic, b"zombie", partition=0)
+            async with successor, successor.transaction():
+                await successor.send_and_wait(topic, END, partition=0)
+            with pytest.raises(ProducerFenced):
+                await zombie.commit_transaction()
+        finally:
+            await zombie.stop()
     assert read(broker, topic) == []

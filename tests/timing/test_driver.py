@@ -4,7 +4,6 @@ import asyncio
 from collections.abc import Callable
 
 import pytest
-import uvloop
 
 from odradek.timing.clock import VirtualClock
 from odradek.timing.driver import AsyncioDriver
@@ -12,32 +11,25 @@ from odradek.timing.system_clock import SystemClock
 from odradek.timing.timer import Timer
 
 
-@pytest.mark.parametrize("new_loop", [asyncio.new_event_loop, uvloop.new_event_loop], ids=["asyncio", "uvloop"])
-def test_tasks_run_on_a_real_loop_in_order_and_never_early(new_loop):
-    async def scenario() -> None:
-        clock = SystemClock()
-        timer = Timer(clock)
-        ran: list[tuple[str, float]] = []
-        done = asyncio.Event()
-        timer.call_after(2, lambda: ran.append(("before the driver", clock.monotonic_ms())))
-        driver = AsyncioDriver(timer, asyncio.get_running_loop())
-        start_ms = clock.monotonic_ms()
-        timer.call_after(12.4, lambda: (ran.append(("last", clock.monotonic_ms())), done.set()))
-        timer.call_after(7.3, lambda: ran.append(("middle", clock.monotonic_ms())))
-        timer.call_after(4, pytest.fail).cancel()
-        timer.call_at(start_ms - 1, lambda: ran.append(("already due", clock.monotonic_ms())))
-        assert ran == []
-        await done.wait()
-        assert [name for name, _ in ran] == ["already due", "before the driver", "middle", "last"]
-        assert ran[2][1] >= start_ms + 7.3
-        assert ran[3][1] >= start_ms + 12.4
-        driver.close()
-
-    loop = new_loop()
-    try:
-        loop.run_until_complete(scenario())
-    finally:
-        loop.close()
+@pytest.mark.asyncio(loop_factories=["asyncio", "uvloop"])
+async def test_tasks_run_on_a_real_loop_in_order_and_never_early():
+    clock = SystemClock()
+    timer = Timer(clock)
+    ran: list[tuple[str, float]] = []
+    done = asyncio.Event()
+    timer.call_after(2, lambda: ran.append(("before the driver", clock.monotonic_ms())))
+    driver = AsyncioDriver(timer, asyncio.get_running_loop())
+    start_ms = clock.monotonic_ms()
+    timer.call_after(12.4, lambda: (ran.append(("last", clock.monotonic_ms())), done.set()))
+    timer.call_after(7.3, lambda: ran.append(("middle", clock.monotonic_ms())))
+    timer.call_after(4, pytest.fail).cancel()
+    timer.call_at(start_ms - 1, lambda: ran.append(("already due", clock.monotonic_ms())))
+    assert ran == []
+    await done.wait()
+    assert [name for name, _ in ran] == ["already due", "before the driver", "middle", "last"]
+    assert ran[2][1] >= start_ms + 7.3
+    assert ran[3][1] >= start_ms + 12.4
+    driver.close()
 
 
 class NotedHandle:

@@ -25,18 +25,14 @@ def make_broker(tmp_path, **overrides):
     return Broker(load(overrides=settings | {name.replace("_", "."): value for name, value in overrides.items()}))
 
 
-def serve(tmp_path, scenario, **overrides):
+async def serve(tmp_path, scenario, **overrides):
     """Run ``scenario(broker)`` between start and stop."""
-
-    async def main():
-        broker = make_broker(tmp_path, **overrides)
-        await broker.start()
-        try:
-            return await scenario(broker)
-        finally:
-            await broker.stop()
-
-    return asyncio.run(main())
+    broker = make_broker(tmp_path, **overrides)
+    await broker.start()
+    try:
+        return await scenario(broker)
+    finally:
+        await broker.stop()
 
 
 async def commit(broker, group="group", offset=7, topic="t", topic_id=None):
@@ -60,27 +56,27 @@ async def loaded(broker):
         await asyncio.sleep(0)
 
 
-def test_the_first_request_creates_the_topic_and_is_answered(tmp_path):
+async def test_the_first_request_creates_the_topic_and_is_answered(tmp_path):
     async def scenario(broker):
         assert not broker.partitions.of_topic(CONSUMER_OFFSETS_TOPIC)
         assert await commit(broker) == "committed"
         return len(broker.partitions.of_topic(CONSUMER_OFFSETS_TOPIC)), committed(broker)
 
-    assert serve(tmp_path, scenario) == (3, 7)
+    assert await serve(tmp_path, scenario) == (3, 7)
 
 
-def test_what_was_committed_is_there_after_a_restart(tmp_path):
-    serve(tmp_path, commit)
+async def test_what_was_committed_is_there_after_a_restart(tmp_path):
+    await serve(tmp_path, commit)
 
     async def scenario(broker):
         await loaded(broker)
         return committed(broker)
 
-    assert serve(tmp_path, scenario) == 7
+    assert await serve(tmp_path, scenario) == 7
 
 
 @pytest.mark.parametrize("codec", range(5))
-def test_compressed_records_are_read_back(tmp_path, codec):
+async def test_compressed_records_are_read_back(tmp_path, codec):
     async def scenario(broker):
         await commit(broker)
         runtime = broker.groups.runtime
@@ -90,11 +86,11 @@ def test_compressed_records_are_read_back(tmp_path, codec):
         await loaded(broker)
         return committed(broker)
 
-    assert serve(tmp_path, scenario, offsets_topic_compression_codec=str(codec)) == 7
+    assert await serve(tmp_path, scenario, offsets_topic_compression_codec=str(codec)) == 7
 
 
-def test_groups_are_loaded_after_a_start_without_a_request(tmp_path):
-    serve(tmp_path, commit)
+async def test_groups_are_loaded_after_a_start_without_a_request(tmp_path):
+    await serve(tmp_path, commit)
 
     async def scenario(broker):
         while not broker.groups.is_made:  # noqa: ASYNC110  each turn imports a part
@@ -102,21 +98,21 @@ def test_groups_are_loaded_after_a_start_without_a_request(tmp_path):
         await loaded(broker)
         return set(broker.groups.runtime.states().values())
 
-    assert serve(tmp_path, scenario) == {ShardState.ACTIVE}
+    assert await serve(tmp_path, scenario) == {ShardState.ACTIVE}
 
 
-def test_a_request_during_the_load_is_told_so(tmp_path):
-    serve(tmp_path, commit)
+async def test_a_request_during_the_load_is_told_so(tmp_path):
+    await serve(tmp_path, commit)
 
     async def scenario(broker):
         with pytest.raises(KafkaError) as caught:
             committed(broker)
         return caught.value.code
 
-    assert serve(tmp_path, scenario) == ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
+    assert await serve(tmp_path, scenario) == ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
 
 
-def test_a_commit_wakes_a_fetch_of_the_offsets_topic(tmp_path):
+async def test_a_commit_wakes_a_fetch_of_the_offsets_topic(tmp_path):
     async def scenario(broker):
         await commit(broker, "a")
         partition = broker.partitions.require(CONSUMER_OFFSETS_TOPIC, broker.groups.runtime.partition_for("a"))
@@ -124,27 +120,27 @@ def test_a_commit_wakes_a_fetch_of_the_offsets_topic(tmp_path):
         await commit(broker, "a")
         return partition.high_watermark - before
 
-    assert serve(tmp_path, scenario) == 1
+    assert await serve(tmp_path, scenario) == 1
 
 
-def test_a_stop_answers_who_waits_and_keeps_what_was_decided(tmp_path):
+async def test_a_stop_answers_who_waits_and_keeps_what_was_decided(tmp_path):
     answers = []
 
     async def scenario(broker):
         record = CoordinatorRecord(OffsetCommitKey("group", "t", 0), OffsetCommitValue(9, commit_timestamp_ms=NOW_MS))
         broker.groups.runtime.write("group", lambda _: Result([record], "committed"), answers.append)
 
-    serve(tmp_path, scenario)
+    await serve(tmp_path, scenario)
     assert answers == ["committed"]
 
     async def look(broker):
         await loaded(broker)
         return committed(broker)
 
-    assert serve(tmp_path, look) == 9
+    assert await serve(tmp_path, look) == 9
 
 
-def test_with_the_topic_its_groups_go_and_a_new_one_begins_empty(tmp_path):
+async def test_with_the_topic_its_groups_go_and_a_new_one_begins_empty(tmp_path):
     async def scenario(broker):
         await commit(broker)
         topic = broker.controller.image.topics[CONSUMER_OFFSETS_TOPIC]
@@ -153,10 +149,10 @@ def test_with_the_topic_its_groups_go_and_a_new_one_begins_empty(tmp_path):
         broker.controller.ensure_internal_topic(CONSUMER_OFFSETS_TOPIC)
         return committed(broker), await commit(broker, offset=1), committed(broker)
 
-    assert serve(tmp_path, scenario) == (None, "committed", 1)
+    assert await serve(tmp_path, scenario) == (None, "committed", 1)
 
 
-def test_a_deleted_topics_offsets_go_with_it(tmp_path):
+async def test_a_deleted_topics_offsets_go_with_it(tmp_path):
     async def scenario(broker):
         broker.controller.create_topics([NewTopic(name="t"), NewTopic(name="other")])
         topics = broker.controller.image.topics
@@ -165,10 +161,10 @@ def test_a_deleted_topics_offsets_go_with_it(tmp_path):
         broker.controller.delete_topics([topics["t"].topic_id])
         return committed(broker, topic="t"), committed(broker, topic="other")
 
-    assert serve(tmp_path, scenario) == (None, 7)
+    assert await serve(tmp_path, scenario) == (None, 7)
 
 
-def test_an_offline_partition_does_not_coordinate(tmp_path):
+async def test_an_offline_partition_does_not_coordinate(tmp_path):
     async def scenario(broker):
         await commit(broker)
         runtime = broker.groups.runtime
@@ -176,7 +172,7 @@ def test_an_offline_partition_does_not_coordinate(tmp_path):
         first, second = await commit(broker), await commit(broker)
         return first.code, second.code, runtime.states()[runtime.partition_for("group")]
 
-    assert serve(tmp_path, scenario) == (ErrorCode.NOT_COORDINATOR, ErrorCode.NOT_COORDINATOR, ShardState.FAILED)
+    assert await serve(tmp_path, scenario) == (ErrorCode.NOT_COORDINATOR, ErrorCode.NOT_COORDINATOR, ShardState.FAILED)
 
 
 def test_a_broker_without_groups_does_not_import_the_coordinator():

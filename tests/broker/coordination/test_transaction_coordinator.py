@@ -20,7 +20,7 @@ NOBODY = ProducerIdentity(-1, -1)
 PARTITION = ("t", 0)
 
 
-def serve(tmp_path, scenario, **more):
+async def serve(tmp_path, scenario, **more):
     """Run ``scenario(broker)`` between start and stop."""
     settings = {
         "listeners": "PLAINTEXT://127.0.0.1:0",
@@ -29,16 +29,12 @@ def serve(tmp_path, scenario, **more):
         "transaction.state.log.num.partitions": "3",
         **{name.replace("_", "."): value for name, value in more.items()},
     }
-
-    async def main():
-        broker = Broker(load(overrides=settings))
-        await broker.start()
-        try:
-            return await scenario(broker)
-        finally:
-            await broker.stop()
-
-    return asyncio.run(main())
+    broker = Broker(load(overrides=settings))
+    await broker.start()
+    try:
+        return await scenario(broker)
+    finally:
+        await broker.stop()
 
 
 async def ask(broker, operation):
@@ -78,16 +74,16 @@ def produce(broker, partition, producer):
     partition.append(batch, broker.clock.now_ms(), transaction_verified=True)
 
 
-def test_the_first_request_creates_the_topic(tmp_path):
+async def test_the_first_request_creates_the_topic(tmp_path):
     async def scenario(broker):
         assert not broker.transactions.is_made
         await begin(broker)
         return len(broker.partitions.of_topic(TRANSACTION_STATE_TOPIC))
 
-    assert serve(tmp_path, scenario) == 3
+    assert await serve(tmp_path, scenario) == 3
 
 
-def test_an_open_transaction_is_there_after_a_restart(tmp_path):
+async def test_an_open_transaction_is_there_after_a_restart(tmp_path):
     async def first(broker):
         produce(broker, create(broker), await begin(broker, PARTITION))
 
@@ -95,11 +91,11 @@ def test_an_open_transaction_is_there_after_a_restart(tmp_path):
         await loaded(broker)
         return state(broker), broker.partitions.require(*PARTITION).last_stable_offset
 
-    serve(tmp_path, first)
-    assert serve(tmp_path, second) == (TransactionState.ONGOING, 0)
+    await serve(tmp_path, first)
+    assert await serve(tmp_path, second) == (TransactionState.ONGOING, 0)
 
 
-def test_when_the_end_is_answered_its_markers_are_in_the_partitions(tmp_path):
+async def test_when_the_end_is_answered_its_markers_are_in_the_partitions(tmp_path):
     async def scenario(broker):
         partition = create(broker)
         producer = await begin(broker, PARTITION)
@@ -107,10 +103,10 @@ def test_when_the_end_is_answered_its_markers_are_in_the_partitions(tmp_path):
         await ask(broker, lambda shard: shard.end_txn(ID, producer, commit=True, client_version=0))
         return state(broker), partition.last_stable_offset, partition.high_watermark
 
-    assert serve(tmp_path, scenario) == (TransactionState.COMPLETE_COMMIT, 2, 2)
+    assert await serve(tmp_path, scenario) == (TransactionState.COMPLETE_COMMIT, 2, 2)
 
 
-def test_markers_that_could_not_be_written_are_written_after_a_restart(tmp_path):
+async def test_markers_that_could_not_be_written_are_written_after_a_restart(tmp_path):
     async def first(broker):
         partition = create(broker)
         producer = await begin(broker, PARTITION)
@@ -124,11 +120,11 @@ def test_markers_that_could_not_be_written_are_written_after_a_restart(tmp_path)
         await loaded(broker)
         return state(broker), broker.partitions.require(*PARTITION).last_stable_offset
 
-    assert serve(tmp_path, first) is TransactionState.PREPARE_COMMIT
-    assert serve(tmp_path, second) == (TransactionState.COMPLETE_COMMIT, 2)
+    assert await serve(tmp_path, first) is TransactionState.PREPARE_COMMIT
+    assert await serve(tmp_path, second) == (TransactionState.COMPLETE_COMMIT, 2)
 
 
-def test_a_topic_that_is_deleted_in_the_middle_needs_no_marker(tmp_path):
+async def test_a_topic_that_is_deleted_in_the_middle_needs_no_marker(tmp_path):
     async def scenario(broker):
         create(broker)
         producer = await begin(broker, PARTITION)
@@ -136,10 +132,10 @@ def test_a_topic_that_is_deleted_in_the_middle_needs_no_marker(tmp_path):
         await ask(broker, lambda shard: shard.end_txn(ID, producer, commit=False, client_version=0))
         return state(broker)
 
-    assert serve(tmp_path, scenario) is TransactionState.COMPLETE_ABORT
+    assert await serve(tmp_path, scenario) is TransactionState.COMPLETE_ABORT
 
 
-def test_the_offsets_topic_may_be_deleted_in_the_middle(tmp_path):
+async def test_the_offsets_topic_may_be_deleted_in_the_middle(tmp_path):
     async def scenario(broker):
         broker.controller.ensure_internal_topic(CONSUMER_OFFSETS_TOPIC)
         producer = await begin(broker, (CONSUMER_OFFSETS_TOPIC, 1))
@@ -147,23 +143,23 @@ def test_the_offsets_topic_may_be_deleted_in_the_middle(tmp_path):
         await ask(broker, lambda shard: shard.end_txn(ID, producer, commit=True, client_version=0))
         return state(broker)
 
-    assert serve(tmp_path, scenario) is TransactionState.COMPLETE_COMMIT
+    assert await serve(tmp_path, scenario) is TransactionState.COMPLETE_COMMIT
 
 
-def test_a_marker_for_a_group_goes_through_its_coordinator(tmp_path):
+async def test_a_marker_for_a_group_goes_through_its_coordinator(tmp_path):
     async def scenario(broker):
         broker.controller.ensure_internal_topic(CONSUMER_OFFSETS_TOPIC)
         broker.transactions.write_marker(CONSUMER_OFFSETS_TOPIC, 1, EndTxnMarker(5, 0, 0, True))
         partition = broker.partitions.require(CONSUMER_OFFSETS_TOPIC, 1)
         return partition.high_watermark, broker.groups.runtime.counters.appends
 
-    assert serve(tmp_path, scenario) == (1, 1)
+    assert await serve(tmp_path, scenario) == (1, 1)
 
 
 @pytest.mark.parametrize("flush_messages", ["1", "9223372036854775807"])
-def test_partitions_are_added_within_the_call(tmp_path, flush_messages):
+async def test_partitions_are_added_within_the_call(tmp_path, flush_messages):
     async def scenario(broker):
         producer = await ask(broker, lambda shard: shard.init_producer_id(ID, 60_000, NOBODY))
         return [broker.transactions.verify(ID, *producer, "t", index, adds=True) for index in range(2)]
 
-    assert serve(tmp_path, scenario, log_flush_interval_messages=flush_messages) == [ErrorCode.NONE] * 2
+    assert await serve(tmp_path, scenario, log_flush_interval_messages=flush_messages) == [ErrorCode.NONE] * 2

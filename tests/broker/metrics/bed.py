@@ -79,19 +79,15 @@ async def loaded(runtime):
         await asyncio.sleep(0)
 
 
-def on_a_broker(scenario, **settings):
+async def on_a_broker(scenario, **settings):
     """Run ``scenario(bed)``, which may be a coroutine function, between the broker's start and stop; what it returns."""
-
-    async def main():
-        bed = Bed(**settings)
-        await bed.broker.start()
-        try:
-            result = scenario(bed)
-            return await result if asyncio.iscoroutine(result) else result
-        finally:
-            await bed.broker.stop()
-
-    return asyncio.run(main())
+    bed = Bed(**settings)
+    await bed.broker.start()
+    try:
+        result = scenario(bed)
+        return await result if asyncio.iscoroutine(result) else result
+    finally:
+        await bed.broker.stop()
 
 
 def plain(value):

@@ -18,27 +18,27 @@ def _fill(bed, topic):
         log.append(build_batch([Record(timestamp=0, key=b"k", value=b"%d" % number)]), leader_epoch=0, now_ms=0)
 
 
-def test_before_anything_was_cleaned_there_is_nothing_to_tell():
-    read = on_a_broker(lambda bed: bed.read())
+async def test_before_anything_was_cleaned_there_is_nothing_to_tell():
+    read = await on_a_broker(lambda bed: bed.read())
     assert read["odradek_log_cleans_total"] == {(): 0}
     assert read[f"{CLEANER}cleaner_recopy_percent"] == {(): 0}
     assert read[f"{MANAGER}uncleanable_partitions_count"] == {(): 0}
 
 
-def test_a_clean_is_told():
+async def test_a_clean_is_told():
     def scenario(bed):
         _fill(bed, "a")
         bed.clock.advance(BACKOFF_MS + 5)
         return bed.read(), bed.broker.log_cleaner.last_stats
 
-    read, stats = on_a_broker(scenario)
+    read, stats = await on_a_broker(scenario)
     assert isinstance(stats, CleanStats)
     assert read["odradek_log_cleans_total"] == {(): 1}
     assert read[f"{CLEANER}cleaner_recopy_percent"] == {(): int(100 * stats.written_bytes / stats.read_bytes)}
     assert read[f"{MANAGER}time_since_last_run_ms"] == {(): 5}
 
 
-def test_a_log_that_was_given_up_is_counted_until_it_is_gone():
+async def test_a_log_that_was_given_up_is_counted_until_it_is_gone():
     def scenario(bed):
         _fill(bed, "a")
         log = bed.broker.partitions.require("a", 0).require_log()
@@ -49,5 +49,5 @@ def test_a_log_that_was_given_up_is_counted_until_it_is_gone():
         bed.clock.advance(BACKOFF_MS)
         return given_up, bed.read()
 
-    for read, expected in zip(on_a_broker(scenario), (1, 0), strict=True):
+    for read, expected in zip(await on_a_broker(scenario), (1, 0), strict=True):
         assert read[f"{MANAGER}uncleanable_partitions_count"] == {(): expected}

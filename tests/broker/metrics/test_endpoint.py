@@ -9,7 +9,7 @@ from odradek.broker.metrics.endpoint import MetricsEndpoint
 from tests.broker.metrics.bed import on_a_broker
 
 
-def ask(request):
+async def ask(request):
     """(status, headers, body) of the answer to raw bytes."""
 
     async def scenario(bed):
@@ -21,7 +21,7 @@ def ask(request):
         finally:
             endpoint.close()
 
-    answer = on_a_broker(scenario)
+    answer = await on_a_broker(scenario)
     head, _, body = answer.partition(b"\r\n\r\n")
     status_line, *lines = head.decode().split("\r\n")
     return status_line.split(" ", 1)[1], dict(line.split(": ", 1) for line in lines), body
@@ -35,8 +35,8 @@ async def exchange(endpoint, request):
     return answer
 
 
-def test_a_scrape_is_answered_with_every_metric_and_the_connection_closed():
-    status, headers, body = ask(b"GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n")
+async def test_a_scrape_is_answered_with_every_metric_and_the_connection_closed():
+    status, headers, body = await ask(b"GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n")
     assert status == "200 OK"
     assert headers["Content-Type"].startswith("text/plain")
     assert int(headers["Content-Length"]) == len(body)
@@ -44,18 +44,18 @@ def test_a_scrape_is_answered_with_every_metric_and_the_connection_closed():
     assert b'odradek_broker_info{cluster_id="' in body
 
 
-def test_the_accept_header_is_heeded():
-    _, headers, body = ask(b"GET /metrics HTTP/1.1\r\naccept: application/openmetrics-text; version=1.0.0\r\n\r\n")
+async def test_the_accept_header_is_heeded():
+    _, headers, body = await ask(b"GET /metrics HTTP/1.1\r\naccept: application/openmetrics-text; version=1.0.0\r\n\r\n")
     assert headers["Content-Type"].startswith("application/openmetrics-text")
     assert body.endswith(b"# EOF\n")
 
 
-def test_a_query_is_passed_over():
-    assert ask(b"GET /metrics?debug=1 HTTP/1.1\r\n\r\n")[0] == "200 OK"
+async def test_a_query_is_passed_over():
+    assert (await ask(b"GET /metrics?debug=1 HTTP/1.1\r\n\r\n"))[0] == "200 OK"
 
 
-def test_head_gets_the_headers_alone():
-    status, headers, body = ask(b"HEAD /metrics HTTP/1.1\r\n\r\n")
+async def test_head_gets_the_headers_alone():
+    status, headers, body = await ask(b"HEAD /metrics HTTP/1.1\r\n\r\n")
     assert (status, body) == ("200 OK", b"")
     assert int(headers["Content-Length"]) > 0
 
@@ -69,22 +69,22 @@ def test_head_gets_the_headers_alone():
         (b"GET /metrics HTTP/1.1\r\nX: " + b"x" * 70_000 + b"\r\n\r\n", "431 Request Header Fields Too Large"),
     ],
 )
-def test_what_is_no_scrape_is_refused(request_, status):
-    assert ask(request_)[0] == status
+async def test_what_is_no_scrape_is_refused(request_, status):
+    assert (await ask(request_))[0] == status
 
 
-def test_a_fault_ends_the_scrape_and_is_logged(monkeypatch, capsys):
+async def test_a_fault_ends_the_scrape_and_is_logged(monkeypatch, capsys):
     def fail(broker):
         raise RuntimeError("no numbers")
 
     monkeypatch.setattr(endpoint_module, "read_all", fail)
-    assert ask(b"GET /metrics HTTP/1.1\r\n\r\n")[0] == "500 Internal Server Error"
+    assert (await ask(b"GET /metrics HTTP/1.1\r\n\r\n"))[0] == "500 Internal Server Error"
     assert "no numbers" in capsys.readouterr().err
 
 
-def test_who_says_nothing_is_dropped(monkeypatch):
+async def test_who_says_nothing_is_dropped(monkeypatch):
     monkeypatch.setattr(endpoint_module, "_REQUEST_TIMEOUT_S", 0.01)
-    assert on_a_broker(silence) == b""
+    assert await on_a_broker(silence) == b""
 
 
 async def silence(bed):
@@ -99,12 +99,12 @@ async def silence(bed):
         endpoint.close()
 
 
-def test_more_connections_than_a_few_are_turned_away(monkeypatch):
+async def test_more_connections_than_a_few_are_turned_away(monkeypatch):
     monkeypatch.setattr(endpoint_module, "_MAX_CONNECTIONS", 0)
-    assert on_a_broker(silence) == b""
+    assert await on_a_broker(silence) == b""
 
 
-def test_nothing_is_accepted_before_the_broker_serves():
+async def test_nothing_is_accepted_before_the_broker_serves():
     async def scenario(bed):
         endpoint = MetricsEndpoint(bed.broker)
         await endpoint.bind("127.0.0.1", 0)
@@ -112,7 +112,7 @@ def test_nothing_is_accepted_before_the_broker_serves():
             await asyncio.open_connection(*endpoint.address)
         endpoint.close()
 
-    on_a_broker(scenario)
+    await on_a_broker(scenario)
 
 
 @pytest.mark.parametrize(

@@ -49,7 +49,7 @@ class Groups:
         )
 
 
-def on_groups(scenario):
+async def on_groups(scenario):
     """What the metrics say after ``scenario(groups)``."""
 
     async def run(bed):
@@ -59,30 +59,30 @@ def on_groups(scenario):
         await scenario(groups)
         return bed.read()
 
-    return on_a_broker(run, num_partitions=3)
+    return await on_a_broker(run, num_partitions=3)
 
 
-def test_a_broker_that_never_had_a_group_says_so_in_zeros():
-    read = on_a_broker(lambda bed: bed.read())
+async def test_a_broker_that_never_had_a_group_says_so_in_zeros():
+    read = await on_a_broker(lambda bed: bed.read())
     assert read[STATES] == {(): 0}
     assert read[f"{COORDINATOR}num_partitions"] == {("loading",): 0, ("active",): 0, ("failed",): 0}
     assert read[f"{COORDINATOR}offset_commit_total"] == {(): 0}
     assert read["odradek_group_last_rebalance_age_ms"] == {}
 
 
-def test_groups_are_counted_by_state():
+async def test_groups_are_counted_by_state():
     async def scenario(groups):
         await groups.stable("g1")
         await groups.join("g2")
         await groups.commit("simple", 0)
 
-    read = on_groups(scenario)
+    read = await on_groups(scenario)
     by_state = {name.removeprefix(STATES): counts[()] for name, counts in read.items() if name.startswith(STATES)}
     assert by_state == {"": 3, "empty": 1, "preparingrebalance": 0, "completingrebalance": 1, "stable": 1}
     assert read["odradek_group_members"] == {(): 2}
 
 
-def test_members_that_wait_for_others_are_counted():
+async def test_members_that_wait_for_others_are_counted():
     async def scenario(groups):
         at = await groups.stable("g")
         task = groups.join("g")
@@ -91,12 +91,12 @@ def test_members_that_wait_for_others_are_counted():
         await task
 
     read = {}
-    on_groups(scenario)
+    await on_groups(scenario)
     assert read["odradek_group_members_waiting"] == {("join",): 1, ("sync",): 0}
     assert read[f"{STATES}preparingrebalance"] == {(): 1}
 
 
-def test_members_that_wait_for_their_assignment_are_counted():
+async def test_members_that_wait_for_their_assignment_are_counted():
     async def scenario(groups):
         leader = (await groups.stable("g"))["member_id"]
         follower = groups.join("g")
@@ -109,12 +109,12 @@ def test_members_that_wait_for_their_assignment_are_counted():
         await sync
 
     read = {}
-    after = on_groups(scenario)
+    after = await on_groups(scenario)
     assert read["odradek_group_members_waiting"] == {("join",): 0, ("sync",): 1}
     assert after["odradek_group_members_waiting"] == {("join",): 0, ("sync",): 0}
 
 
-def test_a_rebalance_is_counted_with_its_latency_and_its_cause():
+async def test_a_rebalance_is_counted_with_its_latency_and_its_cause():
     async def scenario(groups):
         joined = await groups.join("g")
         groups.bed.clock.advance(40)
@@ -122,7 +122,7 @@ def test_a_rebalance_is_counted_with_its_latency_and_its_cause():
         await groups.send(ApiKey.SYNC_GROUP, 3, **at, assignments=[{"member_id": joined.member_id, "assignment": b"x"}])
         groups.bed.clock.advance(700)
 
-    read = on_groups(scenario)
+    read = await on_groups(scenario)
     assert read[f"{COORDINATOR}group_completed_rebalance_total"] == {(): 1}
     assert plain(read["odradek_group_rebalance_latency_ms"][()]) == (1, 40)
     assert read["odradek_group_rebalance_latency_max_ms"] == {(): 40}
@@ -132,48 +132,48 @@ def test_a_rebalance_is_counted_with_its_latency_and_its_cause():
     }
 
 
-def test_heartbeats_and_sessions_that_ran_out_are_counted():
+async def test_heartbeats_and_sessions_that_ran_out_are_counted():
     async def scenario(groups):
         at = await groups.stable("g")
         await groups.send(ApiKey.HEARTBEAT, 3, **at)
         await groups.send(ApiKey.HEARTBEAT, 3, **at)
         groups.bed.clock.advance(10_001)
 
-    read = on_groups(scenario)
+    read = await on_groups(scenario)
     assert read["odradek_group_heartbeats_total"] == {(): 2}
     assert read["odradek_group_sessions_expired_total"] == {(): 1}
     assert read["odradek_group_members"] == {(): 0}
 
 
-def test_offsets_are_counted_as_they_come_and_go():
+async def test_offsets_are_counted_as_they_come_and_go():
     async def scenario(groups):
         await groups.commit("g", 0, 1, 2)
         await groups.commit("g", 0)
         rows = [{"partition_index": 1}]
         await groups.send(ApiKey.OFFSET_DELETE, 0, group_id="g", topics=[{"name": "a", "partitions": rows}])
 
-    read = on_groups(scenario)
+    read = await on_groups(scenario)
     assert read["kafka_coordinator_group_groupmetadatamanager_numoffsets"] == {(): 2}
     assert read[f"{COORDINATOR}offset_commit_total"] == {(): 4}
     assert read[f"{COORDINATOR}offset_deletion_total"] == {(): 1}
 
 
-def test_loads_and_appends_are_counted():
+async def test_loads_and_appends_are_counted():
     async def scenario(groups):
         await groups.commit("g", 0, 1)
 
-    read = on_groups(scenario)
+    read = await on_groups(scenario)
     assert read[f"{COORDINATOR}num_partitions"] == {("loading",): 0, ("active",): 3, ("failed",): 0}
     assert plain(read[f"{COORDINATOR}partition_load_time"][()]) == (3, 0)
     assert plain(read[f"{COORDINATOR}batch_flush_time_ms"][()]) == (1, 0)
     assert read["odradek_coordinator_appended_records_total"] == {(): 2}
 
 
-def test_a_deleted_group_is_counted_and_gone():
+async def test_a_deleted_group_is_counted_and_gone():
     async def scenario(groups):
         await groups.commit("g", 0)
         await groups.send(ApiKey.DELETE_GROUPS, 1, groups_names=["g"])
 
-    read = on_groups(scenario)
+    read = await on_groups(scenario)
     assert read["odradek_groups_deleted_total"] == {(): 1}
     assert read[STATES] == {(): 0}

@@ -71,7 +71,7 @@ class Transactions:
         self.bed.broker.partitions.require("a", 0).append(batch, now_ms, transaction_verified=True)
 
 
-def on_transactions(scenario, **settings):
+async def on_transactions(scenario, **settings):
     """What the metrics say after ``scenario(transactions)``."""
 
     async def run(bed):
@@ -80,11 +80,11 @@ def on_transactions(scenario, **settings):
         await scenario(Transactions(bed))
         return bed.read()
 
-    return on_a_broker(run, num_partitions=3, **settings)
+    return await on_a_broker(run, num_partitions=3, **settings)
 
 
-def test_a_broker_that_never_had_a_transaction_says_so_in_zeros():
-    read = on_a_broker(lambda bed: bed.read())
+async def test_a_broker_that_never_had_a_transaction_says_so_in_zeros():
+    read = await on_a_broker(lambda bed: bed.read())
     assert set(read["odradek_transactional_ids"].values()) == {0}
     assert read["odradek_transactions_open"] == {(): 0}
     assert read["odradek_transaction_oldest_open_age_ms"] == {}
@@ -92,14 +92,14 @@ def test_a_broker_that_never_had_a_transaction_says_so_in_zeros():
     assert read["odradek_transaction_coordinator_partitions"] == {("loading",): 0, ("active",): 0, ("failed",): 0}
 
 
-def test_transactional_ids_are_counted_by_state():
+async def test_transactional_ids_are_counted_by_state():
     async def scenario(transactions):
         await transactions.init("new")
         await transactions.begin("open")
         await transactions.end(await transactions.begin("committed"))
         await transactions.end(await transactions.begin("aborted"), commit=False)
 
-    read = on_transactions(scenario)
+    read = await on_transactions(scenario)
     assert read["odradek_transactional_ids"] == {
         ("Empty",): 1,
         ("Ongoing",): 1,
@@ -111,52 +111,52 @@ def test_transactional_ids_are_counted_by_state():
     assert read["odradek_transactions_open"] == {(): 1}
 
 
-def test_the_age_of_the_oldest_open_transaction_is_told():
+async def test_the_age_of_the_oldest_open_transaction_is_told():
     async def scenario(transactions):
         await transactions.begin("older")
         transactions.bed.clock.advance(300)
         await transactions.begin("younger")
         transactions.bed.clock.advance(20)
 
-    assert on_transactions(scenario)["odradek_transaction_oldest_open_age_ms"] == {(): 320}
+    assert (await on_transactions(scenario))["odradek_transaction_oldest_open_age_ms"] == {(): 320}
 
 
 @pytest.mark.parametrize(("commit", "result"), [(True, "commit"), (False, "abort")])
-def test_an_end_is_counted_with_how_long_the_transaction_lasted(commit, result):
+async def test_an_end_is_counted_with_how_long_the_transaction_lasted(commit, result):
     async def scenario(transactions):
         producer = await transactions.begin("t")
         transactions.bed.clock.advance(70)
         await transactions.end(producer, commit=commit)
 
-    read = on_transactions(scenario)
+    read = await on_transactions(scenario)
     assert {each: count for each, count in read["odradek_transactions_ended_total"].items() if count} == {(result,): 1}
     assert plain(read["odradek_transaction_duration_ms"][(result,)]) == (1, 70)
 
 
-def test_a_transaction_that_times_out_is_counted_as_such_and_as_an_abort():
+async def test_a_transaction_that_times_out_is_counted_as_such_and_as_an_abort():
     async def scenario(transactions):
         await transactions.begin("t")
         for _ in range(8):
             transactions.bed.clock.advance(10_000)
             await transactions.bed.send(ApiKey.LIST_TRANSACTIONS, 0)
 
-    read = on_transactions(scenario)
+    read = await on_transactions(scenario)
     assert read["odradek_transactions_timed_out_total"] == {(): 1}
     assert read["odradek_transactions_ended_total"] == {("commit",): 0, ("abort",): 1}
 
 
-def test_transactional_ids_that_expire_are_counted():
+async def test_transactional_ids_that_expire_are_counted():
     async def scenario(transactions):
         await transactions.init("t")
         transactions.bed.clock.advance(4_000_000)
         await transactions.bed.send(ApiKey.LIST_TRANSACTIONS, 0)
 
-    read = on_transactions(scenario, transactional_id_expiration_ms=1_000)
+    read = await on_transactions(scenario, transactional_id_expiration_ms=1_000)
     assert read["odradek_transactional_ids_expired_total"] == {(): 1}
     assert read["odradek_transactional_ids"][("Empty",)] == 0
 
 
-def test_markers_that_cannot_be_written_are_counted():
+async def test_markers_that_cannot_be_written_are_counted():
     async def scenario(transactions):
         def refuse(topic, partition, marker):
             raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR)
@@ -164,35 +164,35 @@ def test_markers_that_cannot_be_written_are_counted():
         transactions.bed.broker.transactions.write_marker = refuse
         await transactions.end(await transactions.begin("t", 0, 2))
 
-    read = on_transactions(scenario)
+    read = await on_transactions(scenario)
     assert read[f"{MARKERS}unknowndestinationqueuesize"] == {(): 2}
     assert read[f"{MARKERS}logappendretryqueuesize"] == {(): 0}
     assert read["odradek_transactional_ids"][("PrepareCommit",)] == 1
 
 
-def test_producer_ids_are_counted_once_a_partition():
+async def test_producer_ids_are_counted_once_a_partition():
     async def scenario(transactions):
         transactions.write(await transactions.begin("t1"))
         await transactions.end(await transactions.begin("t2", 1, 2))
 
-    assert on_transactions(scenario)[f"{REPLICA_MANAGER}produceridcount"] == {(): 3}
+    assert (await on_transactions(scenario))[f"{REPLICA_MANAGER}produceridcount"] == {(): 3}
 
 
 @pytest.mark.parametrize(("more_ms", "late"), [(0, 0), (1, 1)])
-def test_a_partition_is_late_five_minutes_after_the_longest_timeout(more_ms, late):
+async def test_a_partition_is_late_five_minutes_after_the_longest_timeout(more_ms, late):
     async def scenario(transactions):
         producer = ("hanging", 4_000, 0)
         transactions.write(producer)
         transactions.bed.clock.advance(MAX_TIMEOUT_MS + FIVE_MINUTES_MS + more_ms)
 
-    assert on_transactions(scenario)[f"{REPLICA_MANAGER}partitionswithlatetransactionscount"] == {(): late}
+    assert (await on_transactions(scenario))[f"{REPLICA_MANAGER}partitionswithlatetransactionscount"] == {(): late}
 
 
-def test_loads_and_appends_are_counted():
+async def test_loads_and_appends_are_counted():
     async def scenario(transactions):
         await transactions.end(await transactions.begin("t"))
 
-    read = on_transactions(scenario)
+    read = await on_transactions(scenario)
     assert read["odradek_transaction_coordinator_partitions"] == {("loading",): 0, ("active",): 3, ("failed",): 0}
     assert plain(read[f"{COORDINATOR}partition_load_time"][()]) == (3, 0)
     assert read["odradek_transaction_coordinator_appended_records_total"] == {(): 4}

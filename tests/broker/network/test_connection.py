@@ -105,14 +105,10 @@ class Setup:
         return connection, transport
 
 
-def answered(setup):
+async def answered(setup):
     """Answer what waits, and let the loop turn for what waited behind it."""
-
-    async def turn():
-        setup.dispatcher.waiting.pop()()
-        await asyncio.sleep(0)
-
-    asyncio.run(turn())
+    setup.dispatcher.waiting.pop()()
+    await asyncio.sleep(0)
 
 
 def send(connection, *bodies):
@@ -129,41 +125,37 @@ def test_requests_are_answered_in_order():
     assert transport.reading
 
 
-def test_what_comes_behind_a_waiting_request_waits_with_it():
+async def test_what_comes_behind_a_waiting_request_waits_with_it():
     setup = Setup()
     connection, transport = setup.connect()
     send(connection, b"aaaaaaaa", b"wwwwwwww", b"bbbbbbbb")
     assert transport.sent == b"aaaaaaaa"
     assert not transport.reading
     assert connection.is_busy
-    answered(setup)
+    await answered(setup)
     assert transport.sent == b"aaaaaaaawwwwwwwwbbbbbbbb"
     assert transport.reading
     assert not connection.is_busy
 
 
-def test_two_requests_wait_one_after_the_other():
+async def test_two_requests_wait_one_after_the_other():
     setup = Setup()
     connection, transport = setup.connect()
     send(connection, b"w1111111", b"w2222222", b"aaaaaaaa")
-    answered(setup)
+    await answered(setup)
     assert transport.sent == b"w1111111"
-    answered(setup)
+    await answered(setup)
     assert transport.sent == b"w1111111w2222222aaaaaaaa"
 
 
-def test_who_answers_a_waiting_request_does_not_handle_those_behind_it():
+async def test_who_answers_a_waiting_request_does_not_handle_those_behind_it():
     setup = Setup()
     connection, _ = setup.connect()
     send(connection, b"wwwwwwww", b"aaaaaaaa")
-
-    async def answer():
-        setup.dispatcher.waiting.pop()()
-        seen = list(setup.dispatcher.seen)
-        await asyncio.sleep(0)
-        return seen, setup.dispatcher.seen
-
-    assert asyncio.run(answer()) == ([b"wwwwwwww"], [b"wwwwwwww", b"aaaaaaaa"])
+    setup.dispatcher.waiting.pop()()
+    assert setup.dispatcher.seen == [b"wwwwwwww"]
+    await asyncio.sleep(0)
+    assert setup.dispatcher.seen == [b"wwwwwwww", b"aaaaaaaa"]
 
 
 def test_a_waiting_request_that_has_no_answer_ends_its_connection():
@@ -408,14 +400,14 @@ def test_the_socket_is_read_while_a_lone_request_waits():
     assert transport.reading
 
 
-def test_a_request_behind_one_that_waits_stops_the_reading_until_it_is_answered():
+async def test_a_request_behind_one_that_waits_stops_the_reading_until_it_is_answered():
     setup = Setup()
     connection, transport = setup.connect()
     send(connection, b"waits--1")
     send(connection, b"answer-2")
     assert not transport.reading
     assert transport.sent == b""
-    answered(setup)
+    await answered(setup)
     assert transport.sent == b"waits--1answer-2"
     assert transport.reading
 
@@ -455,14 +447,14 @@ def test_nothing_is_read_over_a_produce_that_is_yet_to_be_appended_behind_one_th
     assert not transport.reading
 
 
-def test_a_client_that_sends_no_more_is_given_what_it_waits_for():
+async def test_a_client_that_sends_no_more_is_given_what_it_waits_for():
     setup = Setup()
     connection, transport = setup.connect()
     send(connection, b"waits--1")
     send(connection, b"answer-2")
     assert connection.eof_received()
     assert not transport.closed
-    answered(setup)
+    await answered(setup)
     assert transport.sent == b"waits--1answer-2"
     assert transport.closed
 

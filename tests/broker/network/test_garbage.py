@@ -81,33 +81,29 @@ async def connection(caller, _number, _state):
 
 
 @pytest.mark.parametrize("life", [transaction, generation, connection])
-def test_no_request_leaves_anything_to_the_garbage_collector(tmp_path, life):
-    async def main():
-        broker = Broker(
-            load(overrides={"listeners": "PLAINTEXT://127.0.0.1:0", "log.dirs": str(tmp_path), "num.partitions": "2"})
-        )
-        await broker.start()
-        try:
-            broker.controller.auto_create(["t"])
-            caller, state = Caller(broker), {}
-            await live(caller, state, 0)
-            gc.collect()
-            # What there is already is other tests', and may become garbage meanwhile.
-            gc.freeze()
-            gc.disable()
-            await live(caller, state, ROUNDS)
-            gc.set_debug(gc.DEBUG_SAVEALL)
-            gc.collect()
-            return Counter(type(found).__name__ for found in gc.garbage if type(found).__module__.startswith("odradek"))
-        finally:
-            gc.set_debug(0)
-            gc.garbage.clear()
-            gc.enable()
-            gc.unfreeze()
-            await broker.stop()
-
-    async def live(caller, state, first):
+async def test_no_request_leaves_anything_to_the_garbage_collector(tmp_path, life):
+    async def live(first):
         for number in range(first, first + ROUNDS):
             await life(caller, number, state)
 
-    assert not asyncio.run(main())
+    settings = {"listeners": "PLAINTEXT://127.0.0.1:0", "log.dirs": str(tmp_path), "num.partitions": "2"}
+    broker = Broker(load(overrides=settings))
+    await broker.start()
+    try:
+        broker.controller.auto_create(["t"])
+        caller, state = Caller(broker), {}
+        await live(0)
+        gc.collect()
+        # What there is already is other tests', and may become garbage meanwhile.
+        gc.freeze()
+        gc.disable()
+        await live(ROUNDS)
+        gc.set_debug(gc.DEBUG_SAVEALL)
+        gc.collect()
+        assert not Counter(type(found).__name__ for found in gc.garbage if type(found).__module__.startswith("odradek"))
+    finally:
+        gc.set_debug(0)
+        gc.garbage.clear()
+        gc.enable()
+        gc.unfreeze()
+        await broker.stop()

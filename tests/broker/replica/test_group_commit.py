@@ -15,6 +15,7 @@ from odradek.storage.memory_filesystem import MemoryFile, MemoryFileSystem
 from tests.raw_client import decode_response, encode_request, produce_fields
 
 TIMEOUT_S = 10
+pytestmark = pytest.mark.timeout(3 * TIMEOUT_S)
 FETCH, PRODUCE = 12, 9
 
 
@@ -109,32 +110,28 @@ def disk(monkeypatch):
     disk.let_go()
 
 
-def on_a_broker(scenario, *, broker_configs=None, **topic_configs):
+async def on_a_broker(scenario, *, broker_configs=None, **topic_configs):
     """Run ``scenario(connect)`` beside a broker whose topic t flushes after each record, or as its configs say."""
+    settings = {"listeners": "PLAINTEXT://127.0.0.1:0", "log.dirs": "/data"} | (broker_configs or {})
+    broker = Broker(load(overrides=settings), file_system=MemoryFileSystem())
+    await broker.start()
+    clients = []
 
-    async def run():
-        settings = {"listeners": "PLAINTEXT://127.0.0.1:0", "log.dirs": "/data"} | (broker_configs or {})
-        broker = Broker(load(overrides=settings), file_system=MemoryFileSystem())
-        await broker.start()
-        clients = []
+    async def connect():
+        clients.append(Client(*await asyncio.open_connection(*broker.bound_address)))
+        return clients[-1]
 
-        async def connect():
-            clients.append(Client(*await asyncio.open_connection(*broker.bound_address)))
-            return clients[-1]
-
-        configs = [{"name": name, "value": value} for name, value in ({"flush.messages": "1"} | topic_configs).items()]
-        client = await connect()
-        topic = {"name": "t", "num_partitions": 2, "replication_factor": 1, "assignments": [], "configs": configs}
-        client.send(ApiKey.CREATE_TOPICS, 5, topics=[topic], timeout_ms=1000)
-        await client.receive()
-        try:
-            await scenario(broker, connect)
-        finally:
-            for client in clients:
-                client.writer.close()
-            await broker.stop()
-
-    asyncio.run(asyncio.wait_for(run(), 3 * TIMEOUT_S))
+    configs = [{"name": name, "value": value} for name, value in ({"flush.messages": "1"} | topic_configs).items()]
+    client = await connect()
+    topic = {"name": "t", "num_partitions": 2, "replication_factor": 1, "assignments": [], "configs": configs}
+    client.send(ApiKey.CREATE_TOPICS, 5, topics=[topic], timeout_ms=1000)
+    await client.receive()
+    try:
+        await scenario(broker, connect)
+    finally:
+        for client in clients:
+            client.writer.close()
+        await broker.stop()
 
 
 @asynccontextmanager
@@ -149,7 +146,7 @@ async def nothing_comes(client):
 
 
 @pytest.mark.parametrize("acks", [1, -1])
-def test_an_acknowledgement_waits_for_the_sync(disk, acks):
+async def test_an_acknowledgement_waits_for_the_sync(disk, acks):
     async def scenario(_, connect):
         client, other = await connect(), await connect()
         client.produce(acks=acks)
@@ -161,10 +158,10 @@ def test_an_acknowledgement_waits_for_the_sync(disk, acks):
         disk.let_go()
         assert await client.produced() == (ErrorCode.NONE, 0)
 
-    on_a_broker(scenario)
+    await on_a_broker(scenario)
 
 
-def test_consumers_see_what_is_on_disk(disk):
+async def test_consumers_see_what_is_on_disk(disk):
     async def scenario(_, connect):
         producer, consumer, waiting = await connect(), await connect(), await connect()
         producer.produce()
@@ -175,10 +172,10 @@ def test_consumers_see_what_is_on_disk(disk):
         disk.let_go()
         assert await waiting.fetched() == (ErrorCode.NONE, 1, True)
 
-    on_a_broker(scenario)
+    await on_a_broker(scenario)
 
 
-def test_what_comes_during_a_sync_shares_the_next_one(disk):
+async def test_what_comes_during_a_sync_shares_the_next_one(disk):
     async def scenario(_, connect):
         first = await connect()
         others = [await connect() for _ in range(10)]
@@ -195,10 +192,10 @@ def test_what_comes_during_a_sync_shares_the_next_one(disk):
         assert sorted([await client.produced() for client in others]) == [(ErrorCode.NONE, offset) for offset in range(1, 11)]
         assert disk.syncs == 2
 
-    on_a_broker(scenario)
+    await on_a_broker(scenario)
 
 
-def test_produces_of_one_connection_share_a_sync_and_are_answered_in_order(disk):
+async def test_produces_of_one_connection_share_a_sync_and_are_answered_in_order(disk):
     async def scenario(_, connect):
         client = await connect()
         for sequence in range(50):
@@ -207,10 +204,10 @@ def test_produces_of_one_connection_share_a_sync_and_are_answered_in_order(disk)
         assert [await client.produced() for _ in range(50)] == [(ErrorCode.NONE, offset) for offset in range(50)]
         assert disk.syncs < 10
 
-    on_a_broker(scenario)
+    await on_a_broker(scenario)
 
 
-def test_other_requests_of_a_connection_wait_for_the_produces_before_them(disk):
+async def test_other_requests_of_a_connection_wait_for_the_produces_before_them(disk):
     async def scenario(_, connect):
         client = await connect()
         client.produce()
@@ -222,10 +219,10 @@ def test_other_requests_of_a_connection_wait_for_the_produces_before_them(disk):
         assert await client.fetched() == (ErrorCode.NONE, 1, True)
         assert await client.produced() == (ErrorCode.NONE, 1)
 
-    on_a_broker(scenario)
+    await on_a_broker(scenario)
 
 
-def test_a_refused_produce_is_answered_in_its_place(disk):
+async def test_a_refused_produce_is_answered_in_its_place(disk):
     async def scenario(_, connect):
         client = await connect()
         client.produce()
@@ -236,10 +233,10 @@ def test_a_refused_produce_is_answered_in_its_place(disk):
         assert (await client.produced())[0] == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
         assert await client.produced() == (ErrorCode.NONE, 1)
 
-    on_a_broker(scenario)
+    await on_a_broker(scenario)
 
 
-def test_a_slow_partition_holds_up_no_other(disk):
+async def test_a_slow_partition_holds_up_no_other(disk):
     async def scenario(_, connect):
         slow, fast = await connect(), await connect()
         slow.produce(partition=0)
@@ -252,10 +249,10 @@ def test_a_slow_partition_holds_up_no_other(disk):
         assert await fast.produced() == (ErrorCode.NONE, 0)
         assert await slow.produced() == (ErrorCode.NONE, 0)
 
-    on_a_broker(scenario)
+    await on_a_broker(scenario)
 
 
-def test_acks_0_is_flushed_and_not_answered(disk):
+async def test_acks_0_is_flushed_and_not_answered(disk):
     async def scenario(_, connect):
         client = await connect()
         client.produce(acks=0)
@@ -263,10 +260,10 @@ def test_acks_0_is_flushed_and_not_answered(disk):
         disk.let_go()
         assert await client.produced() == (ErrorCode.NONE, 1)
 
-    on_a_broker(scenario)
+    await on_a_broker(scenario)
 
 
-def test_fewer_than_flush_messages_wait_for_nothing(disk):
+async def test_fewer_than_flush_messages_wait_for_nothing(disk):
     async def scenario(_, connect):
         client = await connect()
         client.produce(count=2)
@@ -280,10 +277,10 @@ def test_fewer_than_flush_messages_wait_for_nothing(disk):
         disk.let_go()
         assert await client.produced() == (ErrorCode.NONE, 2)
 
-    on_a_broker(scenario, **{"flush.messages": "3"})
+    await on_a_broker(scenario, **{"flush.messages": "3"})
 
 
-def test_a_sync_that_fails_is_told_to_all_who_waited_and_takes_the_log_out_of_service(disk, capsys):
+async def test_a_sync_that_fails_is_told_to_all_who_waited_and_takes_the_log_out_of_service(disk, capsys):
     async def scenario(broker, connect):
         first, second = await connect(), await connect()
         first.produce()
@@ -298,7 +295,7 @@ def test_a_sync_that_fails_is_told_to_all_who_waited_and_takes_the_log_out_of_se
         assert (await first.produced())[0] == ErrorCode.KAFKA_STORAGE_ERROR
         assert broker.partitions.require("t", 0).high_watermark == 0
 
-    on_a_broker(scenario)
+    await on_a_broker(scenario)
 
 
 COORDINATED = {"log.flush.interval.messages": "1", "offsets.topic.num.partitions": "1"}
@@ -319,7 +316,7 @@ async def coordinated(connect, disk):
     return client
 
 
-def test_a_committed_offset_is_acknowledged_and_told_when_it_is_on_disk(disk):
+async def test_a_committed_offset_is_acknowledged_and_told_when_it_is_on_disk(disk):
     async def scenario(_, connect):
         client = await coordinated(connect, disk)
         other = await connect()
@@ -334,10 +331,10 @@ def test_a_committed_offset_is_acknowledged_and_told_when_it_is_on_disk(disk):
         other.fetch_offset()
         assert await other.fetched_offset() == (ErrorCode.NONE, 7)
 
-    on_a_broker(scenario, broker_configs=COORDINATED)
+    await on_a_broker(scenario, broker_configs=COORDINATED)
 
 
-def test_where_a_commit_cannot_be_synced_nobody_is_kept_waiting(disk, capsys):
+async def test_where_a_commit_cannot_be_synced_nobody_is_kept_waiting(disk, capsys):
     async def scenario(_, connect):
         client = await coordinated(connect, disk)
         other = await connect()
@@ -353,10 +350,10 @@ def test_where_a_commit_cannot_be_synced_nobody_is_kept_waiting(disk, capsys):
         other.fetch_offset()
         assert (await other.fetched_offset())[0] != ErrorCode.NONE
 
-    on_a_broker(scenario, broker_configs=COORDINATED)
+    await on_a_broker(scenario, broker_configs=COORDINATED)
 
 
-def test_a_topic_that_goes_meanwhile_keeps_nobody_waiting(disk):
+async def test_a_topic_that_goes_meanwhile_keeps_nobody_waiting(disk):
     async def scenario(_, connect):
         client, admin = await connect(), await connect()
         client.produce()
@@ -366,10 +363,10 @@ def test_a_topic_that_goes_meanwhile_keeps_nobody_waiting(disk):
         disk.let_go()
         assert (await client.produced())[0] == ErrorCode.KAFKA_STORAGE_ERROR
 
-    on_a_broker(scenario)
+    await on_a_broker(scenario)
 
 
-def test_a_stop_answers_those_who_wait(disk):
+async def test_a_stop_answers_those_who_wait(disk):
     async def scenario(broker, connect):
         client = await connect()
         client.produce()
@@ -380,4 +377,4 @@ def test_a_stop_answers_those_who_wait(disk):
         await stop
         broker.stop = lambda: asyncio.sleep(0)
 
-    on_a_broker(scenario)
+    await on_a_broker(scenario)

@@ -1,6 +1,5 @@
 """What happens now and then, under the virtual clock; and that slow work leaves the loop to others."""
 
-import asyncio
 import threading
 from uuid import uuid4
 
@@ -111,23 +110,20 @@ def test_new_log_starts_are_written_down_by_themselves():
     assert b"t 0 2" in setup.files.read_bytes("/data/log-start-offset-checkpoint")
 
 
-def test_a_check_of_many_logs_lets_others_have_their_turn():
-    async def run():
-        timer = Timer(SystemClock())
-        manager = LogManager(MemoryFileSystem(), "/data", node_id=1, warn=lambda event, **_: None)
-        manager.start()
-        housekeeping = Housekeeping(load(), manager, timer)
-        now_ms = SystemClock().now_ms()
-        for number in range(20):
-            log = manager.create("t", number, uuid4(), LogConfig(retention_ms=0), now_ms=now_ms)
-            log.append(build_batch([Record(timestamp=0)]), leader_epoch=0, now_ms=now_ms)
-        housekeeping._delete_old_segments()
-        starts = [log.log_start_offset for log in manager.logs.values()]
-        while timer.next_deadline_ms() < timer.clock.monotonic_ms() + 1000:
-            timer.advance()
-        return starts, [log.log_start_offset for log in manager.logs.values()]
-
-    at_first, at_last = asyncio.run(run())
+async def test_a_check_of_many_logs_lets_others_have_their_turn():
+    timer = Timer(SystemClock())
+    manager = LogManager(MemoryFileSystem(), "/data", node_id=1, warn=lambda event, **_: None)
+    manager.start()
+    housekeeping = Housekeeping(load(), manager, timer)
+    now_ms = SystemClock().now_ms()
+    for number in range(20):
+        log = manager.create("t", number, uuid4(), LogConfig(retention_ms=0), now_ms=now_ms)
+        log.append(build_batch([Record(timestamp=0)]), leader_epoch=0, now_ms=now_ms)
+    housekeeping._delete_old_segments()
+    at_first = [log.log_start_offset for log in manager.logs.values()]
+    while timer.next_deadline_ms() < timer.clock.monotonic_ms() + 1000:
+        timer.advance()
+    at_last = [log.log_start_offset for log in manager.logs.values()]
     assert 0 < sum(at_first) < 20
     assert at_last == [1] * 20
 
@@ -153,22 +149,19 @@ def test_deleted_files_go_when_their_time_has_come():
     assert not any(name.endswith("-delete") for name in setup.files.list_dir("/data"))
 
 
-def test_files_are_removed_in_a_thread_and_the_end_waits_for_it():
+async def test_files_are_removed_in_a_thread_and_the_end_waits_for_it():
     threads = []
 
     class Manager(LogManager):
         def remove_deleted(self):
             threads.append(threading.current_thread())
 
-    async def run():
-        timer = Timer(SystemClock())
-        manager = Manager(MemoryFileSystem(), "/data", node_id=1, warn=lambda event, **_: None)
-        housekeeping = Housekeeping(load(), manager, timer)
-        housekeeping.remove_deleted_after(0)
-        timer.advance()
-        await housekeeping.finish()
-
-    asyncio.run(run())
+    timer = Timer(SystemClock())
+    manager = Manager(MemoryFileSystem(), "/data", node_id=1, warn=lambda event, **_: None)
+    housekeeping = Housekeeping(load(), manager, timer)
+    housekeeping.remove_deleted_after(0)
+    timer.advance()
+    await housekeeping.finish()
     assert len(threads) == 1
     assert threads[0] is not threading.main_thread()
 

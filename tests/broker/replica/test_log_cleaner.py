@@ -186,39 +186,35 @@ async def _cleaned(cleaner, count=1):
         await asyncio.sleep(0.001)
 
 
-def test_with_the_machines_clock_the_work_is_done_in_a_thread(monkeypatch):
-    async def scenario():
-        setup = _Threads()
-        log = setup.create()
-        setup.fill(log, 1000)
-        setup.watch(monkeypatch)
-        setup.cleaner.clean_due()
-        assert log.is_being_cleaned
-        await _cleaned(setup.cleaner)
-        assert "log-cleaner" in setup.readers
-        assert len(offsets_of(log)) < 30
-        await setup.cleaner.finish()
-
-    asyncio.run(asyncio.wait_for(scenario(), 20))
+@pytest.mark.timeout(20)
+async def test_with_the_machines_clock_the_work_is_done_in_a_thread(monkeypatch):
+    setup = _Threads()
+    log = setup.create()
+    setup.fill(log, 1000)
+    setup.watch(monkeypatch)
+    setup.cleaner.clean_due()
+    assert log.is_being_cleaned
+    await _cleaned(setup.cleaner)
+    assert "log-cleaner" in setup.readers
+    assert len(offsets_of(log)) < 30
+    await setup.cleaner.finish()
 
 
-def test_appends_and_reads_go_on_while_a_log_is_cleaned():
-    async def scenario():
-        setup = _Threads()
-        log = setup.create(config=LogConfig(cleanup_policy=("compact",), segment_bytes=40_000))
-        setup.fill(log, 3000, keys=50)
-        setup.cleaner.clean_due()
-        while setup.cleaner.cleans < 1:
-            setup.fill(log, 1, keys=50)
-            end = log.log_end_offset
-            assert log.read(end - 50, 1 << 20, upper_offset=end, min_one_batch=True).read()[:8] == (end - 50).to_bytes(8, "big")
-            await asyncio.sleep(0)
-        await setup.cleaner.finish()
-        assert [offset for offset in offsets_of(log) if offset >= log.log_end_offset - 50] == list(
-            range(log.log_end_offset - 50, log.log_end_offset)
-        )
-
-    asyncio.run(asyncio.wait_for(scenario(), 20))
+@pytest.mark.timeout(20)
+async def test_appends_and_reads_go_on_while_a_log_is_cleaned():
+    setup = _Threads()
+    log = setup.create(config=LogConfig(cleanup_policy=("compact",), segment_bytes=40_000))
+    setup.fill(log, 3000, keys=50)
+    setup.cleaner.clean_due()
+    while setup.cleaner.cleans < 1:
+        setup.fill(log, 1, keys=50)
+        end = log.log_end_offset
+        assert log.read(end - 50, 1 << 20, upper_offset=end, min_one_batch=True).read()[:8] == (end - 50).to_bytes(8, "big")
+        await asyncio.sleep(0)
+    await setup.cleaner.finish()
+    assert [offset for offset in offsets_of(log) if offset >= log.log_end_offset - 50] == list(
+        range(log.log_end_offset - 50, log.log_end_offset)
+    )
 
 
 @pytest.mark.parametrize(("worked_ms", "rest_s"), [(0.4, None), (1, 0.004), (5, 0.02), (90, 0.1)])
@@ -231,39 +227,35 @@ def test_it_rests_four_times_as_long_as_it_worked_but_not_for_the_time_it_waited
     assert rests == ([] if rest_s is None else [rest_s])
 
 
-def test_a_stop_gives_up_the_clean_and_leaves_the_log_as_it_was():
-    async def scenario():
-        setup = _Threads(log_cleaner_io_max_bytes_per_second=1000)
-        log = setup.create()
-        setup.fill(log, 3000)
-        setup.cleaner.clean_due()
-        await setup.cleaner.finish()
-        assert setup.cleaner.cleans == 0
-        assert not log.is_being_cleaned
-        assert len(offsets_of(log)) == 3000
-        assert not [name for name in setup.files.files if name.endswith(".cleaned")]
-
-    asyncio.run(asyncio.wait_for(scenario(), 20))
+@pytest.mark.timeout(20)
+async def test_a_stop_gives_up_the_clean_and_leaves_the_log_as_it_was():
+    setup = _Threads(log_cleaner_io_max_bytes_per_second=1000)
+    log = setup.create()
+    setup.fill(log, 3000)
+    setup.cleaner.clean_due()
+    await setup.cleaner.finish()
+    assert setup.cleaner.cleans == 0
+    assert not log.is_being_cleaned
+    assert len(offsets_of(log)) == 3000
+    assert not [name for name in setup.files.files if name.endswith(".cleaned")]
 
 
+@pytest.mark.timeout(20)
 @pytest.mark.parametrize("again", [False, True])
-def test_a_topic_deleted_meanwhile_ends_the_clean_and_its_successor_is_not_touched(again):
-    async def scenario():
-        setup = _Threads(log_cleaner_io_max_bytes_per_second=1_000_000)
-        log = setup.create()
-        setup.fill(log, 3000)
-        setup.cleaner.clean_due()
-        await asyncio.sleep(0.01)
-        setup.manager.delete("t", 0)
-        if again:
-            successor = setup.create()
-            setup.fill(successor, 5)
-        while setup.cleaner._ended is not None:  # noqa: ASYNC110  another thread gets there
-            await asyncio.sleep(0.001)
-        if again:
-            assert offsets_of(successor) == list(range(5))
-        assert not [name for name in setup.files.files if name.startswith("/data/t-0/") and name.endswith((".cleaned", ".swap"))]
-        assert setup.cleaner.uncleanable == {}
-        await setup.cleaner.finish()
-
-    asyncio.run(asyncio.wait_for(scenario(), 20))
+async def test_a_topic_deleted_meanwhile_ends_the_clean_and_its_successor_is_not_touched(again):
+    setup = _Threads(log_cleaner_io_max_bytes_per_second=1_000_000)
+    log = setup.create()
+    setup.fill(log, 3000)
+    setup.cleaner.clean_due()
+    await asyncio.sleep(0.01)
+    setup.manager.delete("t", 0)
+    if again:
+        successor = setup.create()
+        setup.fill(successor, 5)
+    while setup.cleaner._ended is not None:  # noqa: ASYNC110  another thread gets there
+        await asyncio.sleep(0.001)
+    if again:
+        assert offsets_of(successor) == list(range(5))
+    assert not [name for name in setup.files.files if name.startswith("/data/t-0/") and name.endswith((".cleaned", ".swap"))]
+    assert setup.cleaner.uncleanable == {}
+    await setup.cleaner.finish()

@@ -4,8 +4,6 @@ aiokafka says its instance id when it joins and in no other request, so that of 
 here as with Apache Kafka.
 """
 
-import asyncio
-
 from aiokafka import TopicPartition
 from aiokafka.admin import AIOKafkaAdminClient
 
@@ -18,20 +16,17 @@ class TestAiokafka(GroupBehaviour):
     commits = ("sync", "auto")
 
 
-def test_a_group_is_listed_and_described_and_its_offsets_fetched(group):
+async def test_a_group_is_listed_and_described_and_its_offsets_fetched(group):
     group.member("aiokafka", "a")
     group.settle("a")
-
-    async def ask():
-        admin = AIOKafkaAdminClient(bootstrap_servers=group.broker.address)
-        await admin.start()
-        try:
-            (described,) = await admin.describe_consumer_groups([group.group_id])
-            return await admin.list_consumer_groups(), described, await admin.list_consumer_group_offsets(group.group_id)
-        finally:
-            await admin.close()
-
-    listed, described, offsets = asyncio.run(ask())
+    admin = AIOKafkaAdminClient(bootstrap_servers=group.broker.address)
+    await admin.start()
+    try:
+        (described,) = await admin.describe_consumer_groups([group.group_id])
+        listed = await admin.list_consumer_groups()
+        offsets = await admin.list_consumer_group_offsets(group.group_id)
+    finally:
+        await admin.close()
     assert (group.group_id, "consumer") in {each[:2] for each in listed}
     ((error_code, group_id, state, *_),) = [each[:3] for each in described.groups]
     assert (error_code, group_id, state) == (0, group.group_id, "Stable")
