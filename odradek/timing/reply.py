@@ -1,46 +1,62 @@
-"""A response that is not there yet: what a handler returns when its answer has to wait."""
+"""A response that is not there yet: what is returned in place of one that has to wait."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+T = TypeVar("T")
+R = TypeVar("R")
 
-class Reply:
-    """Completed once; who waits for it is called at that moment, on the loop thread.
 
-    ``is_decided``: what was asked for has been done, and only the answer has to wait. ``response`` is None until it is ``done``.
+class Reply(Generic[T]):
+    """Completed once; its one owner is called at that moment, on the loop thread.
+
+    ``is_decided``: the request has been carried out, only its response waits. ``response`` is None until the reply is ``done``.
+    A reply that may fail is one of ``T | KafkaError``, and its owner turns the error into a response (``then``).
     """
 
-    __slots__ = ("_when_done", "done", "is_decided", "response")
+    __slots__ = ("_convert", "_when_done", "done", "is_decided", "response")
 
     def __init__(self) -> None:
         self.done = False
         self.is_decided = False
         self.response: Any = None
+        self._convert: Callable[[Any], Any] | None = None
         self._when_done: Callable[[Any], None] | None = None
 
-    def complete(self, response: Any) -> None:
-        """Deliver the response; a second one is a mistake, and raises RuntimeError."""
+    def complete(self, response: T) -> None:
+        """Deliver the response. Raises RuntimeError for a second one."""
         if self.done:
             raise RuntimeError("this reply was completed before")
         self.done = True
-        self.response = response
+        # A callback may know this reply: a circle of the two would be left to the garbage collector.
+        convert, self._convert = self._convert, None
+        self.response = response if convert is None else convert(response)
         when_done = self._when_done
         if when_done is not None:
-            # Who waits may know of this reply, and would be left to the garbage collector with it.
             self._when_done = None
-            when_done(response)
+            when_done(self.response)
 
-    def complete_once(self, response: Any) -> None:
+    def complete_once(self, response: T) -> None:
         """Deliver the response, unless there has been one."""
         if not self.done:
             self.complete(response)
 
-    def when_done(self, callback: Callable[[Any], None]) -> None:
-        """Call back with the response, at once if it is there."""
+    def then(self, convert: Callable[[T], R]) -> Reply[R]:
+        """This reply, from now on of what ``convert`` makes of the response. Once at most."""
+        if self.done:
+            self.response = convert(self.response)
+        elif self._convert is not None:
+            raise RuntimeError("this reply is converted already")
+        else:
+            self._convert = convert
+        return cast("Reply[R]", self)
+
+    def when_done(self, callback: Callable[[T], None]) -> None:
+        """Call back with the response, immediately if it is there."""
         if self.done:
             callback(self.response)
         else:

@@ -14,7 +14,7 @@ def test_who_waits_is_called_when_the_response_comes():
     assert reply.done
 
 
-def test_who_comes_later_is_called_at_once():
+def test_who_comes_later_is_called_immediately():
     reply, got = Reply(), []
     reply.complete("response")
     reply.when_done(got.append)
@@ -26,3 +26,23 @@ def test_a_second_response_is_refused():
     reply.complete(1)
     with pytest.raises(RuntimeError):
         reply.complete(2)
+
+
+@pytest.mark.parametrize("is_done_before", [False, True])
+def test_a_response_is_converted_before_it_is_delivered(is_done_before):
+    reply, got = Reply(), []
+    if is_done_before:
+        reply.complete(1)
+    converted = reply.then(str)
+    converted.when_done(got.append)
+    if not is_done_before:
+        reply.complete(1)
+    assert got == ["1"]
+    assert converted.response == "1"
+
+
+def test_a_response_is_converted_by_one_owner():
+    reply = Reply()
+    reply.then(str)
+    with pytest.raises(RuntimeError):
+        reply.then(int)

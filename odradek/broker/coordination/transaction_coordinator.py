@@ -47,7 +47,7 @@ class TransactionCoordinator(CoordinatorHost["TransactionShard"]):
 
     def verify(
         self, transactional_id: str, producer_id: int, producer_epoch: int, topic: str, partition: int, *, adds: bool
-    ) -> ErrorCode | Reply:
+    ) -> ErrorCode | Reply[ErrorCode]:
         """Whether a partition is in the producer's open transaction (KIP-890): NONE, TRANSACTION_ABORTABLE, or what is wrong.
 
         Where it ``adds``, the partition is added to it first, and the answer may come later, in a Reply.
@@ -84,7 +84,7 @@ class TransactionCoordinator(CoordinatorHost["TransactionShard"]):
         producer_epoch: int,
         partitions: frozenset[tuple[str, int]],
         client_version: int,
-    ) -> Reply:
+    ) -> Reply[ErrorCode]:
         """Have partitions in the producer's transaction; the Reply is completed with an ErrorCode for all of them.
 
         ``client_version`` is 2 for a client whose Produce and TxnOffsetCommit do this by themselves (KIP-890), else 0.
@@ -92,7 +92,7 @@ class TransactionCoordinator(CoordinatorHost["TransactionShard"]):
         from odradek.coordinator.transaction.config import ProducerIdentity
 
         producer = _new_tuple(ProducerIdentity, (producer_id, producer_epoch))
-        reply = Reply()
+        reply: Reply[ErrorCode] = Reply()
         if not transactional_id:
             reply.complete(ErrorCode.INVALID_REQUEST)
             return reply

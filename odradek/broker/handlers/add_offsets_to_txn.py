@@ -31,7 +31,7 @@ def handle(broker: "Broker", context: "RequestContext", request: Any) -> Any:
         partition = broker.groups.runtime.partition_for(request.group_id)
     except KafkaError as error:
         return M.AddOffsetsToTxnResponse(error_code=error.code)
-    reply = Reply()
+    reply: Reply[Any] = Reply()
 
     def respond(code: ErrorCode) -> None:
         is_fenced = code == ErrorCode.PRODUCER_FENCED and context.version < _FIRST_WITH_FENCED

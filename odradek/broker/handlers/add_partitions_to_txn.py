@@ -31,7 +31,7 @@ def handle(broker: "Broker", context: "RequestContext", request: Any) -> Any:
     version = context.version
     transactions = request.transactions
     results: list[Any] = [None] * len(transactions)
-    reply = Reply()
+    reply: Reply[Any] = Reply()
     left = len(transactions)
 
     def answered(place: int, topics: list[Any]) -> None:

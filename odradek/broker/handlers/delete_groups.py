@@ -22,7 +22,7 @@ M = messages(ApiKey.DELETE_GROUPS)
 
 def handle(broker: "Broker", _context: "RequestContext", request: Any) -> Any:
     """Ask each group's shard; answer when all have."""
-    reply = Reply()
+    reply: Reply[Any] = Reply()
     results: dict[str, Any] = dict.fromkeys(request.groups_names)
     missing = len(results)
 

@@ -37,7 +37,7 @@ def handle(broker: "Broker", context: "RequestContext", request: Any) -> Any:
         return M.EndTxnResponse(error_code=ErrorCode.INVALID_REQUEST)
     producer = _new_tuple(ProducerIdentity, (request.producer_id, request.producer_epoch))
     client_version = _EPOCH_BUMPING_VERSION if version >= _FIRST_WITH_EPOCH else _CLIENT_VERSION
-    reply = Reply()
+    reply: Reply[Any] = Reply()
 
     def respond(outcome: ProducerIdentity | KafkaError) -> None:
         if isinstance(outcome, ProducerIdentity):

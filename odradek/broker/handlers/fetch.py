@@ -43,7 +43,7 @@ def handle(broker: "Broker", context: RequestContext, request: Any) -> Any:
     results, enough = read.read()
     if enough or request.max_wait_ms <= 0 or not session.partitions:
         return _respond(session, results, by_id)
-    reply = Reply()
+    reply: Reply[Any] = Reply()
     operation = DelayedFetch(
         broker.clock.monotonic_ms() + request.max_wait_ms,
         read,

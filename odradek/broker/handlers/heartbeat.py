@@ -19,7 +19,7 @@ M: Final = messages(ApiKey.HEARTBEAT)
 
 def handle(broker: "Broker", _context: "RequestContext", request: Any) -> Any:
     """Hand the request to its group's shard. HOT."""
-    reply = Reply()
+    reply: Reply[Any] = Reply()
 
     def finish(outcome: Any) -> None:
         reply.complete(_refused(outcome) if isinstance(outcome, KafkaError) else outcome)

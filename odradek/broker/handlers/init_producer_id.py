@@ -59,10 +59,10 @@ def _error(broker: "Broker", request: Any) -> ErrorCode:
     return ErrorCode.NONE
 
 
-def _initialize(broker: "Broker", version: int, request: Any) -> Reply:
+def _initialize(broker: "Broker", version: int, request: Any) -> Reply[Any]:
     from odradek.coordinator.transaction.config import NO_TIMEOUT_MS, ProducerIdentity
 
-    reply = Reply()
+    reply: Reply[Any] = Reply()
     transactional_id = request.transactional_id
     timeout_ms = NO_TIMEOUT_MS if request.enable2_pc else request.transaction_timeout_ms
     expected = ProducerIdentity(request.producer_id, request.producer_epoch)

@@ -28,7 +28,7 @@ _NULLABLE_PROTOCOL_SINCE: Final = 7
 
 def handle(broker: "Broker", context: "RequestContext", request: Any) -> Any:
     """Hand the request to its group's shard."""
-    reply = Reply()
+    reply: Reply[Any] = Reply()
     member = MemberContext(context.client_id or "", f"/{context.peer[0]}", context.version)
     respond = partial(_respond, reply, context.version)
     broker.groups.runtime.write(
@@ -37,7 +37,7 @@ def handle(broker: "Broker", context: "RequestContext", request: Any) -> Any:
     return reply
 
 
-def _respond(reply: Reply, version: int, response: Any) -> None:
+def _respond(reply: Reply[Any], version: int, response: Any) -> None:
     if response.protocol_name is None and version < _NULLABLE_PROTOCOL_SINCE:
         response.protocol_name = ""
     # Where a write fails, its member may have been answered already; and a member that was given up, later once more.

@@ -22,7 +22,7 @@ _MEMBERS_SINCE: Final = 3
 
 def handle(broker: "Broker", context: "RequestContext", request: Any) -> Any:
     """Hand the request to its group's shard."""
-    reply = Reply()
+    reply: Reply[Any] = Reply()
 
     def finish(outcome: Any) -> None:
         response = M.LeaveGroupResponse(error_code=outcome.code) if isinstance(outcome, KafkaError) else outcome

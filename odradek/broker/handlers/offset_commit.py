@@ -33,7 +33,7 @@ def handle(broker: "Broker", context: "RequestContext", request: Any) -> Any:
     refused = _set_aside_unknown(broker.partitions, request, by_id=version >= _FIRST_VERSION_BY_ID)
     if not request.topics:
         return M.OffsetCommitResponse(topics=refused)
-    reply = Reply()
+    reply: Reply[Any] = Reply()
 
     def respond(outcome: Any) -> None:
         if isinstance(outcome, KafkaError):

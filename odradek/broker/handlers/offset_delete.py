@@ -27,7 +27,7 @@ def handle(broker: "Broker", context: "RequestContext", request: Any) -> Any:  #
     if not request.group_id:
         return M.OffsetDeleteResponse(error_code=ErrorCode.INVALID_GROUP_ID)
     refused = _set_aside_unknown(broker.partitions, request)
-    reply = Reply()
+    reply: Reply[Any] = Reply()
 
     def respond(outcome: Any) -> None:
         if isinstance(outcome, KafkaError):

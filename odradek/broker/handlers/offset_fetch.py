@@ -35,7 +35,7 @@ def handle(broker: "Broker", context: "RequestContext", request: Any) -> Any:
     fetches = [_GroupFetch(broker, context.version, group) for group in request.groups]
     if not request.require_stable or not fetches:
         return M.OffsetFetchResponse(groups=[fetch.read() for fetch in fetches])
-    reply = Reply()
+    reply: Reply[Any] = Reply()
     answers: list[Any] = [None] * len(fetches)
     waiting = set(range(len(fetches)))
 

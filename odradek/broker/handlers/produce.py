@@ -138,7 +138,7 @@ def _handle_transactional(broker: "Broker", context: RequestContext, request: Pr
         (topic, [(index, None if records is None else bytes(records)) for index, records in batches])
         for topic, batches in request.topics
     ]
-    reply = Reply()
+    reply: Reply[Any] = Reply()
 
     def append() -> None:
         try:
@@ -222,8 +222,8 @@ def _all_failed(context: RequestContext, request: ProduceRequest) -> Any:
     return _response(topics, refused)[0]
 
 
-def _wait(broker: "Broker", request: ProduceRequest, response: Any, waiting: "list[tuple[Partition, int, Any]]") -> Reply:
-    reply = Reply()
+def _wait(broker: "Broker", request: ProduceRequest, response: Any, waiting: "list[tuple[Partition, int, Any]]") -> Reply[Any]:
+    reply: Reply[Any] = Reply()
     reply.is_decided = True
     operation = DelayedProduce(broker.clock.monotonic_ms() + request.timeout_ms, waiting, lambda: reply.complete(response))
     broker.produce_purgatory.try_complete_else_watch(operation, [partition for partition, _, _ in waiting])

@@ -23,7 +23,7 @@ M: Final = messages(ApiKey.SYNC_GROUP)
 
 def handle(broker: "Broker", context: "RequestContext", request: Any) -> Any:
     """Hand the request to its group's shard."""
-    reply = Reply()
+    reply: Reply[Any] = Reply()
     member = MemberContext(context.client_id or "", f"/{context.peer[0]}", context.version)
     # Where a write fails, its member may have been answered already; and a member that was given up, later once more.
     respond = reply.complete_once

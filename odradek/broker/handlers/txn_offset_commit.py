@@ -48,7 +48,7 @@ def handle(broker: "Broker", context: "RequestContext", request: Any) -> Any:
     unknown = _set_aside_unknown(broker, request)
     if not request.topics:
         return _answer(unknown, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
-    reply = Reply()
+    reply: Reply[Any] = Reply()
     respond = partial(_respond, reply, request, unknown, version)
     runtime = broker.groups.runtime
     try:
@@ -81,7 +81,7 @@ def _commit(
     runtime.write(request.group_id, lambda shard: commit_offsets_in_transaction(shard.offsets, request), respond)
 
 
-def _respond(reply: Reply, request: Any, unknown: list[Any], version: int, outcome: Any) -> None:
+def _respond(reply: Reply[Any], request: Any, unknown: list[Any], version: int, outcome: Any) -> None:
     if outcome is None:
         if not unknown and version >= FIRST_FLEXIBLE:
             reply.complete(accepted_offsets_body(request.topics))

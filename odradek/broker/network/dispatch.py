@@ -99,7 +99,7 @@ class Dispatcher:
         route.buckets[0 if total_ms <= _FIRST_BOUND_MS else bisect_left(TOTAL_TIME_BOUNDS_MS, total_ms)] += 1
         return chunks
 
-    def _wait(self, reply: Reply, context: RequestContext, route: Route, respond: Respond, arrived_ms: float) -> None:
+    def _wait(self, reply: Reply[Any], context: RequestContext, route: Route, respond: Respond, arrived_ms: float) -> None:
         """Respond when the reply is there; with None where it cannot be told: who completes it has no part in that."""
         waits_from_ms = self._monotonic_ms()
 
