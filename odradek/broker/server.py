@@ -1,8 +1,9 @@
-"""The broker: every room put together, started and stopped.
+"""The broker without its listeners: every room put together, opened and closed. ``broker_server`` listens on top of it.
 
-Start: lock the data directory, read the metadata log, open every partition's log (recovering what an unclean stop left), bind the
-listeners. Stop: take no more requests, answer those in flight, flush, write the checkpoints and the clean-shutdown marker, let go
-of the lock. One thread and one event loop own all of it.
+``open`` locks the data directories, reads the metadata log and opens every partition's log; an unclean stop's logs are recovered.
+``serve`` loads the coordinators and resumes moves. From then on ``dispatcher`` answers requests, wherever they come from.
+``stop`` answers the requests that wait, flushes, writes the checkpoints and the clean-shutdown marker, and releases the locks.
+One thread and one event loop own all of it.
 """
 
 from __future__ import annotations
@@ -15,9 +16,8 @@ from odradek.broker.config.endpoints import parse_endpoints, per_ip_overrides
 from odradek.broker.coordination.group_coordinator import GroupCoordinator
 from odradek.broker.coordination.transaction_coordinator import TransactionCoordinator
 from odradek.broker.logging import log as broker_log
-from odradek.broker.network.connection import Connection
 from odradek.broker.network.dispatch import Dispatcher
-from odradek.broker.network.listeners import ConnectionLimits, ConnectionRegistry, Listeners, advertised_endpoints
+from odradek.broker.network.listeners import ConnectionLimits, ConnectionRegistry, advertised_endpoints
 from odradek.broker.replica.fetch_sessions import FetchSessions
 from odradek.broker.replica.group_commit import GroupCommit
 from odradek.broker.replica.housekeeping import Housekeeping
@@ -42,14 +42,11 @@ if TYPE_CHECKING:
     from odradek.storage.log_manager import LogManager
     from odradek.timing.clock import Clock
 
-# How long stop() lets requests in flight finish.
-_DRAIN_MS = 3000
-_DRAIN_STEP_S = 0.01
 _CLOSING_THREADS = 16
 
 
 class Broker:
-    """A broker over one data directory. ``start`` and ``stop`` on the loop that serves it; both once."""
+    """A broker over its data directories. ``open``, ``serve`` and ``stop`` once each, on the loop that serves it."""
 
     def __init__(
         self,
@@ -80,13 +77,14 @@ class Broker:
             self.timer,
         )
         self._file_system = file_system
-        self._max_frame_bytes: int = config["socket.request.max.bytes"]
-        self._listeners = Listeners(self._make_connection)
-        self._advertised: dict[str, Endpoint] = {}
+        # What clients are told to connect to, by listener. A server replaces them by those that it has bound.
+        self.endpoints: dict[str, Endpoint] = self.endpoints_for(
+            {endpoint.name: endpoint for endpoint in parse_endpoints("listeners", config["listeners"])}
+        )
         self._driver: AsyncioDriver | None = None
         # Whom to tell, in one line, that the disks leave nothing to serve: the process should end then, as if it were killed.
         self.on_failed: Callable[[str], None] | None = None
-        # Set by start().
+        # Set by open().
         self.log_manager: LogManager
         self.controller: Controller
         self.housekeeping: Housekeeping
@@ -94,15 +92,9 @@ class Broker:
         self.cluster_id: str
 
     @property
-    def bound_address(self) -> tuple[str, int]:
-        """(host, port) of the first listener."""
-        endpoint = next(iter(self._listeners.bound.values()))
-        return endpoint.host, endpoint.port
-
-    @property
     def listener_names(self) -> list[str]:
-        """The listeners that are bound."""
-        return list(self._listeners.bound)
+        """The listeners by which clients come."""
+        return list(self.endpoints)
 
     @property
     def purgatories(self) -> tuple[Purgatory[Any], ...]:
@@ -116,64 +108,56 @@ class Broker:
 
     def advertised(self, listener_name: str) -> tuple[str, int]:
         """The (host, port) that clients of a listener are told to connect to."""
-        endpoint = self._advertised[listener_name]
+        endpoint = self.endpoints[listener_name]
         return endpoint.host, endpoint.port
 
-    async def start(self) -> None:
-        """Open everything and listen.
+    def endpoints_for(self, bound: dict[str, Endpoint]) -> dict[str, Endpoint]:
+        """What the clients of these listeners are to be told: ``advertised.listeners``, else where they are bound."""
+        return advertised_endpoints(bound, parse_endpoints("advertised.listeners", self.config["advertised.listeners"] or ()))
 
-        Raises DataDirectoryLocked, InconsistentDataDirectory, or OSError where a listener cannot be bound; then nothing is open.
-        """
-        loop = asyncio.get_running_loop()
-        # First of all, so that a broker whose port is taken leaves the data directory as it is.
-        endpoints = parse_endpoints("listeners", self.config["listeners"])
-        await self._listeners.bind(endpoints, loop, self.config["socket.listen.backlog.size"])
-        advertised = parse_endpoints("advertised.listeners", self.config["advertised.listeners"] or ())
-        self._advertised = advertised_endpoints(self._listeners.bound, advertised)
-        try:
-            storage = open_storage(self, self._file_system)
-        except BaseException:
-            await self._listeners.stop()
-            raise
+    def start(self) -> None:
+        """Open and serve: for a broker that has no listeners to start in between. Raises what ``open`` does."""
+        self.open()
+        self.serve()
+
+    def open(self) -> None:
+        """Open everything on disk. Raises DataDirectoryLocked, InconsistentDataDirectory, OSError; then nothing is open."""
+        storage = open_storage(self, self._file_system)
         self.log_manager = storage.log_manager
         self.controller = storage.controller
         self.cluster_id = storage.cluster_id
         if isinstance(self.clock, SystemClock):
-            self._driver = AsyncioDriver(self.timer, loop)
+            self._driver = AsyncioDriver(self.timer, asyncio.get_running_loop())
         self.housekeeping = Housekeeping(self.config, self.log_manager, self.timer)
         self.log_cleaner = LogCleaner(self.config, self.log_manager, self.timer)
-        try:
-            await self._listeners.serve()
-        except OSError:
-            await self._listeners.stop()
-            self._close()
-            raise
+
+    def serve(self) -> None:
+        """Load the coordinators, and resume the moves that the last stop has interrupted."""
         self.groups.start()
         self.transactions.start()
         self.moves.resume()
 
     async def stop(self) -> None:
-        """Finish requests in flight, flush, mark the shutdown clean."""
-        await self._listeners.stop()
-        self.connections.stop_reading()
-        # Before the drain: who waits for a rebalance is told to look for another coordinator.
+        """Answer the requests that wait, then close."""
+        self.answer_waiting()
+        await self.finish()
+
+    def answer_waiting(self) -> None:
+        """Answer every request that waits; members of a rebalancing group are told to look for another coordinator."""
         self.transactions.close()
         self.groups.close()
         for partition in self.partitions:
             for operation in self.fetch_purgatory.cancel_for_key(partition):
                 operation.force_complete()
-        deadline_ms = self.clock.monotonic_ms() + _DRAIN_MS
-        while self.connections.busy() and self.clock.monotonic_ms() < deadline_ms:  # noqa: ASYNC110  a second at most
-            await asyncio.sleep(_DRAIN_STEP_S)
-        self.connections.close_all()
-        # One turn of the loop, in which the transports close.
-        await asyncio.sleep(0)
+
+    async def finish(self) -> None:
+        """Wait for the work in threads, then close; the requests that waited have been answered."""
         self.timer.close()
         self.moves.close()
         await self.log_cleaner.finish()
         await self.housekeeping.finish()
         await self.group_commit.finish()
-        self._close()
+        self.close()
 
     def fail(self, reason: str) -> None:
         """There is nothing to serve from any more."""
@@ -181,7 +165,8 @@ class Broker:
         if self.on_failed is not None:
             self.on_failed(reason)
 
-    def _close(self) -> None:
+    def close(self) -> None:
+        """Flush, mark the shutdown clean, and release the locks. Nothing may be at work any more."""
         if self._driver is not None:
             self._driver.close()
         self.timer.close()
@@ -201,6 +186,3 @@ class Broker:
             per_ip_overrides=per_ip_overrides(config["max.connections.per.ip.overrides"]),
             max_idle_ms=config["connections.max.idle.ms"],
         )
-
-    def _make_connection(self, listener_name: str) -> Connection:
-        return Connection(self.dispatcher, self.connections, listener_name, self._max_frame_bytes)

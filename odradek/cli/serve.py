@@ -15,17 +15,18 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from odradek.broker.broker_server import BrokerServer
 from odradek.broker.config.broker_config import BrokerConfig, InvalidConfig, load, parse_properties
 from odradek.broker.config.endpoints import parse_endpoints
 from odradek.broker.logging import log
 from odradek.broker.network.busy_poll import BusyPoll
-from odradek.broker.server import Broker
 from odradek.protocol.errors import KafkaError
 from odradek.storage.errors import DataDirectoryLocked, InconsistentDataDirectory
 from odradek.storage.open_segments import fit_limit
 
 if TYPE_CHECKING:
     from odradek.broker.metrics.endpoint import MetricsEndpoint
+    from odradek.broker.server import Broker
 
 FAILED = 1
 CANNOT_START = 2
@@ -103,7 +104,8 @@ async def _serve(
     raise_open_files_limit()
     stopping = asyncio.Event()
     _on_stop_signal(stopping.set)
-    broker = Broker(config)
+    server = BrokerServer(config)
+    broker = server.broker
     failures: list[str] = []
 
     def fail(reason: str) -> None:
@@ -114,11 +116,11 @@ async def _serve(
     try:
         # Before the start, so that a port that is taken leaves the data directory as it is.
         metrics = None if metrics_port is None else await _bind_metrics(broker, metrics_host, metrics_port)
-        await broker.start()
+        await server.start()
     except (DataDirectoryLocked, InconsistentDataDirectory, KafkaError, OSError) as error:
         return _cannot_start(error)
-    print(ready_line(*broker.bound_address), flush=True)
-    _poll_busily(broker)
+    print(ready_line(*server.bound_address), flush=True)
+    _poll_busily(server)
     # Nothing made so far will ever be garbage: the collector need not look at it again, and the loop need not wait for it.
     gc.freeze()
     gc.enable()
@@ -139,7 +141,7 @@ async def _serve(
         return _tell(failures[0], FAILED)
     if metrics is not None:
         metrics.close()
-    await broker.stop()
+    await server.stop()
     return 0
 
 
@@ -148,14 +150,15 @@ def usable_cores() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-def _poll_busily(broker: Broker) -> None:
+def _poll_busily(server: BrokerServer) -> None:
     """Only here: a broker in its user's own process would take turns with it. On one core it would with its clients."""
+    broker = server.broker
     window_us: int = broker.config["socket.busy.poll.us"] if usable_cores() > 1 else 0
-    connections = broker.connections
+    connections = server.connections
     connections.busy_poll = BusyPoll(asyncio.get_running_loop().call_soon, broker.clock, window_us / 1000, connections.outbox)
 
 
-async def _bind_metrics(broker: Broker, host: str | None, port: int) -> "MetricsEndpoint":
+async def _bind_metrics(broker: "Broker", host: str | None, port: int) -> "MetricsEndpoint":
     from odradek.broker.metrics.endpoint import MetricsEndpoint
 
     if host is None:

@@ -28,7 +28,7 @@ def make_broker(tmp_path, **overrides):
 async def serve(tmp_path, scenario, **overrides):
     """Run ``scenario(broker)`` between start and stop."""
     broker = make_broker(tmp_path, **overrides)
-    await broker.start()
+    broker.start()
     try:
         return await scenario(broker)
     finally:

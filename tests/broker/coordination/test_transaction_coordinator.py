@@ -30,7 +30,7 @@ async def serve(tmp_path, scenario, **more):
         **{name.replace("_", "."): value for name, value in more.items()},
     }
     broker = Broker(load(overrides=settings))
-    await broker.start()
+    broker.start()
     try:
         return await scenario(broker)
     finally:

@@ -16,7 +16,6 @@ from tests.raw_client import decode_response, encode_request, fetch_fields, prod
 
 PEER = ("127.0.0.1", 5)
 SETTINGS = {
-    "listeners": "PLAINTEXT://127.0.0.1:0",
     "log.dirs": "/data",
     "offsets.topic.num.partitions": "3",
     "transaction.state.log.num.partitions": "3",
@@ -82,7 +81,7 @@ async def loaded(runtime):
 async def on_a_broker(scenario, **settings):
     """Run ``scenario(bed)``, which may be a coroutine function, between the broker's start and stop; what it returns."""
     bed = Bed(**settings)
-    await bed.broker.start()
+    bed.broker.start()
     try:
         result = scenario(bed)
         return await result if asyncio.iscoroutine(result) else result

@@ -6,8 +6,8 @@ from collections import Counter
 
 import pytest
 
+from odradek.broker.broker_server import BrokerServer
 from odradek.broker.config import load
-from odradek.broker.server import Broker
 from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.records import Record, build_batch
 from tests.raw_client import decode_response, encode_request, produce_fields
@@ -18,8 +18,9 @@ ROUNDS = 20
 class Caller:
     """Hands requests to a broker as a connection does."""
 
-    def __init__(self, broker):
-        self.broker = broker
+    def __init__(self, server):
+        self.server = server
+        self.broker = server.broker
 
     async def ask(self, api_key, version, **fields):
         answers = []
@@ -71,7 +72,7 @@ async def generation(caller, number, _state):
 
 async def connection(caller, _number, _state):
     """Of a client that asks once and leaves."""
-    reader, writer = await asyncio.open_connection(*caller.broker.bound_address)
+    reader, writer = await asyncio.open_connection(*caller.server.bound_address)
     writer.write(encode_request(ApiKey.API_VERSIONS, 2))
     await reader.readexactly(4)
     writer.close()
@@ -87,11 +88,11 @@ async def test_no_request_leaves_anything_to_the_garbage_collector(tmp_path, lif
             await life(caller, number, state)
 
     settings = {"listeners": "PLAINTEXT://127.0.0.1:0", "log.dirs": str(tmp_path), "num.partitions": "2"}
-    broker = Broker(load(overrides=settings))
-    await broker.start()
+    server = BrokerServer(load(overrides=settings))
+    await server.start()
     try:
-        broker.controller.auto_create(["t"])
-        caller, state = Caller(broker), {}
+        server.broker.controller.auto_create(["t"])
+        caller, state = Caller(server), {}
         await live(0)
         gc.collect()
         # What there is already is other tests', and may become garbage meanwhile.
@@ -106,4 +107,4 @@ async def test_no_request_leaves_anything_to_the_garbage_collector(tmp_path, lif
         gc.garbage.clear()
         gc.enable()
         gc.unfreeze()
-        await broker.stop()
+        await server.stop()

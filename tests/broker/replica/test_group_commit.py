@@ -6,8 +6,8 @@ from contextlib import asynccontextmanager
 
 import pytest
 
+from odradek.broker.broker_server import BrokerServer
 from odradek.broker.config.broker_config import load
-from odradek.broker.server import Broker
 from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.records import Record, build_batch
@@ -113,12 +113,12 @@ def disk(monkeypatch):
 async def on_a_broker(scenario, *, broker_configs=None, **topic_configs):
     """Run ``scenario(connect)`` beside a broker whose topic t flushes after each record, or as its configs say."""
     settings = {"listeners": "PLAINTEXT://127.0.0.1:0", "log.dirs": "/data"} | (broker_configs or {})
-    broker = Broker(load(overrides=settings), file_system=MemoryFileSystem())
-    await broker.start()
+    server = BrokerServer(load(overrides=settings), file_system=MemoryFileSystem())
+    await server.start()
     clients = []
 
     async def connect():
-        clients.append(Client(*await asyncio.open_connection(*broker.bound_address)))
+        clients.append(Client(*await asyncio.open_connection(*server.bound_address)))
         return clients[-1]
 
     configs = [{"name": name, "value": value} for name, value in ({"flush.messages": "1"} | topic_configs).items()]
@@ -127,11 +127,11 @@ async def on_a_broker(scenario, *, broker_configs=None, **topic_configs):
     client.send(ApiKey.CREATE_TOPICS, 5, topics=[topic], timeout_ms=1000)
     await client.receive()
     try:
-        await scenario(broker, connect)
+        await scenario(server.broker, connect)
     finally:
         for client in clients:
             client.writer.close()
-        await broker.stop()
+        await server.stop()
 
 
 @asynccontextmanager

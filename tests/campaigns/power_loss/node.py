@@ -1,6 +1,6 @@
 """A broker on a disk of ours: the real one, under a virtual clock, asked by calls of its handlers instead of through sockets.
 
-It listens, on a port of its own, as a broker does; nobody connects.
+It has no listeners.
 """
 
 from __future__ import annotations
@@ -46,7 +46,6 @@ _LOADING = {ShardState.INITIAL, ShardState.LOADING}
 @cache
 def _config(flush_messages: int | None, directories: tuple[str, ...]) -> BrokerConfig:
     settings = {
-        "listeners": "PLAINTEXT://127.0.0.1:0",
         "log.dirs": ",".join(directories),
         "auto.create.topics.enable": "false",
         "offsets.topic.num.partitions": "1",
@@ -123,7 +122,7 @@ class Node:
 
     def start(self) -> None:
         """Raises what ``Broker.start`` does."""
-        self._loop.run_until_complete(self.broker.start())
+        self.call(self.broker.start)
         self.is_running = True
         self.tune()
 
@@ -143,7 +142,6 @@ class Node:
     def vanish(self) -> None:
         """The process is gone: what it still had to do is not done. Each start is followed by this or by ``stop``."""
         broker = self.broker
-        self._loop.run_until_complete(broker._listeners.stop())
         broker.timer.close()
         broker.transactions._is_closed = broker.groups._is_closed = True
         self._loop._ready.clear()  # type: ignore[attr-defined]

@@ -46,7 +46,6 @@ _DAY_H = 24
 _COMMIT, _JOIN, _SYNC = (messages(key) for key in (ApiKey.OFFSET_COMMIT, ApiKey.JOIN_GROUP, ApiKey.SYNC_GROUP))
 # What is looked for every few seconds or minutes is looked for every hour: the year is longer than the test may be.
 _SETTINGS = {
-    "listeners": "PLAINTEXT://127.0.0.1:0",
     "log.dirs": "/data",
     "log.roll.ms": str(_DAY_MS),
     "log.cleaner.backoff.ms": str(_HOUR_MS),
@@ -86,7 +85,7 @@ class BusyBroker:
 
     def start(self) -> None:
         """Serve."""
-        self._loop.run_until_complete(self.broker.start())
+        self._call(self.broker.start)
 
     def stop(self) -> None:
         """Stop as its users stop it."""

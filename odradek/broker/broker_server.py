@@ -1,0 +1,89 @@
+"""The broker with its listeners: what ``odradek serve`` runs.
+
+The listeners are bound before anything on disk is touched: a broker whose port is taken leaves its data directory alone. A stop
+takes no more requests, lets the answers in flight go out, and then stops the broker.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING
+
+from odradek.broker.config.endpoints import parse_endpoints
+from odradek.broker.network.connection import Connection
+from odradek.broker.network.listeners import Listeners
+from odradek.broker.server import Broker
+
+if TYPE_CHECKING:
+    from random import Random
+
+    from odradek.broker.config.broker_config import BrokerConfig
+    from odradek.storage.filesystem import FileSystem
+    from odradek.timing.clock import Clock
+
+# How long a stop lets requests in flight finish: so many steps, whatever the broker's clock does meanwhile.
+_DRAIN_STEPS = 300
+_DRAIN_STEP_S = 0.01
+
+
+class BrokerServer:
+    """``start`` and ``stop`` once each, on the loop that serves."""
+
+    def __init__(
+        self,
+        config: BrokerConfig,
+        *,
+        clock: Clock | None = None,
+        file_system: FileSystem | None = None,
+        random: Random | None = None,
+    ) -> None:
+        self.broker = Broker(config, clock=clock, file_system=file_system, random=random)
+        self.connections = self.broker.connections
+        self._listeners = Listeners(self._make_connection)
+        self._max_frame_bytes: int = config["socket.request.max.bytes"]
+
+    @property
+    def bound_address(self) -> tuple[str, int]:
+        """(host, port) of the first listener."""
+        endpoint = next(iter(self._listeners.bound.values()))
+        return endpoint.host, endpoint.port
+
+    async def start(self) -> None:
+        """Open everything and listen.
+
+        Raises DataDirectoryLocked, InconsistentDataDirectory, or OSError where a listener cannot be bound; then nothing is open.
+        """
+        broker = self.broker
+        config = broker.config
+        endpoints = parse_endpoints("listeners", config["listeners"])
+        await self._listeners.bind(endpoints, asyncio.get_running_loop(), config["socket.listen.backlog.size"])
+        broker.endpoints = broker.endpoints_for(self._listeners.bound)
+        try:
+            broker.open()
+        except BaseException:
+            await self._listeners.stop()
+            raise
+        try:
+            await self._listeners.serve()
+        except OSError:
+            await self._listeners.stop()
+            broker.close()
+            raise
+        broker.serve()
+
+    async def stop(self) -> None:
+        """Finish requests in flight, flush, mark the shutdown clean."""
+        await self._listeners.stop()
+        self.connections.stop_reading()
+        self.broker.answer_waiting()
+        for _ in range(_DRAIN_STEPS):
+            if not self.connections.busy():
+                break
+            await asyncio.sleep(_DRAIN_STEP_S)
+        self.connections.close_all()
+        # One turn of the loop, in which the transports close.
+        await asyncio.sleep(0)
+        await self.broker.finish()
+
+    def _make_connection(self, listener_name: str) -> Connection:
+        return Connection(self.broker.dispatcher, self.connections, listener_name, self._max_frame_bytes)
