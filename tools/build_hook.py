@@ -42,7 +42,15 @@ COMPILED = {
     """,
 }
 # Interfaces only, what others derive from, and packages' own files.
-INTERPRETED = {"__init__.py", "clock.py", "ports.py", "shard.py"}
+INTERPRETED = {
+    "__init__.py",
+    "background.py",
+    "clock.py",
+    "ports.py",
+    "seeded_background.py",
+    "shard.py",
+    "threaded_background.py",
+}
 
 _SETUP = """
 from mypyc.build import mypycify

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
     from odradek.broker.config.broker_config import BrokerConfig
     from odradek.storage.filesystem import FileSystem
+    from odradek.timing.background import Background
     from odradek.timing.clock import Clock
 
 # How long a stop lets requests in flight finish: so many steps, whatever the broker's clock does meanwhile.
@@ -34,10 +35,11 @@ class BrokerServer:
         config: BrokerConfig,
         *,
         clock: Clock | None = None,
+        background: Background | None = None,
         file_system: FileSystem | None = None,
         random: Random | None = None,
     ) -> None:
-        self.broker = Broker(config, clock=clock, file_system=file_system, random=random)
+        self.broker = Broker(config, clock=clock, background=background, file_system=file_system, random=random)
         self.connections = self.broker.connections
         self._listeners = Listeners(self._make_connection)
         self._max_frame_bytes: int = config["socket.request.max.bytes"]

@@ -9,8 +9,10 @@ One thread and one event loop own all of it.
 from __future__ import annotations
 
 import asyncio
+from functools import partial
 from random import Random
 from typing import TYPE_CHECKING, Any
+from uuid import UUID
 
 from odradek.broker.config.endpoints import parse_endpoints, per_ip_overrides
 from odradek.broker.coordination.group_coordinator import GroupCoordinator
@@ -28,6 +30,7 @@ from odradek.broker.storage_start import open_storage
 from odradek.timing.driver import AsyncioDriver
 from odradek.timing.purgatory import Purgatory
 from odradek.timing.system_clock import SystemClock
+from odradek.timing.threaded_background import ThreadedBackground
 from odradek.timing.timer import Timer
 
 if TYPE_CHECKING:
@@ -40,9 +43,8 @@ if TYPE_CHECKING:
     from odradek.broker.replica.delayed_produce import DelayedProduce
     from odradek.storage.filesystem import FileSystem
     from odradek.storage.log_manager import LogManager
+    from odradek.timing.background import Background
     from odradek.timing.clock import Clock
-
-_CLOSING_THREADS = 16
 
 
 class Broker:
@@ -53,12 +55,16 @@ class Broker:
         config: BrokerConfig,
         *,
         clock: Clock | None = None,
+        background: Background | None = None,
         file_system: FileSystem | None = None,
         random: Random | None = None,
+        call_soon: Callable[[Callable[[], None]], object] | None = None,
     ) -> None:
+        """``call_soon`` stands in for the running event loop's."""
         self.config = config
         self.clock: Clock = clock or SystemClock()
-        self.random = random or Random()  # noqa: S311  ids of topics and fetch sessions are no secrets
+        self.background: Background = background or ThreadedBackground()
+        self.random = random or Random()  # noqa: S311  ids are no secrets
         self.timer = Timer(self.clock)
         self.node_id: int = config["node.id"]
         self.rack: str | None = config["broker.rack"]
@@ -66,9 +72,9 @@ class Broker:
         self.produce_purgatory: Purgatory[DelayedProduce] = Purgatory("Produce", self.timer)
         self.partitions = Partitions()
         self.fetch_sessions = FetchSessions(config["max.incremental.fetch.session.cache.slots"], self.random)
-        self.group_commit = GroupCommit(self)
-        self.groups = GroupCoordinator(self)
-        self.transactions = TransactionCoordinator(self)
+        self.group_commit = GroupCommit(self, call_soon)
+        self.groups = GroupCoordinator(self, call_soon)
+        self.transactions = TransactionCoordinator(self, call_soon)
         self.moves = ReplicaMoves(self)
         self.dispatcher = Dispatcher(self)
         self.connections = ConnectionRegistry(
@@ -103,7 +109,7 @@ class Broker:
 
     @property
     def timer_driver(self) -> AsyncioDriver | None:
-        """What wakes the timer; None under a clock other than the system's, and before the start."""
+        """What wakes the timer; None under a clock that does not pass by itself, and before the start."""
         return self._driver
 
     def advertised(self, listener_name: str) -> tuple[str, int]:
@@ -126,10 +132,10 @@ class Broker:
         self.log_manager = storage.log_manager
         self.controller = storage.controller
         self.cluster_id = storage.cluster_id
-        if isinstance(self.clock, SystemClock):
+        if self.clock.passes_by_itself:
             self._driver = AsyncioDriver(self.timer, asyncio.get_running_loop())
-        self.housekeeping = Housekeeping(self.config, self.log_manager, self.timer)
-        self.log_cleaner = LogCleaner(self.config, self.log_manager, self.timer)
+        self.housekeeping = Housekeeping(self.config, self.log_manager, self.timer, self.background)
+        self.log_cleaner = LogCleaner(self.config, self.log_manager, self.timer, self.background)
 
     def serve(self) -> None:
         """Load the coordinators, and resume the moves that the last stop has interrupted."""
@@ -154,10 +160,14 @@ class Broker:
         """Wait for the work in threads, then close; the requests that waited have been answered."""
         self.timer.close()
         self.moves.close()
-        await self.log_cleaner.finish()
-        await self.housekeeping.finish()
+        self.log_cleaner.close()
+        await self.background.finish()
         await self.group_commit.finish()
         self.close()
+
+    def new_uuid(self) -> UUID:
+        """A random UUID, by this broker's seed."""
+        return UUID(int=self.random.getrandbits(128), version=4)
 
     def fail(self, reason: str) -> None:
         """There is nothing to serve from any more."""
@@ -175,8 +185,7 @@ class Broker:
         except BaseException:
             self.log_manager.release()
             raise
-        threads = _CLOSING_THREADS if isinstance(self.clock, SystemClock) else 1
-        self.log_manager.shutdown(now_ms=self.clock.now_ms(), threads=threads)
+        self.log_manager.shutdown(now_ms=self.clock.now_ms(), for_each=partial(self.background.for_each, name="close"))
 
     def _connection_limits(self) -> ConnectionLimits:
         config = self.config

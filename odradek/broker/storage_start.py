@@ -4,7 +4,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
-from uuid import UUID
 
 from odradek.broker.config.dynamic import CLUSTER_DEFAULT, ConfigView, ResourceType, apply_broker_overrides
 from odradek.broker.logging import log
@@ -15,7 +14,6 @@ from odradek.broker.metadata.reconcile import Reconciliation
 from odradek.broker.replica.partition_directories import PartitionDirectories
 from odradek.storage.filesystem import FileSystem, RealFileSystem
 from odradek.storage.log_manager import LogManager
-from odradek.timing.system_clock import SystemClock
 
 if TYPE_CHECKING:
     from odradek.broker.server import Broker
@@ -43,10 +41,10 @@ def open_storage(broker: "Broker", file_system: FileSystem | None) -> OpenStorag
         *dict.fromkeys(str(Path(log_dir).absolute()) for log_dir in config["log.dirs"]),
         node_id=broker.node_id,
         warn=log.warn,
+        new_uuid=broker.new_uuid,
         metadata_dir=None if metadata_dir is None else str(Path(metadata_dir).absolute()),
     )
-    if isinstance(broker.clock, SystemClock):
-        log_manager.on_flush_due = broker.group_commit.request
+    log_manager.on_flush_due = broker.group_commit.request
     identity = log_manager.start()
     try:
         now_ms = broker.clock.now_ms()
@@ -56,7 +54,7 @@ def open_storage(broker: "Broker", file_system: FileSystem | None) -> OpenStorag
             directory_counts=log_manager.counts,
             config=config,
             clock=broker.clock,
-            new_topic_id=lambda: UUID(int=broker.random.getrandbits(128), version=4),
+            new_topic_id=broker.new_uuid,
         )
         image = controller.image
         overrides = BrokerOverrides(broker, image)

@@ -11,7 +11,7 @@ import gc
 import os
 import signal
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -23,6 +23,7 @@ from odradek.broker.network.busy_poll import BusyPoll
 from odradek.protocol.errors import KafkaError
 from odradek.storage.errors import DataDirectoryLocked, InconsistentDataDirectory
 from odradek.storage.open_segments import fit_limit
+from odradek.timing.threaded_background import ThreadedBackground
 
 if TYPE_CHECKING:
     from odradek.broker.metrics.endpoint import MetricsEndpoint
@@ -30,6 +31,8 @@ if TYPE_CHECKING:
 
 FAILED = 1
 CANNOT_START = 2
+# How long the interpreter lets one thread run while another waits, while a log is compacted: 5 ms is its default.
+_SWITCH_INTERVAL_S = 0.0002
 DEFAULT_LISTENER = "PLAINTEXT://127.0.0.1:9092"
 
 
@@ -104,7 +107,7 @@ async def _serve(
     raise_open_files_limit()
     stopping = asyncio.Event()
     _on_stop_signal(stopping.set)
-    server = BrokerServer(config)
+    server = BrokerServer(config, background=ThreadedBackground(beside_long_work=changing_threads_often))
     broker = server.broker
     failures: list[str] = []
 
@@ -156,6 +159,17 @@ def _poll_busily(server: BrokerServer) -> None:
     window_us: int = broker.config["socket.busy.poll.us"] if usable_cores() > 1 else 0
     connections = server.connections
     connections.busy_poll = BusyPoll(asyncio.get_running_loop().call_soon, broker.clock, window_us / 1000, connections.outbox)
+
+
+@contextlib.contextmanager
+def changing_threads_often() -> Iterator[None]:
+    """Within, the interpreter changes threads so often that requests need not wait for one that computes."""
+    interval_s = sys.getswitchinterval()
+    sys.setswitchinterval(min(interval_s, _SWITCH_INTERVAL_S))
+    try:
+        yield
+    finally:
+        sys.setswitchinterval(interval_s)
 
 
 async def _bind_metrics(broker: "Broker", host: str | None, port: int) -> "MetricsEndpoint":

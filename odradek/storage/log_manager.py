@@ -11,7 +11,7 @@ the same uuid that is to be deleted is the log; beside the log itself it is unfi
 
 import errno
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from uuid import UUID, uuid4
 
 from odradek.protocol.errors import ErrorCode, KafkaError
@@ -27,6 +27,8 @@ from odradek.storage.log import Log
 from odradek.storage.log_config import LogConfig
 from odradek.storage.recovery import Warn
 from odradek.storage.segment_removal import SegmentRemoval
+
+ForEachLog = Callable[[Callable[[Log], None], Iterable[Log]], None]
 
 
 class LogManager:
@@ -62,7 +64,7 @@ class LogManager:
         self._node_id = node_id
         self._cluster_id = cluster_id
         self._warn = warn
-        self._new_uuid = new_uuid
+        self.new_uuid = new_uuid
         self._removable: list[str] = []
         # Data directories in which logs were renamed that are not to be found under their old names again.
         self._renamed_in: set[str] = set()
@@ -77,7 +79,7 @@ class LogManager:
 
         Raises DataDirectoryLocked, InconsistentDataDirectory, OSError: nothing has been touched then.
         """
-        return self.directories.start(self._node_id, self._cluster_id, self._new_uuid)
+        return self.directories.start(self._node_id, self._cluster_id, self.new_uuid)
 
     def home_of(self, log: Log) -> DataDirectory:
         """The directory that a log is in."""
@@ -231,7 +233,7 @@ class LogManager:
             raise FileNotFoundError(errno.ENOENT, "there is no such log", f"{topic}-{partition}")
         if home.failure:
             return
-        deleted = checkpoints.deleted_path(home.log_path(key), self._new_uuid().hex)
+        deleted = checkpoints.deleted_path(home.log_path(key), self.new_uuid().hex)
         self.file_system.rename(home.log_path(key), deleted)
         self._renamed_in.add(home.path)
         self._removable.append(deleted)
@@ -246,7 +248,7 @@ class LogManager:
             log.close(clean=True, now_ms=now_ms)
         if home is None:
             raise FileNotFoundError(errno.ENOENT, "there is no such log", f"{topic}-{partition}")
-        deleted = checkpoints.deleted_path(home.log_path(key), self._new_uuid().hex)
+        deleted = checkpoints.deleted_path(home.log_path(key), self.new_uuid().hex)
         path = deleted.removesuffix(checkpoints.DELETED_SUFFIX) + suffix
         self.file_system.rename(home.log_path(key), path)
         self._renamed_in.add(home.path)
@@ -406,10 +408,10 @@ class LogManager:
         """Forget idle producers in all logs (every ``producer.id.expiration.check.interval.ms``); how many."""
         return sum(log.expire_producers(now_ms) for log in self.logs.values())
 
-    def shutdown(self, now_ms: int, *, threads: int = 1) -> None:
+    def shutdown(self, now_ms: int, *, for_each: ForEachLog | None = None) -> None:
         """Flush and close every log, mark the stop as clean where that went well, and let go of the directories.
 
-        ``threads``: how many do that, each a log at a time: a disk writes many files at once as fast as one.
+        ``for_each`` calls a function with each log, in threads perhaps: a disk writes many files at once as fast as one.
         """
         # An offline log has to be looked at again by the next start, which a clean one would not do.
         unclean = {directory.path for directory in self.offline_homes.values()}
@@ -422,11 +424,8 @@ class LogManager:
                 unclean.add(self.home_of(log).path)
                 self._warn("log not flushed", topic=log.topic, partition=log.partition, reason=str(error))
 
-        if threads > 1:
-            from concurrent.futures import ThreadPoolExecutor
-
-            with ThreadPoolExecutor(threads, "close") as pool:
-                list(pool.map(close, self.logs.values()))
+        if for_each is not None:
+            for_each(close, self.logs.values())
         else:
             for log in self.logs.values():
                 close(log)

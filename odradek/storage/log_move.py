@@ -9,7 +9,6 @@ While a log moves, none of its segments is deleted or compacted.
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from uuid import uuid4
 
 from odradek.storage import checkpoints
 from odradek.storage.data_directory import DataDirectory, Partition
@@ -107,7 +106,7 @@ class LogMove:
         self.is_cancelled = False
         self._manager = manager
         self._file_system = manager.file_system
-        self._unique = uuid4().hex
+        self._unique = manager.new_uuid().hex
         self.path = checkpoints.future_path(target.log_path(self.key), self._unique)
         # How much is copied of each segment's .log, by base offset; and those that are copied with their indexes.
         self._copied: dict[int, int] = {}
@@ -189,7 +188,7 @@ class LogMove:
         if not self._file_system.exists(self.path):
             return
         # So that no start takes it for a move that goes on.
-        removed = checkpoints.deleted_path(self.target.log_path(self.key), uuid4().hex)
+        removed = checkpoints.deleted_path(self.target.log_path(self.key), self._manager.new_uuid().hex)
         try:
             self._file_system.rename(self.path, removed)
         except OSError:

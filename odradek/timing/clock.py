@@ -24,6 +24,10 @@ class ClockedTimer(Protocol):
 class Clock(Protocol):
     """The port through which everything outside this room is told the time."""
 
+    @property
+    def passes_by_itself(self) -> bool:
+        """Whether an event loop is to be asked to wake timers; a clock that is moved runs them itself."""
+
     def now_ms(self) -> int:
         """Wall time in milliseconds since the Unix epoch."""
 
@@ -44,6 +48,11 @@ class VirtualClock:
     """
 
     __slots__ = ("_monotonic_ms", "_timers", "_wall_offset_ms")
+
+    @property
+    def passes_by_itself(self) -> bool:
+        """It moves when it is told to."""
+        return False
 
     def __init__(self, now_ms: int = 1_700_000_000_000, monotonic_ms: int = 0) -> None:
         self._monotonic_ms: float = monotonic_ms

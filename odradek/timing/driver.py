@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class AsyncioDriver:
-    """Runs `timer` on `loop` until closed. For a `SystemClock` only: a `VirtualClock` runs its timers itself.
+    """Runs `timer` on `loop` until closed. For a clock that passes by itself only: a `VirtualClock` runs its timers.
 
     `wakings` and `late_ms` say how often the loop woke it, and how much later than asked in all: how far the loop lags behind.
     """

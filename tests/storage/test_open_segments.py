@@ -2,6 +2,7 @@
 
 import os
 import resource
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from uuid import UUID
 
@@ -78,9 +79,14 @@ def test_a_log_that_is_closed_leaves_no_file_open(manager, tmp_path):
     assert descriptors(tmp_path) == 0
 
 
+def in_threads(action, logs):
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(action, logs))
+
+
 def test_all_is_there_after_a_restart(manager, tmp_path):
     filled(manager)
-    manager.shutdown(NOW_MS, threads=4)
+    manager.shutdown(NOW_MS, for_each=in_threads)
     again = LogManager(RealFileSystem(), str(tmp_path), node_id=1, warn=Warnings())
     again.start()
     again.load_all(lambda _: CONFIG, now_ms=NOW_MS)

@@ -5,7 +5,7 @@ is synced in a thread, once for all of it, while the loop goes on; what comes me
 begins as soon as this one is over. Then the high watermark moves: consumers see, and producers are told of, what is on disk.
 
 A log is synced by one thread at a time, and different logs by different threads, so that a journalling file system makes one
-write of what they ask for. With a clock other than the system's (tests, simulation) there are no threads: each append flushes.
+write of what they ask for. Where the background has no threads, the sync is done in the loop's next turn.
 """
 
 from __future__ import annotations
@@ -16,25 +16,27 @@ from typing import TYPE_CHECKING, Final
 from odradek.broker.metadata.topic_names import TRANSACTION_STATE_TOPIC
 
 if TYPE_CHECKING:
-    from concurrent.futures import ThreadPoolExecutor
+    from collections.abc import Callable
+    from concurrent.futures import Future
 
     from odradek.broker.replica.partition import Partition
     from odradek.broker.server import Broker
     from odradek.storage.log import Log
 
-_MAX_THREADS: Final = 4
+_THREADS: Final = "flush"
 
 
 class GroupCommit:
     """The syncs of one broker that producers wait for. Loop thread only."""
 
-    def __init__(self, broker: Broker) -> None:
+    def __init__(self, broker: Broker, call_soon: Callable[[Callable[[], None]], object] | None = None) -> None:
+        """``call_soon`` stands in for the running event loop's."""
         self._broker = broker
+        self._call_soon = call_soon
         # Logs whose sync is due and has not begun, with their partitions; and those that are being synced.
         self._due: dict[Log, Partition | None] = {}
-        self._running: dict[Log, asyncio.Future[None]] = {}
+        self._running: set[Log] = set()
         self._is_scheduled = False
-        self._threads: ThreadPoolExecutor | None = None
 
     def request(self, log: Log) -> None:
         """Sync ``log`` soon; that of transactions at once. KafkaError: KAFKA_STORAGE_ERROR where it is at once."""
@@ -46,14 +48,13 @@ class GroupCommit:
         self._due[log] = self._broker.partitions.get(log.topic, log.partition)
         if not self._is_scheduled and log not in self._running:
             self._is_scheduled = True
-            asyncio.get_running_loop().call_soon(self._begin_all)
+            (self._call_soon or asyncio.get_running_loop().call_soon)(self._begin_all)
 
     async def finish(self) -> None:
         """Wait until nothing is due."""
         while self._running or self._is_scheduled:
-            await asyncio.wait(self._running.values()) if self._running else await asyncio.sleep(0)
-        if self._threads is not None:
-            self._threads.shutdown()
+            await asyncio.sleep(0)
+            await self._broker.background.finish()
 
     def _begin_all(self) -> None:
         self._is_scheduled = False
@@ -72,11 +73,11 @@ class GroupCommit:
             log.sync_failed(error)
             self._release(log, partition)
             return
-        future = self._running[log] = asyncio.get_running_loop().run_in_executor(self._executor(), task.run)
+        self._running.add(log)
 
-        def done(result: asyncio.Future[None]) -> None:
-            del self._running[log]
-            error = result.exception()
+        def done(outcome: Future[None]) -> None:
+            self._running.discard(log)
+            error = outcome.exception()
             if error is not None and not isinstance(error, OSError):
                 error = OSError(repr(error))
             self._broker.log_manager.flushed(log, task, error, self._broker.clock.now_ms())
@@ -84,7 +85,7 @@ class GroupCommit:
             if log in self._due:
                 self._begin(log)
 
-        future.add_done_callback(done)
+        self._broker.background.run(task.run, done, name=_THREADS)
 
     def _release(self, log: Log, partition: Partition | None) -> None:
         """Let go of those who waited for ``log``, with what has become of it."""
@@ -94,10 +95,3 @@ class GroupCommit:
             else:
                 partition.flush_failed()
             self._broker.produce_purgatory.check_and_complete(partition)
-
-    def _executor(self) -> ThreadPoolExecutor:
-        if self._threads is None:
-            from concurrent.futures import ThreadPoolExecutor
-
-            self._threads = ThreadPoolExecutor(_MAX_THREADS, "flush")
-        return self._threads

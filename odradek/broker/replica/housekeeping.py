@@ -1,26 +1,25 @@
 """What is done now and then: flushing, checkpoints, retention, forgetting idle producers, removing the files of what is deleted.
 
-Slow disk work runs in a thread on files that the loop does not write to, and hands its result back to the loop. With a clock
-other than the system's (tests, simulation) it runs at once, where it was due.
+Slow disk work goes through ``Background``, on files that the loop does not write to, and hands its result back to the loop.
 """
 
 from __future__ import annotations
 
-import asyncio
 from functools import partial
 from typing import TYPE_CHECKING
 
 from odradek.broker.logging import log
 from odradek.protocol.errors import KafkaError
-from odradek.timing.system_clock import SystemClock
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+    from concurrent.futures import Future
 
     from odradek.broker.config.broker_config import BrokerConfig
     from odradek.storage.flush import FlushTask
     from odradek.storage.log import Log
     from odradek.storage.log_manager import LogManager
+    from odradek.timing.background import Background
     from odradek.timing.timer import Timer
 
 _NEVER_MS = 100 * 365 * 24 * 60 * 60 * 1000
@@ -29,12 +28,11 @@ _NEVER_MS = 100 * 365 * 24 * 60 * 60 * 1000
 class Housekeeping:
     """The periodic tasks of one broker. Loop thread only."""
 
-    def __init__(self, config: BrokerConfig, log_manager: LogManager, timer: Timer) -> None:
+    def __init__(self, config: BrokerConfig, log_manager: LogManager, timer: Timer, background: Background) -> None:
         self._log_manager = log_manager
         self._timer = timer
         self._clock = timer.clock
-        self._in_threads = isinstance(self._clock, SystemClock)
-        self._running: set[asyncio.Future[None]] = set()
+        self._background = background
         self._is_flushing = False
         # What is left to do of a check of all logs for old segments.
         self._deletion: Iterator[int] | None = None
@@ -60,11 +58,6 @@ class Housekeeping:
         """Remove the files of segments that are gone in ``delay_ms`` (``file.delete.delay.ms``)."""
         remove = partial(self._log_manager.removal.remove_files, paths)
         self._timer.call_after(delay_ms, lambda: self.run_aside(remove, lambda: None))
-
-    async def finish(self) -> None:
-        """Wait for what runs in threads; the timer is the owner's to stop."""
-        while self._running:
-            await asyncio.wait(self._running)
 
     def _delete_old_segments(self) -> None:
         """Begin a check of all logs, unless one is under way."""
@@ -101,18 +94,12 @@ class Housekeeping:
         self._is_flushing = False
 
     def run_aside(self, work: Callable[[], None], then: Callable[[], None], finally_: Callable[[], None] = lambda: None) -> None:
-        """``work`` in a thread, ``then`` on the loop if it went well, ``finally_`` in any case."""
-        if not self._in_threads:
-            _attempt(work, then, finally_)
-            return
-        future = asyncio.get_running_loop().run_in_executor(None, work)
-        self._running.add(future)
+        """``work`` in the background, ``then`` on the loop if it went well, ``finally_`` in any case."""
 
-        def done(result: asyncio.Future[None]) -> None:
-            self._running.discard(result)
-            _attempt(result.result, then, finally_)
+        def over(outcome: Future[None]) -> None:
+            _attempt(outcome.result, then, finally_)
 
-        future.add_done_callback(done)
+        self._background.run(work, over)
 
     def _every(self, interval_ms: float, action: Callable[[], object], first_ms: float) -> None:
         """Repeat ``action``; one that fails is logged and tried again. An interval of centuries means never.

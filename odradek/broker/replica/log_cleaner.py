@@ -1,44 +1,36 @@
 """Compaction in the background: which log is next, the thread that cleans it, and what came of it.
 
 Every ``log.cleaner.backoff.ms`` the dirtiest log that is due is looked for, and cleaned (odradek.storage.cleaner); then at once
-the next. There is one thread, whatever ``log.cleaner.threads`` says: Python runs one at a time. It lives for one clean, reads
-files that the loop does not write any more, and has done on the loop what concerns the log. It works in slices of half a
-millisecond, and while the broker has anything to do it rests four times as long as each took, 100 ms at most; and the
-interpreter changes threads more often meanwhile. So what a request waits for it is short, and rare.
-
-With a clock other than the system's (tests, simulation) a clean is done at once, where it was due.
+the next. There is one thread, whatever ``log.cleaner.threads`` says: Python runs one at a time. It lives for one clean
+(``Background.run_long``), reads files that the loop does not write any more, and has the loop do what concerns the log. It works
+in slices of half a millisecond. While the broker has anything to do, the thread rests after each slice, four times as long as
+the slice took and 100 ms at most. ``odradek serve`` has the interpreter change threads more often meanwhile. So a request seldom
+waits for the cleaner, and then not for long.
 
 A log that cannot be cleaned is left alone until the next start, with a warning, and counted.
 """
 
 from __future__ import annotations
 
-import asyncio
-import sys
-import threading
-from concurrent.futures import Future
-from functools import partial
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING
 
 from odradek.broker.logging import log as broker_log
 from odradek.storage.cleaner.candidates import choose
 from odradek.timing.other_threads import OtherThreads
-from odradek.timing.system_clock import SystemClock
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Iterable
+    from concurrent.futures import Future
 
     from odradek.broker.config.broker_config import BrokerConfig
     from odradek.storage.cleaner.candidates import Candidate
     from odradek.storage.cleaner.cleaner import CleanerLimits, CleanStats
     from odradek.storage.cleaner.job import CleanJob
-    from odradek.storage.cleaner.swap import OnLoop
     from odradek.storage.log import Log
     from odradek.storage.log_manager import LogManager
+    from odradek.timing.background import Background, Beside, LongWork
     from odradek.timing.clock import Clock
     from odradek.timing.timer import Timer
-
-T = TypeVar("T")
 
 _SLICE_MS = 0.5
 # How long it rests after a slice, as a multiple of that: while nobody else computes, or as good as nobody, and else. That is
@@ -48,8 +40,6 @@ _ALONE_SHARE = 0.02
 # No rest is longer. What a slice took is mostly waiting for the interpreter where the loop computes all the time.
 _LONGEST_REST_MS = 100.0
 _LOOK_MS = 100.0
-# How long the interpreter lets one thread run while another waits, while there is a clean: 5 ms is its default.
-_SWITCH_INTERVAL_S = 0.0002
 
 
 class LogCleaner:
@@ -59,7 +49,7 @@ class LogCleaner:
     when there was a look last in ``last_look_ms`` (since the epoch), and the dirty ratio that was the largest then.
     """
 
-    def __init__(self, config: BrokerConfig, log_manager: LogManager, timer: Timer) -> None:
+    def __init__(self, config: BrokerConfig, log_manager: LogManager, timer: Timer, background: Background) -> None:
         self.uncleanable: dict[tuple[str, int], Log] = {}
         self.last_stats: CleanStats | None = None
         self.last_clean_ms = 0.0
@@ -70,30 +60,38 @@ class LogCleaner:
         self._log_manager = log_manager
         self._timer = timer
         self._clock = timer.clock
-        self._in_thread = isinstance(self._clock, SystemClock)
-        self._stop = threading.Event()
-        self._ended: asyncio.Future[None] | None = None
+        self._background = background
+        self._is_closed = False
+        # The log that is being cleaned, and how to end that; and whether logs are being chosen, one after the other.
+        self._cleaning: Log | None = None
+        self._work: LongWork | None = None
+        self._is_choosing = False
         if config["log.cleaner.enable"]:
             self._look_later()
 
-    async def finish(self) -> None:
-        """Give up the clean that is under way, and wait until its thread has ended; the timer is the owner's to stop."""
-        self._stop.set()
-        if self._ended is not None:
-            await self._ended
+    @property
+    def is_cleaning(self) -> bool:
+        """Whether a log is being cleaned."""
+        return self._cleaning is not None
+
+    def close(self) -> None:
+        """Clean no more, and give up the clean that is under way. The timer is the owner's to stop."""
+        self._is_closed = True
+        if self._work is not None:
+            self._work.cancel()
 
     def clean_due(self) -> None:
         """Look now, and clean what is due."""
-        if self._ended is not None:
+        if self._is_choosing:
             return
-        while (candidate := self._choose()) is not None:
-            job = self._begin(candidate)
-            if job is None:
-                continue
-            if self._in_thread:
-                self._start_thread(job)
-                return
-            self._run(job, _at_once)
+        self._is_choosing = True
+        try:
+            while self._cleaning is None and (candidate := self._choose()) is not None:
+                job = self._begin(candidate)
+                if job is not None:
+                    self._start(job)
+        finally:
+            self._is_choosing = False
 
     def _look_later(self) -> None:
         # Not less than a millisecond, however little is asked for: under a virtual clock no time would pass.
@@ -111,7 +109,7 @@ class LogCleaner:
         for log, error in failed:
             self._give_up(log, error)
         self.max_dirty_ratio = 0.0 if found is None else found.dirty_ratio
-        return None if self._stop.is_set() else found
+        return None if self._is_closed else found
 
     def _cleanable(self, logs: Iterable[Log]) -> list[Log]:
         # One that moves to another directory says that it is being cleaned, too.
@@ -133,43 +131,40 @@ class LogCleaner:
         log.is_being_cleaned = True
         return job
 
-    def _start_thread(self, job: CleanJob) -> None:
-        loop = asyncio.get_running_loop()
-        ended = self._ended = loop.create_future()
+    def _start(self, job: CleanJob) -> None:
+        self._cleaning = job.log
+        work = self._background.run_long(
+            lambda beside: self._clean(job, beside), lambda outcome: self._over(job, outcome), name="log-cleaner"
+        )
+        # It may be over by now.
+        if self._cleaning is not None:
+            self._work = work
 
-        def work() -> None:
-            switch_interval_s = sys.getswitchinterval()
-            sys.setswitchinterval(min(switch_interval_s, _SWITCH_INTERVAL_S))
-            try:
-                self._run(job, partial(_on_loop, loop))
-            finally:
-                sys.setswitchinterval(switch_interval_s)
-                loop.call_soon_threadsafe(end)
-
-        def end() -> None:
-            self._ended = None
-            ended.set_result(None)
-            if not self._stop.is_set():
-                self.clean_due()
-
-        threading.Thread(target=work, name="log-cleaner", daemon=True).start()
-
-    def _run(self, job: CleanJob, on_loop: OnLoop) -> None:
-        """Clean, and have noted on the loop what came of it. In any thread."""
-        from odradek.storage.cleaner.job import CleaningAborted
+    def _clean(self, job: CleanJob, beside: Beside) -> tuple[CleanStats, float]:
+        """The work itself, in any thread: what was done, and how long it took in milliseconds."""
         from odradek.storage.cleaner.run import clean_log
 
         started_ms = self._clock.monotonic_ms()
-        pace = _Pace(job.log, self._clock, self._stop, self._config["log.cleaner.io.max.bytes.per.second"])
+        pace = _Pace(job.log, self._clock, beside, self._config["log.cleaner.io.max.bytes.per.second"])
+        stats = clean_log(job, self._limits(), pace, beside.on_loop)
+        return stats, self._clock.monotonic_ms() - started_ms
+
+    def _over(self, job: CleanJob, outcome: Future[tuple[CleanStats, float]]) -> None:
+        from odradek.storage.cleaner.job import CleaningAborted
+
+        self._cleaning = self._work = None
+        job.log.is_being_cleaned = False
         try:
-            stats = clean_log(job, self._limits(), pace if self._in_thread else lambda _: None, on_loop)
+            stats, took_ms = outcome.result()
         except CleaningAborted:
-            on_loop(lambda: self._aborted(job.log))
+            pass
         except Exception as error:  # noqa: BLE001  as Kafka: whatever it was, this log is left alone from now on
-            failure = error
-            on_loop(lambda: self._failed(job.log, failure))
+            if not job.log.is_closed:
+                self._give_up(job.log, error)
         else:
-            on_loop(lambda: self._cleaned(job, stats, self._clock.monotonic_ms() - started_ms))
+            self._cleaned(job, stats, took_ms)
+        if not self._is_closed:
+            self.clean_due()
 
     def _limits(self) -> CleanerLimits:
         from odradek.storage.cleaner.cleaner import CleanerLimits
@@ -182,7 +177,6 @@ class LogCleaner:
         )
 
     def _cleaned(self, job: CleanJob, stats: CleanStats, took_ms: float) -> None:
-        job.log.is_being_cleaned = False
         self.cleans += 1
         self.last_stats = stats
         self.last_clean_ms = took_ms
@@ -202,14 +196,6 @@ class LogCleaner:
                 records=stats.keyless_records,
             )
 
-    def _aborted(self, log: Log) -> None:
-        log.is_being_cleaned = False
-
-    def _failed(self, log: Log, error: Exception) -> None:
-        log.is_being_cleaned = False
-        if not log.is_closed:
-            self._give_up(log, error)
-
     def _give_up(self, log: Log, error: Exception) -> None:
         if isinstance(error, OSError):
             # Perhaps it is the directory that has failed.
@@ -221,10 +207,10 @@ class LogCleaner:
 class _Pace:
     """Holds the thread back, and tells it to end. Called with the bytes that were read and written since."""
 
-    def __init__(self, log: Log, clock: Clock, stop: threading.Event, bytes_per_second: float) -> None:
+    def __init__(self, log: Log, clock: Clock, beside: Beside, bytes_per_second: float) -> None:
         self._log = log
         self._clock = clock
-        self._stop = stop
+        self._beside = beside
         self._bytes_per_ms = bytes_per_second / 1000
         self._bytes = 0
         self._others = OtherThreads()
@@ -234,7 +220,8 @@ class _Pace:
     def __call__(self, size_bytes: int) -> None:
         from odradek.storage.cleaner.job import CleaningAborted
 
-        if self._stop.is_set() or self._log.is_closed:
+        self._beside.checkpoint()
+        if self._beside.is_cancelled or self._log.is_closed:
             raise CleaningAborted
         self._bytes += size_bytes
         now_ms = self._clock.monotonic_ms()
@@ -246,23 +233,5 @@ class _Pace:
             self._is_alone = self._others.used_ms() < _ALONE_SHARE * (now_ms - self._looked_ms)
             self._looked_ms = now_ms
         rest_ms = (_ALONE_REST if self._is_alone else _BUSY_REST) * worked_ms
-        self._stop.wait(max(min(rest_ms, _LONGEST_REST_MS), ahead_ms) / 1000)
+        self._beside.rest(max(min(rest_ms, _LONGEST_REST_MS), ahead_ms))
         self._resumed_ms = self._clock.monotonic_ms()
-
-
-def _at_once(action: Callable[[], T]) -> T:
-    return action()
-
-
-def _on_loop(loop: asyncio.AbstractEventLoop, action: Callable[[], T]) -> T:
-    """Run ``action`` on the loop, from another thread, and wait for what it returns or raises."""
-    future: Future[T] = Future()
-
-    def run() -> None:
-        try:
-            future.set_result(action())
-        except BaseException as error:  # noqa: BLE001  it is raised where it was asked for
-            future.set_exception(error)
-
-    loop.call_soon_threadsafe(run)
-    return future.result()

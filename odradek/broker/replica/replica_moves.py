@@ -1,10 +1,8 @@
 """Moves of partitions to other data directories (AlterReplicaLogDirs), while they are written and read.
 
-One is copied at a time, by a thread; the others wait, and are told as future replicas all the same. The last bit, and the change
-from the old log to the new one, is the loop's: a pause of some syncs. A move that a stop interrupts begins anew at the next
-start.
-
-With a clock other than the system's (tests, simulation) a move is done at once, where it was due.
+One is copied at a time, in the background; the others wait, and are told as future replicas all the same. The last bit, and the
+change from the old log to the new one, is the loop's: a pause of some syncs. A move that a stop interrupts begins anew at the
+next start.
 """
 
 from __future__ import annotations
@@ -34,7 +32,7 @@ class ReplicaMoves:
     def __init__(self, broker: Broker) -> None:
         self._broker = broker
         self._moves: dict[tuple[str, int], LogMove] = {}
-        # The one that a thread is at work on.
+        # The one that is being copied.
         self._copying: LogMove | None = None
         self._is_closed = False
 

@@ -19,6 +19,7 @@ from odradek.protocol.records import Record, build_batch
 from odradek.protocol.responses import response_encoder
 from odradek.storage.log_manager import LogManager
 from odradek.storage.memory_filesystem import MemoryFileSystem
+from odradek.timing.background import InlineBackground
 from odradek.timing.clock import VirtualClock
 from odradek.timing.purgatory import Purgatory
 from odradek.timing.timer import Timer
@@ -40,7 +41,7 @@ def make_broker(**overrides: str) -> Any:
         config=config,
         controller=controller,
         fetch_purgatory=Purgatory("Fetch", timer),
-        housekeeping=Housekeeping(config, log_manager, timer),
+        housekeeping=Housekeeping(config, log_manager, timer, InlineBackground()),
         log_manager=log_manager,
         node_id=1,
         partitions=Partitions(),

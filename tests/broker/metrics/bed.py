@@ -11,6 +11,7 @@ from odradek.coordinator.runtime.states import ShardState
 from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.records import Record, build_batch
 from odradek.storage.memory_filesystem import MemoryFileSystem
+from odradek.timing.background import InlineBackground
 from odradek.timing.clock import VirtualClock
 from tests.raw_client import decode_response, encode_request, fetch_fields, produce_fields
 
@@ -30,7 +31,13 @@ class Bed:
     def __init__(self, **settings):
         self.clock = VirtualClock()
         overrides = SETTINGS | {name.replace("_", "."): str(value) for name, value in settings.items()}
-        self.broker = Broker(load(overrides=overrides), clock=self.clock, file_system=MemoryFileSystem(), random=Random(7))
+        self.broker = Broker(
+            load(overrides=overrides),
+            clock=self.clock,
+            file_system=MemoryFileSystem(),
+            random=Random(7),
+            background=InlineBackground(),
+        )
         self.answers = []
 
     def request(self, api_key, version, **fields):

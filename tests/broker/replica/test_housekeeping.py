@@ -11,8 +11,10 @@ from odradek.protocol.records import Record, build_batch
 from odradek.storage.log_config import LogConfig
 from odradek.storage.log_manager import LogManager
 from odradek.storage.memory_filesystem import MemoryFileSystem
+from odradek.timing.background import InlineBackground
 from odradek.timing.clock import VirtualClock
 from odradek.timing.system_clock import SystemClock
+from odradek.timing.threaded_background import ThreadedBackground
 from odradek.timing.timer import Timer
 
 _MINUTE_MS = 60_000
@@ -26,7 +28,7 @@ class Setup:
         self.manager.start()
         config = LogConfig(**{"retention_ms": -1} | log_config)
         self.log = self.manager.create("t", 0, uuid4(), config, now_ms=self.clock.now_ms())
-        self.housekeeping = Housekeeping(load(), self.manager, Timer(self.clock))
+        self.housekeeping = Housekeeping(load(), self.manager, Timer(self.clock), InlineBackground())
 
     def append(self, count=1):
         for _ in range(count):
@@ -114,7 +116,7 @@ async def test_a_check_of_many_logs_lets_others_have_their_turn():
     timer = Timer(SystemClock())
     manager = LogManager(MemoryFileSystem(), "/data", node_id=1, warn=lambda event, **_: None)
     manager.start()
-    housekeeping = Housekeeping(load(), manager, timer)
+    housekeeping = Housekeeping(load(), manager, timer, InlineBackground())
     now_ms = SystemClock().now_ms()
     for number in range(20):
         log = manager.create("t", number, uuid4(), LogConfig(retention_ms=0), now_ms=now_ms)
@@ -158,10 +160,11 @@ async def test_files_are_removed_in_a_thread_and_the_end_waits_for_it():
 
     timer = Timer(SystemClock())
     manager = Manager(MemoryFileSystem(), "/data", node_id=1, warn=lambda event, **_: None)
-    housekeeping = Housekeeping(load(), manager, timer)
+    background = ThreadedBackground()
+    housekeeping = Housekeeping(load(), manager, timer, background)
     housekeeping.remove_deleted_after(0)
     timer.advance()
-    await housekeeping.finish()
+    await background.finish()
     assert len(threads) == 1
     assert threads[0] is not threading.main_thread()
 
@@ -172,6 +175,6 @@ def test_an_interval_of_centuries_means_never(interval):
     timer = Timer(clock)
     manager = LogManager(MemoryFileSystem(), "/data", node_id=1, warn=lambda event, **_: None)
     config = load(overrides={"log.flush.scheduler.interval.ms": interval})
-    Housekeeping(config, manager, timer)
+    Housekeeping(config, manager, timer, InlineBackground())
     clock.advance(config["log.initial.task.delay.ms"])
     assert timer.next_deadline_ms() - clock.monotonic_ms() == _MINUTE_MS

@@ -24,6 +24,7 @@ from odradek.storage import checkpoints
 from odradek.storage.filesystem import RealFileSystem
 from odradek.storage.log_config import LogConfig
 from odradek.storage.log_manager import LogManager
+from odradek.timing.background import InlineBackground
 from odradek.timing.clock import VirtualClock
 from odradek.timing.timer import Timer
 from tests.campaigns.kafka_tools import compaction_workload as workload
@@ -86,7 +87,7 @@ def clean_by_odradek(data: Path) -> dict[Partition, int]:
     manager = LogManager(RealFileSystem(), str(data), node_id=1, warn=lambda event, **what: warnings.append(f"{event} {what}"))
     manager.start()
     manager.load_all(_log_config, clock.now_ms())
-    cleaner = LogCleaner(load(), manager, Timer(clock))
+    cleaner = LogCleaner(load(), manager, Timer(clock), InlineBackground())
     cleaner.clean_due()
     cleaned = {key: log.cleaned_offset for key, log in manager.logs.items() if log.cleaned_offset is not None}
     assert (warnings, cleaner.uncleanable, manager.offline) == ([], {}, {})

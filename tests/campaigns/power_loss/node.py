@@ -18,6 +18,7 @@ from odradek.broker.handlers import load_handler
 from odradek.broker.logging import log as broker_log
 from odradek.broker.server import Broker
 from odradek.coordinator.runtime.states import ShardState
+from odradek.timing.background import InlineBackground
 from odradek.timing.reply import Reply
 from tests.campaigns.simulation.violation import Violation
 from tests.raw_client import as_response
@@ -115,7 +116,8 @@ class Node:
         directories: tuple[str, ...] = (DATA,),
     ) -> None:
         """``seed`` is what no other process on this disk has had: ids are drawn by it."""
-        self.broker = Broker(_config(flush_messages, directories), clock=clock, file_system=file_system, random=Random(seed))
+        config = _config(flush_messages, directories)
+        self.broker = Broker(config, clock=clock, background=InlineBackground(), file_system=file_system, random=Random(seed))
         self.clock = clock
         self._loop = loop
         self.is_running = False

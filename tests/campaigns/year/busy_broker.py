@@ -30,6 +30,7 @@ from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages import messages
 from odradek.protocol.produce_request import ProduceRequest
 from odradek.protocol.records import Record, build_batch
+from odradek.timing.background import InlineBackground
 from odradek.timing.reply import Reply
 from tests.campaigns.simulation.transactions import requests
 from tests.raw_client import as_response
@@ -76,7 +77,8 @@ class BusyBroker:
     """The broker and all who use it. ``day`` counts from 0."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop, disk: WatchedDisk, clock: VirtualClock, seed: int) -> None:
-        self.broker = Broker(load(overrides=_SETTINGS), clock=clock, file_system=disk, random=Random(seed))
+        background = InlineBackground()
+        self.broker = Broker(load(overrides=_SETTINGS), clock=clock, background=background, file_system=disk, random=Random(seed))
         self.day = 0
         self._loop = loop
         self._clock = clock

@@ -15,8 +15,6 @@ from typing import TYPE_CHECKING, Any, cast
 
 from odradek.broker.config import BrokerConfig, load
 from odradek.broker.context import RequestContext
-from odradek.broker.coordination.group_coordinator import GroupCoordinator
-from odradek.broker.coordination.transaction_coordinator import TransactionCoordinator
 from odradek.broker.handlers import (
     add_offsets_to_txn,
     add_partitions_to_txn,
@@ -40,6 +38,7 @@ from odradek.broker.server import Broker
 from odradek.broker.storage_start import open_storage
 from odradek.coordinator.runtime.states import ShardState
 from odradek.protocol.api_keys import ApiKey
+from odradek.timing.background import InlineBackground
 from odradek.timing.reply import Reply
 from tests.raw_client import as_response
 
@@ -130,11 +129,16 @@ class Server(Broker):
     ) -> None:
         """``epochs`` are the leader epochs that partitions have come to, and are kept here."""
         config = _config(plan.transaction_shards, plan.group_shards, plan.abort_interval_ms, plan.expiration_ms)
-        super().__init__(config, clock=clock, file_system=disk, random=random)
         self.loop = Loop()
+        super().__init__(
+            config,
+            clock=clock,
+            background=InlineBackground(),
+            file_system=disk,
+            random=random,
+            call_soon=self.loop.soon.append,
+        )
         self.fetch_purgatory = cast("Any", _Appends(on_append))
-        self.groups = GroupCoordinator(self, self.loop.soon.append)
-        self.transactions = TransactionCoordinator(self, self.loop.soon.append)
         self.housekeeping = cast("Any", _Housekeeping())
         self._plan = plan
         self._disk = disk
@@ -180,7 +184,7 @@ class Server(Broker):
 
     def compact(self) -> int:
         """Compact what is worth it; how many logs were."""
-        cleaner = LogCleaner(self.config, self.log_manager, self.timer)
+        cleaner = LogCleaner(self.config, self.log_manager, self.timer, self.background)
         cleaner.clean_due()
         return cleaner.cleans
 

@@ -1,0 +1,198 @@
+"""Long disk work whose interleaving with the loop, and with other work, a seed decides: the same seed, the same history.
+
+Each turn of the loop draws how many steps are made, and whose. A work has two: it runs, and its outcome is delivered. Long work
+has one more for each of its checkpoints, rests and visits to the loop. It runs on a thread, because plain code can be suspended
+in no other way; but a thread runs only while the loop waits for it to reach its next point, so no two ever run at the same time.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from abc import ABC, abstractmethod
+from concurrent.futures import Future
+from contextvars import copy_context
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from odradek.timing.background import WorkAbandoned, outcome_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+    from random import Random
+
+    from odradek.timing.background import Beside
+
+T = TypeVar("T")
+
+# How likely another step is made in a turn of the loop.
+_STEP_CHANCE = 0.5
+
+
+class SeededBackground:
+    """See ``Background``. ``call_soon`` stands in for the running loop's."""
+
+    def __init__(self, random: Random, call_soon: Callable[[Callable[[], None]], object] | None = None) -> None:
+        self._random = random
+        self._call_soon = call_soon
+        self._works: list[_Work] = []
+        self._is_scheduled = False
+        self._is_abandoned = False
+
+    def run(self, work: Callable[[], T], then: Callable[[Future[T]], object], *, name: str = "disk") -> None:  # noqa: ARG002
+        """Part of Background."""
+        self._add(_ShortWork(work, then))
+
+    def run_long(self, work: Callable[[Beside], T], then: Callable[[Future[T]], object], *, name: str) -> _Strand:
+        """Part of Background."""
+        strand = _Strand(work, then, name)
+        self._add(strand)
+        return strand
+
+    def for_each(self, action: Callable[[T], object], items: Iterable[T], *, name: str) -> None:  # noqa: ARG002
+        """Part of Background: in an order that is drawn."""
+        drawn = list(items)
+        self._random.shuffle(drawn)
+        for item in drawn:
+            action(item)
+
+    async def finish(self) -> None:
+        """Part of Background."""
+        while self._works:
+            self._step()
+            await asyncio.sleep(0)
+
+    def abandon(self) -> None:
+        """Part of Background."""
+        self._is_abandoned = True
+        works, self._works = self._works, []
+        for work in works:
+            work.abandon()
+
+    def _add(self, work: _Work) -> None:
+        if not self._is_abandoned:
+            self._works.append(work)
+            self._schedule()
+
+    def _schedule(self) -> None:
+        if not self._is_scheduled:
+            self._is_scheduled = True
+            (self._call_soon or asyncio.get_running_loop().call_soon)(self._turn)
+
+    def _turn(self) -> None:
+        self._is_scheduled = False
+        while self._works and self._random.random() < _STEP_CHANCE:
+            self._step()
+        if self._works:
+            self._schedule()
+
+    def _step(self) -> None:
+        work = self._random.choice(self._works)
+        if work.outcome is None:
+            work.step()
+        else:
+            self._works.remove(work)
+            work.then(work.outcome)
+
+
+class _Work(ABC):
+    def __init__(self, then: Callable[[Future[Any]], object]) -> None:
+        self.then = then
+        self.outcome: Future[Any] | None = None
+
+    @abstractmethod
+    def step(self) -> None:
+        """Go on; with an ``outcome`` it is over."""
+
+    @abstractmethod
+    def abandon(self) -> None:
+        """Do not go on."""
+
+
+class _ShortWork(_Work):
+    def __init__(self, work: Callable[[], Any], then: Callable[[Future[Any]], object]) -> None:
+        super().__init__(then)
+        self._work = work
+
+    def step(self) -> None:
+        self.outcome = outcome_of(self._work)
+
+    def abandon(self) -> None:
+        pass
+
+
+class _Strand(_Work):
+    """Long work on a thread that runs only within ``step``: part of Beside, and of LongWork."""
+
+    def __init__(self, work: Callable[[Any], Any], then: Callable[[Future[Any]], object], name: str) -> None:
+        super().__init__(then)
+        self.is_cancelled = False
+        self._work = work
+        self._may_run = threading.Semaphore(0)
+        self._has_paused = threading.Semaphore(0)
+        self._asked: Callable[[], Any] | None = None
+        self._answer: Future[Any] | None = None
+        self._ended: Future[Any] | None = None
+        self._is_abandoned = False
+        self._thread = threading.Thread(target=copy_context().run, args=(self._main,), name=name, daemon=True)
+
+    def cancel(self) -> None:
+        self.is_cancelled = True
+
+    def step(self) -> None:
+        if self._asked is not None:
+            asked, self._asked = self._asked, None
+            self._answer = outcome_of(asked)
+            return
+        self._resume()
+        if self._ended is not None:
+            self._thread.join()
+            self.outcome = self._ended
+            failure = self.outcome.exception()
+            if failure is not None and not isinstance(failure, Exception):
+                raise failure
+
+    def abandon(self) -> None:
+        self._is_abandoned = True
+        if self._thread.is_alive():
+            self._resume()
+            self._thread.join()
+
+    def on_loop(self, action: Callable[[], T]) -> T:
+        self._asked = action
+        self._pause()
+        answer = self._answer
+        if answer is None:
+            raise RuntimeError("resumed without an answer")
+        result: T = answer.result()
+        return result
+
+    def checkpoint(self) -> None:
+        self._pause()
+
+    def rest(self, duration_ms: float) -> None:  # noqa: ARG002  time passes by the clock alone
+        self._pause()
+
+    def _resume(self) -> None:
+        """The loop's side: let the thread run up to its next pause, or its end."""
+        if not self._thread.is_alive():
+            self._thread.start()
+        self._may_run.release()
+        self._has_paused.acquire()
+
+    def _pause(self) -> None:
+        """The thread's side."""
+        if not self._is_abandoned:
+            self._has_paused.release()
+            self._may_run.acquire()
+        if self._is_abandoned:
+            raise WorkAbandoned
+
+    def _main(self) -> None:
+        self._may_run.acquire()
+        ended: Future[Any] = Future()
+        try:
+            ended.set_result(self._work(self))
+        except BaseException as error:  # noqa: BLE001  it is raised where the outcome is asked for
+            ended.set_exception(error)
+        self._ended = ended
+        self._has_paused.release()
