@@ -1,6 +1,5 @@
 """Opening a data directory: the lock, the metadata log, the controller, every partition's log, and what serves them."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -8,10 +7,12 @@ from typing import TYPE_CHECKING
 from odradek.broker.config.dynamic import CLUSTER_DEFAULT, ConfigView, ResourceType, apply_broker_overrides
 from odradek.broker.logging import log
 from odradek.broker.metadata.controller import Controller
+from odradek.broker.metadata.delta import MetadataDelta
 from odradek.broker.metadata.image import MetadataImage
 from odradek.broker.metadata.metadata_log import MetadataLog
+from odradek.broker.metadata.publishing import PublishingOrder
 from odradek.broker.metadata.reconcile import Reconciliation
-from odradek.broker.replica.partition_directories import PartitionDirectories
+from odradek.broker.replica.partition_directories import LogConfigs, PartitionDirectories
 from odradek.storage.filesystem import FileSystem, RealFileSystem
 from odradek.storage.log_manager import LogManager
 
@@ -31,7 +32,8 @@ class OpenStorage:
 def open_storage(broker: "Broker", file_system: FileSystem | None) -> OpenStorage:
     """Open ``log.dirs`` and fill ``broker.partitions``. A directory that does not work is offline, if others do.
 
-    Raises DataDirectoryLocked, InconsistentDataDirectory, LogCorrupt (the metadata log), OSError; no lock is kept then.
+    Raises DataDirectoryLocked, InconsistentDataDirectory, MetadataUnreadable, LogCorrupt (the metadata log), OSError; no lock is
+    kept then.
     """
     file_system = file_system or RealFileSystem()
     config = broker.config
@@ -73,9 +75,9 @@ def open_storage(broker: "Broker", file_system: FileSystem | None) -> OpenStorag
     except BaseException:
         log_manager.release()
         raise
-    # In this order: a log's config is made of the broker's, which must be in force by then.
-    controller.subscribe(overrides)
-    controller.subscribe(directories)
+    controller.subscribe(directories, PublishingOrder.PARTITIONS)
+    controller.subscribe(overrides, PublishingOrder.BROKER_CONFIGS)
+    controller.subscribe(LogConfigs(broker.partitions, controller.log_config_for), PublishingOrder.TOPIC_CONFIGS)
     return OpenStorage(log_manager, controller, identity.cluster_id)
 
 
@@ -90,14 +92,8 @@ class BrokerOverrides:
         for warning in apply_broker_overrides(self._view):
             log.warn("dynamic config", reason=warning)
 
-    def configs_changed(self, resources: Sequence[tuple[int, str]]) -> None:
-        """Part of MetadataObserver."""
-        names = {name for kind, name in resources if kind == ResourceType.BROKER}
+    def publish(self, delta: MetadataDelta, image: MetadataImage) -> None:  # noqa: ARG002
+        """Part of MetadataPublisher."""
+        names = {name for kind, name in delta.configs if kind == ResourceType.BROKER}
         if names & {CLUSTER_DEFAULT, self._view.node_id}:
             self.apply()
-
-    def partitions_created(self, topic: object, partitions: object) -> None:
-        """Part of MetadataObserver: nothing to do."""
-
-    def topic_deleted(self, topic: object) -> None:
-        """Part of MetadataObserver: nothing to do."""

@@ -1,8 +1,8 @@
 """``odradek serve``: from what was said on the command line to a broker that runs, and to its graceful end.
 
-Exit status: 0 after a graceful stop, 1 where the disks have failed under a broker that ran, 2 where it could not start for a
-reason its user can mend (a bad config, a port in use, a data directory that another broker holds or that cannot be written).
-Such a reason is one line on stderr.
+Exit status: 0 after a graceful stop, 1 where the disks have failed under a broker that ran or the metadata log cannot be read, 2
+where it could not start for a reason its user can mend (a bad config, a port in use, a data directory that another broker holds
+or that cannot be written). Such a reason is one line on stderr.
 """
 
 import asyncio
@@ -19,6 +19,7 @@ from odradek.broker.broker_server import BrokerServer
 from odradek.broker.config.broker_config import BrokerConfig, InvalidConfig, load, parse_properties
 from odradek.broker.config.endpoints import parse_endpoints
 from odradek.broker.logging import log
+from odradek.broker.metadata.metadata_log import MetadataUnreadable
 from odradek.broker.network.busy_poll import BusyPoll
 from odradek.protocol.errors import KafkaError
 from odradek.storage.errors import DataDirectoryLocked, InconsistentDataDirectory
@@ -122,6 +123,8 @@ async def _serve(
         await server.start()
     except (DataDirectoryLocked, InconsistentDataDirectory, KafkaError, OSError) as error:
         return _cannot_start(error)
+    except MetadataUnreadable as error:
+        return _tell(error, FAILED)
     print(ready_line(*server.bound_address), flush=True)
     _poll_busily(server)
     # Nothing made so far will ever be garbage: the collector need not look at it again, and the loop need not wait for it.

@@ -13,6 +13,8 @@ import pytest
 from odradek.cli.health import check
 from odradek.cli.serve import usable_cores
 from odradek.protocol.api_keys import ApiKey
+from odradek.protocol.record_batch import iter_batches
+from odradek.protocol.records import Record, build_batch
 from tests.broker_process import command_environment
 from tests.raw_client import RawClient
 
@@ -64,6 +66,23 @@ def test_a_graceful_stop_marks_a_clean_shutdown(broker_process):
     assert not marker.exists()
     assert broker.stop() == 0
     assert marker.exists()
+
+
+def test_a_metadata_record_of_an_unknown_type_stops_the_start_with_one_line(broker_process):
+    broker = broker_process()
+    assert broker.stop() == 0
+    segment = broker.data_dir / "__cluster_metadata-0" / "00000000000000000000.log"
+    value = b"\1\x63\0" + b"\0"
+    offset = [header for _, header in iter_batches(segment.read_bytes())][-1].next_offset
+    batch = build_batch([Record(timestamp=0, value=value)], base_offset=offset, leader_epoch=1)
+    segment.write_bytes(segment.read_bytes() + batch)
+    before = segment.read_bytes()
+    process = odradek_serve("--port", 0, "--data-dir", broker.data_dir)
+    assert (process.returncode, process.stdout) == (1, "")
+    said = f"odradek: {segment}, offset {offset}: a metadata record of unknown type 99, version 0; a newer broker wrote it"
+    assert process.stderr.startswith(said)
+    assert process.stderr.count("\n") == 1
+    assert segment.read_bytes() == before
 
 
 def test_a_broker_stops_while_a_client_is_connected_and_silent(broker_process):

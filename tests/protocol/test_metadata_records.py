@@ -16,9 +16,20 @@ from odradek.protocol.metadata_records import (
     ProducerIdsRecord,
     RemoveTopicRecord,
     TopicRecord,
+    UnknownMetadataRecord,
     decode,
     encode,
+    record_types,
 )
+from odradek.protocol.metadata_records.log_control import BeginTransactionRecord, NoOpRecord
+from odradek.protocol.metadata_records.nodes import (
+    BrokerRegistrationChangeRecord,
+    NodeEndpoint,
+    NodeFeature,
+    RegisterBrokerRecord,
+)
+from odradek.protocol.metadata_records.partition_changes import PartitionChangeRecord
+from odradek.protocol.metadata_records.security import ClientQuotaRecord, QuotaEntity
 
 TOPIC_ID = UUID("00010203-0405-0607-0809-0a0b0c0d0e0f")
 TOPIC_ID_HEX = "000102030405060708090a0b0c0d0e0f"
@@ -34,6 +45,11 @@ PARTITION = PartitionRecord(
     directories=(TOPIC_ID,),
 )
 
+PARTITION_CHANGE = PartitionChangeRecord(
+    partition_id=0, topic_id=TOPIC_ID, isr=(), leader=-1, eligible_leader_replicas=(1,), last_known_elr=(1,)
+)
+CORDONED = "01110300000001000000000000000f01030101"
+
 # What Kafka's own generated classes write; the first is from a log that `kafka-storage format` of 4.3.1 made.
 AS_KAFKA_WRITES = [
     (FeatureLevelRecord(name="metadata.version", feature_level=30), "010c0011" + b"metadata.version".hex() + "001e00"),
@@ -46,6 +62,11 @@ AS_KAFKA_WRITES = [
         PARTITION,
         "01030200000003" + TOPIC_ID_HEX + "02000000010200000001010100000001000000000000000002" + TOPIC_ID_HEX + "00",
     ),
+    # These are from the log of a Kafka 4.3.1 that was started, and stopped, once.
+    (BeginTransactionRecord(name="Bootstrap records"), "01170001001212" + b"Bootstrap records".hex()),
+    (NoOpRecord(), "01140000"),
+    (BrokerRegistrationChangeRecord(broker_id=1, broker_epoch=15, cordoned_log_dirs=()), CORDONED),
+    (PARTITION_CHANGE, "01050200000000" + TOPIC_ID_HEX + "040001010104ffffffff0605020000000107050200000001"),
 ]
 
 
@@ -74,6 +95,21 @@ RECORDS = st.one_of(
     st.builds(FeatureLevelRecord, name=NAMES, feature_level=st.integers(-(2**15), 2**15 - 1)),
     st.builds(ProducerIdsRecord, broker_id=INT32, broker_epoch=INT32, next_producer_id=st.integers(0, 2**63 - 1)),
     st.builds(
+        PartitionChangeRecord,
+        topic_id=IDS,
+        partition_id=INT32,
+        isr=st.none() | st.tuples(INT32),
+        leader=INT32,
+        directories=st.none() | st.tuples(IDS),
+    ),
+    st.builds(
+        ClientQuotaRecord,
+        entity=st.tuples(st.builds(QuotaEntity, entity_type=NAMES, entity_name=st.none() | NAMES)),
+        key=NAMES,
+        value=st.floats(allow_nan=False),
+        remove=st.booleans(),
+    ),
+    st.builds(
         PartitionRecord,
         partition_id=INT32,
         topic_id=IDS,
@@ -87,9 +123,39 @@ RECORDS = st.one_of(
 
 @given(RECORDS)
 def test_every_record_survives_the_log(record: MetadataRecord):
-    # kio reads the zero id as null; the controller never writes one.
-    if UUID(int=0) not in (getattr(record, "topic_id", None), *getattr(record, "directories", ())):
-        assert decode(encode(record)) == record
+    assert decode(encode(record)) == record
+
+
+def test_ids_of_zero_survive_the_log():
+    zero = UUID(int=0)
+    change = PartitionChangeRecord(partition_id=1, topic_id=zero, directories=(zero, TOPIC_ID))
+    assert decode(encode(change)) == change
+
+
+def test_what_an_older_version_lacks_has_its_default():
+    end_point = NodeEndpoint(name="CONTROLLER", host="localhost", port=65535, security_protocol=0)
+    feature = NodeFeature(name="metadata.version", min_supported_version=7, max_supported_version=25)
+    oldest = (
+        *("010000", "00000001", TOPIC_ID_HEX, "000000000000000f"),
+        *("02", "0b" + b"CONTROLLER".hex(), "0a" + b"localhost".hex(), "ffff", "0000", "00"),
+        *("02", "11" + b"metadata.version".hex(), "0007", "0019", "00"),
+        *("00", "01", "00"),
+    )
+    assert decode(bytes.fromhex("".join(oldest))) == RegisterBrokerRecord(
+        broker_id=1,
+        incarnation_id=TOPIC_ID,
+        broker_epoch=15,
+        end_points=(end_point,),
+        features=(feature,),
+        rack=None,
+        fenced=True,
+    )
+
+
+def test_kafkas_record_types_are_known_all():
+    assert sorted(each.__api_key__ for each in record_types()) == [
+        *(0, 1, 2, 3, 4, 5, 7, 8, 9, 10, 11, 12, 14, 15, 17, 18, 19, 20, 21, 22, 23, 24, 25, 26, 27, 28)
+    ]
 
 
 @given(RECORDS, st.data())
@@ -109,6 +175,12 @@ def test_a_record_with_bytes_behind_it_is_malformed(record: MetadataRecord):
 def test_any_bytes_decode_or_are_malformed(body: bytes, head: bytes):
     with suppress(MalformedMessage):
         decode(head + body)
+
+
+@pytest.mark.parametrize(("value", "said"), [("017f00", "type 127, version 0"), ("010201", "type 2, version 1")])
+def test_an_unknown_type_or_version_is_named(value: str, said: str):
+    with pytest.raises(UnknownMetadataRecord, match=said):
+        decode(bytes.fromhex(value) + bytes(40))
 
 
 @pytest.mark.parametrize("value", ["000200", "020200", "017f00", "010201", "01ffffffffff0f"])

@@ -13,17 +13,18 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Generic, NamedTuple, TypeVar
 
 from odradek.broker.logging import log
+from odradek.broker.metadata.publishing import PublishingOrder
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable
 
-    from odradek.broker.metadata.image import Topic
+    from odradek.broker.metadata.delta import MetadataDelta
+    from odradek.broker.metadata.image import MetadataImage
     from odradek.broker.server import Broker
     from odradek.coordinator.runtime.record import CoordinatorRecord
     from odradek.coordinator.runtime.runtime import CoordinatorRuntime
     from odradek.coordinator.runtime.shard import Shard
     from odradek.coordinator.runtime.shard_context import ShardContext
-    from odradek.protocol.metadata_records import PartitionRecord
 
 ShardT = TypeVar("ShardT", bound="Shard")
 
@@ -43,7 +44,7 @@ class CoordinatorTopic(NamedTuple):
 
 
 class CoordinatorHost(ABC, Generic[ShardT]):
-    """``runtime`` is what the handlers of requests write to and read from. An observer of the controller."""
+    """``runtime`` is what the handlers of requests write to and read from. A publisher of the controller's."""
 
     def __init__(self, broker: Broker, about: CoordinatorTopic, call_soon: Callable[[Callable[[], None]], object] | None) -> None:
         """``call_soon`` stands in for the running event loop's."""
@@ -65,7 +66,7 @@ class CoordinatorHost(ABC, Generic[ShardT]):
 
     def start(self) -> None:
         """The broker serves from now on: load what there is, as soon as it has answered who waits already."""
-        self._broker.controller.subscribe(self)
+        self._broker.controller.subscribe(self, PublishingOrder.COORDINATORS)
         if self._broker.partitions.of_topic(self._about.topic):
             self._soon(lambda: self._prepare(self._about.modules))
 
@@ -75,20 +76,18 @@ class CoordinatorHost(ABC, Generic[ShardT]):
         if self._runtime is not None:
             self._runtime.close()
 
-    def partitions_created(self, topic: Topic, partitions: Sequence[PartitionRecord]) -> None:
-        """Part of MetadataObserver."""
-        if topic.name == self._about.topic and self._runtime is not None:
-            for partition in partitions:
-                self._runtime.start_loading(partition.partition_id, partition.leader_epoch)
-
-    def topic_deleted(self, topic: Topic) -> None:
-        """Part of MetadataObserver."""
-        if topic.name == self._about.topic and self._runtime is not None:
-            for partition in self._runtime.partitions():
-                self._runtime.unload(partition)
-
-    def configs_changed(self, resources: Sequence[tuple[int, str]]) -> None:
-        """Part of MetadataObserver: nothing to do, configs that can change are looked up when they matter."""
+    def publish(self, delta: MetadataDelta, image: MetadataImage) -> None:  # noqa: ARG002
+        """Part of MetadataPublisher: partitions of the coordinator's topic are taken over and given up."""
+        runtime = self._runtime
+        if runtime is None:
+            return
+        if any(topic.name == self._about.topic for topic in delta.deleted_topics):
+            for index in runtime.partitions():
+                runtime.unload(index)
+        for topic, partitions in delta.new_partitions:
+            if topic.name == self._about.topic:
+                for partition in partitions:
+                    runtime.start_loading(partition.partition_id, partition.leader_epoch)
 
     @abstractmethod
     def _make_shard(self, context: ShardContext) -> ShardT:

@@ -10,9 +10,11 @@ from odradek.broker.metadata.topic_names import CONSUMER_OFFSETS_TOPIC
 from odradek.protocol.errors import ErrorCode, KafkaError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable
 
-    from odradek.broker.metadata.image import Topic
+    from odradek.broker.metadata.delta import MetadataDelta
+    from odradek.broker.metadata.image import MetadataImage
+    from odradek.broker.metadata.topic import Topic
     from odradek.broker.server import Broker
     from odradek.coordinator.group.config import GroupConfig
     from odradek.coordinator.group.group_shard import GroupShard
@@ -63,12 +65,15 @@ class GroupCoordinator(CoordinatorHost["GroupShard"]):
         if outcome and outcome[0] is not None:
             raise outcome[0]
 
-    def topic_deleted(self, topic: Topic) -> None:
-        """Part of MetadataObserver: a topic's offsets go with it."""
-        super().topic_deleted(topic)
+    def publish(self, delta: MetadataDelta, image: MetadataImage) -> None:
+        """Part of MetadataPublisher: the offsets of a topic go with it; configs are read again when they matter."""
+        super().publish(delta, image)
+        if delta.configs:
+            self._group_configs = None
         if self._runtime is not None:
-            for partition in self._runtime.partitions():
-                self._delete_offsets(partition, topic)
+            for topic in delta.deleted_topics:
+                for partition in self._runtime.partitions():
+                    self._delete_offsets(partition, topic)
 
     def _delete_offsets(self, partition: int, topic: Topic) -> None:
         from odradek.coordinator.group.offset_delete import delete_offsets_of_topic
@@ -104,11 +109,6 @@ class GroupCoordinator(CoordinatorHost["GroupShard"]):
                 offsets_retention_check_interval_ms=config["offsets.retention.check.interval.ms"],
             ),
         )
-
-    def configs_changed(self, resources: Sequence[tuple[int, str]]) -> None:
-        """Part of MetadataObserver: they are read again when they matter."""
-        super().configs_changed(resources)
-        self._group_configs = None
 
     def _group_config(self) -> GroupConfig:
         if self._group_configs is None:

@@ -42,6 +42,9 @@ def handle(broker: "Broker", context: RequestContext, request: Any) -> Any:
         ],
         finalized_features_epoch=broker.controller.log_end_offset - 1,
         finalized_features=[
-            m.FinalizedFeatureKey(name=name, min_version_level=level, max_version_level=level) for name, level in levels.items()
+            m.FinalizedFeatureKey(name=name, min_version_level=level, max_version_level=level)
+            for name, level in levels.items()
+            # A log of Kafka's may finalize features that are not served here.
+            if name in SUPPORTED_FEATURES
         ],
     )

@@ -17,7 +17,7 @@ from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages import messages
 
 if TYPE_CHECKING:
-    from odradek.broker.metadata.image import Topic
+    from odradek.broker.metadata.topic import Topic
     from odradek.broker.server import Broker
 
 

@@ -1,30 +1,31 @@
 """The controller: the one writer of the cluster's metadata.
 
-Every operation decides (``decisions``, pure), appends what was decided as one synced batch to the metadata log, replays it into
-the image, and only then lets its observers act: directories, partitions, caches. An operation that was answered is therefore
-on disk, and one that was not is there whole or not at all; what an observer could not finish, ``PartitionDirectories`` makes
-good at the next start.
+Every operation decides (``decisions``, pure), appends its records as one synced batch to the metadata log, replays them into the
+image, and publishes what they changed (``publishing``): to partitions, coordinators and configs. An operation that was answered
+is therefore on disk, and one that was not is there whole or not at all. ``Reconciliation`` finishes at the next start what a
+publisher could not finish.
 
 Synchronous, on the loop thread: an operation costs one fsync, and metadata changes seldom.
 """
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import replace
-from typing import Protocol
 from uuid import UUID, uuid4
 
 from odradek.broker.config import BrokerConfig
 from odradek.broker.metadata import decisions
 from odradek.broker.metadata.decisions import NewPartitions, NewTopic, Placement, TopicResult
+from odradek.broker.metadata.elections import elect
 from odradek.broker.metadata.features import BOOTSTRAP_RECORDS, update_features
-from odradek.broker.metadata.image import TOPIC_RESOURCE, MetadataImage, Topic
+from odradek.broker.metadata.image import TOPIC_RESOURCE, MetadataImage
 from odradek.broker.metadata.internal_topics import internal_topic
+from odradek.broker.metadata.loader import MetadataLoader
 from odradek.broker.metadata.metadata_log import MetadataLog
+from odradek.broker.metadata.publishing import MetadataPublisher, Publishers, PublishingOrder
+from odradek.broker.metadata.topic import Topic
 from odradek.broker.metadata.topic_names import INTERNAL_TOPICS
 from odradek.protocol.metadata_records import (
     ConfigRecord,
     MetadataRecord,
-    PartitionRecord,
     ProducerIdsRecord,
     RemoveTopicRecord,
 )
@@ -34,19 +35,6 @@ from odradek.timing.clock import Clock
 PRODUCER_ID_BLOCK_SIZE = 1000
 
 ConfigChange = tuple[int, str, str, str | None]
-
-
-class MetadataObserver(Protocol):
-    """What wants to know of a change once it is durable and in the image; called in order of subscription. Must not raise."""
-
-    def partitions_created(self, topic: Topic, partitions: Sequence[PartitionRecord]) -> None:
-        """``partitions`` of ``topic`` are new; for a new topic these are all of them."""
-
-    def topic_deleted(self, topic: Topic) -> None:
-        """``topic`` is gone from the image."""
-
-    def configs_changed(self, resources: Sequence[tuple[int, str]]) -> None:
-        """The overrides of these (resource type, resource name) changed."""
 
 
 class Controller:
@@ -62,7 +50,7 @@ class Controller:
         clock: Clock,
         new_topic_id: Callable[[], UUID] = uuid4,
     ) -> None:
-        """Replay ``log``, and give it its first records if it is new. Raises MalformedMessage for records that make no sense.
+        """Replay ``log``, and give it its first records if it is new. Raises MetadataUnreadable, KafkaError if the log fails.
 
         ``directory_counts`` says how many partitions there are in each data directory that works, by its id.
         """
@@ -72,7 +60,7 @@ class Controller:
         self._config = config
         self.clock = clock
         self._new_topic_id = new_topic_id
-        self._observers: list[MetadataObserver] = []
+        self._publishers = Publishers()
         self._producer_ids = iter(range(0))
         self._placement = Placement(
             node_id=node_id,
@@ -80,10 +68,7 @@ class Controller:
             default_partitions=config["num.partitions"],
             default_replication_factor=config["default.replication.factor"],
         )
-        for records in log.read_all():
-            self.image.replay(records)
-        if not self.image.features:
-            self._commit(BOOTSTRAP_RECORDS)
+        self._load()
 
     @property
     def log_end_offset(self) -> int:
@@ -94,9 +79,9 @@ class Controller:
         """What the logs of a topic act on; for one that is not there, the broker's defaults."""
         return self._config.log_config(self.image.configs(TOPIC_RESOURCE, topic_name))
 
-    def subscribe(self, observer: MetadataObserver) -> None:
-        """Tell ``observer`` of every later change."""
-        self._observers.append(observer)
+    def subscribe(self, publisher: MetadataPublisher, order: PublishingOrder) -> None:
+        """Tell ``publisher`` of every later change, when it is committed and in the image."""
+        self._publishers.add(publisher, order)
 
     def create_topics(self, topics: Sequence[NewTopic], *, validate_only: bool = False) -> list[TopicResult]:
         """Create ``topics``, each by itself; duplicates are answered once, at the end. Raises KafkaError if the log fails."""
@@ -105,10 +90,6 @@ class Controller:
         )
         if not validate_only:
             self._commit(decision.records)
-            for result in decision.results:
-                if result.error is None:
-                    topic = self.image.topics[result.name]
-                    self._notify_created(topic, list(topic.partitions.values()))
         return decision.results
 
     def auto_create(self, names: Iterable[str]) -> list[TopicResult]:
@@ -131,22 +112,13 @@ class Controller:
             self.image.topics_by_id[topic_id] for topic_id in dict.fromkeys(topic_ids) if topic_id in self.image.topics_by_id
         ]
         self._commit([RemoveTopicRecord(topic_id=topic.topic_id) for topic in topics])
-        for topic in topics:
-            for observer in self._observers:
-                observer.topic_deleted(topic)
         return {topic.topic_id for topic in topics}
 
     def create_partitions(self, topics: Sequence[NewPartitions], *, validate_only: bool = False) -> list[TopicResult]:
         """Add partitions to ``topics``, each by itself. Raises KafkaError if the log fails."""
         decision = decisions.create_partitions(self.image, topics, self._placement)
         if not validate_only:
-            counts = {
-                result.name: len(self.image.topics[result.name].partitions) for result in decision.results if result.error is None
-            }
             self._commit(decision.records)
-            for name, count in counts.items():
-                topic = self.image.topics[name]
-                self._notify_created(topic, [topic.partitions[partition] for partition in range(count, len(topic.partitions))])
         return decision.results
 
     def alter_configs(self, changes: Sequence[ConfigChange]) -> None:
@@ -160,10 +132,6 @@ class Controller:
                 for resource_type, resource_name, name, value in changes
             ]
         )
-        resources = list(dict.fromkeys(change[:2] for change in changes))
-        if resources:
-            for observer in self._observers:
-                observer.configs_changed(resources)
 
     def update_features(self, updates: Iterable[tuple[str, int, int]], *, validate_only: bool = False) -> None:
         """Finalize feature levels: (feature, level, upgrade type), all or nothing.
@@ -191,22 +159,35 @@ class Controller:
 
     def record_directories(self, places: Iterable[tuple[UUID, int, UUID]]) -> None:
         """Record where partitions lie: (topic id, partition, directory id). Raises KafkaError if the log fails."""
-        records: list[MetadataRecord] = []
-        for topic_id, partition, directory_id in places:
-            record = self.image.topics_by_id[topic_id].partitions[partition]
-            if record.directories != (directory_id,):
-                records.append(replace(record, directories=(directory_id,), partition_epoch=record.partition_epoch + 1))
-        self._commit(records)
+        places = [place for place in places if self.image.topics_by_id[place[0]].partitions[place[1]].directories != (place[2],)]
+        if places:
+            from odradek.protocol.metadata_records.partition_changes import PartitionChangeRecord
+
+            self._commit(
+                [
+                    PartitionChangeRecord(topic_id=topic_id, partition_id=partition, directories=(directory_id,))
+                    for topic_id, partition, directory_id in places
+                ]
+            )
 
     def close(self) -> None:
         """Close the metadata log."""
         self._log.close(now_ms=self.clock.now_ms())
 
+    def _load(self) -> None:
+        """Replay what the log has, and bring it to where this controller may append to it."""
+        loader = MetadataLoader(self.image)
+        loader.load(self._log.read_all(), self._log.path_at)
+        if loader.is_in_transaction:
+            from odradek.protocol.metadata_records.log_control import AbortTransactionRecord
+
+            reason = "The controller that began it has stopped."
+            self._log.append([AbortTransactionRecord(reason=reason)], now_ms=self.clock.now_ms())
+        if not self.image.features:
+            self._commit(BOOTSTRAP_RECORDS)
+        self._commit(list(elect(self.image, self.node_id)))
+
     def _commit(self, records: Sequence[MetadataRecord]) -> None:
         if records:
             self._log.append(records, now_ms=self.clock.now_ms())
-            self.image.replay(records)
-
-    def _notify_created(self, topic: Topic, partitions: Sequence[PartitionRecord]) -> None:
-        for observer in self._observers:
-            observer.partitions_created(topic, partitions)
+            self._publishers.publish(self.image.replay(records), self.image)

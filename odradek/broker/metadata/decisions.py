@@ -9,7 +9,8 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 from uuid import UUID
 
-from odradek.broker.metadata.image import TOPIC_RESOURCE, MetadataImage, Topic
+from odradek.broker.metadata.image import TOPIC_RESOURCE, MetadataImage
+from odradek.broker.metadata.topic import Topic
 from odradek.broker.metadata.topic_names import CLUSTER_METADATA_TOPIC, validate_topic_name
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.metadata_records import (

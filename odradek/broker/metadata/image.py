@@ -1,13 +1,15 @@
 """The cluster's metadata as it stands: what replaying the metadata log gives.
 
-``MetadataImage.replay`` is the only thing that changes it, on start-up and on every write alike, so that what a broker serves
-and what a restart would find are the same. Readers may hold a ``Topic`` for as long as they do not await.
+``MetadataImage.replay`` is the only thing that changes it, on start-up and on every write alike, so that a broker serves what a
+restart would find. Readers may hold a ``Topic`` for as long as they do not await.
 """
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 from uuid import UUID
 
+from odradek.broker.metadata.delta import MetadataDelta
+from odradek.broker.metadata.topic import Topic
 from odradek.broker.metadata.topic_names import has_collision_chars, unify_collision_chars
 from odradek.protocol.errors import MalformedMessage
 from odradek.protocol.metadata_records import (
@@ -20,31 +22,46 @@ from odradek.protocol.metadata_records import (
     TopicRecord,
 )
 
+if TYPE_CHECKING:
+    from odradek.broker.metadata.kept_records import KeptRecords
+
 TOPIC_RESOURCE = 2
 BROKER_RESOURCE = 4
 
 
-@dataclass(slots=True, eq=False)
-class Topic:
-    """A topic and its partitions, by number; partitions are consecutive from 0."""
-
-    name: str
-    topic_id: UUID
-    partitions: dict[int, PartitionRecord] = field(default_factory=dict)
-
-
 class MetadataImage:
-    """Topics by name and by id, configs, feature levels and the next producer id. Changed only by ``replay``."""
+    """Topics by name and by id, configs, feature levels, the next producer id, and what is kept for Kafka.
+
+    Changed only by ``replay``.
+    """
 
     def __init__(self) -> None:
         self.topics: dict[str, Topic] = {}
         self.topics_by_id: dict[UUID, Topic] = {}
         self.features: dict[str, int] = {}
         self.next_producer_id = 0
-        # Topics that were there once: a directory of one of them is what a deletion left behind.
+        # Topics that were deleted since the last snapshot: a directory of one of them is what the deletion left behind.
         self.removed_topic_ids: set[UUID] = set()
         self._configs: dict[tuple[int, str], dict[str, str]] = {}
         self._collisions: dict[str, set[str]] = {}
+        # Made with the first record that odradek itself does not write.
+        self._kept: KeptRecords | None = None
+
+    @property
+    def overrides(self) -> Iterator[tuple[int, str, str, str]]:
+        """Every override: (resource type, resource name, config, value)."""
+        for (resource_type, resource_name), configs in self._configs.items():
+            for name, value in configs.items():
+                yield resource_type, resource_name, name, value
+
+    @property
+    def kept(self) -> "KeptRecords":
+        """Brokers, controllers, rights, quotas, credentials and tokens."""
+        if self._kept is None:
+            from odradek.broker.metadata.kept_records import KeptRecords
+
+            self._kept = KeptRecords()
+        return self._kept
 
     def configs(self, resource_type: int, resource_name: str) -> dict[str, str]:
         """The overrides set on a resource (TOPIC_RESOURCE or BROKER_RESOURCE; broker "" is the cluster-wide default)."""
@@ -61,37 +78,52 @@ class MetadataImage:
         colliding = self._collisions.get(unify_collision_chars(name)) if has_collision_chars(name) else None
         return min(colliding) if colliding else None
 
-    def replay(self, records: Iterable[MetadataRecord]) -> None:
-        """Apply ``records`` in order. Raises MalformedMessage where one speaks of a topic that is not there."""
+    def replay(self, records: Iterable[MetadataRecord], delta: MetadataDelta | None = None) -> MetadataDelta:
+        """Apply ``records`` in order; what they changed, noted in ``delta`` if that is given.
+
+        Raises MalformedMessage where one speaks of a topic, partition or broker that is not there.
+        """
+        delta = MetadataDelta() if delta is None else delta
         for record in records:
             match record:
                 case PartitionRecord():
-                    self._topic(record.topic_id).partitions[record.partition_id] = record
+                    self._set_partition(record, delta)
                 case TopicRecord():
-                    self._add_topic(Topic(record.name, record.topic_id))
+                    self._add_topic(Topic(record.name, record.topic_id), delta)
                 case RemoveTopicRecord():
-                    self._remove_topic(self._topic(record.topic_id))
+                    self._remove_topic(self.topic(record.topic_id), delta)
                 case ConfigRecord():
-                    self._set_config(record)
+                    self._set_config(record, delta)
                 case ProducerIdsRecord():
-                    self.next_producer_id = record.next_producer_id
+                    self.next_producer_id = delta.next_producer_id = record.next_producer_id
                 case FeatureLevelRecord():
-                    self._set_feature(record)
+                    self._set_feature(record, delta)
+                case _:
+                    self.kept.replay(record, self, delta)
+        return delta
 
-    def _topic(self, topic_id: UUID) -> Topic:
+    def topic(self, topic_id: UUID) -> Topic:
+        """The topic of an id. Raises MalformedMessage where there is none: a record speaks of it."""
         topic = self.topics_by_id.get(topic_id)
         if topic is None:
-            raise MalformedMessage(f"a metadata record speaks of topic id {topic_id}, which is not there")
+            raise MalformedMessage(f"a metadata record speaks of topic id {topic_id}, which does not exist")
         return topic
 
-    def _add_topic(self, topic: Topic) -> None:
+    def _set_partition(self, record: PartitionRecord, delta: MetadataDelta) -> None:
+        topic = self.topic(record.topic_id)
+        is_new = record.partition_id not in topic.partitions
+        topic.partitions[record.partition_id] = record
+        delta.note_partition(topic, record, is_new=is_new)
+
+    def _add_topic(self, topic: Topic, delta: MetadataDelta) -> None:
         if topic.name in self.topics:
-            raise MalformedMessage(f"a metadata record creates topic {topic.name}, which is there already")
+            raise MalformedMessage(f"a metadata record creates topic {topic.name}, which exists already")
         self.topics[topic.name] = self.topics_by_id[topic.topic_id] = topic
         if has_collision_chars(topic.name):
             self._collisions.setdefault(unify_collision_chars(topic.name), set()).add(topic.name)
+        delta.note_topic(topic)
 
-    def _remove_topic(self, topic: Topic) -> None:
+    def _remove_topic(self, topic: Topic, delta: MetadataDelta) -> None:
         del self.topics[topic.name], self.topics_by_id[topic.topic_id]
         self.removed_topic_ids.add(topic.topic_id)
         self._configs.pop((TOPIC_RESOURCE, topic.name), None)
@@ -100,9 +132,11 @@ class MetadataImage:
         colliding.discard(topic.name)
         if not colliding:
             self._collisions.pop(unified, None)
+        delta.note_deleted(topic)
 
-    def _set_config(self, record: ConfigRecord) -> None:
+    def _set_config(self, record: ConfigRecord, delta: MetadataDelta) -> None:
         resource = (record.resource_type, record.resource_name)
+        delta.configs[resource] = None
         overrides = self._configs.setdefault(resource, {})
         if record.value is None:
             overrides.pop(record.name, None)
@@ -111,7 +145,8 @@ class MetadataImage:
         if not overrides:
             del self._configs[resource]
 
-    def _set_feature(self, record: FeatureLevelRecord) -> None:
+    def _set_feature(self, record: FeatureLevelRecord, delta: MetadataDelta) -> None:
+        delta.features[record.name] = record.feature_level
         if record.feature_level == 0:
             self.features.pop(record.name, None)
         else:

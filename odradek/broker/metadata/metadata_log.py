@@ -3,15 +3,16 @@
 What one operation decides is one record batch, so a torn write leaves all of it or none: the log cuts an incomplete batch off
 when it is next opened. An append returns once the batch is synced to disk, whatever `flush.*` says, as Kafka's controller does.
 
-Left out: snapshots. The log holds some 60 bytes for a partition ever created, and is read once, at start. There is one leader
-epoch, since nobody is ever elected.
+Left out: snapshots. The log holds some 60 bytes for a partition ever created, and is read once, at start. Elections: the leader
+epoch stays what it is.
 """
 
 from collections.abc import Iterator, Sequence
+from typing import NamedTuple
 
 from odradek.broker.metadata.topic_names import CLUSTER_METADATA_TOPIC
-from odradek.protocol.errors import ErrorCode, KafkaError
-from odradek.protocol.metadata_records import MetadataRecord, decode, encode
+from odradek.protocol.errors import ErrorCode, KafkaError, MalformedMessage
+from odradek.protocol.metadata_records import MetadataRecord, UnknownMetadataRecord, decode, encode
 from odradek.protocol.record_batch import iter_batches
 from odradek.protocol.records import Record, build_batch, read_records
 from odradek.storage.filesystem import FileSystem
@@ -23,6 +24,23 @@ LEADER_EPOCH = 1
 MAX_BATCH_BYTES = 8 * 1024 * 1024  # as KRaft's
 
 _READ_BYTES = 1024 * 1024
+
+
+class MetadataUnreadable(Exception):
+    """The metadata cannot be read: the broker must not start, and one line says where and what to do."""
+
+    def __init__(self, path: str, offset: int, error: MalformedMessage) -> None:
+        advice = "restore the data directory from a backup, or open it with the broker that wrote it"
+        if isinstance(error, UnknownMetadataRecord):
+            advice = "a newer broker wrote it: open the data directory with that, or with a newer odradek"
+        super().__init__(f"{path}, offset {offset}: {error.reason}; {advice}")
+
+
+class MetadataBatch(NamedTuple):
+    """The records of one batch, and the offset of the first."""
+
+    base_offset: int
+    records: list[MetadataRecord]
 
 
 class MetadataLog:
@@ -53,8 +71,21 @@ class MetadataLog:
         """The offset after the last record."""
         return self._log.log_end_offset
 
-    def read_all(self) -> Iterator[list[MetadataRecord]]:
-        """Every batch's records, from the first offset on. Raises MalformedMessage for a record that is not ours."""
+    @property
+    def leader_epoch(self) -> int:
+        """That of the last leader there was: a log of Kafka's has had elections, and its epochs never go back."""
+        return max(self._log.leader_epochs.latest, LEADER_EPOCH)
+
+    def path_at(self, offset: int) -> str:
+        """The file that has the record at ``offset``."""
+        base_offset = max(
+            (segment.base_offset for segment in self._log.segments if segment.base_offset <= offset),
+            default=self._log.segments.first_offset,
+        )
+        return f"{self._log.directory}/{base_offset:020}.log"
+
+    def read_all(self) -> Iterator[MetadataBatch]:
+        """Every batch's records, from the first offset on. Raises MetadataUnreadable."""
         offset = self._log.log_start_offset
         while offset < self.end_offset:
             log_slice = self._log.read(offset, _READ_BYTES, upper_offset=self.end_offset, min_one_batch=True)
@@ -64,7 +95,17 @@ class MetadataLog:
             for position, header in iter_batches(data):
                 offset = header.next_offset
                 if not header.is_control:
-                    yield [decode(record.value or b"") for record in read_records(data, position)]
+                    yield MetadataBatch(header.base_offset, self._decode(data, position, header.base_offset))
+
+    def _decode(self, data: bytes, position: int, offset: int) -> list[MetadataRecord]:
+        records = []
+        try:
+            for record in read_records(data, position):
+                records.append(decode(record.value or b""))
+                offset += 1
+        except MalformedMessage as error:
+            raise MetadataUnreadable(self.path_at(offset), offset, error) from error
+        return records
 
     def append(self, records: Sequence[MetadataRecord], *, now_ms: int) -> None:
         """Append ``records`` as one batch and sync it.
@@ -80,7 +121,7 @@ class MetadataLog:
         batch = build_batch([Record(timestamp=now_ms, value=encode(record)) for record in records])
         end_offset = self._log.log_end_offset
         try:
-            self._log.append(batch, leader_epoch=LEADER_EPOCH, now_ms=now_ms)
+            self._log.append(batch, leader_epoch=self.leader_epoch, now_ms=now_ms)
         except KafkaError:
             self._failed = self._log.has_lost_sync or self._log.log_end_offset != end_offset
             raise

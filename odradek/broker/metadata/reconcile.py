@@ -15,7 +15,8 @@ created anew: it is offline until its records are back.
 from collections.abc import Callable
 from uuid import UUID
 
-from odradek.broker.metadata.image import MetadataImage, Topic
+from odradek.broker.metadata.image import MetadataImage
+from odradek.broker.metadata.topic import Topic
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.metadata_records import PartitionRecord
 from odradek.storage import checkpoints

@@ -1,17 +1,20 @@
 """Keeps directories and partitions in step with the cluster's metadata.
 
 The metadata log is the truth; a partition's directory follows it. What a kill between the two leaves undone,
-``controller.reconcile`` settles at the next start.
+``metadata.reconcile`` settles at the next start.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 from uuid import UUID
 
 from odradek.broker.config.dynamic import ResourceType
 from odradek.broker.logging import log
-from odradek.broker.metadata.image import MetadataImage, Topic
+from odradek.broker.metadata.delta import MetadataDelta
+from odradek.broker.metadata.image import MetadataImage
+from odradek.broker.metadata.topic import Topic
 from odradek.broker.replica.partition import Partition
+from odradek.broker.replica.partitions import Partitions
 from odradek.protocol.errors import KafkaError
 from odradek.protocol.metadata_records import PartitionRecord
 from odradek.storage.data_directory import DataDirectory
@@ -23,7 +26,7 @@ if TYPE_CHECKING:
 
 
 class PartitionDirectories:
-    """An observer of the controller. Loop thread only."""
+    """A publisher of the controller's. Loop thread only."""
 
     def __init__(self, broker: "Broker", log_manager: LogManager, image: MetadataImage) -> None:
         self._broker = broker
@@ -33,9 +36,9 @@ class PartitionDirectories:
         log_manager.on_failure = lambda directory: broker.timer.call_after(0, lambda: self.directory_failed(directory))
 
     def lead_all(self) -> None:
-        """At start, once the logs are open (``controller.reconcile``): take up leadership of all there is."""
+        """At start, once the logs are open (``metadata.reconcile``): take up leadership of all there is."""
         for topic in self._image.topics.values():
-            self.partitions_created(topic, [topic.partitions[index] for index in sorted(topic.partitions)])
+            self._lead(topic, [topic.partitions[index] for index in sorted(topic.partitions)])
 
     def places(self) -> list[tuple[UUID, int, UUID]]:
         """Where the logs are that serve: (topic id, partition, directory id)."""
@@ -47,14 +50,19 @@ class PartitionDirectories:
                     found.append((partition.topic_id, partition.index, identity.directory_id))
         return found
 
-    def partitions_created(self, topic: Topic, partitions: Sequence[PartitionRecord]) -> None:
-        """Part of MetadataObserver."""
+    def publish(self, delta: MetadataDelta, image: MetadataImage) -> None:  # noqa: ARG002
+        """Part of MetadataPublisher."""
+        for topic in delta.deleted_topics:
+            self._delete(topic)
+        for topic, partitions in delta.new_partitions:
+            self._lead(topic, partitions)
+
+    def _lead(self, topic: Topic, partitions: Sequence[PartitionRecord]) -> None:
         config = self._log_config(topic.name)
         for record in partitions:
             self._broker.partitions.add(self._partition(topic, record, config))
 
-    def topic_deleted(self, topic: Topic) -> None:
-        """Part of MetadataObserver."""
+    def _delete(self, topic: Topic) -> None:
         for partition in self._broker.partitions.remove_topic(topic.name):
             self._broker.moves.cancel((topic.name, partition.index))
             partition.delete()
@@ -81,17 +89,6 @@ class PartitionDirectories:
             self._broker.fail(f"the data directory of the metadata log, {directory.path}, does not work: {directory.failure}")
         elif not self._log_manager.directories.online:
             self._broker.fail(f"no data directory works; the last, {directory.path}: {directory.failure}")
-
-    def configs_changed(self, resources: Sequence[tuple[int, str]]) -> None:
-        """Part of MetadataObserver: a topic's configs take effect at once; a broker's may be defaults of any topic."""
-        names = {name for kind, name in resources if kind == ResourceType.TOPIC}
-        if any(kind == ResourceType.BROKER for kind, _ in resources):
-            names |= self._image.topics.keys()
-        for name in names:
-            config = self._log_config(name)
-            for partition in self._broker.partitions.of_topic(name):
-                if partition.log is not None:
-                    partition.log.config = config
 
     def _partition(self, topic: Topic, record: PartitionRecord, config: LogConfig) -> Partition:
         key = (topic.name, record.partition_id)
@@ -122,3 +119,22 @@ class PartitionDirectories:
 
     def _log_config(self, topic: str) -> LogConfig:
         return self._broker.config.log_config(self._image.configs(ResourceType.TOPIC, topic))
+
+
+class LogConfigs:
+    """Puts topics' configs in force in the logs that are open; the broker's are the defaults of any topic's."""
+
+    def __init__(self, partitions: Partitions, log_config_for: Callable[[str], LogConfig]) -> None:
+        self._partitions = partitions
+        self._log_config_for = log_config_for
+
+    def publish(self, delta: MetadataDelta, image: MetadataImage) -> None:
+        """Part of MetadataPublisher."""
+        names = {name for kind, name in delta.configs if kind == ResourceType.TOPIC}
+        if any(kind == ResourceType.BROKER for kind, _ in delta.configs):
+            names |= image.topics.keys()
+        for name in names:
+            config = self._log_config_for(name)
+            for partition in self._partitions.of_topic(name):
+                if partition.log is not None:
+                    partition.log.config = config

@@ -9,6 +9,7 @@ from odradek.broker.handlers import SERVED, load_handler
 from odradek.broker.metadata.controller import Controller
 from odradek.broker.metadata.decisions import NewTopic
 from odradek.broker.metadata.metadata_log import MetadataLog
+from odradek.broker.metadata.publishing import PublishingOrder
 from odradek.broker.replica.housekeeping import Housekeeping
 from odradek.broker.replica.partition_directories import PartitionDirectories
 from odradek.broker.replica.partitions import Partitions
@@ -49,7 +50,10 @@ def make_broker(**overrides: str) -> Any:
         timer=timer,
     )
     broker.moves = ReplicaMoves(broker)  # type: ignore[arg-type]
-    controller.subscribe(PartitionDirectories(broker, log_manager, controller.image))  # type: ignore[arg-type]
+    controller.subscribe(
+        PartitionDirectories(broker, log_manager, controller.image),  # type: ignore[arg-type]
+        PublishingOrder.PARTITIONS,
+    )
     return broker
 
 

@@ -1,6 +1,7 @@
 import pytest
 
 from odradek.broker.metadata.controller import Controller
+from odradek.broker.metadata.publishing import PublishingOrder
 
 from .doubles import RecordedLog, Witness, make_controller
 
@@ -18,5 +19,5 @@ def controller(log: RecordedLog) -> Controller:
 @pytest.fixture
 def witness(controller: Controller) -> Witness:
     witness = Witness()
-    controller.subscribe(witness)
+    controller.subscribe(witness, PublishingOrder.PARTITIONS)
     return witness

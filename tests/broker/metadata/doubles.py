@@ -1,4 +1,4 @@
-"""A metadata log in memory, an observer that remembers, and a controller on them."""
+"""A metadata log in memory, a publisher that remembers, and a controller on them."""
 
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
@@ -6,8 +6,10 @@ from uuid import UUID
 
 from odradek.broker.config import BrokerConfig, load
 from odradek.broker.metadata.controller import Controller
-from odradek.broker.metadata.image import Topic
-from odradek.protocol.metadata_records import MetadataRecord, PartitionRecord, decode, encode
+from odradek.broker.metadata.delta import MetadataDelta
+from odradek.broker.metadata.image import MetadataImage
+from odradek.broker.metadata.metadata_log import MetadataBatch
+from odradek.protocol.metadata_records import MetadataRecord, decode, encode
 from odradek.timing.clock import VirtualClock
 
 if TYPE_CHECKING:
@@ -33,9 +35,14 @@ class RecordedLog:
     def last_records(self) -> list[MetadataRecord]:
         return [decode(value) for value in self.batches[-1]]
 
-    def read_all(self) -> Iterator[list[MetadataRecord]]:
+    def path_at(self, offset: int) -> str:
+        return "recorded.log"
+
+    def read_all(self) -> Iterator[MetadataBatch]:
+        offset = 0
         for batch in self.batches:
-            yield [decode(value) for value in batch]
+            yield MetadataBatch(offset, [decode(value) for value in batch])
+            offset += len(batch)
 
     def append(self, records: Sequence[MetadataRecord], *, now_ms: int) -> None:
         if self.failure is not None:
@@ -47,21 +54,21 @@ class RecordedLog:
 
 
 class Witness:
-    """An observer that keeps what it was told."""
+    """A publisher that keeps what it was told."""
 
     def __init__(self) -> None:
         self.created: list[tuple[str, list[int]]] = []
+        self.changed: list[tuple[str, list[int]]] = []
         self.deleted: list[str] = []
         self.altered: list[tuple[int, str]] = []
+        self.deltas: list[MetadataDelta] = []
 
-    def partitions_created(self, topic: Topic, partitions: Sequence[PartitionRecord]) -> None:
-        self.created.append((topic.name, [partition.partition_id for partition in partitions]))
-
-    def topic_deleted(self, topic: Topic) -> None:
-        self.deleted.append(topic.name)
-
-    def configs_changed(self, resources: Sequence[tuple[int, str]]) -> None:
-        self.altered.extend(resources)
+    def publish(self, delta: MetadataDelta, image: MetadataImage) -> None:
+        self.deltas.append(delta)
+        self.created += [(topic.name, [each.partition_id for each in created]) for topic, created in delta.new_partitions]
+        self.changed += [(topic.name, [each.partition_id for each in changed]) for topic, changed in delta.changed_partitions]
+        self.deleted += [topic.name for topic in delta.deleted_topics]
+        self.altered += delta.configs
 
 
 def make_controller(log: RecordedLog, config: BrokerConfig | None = None, topic_ids: Iterator[int] | None = None) -> Controller:

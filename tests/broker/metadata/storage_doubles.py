@@ -4,10 +4,11 @@ from collections.abc import Sequence
 
 from odradek.broker.config import load
 from odradek.broker.metadata.controller import Controller
-from odradek.broker.metadata.image import Topic
+from odradek.broker.metadata.delta import MetadataDelta
+from odradek.broker.metadata.image import MetadataImage
 from odradek.broker.metadata.metadata_log import MetadataLog
+from odradek.broker.metadata.publishing import PublishingOrder
 from odradek.broker.metadata.reconcile import Reconciliation
-from odradek.protocol.metadata_records import PartitionRecord
 from odradek.protocol.record_batch import Buffer
 from odradek.protocol.records import Record, build_batch
 from odradek.storage.filesystem import FileSystem
@@ -45,25 +46,22 @@ class Storage:
             warn=self.warn,
         ).run()
         if observed:
-            self.controller.subscribe(self)
+            self.controller.subscribe(self, PublishingOrder.PARTITIONS)
 
-    def partitions_created(self, topic: Topic, partitions: Sequence[PartitionRecord]) -> None:
-        for record in partitions:
-            self.log_manager.create(
-                topic.name,
-                record.partition_id,
-                topic.topic_id,
-                self.controller.log_config_for(topic.name),
-                now_ms=self.clock.now_ms(),
-            )
-
-    def topic_deleted(self, topic: Topic) -> None:
-        for partition in topic.partitions:
-            self.log_manager.delete(topic.name, partition)
-        self.log_manager.remove_deleted()
-
-    def configs_changed(self, resources: Sequence[tuple[int, str]]) -> None:
-        raise NotImplementedError
+    def publish(self, delta: MetadataDelta, image: MetadataImage) -> None:
+        for topic, partitions in delta.new_partitions:
+            for record in partitions:
+                self.log_manager.create(
+                    topic.name,
+                    record.partition_id,
+                    topic.topic_id,
+                    self.controller.log_config_for(topic.name),
+                    now_ms=self.clock.now_ms(),
+                )
+        for topic in delta.deleted_topics:
+            for partition in topic.partitions:
+                self.log_manager.delete(topic.name, partition)
+            self.log_manager.remove_deleted()
 
     def warn(self, event: str, **_: object) -> None:
         self.warnings.append(event)

@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 from odradek.broker.metadata.controller import PRODUCER_ID_BLOCK_SIZE, Controller
 from odradek.broker.metadata.decisions import NewPartitions, NewTopic
 from odradek.broker.metadata.image import BROKER_RESOURCE, TOPIC_RESOURCE, MetadataImage
+from odradek.broker.metadata.publishing import PublishingOrder
 from odradek.protocol.errors import ErrorCode, KafkaError, MalformedMessage
 from odradek.protocol.metadata_records import (
     FeatureLevelRecord,
@@ -82,7 +83,7 @@ def test_a_restart_finds_what_was_there(operations: list[tuple]):  # type: ignor
 def test_a_restart_tells_nobody_of_what_it_replays(log: RecordedLog, controller: Controller):
     controller.create_topics([NewTopic(name="t")])
     witness = Witness()
-    make_controller(log).subscribe(witness)
+    make_controller(log).subscribe(witness, PublishingOrder.PARTITIONS)
     assert witness.created == []
 
 

@@ -33,16 +33,20 @@ def topic(number: int) -> list[MetadataRecord]:
     ]
 
 
+def batches(log: MetadataLog) -> list[list[MetadataRecord]]:
+    return [batch.records for batch in log.read_all()]
+
+
 def test_a_new_log_has_no_records(tmp_path: Path):
     log = open_log(tmp_path)
-    assert (list(log.read_all()), log.end_offset) == ([], 0)
+    assert (batches(log), log.end_offset) == ([], 0)
 
 
 def test_batches_are_read_back_as_appended(tmp_path: Path):
     log = open_log(tmp_path)
     log.append(topic(0), now_ms=NOW_MS)
     log.append(topic(1), now_ms=NOW_MS)
-    assert list(log.read_all()) == [topic(0), topic(1)]
+    assert batches(log) == [topic(0), topic(1)]
     assert log.end_offset == 4
 
 
@@ -55,7 +59,7 @@ def test_what_was_appended_is_there_after_a_restart(tmp_path: Path, crash: bool)
         data_dir = Path(shutil.copytree(tmp_path, tmp_path / "copy"))
     else:
         log.close(now_ms=NOW_MS)
-    assert list(open_log(data_dir).read_all()) == [topic(0)]
+    assert batches(open_log(data_dir)) == [topic(0)]
 
 
 def test_a_torn_batch_is_gone_whole(tmp_path: Path):
@@ -69,9 +73,9 @@ def test_a_torn_batch_is_gone_whole(tmp_path: Path):
         (crashed / SEGMENT).parent.mkdir(parents=True)
         (crashed / SEGMENT).write_bytes(both[:size])
         log = open_log(crashed)
-        assert list(log.read_all()) == [topic(0)]
+        assert batches(log) == [topic(0)]
         log.append(topic(2), now_ms=NOW_MS)
-        assert list(open_log(crashed).read_all()) == [topic(0), topic(2)]
+        assert batches(open_log(crashed)) == [topic(0), topic(2)]
 
 
 def test_damage_before_the_end_stops_the_start(tmp_path: Path):
@@ -90,7 +94,7 @@ def test_a_log_larger_than_one_read_is_read_whole(tmp_path: Path):
     big = [ConfigRecord(resource_type=4, resource_name="", name="n", value="v" * 700_000)]
     for _ in range(4):
         log.append(big, now_ms=NOW_MS)
-    assert [len(batch) for batch in log.read_all()] == [1, 1, 1, 1]
+    assert [len(batch) for batch in batches(log)] == [1, 1, 1, 1]
 
 
 def test_a_batch_beyond_the_limit_is_refused_and_the_next_is_not(tmp_path: Path):
@@ -99,7 +103,7 @@ def test_a_batch_beyond_the_limit_is_refused_and_the_next_is_not(tmp_path: Path)
         log.append([ConfigRecord(resource_type=4, resource_name="", name="n", value="v" * MAX_BATCH_BYTES)], now_ms=NOW_MS)
     assert caught.value.code == ErrorCode.MESSAGE_TOO_LARGE
     log.append(topic(0), now_ms=NOW_MS)
-    assert list(log.read_all()) == [topic(0)]
+    assert batches(log) == [topic(0)]
 
 
 def test_after_a_failed_sync_nothing_more_is_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
@@ -116,7 +120,7 @@ def test_after_a_failed_sync_nothing_more_is_written(tmp_path: Path, monkeypatch
     with pytest.raises(KafkaError) as caught:
         log.append([RemoveTopicRecord(topic_id=UUID(int=1))], now_ms=NOW_MS)
     assert caught.value.code == ErrorCode.KAFKA_STORAGE_ERROR
-    assert next(iter(open_log(tmp_path).read_all())) == topic(0)
+    assert batches(open_log(tmp_path))[0] == topic(0)
 
 
 def test_what_a_full_disk_refused_is_taken_when_there_is_room(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
@@ -131,4 +135,4 @@ def test_what_a_full_disk_refused_is_taken_when_there_is_room(tmp_path: Path, mo
         with pytest.raises(KafkaError):
             log.append(topic(1), now_ms=NOW_MS)
     log.append(topic(2), now_ms=NOW_MS)
-    assert list(open_log(tmp_path).read_all()) == [topic(0), topic(2)]
+    assert batches(open_log(tmp_path)) == [topic(0), topic(2)]

@@ -1,0 +1,182 @@
+"""Cluster metadata as records: every kind that Apache Kafka 4.3 knows, in its own KRaft schemas.
+
+Topics, ids, configs, features and blocks of producer ids are values of records in `__cluster_metadata` (KIP-631), so that
+``kafka-dump-log --cluster-metadata-decoder`` reads odradek's log, and odradek reads Kafka's. A value is
+
+    unsigned varint frame version (1) | unsigned varint record type (api key) | unsigned varint version | flexible message
+
+The classes are ours, in kio's dataclass conventions, and kio's codec runs them; their plain ``int``s carry the wire type in the
+field's metadata. The newest version of each is written, every version is read: what an older one lacks has its default.
+
+Source: metadata/src/main/resources/common/metadata/*.json of Apache Kafka.
+"""
+
+import io
+from collections.abc import Callable
+from dataclasses import Field, fields, make_dataclass
+from dataclasses import field as dataclass_field
+from functools import cache
+from importlib import import_module
+from typing import Any, NamedTuple, cast, get_type_hints
+from uuid import UUID
+
+from kio.serial import entity_reader, entity_writer
+
+from odradek.protocol.errors import MalformedMessage
+from odradek.protocol.metadata_records.base import MetadataRecord
+from odradek.protocol.metadata_records.cluster import ConfigRecord, FeatureLevelRecord, ProducerIdsRecord
+from odradek.protocol.metadata_records.topics import PartitionRecord, RemoveTopicRecord, TopicRecord
+from odradek.protocol.varint import read_uvarint
+
+__all__ = [
+    "ConfigRecord",
+    "FeatureLevelRecord",
+    "MetadataRecord",
+    "PartitionRecord",
+    "ProducerIdsRecord",
+    "RemoveTopicRecord",
+    "TopicRecord",
+    "UnknownMetadataRecord",
+    "decode",
+    "encode",
+    "record_types",
+]
+
+FRAME_VERSION = 1
+_ZERO_ID = UUID(int=0)
+
+# The module and class of each record type, by its api key. Making a class takes a third of a millisecond, so the modules of types
+# that odradek does not write are imported when a log has one of them.
+_TYPES = {
+    0: "nodes.RegisterBrokerRecord",
+    1: "nodes.UnregisterBrokerRecord",
+    2: "topics.TopicRecord",
+    3: "topics.PartitionRecord",
+    4: "cluster.ConfigRecord",
+    5: "partition_changes.PartitionChangeRecord",
+    7: "nodes.FenceBrokerRecord",
+    8: "nodes.UnfenceBrokerRecord",
+    9: "topics.RemoveTopicRecord",
+    10: "security.DelegationTokenRecord",
+    11: "security.UserScramCredentialRecord",
+    12: "cluster.FeatureLevelRecord",
+    14: "security.ClientQuotaRecord",
+    15: "cluster.ProducerIdsRecord",
+    17: "nodes.BrokerRegistrationChangeRecord",
+    18: "security.AccessControlEntryRecord",
+    19: "security.RemoveAccessControlEntryRecord",
+    20: "log_control.NoOpRecord",
+    21: "log_control.ZkMigrationStateRecord",
+    22: "security.RemoveUserScramCredentialRecord",
+    23: "log_control.BeginTransactionRecord",
+    24: "log_control.EndTransactionRecord",
+    25: "log_control.AbortTransactionRecord",
+    26: "security.RemoveDelegationTokenRecord",
+    27: "nodes.RegisterControllerRecord",
+    28: "partition_changes.ClearElrRecord",
+}
+
+
+class UnknownMetadataRecord(MalformedMessage):
+    """A record of a type or version that Apache Kafka 4.3 does not know either: a newer Kafka may have written it."""
+
+    def __init__(self, api_key: int, version: int) -> None:
+        super().__init__(f"a metadata record of unknown type {api_key}, version {version}")
+
+
+class _Reader(NamedTuple):
+    """Reads one version of a record type; ``convert`` makes the record of an older version's fields."""
+
+    read: Callable[[bytes, int], tuple[Any, int]]
+    convert: Callable[[Any], MetadataRecord] | None
+    id_fields: tuple[str, ...]
+    id_array_fields: tuple[str, ...]
+
+
+def record_types() -> list[type[MetadataRecord]]:
+    """The class of every record type."""
+    return [_record_type(api_key) for api_key in _TYPES]
+
+
+def encode(record: MetadataRecord) -> bytes:
+    """The value of the log record that stands for ``record``."""
+    buffer = io.BytesIO()
+    buffer.write(bytes((FRAME_VERSION, record.__api_key__, record.__version__)))  # each below 128: a varint of one byte
+    entity_writer(cast("type[Any]", type(record)))(buffer, record)
+    return buffer.getvalue()
+
+
+def decode(value: bytes) -> MetadataRecord:
+    """The metadata record in a log record's value.
+
+    Raises MalformedMessage for anything else, UnknownMetadataRecord among it.
+    """
+    frame_version, position = read_uvarint(value, 0)
+    if frame_version != FRAME_VERSION:
+        raise MalformedMessage(f"a metadata record of frame version {frame_version}, known is {FRAME_VERSION}")
+    api_key, position = read_uvarint(value, position)
+    version, position = read_uvarint(value, position)
+    reader = _reader(api_key, version)
+    try:
+        found, size = reader.read(value, position)
+    except Exception as error:
+        raise MalformedMessage(f"a {_TYPES[api_key].partition('.')[2]} cannot be read: {error}") from error
+    if position + size != len(value):
+        raise MalformedMessage(f"{len(value) - position - size} bytes follow a {_TYPES[api_key].partition('.')[2]}")
+    record = cast("MetadataRecord", found) if reader.convert is None else reader.convert(found)
+    # kio reads the zero id, which is Kafka's for a directory that is not assigned, as null.
+    for name in reader.id_fields:
+        if getattr(record, name) is None:
+            object.__setattr__(record, name, _ZERO_ID)
+    for name in reader.id_array_fields:
+        ids = getattr(record, name)
+        if ids is not None and None in ids:
+            object.__setattr__(record, name, tuple(_ZERO_ID if each is None else each for each in ids))
+    return record
+
+
+def _record_type(api_key: int) -> type[MetadataRecord]:
+    module, _, name = _TYPES[api_key].partition(".")
+    record_type: type[MetadataRecord] = getattr(import_module(f"{__name__}.{module}"), name)
+    return record_type
+
+
+@cache
+def _reader(api_key: int, version: int) -> _Reader:
+    record_type = _record_type(api_key) if api_key in _TYPES else None
+    if record_type is None or version > record_type.__version__:
+        raise UnknownMetadataRecord(api_key, version)
+    known = [each for each in fields(cast("Any", record_type)) if each.metadata.get("since", 0) <= version]
+    hints = get_type_hints(record_type)
+    ids = [each.name for each in known if each.metadata.get("kafka_type") == "uuid"]
+    id_fields = tuple(name for name in ids if hints[name] is UUID)
+    id_array_fields = tuple(name for name in ids if hints[name] is not UUID)
+    if version == record_type.__version__:
+        return _Reader(entity_reader(cast("type[Any]", record_type)), None, id_fields, id_array_fields)
+    names = [each.name for each in known]
+    older = _older(record_type, version, known, hints)
+
+    def convert(found: Any) -> MetadataRecord:
+        return record_type(**{name: getattr(found, name) for name in names})
+
+    return _Reader(entity_reader(older), convert, id_fields, id_array_fields)
+
+
+def _older(record_type: type[MetadataRecord], version: int, known: list[Field[Any]], hints: dict[str, Any]) -> Any:
+    """A class for an older version of ``record_type``: with the fields that there were."""
+    namespace = {
+        "__type__": record_type.__type__,
+        "__version__": version,
+        "__flexible__": True,
+        "__api_key__": record_type.__api_key__,
+    }
+    described = [
+        (
+            each.name,
+            hints[each.name],
+            # dataclasses declares no type for a default that is MISSING.
+            dataclass_field(default=cast("Any", each.default), metadata=each.metadata),
+        )
+        for each in known
+    ]
+    return make_dataclass(record_type.__name__, described, namespace=namespace, frozen=True, slots=True, kw_only=True)
