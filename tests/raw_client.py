@@ -1,8 +1,8 @@
 """A client of one socket that sends what it is told to, well formed or not, and waits for exactly what it asks for.
 
-Requests are given as plain dictionaries, with our names for the fields (``protocol.schemas``) of the version asked for, and go
-through the compiled writers; responses come back as kio's own classes decode them, so that the broker's encoders are not
-checked against themselves.
+Requests are plain dictionaries, with our names for the fields (``protocol.schemas``) of exactly the version that is sent, and go
+through the compiled writers. kio decodes the responses, so that the broker's encoders are not checked against our own readers.
+That is what sets it apart from ``odradek.client``, which negotiates versions, matches responses and sends nothing malformed.
 """
 
 import socket
@@ -15,6 +15,7 @@ from kio.serial import entity_reader
 
 from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.records import Record, build_batch
+from odradek.protocol.request_encoder import request_header
 from odradek.protocol.responses import framed
 from odradek.protocol.schemas import field_specs, load
 from odradek.protocol.writers import Write, compile_writer
@@ -26,9 +27,7 @@ MAX_BYTES = 1 << 20
 def encode_request(api_key: ApiKey, version: int, correlation_id: int = 1, client_id: str | None = "raw", **fields: Any) -> bytes:
     """A whole frame. Fields that are not named have Kafka's default."""
     entity = load(api_key, version, "request")
-    header = struct.pack(">hhi", api_key, version, correlation_id)
-    name = b"\xff\xff" if client_id is None else struct.pack(">h", len(client_id.encode())) + client_id.encode()
-    chunks: list[bytes] = [header, name, b"\x00" if entity.__flexible__ else b""]
+    chunks: list[bytes] = [request_header(api_key, version, correlation_id, client_id, flexible=bool(entity.__flexible__))]
     _writer(entity)(chunks.append, _message(entity, fields))
     body = b"".join(chunks)
     return struct.pack(">i", len(body)) + body

@@ -4,10 +4,12 @@ from collections.abc import Iterable, Sequence
 from types import TracebackType
 from typing import Any, NamedTuple, Self
 
+from odradek.cli.apis import FIND_COORDINATOR, LIST_OFFSETS, METADATA
 from odradek.cli.refusals import Refused, Unreachable, check
 from odradek.cli.wire import Connection
 from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.errors import ErrorCode
+from odradek.protocol.messages import messages
 
 EARLIEST_TIMESTAMP = -2
 LATEST_TIMESTAMP = -1
@@ -41,9 +43,10 @@ class Cluster:
             connection.close()
 
     def metadata(self, topics: Iterable[str] | None) -> list[Any]:
-        """Kio's topics of these names, or all for None; each with its own error. Never creates one."""
-        named = None if topics is None else [{"name": topic} for topic in topics]
-        response = self.any.call(ApiKey.METADATA, topics=named, allow_auto_topic_creation=False)
+        """The MetadataResponseTopics of these names, or all for None; each with its own error. Never creates one."""
+        api = messages(ApiKey.METADATA)
+        named = None if topics is None else [api.MetadataRequestTopic(name=topic) for topic in topics]
+        response = self.any.call(METADATA, api.MetadataRequest(topics=named, allow_auto_topic_creation=False))
         self._nodes = {broker.node_id: Node(broker.node_id, broker.host, broker.port) for broker in response.brokers}
         self.controller_id = response.controller_id
         return sorted(response.topics, key=lambda topic: str(topic.name))
@@ -71,7 +74,8 @@ class Cluster:
 
         Raises Refused; COORDINATOR_NOT_AVAILABLE is what ``patiently`` is for.
         """
-        found = self.any.call(ApiKey.FIND_COORDINATOR, key=key, key_type=key_type)
+        request = messages(ApiKey.FIND_COORDINATOR).FindCoordinatorRequest(coordinator_keys=[key], key_type=key_type)
+        found = self.any.call(FIND_COORDINATOR, request).coordinators[0]
         check(key, found.error_code, found.error_message)
         node = Node(found.node_id, found.host, found.port)
         return self._connect(node.host, node.port), node
@@ -94,13 +98,15 @@ class Cluster:
 
         A partition that is not there, or has no leader, has its refusal.
         """
+        api = messages(ApiKey.LIST_OFFSETS)
         offsets: dict[tuple[str, int], int | Refused] = {}
         for leader, partitions in self._by_leader(wanted, offsets).items():
-            topics: dict[str, list[dict[str, int]]] = {}
+            topics: dict[str, list[Any]] = {}
             for topic, index in partitions:
-                topics.setdefault(topic, []).append({"partition_index": index, "timestamp": wanted[topic, index]})
-            rows = [{"name": topic, "partitions": indexes} for topic, indexes in topics.items()]
-            for answered in self.node(leader).call(ApiKey.LIST_OFFSETS, replica_id=-1, topics=rows).topics:
+                asked = api.ListOffsetsPartition(partition_index=index, timestamp=wanted[topic, index])
+                topics.setdefault(topic, []).append(asked)
+            rows = [api.ListOffsetsTopic(name=topic, partitions=asked) for topic, asked in topics.items()]
+            for answered in self.node(leader).call(LIST_OFFSETS, api.ListOffsetsRequest(replica_id=-1, topics=rows)).topics:
                 for found in answered.partitions:
                     key = str(answered.name), int(found.partition_index)
                     offsets[key] = found.offset if not found.error_code else Refused(_name(key), found.error_code)

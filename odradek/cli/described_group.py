@@ -8,11 +8,13 @@ from dataclasses import dataclass, field
 from importlib import import_module
 from typing import Any
 
+from odradek.cli.apis import CONSUMER_GROUP_DESCRIBE, DESCRIBE_GROUPS, OFFSET_FETCH
 from odradek.cli.cluster import LATEST_TIMESTAMP, Cluster, Node
 from odradek.cli.refusals import Refused, check, patiently
 from odradek.cli.wire import Connection
 from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.errors import ErrorCode
+from odradek.protocol.messages import messages
 
 Partition = tuple[str, int]
 
@@ -55,13 +57,14 @@ def describe_group(cluster: Cluster, group: str) -> DescribedGroup:
 def _describe(cluster: Cluster, group: str) -> DescribedGroup:
     connection, node = cluster.coordinator(group)
     offsets = fetch_offsets(connection, group)
-    described = connection.call(ApiKey.DESCRIBE_GROUPS, groups=[group]).groups[0]
+    request = messages(ApiKey.DESCRIBE_GROUPS).DescribeGroupsRequest(groups=[group])
+    described = connection.call(DESCRIBE_GROUPS, request).groups[0]
     is_unknown = described.error_code == ErrorCode.GROUP_ID_NOT_FOUND
     if not is_unknown:
-        check(group, described.error_code, getattr(described, "error_message", None))
+        check(group, described.error_code, described.error_message)
     if is_unknown or described.group_state == _DEAD:
         # Either there is no such group, or it is not a classic one.
-        if connection.serves(ApiKey.CONSUMER_GROUP_DESCRIBE):
+        if connection.serves(CONSUMER_GROUP_DESCRIBE):
             return _describe_consumer_group(connection, group, node, offsets)
         raise Refused(group, ErrorCode.GROUP_ID_NOT_FOUND)
     return DescribedGroup(
@@ -90,7 +93,7 @@ def _classic_member(member: Any, group: Any) -> Member:
             subscription = sorted(map(str, subscribed.topics))
     return Member(
         member.member_id,
-        getattr(member, "group_instance_id", None),
+        member.group_instance_id,
         member.client_id,
         member.client_host,
         assignment,
@@ -114,7 +117,8 @@ def _decode(what: str, data: bytes) -> Any:
 
 
 def _describe_consumer_group(connection: Connection, group: str, node: Node, offsets: dict[Partition, int]) -> DescribedGroup:
-    described = connection.call(ApiKey.CONSUMER_GROUP_DESCRIBE, group_ids=[group]).groups[0]
+    request = messages(ApiKey.CONSUMER_GROUP_DESCRIBE).ConsumerGroupDescribeRequest(group_ids=[group])
+    described = connection.call(CONSUMER_GROUP_DESCRIBE, request).groups[0]
     check(group, described.error_code, None if described.error_code == ErrorCode.GROUP_ID_NOT_FOUND else described.error_message)
     members = [
         Member(
@@ -134,7 +138,9 @@ def _describe_consumer_group(connection: Connection, group: str, node: Node, off
 
 def fetch_offsets(connection: Connection, group: str) -> dict[Partition, int]:
     """Every offset the group has committed, from its coordinator. Raises Refused."""
-    answer = connection.call(ApiKey.OFFSET_FETCH, group_id=group, topics=None)
+    api = messages(ApiKey.OFFSET_FETCH)
+    asked = api.classes["request"]["OffsetFetchRequestGroup"](group_id=group, topics=None)
+    answer = connection.call(OFFSET_FETCH, api.OffsetFetchRequest(groups=[asked])).groups[0]
     check(group, answer.error_code)
     return {
         (str(topic.name), int(partition.partition_index)): int(partition.committed_offset)

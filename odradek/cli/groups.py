@@ -6,6 +6,7 @@ from typing import Any
 
 import click
 
+from odradek.cli.apis import DELETE_GROUPS, LIST_GROUPS
 from odradek.cli.cluster import Cluster
 from odradek.cli.described_group import DescribedGroup, Member, Partition, describe_group, end_offsets
 from odradek.cli.options import asks_a_broker, help_where_nothing_is_asked
@@ -13,6 +14,7 @@ from odradek.cli.refusals import Refused, check, patiently
 from odradek.cli.reset_offsets import reset_offsets
 from odradek.cli.table import exit_status, render, show, show_json
 from odradek.protocol.api_keys import ApiKey
+from odradek.protocol.messages import messages
 
 Servers = list[tuple[str, int]]
 
@@ -87,18 +89,19 @@ def delete(names: tuple[str, ...], bootstrap: Servers, as_json: bool) -> int:
 
 def _delete(cluster: Cluster, group: str) -> None:
     connection, _ = cluster.coordinator(group)
-    check(group, connection.call(ApiKey.DELETE_GROUPS, groups_names=[group]).results[0].error_code)
+    request = messages(ApiKey.DELETE_GROUPS).DeleteGroupsRequest(groups_names=[group])
+    check(group, connection.call(DELETE_GROUPS, request).results[0].error_code)
 
 
 def _listed(cluster: Cluster, node_id: int) -> list[dict[str, Any]]:
-    answer = cluster.node(node_id).call(ApiKey.LIST_GROUPS)
+    answer = cluster.node(node_id).call(LIST_GROUPS, messages(ApiKey.LIST_GROUPS).ListGroupsRequest())
     check(f"groups of broker {node_id}", answer.error_code)
     return [
         {
             "group": str(group.group_id),
-            # Said since version 4 and 5.
-            "state": getattr(group, "group_state", None),
-            "type": getattr(group, "group_type", None),
+            # Brokers tell them since version 4 and 5.
+            "state": group.group_state or None,
+            "type": group.group_type or None,
             "protocol_type": group.protocol_type,
             "coordinator": node_id,
         }

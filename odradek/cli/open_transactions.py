@@ -11,10 +11,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from odradek.cli.apis import DESCRIBE_PRODUCERS, DESCRIBE_TRANSACTIONS, LIST_TRANSACTIONS
 from odradek.cli.cluster import TRANSACTIONAL_ID, Cluster
 from odradek.cli.refusals import Refused, check, patiently
 from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.errors import ErrorCode
+from odradek.protocol.messages import messages
 
 Partition = tuple[str, int]
 
@@ -79,8 +81,9 @@ def _ask(cluster: Cluster, node_id: int, partitions: list[Partition]) -> Iterato
     by_topic: dict[str, list[int]] = {}
     for topic, index in partitions:
         by_topic.setdefault(topic, []).append(index)
-    topics = [{"name": topic, "partition_indexes": indexes} for topic, indexes in by_topic.items()]
-    for answered in cluster.node(node_id).call(ApiKey.DESCRIBE_PRODUCERS, topics=topics).topics:
+    api = messages(ApiKey.DESCRIBE_PRODUCERS)
+    topics = [api.TopicRequest(name=topic, partition_indexes=indexes) for topic, indexes in by_topic.items()]
+    for answered in cluster.node(node_id).call(DESCRIBE_PRODUCERS, api.DescribeProducersRequest(topics=topics)).topics:
         for described in answered.partitions:
             yield (str(answered.name), int(described.partition_index)), described
 
@@ -99,12 +102,12 @@ def hanging(cluster: Cluster, candidates: list[ProducerOnPartition]) -> list[Pro
 
 
 def describe_transaction(cluster: Cluster, transactional_id: str) -> tuple[int, Any]:
-    """The coordinator's node id, and kio's TransactionState. Raises Refused."""
+    """The coordinator's node id, and DescribeTransactions' TransactionState. Raises Refused."""
+    request = messages(ApiKey.DESCRIBE_TRANSACTIONS).DescribeTransactionsRequest(transactional_ids=[transactional_id])
 
     def attempt() -> tuple[int, Any]:
         connection, node = cluster.coordinator(transactional_id, TRANSACTIONAL_ID)
-        asked = connection.call(ApiKey.DESCRIBE_TRANSACTIONS, transactional_ids=[transactional_id])
-        described = asked.transaction_states[0]
+        described = connection.call(DESCRIBE_TRANSACTIONS, request).transaction_states[0]
         check(transactional_id, described.error_code)
         return node.node_id, described
 
@@ -112,17 +115,18 @@ def describe_transaction(cluster: Cluster, transactional_id: str) -> tuple[int, 
 
 
 def partitions_in(described: Any) -> set[Partition]:
-    """The partitions of kio's TransactionState."""
+    """The partitions of a TransactionState."""
     return {(str(topic.topic), int(index)) for topic in described.topics for index in topic.partitions}
 
 
 def _transactional_ids(cluster: Cluster, producer_ids: set[int]) -> dict[int, str]:
     """By producer id, those of the coordinators that know it."""
+    request = messages(ApiKey.LIST_TRANSACTIONS).ListTransactionsRequest(producer_id_filters=sorted(producer_ids))
     found = {}
     for node in cluster.nodes():
 
         def attempt(node_id: int = node.node_id) -> Any:
-            answer = cluster.node(node_id).call(ApiKey.LIST_TRANSACTIONS, producer_id_filters=sorted(producer_ids))
+            answer = cluster.node(node_id).call(LIST_TRANSACTIONS, request)
             check(f"transactions of broker {node_id}", answer.error_code)
             return answer
 

@@ -10,6 +10,7 @@ from typing import Any
 
 import click
 
+from odradek.cli.apis import OFFSET_COMMIT
 from odradek.cli.cluster import EARLIEST_TIMESTAMP, LATEST_TIMESTAMP, Cluster
 from odradek.cli.described_group import DescribedGroup, Partition, describe_group
 from odradek.cli.options import asks_a_broker
@@ -17,6 +18,7 @@ from odradek.cli.refusals import Refused, patiently
 from odradek.cli.table import exit_status, show
 from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.errors import ErrorCode
+from odradek.protocol.messages import messages
 
 Servers = list[tuple[str, int]]
 
@@ -149,17 +151,19 @@ def _chooser(target: dict[str, Any]) -> Callable[[int, int, int, int | None], in
 
 def _commit(cluster: Cluster, group: str, offsets: dict[Partition, int]) -> list[Refused]:
     """Commit as a consumer without a group membership does; each partition has its own answer."""
-    topics: dict[str, list[dict[str, Any]]] = {}
+    api = messages(ApiKey.OFFSET_COMMIT)
+    topics: dict[str, list[Any]] = {}
     for (topic, index), offset in offsets.items():
-        topics.setdefault(topic, []).append({"partition_index": index, "committed_offset": offset, "committed_metadata": ""})
+        committed = api.OffsetCommitRequestPartition(partition_index=index, committed_offset=offset, committed_metadata="")
+        topics.setdefault(topic, []).append(committed)
     connection, _ = cluster.coordinator(group)
-    answer = connection.call(
-        ApiKey.OFFSET_COMMIT,
+    request = api.OffsetCommitRequest(
         group_id=group,
         generation_id_or_member_epoch=_NO_MEMBER,
         member_id="",
-        topics=[{"name": topic, "partitions": rows} for topic, rows in topics.items()],
+        topics=[api.OffsetCommitRequestTopic(name=topic, partitions=rows) for topic, rows in topics.items()],
     )
+    answer = connection.call(OFFSET_COMMIT, request)
     return [
         Refused(f"{topic.name}-{partition.partition_index}", partition.error_code)
         for topic in answer.topics

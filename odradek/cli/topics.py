@@ -5,12 +5,14 @@ from typing import Any
 
 import click
 
+from odradek.cli.apis import CREATE_TOPICS, DELETE_TOPICS, DESCRIBE_CONFIGS
 from odradek.cli.cluster import EARLIEST_TIMESTAMP, LATEST_TIMESTAMP, Cluster
 from odradek.cli.options import asks_a_broker, help_where_nothing_is_asked, key_and_value
 from odradek.cli.refusals import Refused
 from odradek.cli.table import exit_status, render, show, show_json
 from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.errors import ErrorCode
+from odradek.protocol.messages import messages
 
 Servers = list[tuple[str, int]]
 
@@ -81,22 +83,23 @@ def create(
     if_not_exists: bool,
 ) -> int:
     """Create topics, all alike."""
+    api = messages(ApiKey.CREATE_TOPICS)
     asked = [
-        {
-            "name": name,
-            "num_partitions": partitions or _BROKERS_CHOICE,
-            "replication_factor": replication_factor or _BROKERS_CHOICE,
-            "configs": [{"name": key, "value": value} for key, value in configs.items()],
-        }
+        api.CreatableTopic(
+            name=name,
+            num_partitions=partitions or _BROKERS_CHOICE,
+            replication_factor=replication_factor or _BROKERS_CHOICE,
+            configs=[api.classes["request"]["CreatableTopicConfig"](name=key, value=value) for key, value in configs.items()],
+        )
         for name in names
     ]
     with Cluster(bootstrap) as cluster:
-        answer = cluster.controller().call(ApiKey.CREATE_TOPICS, topics=asked, timeout_ms=_TIMEOUT_MS)
+        answer = cluster.controller().call(CREATE_TOPICS, api.CreateTopicsRequest(topics=asked, timeout_ms=_TIMEOUT_MS))
     created, refusals = [], []
     for topic in answer.topics:
         if not topic.error_code:
             # Versions before 5 do not say what the broker chose.
-            made = getattr(topic, "num_partitions", partitions), getattr(topic, "replication_factor", replication_factor)
+            made = _known_count(topic.num_partitions, partitions), _known_count(topic.replication_factor, replication_factor)
             created.append(dict(zip(_CREATED, (str(topic.name), *made), strict=True)))
         elif not (if_not_exists and topic.error_code == ErrorCode.TOPIC_ALREADY_EXISTS):
             refusals.append(Refused(str(topic.name), topic.error_code, topic.error_message))
@@ -111,17 +114,24 @@ def create(
 @click.option("--if-exists", is_flag=True, help="A topic that is not there is no failure.")
 def delete(names: tuple[str, ...], bootstrap: Servers, as_json: bool, if_exists: bool) -> int:
     """Delete topics and all that is in them."""
+    api = messages(ApiKey.DELETE_TOPICS)
+    asked = [api.DeleteTopicState(name=name) for name in names]
     with Cluster(bootstrap) as cluster:
-        answer = cluster.controller().call(ApiKey.DELETE_TOPICS, topic_names=list(names), timeout_ms=_TIMEOUT_MS)
+        answer = cluster.controller().call(DELETE_TOPICS, api.DeleteTopicsRequest(topics=asked, timeout_ms=_TIMEOUT_MS))
     deleted, refusals = [], []
     for topic in answer.responses:
         if not topic.error_code:
             deleted.append({"topic": str(topic.name)})
         elif not (if_exists and topic.error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION):
-            refusals.append(Refused(str(topic.name), topic.error_code, getattr(topic, "error_message", None)))
+            refusals.append(Refused(str(topic.name), topic.error_code, topic.error_message))
     if deleted or as_json:
         show(("topic",), deleted, as_json=as_json)
     return exit_status(refusals)
+
+
+def _known_count(told: int, otherwise: int | None) -> int | None:
+    """A number that a broker tells, -1 where it does not know it or its version has no field for it."""
+    return told if told >= 0 else otherwise
 
 
 def _known(cluster: Cluster, names: tuple[str, ...]) -> tuple[list[Any], list[Refused]]:
@@ -132,10 +142,9 @@ def _known(cluster: Cluster, names: tuple[str, ...]) -> tuple[list[Any], list[Re
 
 
 def _listed(topic: Any) -> dict[str, Any]:
-    topic_id = getattr(topic, "topic_id", None)
     return {
         "topic": str(topic.name),
-        "topic_id": None if topic_id is None else urlsafe_b64encode(topic_id.bytes).decode().rstrip("="),
+        "topic_id": None if topic.topic_id is None else urlsafe_b64encode(topic.topic_id.bytes).decode().rstrip("="),
         "partitions": len(topic.partitions),
         "replicas": max((len(partition.replica_nodes) for partition in topic.partitions), default=0),
         "internal": topic.is_internal,
@@ -153,7 +162,7 @@ def _described_partitions(cluster: Cluster, found: list[Any]) -> list[dict[str, 
             values = (
                 *key,
                 int(partition.leader_id) if partition.leader_id >= 0 else None,
-                getattr(partition, "leader_epoch", None),
+                _known_count(partition.leader_epoch, None),
                 list(map(int, partition.replica_nodes)),
                 list(map(int, partition.isr_nodes)),
                 *(None if isinstance(offset, Refused) else offset for offset in (starts[key], ends[key])),
@@ -166,10 +175,13 @@ def _configs(cluster: Cluster, names: list[str]) -> tuple[list[dict[str, Any]], 
     """The configs that are set on the topics themselves."""
     if not names:
         return [], []
-    asked = [{"resource_type": _TOPIC_RESOURCE, "resource_name": name, "configuration_keys": None} for name in names]
+    api = messages(ApiKey.DESCRIBE_CONFIGS)
+    asked = [
+        api.DescribeConfigsResource(resource_type=_TOPIC_RESOURCE, resource_name=name, configuration_keys=None) for name in names
+    ]
     rows: list[dict[str, Any]] = []
     refusals = []
-    for result in cluster.any.call(ApiKey.DESCRIBE_CONFIGS, resources=asked).results:
+    for result in cluster.any.call(DESCRIBE_CONFIGS, api.DescribeConfigsRequest(resources=asked)).results:
         if result.error_code:
             refusals.append(Refused(f"configs of {result.resource_name}", result.error_code, result.error_message))
         rows += [

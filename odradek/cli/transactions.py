@@ -5,6 +5,7 @@ from typing import Any
 
 import click
 
+from odradek.cli.apis import LIST_TRANSACTIONS, LIST_TRANSACTIONS_BY_DURATION, LIST_TRANSACTIONS_BY_PATTERN
 from odradek.cli.cluster import Cluster
 from odradek.cli.end_transactions import abort, force_terminate
 from odradek.cli.open_transactions import (
@@ -18,9 +19,11 @@ from odradek.cli.open_transactions import (
 from odradek.cli.options import asks_a_broker, help_where_nothing_is_asked, names_a_partition
 from odradek.cli.refusals import Refused, Unreachable, check, patiently
 from odradek.cli.table import exit_status, show
+from odradek.client.api import Api
 from odradek.coordinator.transaction.config import NO_TIMEOUT_MS
 from odradek.coordinator.transaction.states import PREPARED, STATE_NAMES, TransactionState
 from odradek.protocol.api_keys import ApiKey
+from odradek.protocol.messages import messages
 from odradek.timing.system_clock import SystemClock
 
 Servers = list[tuple[str, int]]
@@ -52,8 +55,6 @@ _HANGING = (
 
 _OPEN = frozenset(STATE_NAMES[state] for state in (TransactionState.ONGOING, *PREPARED))
 _MINUTE_MS = 60_000
-_FIRST_WITH_DURATION = 1
-_FIRST_WITH_PATTERN = 2
 
 
 @click.group(invoke_without_command=True)
@@ -91,13 +92,14 @@ def list_transactions(
 ) -> int:
     """Every transactional id, from every coordinator."""
     filters: dict[str, Any] = {"state_filters": list(states), "producer_id_filters": list(producer_ids)}
-    needed = 0
+    api = LIST_TRANSACTIONS
     if duration_ms is not None:
-        filters["duration_filter"], needed = duration_ms, _FIRST_WITH_DURATION
+        filters["duration_filter"], api = duration_ms, LIST_TRANSACTIONS_BY_DURATION
     if pattern is not None:
-        filters["transactional_id_pattern"], needed = pattern, _FIRST_WITH_PATTERN
+        filters["transactional_id_pattern"], api = pattern, LIST_TRANSACTIONS_BY_PATTERN
+    request = messages(ApiKey.LIST_TRANSACTIONS).ListTransactionsRequest(**filters)
     with Cluster(bootstrap) as cluster:
-        rows = [row for node in cluster.nodes() for row in _listed(cluster, node.node_id, filters, needed)]
+        rows = [row for node in cluster.nodes() for row in _listed(cluster, node.node_id, api, request)]
     show(_LISTED, sorted(rows, key=lambda row: str(row["transactional_id"])), as_json=as_json)
     return 0
 
@@ -169,13 +171,13 @@ def find_hanging(
     return exit_status(refusals)
 
 
-def _listed(cluster: Cluster, node_id: int, filters: dict[str, Any], needed_version: int) -> list[dict[str, Any]]:
+def _listed(cluster: Cluster, node_id: int, api: Api[Any, Any], request: Any) -> list[dict[str, Any]]:
     connection = cluster.node(node_id)
-    if not connection.serves(ApiKey.LIST_TRANSACTIONS, needed_version):
+    if not connection.serves(api):
         raise Unreachable(f"broker {node_id} is too old to list transactions by that")
 
     def attempt() -> Any:
-        answer = connection.call(ApiKey.LIST_TRANSACTIONS, **filters)
+        answer = connection.call(api, request)
         check(f"transactions of broker {node_id}", answer.error_code)
         return answer
 

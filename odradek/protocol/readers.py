@@ -28,19 +28,21 @@ from odradek.protocol.writers import FIXED_WIDTHS
 
 # The object, and the position behind it.
 Read = Callable[[bytes, int, int], tuple[Any, int]]
+ReadFrame = Callable[[Any, int], tuple[Any, int]]
 
 _ZERO_UUID = bytes(16)
 
 
-def compile_reader(entity: type[Any], canonical: Mapping[str, type[Any]]) -> Callable[[bytes, int], tuple[Any, int]]:
+def compile_reader(entity: type[Any], canonical: Mapping[str, type[Any]], *, views: bool = False) -> ReadFrame:
     """``read(frame, position)``: the canonical object that lies there in the form of ``entity``, a class of kio's, and its end.
 
     A struct that is not in ``canonical`` gets a class of its own, with every field under its ``FieldSpec.name``; a field that the
-    canonical class lacks is read over. ``read`` raises MalformedMessage.
+    canonical class lacks is read over. With ``views`` the frame is a memoryview, and records are views of it; everything else is
+    copied. ``read`` raises MalformedMessage.
     """
-    read_struct = _Compiler(entity, canonical).compile()
+    read_struct = _Compiler(entity, canonical, views=views).compile()
 
-    def read(frame: bytes, position: int) -> tuple[Any, int]:
+    def read(frame: Any, position: int) -> tuple[Any, int]:
         try:
             return read_struct(frame, position, len(frame))
         except (IndexError, struct.error):
@@ -66,9 +68,10 @@ def _refuse_count(name: str, count: int, left: int) -> None:
 class _Compiler:
     """Source and scope of one class's function as they grow: ``b`` the frame, ``p`` the position, ``end`` the frame's."""
 
-    def __init__(self, entity: type[Any], canonical: Mapping[str, type[Any]]) -> None:
+    def __init__(self, entity: type[Any], canonical: Mapping[str, type[Any]], *, views: bool) -> None:
         self._entity = entity
         self._canonical = canonical
+        self._views = views
         self._specs = field_specs(entity)
         self._flexible = bool(entity.__flexible__)
         known = canonical.get(entity.__name__)
@@ -149,7 +152,7 @@ class _Compiler:
         if spec.is_array:
             return [*self._count(), *_unless_null(spec, to, self._items(spec, to), nullable=spec.nullable)]
         if spec.entity is not None:
-            read = self._constant("read", _Compiler(spec.entity, self._canonical).compile())
+            read = self._constant("read", _Compiler(spec.entity, self._canonical, views=self._views).compile())
             lines = [f"{to}, p = {read}(b, p, end)"]
             if not spec.nullable:
                 return lines
@@ -159,6 +162,8 @@ class _Compiler:
     def _string_or_bytes(self, spec: FieldSpec, to: str, *, nullable: bool) -> list[str]:
         is_string = spec.kafka_type == "string"
         value = "b[p:stop].decode()" if is_string else "b[p:stop]"
+        if self._views and spec.kafka_type != "records":
+            value = "str(b[p:stop], 'utf-8')" if is_string else "bytes(b[p:stop])"
         lines = ["stop = p + n", "if stop > end:", "    short()", f"{to} = {value}", "p = stop"]
         return [*self._count("int16" if is_string else "int32"), *_unless_null(spec, to, lines, nullable=nullable)]
 
@@ -176,10 +181,11 @@ class _Compiler:
             return [*lines, f"{to} = unpack_from(f'>{{n}}{code}', b, p)", f"p += n * {Struct('>' + code).size}"]
         lines += ["items = []", "for _ in range(n):"]
         if spec.entity is not None:
-            read = self._constant("read", _Compiler(spec.entity, self._canonical).compile())
+            read = self._constant("read", _Compiler(spec.entity, self._canonical, views=self._views).compile())
             item = [f"item, p = {read}(b, p, end)"]
         elif spec.kafka_type == "uuid":
-            item = ["item = b[p:p + 16]", "p += 16", "if p > end:", "    short()", f"item = {_uuid('item')}"]
+            value = "bytes(b[p:p + 16])" if self._views else "b[p:p + 16]"
+            item = [f"item = {value}", "p += 16", "if p > end:", "    short()", f"item = {_uuid('item')}"]
         else:
             # Only the array itself may be null, never an item of it.
             item = self._string_or_bytes(spec, "item", nullable=False)
@@ -195,7 +201,7 @@ class _Compiler:
         if spec.kafka_type in FIXED_WIDTHS and not spec.is_array:
             return self._function([*self._fixed([spec], ["v"]), "return v, p"])
         if spec.entity is not None and not spec.is_array:
-            return _Compiler(spec.entity, self._canonical).compile()
+            return _Compiler(spec.entity, self._canonical, views=self._views).compile()
         return self._function([*self._variable(spec, "v"), "return v, p"])
 
 

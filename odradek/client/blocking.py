@@ -1,0 +1,78 @@
+"""A client over a blocking socket, one request at a time: for the command line."""
+
+import socket
+from typing import Any
+
+from odradek.client.api import Api, RequestT, ResponseT
+from odradek.client.connection import ClientConnection
+from odradek.client.errors import ConnectFailed, Disconnected
+from odradek.client.states import ConnectionState
+
+
+class BlockingClient:
+    """A connection to one node, whose versions are known once it is made. ``timeout_s`` is for each wait on the socket.
+
+    Raises ConnectFailed, and what ``call`` raises.
+    """
+
+    def __init__(self, host: str, port: int, client_id: str, timeout_s: float) -> None:
+        try:
+            self._socket = socket.create_connection((host, port), timeout_s)
+        except OSError as failure:
+            raise ConnectFailed(_reason(failure)) from failure
+        self._connection = ClientConnection(client_id)
+        try:
+            self._negotiate()
+        except BaseException:
+            self.close()
+            raise
+
+    def close(self) -> None:
+        """Close the socket."""
+        self._connection.close()
+        self._socket.close()
+
+    def serves(self, api: Api[Any, Any]) -> bool:
+        """Whether the node serves the API in a version of its range."""
+        served = self._connection.served.get(api.key)
+        return served is not None and api.common_version(served) is not None
+
+    def call(self, api: Api[RequestT, ResponseT], request: RequestT) -> ResponseT:
+        """Send a request and wait for its response, which a Produce with acks 0 does not have.
+
+        Raises UnsupportedVersion and InvalidRequest, after which the client can go on; Disconnected and ProtocolViolation,
+        after which it cannot.
+        """
+        self._connection.send(api, request)
+        self._write()
+        while (received := self._connection.next_response()) is None:
+            self._read()
+        response: ResponseT = received.response
+        return response
+
+    def _negotiate(self) -> None:
+        self._connection.negotiate()
+        while self._connection.state is not ConnectionState.READY:
+            # A node that does not know the version is asked again.
+            self._write()
+            self._read()
+            self._connection.next_response()
+
+    def _write(self) -> None:
+        try:
+            self._socket.sendall(b"".join(self._connection.data_to_send()))
+        except OSError as failure:
+            raise Disconnected(_reason(failure)) from failure
+
+    def _read(self) -> None:
+        try:
+            count = self._socket.recv_into(self._connection.writable())
+        except OSError as failure:
+            raise Disconnected(_reason(failure)) from failure
+        if not count:
+            raise Disconnected("it closed the connection")
+        self._connection.filled(count)
+
+
+def _reason(failure: OSError) -> str:
+    return failure.strerror or str(failure) or type(failure).__name__

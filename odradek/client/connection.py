@@ -1,0 +1,218 @@
+"""The client's end of a connection of Kafka's protocol, without I/O: no socket, no event loop, no clock.
+
+    connection.negotiate()                     ApiVersions is queued to be sent
+    connection.send(api, request) -> Sent      the request is encoded, in the newest version common to both, and queued
+    connection.data_to_send()                  the bytes that whoever owns the socket writes
+    connection.writable(), .filled(count)      room for the bytes that come, and how many came
+    connection.next_response()                 the next response, together with the request that it answers
+    connection.close() -> [Sent, ...]          the end; the requests that are still open, in order
+
+A node answers the requests of one connection in their order, and repeats the correlation id of each: a response that does not
+belong to the oldest open request is an error. A Produce with acks 0 has no response.
+
+ApiVersions comes first (KIP-511). It is sent in the newest version known here; a node that does not know this version answers
+UNSUPPORTED_VERSION in the form of version 0, names the versions that it does know if it is new enough, and is asked again.
+"""
+
+from collections import deque
+from dataclasses import dataclass
+from typing import Any, Final, Generic
+
+from odradek import __version__
+from odradek.client.api import Api, RequestT, ResponseT, VersionRange
+from odradek.client.errors import (
+    ClientError,
+    Disconnected,
+    InvalidRequest,
+    NegotiationFailed,
+    TooManyRequests,
+    UnexpectedResponse,
+    UnreadableResponse,
+    UnsupportedVersion,
+)
+from odradek.client.response_buffer import ResponseBuffer
+from odradek.client.states import TRANSITIONS, ConnectionState, IllegalTransition
+from odradek.protocol.api_keys import ApiKey
+from odradek.protocol.errors import ErrorCode, KafkaError, MalformedMessage
+from odradek.protocol.messages import messages
+from odradek.protocol.request_encoder import request_encoder
+from odradek.protocol.response_decoder import response_decoder
+
+DEFAULT_MAX_RESPONSE_BYTES: Final = 256 * 1024 * 1024
+DEFAULT_MAX_IN_FLIGHT: Final = 5
+
+_API_VERSIONS: Final[Api[Any, Any]] = Api(ApiKey.API_VERSIONS)
+_SOFTWARE_NAME: Final = "odradek"
+_MAX_CORRELATION_ID: Final = 2**31 - 1
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Sent(Generic[ResponseT]):
+    """A request that was encoded. ``is_answered`` is False for a Produce with acks 0, which no response follows."""
+
+    api_key: ApiKey
+    version: int
+    correlation_id: int
+    is_answered: bool
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Received(Generic[ResponseT]):
+    """A response and the request that it answers. Views of records in ``response`` stay valid as long as they are held."""
+
+    sent: Sent[ResponseT]
+    response: ResponseT
+
+
+class ClientConnection:
+    """One connection to one node. Once an error of ``next_response`` was raised, the connection is CLOSED.
+
+    ``served`` holds the versions of each API that the node has told, by API key; those that are unknown here included.
+    """
+
+    def __init__(
+        self,
+        client_id: str | None,
+        *,
+        max_in_flight: int = DEFAULT_MAX_IN_FLIGHT,
+        max_response_bytes: int = DEFAULT_MAX_RESPONSE_BYTES,
+    ) -> None:
+        self.state = ConnectionState.NEW
+        self.served: dict[int, VersionRange] = {}
+        self._client_id = client_id
+        self._max_in_flight = max_in_flight
+        self._received = ResponseBuffer(max_response_bytes)
+        self._to_send: list[bytes | memoryview] = []
+        self._open: deque[Sent[Any]] = deque()
+        self._next_correlation_id = 0
+
+    @property
+    def in_flight(self) -> int:
+        """How many requests wait for their response."""
+        return len(self._open)
+
+    @property
+    def can_send(self) -> bool:
+        """Whether ``send`` takes another request now."""
+        return self.state is ConnectionState.READY and len(self._open) < self._max_in_flight
+
+    def negotiate(self) -> None:
+        """Ask for the versions that the node serves. ``next_response`` reads the answer, and the connection is READY then."""
+        self._enter(ConnectionState.NEGOTIATING)
+        self._ask_for_versions(_API_VERSIONS.versions.highest)
+
+    def version_of(self, api: Api[Any, Any]) -> int:
+        """The version in which a request of this API is sent. Raises UnsupportedVersion."""
+        served = self.served.get(api.key)
+        version = None if served is None else api.common_version(served)
+        if version is None:
+            theirs = "none" if served is None else f"{served.lowest} to {served.highest}"
+            ours = f"{api.versions.lowest} to {api.versions.highest}"
+            raise UnsupportedVersion(f"{api.key.name}: the node serves {theirs}, wanted is {ours}", api.key, served)
+        return version
+
+    def send(self, api: Api[RequestT, ResponseT], request: RequestT) -> Sent[ResponseT]:
+        """Encode a canonical request (``protocol.messages``) and queue it.
+
+        Raises Disconnected when CLOSED, TooManyRequests, UnsupportedVersion, InvalidRequest; nothing is queued then.
+        """
+        if self.state is ConnectionState.CLOSED:
+            raise Disconnected("the connection is closed")
+        if self.state is not ConnectionState.READY:
+            raise IllegalTransition("nothing is sent before the versions are negotiated")
+        if len(self._open) >= self._max_in_flight:
+            raise TooManyRequests(f"{self._max_in_flight} requests are in flight")
+        return self._send(api.key, self.version_of(api), request)
+
+    def data_to_send(self) -> list[bytes | memoryview]:
+        """Take the chunks that are to be written to the socket, in order."""
+        chunks, self._to_send = self._to_send, []
+        return chunks
+
+    def writable(self) -> memoryview:
+        """Room for the socket to fill; never empty once ``next_response`` has given None."""
+        return self._received.writable()
+
+    def filled(self, count: int) -> None:
+        """Account for ``count`` bytes that the socket has put at ``writable()``; then drain ``next_response``."""
+        self._received.filled(count)
+
+    def next_response(self) -> Received[Any] | None:
+        """The next response; None where no whole one is there. Raises ProtocolViolation, NegotiationFailed."""
+        try:
+            while self.state is not ConnectionState.CLOSED and (frame := self._received.next_frame()) is not None:
+                received = self._match(frame)
+                if self.state is not ConnectionState.NEGOTIATING:
+                    return received
+                self._negotiated(received)
+        except ClientError:
+            self._enter(ConnectionState.CLOSED)
+            raise
+        return None
+
+    def close(self) -> list[Sent[Any]]:
+        """End the connection, whoever ended it; the requests that get no response any more, in order."""
+        if self.state is not ConnectionState.CLOSED:
+            self._enter(ConnectionState.CLOSED)
+        unanswered = list(self._open)
+        self._open.clear()
+        self._to_send.clear()
+        return unanswered
+
+    def _send(self, api_key: ApiKey, version: int, request: Any) -> Sent[Any]:
+        correlation_id = self._next_correlation_id
+        try:
+            chunks = request_encoder(api_key, version)(correlation_id, self._client_id, request)
+        except KafkaError as error:
+            if error.code is ErrorCode.UNSUPPORTED_VERSION:
+                raise UnsupportedVersion(error.reason, api_key, self.served.get(api_key)) from error
+            raise InvalidRequest(error.reason) from error
+        self._next_correlation_id = correlation_id + 1 if correlation_id < _MAX_CORRELATION_ID else 0
+        sent: Sent[Any] = Sent(api_key, version, correlation_id, is_answered=api_key != ApiKey.PRODUCE or request.acks != 0)
+        if sent.is_answered:
+            self._open.append(sent)
+        self._to_send += chunks
+        return sent
+
+    def _match(self, frame: bytes | memoryview) -> Received[Any]:
+        correlation_id = int.from_bytes(frame[:4], "big", signed=True)
+        if not self._open:
+            raise UnexpectedResponse(f"a response with correlation id {correlation_id} to no request")
+        sent = self._open[0]
+        if correlation_id != sent.correlation_id:
+            raise UnexpectedResponse(f"a response with correlation id {correlation_id} in place of {sent.correlation_id}")
+        version = 0 if self._is_refused_negotiation(sent, frame) else sent.version
+        try:
+            response = response_decoder(sent.api_key, version)(frame)
+        except MalformedMessage as error:
+            raise UnreadableResponse(error.reason) from error
+        self._open.popleft()
+        return Received(sent, response)
+
+    def _is_refused_negotiation(self, sent: Sent[Any], frame: bytes | memoryview) -> bool:
+        """Whether this is ApiVersions' answer to a version that the node does not know: it has the form of version 0 then."""
+        error_code = int.from_bytes(frame[4:6], "big", signed=True)
+        return sent.api_key == ApiKey.API_VERSIONS and error_code == ErrorCode.UNSUPPORTED_VERSION
+
+    def _ask_for_versions(self, version: int) -> None:
+        request = messages(ApiKey.API_VERSIONS).request(client_software_name=_SOFTWARE_NAME, client_software_version=__version__)
+        self._send(ApiKey.API_VERSIONS, version, request)
+
+    def _negotiated(self, received: Received[Any]) -> None:
+        """Take what the node serves, or ask again in a version that it knows. Raises NegotiationFailed."""
+        response = received.response
+        served = {api.api_key: VersionRange(api.min_version, api.max_version) for api in response.api_keys}
+        if response.error_code == ErrorCode.UNSUPPORTED_VERSION and received.sent.version > 0:
+            # A node before Kafka 2.4 does not say what it knows: every node knows version 0.
+            known = served.get(ApiKey.API_VERSIONS, VersionRange(0, 0)).highest
+            self._ask_for_versions(min(known, received.sent.version - 1))
+        elif response.error_code:
+            raise NegotiationFailed(response.error_code)
+        else:
+            self.served = served
+            self._enter(ConnectionState.READY)
+
+    def _enter(self, state: ConnectionState) -> None:
+        if state not in TRANSITIONS[self.state]:
+            raise IllegalTransition(f"a connection that is {self.state.value} does not become {state.value}")
+        self.state = state

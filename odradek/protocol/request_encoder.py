@@ -1,0 +1,177 @@
+"""Encoding requests, for clients: the canonical message, in the version that the peer serves, as a frame.
+
+``requests`` is the other direction. A field that the version lacks is left out; a caller for which it matters asks for a version
+that has it. A version that says the same in another shape (one coordinator key for a list of them, topic names for topics) gets
+the object that its writer reads from ``_REWRITES``. What that shape cannot hold is refused with UNSUPPORTED_VERSION, as Kafka's
+own clients do.
+"""
+
+from collections.abc import Callable, Iterable
+from functools import cache
+from struct import Struct
+from struct import error as StructError  # noqa: N812  a class, whatever its name
+from types import SimpleNamespace
+from typing import Any, Final
+from uuid import UUID
+
+from odradek.protocol.api_keys import NEWEST_VERSION, ApiKey
+from odradek.protocol.errors import ErrorCode, KafkaError
+from odradek.protocol.messages import messages
+from odradek.protocol.produce_request import FIRST_BY_ID as FIRST_PRODUCE_BY_ID
+from odradek.protocol.produce_request import ProduceRequest
+from odradek.protocol.schemas import load
+from odradek.protocol.writers import compile_writer
+
+_SIZE: Final = Struct(">i").pack
+_FIXED_HEADER: Final = Struct(">hhih").pack
+_DOWNGRADE: Final = 2
+_CLIENT_METRICS: Final = 16
+
+Encoder = Callable[[int, str | None, Any], list[Any]]
+
+
+@cache
+def request_encoder(api_key: ApiKey, version: int) -> Encoder:
+    """``encode(correlation_id, client_id, request)``: the frame, length included, as chunks of anything with a length.
+
+    ``encode`` raises KafkaError: UNSUPPORTED_VERSION for what the version cannot say, INVALID_REQUEST for a value that does not
+    fit into its field.
+    """
+    entity = load(api_key, version, "request")
+    rewrite = next((rewrite for last, rewrite in _REWRITES.get(api_key, ()) if version <= last), None)
+    write = compile_writer(entity, messages(api_key).classes["request"] if rewrite is None else {})
+    flexible = bool(entity.__flexible__)
+
+    def encode(correlation_id: int, client_id: str | None, request: Any) -> list[Any]:
+        chunks: list[Any] = [b""]
+        try:
+            write(chunks.append, request if rewrite is None else rewrite(request))
+        except (StructError, OverflowError, TypeError) as error:
+            raise KafkaError(ErrorCode.INVALID_REQUEST, f"{api_key.name} v{version}: {error}") from error
+        header = request_header(api_key, version, correlation_id, client_id, flexible=flexible)
+        chunks[0] = _SIZE(len(header) + sum(map(len, chunks))) + header
+        return chunks
+
+    return encode
+
+
+def request_header(api_key: int, version: int, correlation_id: int, client_id: str | None, *, flexible: bool) -> bytes:
+    """Header v1, or v2 without tagged fields for a flexible version (``headers``)."""
+    name = b"" if client_id is None else client_id.encode()
+    length = -1 if client_id is None else len(name)
+    return _FIXED_HEADER(api_key, version, correlation_id, length) + name + (b"\0" if flexible else b"")
+
+
+def _only(items: Any, api: str) -> Any:
+    """The one item that an older version has room for."""
+    if len(items) != 1:
+        raise KafkaError(ErrorCode.UNSUPPORTED_VERSION, f"{api}: this version takes one, not {len(items)}")
+    return items[0]
+
+
+def _produce_by_name(request: ProduceRequest) -> Any:
+    if any(isinstance(topic, bytes) for topic, _ in request.topics):
+        raise KafkaError(ErrorCode.UNSUPPORTED_VERSION, "PRODUCE: this version knows topics by name, not by id")
+    return _produce(request, [SimpleNamespace(name=topic, partition_data=_data(rows)) for topic, rows in request.topics])
+
+
+def _produce_by_id(request: ProduceRequest) -> Any:
+    if any(isinstance(topic, str) for topic, _ in request.topics):
+        raise KafkaError(ErrorCode.UNSUPPORTED_VERSION, "PRODUCE: this version knows topics by id, not by name")
+    topics = [
+        SimpleNamespace(topic_id=UUID(bytes=topic), partition_data=_data(rows))
+        for topic, rows in request.topics
+        if isinstance(topic, bytes)
+    ]
+    return _produce(request, topics)
+
+
+def _produce(request: ProduceRequest, topic_data: list[Any]) -> Any:
+    return SimpleNamespace(
+        transactional_id=request.transactional_id, acks=request.acks, timeout_ms=request.timeout_ms, topic_data=topic_data
+    )
+
+
+def _data(partitions: Iterable[tuple[int, Any]]) -> list[Any]:
+    return [SimpleNamespace(index=index, records=records) for index, records in partitions]
+
+
+def _first_metadata(request: Any) -> Any:
+    # In version 0 an empty list means all topics, which is null later; there is no way to ask for none.
+    if request.topics is not None and not request.topics:
+        raise KafkaError(ErrorCode.UNSUPPORTED_VERSION, "METADATA: version 0 cannot ask for no topic")
+    return SimpleNamespace(topics=request.topics or ())
+
+
+def _one_key(request: Any) -> Any:
+    return SimpleNamespace(key=_only(request.coordinator_keys, "FIND_COORDINATOR"), key_type=request.key_type)
+
+
+def _one_group(request: Any) -> Any:
+    group = _only(request.groups, "OFFSET_FETCH")
+    return SimpleNamespace(group_id=group.group_id, topics=group.topics, require_stable=request.require_stable)
+
+
+def _first_offset_fetch(request: Any) -> Any:
+    one = _one_group(request)
+    if one.topics is None:
+        raise KafkaError(ErrorCode.UNSUPPORTED_VERSION, "OFFSET_FETCH: version 1 cannot ask for all topics")
+    return one
+
+
+def _topic_names(request: Any) -> Any:
+    if any(topic.name is None for topic in request.topics):
+        raise KafkaError(ErrorCode.UNSUPPORTED_VERSION, "DELETE_TOPICS: this version knows topics by name, not by id")
+    return SimpleNamespace(topic_names=[topic.name for topic in request.topics], timeout_ms=request.timeout_ms)
+
+
+def _one_member(request: Any) -> Any:
+    return SimpleNamespace(group_id=request.group_id, member_id=_only(request.members, "LEAVE_GROUP").member_id)
+
+
+def _one_transaction(request: Any) -> Any:
+    transaction = _only(request.transactions, "ADD_PARTITIONS_TO_TXN")
+    if transaction.verify_only:
+        raise KafkaError(ErrorCode.UNSUPPORTED_VERSION, "ADD_PARTITIONS_TO_TXN: this version cannot verify")
+    return SimpleNamespace(
+        v3_and_below_transactional_id=transaction.transactional_id,
+        v3_and_below_producer_id=transaction.producer_id,
+        v3_and_below_producer_epoch=transaction.producer_epoch,
+        v3_and_below_topics=transaction.topics,
+    )
+
+
+def _first_update_features(request: Any) -> Any:
+    if request.validate_only or any(update.upgrade_type > _DOWNGRADE for update in request.feature_updates):
+        raise KafkaError(ErrorCode.UNSUPPORTED_VERSION, "UPDATE_FEATURES: version 0 neither validates nor downgrades unsafely")
+    updates = [
+        SimpleNamespace(
+            feature=update.feature,
+            max_version_level=update.max_version_level,
+            allow_downgrade=update.upgrade_type == _DOWNGRADE,
+        )
+        for update in request.feature_updates
+    ]
+    return SimpleNamespace(timeout_ms=request.timeout_ms, feature_updates=updates)
+
+
+def _only_client_metrics(request: Any) -> Any:
+    # Version 0 was ListClientMetricsResources.
+    if tuple(request.resource_types) != (_CLIENT_METRICS,):
+        raise KafkaError(ErrorCode.UNSUPPORTED_VERSION, "LIST_CONFIG_RESOURCES: version 0 lists client metrics only")
+    return request
+
+
+# Up to a version; where it is not the last with another shape, the next line goes on from there.
+_REWRITES: dict[ApiKey, tuple[tuple[int, Callable[[Any], Any]], ...]] = {
+    # The canonical request is the hand-written one, whose batches lie where they are.
+    ApiKey.PRODUCE: ((FIRST_PRODUCE_BY_ID - 1, _produce_by_name), (NEWEST_VERSION[ApiKey.PRODUCE], _produce_by_id)),
+    ApiKey.METADATA: ((0, _first_metadata),),
+    ApiKey.FIND_COORDINATOR: ((3, _one_key),),
+    ApiKey.OFFSET_FETCH: ((1, _first_offset_fetch), (7, _one_group)),
+    ApiKey.DELETE_TOPICS: ((5, _topic_names),),
+    ApiKey.LEAVE_GROUP: ((2, _one_member),),
+    ApiKey.ADD_PARTITIONS_TO_TXN: ((3, _one_transaction),),
+    ApiKey.UPDATE_FEATURES: ((0, _first_update_features),),
+    ApiKey.LIST_CONFIG_RESOURCES: ((0, _only_client_metrics),),
+}

@@ -1,0 +1,103 @@
+"""Decoding responses, for clients: the reader of the version that was asked makes the canonical message.
+
+``responses`` is the other direction. Fields that a version lacks have their defaults. A version that says the same in another
+shape is rewritten to the canonical one (``_REWRITES``); the group, key or transactional id that it does not repeat is empty then.
+
+The records of a Fetch are views of the frame, so they are copied nowhere on their way to a log. Whoever keeps them keeps the
+frame.
+"""
+
+from collections.abc import Callable
+from functools import cache
+from typing import Any, Final
+
+from odradek.protocol.api_keys import ApiKey
+from odradek.protocol.errors import MalformedMessage
+from odradek.protocol.headers import skip_tagged_fields
+from odradek.protocol.messages import messages
+from odradek.protocol.readers import compile_reader
+from odradek.protocol.schemas import load
+
+Buffer = bytes | memoryview
+Decoder = Callable[[Buffer], Any]
+
+_CORRELATION_ID_BYTES: Final = 4
+_WITH_RECORDS: Final = frozenset({ApiKey.FETCH, ApiKey.FETCH_SNAPSHOT})
+
+
+@cache
+def response_decoder(api_key: ApiKey, version: int) -> Decoder:
+    """``decode(frame)``: the canonical response in a frame, its length cut off and its header still there.
+
+    ``decode`` raises MalformedMessage, never else.
+    """
+    entity = load(api_key, version, "response")
+    rewrite = next((rewrite for last, rewrite in _REWRITES.get(api_key, ()) if version <= last), None)
+    views = api_key in _WITH_RECORDS
+    as_buffer = memoryview if views else bytes
+    canonical = messages(api_key).classes["response"]
+    if rewrite is not None:
+        canonical = {name: message for name, message in canonical.items() if name != entity.__name__}
+    read = compile_reader(entity, canonical, views=views)
+    # ApiVersions is answered with header v0 in every version (KIP-511).
+    flexible = bool(entity.__flexible__) and api_key != ApiKey.API_VERSIONS
+
+    def decode(frame: Buffer) -> Any:
+        try:
+            body = as_buffer(frame)
+            position = skip_tagged_fields(body, _CORRELATION_ID_BYTES) if flexible else _CORRELATION_ID_BYTES
+            response, _ = read(body, position)
+        except MalformedMessage as error:
+            raise MalformedMessage(f"{api_key.name} v{version}: {error.reason}") from None
+        except Exception as error:  # noqa: BLE001  whatever bytes can make a decoder raise, it is the bytes' fault
+            raise MalformedMessage(f"{api_key.name} v{version}: {type(error).__name__}: {error}") from None
+        return response if rewrite is None else rewrite(response)
+
+    return decode
+
+
+def _of_one_coordinator(response: Any) -> Any:
+    api = messages(ApiKey.FIND_COORDINATOR)
+    coordinator = api.Coordinator(
+        node_id=response.node_id,
+        host=response.host,
+        port=response.port,
+        error_code=response.error_code,
+        error_message=getattr(response, "error_message", None),
+    )
+    return api.response(throttle_time_ms=getattr(response, "throttle_time_ms", 0), coordinators=[coordinator])
+
+
+def _of_one_group(response: Any) -> Any:
+    api = messages(ApiKey.OFFSET_FETCH)
+    topics = [
+        api.OffsetFetchResponseTopics(
+            name=topic.name,
+            partitions=[
+                api.OffsetFetchResponsePartitions(
+                    partition_index=partition.partition_index,
+                    committed_offset=partition.committed_offset,
+                    committed_leader_epoch=getattr(partition, "committed_leader_epoch", -1),
+                    metadata=partition.metadata,
+                    error_code=partition.error_code,
+                )
+                for partition in topic.partitions
+            ],
+        )
+        for topic in response.topics
+    ]
+    group = api.OffsetFetchResponseGroup(topics=topics, error_code=getattr(response, "error_code", 0))
+    return api.response(throttle_time_ms=getattr(response, "throttle_time_ms", 0), groups=[group])
+
+
+def _of_one_transaction(response: Any) -> Any:
+    api = messages(ApiKey.ADD_PARTITIONS_TO_TXN)
+    result = api.AddPartitionsToTxnResult(topic_results=response.results_by_topic_v3_and_below)
+    return api.response(throttle_time_ms=response.throttle_time_ms, results_by_transaction=[result])
+
+
+_REWRITES: dict[ApiKey, tuple[tuple[int, Callable[[Any], Any]], ...]] = {
+    ApiKey.FIND_COORDINATOR: ((3, _of_one_coordinator),),
+    ApiKey.OFFSET_FETCH: ((7, _of_one_group),),
+    ApiKey.ADD_PARTITIONS_TO_TXN: ((3, _of_one_transaction),),
+}
