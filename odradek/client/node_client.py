@@ -1,0 +1,232 @@
+"""A client of one node on the caller's event loop: one connection, made when a request needs it.
+
+A request is queued, sent when the connection has room for it, and answered in the order of sending. It fails alone with
+UnsupportedVersion or InvalidRequest; with ConnectFailed when the attempt to connect that it waits for fails; with Disconnected
+when the connection is lost while it is in flight; and with RequestTimedOut when its time is over. A request in flight that
+times out ends the connection, since nothing behind it could be answered in order. Nothing is sent twice: the caller knows what
+may be repeated.
+
+Attempts to connect are made only for requests that wait, and after a failure not before the backoff is over.
+
+A request that the node lets wait (a long-poll Fetch) holds up everything behind it, so it wants a ``NodeClient`` of its own.
+
+Time is the ``Timer``'s, and sockets come from ``connect``, so that a test runs both.
+"""
+
+import asyncio
+from collections import deque
+from collections.abc import Awaitable, Callable
+from functools import partial
+from random import Random
+from typing import Any
+
+from odradek.client.api import Api, RequestT, ResponseT
+from odradek.client.backoff import ExponentialBackoff
+from odradek.client.config import ClientConfig
+from odradek.client.connection import ClientConnection, Received
+from odradek.client.errors import ClientError, ConnectFailed, Disconnected, RequestTimedOut, TooManyRequests
+from odradek.client.session import Session
+from odradek.timing.timer import Timer, TimerTask
+
+Connect = Callable[[Callable[[], asyncio.BufferedProtocol]], Awaitable[object]]
+"""Connects the protocol that it is given the maker of; raises OSError."""
+
+
+def connect_to(host: str, port: int) -> Connect:
+    """Connect to an address by TCP."""
+
+    async def connect(make_protocol: Callable[[], asyncio.BufferedProtocol]) -> object:
+        return await asyncio.get_running_loop().create_connection(make_protocol, host, port)
+
+    return connect
+
+
+class _Call:
+    """A request of a caller's: queued, then in flight, until ``future`` is done."""
+
+    __slots__ = ("api", "deadline", "future", "request")
+
+    def __init__(self, api: Api[Any, Any], request: object, future: "asyncio.Future[Any]") -> None:
+        self.api = api
+        self.request = request
+        self.future = future
+        self.deadline: TimerTask | None = None
+
+    def succeed(self, response: object) -> None:
+        """Hand the response to the caller, if the caller still waits."""
+        self._done()
+        if not self.future.done():
+            self.future.set_result(response)
+
+    def fail(self, error: ClientError) -> None:
+        """Raise the error where the caller waits."""
+        self._done()
+        if not self.future.done():
+            self.future.set_exception(error)
+
+    def _done(self) -> None:
+        if self.deadline is not None:
+            self.deadline.cancel()
+
+
+class NodeClient:
+    """Everything here happens on the loop thread. ``connect`` comes from ``connect_to``, or from a test."""
+
+    def __init__(self, connect: Connect, timer: Timer, random: Random, config: ClientConfig | None = None) -> None:
+        self._connect = connect
+        self._timer = timer
+        self._config = config or ClientConfig()
+        self._backoff = ExponentialBackoff(self._config.reconnect_backoff_ms, self._config.reconnect_backoff_max_ms, random)
+        self._queued: deque[_Call] = deque()
+        self._in_flight: dict[int, _Call] = {}
+        self._session: Session | None = None
+        self._is_closed = False
+        # Failures since a connection was last ready; the attempt under way to make one, or planned.
+        self._failures = 0
+        self._attempt: asyncio.Task[None] | None = None
+        self._setup_deadline: TimerTask | None = None
+        self._next_attempt: TimerTask | None = None
+        self._backoff_ends_ms = float("-inf")
+
+    @property
+    def is_connected(self) -> bool:
+        """Whether requests are sent without a connection having to be made first."""
+        return self._session is not None and self._session.is_ready
+
+    def request(
+        self, api: Api[RequestT, ResponseT], request: RequestT, timeout_ms: int | None = None
+    ) -> "asyncio.Future[ResponseT]":
+        """Ask the node; the future raises a ClientError where there is no response. A Produce with acks 0 gives None when sent.
+
+        ``timeout_ms`` is ``request.timeout.ms`` unless given, and counts from now. Raises TooManyRequests.
+        """
+        if len(self._queued) >= self._config.max_queued_requests:
+            raise TooManyRequests(f"{len(self._queued)} requests wait to be sent")
+        future: asyncio.Future[ResponseT] = asyncio.get_running_loop().create_future()
+        if self._is_closed:
+            future.set_exception(Disconnected("the client is closed"))
+            return future
+        call = _Call(api, request, future)
+        timeout_ms = self._config.request_timeout_ms if timeout_ms is None else timeout_ms
+        call.deadline = self._timer.call_after(timeout_ms, partial(self._expire, call))
+        self._queued.append(call)
+        self._pump()
+        return future
+
+    def close(self) -> None:
+        """Close the connection. Requests without a response fail with Disconnected, later ones too."""
+        self._is_closed = True
+        reason = Disconnected("the client is closed")
+        self._stop_connecting()
+        if self._session is not None:
+            self._session.end(reason)
+        self._fail_queued(reason)
+
+    def _pump(self) -> None:
+        """Send as much of the queue as the connection takes, or see to a connection."""
+        session = self._session
+        if session is None:
+            if self._queued:
+                self._plan_attempt()
+            return
+        while self._queued and session.can_send:
+            self._send(session, self._queued.popleft())
+
+    def _send(self, session: Session, call: _Call) -> None:
+        if call.future.done():
+            # Its caller was cancelled.
+            call.fail(Disconnected("cancelled"))
+            return
+        try:
+            sent = session.send(call.api, call.request)
+        except ClientError as error:
+            call.fail(error)
+            return
+        if sent.is_answered:
+            self._in_flight[sent.correlation_id] = call
+        else:
+            call.succeed(None)
+
+    def _on_response(self, received: Received[Any]) -> None:
+        self._in_flight.pop(received.sent.correlation_id).succeed(received.response)
+
+    def _expire(self, call: _Call) -> None:
+        error = RequestTimedOut(f"{call.api.key.name}: no response in time")
+        call.fail(error)
+        if call in self._queued:
+            self._queued.remove(call)
+        elif self._session is not None:
+            self._session.end(Disconnected(f"the connection was closed, for a request timed out: {error.reason}"))
+
+    # Connecting.
+
+    def _plan_attempt(self) -> None:
+        """Connect now, or when the backoff is over; once."""
+        if self._is_closed or self._next_attempt is not None:
+            return
+        if self._backoff_ends_ms > self._timer.clock.monotonic_ms():
+            self._next_attempt = self._timer.call_at(self._backoff_ends_ms, self._begin_attempt)
+        else:
+            self._begin_attempt()
+
+    def _begin_attempt(self) -> None:
+        self._next_attempt = None
+        if not self._queued:
+            # All that waited has timed out.
+            return
+        timeout_ms = self._config.connection_setup_timeout_ms
+        error = ConnectFailed(f"no connection within {timeout_ms} ms")
+        connection = ClientConnection(
+            self._config.client_id,
+            max_in_flight=self._config.max_in_flight_requests,
+            max_response_bytes=self._config.max_response_bytes,
+        )
+        self._session = session = Session(
+            connection,
+            on_ready=self._on_ready,
+            on_response=self._on_response,
+            on_writable=self._pump,
+            on_end=self._on_end,
+        )
+        self._setup_deadline = self._timer.call_after(timeout_ms, lambda: session.end(error))
+        self._attempt = asyncio.get_running_loop().create_task(self._open(session))
+
+    async def _open(self, session: Session) -> None:
+        try:
+            await self._connect(lambda: session)
+        except OSError as failure:
+            # Ending the session would cancel this task.
+            self._attempt = None
+            session.end(ConnectFailed(failure.strerror or str(failure) or type(failure).__name__))
+
+    def _on_ready(self) -> None:
+        # The attempt's task may still have to be told that the connection is made: it is left alone.
+        if self._setup_deadline is not None:
+            self._setup_deadline.cancel()
+            self._setup_deadline = None
+        self._failures = 0
+
+    def _on_end(self, reason: ClientError) -> None:
+        """The connection is over, or the attempt to make one has failed."""
+        was_ready = self._setup_deadline is None
+        self._stop_connecting()
+        self._session = None
+        self._failures += 1
+        self._backoff_ends_ms = self._timer.clock.monotonic_ms() + self._backoff.delay_ms(self._failures)
+        in_flight, self._in_flight = list(self._in_flight.values()), {}
+        for call in in_flight:
+            call.fail(reason)
+        if not was_ready:
+            self._fail_queued(reason if isinstance(reason, ConnectFailed) else ConnectFailed(reason.reason))
+        self._pump()
+
+    def _stop_connecting(self) -> None:
+        for task in (self._setup_deadline, self._next_attempt, self._attempt):
+            if task is not None:
+                task.cancel()
+        self._setup_deadline = self._next_attempt = self._attempt = None
+
+    def _fail_queued(self, reason: ClientError) -> None:
+        queued, self._queued = list(self._queued), deque()
+        for call in queued:
+            call.fail(reason)
