@@ -1,4 +1,4 @@
-"""Some of the crash points of transactions, one scenario each; ``make crash-points`` has all of them, in all."""
+"""Some of the crash points of transactions, one scenario each; the campaign crash-points runs them all."""
 
 from importlib import import_module
 

@@ -1,4 +1,4 @@
-"""The fuzzer of the live socket, for a few seconds; ``make fuzz`` runs it for longer."""
+"""The fuzzer of the live socket, for a few seconds; the campaign fuzz runs it for longer."""
 
 import subprocess
 import sys

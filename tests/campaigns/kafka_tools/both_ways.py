@@ -10,6 +10,7 @@
 Prints the files checked by kind and the differences, and ends with 1 if there are any.
 """
 
+import argparse
 import sys
 import tempfile
 from collections import Counter
@@ -50,6 +51,7 @@ def odradek_by_kafka(scratch: Path) -> tuple[Counter[str], list[str]]:
 
 def main() -> int:
     """Both ways; the exit status."""
+    argparse.ArgumentParser(prog=f"python -m {__spec__.name}", description=(__doc__ or "").partition("\n")[0]).parse_args()
     with tempfile.TemporaryDirectory(prefix="odradek-both-ways-") as scratch:
         files, differences = odradek_by_kafka(Path(scratch))
         print(f"written by odradek, read by Kafka's DumpLogSegments: {_counts(files)}; differences {len(differences)}")

@@ -37,26 +37,36 @@ def main() -> int:
         tempfile.TemporaryDirectory(prefix="odradek-pipeline-cluster-") as scratch,
         BrokerProcess(Path(scratch, "broker"), settings=SETTINGS) as broker,
     ):
-        load(broker.address, chosen.records)
-        alone, together = Path(scratch, "alone"), Path(scratch, "together")
-        for jobs in ("ingest", "tables"):
-            with JobProcess(broker.address, str(alone), _BATCH_RECORDS, jobs=jobs) as job:
-                job.wait()
-        with standalone_cluster(Path(scratch, "cluster")) as master:
-            for jobs in ("ingest", "tables"):
-                with JobProcess(broker.address, str(together), _BATCH_RECORDS, master, jobs, _config(scratch)) as job:
-                    job.wait()
-                shutil.rmtree(together / END_OFFSETS_DIR, ignore_errors=True)
-                if (alone / END_OFFSETS_DIR).exists():
-                    shutil.copytree(alone / END_OFFSETS_DIR, together / END_OFFSETS_DIR)
-        one, other = (digests(warehouse) for warehouse in (alone, together))
-    differ = sorted(name for name in one.keys() | other.keys() if one.get(name) != other.get(name))
-    print(f"local[1] and a master with {_WORKERS} workers: {len(one)} files of tables, differences {len(differ)}")
+        files, differ = compare(Path(scratch), broker, chosen.records)
+    print(f"local[1] and a master with {_WORKERS} workers: {files} files of tables, differences {len(differ)}")
     print("".join(f"  {name}\n" for name in differ), end="")
-    return int(bool(differ) or not one)
+    return int(bool(differ) or not files)
 
 
-def _config(scratch: str) -> dict[str, str]:
+def compare(scratch: Path, broker: BrokerProcess, records: int) -> tuple[int, list[str]]:
+    """The number of the tables' files, and the names of those that differ, of a history that is put into the broker."""
+    load(broker.address, records)
+    alone, together = scratch / "alone", scratch / "together"
+    for jobs in ("ingest", "tables"):
+        with JobProcess(broker.address, str(alone), _BATCH_RECORDS, jobs=jobs) as job:
+            job.wait()
+    with standalone_cluster(scratch / "cluster") as master:
+        for jobs in ("ingest", "tables"):
+            run_on(master, jobs, broker, scratch, together)
+            shutil.rmtree(together / END_OFFSETS_DIR, ignore_errors=True)
+            if (alone / END_OFFSETS_DIR).exists():
+                shutil.copytree(alone / END_OFFSETS_DIR, together / END_OFFSETS_DIR)
+    one, other = (digests(warehouse) for warehouse in (alone, together))
+    return len(one), sorted(name for name in one.keys() | other.keys() if one.get(name) != other.get(name))
+
+
+def run_on(master: str, jobs: str, broker: BrokerProcess, scratch: Path, warehouse: Path) -> None:
+    """Run jobs on a cluster. The package goes to its workers as a zip, which is made in ``scratch``."""
+    with JobProcess(broker.address, str(warehouse), _BATCH_RECORDS, master, jobs, _config(scratch)) as job:
+        job.wait()
+
+
+def _config(scratch: Path) -> dict[str, str]:
     package = Path(scratch, "odradek.zip")
     with ZipFile(package, "w") as archive:
         for path in sorted((REPOSITORY / "odradek").rglob("*.py")):

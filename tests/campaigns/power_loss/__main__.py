@@ -1,4 +1,4 @@
-"""``make power-loss``: the whole of it, in so many processes; prints the points tried by kind, and the violations.
+"""The campaign power-loss: all of it, in so many processes; prints the points tried by kind, and the violations.
 
 python -m tests.campaigns.power_loss                       everything
 python -m tests.campaigns.power_loss --only power --seed 7 one part; the seed is that of what is drawn by chance

@@ -1,4 +1,4 @@
-"""The parts of ``make power-loss``, cut into jobs that a process does by itself."""
+"""The parts of the campaign power-loss, cut into jobs that a process does by itself."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A share of ``make power-loss``: the disk's model, and short workloads under each kind of fault."""
+"""A share of the campaign power-loss: the disk's model, and short workloads under each kind of fault."""
 
 import asyncio
 from random import Random

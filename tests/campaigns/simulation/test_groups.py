@@ -1,4 +1,4 @@
-"""A thousand histories of groups, and that the simulation would notice. ``make simulate`` runs more."""
+"""A thousand histories of groups, and that the simulation would notice. The campaign simulate runs more."""
 
 import pytest
 

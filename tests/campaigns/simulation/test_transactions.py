@@ -1,4 +1,4 @@
-"""Three hundred histories of transactions, and that the simulation would notice. ``make simulate`` runs more."""
+"""Three hundred histories of transactions, and that the simulation would notice. The campaign simulate runs more."""
 
 import pytest
 

@@ -7,7 +7,7 @@ import pytest
 
 from .scenario import run
 
-_SCENARIOS = sorted((Path(__file__).parent.parent / "scenarios").glob("*.txt"))
+_SCENARIOS = sorted((Path(__file__).parent / "scenarios").glob("*.txt"))
 
 
 @pytest.mark.parametrize("path", _SCENARIOS, ids=lambda path: path.stem)

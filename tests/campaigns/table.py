@@ -1,0 +1,130 @@
+"""The campaigns: programs that take minutes, each with a short form that ``make test`` runs."""
+
+from typing import NamedTuple
+
+
+class Campaign(NamedTuple):
+    """One program. ``takes_min`` is wall time with its default arguments on two cores, in minutes."""
+
+    name: str
+    module: str
+    arguments: tuple[str, ...]
+    takes_min: float
+    what: str
+    # Tests, relative to the repository. Empty for a program that measures and checks nothing.
+    short: tuple[str, ...]
+
+
+_HERE = "tests/campaigns"
+CAMPAIGNS = {
+    campaign.name: campaign
+    for campaign in (
+        Campaign(
+            "crash",
+            "tests.campaigns.crash.kill9_groups",
+            ("--kills", "20"),
+            4,
+            "kill -9 the broker under three rebalancing groups of real clients",
+            (
+                f"{_HERE}/crash/test_kill9_groups.py",
+                f"{_HERE}/crash/test_kill9_metadata.py",
+                f"{_HERE}/crash/test_kill9_produce.py",
+                f"{_HERE}/crash/test_log_recovery.py",
+                f"{_HERE}/crash/test_stop_and_damage.py",
+            ),
+        ),
+        Campaign(
+            "crash-points",
+            "tests.campaigns.crash.crash_points",
+            (),
+            5,
+            "kill the broker at each named point of a transaction, and check what the next start finishes",
+            (f"{_HERE}/crash/test_points.py",),
+        ),
+        Campaign(
+            "fuzz",
+            "tests.campaigns.fuzz",
+            (),
+            8,
+            "1,000,000 spoilt frames through protocol/, 20,000 through a live socket",
+            (f"{_HERE}/fuzz/test_protocol_fuzz.py", f"{_HERE}/fuzz/test_socket_fuzz.py"),
+        ),
+        Campaign(
+            "kafka-files",
+            "tests.campaigns.kafka_tools.both_ways",
+            (),
+            4,
+            "odradek's files read by Apache Kafka's tools, Apache Kafka's opened by odradek, the same logs compacted by both",
+            (f"{_HERE}/kafka_tools/test_dump_log_segments.py",),
+        ),
+        Campaign(
+            "pipeline-bench",
+            "benchmarks.pipeline",
+            ("--records", "1000000"),
+            5,
+            "measure the pipeline over a synthetic history, on one core and on two",
+            (),
+        ),
+        Campaign(
+            "pipeline-cluster",
+            "tests.campaigns.pipeline_cluster",
+            (),
+            4,
+            "the pipeline's tables from a Spark cluster of a master and two workers, byte for byte those of one process",
+            (f"{_HERE}/pipeline_cluster/test_pipeline_cluster.py",),
+        ),
+        Campaign(
+            "pipeline-differential",
+            "tests.campaigns.pipeline_differential",
+            (),
+            4,
+            "the pipeline's tables against what odradek and Apache Kafka answer, and against Kafka's own formatters",
+            ("tests/pipeline/test_differential.py",),
+        ),
+        Campaign(
+            "pipeline-kills",
+            "tests.campaigns.pipeline_kills",
+            ("--kills", "10"),
+            8,
+            "kill -9 the pipeline's jobs, and the broker under them; compare their tables with an undisturbed run's",
+            ("tests/pipeline/test_kill_ingest.py",),
+        ),
+        Campaign(
+            "power-loss",
+            "tests.campaigns.power_loss",
+            (),
+            15,
+            "lose the power, kill the broker and fail the disk at every write of a workload; flip every bit of a small log",
+            (f"{_HERE}/power_loss/test_power_loss.py",),
+        ),
+        Campaign(
+            "simulate",
+            "tests.campaigns.simulation",
+            ("--seeds", "20000", "--jobs", "2"),
+            20,
+            "histories of consumer groups and as many of transactions on a virtual clock, each from its seed",
+            (
+                f"{_HERE}/simulation/test_groups.py",
+                f"{_HERE}/simulation/test_repeating.py",
+                f"{_HERE}/simulation/test_transactions.py",
+            ),
+        ),
+        Campaign(
+            "soak",
+            "tests.campaigns.soak.soak",
+            ("--minutes", "5"),
+            6,
+            "a bank of transactional clients: kill -9 or freeze them and the broker, and check that money is conserved",
+            (f"{_HERE}/soak/test_bank.py", f"{_HERE}/soak/test_books.py"),
+        ),
+        Campaign(
+            "year",
+            "tests.campaigns.year",
+            ("--years", "1"),
+            1,
+            "a broker's year of retention, compaction and expiry on a virtual clock: nothing it keeps grows for ever",
+            (f"{_HERE}/year/test_year.py",),
+        ),
+    )
+}
+SHORT_TESTS = tuple(test for campaign in CAMPAIGNS.values() for test in campaign.short)

@@ -1,0 +1,80 @@
+"""The table of campaigns holds all there are, each with a short form, and its front door opens each."""
+
+import importlib.util
+import os
+import subprocess
+import sys
+from collections import Counter
+
+import pytest
+
+from tests.broker_process import REPOSITORY
+from tests.campaigns.__main__ import ALL_SHORT, main
+from tests.campaigns.table import CAMPAIGNS, SHORT_TESTS
+from tests.project.documents import table
+
+HERE = REPOSITORY / "tests" / "campaigns"
+MEASURES_ONLY = {"pipeline-bench"}
+
+
+def test_every_directory_is_some_campaigns():
+    directories = {path.name for path in HERE.iterdir() if (path / "__init__.py").exists()}
+    listed = {campaign.module.split(".")[2] for campaign in CAMPAIGNS.values() if campaign.module.startswith("tests.campaigns.")}
+    assert listed == directories
+
+
+@pytest.mark.parametrize("name", CAMPAIGNS)
+def test_a_campaign_is_a_program_that_says_what_its_arguments_are(name):
+    assert importlib.util.find_spec(CAMPAIGNS[name].module) is not None
+    command = [sys.executable, "-m", "tests.campaigns", name, "--help"]
+    told = subprocess.run(command, capture_output=True, text=True, check=True, timeout=50, cwd=REPOSITORY).stdout
+    assert told.startswith("usage: ")
+
+
+@pytest.mark.parametrize("name", CAMPAIGNS.keys() - MEASURES_ONLY)
+def test_a_campaign_has_a_short_form(name):
+    short = CAMPAIGNS[name].short
+    assert short
+    assert [test for test in short if not (REPOSITORY / test).exists()] == []
+
+
+def test_every_test_among_the_campaigns_is_one_campaigns_short_form():
+    tests = [path.relative_to(REPOSITORY).as_posix() for path in HERE.rglob("*/test_*.py")]
+    listed = Counter(SHORT_TESTS)
+    assert {test: listed[test] for test in tests} == dict.fromkeys(tests, 1)
+
+
+def test_the_map_of_the_tests_lists_the_campaigns_and_their_short_forms():
+    rows = table(REPOSITORY / "tests" / "README.md", "campaign", "what it does", "in `make test`")
+    told = {row["campaign"].strip("`"): (row["what it does"], row["in `make test`"]) for row in rows}
+    assert told == {
+        campaign.name: (campaign.what, ", ".join(f"`{test.removeprefix('tests/')}`" for test in campaign.short) or "-")
+        for campaign in CAMPAIGNS.values()
+    }
+
+
+def test_without_a_name_all_are_listed(capsys):
+    assert main([]) == 0
+    listed = [line.split()[0] for line in capsys.readouterr().out.splitlines()[2:]]
+    assert listed == [*CAMPAIGNS, ALL_SHORT]
+
+
+def test_an_unknown_name_is_told_with_the_list(capsys):
+    assert main(["soap"]) == 2
+    told = capsys.readouterr().err
+    assert "no campaign 'soap'" in told
+    assert "  soak " in told
+
+
+@pytest.mark.parametrize(
+    ("arguments", "command"),
+    [
+        (["soak", "--minutes", "60"], ["-m", "tests.campaigns.soak.soak", "--minutes", "5", "--minutes", "60"]),
+        (["all-short", "-x"], ["-m", "pytest", "-n", "3", "--dist", "loadgroup", *SHORT_TESTS, "-x"]),
+    ],
+)
+def test_arguments_follow_the_defaults(monkeypatch, arguments, command):
+    became = []
+    monkeypatch.setattr(os, "execv", lambda program, words: became.append((program, words)))
+    main(arguments)
+    assert became == [(sys.executable, [sys.executable, *command])]
