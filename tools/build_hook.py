@@ -32,9 +32,9 @@ COMPILED = {
         requests responses transaction_messages varint
     """,
     "odradek/protocol/coordinator_records": "groups offsets transactions",
-    "odradek/broker": "context",
+    "odradek/broker": "context served",
     "odradek/broker/coordination": "*",
-    "odradek/broker/network": "connection dispatch outbox route socket_writer",
+    "odradek/broker/network": "connection dispatch flow_control outbox response_queue route socket_writer",
     "odradek/broker/replica": "delayed_fetch delayed_produce fetch_sessions group_commit partition partitions",
     "odradek/broker/handlers": """
         add_offsets_to_txn add_partitions_to_txn end_txn fetch heartbeat init_producer_id join_group leave_group list_offsets

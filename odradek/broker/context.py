@@ -5,13 +5,32 @@ from typing import Final
 from odradek.protocol.api_keys import ApiKey
 from odradek.timing.reply import Reply
 
-__all__ = ["CLOSE_CONNECTION", "NO_RESPONSE", "Reply", "RequestContext"]
+__all__ = ["ANONYMOUS", "CLOSE_CONNECTION", "NO_RESPONSE", "Reply", "RequestContext", "Session"]
+
+# The principal of a client that has not authenticated, in the form that Kafka's ACLs name it.
+ANONYMOUS: Final = "User:ANONYMOUS"
+
+
+class Session:
+    """The client at the other end: one for each connection, or for each caller in process.
+
+    ``peer`` is (host, port). The client's software is None until its ApiVersions request has named it (KIP-511).
+    """
+
+    __slots__ = ("client_software_name", "client_software_version", "listener_name", "peer", "principal")
+
+    def __init__(self, listener_name: str, peer: tuple[str, int], principal: str = ANONYMOUS) -> None:
+        self.listener_name = listener_name
+        self.peer = peer
+        self.principal = principal
+        self.client_software_name: str | None = None
+        self.client_software_version: str | None = None
 
 
 class RequestContext:
-    """Where a request came from and how it is to be answered. ``peer`` is (host, port)."""
+    """Where a request came from and how it is to be answered."""
 
-    __slots__ = ("api_key", "client_id", "correlation_id", "listener_name", "peer", "version")
+    __slots__ = ("api_key", "client_id", "correlation_id", "session", "version")
 
     def __init__(
         self,
@@ -19,15 +38,23 @@ class RequestContext:
         version: int,
         correlation_id: int,
         client_id: str | None,
-        listener_name: str,
-        peer: tuple[str, int],
+        session: Session,
     ) -> None:
         self.api_key = api_key
         self.version = version
         self.correlation_id = correlation_id
         self.client_id = client_id
-        self.listener_name = listener_name
-        self.peer = peer
+        self.session = session
+
+    @property
+    def listener_name(self) -> str:
+        """The listener that the client connected to."""
+        return self.session.listener_name
+
+    @property
+    def peer(self) -> tuple[str, int]:
+        """(host, port) of the client."""
+        return self.session.peer
 
 
 class _Signal:

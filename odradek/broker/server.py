@@ -17,9 +17,11 @@ from uuid import UUID
 from odradek.broker.config.endpoints import parse_endpoints, per_ip_overrides
 from odradek.broker.coordination.group_coordinator import GroupCoordinator
 from odradek.broker.coordination.transaction_coordinator import TransactionCoordinator
+from odradek.broker.handlers import SERVED, load_handler
 from odradek.broker.logging import log as broker_log
+from odradek.broker.network.connection_registry import ConnectionLimits, ConnectionRegistry
 from odradek.broker.network.dispatch import Dispatcher
-from odradek.broker.network.listeners import ConnectionLimits, ConnectionRegistry, advertised_endpoints
+from odradek.broker.network.listeners import advertised_endpoints
 from odradek.broker.replica.fetch_sessions import FetchSessions
 from odradek.broker.replica.group_commit import GroupCommit
 from odradek.broker.replica.housekeeping import Housekeeping
@@ -76,7 +78,7 @@ class Broker:
         self.groups = GroupCoordinator(self, call_soon)
         self.transactions = TransactionCoordinator(self, call_soon)
         self.moves = ReplicaMoves(self)
-        self.dispatcher = Dispatcher(self)
+        self.dispatcher = Dispatcher(self, self.clock, SERVED, load_handler)
         self.connections = ConnectionRegistry(
             self._connection_limits,
             self.clock,

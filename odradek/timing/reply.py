@@ -14,7 +14,9 @@ R = TypeVar("R")
 class Reply(Generic[T]):
     """Completed once; its one owner is called at that moment, on the loop thread.
 
-    ``is_decided``: the request has been carried out, only its response waits. ``response`` is None until the reply is ``done``.
+    ``is_decided``: the request's effects come before those of any that begins now, and only its response waits. ``response`` is
+    None until the reply is ``done``.
+
     A reply that may fail is one of ``T | KafkaError``, and its owner turns the error into a response (``then``).
     """
 

@@ -5,39 +5,29 @@ is imported by the first request that needs it. ``handle`` returns the canonical
 ``Reply`` that will have it later, or ``NO_RESPONSE``.
 """
 
-from collections.abc import Callable
-from dataclasses import dataclass
 from importlib import import_module
-from typing import Any
+from typing import Final
 
+from odradek.broker.served import Handler, Served
 from odradek.protocol.api_keys import ApiKey
 
-Handler = Callable[[Any, Any, Any], Any]
+# Requests that wait for the disk and for nothing else. One at a time, each append would have one commit of a connection, and each
+# flush one produce.
+_PIPELINED: Final = 128
 
 
-@dataclass(frozen=True, slots=True)
-class Served:
-    """An API in the versions served, both ends included.
-
-    ``advertised_min`` is what ApiVersions says where that is lower than what is really served.
-    """
-
-    min_version: int
-    max_version: int
-    advertised_min: int
-
-
-def _served(min_version: int, max_version: int, advertised_min: int | None = None) -> Served:
-    return Served(min_version, max_version, min_version if advertised_min is None else advertised_min)
+def _served(min_version: int, max_version: int, advertised_min: int | None = None, *, pipeline_depth: int = 1) -> Served:
+    advertised = min_version if advertised_min is None else advertised_min
+    return Served(min_version, max_version, advertised, pipeline_depth)
 
 
 SERVED: dict[ApiKey, Served] = {
     # librdkafka before 2.8 takes from the lowest Produce version what compression it may use (KAFKA-18659).
-    ApiKey.PRODUCE: _served(3, 13, advertised_min=0),
+    ApiKey.PRODUCE: _served(3, 13, advertised_min=0, pipeline_depth=_PIPELINED),
     ApiKey.FETCH: _served(4, 18),
     ApiKey.LIST_OFFSETS: _served(1, 11),
     ApiKey.METADATA: _served(0, 13),
-    ApiKey.OFFSET_COMMIT: _served(2, 10),
+    ApiKey.OFFSET_COMMIT: _served(2, 10, pipeline_depth=_PIPELINED),
     ApiKey.OFFSET_FETCH: _served(1, 10),
     ApiKey.FIND_COORDINATOR: _served(0, 6),
     ApiKey.JOIN_GROUP: _served(0, 9),

@@ -25,10 +25,12 @@ _CLIENT_SOFTWARE = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")
 def handle(broker: "Broker", context: RequestContext, request: Any) -> Any:
     """The table; INVALID_REQUEST for a client software name or version that is not one (KIP-511)."""
     m = messages(ApiKey.API_VERSIONS)
-    if context.version >= 3 and not (
-        _CLIENT_SOFTWARE.fullmatch(request.client_software_name) and _CLIENT_SOFTWARE.fullmatch(request.client_software_version)
-    ):
-        return m.ApiVersionsResponse(error_code=ErrorCode.INVALID_REQUEST)
+    if context.version >= 3:
+        name, version = request.client_software_name, request.client_software_version
+        if not (_CLIENT_SOFTWARE.fullmatch(name) and _CLIENT_SOFTWARE.fullmatch(version)):
+            return m.ApiVersionsResponse(error_code=ErrorCode.INVALID_REQUEST)
+        context.session.client_software_name = name
+        context.session.client_software_version = version
     levels = broker.controller.image.features
     return m.ApiVersionsResponse(
         api_keys=[

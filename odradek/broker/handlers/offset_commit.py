@@ -34,6 +34,8 @@ def handle(broker: "Broker", context: "RequestContext", request: Any) -> Any:
     if not request.topics:
         return M.OffsetCommitResponse(topics=refused)
     reply: Reply[Any] = Reply()
+    # The shard decides its operations in the order in which they come.
+    reply.is_decided = True
 
     def respond(outcome: Any) -> None:
         if isinstance(outcome, KafkaError):

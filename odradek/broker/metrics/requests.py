@@ -149,7 +149,7 @@ def _read_connections(broker: Broker) -> Iterator[Reading]:
     connections = broker.connections
     open_now: dict[str, int] = dict.fromkeys(broker.listener_names, 0)
     for connection in connections:
-        open_now[connection.listener_name] += 1
+        open_now[connection.session.listener_name] += 1
     yield CONNECTIONS, [((listener,), count) for listener, count in open_now.items()]
     yield CONNECTIONS_ACCEPTED, [((), connections.accepted)]
     yield CONNECTIONS_REFUSED, [((), connections.refused)]

@@ -1,119 +1,79 @@
 """One client's connection: frames in, responses out, in order.
 
-As in Kafka, a connection works on one request at a time: while an answer is awaited (a Fetch that waits for data), while the
-client does not read what was sent, or while the broker stops, the frames that have arrived wait here and, once there are any,
-the socket is not read. That is what keeps the order of responses, and what bounds the memory of a connection: one request's
-answer, the frames of one read, and a frame under way.
+A connection reads frames, begins their requests in order, and writes the responses in order. It keeps three things apart: the
+frames that have arrived and whose requests have not begun (here), the responses that it owes (``response_queue``), and the two
+directions of its socket (``flow_control``).
 
-There are two exceptions, for what waits for nothing but the disk: each append would have one commit of a connection, and each
-flush one produce. OffsetCommits are decided on in order as they come, and share the append; so are Produces behind one that has
-been appended and waits for its flush. They form a line of at most ``_MAX_LINE``, and are answered in order by few writes. A
-request of another kind waits for them as it would for one.
+As in Kafka, a connection works on one request at a time: while a response is awaited (a Fetch that waits for data), while the
+client does not read what was sent, or while the broker stops, the frames that have arrived wait here and, once there are any,
+the socket is not read. The exceptions are APIs with a ``pipeline_depth`` in the table of handlers: so many of a connection's
+requests may be unanswered when one of these begins, if those before it have been decided and wait for their responses only.
 
 Requests that came in one read are answered in one write, and those of one turn of the loop together (``outbox``). A slice of a
 log file goes from the file to the socket by ``sendfile`` (``socket_writer``).
+
+A large frame is a view of the buffer that is read into. While frames wait here, nothing is read over them. A request that has
+begun has its own bytes of whatever it keeps (``Dispatcher.dispatch``).
 """
 
 import asyncio
-from collections import deque
-from collections.abc import Callable
-from struct import Struct
-from typing import TYPE_CHECKING, Any, Final, cast
+from typing import Any, cast
 
+from odradek.broker.context import Session
 from odradek.broker.logging import log
-from odradek.broker.network.dispatch import DECIDED, CloseConnection, Dispatcher
+from odradek.broker.network.connection_registry import ConnectionRegistry
+from odradek.broker.network.dispatch import CloseConnection, Dispatcher
+from odradek.broker.network.flow_control import FlowControl
+from odradek.broker.network.response_queue import ResponseQueue
 from odradek.broker.network.socket_writer import SocketWriter
-from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.errors import MalformedMessage
 from odradek.protocol.frames import FrameReader
-
-if TYPE_CHECKING:
-    from odradek.broker.network.listeners import ConnectionRegistry
-
-# A burst of pipelined requests is answered in writes of about this many chunks, or bytes.
-_WRITE_FROM_CHUNKS: Final = 512
-_WRITE_FROM_BYTES: Final = 1024 * 1024
-# What a response begins with.
-_LENGTH: Final = Struct(">i").unpack_from
-# Requests of one connection that may wait for the disk together.
-_MAX_LINE: Final = 128
-_OFFSET_COMMIT: Final = ApiKey.OFFSET_COMMIT.to_bytes(2, "big")
-_PRODUCE: Final = ApiKey.PRODUCE.to_bytes(2, "big")
-
-
-class _LineAnswer:
-    """The place of an answer among those that are to be written. Nothing may be begun behind one that ``is_last``."""
-
-    __slots__ = ("_abort", "_answered", "chunks", "is_last")
-
-    def __init__(self, answered: Callable[[], None], abort: Callable[[], None]) -> None:
-        self._answered = answered
-        self._abort = abort
-        self.chunks: list[Any] | None = None
-        self.is_last = False
-
-    def respond(self, chunks: list[Any] | None) -> None:
-        """What dispatch calls."""
-        if chunks is None:
-            self._abort()
-            return
-        self.chunks = chunks
-        self._answered()
+from odradek.timing.reply import Reply
 
 
 class Connection(asyncio.BufferedProtocol):
     """The asyncio end of one client. Everything here happens on the loop thread."""
 
     __slots__ = (
-        "_answers_are_due",
         "_dispatcher",
         "_drained_ms",
+        "_ending",
+        "_flow",
         "_frames",
-        "_has_ended",
-        "_holds_buffer",
         "_is_closing",
         "_is_processing",
-        "_is_waiting",
-        "_line",
-        "_line_head",
+        "_is_turn_due",
         "_pending_bytes",
         "_reader",
-        "_reading_paused",
         "_registry",
+        "_responses",
         "_transport",
         "_writer",
-        "_writing_paused",
         "last_active_ms",
-        "listener_name",
-        "peer",
         "received_bytes",
+        "session",
     )
 
-    def __init__(self, dispatcher: Dispatcher, registry: "ConnectionRegistry", listener_name: str, max_frame_bytes: int) -> None:
+    def __init__(self, dispatcher: Dispatcher, registry: ConnectionRegistry, listener_name: str, max_frame_bytes: int) -> None:
         # For the life of the connection.
         self._dispatcher = dispatcher
         self._registry = registry
-        self.listener_name = listener_name
-        self.peer: tuple[str, int] = ("", 0)
+        self.session = Session(listener_name, ("", 0))
+        self._reader = FrameReader(max_frame_bytes)
+        # While there is a transport.
         self._transport: asyncio.Transport | None = None
         self._writer: SocketWriter | None = None
-        self._reader = FrameReader(max_frame_bytes)
-        # For the request under way.
+        self._flow: FlowControl | None = None
+        # Frames whose requests have not begun, and the responses to those that have.
         self._frames: list[bytes | memoryview] = []
-        self._is_waiting = False
-        # Whether the request that waits is a view of the buffer that is read into.
-        self._holds_buffer = False
+        self._responses = ResponseQueue()
         self._is_processing = False
-        # Requests that wait for the disk, in order; and the first of them, if it was not known beforehand that it would.
-        self._line: deque[_LineAnswer] = deque()
-        self._line_head: _LineAnswer | None = None
-        self._answers_are_due = False
-        # Flow control.
-        self._reading_paused = False
-        self._writing_paused = False
-        self._has_ended = False
+        # Whether ``_take_turn`` is scheduled.
+        self._is_turn_due = False
+        # Why nothing will be begun behind what has arrived; the connection closes when all of that has been answered.
+        self._ending: Exception | None = None
         self._is_closing = False
-        # What the client had not taken when somebody last looked, and when it had last taken some of it.
+        # What the client had not taken when ``idle_ms`` last looked, and when it had last taken some of it.
         self._pending_bytes = 0
         self._drained_ms = 0.0
         self.last_active_ms = 0.0
@@ -122,7 +82,7 @@ class Connection(asyncio.BufferedProtocol):
     @property
     def is_busy(self) -> bool:
         """Whether a request is unanswered or an answer not yet handed to the kernel."""
-        return self._is_waiting or bool(self._frames) or (self._writer is not None and self._writer.pending_bytes > 0)
+        return self._is_unanswered or (self._writer is not None and self._writer.pending_bytes > 0)
 
     @property
     def sent_bytes(self) -> int:
@@ -133,8 +93,10 @@ class Connection(asyncio.BufferedProtocol):
         """Part of asyncio's protocol interface."""
         self._transport = cast("asyncio.Transport", transport)
         peername = transport.get_extra_info("peername")
-        self.peer = (str(peername[0]), int(peername[1])) if peername else ("", 0)
+        if peername:
+            self.session.peer = (str(peername[0]), int(peername[1]))
         self._writer = SocketWriter(self._transport, self._on_drained, self._registry.outbox)
+        self._flow = FlowControl(self._transport, self._writer)
         if not self._registry.add(self):
             self._transport.abort()
 
@@ -142,7 +104,9 @@ class Connection(asyncio.BufferedProtocol):
         """Part of asyncio's protocol interface."""
         self._registry.remove(self)
         self._frames = []
+        self._responses.clear()
         self._transport = None
+        self._flow = None
         if self._writer is not None:
             self._writer.close()
             # Each knows the other: left so, the two would be the garbage collector's.
@@ -159,31 +123,41 @@ class Connection(asyncio.BufferedProtocol):
         if registry.busy_poll is not None:
             registry.busy_poll.arrived(now_ms)
         self.received_bytes += nbytes
+        if self._ending is not None or self._is_closing:
+            return
         try:
             frames = self._reader.filled(nbytes)
+            self._ending = self._reader.error
         except MalformedMessage as error:
-            self._close_for(error.reason)
-            return
-        if frames and not self._is_closing:
+            frames = []
+            self._ending = error
+        if frames:
             if self._frames:
                 self._frames += frames
             else:
                 self._frames = frames
-            self._process()
+        elif self._ending is None:
+            return
+        self._process()
 
     def eof_received(self) -> bool:
-        """Part of asyncio's protocol interface: the client sends no more. What it waits for it is given before all is closed."""
-        self._has_ended = True
-        return self._is_waiting or bool(self._frames)
+        """Part of asyncio's protocol interface: the client sends no more. Its responses are sent before the connection closes."""
+        if self._ending is None:
+            self._ending = EOFError()
+        if self._flow is not None:
+            self._flow.ended()
+        return self._is_unanswered or (self._writer is not None and self._writer.is_waiting)
 
     def pause_writing(self) -> None:
         """Part of asyncio's protocol interface: the client does not keep up."""
-        self._writing_paused = True
+        if self._flow is not None:
+            self._flow.is_writing_paused = True
         self._update_reading()
 
     def resume_writing(self) -> None:
         """Part of asyncio's protocol interface: what was queued has drained."""
-        self._writing_paused = False
+        if self._flow is not None:
+            self._flow.is_writing_paused = False
         self._process()
 
     def close(self) -> None:
@@ -208,7 +182,7 @@ class Connection(asyncio.BufferedProtocol):
         if pending_bytes != self._pending_bytes:
             self._pending_bytes = pending_bytes
             self._drained_ms = now_ms
-        return 0 if self._is_waiting else now_ms - max(self.last_active_ms, self._drained_ms)
+        return 0 if self._responses.is_waiting else now_ms - max(self.last_active_ms, self._drained_ms)
 
     def trim(self) -> None:
         """Give back memory that only a busy connection needs."""
@@ -216,75 +190,79 @@ class Connection(asyncio.BufferedProtocol):
 
     def stop_reading(self) -> None:
         """Take no further request; those already here are still answered."""
-        if self._transport is not None and not self._reading_paused:
-            self._reading_paused = True
-            self._transport.pause_reading()
+        if self._flow is not None:
+            self._flow.read(False)
+
+    @property
+    def _is_unanswered(self) -> bool:
+        """Whether a request that has arrived waits for its response, or to be begun."""
+        return self._responses.is_waiting or bool(self._frames)
 
     def _process(self) -> None:
-        """Answer what is here and may be answered, then read on or not."""
-        if self._is_processing:
-            # A reply that completes while its own frame is being handled: the loop there goes on with the rest.
+        """Begin what may be begun, send what is answered, then read on, or do not, or close."""
+        if self._is_processing or self._transport is None:
+            # A response that completes while another request is begun: the loop there goes on with the rest.
             return
         self._is_processing = True
         try:
-            self._answer_frames()
+            self._begin_requests()
+            self._send()
+            if self._ending is not None:
+                self._end_when_answered(self._ending)
         except Exception as error:  # noqa: BLE001  whatever it is, it is this connection's end and nobody else's trouble
-            log.error("a connection failed", error, peer=f"{self.peer[0]}:{self.peer[1]}")
+            log.error("a connection failed", error, peer=self._peer())
             self._abort()
         finally:
             self._is_processing = False
-        if self._reader.error is not None and not (self._frames or self._is_waiting or self._is_closing):
-            self._close_for(self._reader.error.reason)
         self._update_reading()
 
-    def _answer_frames(self) -> None:
-        """Answer the frames that are here, until one has to wait or the client falls behind."""
-        done = 0
+    def _begin_requests(self) -> None:
+        """Begin the requests whose frames are here, until one has to wait or the client falls behind."""
         frames = self._frames
-        queue: list[Any] = []
-        queued_bytes = 0
-        dispatch = self._dispatcher.dispatch
-        arrived_ms = self.last_active_ms
+        responses = self._responses
+        dispatcher = self._dispatcher
+        flow = self._flow
+        begun = 0
         try:
-            while done < len(frames) and not self._cannot_write():
-                frame = frames[done]
-                if frame[:2] == _OFFSET_COMMIT and self._join_line(frame):
-                    done += 1
-                    continue
-                if self._is_waiting:
-                    if self._line and frame[:2] == _PRODUCE and self._join_line(frame):
-                        done += 1
-                        continue
+            while begun < len(frames) and flow is not None and flow.can_write:
+                frame = frames[begun]
+                if responses.is_waiting and not responses.may_begin(dispatcher.pipeline_depth(frame)):
                     break
-                done += 1
-                chunks = dispatch(frame, self.listener_name, self.peer, self._respond_later, arrived_ms)
-                if chunks is None:
-                    self._is_waiting = True
-                    self._holds_buffer = type(frame) is not bytes
-                elif chunks is DECIDED:
-                    self._line_head = self._add_to_line()
-                elif chunks:
-                    queue += chunks
-                    queued_bytes += _LENGTH(chunks[0])[0]
-                    if len(queue) > _WRITE_FROM_CHUNKS or queued_bytes > _WRITE_FROM_BYTES:
-                        self._write(queue)
-                        queue = []
-                        queued_bytes = 0
-        except MalformedMessage as error:
-            self._write(queue)
-            queue = []
-            self._close_for(error.reason)
-        except CloseConnection:
-            self._write(queue)
-            queue = []
-            self.close()
-            done = len(frames)
-        if done == len(frames):
+                begun += 1
+                response = dispatcher.dispatch(frame, self.session, self.last_active_ms)
+                if isinstance(response, Reply):
+                    responses.wait_for(response)
+                    response.when_done(self._on_answered)
+                elif responses.answer(response):
+                    self._send()
+        except (MalformedMessage, CloseConnection) as error:
+            self._ending = error
+            begun = len(frames)
+        if begun == len(frames):
             self._frames = []
         else:
-            del frames[:done]
-        if queue:
-            self._write(queue)
+            del frames[:begun]
+
+    def _on_answered(self, chunks: list[Any] | None) -> None:  # noqa: ARG002  the queue has them, in their place
+        """A response is there that had to be waited for.
+
+        Often another client's append completes it. The requests behind it begin in the loop's next turn, and several responses
+        are written then, together.
+        """
+        if self._transport is None or self._is_processing:
+            return
+        is_alone = self._responses.count == 1
+        if is_alone:
+            self._send()
+        if is_alone and not self._frames and self._ending is None:
+            self._update_reading()
+        elif not self._is_turn_due and not self._is_closing:
+            self._is_turn_due = True
+            asyncio.get_running_loop().call_soon(self._take_turn)
+
+    def _take_turn(self) -> None:
+        self._is_turn_due = False
+        self._process()
 
     def _on_drained(self) -> None:
         """What waited for the socket has been sent."""
@@ -293,101 +271,26 @@ class Connection(asyncio.BufferedProtocol):
         else:
             self._process()
 
-    def _cannot_write(self) -> bool:
-        return self._writing_paused or (self._writer is not None and self._writer.is_waiting)
-
-    def _respond_later(self, chunks: list[Any] | None) -> None:
-        """A request that waited has its answer; None: there is none, and the connection ends.
-
-        Often it is another client's append that calls: the requests behind this one wait for the loop's next turn.
-        """
-        if self._transport is None:
-            return
-        if self._line_head is not None:
-            head, self._line_head = self._line_head, None
-            head.respond(chunks)
-            return
-        self._is_waiting = False
-        if chunks is None:
-            self._abort()
-            return
-        self._write(chunks)
-        if self._frames or self._reader.error is not None:
-            asyncio.get_running_loop().call_soon(self._go_on)
-        else:
-            self._update_reading()
-
-    def _go_on(self) -> None:
-        if self._transport is not None:
-            self._process()
-
-    def _add_to_line(self) -> _LineAnswer:
-        answer = _LineAnswer(self._line_answered, self._abort)
-        self._line.append(answer)
-        self._is_waiting = True
-        self._holds_buffer = False
-        return answer
-
-    def _join_line(self, frame: bytes | memoryview) -> bool:
-        """Have a request decided on behind those that wait; False where it is to come again when they have been answered."""
-        line = self._line
-        if self._is_waiting and not 0 < len(line) < _MAX_LINE:
-            return False
-        if line and line[-1].is_last and line[-1].chunks is None:
-            return False
-        answer = self._add_to_line()
-        try:
-            chunks = self._dispatcher.dispatch(frame, self.listener_name, self.peer, answer.respond, self.last_active_ms)
-        except (MalformedMessage, CloseConnection) as error:
-            line.remove(answer)
-            self._is_waiting = bool(line)
-            # A produce that is not to be answered has been appended: it is not to come again.
-            if line and not (isinstance(error, CloseConnection) and frame[:2] == _PRODUCE):
-                return False
-            raise
-        if chunks is None:
-            # A commit has been decided on; a produce may be yet to be appended, from its frame.
-            answer.is_last = frame[:2] == _PRODUCE
-            self._holds_buffer = answer.is_last and type(frame) is not bytes
-        elif chunks is not DECIDED:
-            answer.respond(chunks)
-        return True
-
-    def _line_answered(self) -> None:
-        """One in the line has its answer: write it with those of the others that have theirs in this turn of the loop."""
-        if not self._answers_are_due:
-            self._answers_are_due = True
-            asyncio.get_running_loop().call_soon(self._write_answers)
-
-    def _write_answers(self) -> None:
-        self._answers_are_due = False
-        if self._transport is None:
-            return
-        line = self._line
-        queue: list[Any] = []
-        while line and (chunks := line[0].chunks) is not None:
-            line.popleft()
-            queue += chunks
-        self._is_waiting = bool(line)
-        self._write(queue)
-        if self._frames or self._reader.error is not None:
-            self._process()
-        else:
-            self._update_reading()
-
-    def _write(self, chunks: list[Any]) -> None:
+    def _send(self) -> None:
+        """Write the responses that are ready."""
+        chunks = self._responses.take()
         if chunks and self._writer is not None and self._transport is not None and not self._transport.is_closing():
             try:
                 self._writer.write(chunks)
             except OSError as error:
-                log.error("an answer could not be read from its log", error, peer=f"{self.peer[0]}:{self.peer[1]}")
+                log.error("an answer could not be read from its log", error, peer=self._peer())
                 self._abort()
+        if self._responses.is_broken:
+            self._abort()
 
-    def _abort(self) -> None:
-        self._is_closing = True
-        self._frames = []
-        if self._transport is not None:
-            self._transport.abort()
+    def _end_when_answered(self, reason: Exception) -> None:
+        """Close for ``reason`` if nothing that came before it is left to be answered."""
+        if self._is_unanswered or self._is_closing:
+            return
+        if isinstance(reason, MalformedMessage):
+            self._registry.closed_malformed += 1
+            log.warn("closing a connection", peer=self._peer(), cause=reason.reason)
+        self.close()
 
     def _update_reading(self) -> None:
         """Read while nothing holds the connection up; leave the bytes with the kernel, and so with the client, otherwise.
@@ -395,26 +298,18 @@ class Connection(asyncio.BufferedProtocol):
         A request that waits holds it up once there is another one. Most clients send none before they have their answer, and to
         stop reading and begin again would cost as much as half the request.
         """
-        if self._transport is None or self._is_closing or self._transport.is_closing():
+        flow = self._flow
+        if flow is None or self._is_closing:
             return
-        if self._has_ended:
-            if not (self._is_waiting or self._frames):
-                self.close()
-            return
-        pause = (
-            (self._is_waiting and (self._holds_buffer or bool(self._frames)))
-            or self._cannot_write()
-            or self._registry.is_stopping
-        )
-        if pause == self._reading_paused:
-            return
-        self._reading_paused = pause
-        if pause:
-            self._transport.pause_reading()
-        else:
-            self._transport.resume_reading()
+        is_held_up = bool(self._frames) or self._ending is not None or self._registry.is_stopping or not flow.can_write
+        flow.read(not is_held_up)
 
-    def _close_for(self, reason: str) -> None:
-        self._registry.closed_malformed += 1
-        log.warn("closing a connection", peer=f"{self.peer[0]}:{self.peer[1]}", cause=reason)
-        self.close()
+    def _abort(self) -> None:
+        self._is_closing = True
+        self._frames = []
+        if self._transport is not None:
+            self._transport.abort()
+
+    def _peer(self) -> str:
+        host, port = self.session.peer
+        return f"{host}:{port}"

@@ -1,41 +1,33 @@
-"""From a frame to the chunks that answer it: header, API key, version, handler.
+"""From a frame to the chunks that answer it: header, route, decoding, gate, handler, encoding.
 
-Synchronous, on the loop thread. What dispatch knows of a pair of API and version is looked up once and kept in ``Route``s, so a
-request costs one dictionary look-up here. Requests that cannot be answered raise ``MalformedMessage``: the connection closes,
-as Kafka's does, for an API that is not served, a version that is not, and bytes that are not a request. The exception is
-ApiVersions in a version too new, answered in version 0 with UNSUPPORTED_VERSION and the list (KIP-511).
+Synchronous, on the loop thread, and independent of connections: whoever has a frame may ask. What dispatch knows of a pair of API
+and version is looked up once and kept in a ``Route``, so a request costs one dictionary look-up here. The table of APIs, what
+loads a handler, and the services that handlers get are given at construction. Dispatch itself knows no API but ApiVersions.
+
+Requests that cannot be answered raise ``MalformedMessage``: the connection closes, as Kafka's does, for an API that is not
+served, a version that is not, and bytes that are not a request. The exception is ApiVersions in a version too new, answered in
+version 0 with UNSUPPORTED_VERSION and the list (KIP-511).
 """
 
 from bisect import bisect_left
-from collections.abc import Callable
-from enum import Enum
-from typing import TYPE_CHECKING, Any, Final
+from collections.abc import Callable, Mapping
+from struct import Struct
+from typing import Any, Final
 
-from odradek.broker.context import CLOSE_CONNECTION, NO_RESPONSE, Reply, RequestContext
-from odradek.broker.handlers import SERVED, load_handler
+from odradek.broker.context import CLOSE_CONNECTION, NO_RESPONSE, Reply, RequestContext, Session
 from odradek.broker.logging import log
+from odradek.broker.network.gate import Gate, GateKeeper
 from odradek.broker.network.route import TOTAL_TIME_BOUNDS_MS, Route
+from odradek.broker.served import Handler, Served
 from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.errors import ErrorCode, MalformedMessage
 from odradek.protocol.headers import read_request_header
 from odradek.protocol.messages import messages
 from odradek.protocol.responses import framed, response_encoder
-
-if TYPE_CHECKING:
-    from odradek.broker.server import Broker
+from odradek.timing.clock import Clock
 
 _FIRST_BOUND_MS: Final = TOTAL_TIME_BOUNDS_MS[0]
-
-Respond = Callable[[list[Any] | None], None]
-
-
-class Decided(Enum):
-    """The answer comes later, and what was asked for has been done: what comes behind may be begun."""
-
-    DECIDED = "decided"
-
-
-DECIDED: Final = Decided.DECIDED
+_API_KEY: Final = Struct(">h").unpack_from
 
 
 class CloseConnection(Exception):
@@ -43,11 +35,25 @@ class CloseConnection(Exception):
 
 
 class Dispatcher:
-    """Answers frames for one broker."""
+    """Answers frames for one broker.
 
-    def __init__(self, broker: "Broker") -> None:
-        self._broker = broker
-        self._monotonic_ms = broker.clock.monotonic_ms
+    ``services`` is every handler's first argument, and opaque to dispatch. ``gate`` is asked about every request; without one all
+    pass.
+    """
+
+    def __init__(
+        self,
+        services: Any,
+        clock: Clock,
+        apis: Mapping[ApiKey, Served],
+        load_handler: Callable[[ApiKey], Handler],
+        gate: Gate | None = None,
+    ) -> None:
+        self._services = services
+        self._monotonic_ms = clock.monotonic_ms
+        self._apis: dict[int, Served] = {int(api_key): served for api_key, served in apis.items()}
+        self._load_handler = load_handler
+        self._gate = None if gate is None else GateKeeper(gate, _server_error)
         self._routes: dict[int, Route] = {}
         # When the last request was done with: one that had come before that had to queue. This saves a reading of the clock.
         self._free_ms = 0.0
@@ -56,40 +62,38 @@ class Dispatcher:
         """Every API and version that was asked for, with what was counted of it."""
         return list(self._routes.values())
 
-    def dispatch(
-        self,
-        frame: bytes | memoryview,
-        listener_name: str,
-        peer: tuple[str, int],
-        respond: Respond,
-        arrived_ms: float,
-    ) -> list[Any] | Decided | None:
-        """The response's chunks; an empty list where none is due; None where ``respond`` will be called with them later.
+    def pipeline_depth(self, frame: bytes | memoryview) -> int:
+        """How many requests of its connection may be unanswered once this one has begun (``Served.pipeline_depth``)."""
+        served = self._apis.get(_API_KEY(frame)[0])
+        return 1 if served is None else served.pipeline_depth
 
-        DECIDED is None where nothing but the response is still to come.
+    def dispatch(self, frame: bytes | memoryview, session: Session, arrived_ms: float) -> list[Any] | Reply[list[Any] | None]:
+        """The response's chunks, none of them where no response is due; or a Reply of them, where they come later.
 
-        ``arrived_ms`` is when the frame had come (monotonic). Raises ``MalformedMessage`` for what cannot be answered and
-        ``CloseConnection`` for what is not to be.
+        A Reply that cannot be told is completed with None: the connection is to be closed. ``arrived_ms`` is when the frame had
+        come (monotonic). A frame that is a view may be overwritten after the call. Raises ``MalformedMessage`` for what cannot be
+        answered and ``CloseConnection`` for what is not to be.
         """
         key, version, correlation_id, client_id, position = read_request_header(frame)
         route = self._routes.get(key << 16 | version)
         if route is None:
-            if not _is_served(key, version):
+            if not self._is_served(key, version):
                 return self._refuse(key, version, correlation_id)
-            route = self._routes[key << 16 | version] = Route(ApiKey(key), version)
+            route = self._make_route(key, version)
         if arrived_ms < self._free_ms:
             route.queue_ms += self._free_ms - arrived_ms
-        api_key = route.api_key
         request = route.decode(frame, position)
-        context = RequestContext(api_key, version, correlation_id, client_id, listener_name, peer)
+        context = RequestContext(route.api_key, version, correlation_id, client_id, session)
         try:
-            response = route.handle(self._broker, context, request)
+            if self._gate is None:
+                response = route.handle(self._services, context, request)
+            else:
+                response = self._answer_through_gate(self._gate, route, context, request, frame, position)
         except Exception as error:  # noqa: BLE001  a fault of ours: told to the client as such, and to the log in full
             response = _server_error(context, error)
         if type(response) is Reply:
             if not response.done:
-                self._wait(response, context, route, respond, arrived_ms)
-                return DECIDED if response.is_decided else None
+                return self._wait(response, context, route, arrived_ms)
             response = response.response
         chunks = _encode(context, route, response)
         self._free_ms = now_ms = self._monotonic_ms()
@@ -99,9 +103,11 @@ class Dispatcher:
         route.buckets[0 if total_ms <= _FIRST_BOUND_MS else bisect_left(TOTAL_TIME_BOUNDS_MS, total_ms)] += 1
         return chunks
 
-    def _wait(self, reply: Reply[Any], context: RequestContext, route: Route, respond: Respond, arrived_ms: float) -> None:
-        """Respond when the reply is there; with None where it cannot be told: who completes it has no part in that."""
+    def _wait(self, reply: Reply[Any], context: RequestContext, route: Route, arrived_ms: float) -> Reply[list[Any] | None]:
+        """A Reply of the chunks; completed with None where they cannot be told: who completes ``reply`` has no part in that."""
         waits_from_ms = self._monotonic_ms()
+        encoded: Reply[list[Any] | None] = Reply()
+        encoded.is_decided = reply.is_decided
 
         def answer(response: Any) -> None:
             self._free_ms = now_ms = self._monotonic_ms()
@@ -113,15 +119,35 @@ class Dispatcher:
             except Exception as error:  # noqa: BLE001  a fault of ours
                 _log_failure(context, error)
             route.note_waited(now_ms - arrived_ms, now_ms - waits_from_ms)
-            respond(chunks)
+            encoded.complete(chunks)
 
         reply.when_done(answer)
+        return encoded
+
+    def _answer_through_gate(
+        self, gate: GateKeeper, route: Route, context: RequestContext, request: Any, frame: bytes | memoryview, position: int
+    ) -> Any:
+        return gate.answer(
+            context,
+            request,
+            lambda context, request: route.handle(self._services, context, request),
+            lambda: request if type(frame) is bytes else route.decode(bytes(frame), position),
+        )
+
+    def _is_served(self, key: int, version: int) -> bool:
+        served = self._apis.get(key)
+        return served is not None and served.min_version <= version <= served.max_version
+
+    def _make_route(self, key: int, version: int) -> Route:
+        api_key = ApiKey(key)
+        route = self._routes[key << 16 | version] = Route(api_key, version, self._load_handler(api_key))
+        return route
 
     def _refuse(self, key: int, version: int, correlation_id: int) -> list[Any]:
         if key == ApiKey.API_VERSIONS:
-            handle = load_handler(ApiKey.API_VERSIONS)
-            context = RequestContext(ApiKey.API_VERSIONS, 0, correlation_id, None, "", ("", 0))
-            response = handle(self._broker, context, None)
+            handle = self._load_handler(ApiKey.API_VERSIONS)
+            context = RequestContext(ApiKey.API_VERSIONS, 0, correlation_id, None, Session("", ("", 0)))
+            response = handle(self._services, context, None)
             response.error_code = ErrorCode.UNSUPPORTED_VERSION
             return response_encoder(ApiKey.API_VERSIONS, 0)(correlation_id, response)
         try:
@@ -129,14 +155,6 @@ class Dispatcher:
         except ValueError:
             raise MalformedMessage(f"API key {key} is unknown") from None
         raise MalformedMessage(f"{name} version {version} is not served")
-
-
-def _is_served(key: int, version: int) -> bool:
-    try:
-        served = SERVED[ApiKey(key)]
-    except (ValueError, KeyError):
-        return False
-    return served.min_version <= version <= served.max_version
 
 
 def _encode(context: RequestContext, route: Route, response: Any) -> list[Any]:

@@ -4,25 +4,26 @@ To wake a client takes longer than to send it an answer, and one that is awake i
 of them, and the broker, less if it goes out together. A request that came alone is answered at once, so that its client goes on
 while the broker does what follows from the answer.
 
-Who tells of arrivals and of the turn's end is ``busy_poll``; where there is none, nothing is held.
+``busy_poll`` tells of arrivals and of the turn's end; without it, nothing is held.
 """
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
+from collections.abc import Callable
+from typing import Protocol
 
 from odradek.broker.logging import log
 
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
-    from odradek.broker.network.socket_writer import SocketWriter
+class Holder(Protocol):
+    """Who holds answers until the turn is over."""
+
+    def send_held(self) -> None:
+        """Send them."""
 
 
 class Outbox:
     """The connections with answers to be sent when the turn is over. Loop thread only."""
 
-    __slots__ = ("_arrivals", "_writers", "is_holding", "last_arrivals")
+    __slots__ = ("_arrivals", "_holders", "is_holding", "last_arrivals")
 
     def __init__(self) -> None:
         # Whether what is written now is to be put here.
@@ -30,17 +31,17 @@ class Outbox:
         # How often bytes came in the last turn that had any.
         self.last_arrivals = 0
         self._arrivals = 0
-        self._writers: list[SocketWriter] = []
+        self._holders: list[Holder] = []
 
     def arrived(self) -> None:
         """Bytes of a client have come; ``turn_ended`` will be called before the loop looks for others."""
         self._arrivals += 1
-        # Of the first in a turn it is not known whether it comes alone; as many as the last time is a good guess.
+        # Whether the first of a turn comes alone is not known; the number of the last turn is a good guess.
         self.is_holding = self._arrivals > 1 or self.last_arrivals > 1
 
-    def put(self, writer: SocketWriter) -> None:
-        """Have ``writer`` send what it holds when the turn is over."""
-        self._writers.append(writer)
+    def put(self, holder: Holder) -> None:
+        """Have ``holder`` send what it holds when the turn is over."""
+        self._holders.append(holder)
 
     def turn_ended(self) -> None:
         """All that came in with this turn has been handled."""
@@ -58,9 +59,9 @@ class Outbox:
 
     def _send(self) -> None:
         self.is_holding = False
-        writers, self._writers = self._writers, []
-        for writer in writers:
+        holders, self._holders = self._holders, []
+        for holder in holders:
             try:
-                writer.send_held()
+                holder.send_held()
             except Exception as error:  # noqa: BLE001  whatever it is, it is this connection's trouble and nobody else's
                 log.error("an answer could not be sent", error)

@@ -6,16 +6,14 @@ waited. Remote: the part in which the response waited for something to happen, i
 """
 
 from bisect import bisect_left
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
-from odradek.broker.handlers import load_handler
 from odradek.protocol.error_codes_in import ErrorScan, compile_error_scan
 from odradek.protocol.requests import Decoder, request_decoder
 from odradek.protocol.responses import Encoder, response_encoder
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
+    from odradek.broker.served import Handler
     from odradek.protocol.api_keys import ApiKey
 
 # Upper bounds of the buckets of total times; one more bucket counts what lies beyond them.
@@ -47,11 +45,11 @@ class Route:
         "version",
     )
 
-    def __init__(self, api_key: "ApiKey", version: int) -> None:
+    def __init__(self, api_key: "ApiKey", version: int, handle: "Handler") -> None:
         self.api_key = api_key
         self.version = version
         self.decode: Decoder = request_decoder(api_key, version)
-        self.handle: Callable[[Any, Any, Any], Any] = load_handler(api_key)
+        self.handle = handle
         self.encode: Encoder = response_encoder(api_key, version)
         self.scan_errors: ErrorScan = compile_error_scan(api_key)
         self.buckets = [0] * (len(TOTAL_TIME_BOUNDS_MS) + 1)

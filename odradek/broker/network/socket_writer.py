@@ -12,13 +12,11 @@ import errno
 import os
 from collections import deque
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from odradek.broker.logging import log
+from odradek.broker.network.outbox import Outbox
 from odradek.storage.log_segments import LogSlice
-
-if TYPE_CHECKING:
-    from odradek.broker.network.outbox import Outbox
 
 # Below this a read and a copy cost less than one more system call.
 _SENDFILE_FROM_BYTES: Final = 16 * 1024
@@ -45,7 +43,7 @@ class SocketWriter:
         "sent_bytes",
     )
 
-    def __init__(self, transport: asyncio.Transport, on_drained: Callable[[], None], outbox: "Outbox") -> None:
+    def __init__(self, transport: asyncio.Transport, on_drained: Callable[[], None], outbox: Outbox) -> None:
         self._transport = transport
         self._on_drained = on_drained
         self._outbox = outbox

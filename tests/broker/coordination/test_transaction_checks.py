@@ -2,7 +2,7 @@
 
 import pytest
 
-from odradek.broker.context import NO_RESPONSE, Reply, RequestContext
+from odradek.broker.context import NO_RESPONSE, Reply, RequestContext, Session
 from odradek.broker.handlers import produce
 from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.errors import ErrorCode
@@ -57,7 +57,7 @@ def broker():
 def send(broker, *batches, version=ADDS, transactional_id="tx", acks=-1):
     """Produce (partition, records) pairs; the answer, or a Reply."""
     request = ProduceRequest(transactional_id, acks, 1000, [("t", list(batches))])
-    context = RequestContext(ApiKey.PRODUCE, version, 1, "client", "PLAINTEXT", ("127.0.0.1", 1))
+    context = RequestContext(ApiKey.PRODUCE, version, 1, "client", Session("PLAINTEXT", ("127.0.0.1", 1)))
     return produce.handle(broker, context, request)
 
 

@@ -4,7 +4,7 @@ from types import SimpleNamespace
 from typing import Any
 
 from odradek.broker.config import load
-from odradek.broker.context import RequestContext
+from odradek.broker.context import RequestContext, Session
 from odradek.broker.handlers import SERVED, load_handler
 from odradek.broker.metadata.controller import Controller
 from odradek.broker.metadata.decisions import NewTopic
@@ -71,7 +71,7 @@ def ask(broker: Any, api_key: ApiKey, version: int | None = None, **fields: Any)
     """The answer to a request of ``version``, the newest served by default; it can be encoded in the older ones, too."""
     served = SERVED[api_key]
     version = served.max_version if version is None else version
-    context = RequestContext(api_key, version, 7, "client", "PLAINTEXT", ("127.0.0.1", 1))
+    context = RequestContext(api_key, version, 7, "client", Session("PLAINTEXT", ("127.0.0.1", 1)))
     response = load_handler(api_key)(broker, context, messages(api_key).request(**fields))
     for each in range(oldest_version(api_key, version), served.max_version + 1):
         assert response_encoder(api_key, each)(7, response)

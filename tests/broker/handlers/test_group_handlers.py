@@ -4,7 +4,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from odradek.broker.context import Reply, RequestContext
+from odradek.broker.context import Reply, RequestContext, Session
 from odradek.broker.handlers import SERVED, load_handler
 from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.errors import ErrorCode, KafkaError
@@ -46,7 +46,7 @@ def ask(runtime):
 
     def call(api_key, request, version=None):
         version = SERVED[api_key].max_version if version is None else version
-        context = RequestContext(api_key, version, 1, "client", "PLAINTEXT", ("127.0.0.1", 1))
+        context = RequestContext(api_key, version, 1, "client", Session("PLAINTEXT", ("127.0.0.1", 1)))
         return load_handler(api_key)(SimpleNamespace(groups=SimpleNamespace(runtime=runtime)), context, request)
 
     return call

@@ -4,6 +4,7 @@ import asyncio
 from random import Random
 
 from odradek.broker.config import load
+from odradek.broker.context import Reply, Session
 from odradek.broker.metrics.definitions import Distribution, Sum
 from odradek.broker.metrics.table import read_all
 from odradek.broker.server import Broker
@@ -15,7 +16,7 @@ from odradek.timing.background import InlineBackground
 from odradek.timing.clock import VirtualClock
 from tests.raw_client import decode_response, encode_request, fetch_fields, produce_fields
 
-PEER = ("127.0.0.1", 5)
+SESSION = Session("PLAINTEXT", ("127.0.0.1", 5))
 SETTINGS = {
     "log.dirs": "/data",
     "offsets.topic.num.partitions": "3",
@@ -38,30 +39,25 @@ class Bed:
             random=Random(7),
             background=InlineBackground(),
         )
-        self.answers = []
 
     def request(self, api_key, version, **fields):
         frame = encode_request(api_key, version, **fields)[4:]
-        dispatch = self.broker.dispatcher.dispatch
-        return dispatch(frame, "PLAINTEXT", PEER, self.answers.append, self.clock.monotonic_ms())
+        return self.broker.dispatcher.dispatch(frame, SESSION, self.clock.monotonic_ms())
 
     def send(self, api_key, version, **fields):
         """The answer's future."""
-        self.answers = []
         chunks = self.request(api_key, version, **fields)
-        answers = self.answers
 
         async def answer():
-            nonlocal chunks
             for _ in range(_TURNS):
-                if chunks is not None:
+                if not isinstance(chunks, Reply) or chunks.done:
                     break
                 await asyncio.sleep(0)
                 # What is due at once is due now: the clock moves by itself no more than that.
                 self.clock.advance(0)
-                chunks = answers[0] if answers else None
-            assert chunks is not None, f"{api_key.name} is not answered"
-            return decode_response(api_key, version, b"".join(chunks)[4:])[1]
+            told = chunks.response if isinstance(chunks, Reply) else chunks
+            assert told is not None, f"{api_key.name} is not answered"
+            return decode_response(api_key, version, b"".join(told)[4:])[1]
 
         return asyncio.ensure_future(answer())
 

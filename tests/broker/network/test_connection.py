@@ -5,11 +5,11 @@ import asyncio
 import pytest
 
 from odradek.broker.network.connection import Connection
-from odradek.broker.network.dispatch import DECIDED, CloseConnection
-from odradek.broker.network.listeners import ConnectionLimits, ConnectionRegistry
-from odradek.protocol.api_keys import ApiKey
+from odradek.broker.network.connection_registry import ConnectionLimits, ConnectionRegistry
+from odradek.broker.network.dispatch import CloseConnection
 from odradek.protocol.errors import MalformedMessage
 from odradek.timing.clock import VirtualClock
+from odradek.timing.reply import Reply
 from odradek.timing.timer import Timer
 
 pytestmark = pytest.mark.interpreted
@@ -56,38 +56,39 @@ class FakeTransport:
         self.aborted = True
 
 
-PRODUCE = ApiKey.PRODUCE.to_bytes(2, "big")
-
-
 class FakeDispatcher:
     """Echoes a frame; ``w...`` waits, ``m...`` is malformed, ``c...`` closes, ``n...`` is not answered, ``x...`` fails.
 
-    A produce waits: ``PRODUCE d...`` for its flush, ``PRODUCE w...`` to be decided on.
+    Of those that may begin behind others ``d...`` is decided and waits, ``u...`` waits to be decided, ``p...`` is answered,
+    ``q...`` is malformed, ``e...`` closes. The latest to wait is the last of ``waiting``.
     """
 
     def __init__(self):
         self.waiting = []
         self.seen = []
 
-    def dispatch(self, frame, listener_name, peer, respond, arrived_ms):
-        self.seen.append(frame)
+    def pipeline_depth(self, frame):
+        return 4 if frame[:1] in (b"d", b"u", b"p", b"q", b"e") else 1
+
+    def dispatch(self, frame, session, arrived_ms):
+        self.seen.append(bytes(frame))
         self.arrived_ms = arrived_ms
-        if frame[:2] == PRODUCE:
-            self.waiting.append(lambda: respond([frame]))
-            return DECIDED if frame[2:3] == b"d" else None
-        match frame[:1]:
-            case b"w":
-                self.waiting.append(lambda: respond([frame]))
-                return None
-            case b"m":
+        match bytes(frame[:1]):
+            case b"w" | b"d" | b"u":
+                reply = Reply()
+                reply.is_decided = frame[:1] == b"d"
+                self.waiting.append(lambda: reply.complete([bytes(frame)]))
+                self.last_reply = reply
+                return reply
+            case b"m" | b"q":
                 raise MalformedMessage("no")
-            case b"c":
+            case b"c" | b"e":
                 raise CloseConnection
             case b"n":
                 return []
             case b"x":
                 raise ZeroDivisionError
-        return [frame]
+        return [bytes(frame)]
 
 
 class Setup:
@@ -162,7 +163,7 @@ def test_a_waiting_request_that_has_no_answer_ends_its_connection():
     setup = Setup()
     connection, transport = setup.connect()
     send(connection, b"wwwwwwww", b"aaaaaaaa")
-    connection._respond_later(None)
+    setup.dispatcher.last_reply.complete(None)
     assert transport.aborted
     assert setup.dispatcher.seen == [b"wwwwwwww"]
 
@@ -175,7 +176,8 @@ def test_an_answer_that_cannot_be_read_from_its_log_ends_its_connection_alone(ca
         def read(self):
             raise OSError(5, "Input/output error")
 
-    connection._respond_later([Unreadable(b"wwwwwwww")])
+    send(connection, b"wwwwwwww")
+    setup.dispatcher.last_reply.complete([Unreadable(b"wwwwwwww")])
     assert transport.aborted
     assert "Input/output error" in capsys.readouterr().err
 
@@ -214,8 +216,8 @@ def test_a_malformed_request_closes_its_connection_after_the_answers_before_it()
     assert transport.sent == b"aaaaaaaa"
     assert transport.closed
     assert b"bbbbbbbb" not in setup.dispatcher.seen
-    send(other, b"dddddddd")
-    assert other_transport.sent == b"dddddddd"
+    send(other, b"ffffffff")
+    assert other_transport.sent == b"ffffffff"
 
 
 def with_an_answer_held():
@@ -349,7 +351,7 @@ def test_a_negative_idle_limit_means_never():
 @pytest.mark.parametrize("max_idle_ms", [-1, 600_000])
 def test_a_silent_connection_gives_memory_back(monkeypatch, max_idle_ms):
     trimmed = []
-    monkeypatch.setattr(Connection, "trim", lambda self: trimmed.append(self.peer))
+    monkeypatch.setattr(Connection, "trim", lambda self: trimmed.append(self.session.peer))
     setup = Setup(max_idle_ms=max_idle_ms)
     setup.connect()
     setup.clock.advance(30_000)
@@ -428,23 +430,24 @@ def send_large(connection, body):
         connection.buffer_updated(count)
 
 
-def test_nothing_is_read_over_a_request_that_is_a_view_of_the_buffer():
+async def test_nothing_is_read_over_a_frame_that_waits_to_be_begun():
     setup = Setup()
     connection, transport = connect_large(setup)
-    body = b"w" + bytes(64 * 1024)
+    body = b"b" + bytes(64 * 1024)
+    send(connection, b"waits--1")
     send_large(connection, body)
-    assert setup.dispatcher.seen == [body]
+    assert setup.dispatcher.seen == [b"waits--1"]
     assert not transport.reading
+    await answered(setup)
+    assert setup.dispatcher.seen == [b"waits--1", body]
+    assert transport.reading
 
 
-def test_nothing_is_read_over_a_produce_that_is_yet_to_be_appended_behind_one_that_waits_for_its_flush():
+def test_the_socket_is_read_while_a_lone_large_request_waits():
     setup = Setup()
     connection, transport = connect_large(setup)
-    send(connection, PRODUCE + b"decided")
+    send_large(connection, b"w" + bytes(64 * 1024))
     assert transport.reading
-    send_large(connection, PRODUCE + b"w" + bytes(64 * 1024))
-    assert len(setup.dispatcher.seen) == 2
-    assert not transport.reading
 
 
 async def test_a_client_that_sends_no_more_is_given_what_it_waits_for():

@@ -8,11 +8,13 @@ import pytest
 
 from odradek.broker.broker_server import BrokerServer
 from odradek.broker.config import load
+from odradek.broker.context import Reply, Session
 from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.records import Record, build_batch
 from tests.raw_client import decode_response, encode_request, produce_fields
 
 ROUNDS = 20
+SESSION = Session("PLAINTEXT", ("127.0.0.1", 1))
 
 
 class Caller:
@@ -23,13 +25,12 @@ class Caller:
         self.broker = server.broker
 
     async def ask(self, api_key, version, **fields):
-        answers = []
         frame = encode_request(api_key, version, **fields)[4:]
-        chunks = self.broker.dispatcher.dispatch(frame, "PLAINTEXT", ("127.0.0.1", 1), answers.append, 0.0)
-        while chunks is None:
+        answer = self.broker.dispatcher.dispatch(frame, SESSION, 0.0)
+        while isinstance(answer, Reply):
             await asyncio.sleep(0)
-            chunks = answers.pop() if answers else None
-        return decode_response(api_key, version, b"".join(chunks)[4:])[1]
+            answer = answer.response if answer.done else answer
+        return decode_response(api_key, version, b"".join(answer)[4:])[1]
 
 
 async def transaction(caller, number, state):

@@ -1,10 +1,9 @@
 """What is counted of requests on their way through dispatch, under a clock that moves when it is told to."""
 
-from types import SimpleNamespace
-
 import pytest
 
-from odradek.broker.context import CLOSE_CONNECTION, NO_RESPONSE, Reply
+from odradek.broker.context import CLOSE_CONNECTION, NO_RESPONSE, Reply, Session
+from odradek.broker.handlers import SERVED
 from odradek.broker.network import route as route_module
 from odradek.broker.network.dispatch import CloseConnection, Dispatcher
 from odradek.protocol.api_keys import ApiKey
@@ -14,21 +13,20 @@ from odradek.timing.clock import VirtualClock
 from tests.raw_client import encode_request
 
 _m = messages(ApiKey.DELETE_TOPICS)
-PEER = ("10.0.0.1", 5)
+SESSION = Session("PLAINTEXT", ("10.0.0.1", 5))
 
 
 class Setup:
     """A dispatcher whose one handler takes ``takes_ms`` and returns ``answer``."""
 
-    def __init__(self, monkeypatch):
+    def __init__(self):
         self.clock = VirtualClock(monotonic_ms=1000)
         self.takes_ms = 0
         self.answer = _m.DeleteTopicsResponse()
         self.answered = []
-        monkeypatch.setattr(route_module, "load_handler", lambda api_key: self._handle)
-        self.dispatcher = Dispatcher(SimpleNamespace(clock=self.clock))
+        self.dispatcher = Dispatcher(None, self.clock, SERVED, lambda api_key: self._handle)
 
-    def _handle(self, broker, context, request):
+    def _handle(self, services, context, request):
         self.clock.advance(self.takes_ms)
         if isinstance(self.answer, Exception):
             raise self.answer
@@ -37,7 +35,10 @@ class Setup:
     def request(self, arrived_ms=None, version=6):
         frame = encode_request(ApiKey.DELETE_TOPICS, version)[4:]
         arrived_ms = self.clock.monotonic_ms() if arrived_ms is None else arrived_ms
-        return self.dispatcher.dispatch(frame, "PLAINTEXT", PEER, self.answered.append, arrived_ms)
+        answer = self.dispatcher.dispatch(frame, SESSION, arrived_ms)
+        if isinstance(answer, Reply):
+            answer.when_done(self.answered.append)
+        return answer
 
     @property
     def route(self):
@@ -50,8 +51,8 @@ class Setup:
 
 
 @pytest.fixture
-def setup(monkeypatch):
-    return Setup(monkeypatch)
+def setup():
+    return Setup()
 
 
 def test_a_request_is_counted_under_its_api_and_version(setup):
@@ -86,7 +87,7 @@ def test_what_came_together_queues_behind_what_is_handled_first(setup):
 def test_a_request_that_waits_is_counted_when_it_is_answered(setup):
     setup.answer = reply = Reply()
     setup.takes_ms = 2
-    assert setup.request() is None
+    assert not setup.request().done
     assert setup.route.requests == 0
     setup.clock.advance(40)
     reply.complete(_m.DeleteTopicsResponse())
@@ -135,5 +136,5 @@ def test_a_request_that_cannot_be_answered_is_not_counted(setup):
     with pytest.raises(CloseConnection):
         setup.request()
     with pytest.raises(MalformedMessage):
-        setup.dispatcher.dispatch(encode_request(ApiKey.DELETE_TOPICS, 6)[4:-3], "PLAINTEXT", PEER, None, 0)
+        setup.dispatcher.dispatch(encode_request(ApiKey.DELETE_TOPICS, 6)[4:-3], SESSION, 0)
     assert setup.route.requests == 0

@@ -5,7 +5,7 @@ from uuid import UUID
 
 import pytest
 
-from odradek.broker.context import RequestContext
+from odradek.broker.context import RequestContext, Session
 from odradek.broker.handlers import list_offsets
 from odradek.broker.replica.delayed_fetch import DelayedFetch, FetchRead
 from odradek.broker.replica.fetch_sessions import FetchPartition, FetchPartitions
@@ -65,7 +65,7 @@ class Broker:
     def list_offset(self, timestamp, isolation_level):
         asked = SimpleNamespace(partition_index=0, timestamp=timestamp, current_leader_epoch=-1)
         request = SimpleNamespace(topics=[SimpleNamespace(name="t", partitions=[asked])], isolation_level=isolation_level)
-        context = RequestContext(ApiKey.LIST_OFFSETS, 11, 1, "client", "PLAINTEXT", ("127.0.0.1", 1))
+        context = RequestContext(ApiKey.LIST_OFFSETS, 11, 1, "client", Session("PLAINTEXT", ("127.0.0.1", 1)))
         partitions = SimpleNamespace(require=lambda _topic, _index: self.partition)
         response = list_offsets.handle(SimpleNamespace(partitions=partitions), context, request)
         return response.topics[0].partitions[0].offset

@@ -13,7 +13,7 @@ from random import Random
 from typing import TYPE_CHECKING, Any
 
 from odradek.broker.config import load
-from odradek.broker.context import RequestContext
+from odradek.broker.context import RequestContext, Session
 from odradek.broker.handlers import load_handler
 from odradek.broker.logging import log as broker_log
 from odradek.broker.server import Broker
@@ -165,7 +165,7 @@ class Node:
 
     def ask(self, api_key: ApiKey, version: int, request: Any) -> Any:
         """One request and its response. Raises Unanswered."""
-        context = RequestContext(api_key, version, 0, "client", "PLAINTEXT", ("127.0.0.1", 1))
+        context = RequestContext(api_key, version, 0, "client", Session("PLAINTEXT", ("127.0.0.1", 1)))
         outcome = self.call(load_handler(api_key), self.broker, context, request)
         if not isinstance(outcome, Reply):
             return as_response(api_key, version, outcome)

@@ -12,7 +12,7 @@ from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, cast
 from uuid import UUID
 
-from odradek.broker.context import RequestContext
+from odradek.broker.context import RequestContext, Session
 from odradek.broker.coordination.group_coordinator import GroupCoordinator
 from odradek.broker.handlers import (
     delete_groups,
@@ -190,7 +190,7 @@ class SimulatedBroker:
 
     def ask(self, api_key: ApiKey, version: int, client_id: str, request: Any, answered: Callable[[Any], None]) -> None:
         """One request, and what to do with its response, now or later."""
-        context = RequestContext(api_key, version, 0, client_id, "PLAINTEXT", ("127.0.0.1", 1))
+        context = RequestContext(api_key, version, 0, client_id, Session("PLAINTEXT", ("127.0.0.1", 1)))
         outcome = _HANDLERS[api_key](self._server, context, request)
         if isinstance(outcome, Reply):
             outcome.when_done(answered)

@@ -21,7 +21,7 @@ from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 from odradek.broker.config import load
-from odradek.broker.context import RequestContext
+from odradek.broker.context import RequestContext, Session
 from odradek.broker.handlers import load_handler
 from odradek.broker.metadata.decisions import NewTopic
 from odradek.broker.server import Broker
@@ -119,7 +119,7 @@ class BusyBroker:
 
     def ask(self, api_key: ApiKey, version: int, request: Any) -> Any:
         """One request and its response."""
-        context = RequestContext(api_key, version, 0, "client", "PLAINTEXT", ("127.0.0.1", 1))
+        context = RequestContext(api_key, version, 0, "client", Session("PLAINTEXT", ("127.0.0.1", 1)))
         outcome = self._call(load_handler(api_key), self.broker, context, request)
         if not isinstance(outcome, Reply):
             return as_response(api_key, version, outcome)

@@ -14,7 +14,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Any, cast
 
 from odradek.broker.config import BrokerConfig, load
-from odradek.broker.context import RequestContext
+from odradek.broker.context import RequestContext, Session
 from odradek.broker.handlers import (
     add_offsets_to_txn,
     add_partitions_to_txn,
@@ -206,7 +206,7 @@ class Server(Broker):
 
     def ask(self, api_key: ApiKey, version: int, request: Any, answered: Callable[[Any], None]) -> None:
         """One request, and what to do with its response, now or later. Each second one is of a turn whose answers are held."""
-        context = RequestContext(api_key, version, 0, "client", "PLAINTEXT", ("127.0.0.1", 1))
+        context = RequestContext(api_key, version, 0, "client", Session("PLAINTEXT", ("127.0.0.1", 1)))
         self._asked += 1
         self.connections.outbox.is_holding = self._asked % 2 == 0
         outcome = _HANDLERS[api_key](self, context, request)

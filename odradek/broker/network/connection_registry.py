@@ -1,0 +1,173 @@
+"""Which connections there are: counted, limited, swept.
+
+Limits: ``max.connections`` and ``max.connections.per.ip`` refuse by closing at once, ``connections.max.idle.ms`` closes what has
+been silent.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol
+
+from odradek.broker.logging import log
+from odradek.broker.network.outbox import Outbox
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping
+
+    from odradek.broker.context import Session
+    from odradek.broker.network.busy_poll import BusyPoll
+    from odradek.timing.clock import Clock
+    from odradek.timing.timer import Timer
+
+_MIN_SWEEP_MS = 100
+_TRIM_AFTER_MS = 10_000
+
+
+class OpenConnection(Protocol):
+    """What the registry knows of a connection (``network.connection``)."""
+
+    session: Session
+    last_active_ms: float
+    received_bytes: int
+
+    @property
+    def sent_bytes(self) -> int:
+        """What was handed on to the client."""
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether an answer is owed, or not with the kernel yet."""
+
+    def idle_ms(self, now_ms: float) -> float:
+        """How long nothing has come or gone."""
+
+    def stop_reading(self) -> None:
+        """Take no further request."""
+
+    def trim(self) -> None:
+        """Give back memory that only a busy connection needs."""
+
+    def end(self) -> None:
+        """Close now."""
+
+
+@dataclass(frozen=True, slots=True)
+class ConnectionLimits:
+    """``max.connections``, ``max.connections.per.ip`` with its overrides, ``connections.max.idle.ms`` (negative: never)."""
+
+    max_connections: int
+    max_connections_per_ip: int
+    per_ip_overrides: Mapping[str, int]
+    max_idle_ms: int
+
+
+class ConnectionRegistry:
+    """The open connections of a broker, counted and limited by what ``limits`` says at that moment. Loop thread only."""
+
+    def __init__(self, limits: Callable[[], ConnectionLimits], clock: Clock, timer: Timer) -> None:
+        self.clock = clock
+        self.is_stopping = False
+        # Told of all that comes.
+        self.busy_poll: BusyPoll | None = None
+        self.outbox = Outbox()
+        self._limits = limits
+        self._timer = timer
+        self._connections: set[OpenConnection] = set()
+        self._by_ip: dict[str, int] = {}
+        self._is_sweep_armed = False
+        self.accepted = 0
+        self.refused = 0
+        self.closed_idle = 0
+        self.closed_malformed = 0
+        # Of the connections that are gone; the others' are with them.
+        self._received_bytes = 0
+        self._sent_bytes = 0
+
+    def __len__(self) -> int:
+        return len(self._connections)
+
+    def __iter__(self) -> Iterator[OpenConnection]:
+        return iter(self._connections)
+
+    @property
+    def received_bytes(self) -> int:
+        """What all connections have received since the broker started."""
+        return self._received_bytes + sum(connection.received_bytes for connection in self._connections)
+
+    @property
+    def sent_bytes(self) -> int:
+        """What all connections have sent since the broker started."""
+        return self._sent_bytes + sum(connection.sent_bytes for connection in self._connections)
+
+    def add(self, connection: OpenConnection) -> bool:
+        """Take in a new connection; False where a limit forbids it."""
+        ip = connection.session.peer[0]
+        here = self._by_ip.get(ip, 0)
+        limits = self._limits()
+        if self.is_stopping or len(self._connections) >= limits.max_connections:
+            return self._refuse(connection, "max.connections", limits.max_connections)
+        allowed_here = limits.per_ip_overrides.get(ip, limits.max_connections_per_ip)
+        if here >= allowed_here:
+            return self._refuse(connection, "max.connections.per.ip", allowed_here)
+        self._arm_sweep()
+        self.accepted += 1
+        self._by_ip[ip] = here + 1
+        self._connections.add(connection)
+        connection.last_active_ms = self.clock.monotonic_ms()
+        return True
+
+    def remove(self, connection: OpenConnection) -> None:
+        """Forget a connection that was lost; one that was refused is not known."""
+        if connection not in self._connections:
+            return
+        self._connections.discard(connection)
+        self._received_bytes += connection.received_bytes
+        self._sent_bytes += connection.sent_bytes
+        ip = connection.session.peer[0]
+        self._by_ip[ip] -= 1
+        if not self._by_ip[ip]:
+            del self._by_ip[ip]
+
+    def stop_reading(self) -> None:
+        """No further request is taken from any connection."""
+        self.is_stopping = True
+        for connection in self._connections:
+            connection.stop_reading()
+
+    def busy(self) -> int:
+        """How many connections still owe an answer."""
+        return sum(connection.is_busy for connection in self._connections)
+
+    def close_all(self) -> None:
+        """Close every connection, whatever its client has not taken by now."""
+        for connection in tuple(self._connections):
+            connection.end()
+
+    def _refuse(self, connection: OpenConnection, config: str, limit: int) -> bool:
+        self.refused += 1
+        if not self.is_stopping:
+            host, port = connection.session.peer
+            log.warn("refusing a connection", peer=f"{host}:{port}", config=config, limit=limit)
+        return False
+
+    def _arm_sweep(self) -> None:
+        max_idle_ms = self._limits().max_idle_ms
+        if not self._is_sweep_armed:
+            self._is_sweep_armed = True
+            interval_ms = max(max_idle_ms / 4, _MIN_SWEEP_MS) if max_idle_ms >= 0 else _TRIM_AFTER_MS
+            self._timer.call_after(min(interval_ms, _TRIM_AFTER_MS), self._sweep)
+
+    def _sweep(self) -> None:
+        """Close what has neither sent nor taken anything for too long; goes on as long as anybody is connected."""
+        self._is_sweep_armed = False
+        max_idle_ms = self._limits().max_idle_ms
+        now_ms = self.clock.monotonic_ms()
+        for connection in tuple(self._connections):
+            if 0 <= max_idle_ms < connection.idle_ms(now_ms):
+                self.closed_idle += 1
+                connection.end()
+            elif now_ms - connection.last_active_ms > _TRIM_AFTER_MS:
+                connection.trim()
+        if self._connections:
+            self._arm_sweep()
