@@ -54,7 +54,7 @@ def _is_there(manager: "LogManager", log: Log) -> bool:
 
 def _release(manager: "LogManager", log: Log, now_ms: int, warn: Warn) -> list[Segment]:
     try:
-        return log.release_old_segments(now_ms) if _is_there(manager, log) else []
+        return log.retention.release_old_segments(now_ms) if _is_there(manager, log) else []
     except (KafkaError, OSError) as error:
         warn("old segments not deleted", topic=log.topic, partition=log.partition, reason=str(error))
         if isinstance(error, OSError):

@@ -11,7 +11,7 @@ class FlushTask:
 
     Unless ``is_whole``, of the records alone: recovery makes indexes anew.
 
-    ``run`` may be called in any thread, then ``Log.flushed`` or ``Log.sync_failed`` on the loop's.
+    ``run`` may be called in any thread, then ``FlushState.flushed`` or ``sync_failed`` on the loop's.
     """
 
     file_system: FileSystem

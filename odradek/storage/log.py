@@ -1,63 +1,203 @@
 """One partition's log: record batches appended at its end, read from any offset, found by timestamp.
 
-Directory ``<topic>-<partition>/``: segments (odradek.storage.segment), ``leader-epoch-checkpoint``, ``partition.metadata``. Where
-the log starts and up to where it is flushed is in the data directory's checkpoints, which the LogManager keeps.
+Directory ``<topic>-<partition>/``: segments (odradek.storage.segment), ``leader-epoch-checkpoint``, ``partition.metadata``. The
+log start offset and the recovery point are in the data directory's checkpoint files, which the LogManager writes.
 
 An append is one write to the active segment: the batch as it came, with offset and leader epoch in front. It is acknowledged when
-the operating system has it; ``flush.messages`` and ``flush.ms`` ask for more. What is appended may be flushed for many at once,
-by whom ``on_flush_due`` calls: until then it is in the log, and neither acknowledged nor read. A marker is flushed before its
-append returns, with all before it: a transaction is not complete while one of its markers may be lost.
+the operating system has it; ``flush.messages`` and ``flush.ms`` ask for more (odradek.storage.flush_state).
 
-A Log belongs to the loop thread. How it lies on disk is odradek.storage.log_store's to know.
+A Log is made of parts, none of which knows the Log:
+
+    LocalLog      the files, the log start offset, the log end offset, the leader epochs
+    LogWriter     writes at the end, rolls to a new segment
+    CoordinatorAppends   appends what the broker itself writes: markers, the coordinators' records
+    FlushState    recovery point, flushed offset, what to sync next
+    LogProducers  producers and their snapshots
+    LogRetention  removes old segments, replaces compacted ones
+    LogSettings   the topic's configuration; DiskErrors reports errors
+
+Kafka's name is UnifiedLog.
 """
 
-from collections.abc import Sequence
-from typing import Final
+from typing import Final, Self
+from uuid import UUID
 
-from odradek.protocol.compression import NONE
-from odradek.protocol.control_records import build_end_txn_marker
-from odradek.protocol.errors import ErrorCode, KafkaError, MalformedMessage
-from odradek.protocol.plain_batches import build_batch
+from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.record_batch import (
     LOG_OVERHEAD,
-    STAMPED_BYTES,
-    TIMESTAMP_TYPE_MASK,
     TRANSACTIONAL_MASK,
     BatchHeader,
     Buffer,
-    read_header,
     stamped_head,
     stamped_head_append_time,
-    validate,
 )
-from odradek.storage import log_lookup, validation
+from odradek.storage import checkpoints, log_lookup
+from odradek.storage.append_info import AppendInfo
+from odradek.storage.coordinator_appends import CoordinatorAppends
+from odradek.storage.disk_errors import DiskErrors
+from odradek.storage.filesystem import FileSystem
+from odradek.storage.flush_state import FlushState
+from odradek.storage.local_log import LocalLog
 from odradek.storage.log_config import LogConfig
+from odradek.storage.log_loader import LoadedLog, LoadRequest, load
 from odradek.storage.log_lookup import TimestampOffset
+from odradek.storage.log_producers import LogProducers
+from odradek.storage.log_retention import LogRetention
 from odradek.storage.log_segments import LogSlice
-from odradek.storage.log_store import LogStore
+from odradek.storage.log_settings import LogSettings
+from odradek.storage.log_writer import LogWriter
+from odradek.storage.producer_state import ProducerStates
+from odradek.storage.recovery import Warn
+from odradek.storage.segment import Segment
+from odradek.storage.segment_removal import SegmentRemoval
+from odradek.storage.validation import admitted
 
 _NO_TIMESTAMP: Final = -1
-# Up to this size of a batch to copy it takes less time than to hand the system two buffers.
+# To copy a batch of at most this size is faster than to hand two buffers to the system.
 _COPIED_BYTES: Final = 4096
 
 
-class AppendInfo:
-    """Where a batch lies. ``log_append_time_ms`` is -1 for CreateTime; ``duplicate``: it was there already, not written again."""
-
-    __slots__ = ("duplicate", "first_offset", "last_offset", "log_append_time_ms", "log_start_offset")
+class Log:
+    """One partition's log. Offsets are those of records. Loop thread only; a FlushTask may run in any thread."""
 
     def __init__(
-        self, first_offset: int, last_offset: int, log_append_time_ms: int, log_start_offset: int, duplicate: bool
+        self,
+        request: LoadRequest,
+        loaded: LoadedLog,
+        topic: str,
+        partition: int,
+        topic_id: UUID | None,
+        removal: SegmentRemoval,
     ) -> None:
-        self.first_offset = first_offset
-        self.last_offset = last_offset
-        self.log_append_time_ms = log_append_time_ms
-        self.log_start_offset = log_start_offset
-        self.duplicate = duplicate
+        self.topic = topic
+        self.partition = partition
+        self.topic_id = topic_id
+        self.directory = request.directory
+        self.file_system: FileSystem = request.file_system
+        # Where the last compaction ended, None before the first (odradek.storage.cleaner).
+        self.cleaned_offset = request.cleaned_offset
+        # Other threads read this.
+        self.is_closed = False
+        self.disk_errors = DiskErrors()
+        self._settings = LogSettings(request.config)
+        self._local = LocalLog(request, loaded)
+        self.segments = self._local.segments
+        self.leader_epochs = self._local.leader_epochs
+        self.flush_state = FlushState(self._local, self._settings, self.disk_errors, loaded.recovery_point, request.now_ms)
+        self._producers = LogProducers(self._local, self._settings, self.disk_errors, loaded, request.now_ms)
+        self._writer = LogWriter(self._local, self._settings, self.flush_state, self._producers, self.disk_errors)
+        self.coordinator_appends = CoordinatorAppends(
+            self._local, self._settings, self.flush_state, self._producers, self._writer
+        )
+        self.retention = LogRetention(self._local, self._settings, self.flush_state, self._producers, self._writer, removal)
 
+    @classmethod
+    def open(  # noqa: PLR0913 - all that is known of a log before it is read, by name
+        cls,
+        file_system: FileSystem,
+        directory: str,
+        topic: str,
+        partition: int,
+        config: LogConfig,
+        *,
+        recovery_point: int = 0,
+        log_start_offset: int = 0,
+        cleaned_offset: int | None = None,
+        clean: bool,
+        now_ms: int,
+        warn: Warn,
+        topic_id: UUID | None = None,
+        removal: SegmentRemoval | None = None,
+    ) -> Self:
+        """Open the log in ``directory``, created if need be; unless ``clean``, recover what lies past ``recovery_point``.
 
-class Log(LogStore):
-    """One partition's log. Offsets are those of records; ``log_end_offset`` is the next record's."""
+        ``topic_id`` is recorded if the directory has none; ``removal`` takes the files of removed segments. Raises LogCorrupt,
+        OSError, ValueError (partition.metadata).
+        """
+        found_id = checkpoints.read_topic_id(file_system, directory)
+        if found_id is None:
+            file_system.make_dirs(directory)
+        if found_id is None and topic_id is not None:
+            checkpoints.write_topic_id(file_system, directory, topic_id)
+        request = LoadRequest(
+            file_system=file_system,
+            directory=directory,
+            config=config,
+            recovery_point=recovery_point,
+            log_start_offset=log_start_offset,
+            cleaned_offset=cleaned_offset,
+            is_clean=clean,
+            now_ms=now_ms,
+            warn=warn,
+        )
+        return cls(request, load(request), topic, partition, found_id or topic_id, removal or SegmentRemoval(file_system))
+
+    # ------------------------------------------------------------------------------------------------------- its state
+
+    @property
+    def log_start_offset(self) -> int:
+        """The first offset that may be read."""
+        return self._local.log_start_offset
+
+    @property
+    def log_end_offset(self) -> int:
+        """The next record's offset."""
+        return self._local.log_end_offset
+
+    @property
+    def recovery_point(self) -> int:
+        """Up to where records and indexes are on disk."""
+        return self.flush_state.recovery_point
+
+    @property
+    def flushed_offset(self) -> int:
+        """Up to where records are on disk."""
+        return self.flush_state.flushed_offset
+
+    @property
+    def awaits_flush(self) -> bool:
+        """Whether appended records wait for a flush, and are not read before."""
+        return self.flush_state.awaits_flush
+
+    @property
+    def has_lost_sync(self) -> bool:
+        """Whether a sync has failed: nothing more is appended."""
+        return bool(self.flush_state.sync_error)
+
+    @property
+    def is_being_cleaned(self) -> bool:
+        """Whether another thread reads the segments to compact or move them: none is removed meanwhile."""
+        return self.retention.is_being_cleaned
+
+    @is_being_cleaned.setter
+    def is_being_cleaned(self, value: bool) -> None:
+        self.retention.is_being_cleaned = value
+
+    @property
+    def config(self) -> LogConfig:
+        """The topic's configuration; it may be replaced at any time."""
+        return self._settings.config
+
+    @config.setter
+    def config(self, config: LogConfig) -> None:
+        self._settings.use(config)
+
+    @property
+    def max_batch_bytes(self) -> int:
+        """The largest batch that ``max.message.bytes`` and ``segment.bytes`` allow."""
+        return min(self._settings.max_message_bytes, self._settings.segment_bytes)
+
+    @property
+    def size_bytes(self) -> int:
+        """The record batches' bytes, as DescribeLogDirs reports them."""
+        return sum(segment.size for segment in self.segments)
+
+    @property
+    def producers(self) -> ProducerStates:
+        """The producers, loaded when first asked for. KafkaError: KAFKA_STORAGE_ERROR."""
+        return self._producers.load()
+
+    # --------------------------------------------------------------------------------------------------------- appends
 
     def append(
         self,
@@ -68,27 +208,35 @@ class Log(LogStore):
         transaction_verified: bool = False,
         header: BatchHeader | None = None,
     ) -> AppendInfo:
-        """Append what a Produce request of version 3 or later has for this partition: one batch, checked and stamped.
+        """Append one partition's records of a Produce request of version 3 or later: one batch, checked and stamped.
 
         A transactional batch needs the producer's transaction to be open here already, or ``transaction_verified`` (KIP-890).
-        ``header`` is that of ``records``, for who has read it.
+        ``header`` is that of ``records``, if the caller has read it.
 
         KafkaError: INVALID_RECORD, CORRUPT_MESSAGE, MESSAGE_TOO_LARGE, RECORD_LIST_TOO_LARGE, INVALID_TIMESTAMP,
-        INVALID_TXN_STATE, OUT_OF_ORDER_SEQUENCE_NUMBER, INVALID_PRODUCER_EPOCH: nothing has been written then.
+        INVALID_TXN_STATE, OUT_OF_ORDER_SEQUENCE_NUMBER, INVALID_PRODUCER_EPOCH: nothing has been written.
         KAFKA_STORAGE_ERROR: nothing has been written, or it could not be synced.
         """
-        header, records = self._checked(records, header, now_ms)
+        flush_state = self.flush_state
+        if flush_state.sync_error:
+            # Not even a duplicate may be acknowledged.
+            flush_state.ensure_synced()
+        local = self._local
+        settings = self._settings
+        header, records = admitted(records, header, settings, now_ms)
         producers = None
         if header.producer_id >= 0:
-            producers = self._producers or self.producers
+            producers = self._producers.loaded or self._producers.load()
             if header.attributes & TRANSACTIONAL_MASK:
                 duplicate = producers.check_transactional(header, transaction_verified)
             else:
                 duplicate = producers.check(header)
             if duplicate is not None:
-                return AppendInfo(duplicate.first_offset, duplicate.last_offset, duplicate.timestamp, self.log_start_offset, True)
-        base_offset = self.log_end_offset
-        if self._stamps_append_time:
+                return AppendInfo(
+                    duplicate.first_offset, duplicate.last_offset, duplicate.timestamp, local.log_start_offset, True
+                )
+        base_offset = local.log_end_offset
+        if settings.stamps_append_time:
             append_time_ms = timestamp = now_ms
             head = stamped_head_append_time(header, records, 0, base_offset, leader_epoch, now_ms)
         else:
@@ -102,121 +250,32 @@ class Log(LogStore):
             buffers = (b"".join((head, records[len(head) : size])),)
         else:
             buffers = (head, memoryview(records)[len(head) : size])
-        self._write(buffers, size, last_offset, timestamp, leader_epoch, now_ms)
+        self._writer.write(buffers, size, last_offset, timestamp, leader_epoch, now_ms)
         if producers is not None:
             producers.record(header, base_offset, timestamp)
-        if last_offset + 1 - self.flushed_offset >= self._flush_messages:
-            self._flush_due(now_ms)
-        return AppendInfo(base_offset, last_offset, append_time_ms, self.log_start_offset, False)
+        if last_offset + 1 - flush_state.flushed_offset >= settings.flush_messages:
+            flush_state.flush_soon(now_ms)
+        return AppendInfo(base_offset, last_offset, append_time_ms, local.log_start_offset, False)
 
-    def _checked(self, records: Buffer, header: BatchHeader | None, now_ms: int) -> tuple[BatchHeader, Buffer]:
-        """The produced batch and its header if it may be appended; the batch may have had to be rewritten."""
-        if self._sync_error:
-            # Not even a batch that is there already may be acknowledged.
-            self._ensure_synced()
-        if header is None:
-            try:
-                header = read_header(records)
-            except MalformedMessage as error:
-                raise validation.refuse_malformed(records, error) from error
-        size = header.batch_length + LOG_OVERHEAD
-        if len(records) != size:
-            validation.ensure_one_batch(records, size)
-        if header.base_offset:
-            raise KafkaError(ErrorCode.INVALID_RECORD, f"the record batch begins with offset {header.base_offset}, not 0")
-        if size > self._max_message_bytes:
-            raise KafkaError(ErrorCode.MESSAGE_TOO_LARGE, f"{size} bytes, and max.message.bytes is {self._max_message_bytes}")
-        validate(header, records)
-        if (
-            self._inspects_all
-            or header.max_timestamp - now_ms > self._latest_in_ms
-            or header.attributes & TIMESTAMP_TYPE_MASK
-            or (header.attributes & TRANSACTIONAL_MASK and header.producer_id < 0)
-        ):
-            inspected = validation.inspect(records, header, self._config, now_ms)
-            if inspected is not records:
-                records, header = inspected, read_header(inspected)
-                size = header.batch_length + LOG_OVERHEAD
-        if size > self._segment_bytes:
-            raise _too_large_for_segment(size, self._config)
-        return header, records
+    def flush(self, now_ms: int) -> None:
+        """Sync the whole log before returning. KafkaError: KAFKA_STORAGE_ERROR, now and for every later append."""
+        self.flush_state.flush(now_ms)
 
-    def append_marker(
-        self,
-        producer_id: int,
-        producer_epoch: int,
-        coordinator_epoch: int,
-        commit: bool,
-        *,
-        leader_epoch: int,
-        now_ms: int,
-        transaction_version: int = 0,
-    ) -> AppendInfo:
-        """End a producer's transaction here, as its coordinator has decided; a marker is written though there be none.
+    def flush_found(self, now_ms: int) -> None:
+        """Flush a log just opened, if a kill left more than ``flush.messages`` allows. KafkaError: KAFKA_STORAGE_ERROR.
 
-        KafkaError: INVALID_PRODUCER_EPOCH, TRANSACTION_COORDINATOR_FENCED, KAFKA_STORAGE_ERROR.
+        Records that were acknowledged are among them, and readers must not see less of the log than before.
         """
-        producers = self._producers or self.producers
-        producers.check_marker(producer_id, producer_epoch, coordinator_epoch, transaction_version)
-        batch, rest = _LAST_MARKER.batch(producer_id, producer_epoch, coordinator_epoch, commit, now_ms)
-        offset = self.log_end_offset
-        size = len(batch)
-        if self._stamps_append_time:
-            head = stamped_head_append_time(read_header(batch), batch, 0, offset, leader_epoch, now_ms)
-            rest = batch[len(head) :]
-        else:
-            head = stamped_head(size - LOG_OVERHEAD, offset, leader_epoch)
-        self._write((head + rest,), size, offset, now_ms, leader_epoch, now_ms)
-        aborted = producers.record_marker(producer_id, producer_epoch, coordinator_epoch, commit, offset, now_ms)
-        if aborted is not None:
-            self.segments.active.append_aborted(aborted)
-        if offset + 1 - self.flushed_offset >= self._flush_messages:
-            self.flush(now_ms)
-        append_time_ms = now_ms if self._stamps_append_time else _NO_TIMESTAMP
-        return AppendInfo(offset, offset, append_time_ms, self.log_start_offset, False)
+        if self.flush_state.is_flush_due:
+            self.flush_state.flush(now_ms)
 
-    def append_internal(
-        self,
-        records: Sequence[tuple[bytes, bytes | None]],
-        *,
-        leader_epoch: int,
-        now_ms: int,
-        compression: int = NONE,
-        producer: tuple[int, int] | None = None,
-    ) -> int:
-        """Append what the broker itself has to say, (key, value) of one record at least, as one batch; its size in bytes.
-
-        Records under a ``producer``, its id and epoch (offsets that a transaction commits), open its transaction; markers are
-        ``append_marker``'s. KafkaError: RECORD_LIST_TOO_LARGE, KAFKA_STORAGE_ERROR, INVALID_PRODUCER_EPOCH.
-        """
-        if producer is not None:
-            self.producers.check_internal(*producer)
-        base_offset = self.log_end_offset
-        batch = build_batch(
-            records,
-            now_ms,
-            compression=compression,
-            producer=producer,
-            base_offset=base_offset,
-            leader_epoch=leader_epoch,
-            attributes=TIMESTAMP_TYPE_MASK if self._stamps_append_time else 0,
-        )
-        size = len(batch)
-        if size > self._segment_bytes:
-            raise _too_large_for_segment(size, self._config)
-        last_offset = base_offset + len(records) - 1
-        self._write((batch,), size, last_offset, now_ms, leader_epoch, now_ms)
-        if producer is not None:
-            self.producers.record_internal(producer[0], producer[1], base_offset, last_offset, now_ms)
-        if last_offset + 1 - self.flushed_offset >= self._flush_messages:
-            self._flush_due(now_ms)
-        return size
+    # ----------------------------------------------------------------------------------------------------------- reads
 
     @property
     def first_unstable_offset(self) -> int | None:
-        """The first offset of the oldest open transaction, as far as it is still in the log. KafkaError: KAFKA_STORAGE_ERROR."""
-        transactions = (self._producers or self.producers).open_transactions
-        return max(next(iter(transactions)), self.log_start_offset) if transactions else None
+        """The first offset of the oldest open transaction, at least the log start offset. KafkaError: KAFKA_STORAGE_ERROR."""
+        transactions = (self._producers.loaded or self._producers.load()).open_transactions
+        return max(next(iter(transactions)), self._local.log_start_offset) if transactions else None
 
     def aborted_transactions(self, fetch_offset: int, end_offset: int) -> list[tuple[int, int]]:
         """(producer id, first offset) of the aborted transactions with records from ``fetch_offset`` up to ``end_offset``.
@@ -226,10 +285,10 @@ class Log(LogStore):
         try:
             return [found[:2] for found in self.segments.aborted_transactions(fetch_offset, end_offset)]
         except OSError as error:
-            raise self.storage_error(error) from error
+            raise self.disk_errors.report(error) from error
 
     def aborted_in(self, found: LogSlice, offset: int, upper_offset: int) -> list[tuple[int, int]]:
-        """``aborted_transactions`` with records in what ``read`` has ``found`` from ``offset`` on, perhaps some more behind it.
+        """The ``aborted_transactions`` with records in ``found``, which ``read`` returned for ``offset``; some may lie behind it.
 
         KafkaError: KAFKA_STORAGE_ERROR.
         """
@@ -238,19 +297,20 @@ class Log(LogStore):
         try:
             end_offset = self.segments.end_offset_of(found, offset, upper_offset)
         except OSError as error:
-            raise self.storage_error(error) from error
+            raise self.disk_errors.report(error) from error
         return self.aborted_transactions(offset, end_offset)
 
     def read(self, offset: int, max_bytes: int, *, upper_offset: int, min_one_batch: bool) -> LogSlice | None:
-        """Batches from the one with ``offset`` on, below ``upper_offset`` (a batch boundary), of one segment; None if none.
+        """Batches of one segment, from the one with ``offset`` on, below ``upper_offset`` (a batch boundary); None if none.
 
-        At most ``max_bytes``, which may cut the last batch; but a first batch that does not fit is there whole if
-        ``min_one_batch`` and not at all otherwise (KIP-74). KafkaError: OFFSET_OUT_OF_RANGE, KAFKA_STORAGE_ERROR.
+        At most ``max_bytes``, which may cut the last batch. A first batch larger than that is returned whole if
+        ``min_one_batch``, and not at all otherwise (KIP-74). KafkaError: OFFSET_OUT_OF_RANGE, KAFKA_STORAGE_ERROR.
         """
-        end_offset = self.log_end_offset
-        if not self.log_start_offset <= offset <= end_offset:
+        local = self._local
+        end_offset = local.log_end_offset
+        if not local.log_start_offset <= offset <= end_offset:
             raise KafkaError(
-                ErrorCode.OFFSET_OUT_OF_RANGE, f"offset {offset} is not within [{self.log_start_offset}, {end_offset}]"
+                ErrorCode.OFFSET_OUT_OF_RANGE, f"offset {offset} is not within [{local.log_start_offset}, {end_offset}]"
             )
         if offset == end_offset:
             self.segments.remember_tail(end_offset)
@@ -260,9 +320,9 @@ class Log(LogStore):
         try:
             found = self.segments.read(offset, max_bytes, upper_offset, end_offset, min_one_batch=min_one_batch)
         except OSError as error:
-            raise self.storage_error(error) from error
+            raise self.disk_errors.report(error) from error
         if found is not None:
-            found.on_error = self.storage_error
+            found.on_error = self.disk_errors.report
         return found
 
     def offset_for_timestamp(self, timestamp: int) -> TimestampOffset | None:
@@ -278,46 +338,61 @@ class Log(LogStore):
         return self.leader_epochs.end_offset_for(epoch, self.log_end_offset)
 
     def delete_records_before(self, offset: int) -> int:
-        """Let the log start at ``offset``, if that is further on; the log start offset then. Files go when old segments do.
+        """Move the log start offset up to ``offset``, unless it is there already; returns it. Retention removes the files.
 
         KafkaError: OFFSET_OUT_OF_RANGE beyond the log's end, KAFKA_STORAGE_ERROR.
         """
         if offset > self.log_end_offset:
             raise KafkaError(ErrorCode.OFFSET_OUT_OF_RANGE, f"offset {offset} is beyond the log's end at {self.log_end_offset}")
         if offset > self.log_start_offset:
-            self._start_at(offset)
+            self.retention.start_at(offset)
         return self.log_start_offset
 
+    # ------------------------------------------------------------------------------------------------------- life cycle
 
-class _LastMarker:
-    """The marker that was built last: a transaction ends with the same in all its partitions, one after the other."""
+    def roll(self, now_ms: int) -> Segment:
+        """Begin a new active segment, unless the present one is empty; returns the active one. Raises OSError."""
+        return self._writer.roll(now_ms)
 
-    __slots__ = ("_known",)
+    def expire_producers(self, now_ms: int) -> int:
+        """Forget idle producers (``producer.id.expiration.ms``); returns how many."""
+        return self._producers.expire(now_ms)
 
-    def __init__(self) -> None:
-        # One object, for there may be brokers in other threads: what it is of, the batch, and what is behind its stamp.
-        self._known: tuple[int, int, int, bool, int, bytes, bytes] = (-1, -1, -1, False, -1, b"", b"")
+    def storage_error(self, error: OSError) -> KafkaError:
+        """Report an error of the disk that a reader met; the KAFKA_STORAGE_ERROR to answer with."""
+        return self.disk_errors.report(error)
 
-    def batch(
-        self, producer_id: int, producer_epoch: int, coordinator_epoch: int, commit: bool, now_ms: int
-    ) -> tuple[bytes, bytes]:
-        """The marker's batch, and what is behind the stamp."""
-        known = self._known
-        if (
-            known[0] != producer_id
-            or known[1] != producer_epoch
-            or known[2] != coordinator_epoch
-            or known[3] != commit
-            or known[4] != now_ms
-        ):
-            batch = build_end_txn_marker(producer_id, producer_epoch, coordinator_epoch, commit, now_ms)
-            known = (producer_id, producer_epoch, coordinator_epoch, commit, now_ms, batch, batch[STAMPED_BYTES:])
-            self._known = known
-        return known[5], known[6]
+    def abandon(self, reason: str) -> None:
+        """Leave the files alone from now on: their directory has failed. Every later operation is refused."""
+        self.is_closed = True
+        self.flush_state.sync_error = reason
+        for segment in self.segments:
+            segment.release_file()
 
+    def write_out(self) -> None:
+        """Write what is only in memory: index entries, the snapshot of the producers. Raises KafkaError, OSError."""
+        for segment in self.segments:
+            if segment.transaction_index is not None:
+                segment.transaction_index.write_out()
+        self.segments.active.close_indexes()
+        self._producers.take_snapshot()
 
-_LAST_MARKER: Final = _LastMarker()
+    def close(self, *, clean: bool, now_ms: int) -> None:
+        """Close the files; if ``clean``, with all that the next start needs to trust them. Raises KafkaError, OSError.
 
-
-def _too_large_for_segment(size: int, config: LogConfig) -> KafkaError:
-    return KafkaError(ErrorCode.RECORD_LIST_TOO_LARGE, f"{size} bytes, and segment.bytes is {config.segment_bytes}")
+        Slices in use stay readable.
+        """
+        self.is_closed = True
+        if clean:
+            self.flush_state.ensure_synced()
+            active = self.segments.active
+            self.write_out()
+            if self.recovery_point < self.log_end_offset or self.flush_state.has_failed_append:
+                self.flush_state.flush(now_ms)
+                if self.recovery_point < self.log_end_offset:
+                    raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, f"there is no room for the indexes in {self.directory}")
+            elif not (active.offset_index.is_synced and active.time_index.is_synced):
+                for file in active.files_to_sync():
+                    file.sync()
+        for segment in self.segments:
+            segment.release_file()

@@ -12,6 +12,7 @@ the same uuid that is to be deleted is the log; beside the log itself it is unfi
 import errno
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import partial
 from uuid import UUID, uuid4
 
 from odradek.protocol.errors import ErrorCode, KafkaError
@@ -54,7 +55,7 @@ class LogManager:
         self.offline_homes: dict[Partition, DataDirectory] = {}
         self.directories = DataDirectories(file_system, log_dirs, metadata_dir, warn)
         self.removal = SegmentRemoval(file_system)
-        # See ``Log.on_flush_due``; to be set before any log is opened.
+        # Called with a log when ``flush.messages`` is reached (odradek.storage.flush_state). Set it before any log is opened.
         self.on_flush_due: Callable[[Log], None] | None = None
         # Called with a directory that has just failed, from within whatever met the error: to have ``take_offline`` called soon.
         self.on_failure: Callable[[DataDirectory], object] | None = None
@@ -207,8 +208,9 @@ class LogManager:
             topic_id=topic_id,
             removal=self.removal,
         )
-        log.on_flush_due = self.on_flush_due
-        log.on_disk_error = self.note_error
+        if self.on_flush_due is not None:
+            log.flush_state.on_flush_due = partial(self.on_flush_due, log)
+        log.disk_errors.on_error = partial(self.directory_error, directory)
         log.flush_found(now_ms)
         self.logs[key] = log
         return log
@@ -224,7 +226,7 @@ class LogManager:
         self.offline.pop(key, None)
         home = self.offline_homes.pop(key, None) if log is None else self.home_of(log)
         if log is not None:
-            log.close(clean=False, now_ms=log.last_flush_ms)
+            log.close(clean=False, now_ms=log.flush_state.last_flush_ms)
         if home is None:
             home = next((other for other in self.directories.online if self.file_system.exists(other.log_path(key))), None)
         if home is None:
@@ -339,11 +341,11 @@ class LogManager:
         """
         tasks = []
         for log in self.logs.values():
-            is_due = log.recovery_point < log.log_end_offset and now_ms - log.last_flush_ms >= log.config.flush_ms
+            is_due = log.recovery_point < log.log_end_offset and now_ms - log.flush_state.last_flush_ms >= log.config.flush_ms
             if log.has_lost_sync or not (is_due or log.recovery_point < log.segments.active.base_offset):
                 continue
             try:
-                tasks.append((log, log.flush_task(active=is_due)))
+                tasks.append((log, log.flush_state.flush_task(active=is_due)))
             except OSError as error:
                 self._warn("log not flushed", topic=log.topic, partition=log.partition, reason=str(error))
                 self.note_error(log, error)
@@ -354,9 +356,9 @@ class LogManager:
         if self.logs.get((log.topic, log.partition)) is not log:
             return
         if error is None:
-            log.flushed(task, now_ms)
+            log.flush_state.flushed(task, now_ms)
         else:
-            log.sync_failed(error)
+            log.flush_state.sync_failed(error)
             self._warn("log out of service, it cannot be synced", topic=log.topic, partition=log.partition, reason=str(error))
 
     def delete_old_segments(self, now_ms: int) -> int:
@@ -417,7 +419,7 @@ class LogManager:
         unclean = {directory.path for directory in self.offline_homes.values()}
 
         def close(log: Log) -> None:
-            log.on_disk_error = None
+            log.disk_errors.on_error = None
             try:
                 log.close(clean=True, now_ms=now_ms)
             except (KafkaError, OSError) as error:

@@ -1,4 +1,4 @@
-"""What a produced batch must be beyond what its header and CRC tell: the paths of ``Log.append`` that few batches take.
+"""Which produced batches a log admits, and what it rewrites in them.
 
 A batch is opened only where a config asks for something about each record: a compacted topic wants keys, a timestamp limit wants
 timestamps, ``compression.type`` may want another codec. As in Kafka's LogValidator, one bad record refuses the batch, and each
@@ -11,9 +11,21 @@ from struct import Struct
 from typing import Final
 
 from odradek.protocol.errors import ErrorCode, InvalidRecords, KafkaError, MalformedMessage
-from odradek.protocol.record_batch import HEADER, LOG_APPEND_TIME, TIMESTAMP_TYPE_MASK, BatchHeader, Buffer, batch_crc
+from odradek.protocol.record_batch import (
+    HEADER,
+    LOG_APPEND_TIME,
+    LOG_OVERHEAD,
+    TIMESTAMP_TYPE_MASK,
+    TRANSACTIONAL_MASK,
+    BatchHeader,
+    Buffer,
+    batch_crc,
+    read_header,
+    validate,
+)
 from odradek.protocol.records import Record, build_batch, read_records
 from odradek.storage.log_config import LogConfig
+from odradek.storage.log_settings import LogSettings
 
 _LENGTH: Final = Struct(">8xi")
 # Offset, length, and on to the magic: less is not yet a batch to Kafka, but the beginning of one.
@@ -22,7 +34,45 @@ _SHORTEST_MESSAGE_BYTES: Final = 14
 _SHOWN_ERRORS: Final = 3
 
 
-def refuse_malformed(records: Buffer, cause: MalformedMessage) -> KafkaError:
+def admitted(records: Buffer, header: BatchHeader | None, settings: LogSettings, now_ms: int) -> tuple[BatchHeader, Buffer]:
+    """The header and the bytes of a produced batch that may be appended; rewritten if the topic's configuration wants it.
+
+    ``header`` is that of ``records``, if the caller has read it. KafkaError: see ``Log.append``.
+    """
+    if header is None:
+        try:
+            header = read_header(records)
+        except MalformedMessage as error:
+            raise _refuse_malformed(records, error) from error
+    size = header.batch_length + LOG_OVERHEAD
+    if len(records) != size:
+        _ensure_one_batch(records, size)
+    if header.base_offset:
+        raise KafkaError(ErrorCode.INVALID_RECORD, f"the record batch begins with offset {header.base_offset}, not 0")
+    if size > settings.max_message_bytes:
+        raise KafkaError(ErrorCode.MESSAGE_TOO_LARGE, f"{size} bytes, and max.message.bytes is {settings.max_message_bytes}")
+    validate(header, records)
+    if (
+        settings.inspects_all
+        or header.max_timestamp - now_ms > settings.latest_in_ms
+        or header.attributes & TIMESTAMP_TYPE_MASK
+        or (header.attributes & TRANSACTIONAL_MASK and header.producer_id < 0)
+    ):
+        inspected = _inspect(records, header, settings.config, now_ms)
+        if inspected is not records:
+            records, header = inspected, read_header(inspected)
+            size = header.batch_length + LOG_OVERHEAD
+    if size > settings.segment_bytes:
+        raise too_large_for_segment(size, settings.segment_bytes)
+    return header, records
+
+
+def too_large_for_segment(size: int, segment_bytes: int) -> KafkaError:
+    """The error for a batch of ``size`` bytes, more than ``segment.bytes``."""
+    return KafkaError(ErrorCode.RECORD_LIST_TOO_LARGE, f"{size} bytes, and segment.bytes is {segment_bytes}")
+
+
+def _refuse_malformed(records: Buffer, cause: MalformedMessage) -> KafkaError:
     """The error for a produce request's records that ``read_header`` cannot read."""
     if len(records) >= _SHORTEST_HEAD_BYTES:
         (batch_length,) = _LENGTH.unpack_from(records)
@@ -31,8 +81,8 @@ def refuse_malformed(records: Buffer, cause: MalformedMessage) -> KafkaError:
     return KafkaError(ErrorCode.INVALID_RECORD, "there must be one record batch, and there is none")
 
 
-def ensure_one_batch(records: Buffer, size: int) -> None:
-    """Raise unless ``records``, which is not ``size`` bytes long as its batch is, is that batch and at most a part of a next.
+def _ensure_one_batch(records: Buffer, size: int) -> None:
+    """Raise unless ``records`` is one batch of ``size`` bytes and at most the beginning of another one.
 
     KafkaError: INVALID_RECORD (a Produce request of version 3 or later holds one batch a partition); CORRUPT_MESSAGE.
     """
@@ -48,8 +98,8 @@ def ensure_one_batch(records: Buffer, size: int) -> None:
         raise KafkaError(ErrorCode.INVALID_RECORD, "there must be one record batch, and there are more")
 
 
-def inspect(records: Buffer, header: BatchHeader, config: LogConfig, now_ms: int) -> Buffer:
-    """Check a valid batch's records as ``config`` demands, and return the batch to append: the same, or one rewritten.
+def _inspect(records: Buffer, header: BatchHeader, config: LogConfig, now_ms: int) -> Buffer:
+    """Check each record of a valid batch as ``config`` demands; returns the batch to append, the same or a rewritten one.
 
     KafkaError: INVALID_RECORD, INVALID_TIMESTAMP (both with record errors), INVALID_TXN_STATE, MESSAGE_TOO_LARGE.
     """

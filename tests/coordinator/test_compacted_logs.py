@@ -45,12 +45,12 @@ class StoredLog:
 
     def append(self, records, now_ms, producer=None):
         self.batches.append(build_batch(records, now_ms, producer=producer))
-        self.log.append_internal(records, leader_epoch=0, now_ms=now_ms, producer=producer)
+        self.log.coordinator_appends.append_internal(records, leader_epoch=0, now_ms=now_ms, producer=producer)
         return self._appended()
 
     def append_marker(self, marker, now_ms):
         *identity, commit, version = marker
-        self.log.append_marker(*identity, commit, leader_epoch=0, now_ms=now_ms, transaction_version=version)
+        self.log.coordinator_appends.append_marker(*identity, commit, leader_epoch=0, now_ms=now_ms, transaction_version=version)
         return self._appended()
 
     def _appended(self):

@@ -52,14 +52,14 @@ def deferring(disk, **config):
     """A log whose flushes are somebody else's, and what it has asked for."""
     log = open_log(disk, config=LogConfig(**{"flush_messages": 1} | config))
     asked = []
-    log.on_flush_due = asked.append
+    log.flush_state.on_flush_due = lambda: asked.append(log)
     return log, asked
 
 
 def commit(log):
-    task = log.commit_task()
+    task = log.flush_state.commit_task()
     task.run()
-    log.flushed(task, NOW_MS)
+    log.flush_state.flushed(task, NOW_MS)
 
 
 def test_an_append_that_makes_a_flush_due_asks_for_it_and_syncs_nothing(disk):
@@ -87,10 +87,10 @@ def test_what_is_committed_outlives_the_machine_and_what_came_later_does_not(dis
 def test_a_commit_that_began_before_an_append_does_not_cover_it(disk):
     log, _ = deferring(disk)
     append(log)
-    task = log.commit_task()
+    task = log.flush_state.commit_task()
     append(log)
     task.run()
-    log.flushed(task, NOW_MS)
+    log.flush_state.flushed(task, NOW_MS)
     assert (log.flushed_offset, log.awaits_flush) == (1, True)
     commit(log)
     assert (log.flushed_offset, log.awaits_flush) == (2, False)
@@ -109,28 +109,28 @@ def test_a_commit_syncs_what_is_new_and_no_directory_twice(disk):
     log, _ = deferring(disk, segment_bytes=100)
     append(log)
     append(log)
-    first = log.commit_task()
+    first = log.flush_state.commit_task()
     assert (len(first.files), len(first.directories)) == (2, 2)
     first.run()
-    log.flushed(first, NOW_MS)
-    assert log.commit_task().files == ()
+    log.flush_state.flushed(first, NOW_MS)
+    assert log.flush_state.commit_task().files == ()
     append(log)
-    second = log.commit_task()
+    second = log.flush_state.commit_task()
     assert (len(second.files), len(second.directories)) == (1, 2)
     second.run()
-    log.flushed(second, NOW_MS)
+    log.flush_state.flushed(second, NOW_MS)
     log.config = LogConfig(flush_messages=1)
     append(log)
-    third = log.commit_task()
+    third = log.flush_state.commit_task()
     assert (len(third.files), len(third.directories)) == (1, 0)
 
 
 def test_a_marker_is_flushed_with_all_before_it(disk):
     log, asked = deferring(disk)
     append(log)
-    log.append_internal([(b"a", b"1"), (b"b", b"2")], leader_epoch=0, now_ms=NOW_MS)
+    log.coordinator_appends.append_internal([(b"a", b"1"), (b"b", b"2")], leader_epoch=0, now_ms=NOW_MS)
     assert (log.flushed_offset, log.awaits_flush, len(asked)) == (0, True, 2)
-    log.append_marker(7, 0, 0, True, leader_epoch=0, now_ms=NOW_MS)
+    log.coordinator_appends.append_marker(7, 0, 0, True, leader_epoch=0, now_ms=NOW_MS)
     assert (log.flushed_offset, log.awaits_flush) == (4, False)
     assert open_log(disk.without_power(), config=log.config).log_end_offset == 4
 
@@ -138,7 +138,7 @@ def test_a_marker_is_flushed_with_all_before_it(disk):
 def test_a_failed_commit_takes_the_log_out_of_service(disk):
     log, _ = deferring(disk)
     append(log)
-    log.sync_failed(OSError(5, "Input/output error"))
+    log.flush_state.sync_failed(OSError(5, "Input/output error"))
     with pytest.raises(KafkaError) as refused:
         append(log)
     assert refused.value.code == ErrorCode.KAFKA_STORAGE_ERROR
@@ -165,10 +165,10 @@ def test_records_that_are_not_on_disk_are_not_deleted(disk):
     append(log)
     commit(log)
     append(log)
-    log.release_old_segments(NOW_MS + 10)
+    log.retention.release_old_segments(NOW_MS + 10)
     assert [segment.base_offset for segment in log.segments] == [1]
     commit(log)
-    log.release_old_segments(NOW_MS + 10)
+    log.retention.release_old_segments(NOW_MS + 10)
     assert [segment.base_offset for segment in log.segments] == [2]
     assert f"{2:020d}.log" in names(disk)
 
@@ -184,10 +184,10 @@ def killed_after(disk, count, *, flush_messages):
 def test_what_a_kill_has_left_is_flushed_before_it_is_read(disk):
     log = killed_after(disk, 3, flush_messages=1)
     log.flush_found(NOW_MS)
-    assert (log.readable_offset, open_log(disk.without_power(), config=log.config).log_end_offset) == (3, 3)
+    assert (log.flush_state.readable_offset, open_log(disk.without_power(), config=log.config).log_end_offset) == (3, 3)
 
 
 def test_as_much_as_may_be_lost_is_not_flushed_at_the_start(disk):
     log = killed_after(disk, 3, flush_messages=4)
     log.flush_found(NOW_MS)
-    assert (log.readable_offset, log.flushed_offset) == (3, 0)
+    assert (log.flush_state.readable_offset, log.flushed_offset) == (3, 0)

@@ -173,8 +173,8 @@ def test_log_append_time_replaces_the_timestamps_and_keeps_the_crc_right():
 def test_the_brokers_own_batches_and_markers_get_the_append_time_too():
     log = open_log(config=LogConfig(message_timestamp_type="LogAppendTime"))
     append(log)
-    log.append_internal([(b"a", b"1"), (b"b", b"2")], leader_epoch=4, now_ms=NOW_MS + 3)
-    marker = log.append_marker(7, 0, 1, True, leader_epoch=4, now_ms=NOW_MS + 9)
+    log.coordinator_appends.append_internal([(b"a", b"1"), (b"b", b"2")], leader_epoch=4, now_ms=NOW_MS + 3)
+    marker = log.coordinator_appends.append_marker(7, 0, 1, True, leader_epoch=4, now_ms=NOW_MS + 9)
     assert (marker.first_offset, marker.log_append_time_ms) == (3, NOW_MS + 9)
     stored = read(log, 1)
     found = []
@@ -258,7 +258,7 @@ def test_a_new_config_counts_from_the_next_append():
 def test_the_brokers_own_records_are_a_batch_at_the_logs_end():
     log = open_log()
     append(log)
-    size = log.append_internal([(b"a", b"1"), (b"b", None)], leader_epoch=4, now_ms=NOW_MS)
+    size = log.coordinator_appends.append_internal([(b"a", b"1"), (b"b", None)], leader_epoch=4, now_ms=NOW_MS)
     stored = read(log, 1)
     header = read_header(stored)
     ensure_intact(header, stored)

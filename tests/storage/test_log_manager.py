@@ -7,6 +7,7 @@ import pytest
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.storage.errors import DataDirectoryLocked, InconsistentDataDirectory
 from odradek.storage.filesystem import RealFileSystem
+from odradek.storage.flush_state import FlushState
 from odradek.storage.log_config import LogConfig
 from odradek.storage.log_manager import LogManager
 from odradek.storage.memory_filesystem import MemoryFileSystem
@@ -325,10 +326,14 @@ def test_a_log_whose_flush_cannot_be_prepared_holds_up_no_other(monkeypatch):
     for log in logs:
         append(log)
 
-    def refuse():
-        raise OSError(24, "Too many open files")
+    prepare = FlushState.flush_task
 
-    monkeypatch.setattr(logs[0], "flush_task", lambda active: refuse())
+    def refuse(state, *, active):
+        if state is logs[0].flush_state:
+            raise OSError(24, "Too many open files")
+        return prepare(state, active=active)
+
+    monkeypatch.setattr(FlushState, "flush_task", refuse)
     assert [log.topic for log, _ in manager.flush_tasks(NOW_MS)] == ["b"]
     assert [fields["topic"] for fields in warn.fields("log not flushed")] == ["a"]
 

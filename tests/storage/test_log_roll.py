@@ -107,7 +107,7 @@ def test_an_empty_segment_is_not_rolled():
 def test_an_offset_too_far_from_the_base_rolls_the_segment():
     log = open_log()
     append(log)
-    log.log_end_offset = 2**31
+    log._local.log_end_offset = 2**31
     append(log)
     assert bases(log) == [0, 2**31]
 
@@ -138,24 +138,24 @@ def test_a_flush_moves_the_recovery_point_to_what_it_synced(include_active):
     append(log)
     log.roll(NOW_MS)
     append(log)
-    task = log.flush_task(active=include_active)
+    task = log.flush_state.flush_task(active=include_active)
     append(log)
     task.run()
     before = log.recovery_point
-    log.flushed(task, NOW_MS)
+    log.flush_state.flushed(task, NOW_MS)
     assert (before, log.recovery_point) == (0, 2 if include_active else 1)
 
 
 def test_names_are_synced_again_until_a_flush_has_ended():
     log = open_log()
     append(log)
-    begun = log.flush_task()
-    assert log.flush_task().directories == begun.directories == ("/data/t-0", "/data")
-    log.flushed(begun, NOW_MS)
+    begun = log.flush_state.flush_task()
+    assert log.flush_state.flush_task().directories == begun.directories == ("/data/t-0", "/data")
+    log.flush_state.flushed(begun, NOW_MS)
     append(log)
-    assert log.flush_task().directories == ()
+    assert log.flush_state.flush_task().directories == ()
     log.roll(NOW_MS)
-    assert log.flush_task().directories == begun.directories
+    assert log.flush_state.flush_task().directories == begun.directories
 
 
 def test_only_what_changed_is_synced_again(tmp_path):
@@ -163,5 +163,5 @@ def test_only_what_changed_is_synced_again(tmp_path):
     append(log)
     log.flush(NOW_MS)
     append(log)
-    again = log.flush_task()
+    again = log.flush_state.flush_task()
     assert (len(again.files), again.directories) == (1, ())

@@ -7,6 +7,7 @@ import pytest
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.storage.log_config import LogConfig
 from odradek.storage.log_manager import LogManager
+from odradek.storage.log_retention import LogRetention
 from odradek.storage.memory_filesystem import MemoryFileSystem
 from tests.storage.support import NOW_MS, Warnings, append, batch, names, open_log, read
 
@@ -29,7 +30,7 @@ def bases(log):
 
 
 def retain(log, now_ms):
-    log.release_old_segments(now_ms)
+    log.retention.release_old_segments(now_ms)
     return bases(log)
 
 
@@ -128,7 +129,7 @@ def test_records_without_a_timestamp_count_from_the_next_segments_beginning():
 def test_after_a_restart_the_ages_are_the_same():
     log = filled(retention_ms=HOUR_MS)
     log.close(clean=True, now_ms=NOW_MS)
-    again = open_log(log._file_system, config=log.config, clean=True, now_ms=NOW_MS + 3 * HOUR_MS)
+    again = open_log(log.file_system, config=log.config, clean=True, now_ms=NOW_MS + 3 * HOUR_MS)
     assert retain(again, NOW_MS + 3 * HOUR_MS) == [2, 3]
 
 
@@ -173,7 +174,7 @@ def test_producers_outlive_their_records_and_a_restart():
     assert retain(log, NOW_MS + HOUR_MS) == [2]
     for clean in (False, True):
         log.close(clean=clean, now_ms=NOW_MS)
-        log = open_log(log._file_system, config=log.config, log_start_offset=2, clean=clean)
+        log = open_log(log.file_system, config=log.config, log_start_offset=2, clean=clean)
         with pytest.raises(KafkaError) as raised:
             append(log, batch(producer_id=7, producer_epoch=2, base_sequence=2))
         assert raised.value.code == ErrorCode.INVALID_PRODUCER_EPOCH
@@ -185,7 +186,7 @@ def test_producers_outlive_records_that_were_deleted_up_to_the_end():
     append(log, batch(producer_id=7, producer_epoch=3, base_sequence=0))
     log.delete_records_before(1)
     log.close(clean=True, now_ms=NOW_MS)
-    again = open_log(log._file_system, log_start_offset=1, clean=True)
+    again = open_log(log.file_system, log_start_offset=1, clean=True)
     assert append(again, batch(producer_id=7, producer_epoch=3, base_sequence=0)).duplicate
 
 
@@ -330,7 +331,14 @@ def test_a_log_that_fails_holds_up_no_other(monkeypatch):
     other = managed.manager.create("u", 0, uuid4(), managed.config, now_ms=NOW_MS)
     append(other)
     append(other)
-    monkeypatch.setattr(managed.log, "release_old_segments", lambda _: (_ for _ in ()).throw(OSError(5, "Input/output error")))
+    release = LogRetention.release_old_segments
+
+    def fail(retention, now_ms):
+        if retention is managed.log.retention:
+            raise OSError(5, "Input/output error")
+        return release(retention, now_ms)
+
+    monkeypatch.setattr(LogRetention, "release_old_segments", fail)
     assert managed.manager.delete_old_segments(NOW_MS + 1) == 2
     assert managed.warn.fields("old segments not deleted")
 
@@ -390,7 +398,7 @@ def test_an_old_segment_that_a_loss_of_power_brings_back_torn_is_no_damage():
 
 def test_no_file_of_a_removed_segment_is_kept_open():
     log = filled(retention_ms=HOUR_MS)
-    removed = log.release_old_segments(NOW_MS + 2 * HOUR_MS + 1)
+    removed = log.retention.release_old_segments(NOW_MS + 2 * HOUR_MS + 1)
     files = [segment.file for segment in removed]
-    log.removal.set_aside(log.directory, removed, delay_ms=0)
+    log.retention.removal.set_aside(log.directory, removed, delay_ms=0)
     assert [segment._file for segment in removed] == [None] * len(files) == [None, None]

@@ -70,7 +70,7 @@ def test_what_goes_is_what_kafka_lets_go(written, start_share, unflushed, policy
         if number == len(written) - unflushed:
             log.flush(NOW_MS)
             log.config = LogConfig(segment_bytes=300, flush_messages=1)
-            log.on_flush_due = lambda _: None
+            log.flush_state.on_flush_due = lambda: None
         append(log, batch(count, timestamp=NOW_MS - age_ms, key=b"k", value=b"v" * value_bytes))
     log.config = config
     readable = log.flushed_offset if log.awaits_flush else log.log_end_offset
@@ -82,6 +82,6 @@ def test_what_goes_is_what_kafka_lets_go(written, start_share, unflushed, policy
         log.log_start_offset,
     )
     model.delete_old(config, NOW_MS)
-    log.release_old_segments(NOW_MS)
+    log.retention.release_old_segments(NOW_MS)
     assert [segment.base_offset for segment in log.segments] == [base for base, _, _ in model.segments]
     assert log.log_start_offset == model.start <= readable

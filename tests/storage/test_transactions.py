@@ -188,10 +188,10 @@ def test_a_client_of_an_epoch_per_transaction_begins_an_unknown_producer_with_0(
 
 def test_a_batch_of_the_broker_itself_opens_a_transaction_without_sequence_numbers():
     log = open_log()
-    log.append_internal([(b"a", b"1"), (b"b", None)], leader_epoch=0, now_ms=NOW_MS, producer=(7, 1))
+    log.coordinator_appends.append_internal([(b"a", b"1"), (b"b", None)], leader_epoch=0, now_ms=NOW_MS, producer=(7, 1))
     assert log.first_unstable_offset == 0
     with pytest.raises(KafkaError) as caught:
-        log.append_internal([(b"a", b"2")], leader_epoch=0, now_ms=NOW_MS, producer=(7, 0))
+        log.coordinator_appends.append_internal([(b"a", b"2")], leader_epoch=0, now_ms=NOW_MS, producer=(7, 0))
     assert caught.value.code == ErrorCode.INVALID_PRODUCER_EPOCH
     end(log, commit=True, epoch=1)
     assert log.first_unstable_offset is None

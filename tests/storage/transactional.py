@@ -18,7 +18,7 @@ def send(log, sequence=0, *, count=1, producer=7, epoch=0, verified=True):
 
 
 def end(log, *, commit, producer=7, epoch=0, coordinator_epoch=0, version=0, now_ms=NOW_MS):
-    return log.append_marker(
+    return log.coordinator_appends.append_marker(
         producer, epoch, coordinator_epoch, commit, leader_epoch=0, now_ms=now_ms, transaction_version=version
     )
 

@@ -68,9 +68,9 @@ class GroupCommit:
             self._release(log, partition)
             return
         try:
-            task = log.commit_task()
+            task = log.flush_state.commit_task()
         except OSError as error:
-            log.sync_failed(error)
+            log.flush_state.sync_failed(error)
             self._release(log, partition)
             return
         self._running.add(log)

@@ -15,7 +15,8 @@ if TYPE_CHECKING:
 
     from odradek.coordinator.runtime.marker import EndTxnMarker
     from odradek.protocol.record_batch import BatchHeader, Buffer
-    from odradek.storage.log import AppendInfo, Log
+    from odradek.storage.append_info import AppendInfo
+    from odradek.storage.log import Log
 
 # A control batch of one record.
 END_TXN_MARKER_BYTES: Final = 78
@@ -112,18 +113,18 @@ class Partition:
         compression: int = 0,
         producer: tuple[int, int] | None = None,
     ) -> int:
-        """Append records of the broker itself, and wake the fetches; the log's end. Errors are ``Log.append_internal``'s."""
+        """Append records of the broker itself, and wake the fetches; the log's end. Errors: ``CoordinatorAppends``."""
         log = self.require_log()
-        size_bytes = log.append_internal(
+        size_bytes = log.coordinator_appends.append_internal(
             records, leader_epoch=self.leader_epoch, now_ms=now_ms, compression=compression, producer=producer
         )
         self._appended(log, size_bytes)
         return log.log_end_offset
 
     def append_marker(self, marker: "EndTxnMarker", now_ms: int) -> "AppendInfo":
-        """End a producer's transaction here, and wake the fetches. Errors are ``Log.append_marker``'s."""
+        """End a producer's transaction here, and wake the fetches. Errors: ``CoordinatorAppends``."""
         log = self.require_log()
-        info = log.append_marker(
+        info = log.coordinator_appends.append_marker(
             marker.producer_id,
             marker.producer_epoch,
             marker.coordinator_epoch,

@@ -74,7 +74,7 @@ class _Swap:
             self._forget(SWAP_SUFFIX)
             raise
         self._new = new
-        self._log.replace_segments(self._old, new)
+        self._log.retention.replace_segments(self._old, new)
 
     def name_log(self) -> None:
         self._name(self._cleaned.suffixes[:1])

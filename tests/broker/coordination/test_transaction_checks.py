@@ -71,7 +71,7 @@ def end_of(broker, partition=0):
 
 
 def end(broker, commit=True, epoch=0):
-    broker.partitions.get("t", 0).log.append_marker(7, epoch, 0, commit, leader_epoch=0, now_ms=0)
+    broker.partitions.get("t", 0).log.coordinator_appends.append_marker(7, epoch, 0, commit, leader_epoch=0, now_ms=0)
 
 
 @pytest.mark.parametrize(("version", "way"), [(VERIFIES, "verify"), (ADDS, "add")])

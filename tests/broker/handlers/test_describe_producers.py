@@ -32,7 +32,7 @@ def test_a_transaction_that_was_ended_is_not():
     create(broker, "t")
     partition = broker.partitions.get("t", 0)
     partition.append(transactional_batch(timestamp=17), 0, True)
-    partition.log.append_marker(7, 0, 5, False, leader_epoch=0, now_ms=99)
+    partition.log.coordinator_appends.append_marker(7, 0, 5, False, leader_epoch=0, now_ms=99)
     (found,) = describe(broker, "t").active_producers
     assert (found.coordinator_epoch, found.current_txn_start_offset, found.last_timestamp) == (5, -1, 99)
 

@@ -39,7 +39,7 @@ class Broker:
         self.partition.append(transactional_batch(sequence, count=count, producer=producer), NOW_MS, True)
 
     def end(self, commit, producer=7):
-        self.log.append_marker(producer, 0, 0, commit, leader_epoch=0, now_ms=NOW_MS)
+        self.log.coordinator_appends.append_marker(producer, 0, 0, commit, leader_epoch=0, now_ms=NOW_MS)
         self.partition._appended(self.log, 78)
 
     def reader(self, offset=0, *, committed=True, max_bytes=1 << 20, min_bytes=1):

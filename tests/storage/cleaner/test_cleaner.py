@@ -291,7 +291,7 @@ def test_small_segments_become_one_as_far_as_segment_bytes_go():
 def test_segments_that_are_too_far_apart_stay_apart():
     _, log = new_log(segment_bytes=1 << 20)
     put(log, (b"a", b"1"))
-    log.log_end_offset += 2**31
+    log._local.log_end_offset += 2**31
     log.roll(NOW_MS)
     put(log, (b"b", b"1"))
     roll_and_clean(log)
@@ -326,7 +326,7 @@ def test_old_segments_are_renamed_and_kept_for_the_while():
     put(log, (b"a", b"1"))
     put(log, (b"a", b"2"))
     asked = []
-    log.removal.remove_later = lambda paths, delay_ms: asked.append((paths, delay_ms))
+    log.retention.removal.remove_later = lambda paths, delay_ms: asked.append((paths, delay_ms))
     roll_and_clean(log)
     ((paths, delay_ms),) = asked
     assert delay_ms == log.config.file_delete_delay_ms

@@ -5,6 +5,7 @@ from functools import cache
 import pytest
 
 from odradek.protocol.compression import LZ4
+from odradek.storage.log_retention import LogRetention
 from odradek.storage.memory_filesystem import MemoryFile
 
 from ..support import NOW_MS, Warnings, names, open_log
@@ -153,7 +154,7 @@ def test_files_of_a_clean_that_was_under_way_are_removed():
 
 
 @pytest.mark.interpreted
-def test_a_swap_is_finished_with_a_warning_and_indexes_that_are_missing_are_built():
+def test_a_swap_is_finished_with_a_warning_and_indexes_that_are_missing_are_built(monkeypatch):
     disk, end_offset, cleaned, before, after, _ = _before()
     files = disk.copy()
     log = open_log(files, config=CONFIG, recovery_point=end_offset)
@@ -161,9 +162,10 @@ def test_a_swap_is_finished_with_a_warning_and_indexes_that_are_missing_are_buil
     def kill(*_):
         raise Killed
 
-    log.replace_segments = kill
-    with pytest.raises(Killed):
-        clean_up(log, cleaned, now_ms=LATER_MS)
+    with monkeypatch.context() as patch:
+        patch.setattr(LogRetention, "replace_segments", kill)
+        with pytest.raises(Killed):
+            clean_up(log, cleaned, now_ms=LATER_MS)
     swapped = [name for name in names(files) if name.endswith(".swap")]
     for name in swapped:
         if "index" in name and "txn" not in name:

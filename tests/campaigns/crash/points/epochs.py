@@ -44,5 +44,5 @@ def use_up_epochs(data_dir: Path, transactional_id: str, kind: Kind) -> None:
         now_ms=now_ms,
         warn=lambda *_, **__: None,
     )
-    log.append_internal([encode_record(record)], leader_epoch=log.leader_epochs.latest, now_ms=now_ms)
+    log.coordinator_appends.append_internal([encode_record(record)], leader_epoch=log.leader_epochs.latest, now_ms=now_ms)
     log.close(clean=True, now_ms=now_ms)

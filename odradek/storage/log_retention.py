@@ -1,0 +1,95 @@
+"""Removing a log's oldest segments, and replacing segments by compacted ones.
+
+Which segments retention removes is decided in odradek.storage.retention; what happens to their files, in
+odradek.storage.segment_removal.
+"""
+
+from collections.abc import Sequence
+from contextlib import suppress
+
+from odradek.storage.flush_state import FlushState
+from odradek.storage.local_log import LocalLog
+from odradek.storage.log_producers import LogProducers
+from odradek.storage.log_settings import LogSettings
+from odradek.storage.log_writer import LogWriter
+from odradek.storage.retention import count_deletable
+from odradek.storage.segment import Segment
+from odradek.storage.segment_removal import SegmentRemoval
+
+
+class LogRetention:
+    """Where one log starts, and which segments it keeps. Loop thread only.
+
+    While ``is_being_cleaned`` no segment is removed: another thread reads them to compact or to move the log.
+    """
+
+    __slots__ = ("_flush_state", "_local", "_producers", "_settings", "_writer", "is_being_cleaned", "removal")
+
+    def __init__(
+        self,
+        local: LocalLog,
+        settings: LogSettings,
+        flush_state: FlushState,
+        producers: LogProducers,
+        writer: LogWriter,
+        removal: SegmentRemoval,
+    ) -> None:
+        self._local = local
+        self._settings = settings
+        self._flush_state = flush_state
+        self._producers = producers
+        self._writer = writer
+        self.removal = removal
+        self.is_being_cleaned = False
+
+    def release_old_segments(self, now_ms: int) -> list[Segment]:
+        """Remove the segments that retention does not keep from the log, and return them.
+
+        The log starts behind them; if it had no others, a new one begins. Their files stay: the caller passes them to ``removal``
+        once the new log start offset is on disk. KafkaError: KAFKA_STORAGE_ERROR. Raises OSError, LogCorrupt. After an error
+        nothing is removed.
+        """
+        if self._flush_state.sync_error or self.is_being_cleaned:
+            return []
+        local = self._local
+        count = count_deletable(
+            local.segments,
+            self._settings.config,
+            log_start_offset=local.log_start_offset,
+            readable_offset=self._flush_state.readable_offset,
+            log_end_offset=local.log_end_offset,
+            now_ms=now_ms,
+        )
+        if not count:
+            return []
+        first = local.segments[count] if count < len(local.segments) else self._writer.roll(now_ms)
+        if first.base_offset > local.log_start_offset:
+            self.start_at(first.base_offset)
+        removed = local.segments.remove_first(count)
+        # Removed records need no sync. A power loss may bring them back, so the recovery point waits for a flush.
+        self._flush_state.flushed_offset = max(self._flush_state.flushed_offset, first.base_offset)
+        # A snapshot that cannot be removed now is removed by the next start.
+        with suppress(OSError):
+            self._producers.snapshots.forget_below(first.base_offset)
+        return removed
+
+    def replace_segments(self, old: Sequence[Segment], new: Segment) -> None:
+        """Replace ``old``, neighbours and not active, by ``new``, which has those of their records that are kept.
+
+        The files of ``new`` are synced and named ``.swap``; those of ``old`` go to ``removal``. Raises OSError.
+        """
+        local = self._local
+        local.segments.replace(old, new)
+        self.removal.set_aside(local.directory, old, delay_ms=self._settings.config.file_delete_delay_ms)
+        # A snapshot that cannot be removed now is removed by the next start.
+        with suppress(OSError):
+            self._producers.snapshots.forget(segment.base_offset for segment in old if segment.base_offset != new.base_offset)
+
+    def start_at(self, offset: int) -> None:
+        """Move the log start offset up to ``offset``. KafkaError: KAFKA_STORAGE_ERROR; then it has not moved."""
+        # The snapshots from which they would be loaded later may be removed.
+        self._producers.load()
+        self._local.log_start_offset = offset
+        # A leader epoch that cannot be removed from the file now is removed by the next start.
+        with suppress(OSError):
+            self._local.leader_epochs.truncate_from_start(offset)
