@@ -11,7 +11,7 @@ the same uuid that is to be deleted is the log; beside the log itself it is unfi
 
 import errno
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from uuid import UUID, uuid4
 
@@ -19,14 +19,16 @@ from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.storage import checkpoints
 from odradek.storage.data_directories import DataDirectories
 from odradek.storage.data_directory import OFFSET_FILES, DataDirectory, DirectoryIdentity, Partition
-from odradek.storage.deletion import deletion_steps
 from odradek.storage.directory_scan import scan
 from odradek.storage.errors import is_directory_failure
 from odradek.storage.filesystem import FileSystem
-from odradek.storage.flush import FlushTask
 from odradek.storage.log import Log
 from odradek.storage.log_config import LogConfig
+from odradek.storage.log_flusher import LogFlusher
+from odradek.storage.offset_checkpoints import OffsetCheckpoints
 from odradek.storage.recovery import Warn
+from odradek.storage.removed_logs import RemovedLogs
+from odradek.storage.retention_check import RetentionCheck
 from odradek.storage.segment_removal import SegmentRemoval
 
 ForEachLog = Callable[[Callable[[Log], None], Iterable[Log]], None]
@@ -55,6 +57,10 @@ class LogManager:
         self.offline_homes: dict[Partition, DataDirectory] = {}
         self.directories = DataDirectories(file_system, log_dirs, metadata_dir, warn)
         self.removal = SegmentRemoval(file_system)
+        self.removed_logs = RemovedLogs(file_system, self.directories)
+        self.checkpoints = OffsetCheckpoints(self.directories, self.logs, self.offline, self._fail)
+        self.retention = RetentionCheck(self.logs, self.removal, self.checkpoints, self.note_error, warn)
+        self.flusher = LogFlusher(self.logs, self.note_error, warn)
         # Called with a log when ``flush.messages`` is reached (odradek.storage.flush_state). Set it before any log is opened.
         self.on_flush_due: Callable[[Log], None] | None = None
         # Called with a directory that has just failed, from within whatever met the error: to have ``take_offline`` called soon.
@@ -66,9 +72,6 @@ class LogManager:
         self._cluster_id = cluster_id
         self._warn = warn
         self.new_uuid = new_uuid
-        self._removable: list[str] = []
-        # Data directories in which logs were renamed that are not to be found under their old names again.
-        self._renamed_in: set[str] = set()
 
     @property
     def was_clean(self) -> bool:
@@ -107,7 +110,8 @@ class LogManager:
         topic_ids = topic_ids or {}
         are_all = self.directories.are_online
         found = scan(self.file_system, self.directories.online, topic_ids, are_all=are_all)
-        self._removable += found.removable
+        for path in found.removable:
+            self.removed_logs.remove_later(path)
         self.unfinished_moves = found.unfinished
         configs: dict[str, LogConfig] = {}
         for key, directory in sorted(found.logs.items()):
@@ -123,7 +127,7 @@ class LogManager:
                 self.offline[key] = directory.failure
         if not self.directories.online:
             raise OSError(self.directories.metadata.failure)
-        self.remove_deleted()
+        self.removed_logs.remove_all()
 
     def _load(self, directory: DataDirectory, key: Partition, config: LogConfig, topic_id: UUID | None, now_ms: int) -> None:
         try:
@@ -216,7 +220,7 @@ class LogManager:
         return log
 
     def delete(self, topic: str, partition: int) -> None:
-        """Take a log out of service, offline or not, and rename its directory: ``remove_deleted`` frees the disk later.
+        """Take a log out of service, offline or not, and rename its directory: ``removed_logs`` frees the disk later.
 
         One in a directory that does not work is looked for by the next start. Raises OSError, FileNotFoundError where there is no
         such log.
@@ -236,9 +240,8 @@ class LogManager:
         if home.failure:
             return
         deleted = checkpoints.deleted_path(home.log_path(key), self.new_uuid().hex)
-        self.file_system.rename(home.log_path(key), deleted)
-        self._renamed_in.add(home.path)
-        self._removable.append(deleted)
+        self.removed_logs.rename(home, key, deleted)
+        self.removed_logs.remove_later(deleted)
 
     def set_aside(self, topic: str, partition: int, suffix: str, now_ms: int) -> str:
         """Take a log out of service for good, and rename its directory to end with ``suffix``: its path then. Raises OSError."""
@@ -252,19 +255,8 @@ class LogManager:
             raise FileNotFoundError(errno.ENOENT, "there is no such log", f"{topic}-{partition}")
         deleted = checkpoints.deleted_path(home.log_path(key), self.new_uuid().hex)
         path = deleted.removesuffix(checkpoints.DELETED_SUFFIX) + suffix
-        self.file_system.rename(home.log_path(key), path)
-        self._renamed_in.add(home.path)
+        self.removed_logs.rename(home, key, path)
         return path
-
-    def sync_deleted(self) -> None:
-        """See to it that a loss of power brings nothing back that was deleted or set aside. Raises OSError.
-
-        To be called before others can be created under the same names: theirs would be the records.
-        """
-        while self._renamed_in:
-            path = self._renamed_in.pop()
-            if not self.directories.with_path(path).failure:
-                self.file_system.sync_dir(path)
 
     def replace(self, log: Log, copy: str, target: DataDirectory, unique: str, now_ms: int) -> Log:
         """Let ``copy``, a directory in ``target`` with all that ``log`` has, and synced, be the log; returns it, open.
@@ -290,16 +282,12 @@ class LogManager:
         del self.logs[key]
         try:
             self.file_system.sync_dir(target.path)
-            self.remove_later(removed)
+            self.removed_logs.remove_later(removed)
             return self._open(target, key, log.config, log.topic_id, clean=True, now_ms=now_ms)
         except (KafkaError, OSError, ValueError) as error:
             self.offline[key] = str(error)
             self.offline_homes[key] = target
             raise
-
-    def remove_later(self, path: str) -> None:
-        """Have ``remove_deleted`` remove a directory."""
-        self._removable.append(path)
 
     def directory_error(self, directory: DataDirectory, error: OSError) -> None:
         """Something went wrong in ``directory``: if that says that it does not work, it goes offline."""
@@ -325,86 +313,6 @@ class LogManager:
             log.abandon(directory.failure)
             self.offline[key] = directory.failure
         return lost
-
-    def remove_deleted(self) -> None:
-        """Remove the directories of deleted logs. Slow with large ones: it may run in a thread. Raises OSError."""
-        while self._removable:
-            path = self._removable.pop()
-            if not self.directories.with_path(path.rpartition("/")[0]).failure:
-                self.file_system.remove_tree(path)
-
-    def flush_tasks(self, now_ms: int) -> list[tuple[Log, FlushTask]]:
-        """What is due: logs that ``flush.ms`` says are, and segments that are not written to any more.
-
-        For each, ``run`` the task in any thread, then tell its log by ``flushed`` or ``sync_failed``. A log whose task cannot be
-        made is left for the next time, with a warning.
-        """
-        tasks = []
-        for log in self.logs.values():
-            is_due = log.recovery_point < log.log_end_offset and now_ms - log.flush_state.last_flush_ms >= log.config.flush_ms
-            if log.has_lost_sync or not (is_due or log.recovery_point < log.segments.active.base_offset):
-                continue
-            try:
-                tasks.append((log, log.flush_state.flush_task(active=is_due)))
-            except OSError as error:
-                self._warn("log not flushed", topic=log.topic, partition=log.partition, reason=str(error))
-                self.note_error(log, error)
-        return tasks
-
-    def flushed(self, log: Log, task: FlushTask, error: OSError | None, now_ms: int) -> None:
-        """Tell ``log`` how its task has ended, if it is still one of these: a deleted one is nobody's worry."""
-        if self.logs.get((log.topic, log.partition)) is not log:
-            return
-        if error is None:
-            log.flush_state.flushed(task, now_ms)
-        else:
-            log.flush_state.sync_failed(error)
-            self._warn("log out of service, it cannot be synced", topic=log.topic, partition=log.partition, reason=str(error))
-
-    def delete_old_segments(self, now_ms: int) -> int:
-        """Let go of the segments that retention does not keep; how many. Their files go when it is time: see ``removal``."""
-        return sum(self.deletion_steps(now_ms))
-
-    def deletion_steps(self, now_ms: int) -> Iterator[int]:
-        """``delete_old_segments`` in steps of some milliseconds."""
-        return deletion_steps(self, now_ms, self._warn)
-
-    def write_checkpoints(self) -> None:
-        """Write where logs start and where they are synced up to, as far as the files would change. Raises OSError."""
-        # In this order: a log may have been synced up to where it starts now.
-        self.write_start_offsets()
-        self._write_offsets(checkpoints.RECOVERY_POINT_FILE, lambda log: log.recovery_point)
-
-    def write_start_offsets(self) -> None:
-        """Write where logs start, as far as the files would change. Raises OSError.
-
-        Kafka leaves out those that start with a segment; here the file is what tells a removed segment from a lost one.
-        """
-        self._write_offsets(checkpoints.LOG_START_FILE, lambda log: log.log_start_offset or None)
-
-    def write_cleaned_offsets(self) -> None:
-        """Write up to where logs are compacted, as far as the files would change. Raises OSError."""
-        self._write_offsets(checkpoints.CLEANER_OFFSET_FILE, lambda log: log.cleaned_offset)
-
-    def _write_offsets(self, name: str, offset_of: Callable[[Log], int | None]) -> None:
-        # What a checkpoint said of logs that are offline, it goes on saying.
-        offsets = {directory.path: directory.held_of(name, self.offline) for directory in self.directories.online}
-        for key, log in self.logs.items():
-            offset = offset_of(log)
-            if offset is not None:
-                held = offsets.get(log.directory.rpartition("/")[0])
-                if held is not None:
-                    held[key] = offset
-        failure: OSError | None = None
-        for directory in self.directories.online:
-            try:
-                directory.write_offsets(name, offsets[directory.path])
-            except OSError as error:
-                failure = error
-                if is_directory_failure(error):
-                    self._fail(directory, str(error))
-        if failure is not None:
-            raise failure
 
     def expire_producers(self, now_ms: int) -> int:
         """Forget idle producers in all logs (every ``producer.id.expiration.check.interval.ms``); how many."""
@@ -432,7 +340,7 @@ class LogManager:
             for log in self.logs.values():
                 close(log)
         try:
-            self.write_checkpoints()
+            self.checkpoints.write()
             for directory in self.directories.online:
                 if directory.path not in unclean:
                     directory.mark_clean()

@@ -193,4 +193,4 @@ class LogMove:
             self._file_system.rename(self.path, removed)
         except OSError:
             removed = self.path
-        self._manager.remove_later(removed)
+        self._manager.removed_logs.remove_later(removed)

@@ -100,7 +100,7 @@ def test_each_directory_has_the_checkpoints_of_its_own_logs():
     for partition in range(2):
         append(create(manager, partition), batch(3))
         manager.logs["t", partition].flush(NOW_MS)
-    manager.write_checkpoints()
+    manager.checkpoints.write()
     assert file_system.read_bytes(f"{A}/recovery-point-offset-checkpoint") == b"0\n1\nt 0 3\n"
     assert file_system.read_bytes(f"{B}/recovery-point-offset-checkpoint") == b"0\n1\nt 1 3\n"
 

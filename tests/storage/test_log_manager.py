@@ -27,9 +27,9 @@ def started(file_system, *, warn=None, load=True, config=None, **options):
 
 
 def flush_dirty(manager, now_ms):
-    for log, task in manager.flush_tasks(now_ms):
+    for log, task in manager.flusher.tasks(now_ms):
         task.run()
-        manager.flushed(log, task, None, now_ms)
+        manager.flusher.finished(log, task, None, now_ms)
 
 
 def create(manager, topic="t", partition=0, topic_id=FIRST, config=None):
@@ -117,7 +117,7 @@ def test_checkpoints_tell_where_logs_are_synced_and_where_they_start():
         append(log, batch(5))
     first.flush(NOW_MS)
     second.delete_records_before(4)
-    manager.write_checkpoints()
+    manager.checkpoints.write()
     manager.release()
     assert file_system.read_bytes(f"{ROOT}/recovery-point-offset-checkpoint") == b"0\n2\na 0 5\nb 2 0\n"
     assert file_system.read_bytes(f"{ROOT}/log-start-offset-checkpoint") == b"0\n1\nb 2 4\n"
@@ -129,10 +129,10 @@ def test_checkpoints_that_say_nothing_new_are_not_written(monkeypatch):
     file_system = MemoryFileSystem()
     manager = started(file_system)
     create(manager)
-    manager.write_checkpoints()
+    manager.checkpoints.write()
     written = []
     monkeypatch.setattr(file_system, "write_atomic", lambda path, *_, **__: written.append(path))
-    manager.write_checkpoints()
+    manager.checkpoints.write()
     assert written == []
 
 
@@ -198,7 +198,7 @@ def test_a_deleted_log_leaves_a_directory_that_is_removed_later():
     append(create(manager))
     manager.delete("t", 0)
     left = [name for name in file_system.list_dir(ROOT) if name.startswith("t-")]
-    manager.remove_deleted()
+    manager.removed_logs.remove_all()
     assert (left, manager.logs) == ([f"t-0.{UUID(int=255).hex}-delete"], {})
     assert not [name for name in file_system.list_dir(ROOT) if name.startswith("t-")]
 
@@ -220,7 +220,7 @@ def test_a_topic_created_again_has_nothing_of_the_one_before_it():
     append(old, batch(9))
     old.flush(NOW_MS)
     old.delete_records_before(8)
-    manager.write_checkpoints()
+    manager.checkpoints.write()
     manager.delete("t", 0)
     append(create(manager, topic_id=SECOND))
     manager.release()
@@ -276,7 +276,7 @@ def test_flush_ms_is_how_long_an_append_waits_to_be_synced():
     flush_dirty(manager, NOW_MS + 999)
     before = log.recovery_point
     flush_dirty(manager, NOW_MS + 1000)
-    assert (before, log.recovery_point, manager.flush_tasks(NOW_MS + 5000)) == (0, 1, [])
+    assert (before, log.recovery_point, manager.flusher.tasks(NOW_MS + 5000)) == (0, 1, [])
 
 
 def test_a_log_that_cannot_be_flushed_makes_the_stop_unclean(monkeypatch):
@@ -298,9 +298,9 @@ def test_a_failed_flush_of_a_deleted_log_is_nobodys_worry():
     manager = started(MemoryFileSystem(), warn=warn)
     log = create(manager, config=LogConfig(flush_ms=0))
     append(log)
-    ((_, task),) = manager.flush_tasks(NOW_MS)
+    ((_, task),) = manager.flusher.tasks(NOW_MS)
     manager.delete("t", 0)
-    manager.flushed(log, task, FileNotFoundError(2, "No such file or directory"), NOW_MS)
+    manager.flusher.finished(log, task, FileNotFoundError(2, "No such file or directory"), NOW_MS)
     assert warn.events == []
 
 
@@ -309,11 +309,11 @@ def test_a_log_whose_flush_failed_is_out_of_service_and_the_stop_is_unclean():
     manager = started(file_system, warn=warn)
     log = create(manager, config=LogConfig(flush_ms=0))
     append(log)
-    ((_, task),) = manager.flush_tasks(NOW_MS)
-    manager.flushed(log, task, OSError(5, "Input/output error"), NOW_MS)
+    ((_, task),) = manager.flusher.tasks(NOW_MS)
+    manager.flusher.finished(log, task, OSError(5, "Input/output error"), NOW_MS)
     with pytest.raises(KafkaError, match="Input/output error") as refusal:
         append(log)
-    assert (refusal.value.code, log.recovery_point, manager.flush_tasks(NOW_MS)) == (ErrorCode.KAFKA_STORAGE_ERROR, 0, [])
+    assert (refusal.value.code, log.recovery_point, manager.flusher.tasks(NOW_MS)) == (ErrorCode.KAFKA_STORAGE_ERROR, 0, [])
     manager.shutdown(NOW_MS)
     assert ".kafka_cleanshutdown" not in file_system.list_dir(ROOT)
 
@@ -334,7 +334,7 @@ def test_a_log_whose_flush_cannot_be_prepared_holds_up_no_other(monkeypatch):
         return prepare(state, active=active)
 
     monkeypatch.setattr(FlushState, "flush_task", refuse)
-    assert [log.topic for log, _ in manager.flush_tasks(NOW_MS)] == ["b"]
+    assert [log.topic for log, _ in manager.flusher.tasks(NOW_MS)] == ["b"]
     assert [fields["topic"] for fields in warn.fields("log not flushed")] == ["a"]
 
 

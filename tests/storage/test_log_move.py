@@ -64,7 +64,7 @@ def test_a_log_that_moves_is_the_same_elsewhere():
     assert (manager.logs["t", 0] is new, manager.home_of(new).path, log.is_closed) == (True, B, True)
     assert (contents(new), new.log_start_offset, new.log_end_offset, new.leader_epochs.entries, len(new.segments)) == before
     assert new.topic_id == TOPIC_ID
-    manager.remove_deleted()
+    manager.removed_logs.remove_all()
     assert [path for path in file_system.files if path.startswith(f"{A}/t-0")] == []
 
 
@@ -97,11 +97,11 @@ def test_no_segment_goes_while_its_log_moves():
     move = move_to(manager, log, B)
     task = move.next_task()
     log.config = LogConfig(segment_bytes=1024, retention_bytes=0)
-    assert manager.delete_old_segments(NOW_MS) == 0
+    assert manager.retention.run(NOW_MS) == 0
     task.run()
     move.copied(task)
     move.finish(NOW_MS)
-    assert manager.delete_old_segments(NOW_MS) > 0
+    assert manager.retention.run(NOW_MS) > 0
 
 
 def test_a_move_that_is_given_up_leaves_the_log_alone_and_nothing_behind():
@@ -114,7 +114,7 @@ def test_a_move_that_is_given_up_leaves_the_log_alone_and_nothing_behind():
     with pytest.raises(MoveCancelled):
         task.run()
     move.abandon()
-    manager.remove_deleted()
+    manager.removed_logs.remove_all()
     assert not any(path.startswith(f"{B}/t-0") for path in file_system.files)
     assert append(log).first_offset == 40
 
@@ -151,7 +151,7 @@ def test_wherever_a_broker_is_killed_the_log_is_whole_at_the_next_start():
         file_system = MortalFileSystem()
         manager, log = filled(file_system)
         before = (contents(log), log.log_start_offset, log.log_end_offset)
-        manager.write_checkpoints()
+        manager.checkpoints.write()
         file_system.operations_left = operations
         try:
             moved(manager, log, B)
@@ -176,7 +176,7 @@ def test_wherever_the_power_goes_a_log_that_moves_away_and_back_is_whole():
     disk = RecordingDisk()
     manager, log = filled(disk, count=4)
     log.flush(NOW_MS)
-    manager.write_checkpoints()
+    manager.checkpoints.write()
     begun, expected = len(disk.operations), contents(log)
     moved(manager, moved(manager, log, B), A)
     model = DiskModel({}, [])

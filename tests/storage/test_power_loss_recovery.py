@@ -262,8 +262,8 @@ def test_deleted_logs_are_synced_to_be_gone_before_others_get_their_names():
     manager.create("t", 0, UUID(int=1), LogConfig(), now_ms=NOW_MS)
     file_system.synced.clear()
     manager.delete("t", 0)
-    manager.sync_deleted()
-    manager.sync_deleted()
+    manager.removed_logs.sync()
+    manager.removed_logs.sync()
     assert file_system.synced == ["/data"]
 
 

@@ -221,7 +221,7 @@ class Managed:
 
 def test_files_are_renamed_at_once_and_given_away_to_be_removed_after_the_delay():
     managed = Managed(retention_ms=0, file_delete_delay_ms=5000)
-    assert managed.manager.delete_old_segments(NOW_MS + 1) == 1
+    assert managed.manager.retention.run(NOW_MS + 1) == 1
     renamed = managed.of_segment(0)
     assert renamed == [f"{0:020d}.{kind}.deleted" for kind in ("index", "log", "timeindex")]
     ((paths, delay_ms),) = managed.removed_later
@@ -233,9 +233,9 @@ def test_files_are_renamed_at_once_and_given_away_to_be_removed_after_the_delay(
 
 def test_what_goes_with_its_directory_need_not_be_removed_again():
     managed = Managed(retention_ms=0)
-    managed.manager.delete_old_segments(NOW_MS + 1)
+    managed.manager.retention.run(NOW_MS + 1)
     managed.manager.delete("t", 0)
-    managed.manager.remove_deleted()
+    managed.manager.removed_logs.remove_all()
     managed.manager.removal.remove_files(managed.removed_later[0][0])
 
 
@@ -250,7 +250,7 @@ def test_the_new_start_is_on_disk_before_a_file_is_renamed(monkeypatch):
         rename(source, target)
 
     monkeypatch.setattr(managed.files, "rename", watched)
-    managed.manager.delete_old_segments(NOW_MS + HOUR_MS + 1)
+    managed.manager.retention.run(NOW_MS + HOUR_MS + 1)
     assert {content.splitlines()[-1] for content in seen} == {b"t 0 2"}
 
 
@@ -265,7 +265,7 @@ def test_segments_go_though_no_checkpoint_can_be_written_each_for_good(monkeypat
     monkeypatch.setattr(managed.files, "write_atomic", refuse)
     monkeypatch.setattr(managed.files, "rename", lambda *paths: (events.append(paths[0][-24:-4]), rename(*paths)))
     monkeypatch.setattr(managed.files, "sync_dir", lambda path: (events.append(path), sync_dir(path)))
-    assert managed.manager.delete_old_segments(NOW_MS + HOUR_MS + 1) == 2
+    assert managed.manager.retention.run(NOW_MS + HOUR_MS + 1) == 2
     assert events.index("/data/t-0") < events.index(f"{1:020d}")
     assert len(managed.removed_later[0][0]) == 6
 
@@ -274,7 +274,7 @@ def test_a_log_whose_files_cannot_be_renamed_is_rid_of_them_at_the_next_start(mo
     managed = Managed(retention_ms=0)
     with monkeypatch.context() as patch:
         patch.setattr(managed.files, "rename", lambda *_: (_ for _ in ()).throw(OSError(5, "Input/output error")))
-        managed.manager.delete_old_segments(NOW_MS + 1)
+        managed.manager.retention.run(NOW_MS + 1)
     assert managed.warn.fields("old segments left to the next start")
     managed.crash()
     assert managed.of_segment(0) == []
@@ -302,7 +302,7 @@ def test_a_kill_at_any_step_of_a_deletion_is_finished_or_undone_by_the_next_star
         for name in ("rename", "write_atomic"):
             patch.setattr(managed.files, name, counted(getattr(managed.files, name)))
         with pytest.raises(Killed):
-            managed.manager.delete_old_segments(NOW_MS + HOUR_MS + 1)
+            managed.manager.retention.run(NOW_MS + HOUR_MS + 1)
     managed.crash()
     log = managed.log
     assert not managed.manager.offline
@@ -316,7 +316,7 @@ def test_a_kill_at_any_step_of_a_deletion_is_finished_or_undone_by_the_next_star
 
 def test_a_hole_that_power_loss_left_below_the_log_start_is_no_corruption():
     managed = Managed(retention_ms=0)
-    managed.manager.delete_old_segments(NOW_MS + HOUR_MS + 1)
+    managed.manager.retention.run(NOW_MS + HOUR_MS + 1)
     # The rename of the older one did not outlive the machine, that of the younger one did.
     for name in managed.of_segment(0):
         managed.files.rename(f"/data/t-0/{name}", f"/data/t-0/{name.removesuffix('.deleted')}")
@@ -339,7 +339,7 @@ def test_a_log_that_fails_holds_up_no_other(monkeypatch):
         return release(retention, now_ms)
 
     monkeypatch.setattr(LogRetention, "release_old_segments", fail)
-    assert managed.manager.delete_old_segments(NOW_MS + 1) == 2
+    assert managed.manager.retention.run(NOW_MS + 1) == 2
     assert managed.warn.fields("old segments not deleted")
 
 
@@ -348,9 +348,9 @@ def test_a_check_of_many_logs_is_made_in_steps_and_its_starts_are_written_once(m
     for number in range(1, 50):
         append(managed.manager.create("t", number, uuid4(), managed.config, now_ms=NOW_MS))
     written = []
-    write_start_offsets = managed.manager.write_start_offsets
-    monkeypatch.setattr(managed.manager, "write_start_offsets", lambda: (written.append(1), write_start_offsets()))
-    steps = list(managed.manager.deletion_steps(NOW_MS + 1))
+    write_start_offsets = managed.manager.checkpoints.write_start_offsets
+    monkeypatch.setattr(managed.manager.checkpoints, "write_start_offsets", lambda: (written.append(1), write_start_offsets()))
+    steps = list(managed.manager.retention.steps(NOW_MS + 1))
     assert (sum(steps), len(written), max(steps) <= 8) == (50, 1, True)
 
 
@@ -358,7 +358,7 @@ def test_a_log_that_takes_the_place_of_a_deleted_one_loses_no_file_to_it():
     managed = Managed(retention_ms=0)
     for number in range(1, 20):
         append(managed.manager.create("t", number, uuid4(), managed.config, now_ms=NOW_MS))
-    steps = managed.manager.deletion_steps(NOW_MS + 1)
+    steps = managed.manager.retention.steps(NOW_MS + 1)
     next(steps)
     managed.manager.delete("t", 0)
     log = managed.manager.create("t", 0, uuid4(), managed.config, now_ms=NOW_MS)
@@ -370,19 +370,19 @@ def test_a_log_that_takes_the_place_of_a_deleted_one_loses_no_file_to_it():
 
 def test_of_a_log_that_lost_all_its_segments_only_the_name_of_the_new_one_is_synced_once():
     managed = Managed(retention_ms=0)
-    managed.manager.delete_old_segments(NOW_MS + 9 * HOUR_MS)
-    ((log, task),) = managed.manager.flush_tasks(NOW_MS)
+    managed.manager.retention.run(NOW_MS + 9 * HOUR_MS)
+    ((log, task),) = managed.manager.flusher.tasks(NOW_MS)
     before = log.recovery_point
     task.run()
-    managed.manager.flushed(log, task, None, NOW_MS)
+    managed.manager.flusher.finished(log, task, None, NOW_MS)
     assert (task.files, task.directories[0]) == ((), "/data/t-0")
-    assert (before, log.recovery_point, managed.manager.flush_tasks(NOW_MS)) == (0, 4, [])
+    assert (before, log.recovery_point, managed.manager.flusher.tasks(NOW_MS)) == (0, 4, [])
 
 
 def test_an_old_segment_that_a_loss_of_power_brings_back_torn_is_no_damage():
     managed = Managed(retention_ms=0)
-    managed.manager.delete_old_segments(NOW_MS + 9 * HOUR_MS)
-    managed.manager.write_checkpoints()
+    managed.manager.retention.run(NOW_MS + 9 * HOUR_MS)
+    managed.manager.checkpoints.write()
     # Nothing of the log's directory was synced but the name of its first segment, and of that only the first bytes.
     for name in names(managed.files, "/data/t-0"):
         if name.endswith(".log.deleted") and name.startswith(f"{0:020d}."):

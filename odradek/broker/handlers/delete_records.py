@@ -36,7 +36,7 @@ def handle(broker: "Broker", context: "RequestContext", request: Any) -> Any:  #
         for topic in request.topics
     ]
     # Kafka leaves this to a task that runs once a minute; but what is acknowledged here, a kill does not undo.
-    broker.log_manager.write_checkpoints()
+    broker.log_manager.checkpoints.write()
     return M.DeleteRecordsResponse(topics=topics)
 
 

@@ -65,13 +65,13 @@ class Reconciliation:
                 self._judge(*key)
             except OSError as error:
                 self._warn("a directory stays as it is", topic=key[0], partition=key[1], reason=str(error))
-        manager.sync_deleted()
+        manager.removed_logs.sync()
         self._is_complete = manager.directories.are_online
         for topic, record in self._image.partitions():
             key = (topic.name, record.partition_id)
             if key not in manager.logs and key not in manager.offline:
                 self._create(topic, record)
-        manager.remove_deleted()
+        manager.removed_logs.remove_all()
 
     def _judge(self, topic_name: str, partition: int) -> None:
         """Keep, remove or set aside a directory that was found."""

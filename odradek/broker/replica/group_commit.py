@@ -80,7 +80,7 @@ class GroupCommit:
             error = outcome.exception()
             if error is not None and not isinstance(error, OSError):
                 error = OSError(repr(error))
-            self._broker.log_manager.flushed(log, task, error, self._broker.clock.now_ms())
+            self._broker.log_manager.flusher.finished(log, task, error, self._broker.clock.now_ms())
             self._release(log, partition)
             if log in self._due:
                 self._begin(log)

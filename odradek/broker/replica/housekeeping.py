@@ -44,7 +44,8 @@ class Housekeeping:
             self._flush,
             first_ms,
         )
-        self._every(config["log.flush.start.offset.checkpoint.interval.ms"], log_manager.write_start_offsets, first_ms)
+        write_start_offsets = log_manager.checkpoints.write_start_offsets
+        self._every(config["log.flush.start.offset.checkpoint.interval.ms"], write_start_offsets, first_ms)
         self._every(config["log.retention.check.interval.ms"], self._delete_old_segments, first_ms)
         check_ms = config["producer.id.expiration.check.interval.ms"]
         self._every(check_ms, lambda: log_manager.expire_producers(self._clock.now_ms()), check_ms)
@@ -52,7 +53,7 @@ class Housekeeping:
 
     def remove_deleted_after(self, delay_ms: float) -> None:
         """Free the disk of deleted partitions in ``delay_ms`` (``log.segment.delete.delay.ms``)."""
-        self._timer.call_after(delay_ms, lambda: self.run_aside(self._log_manager.remove_deleted, lambda: None))
+        self._timer.call_after(delay_ms, lambda: self.run_aside(self._log_manager.removed_logs.remove_all, lambda: None))
 
     def _remove_later(self, paths: list[str], delay_ms: int) -> None:
         """Remove the files of segments that are gone in ``delay_ms`` (``file.delete.delay.ms``)."""
@@ -62,7 +63,7 @@ class Housekeeping:
     def _delete_old_segments(self) -> None:
         """Begin a check of all logs, unless one is under way."""
         if self._deletion is None:
-            self._deletion = self._log_manager.deletion_steps(self._clock.now_ms())
+            self._deletion = self._log_manager.retention.steps(self._clock.now_ms())
             self._go_on_deleting()
 
     def _go_on_deleting(self) -> None:
@@ -76,7 +77,7 @@ class Housekeeping:
         if self._is_flushing:
             return
         now_ms = self._clock.now_ms()
-        due = self._log_manager.flush_tasks(now_ms)
+        due = self._log_manager.flusher.tasks(now_ms)
         errors: list[OSError | None] = []
         self._is_flushing = True
         self.run_aside(
@@ -87,8 +88,8 @@ class Housekeeping:
 
     def _flushed(self, due: list[tuple[Log, FlushTask]], errors: list[OSError | None], now_ms: int) -> None:
         for (flushed, task), error in zip(due, errors, strict=True):
-            self._log_manager.flushed(flushed, task, error, now_ms)
-        self._log_manager.write_checkpoints()
+            self._log_manager.flusher.finished(flushed, task, error, now_ms)
+        self._log_manager.checkpoints.write()
 
     def _flush_over(self) -> None:
         self._is_flushing = False

@@ -184,7 +184,7 @@ class LogCleaner:
             return
         job.log.cleaned_offset = stats.end_offset
         try:
-            self._log_manager.write_cleaned_offsets()
+            self._log_manager.checkpoints.write_cleaned_offsets()
         except OSError as error:
             # After a crash it is cleaned once more.
             broker_log.warn("cleaner offsets not written", reason=str(error))

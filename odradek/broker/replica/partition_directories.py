@@ -71,7 +71,7 @@ class PartitionDirectories:
             except OSError as error:
                 log.error("a deleted partition's directory stays", error, topic=topic.name, partition=partition.index)
         try:
-            self._log_manager.sync_deleted()
+            self._log_manager.removed_logs.sync()
         except OSError as error:
             log.error("a loss of power may bring a deleted topic's partitions back", error, topic=topic.name)
         self._broker.housekeeping.remove_deleted_after(self._broker.config["log.segment.delete.delay.ms"])

@@ -61,7 +61,7 @@ class Storage:
         for topic in delta.deleted_topics:
             for partition in topic.partitions:
                 self.log_manager.delete(topic.name, partition)
-            self.log_manager.remove_deleted()
+            self.log_manager.removed_logs.remove_all()
 
     def warn(self, event: str, **_: object) -> None:
         self.warnings.append(event)

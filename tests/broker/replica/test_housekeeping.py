@@ -11,6 +11,7 @@ from odradek.protocol.records import Record, build_batch
 from odradek.storage.log_config import LogConfig
 from odradek.storage.log_manager import LogManager
 from odradek.storage.memory_filesystem import MemoryFileSystem
+from odradek.storage.removed_logs import RemovedLogs
 from odradek.timing.background import InlineBackground
 from odradek.timing.clock import VirtualClock
 from odradek.timing.system_clock import SystemClock
@@ -134,7 +135,7 @@ def test_checkpoints_that_cannot_be_written_are_tried_again(monkeypatch, capsys)
     setup = Setup(segment_bytes=300)
     setup.append(5)
     with monkeypatch.context() as patch:
-        patch.setattr(setup.manager, "write_checkpoints", _refuse_for())
+        patch.setattr(setup.manager.checkpoints, "write", _refuse_for())
         setup.clock.advance(_MINUTE_MS)
     assert "Input/output error" in capsys.readouterr().err
     setup.clock.advance(_MINUTE_MS)
@@ -154,12 +155,13 @@ def test_deleted_files_go_when_their_time_has_come():
 async def test_files_are_removed_in_a_thread_and_the_end_waits_for_it():
     threads = []
 
-    class Manager(LogManager):
-        def remove_deleted(self):
+    class Removed(RemovedLogs):
+        def remove_all(self):
             threads.append(threading.current_thread())
 
     timer = Timer(SystemClock())
-    manager = Manager(MemoryFileSystem(), "/data", node_id=1, warn=lambda event, **_: None)
+    manager = LogManager(MemoryFileSystem(), "/data", node_id=1, warn=lambda event, **_: None)
+    manager.removed_logs = Removed(manager.file_system, manager.directories)
     background = ThreadedBackground()
     housekeeping = Housekeeping(load(), manager, timer, background)
     housekeeping.remove_deleted_after(0)

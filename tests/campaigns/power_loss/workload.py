@@ -132,7 +132,7 @@ def drop_old_segments(run: Run) -> None:
         if log is not None:
             log.config = replace(log.config, retention_bytes=SEGMENT_BYTES, file_delete_delay_ms=50)
             run.may_start_anywhere(name)
-    run.node.call(run.node.broker.log_manager.delete_old_segments, run.clock.now_ms())
+    run.node.call(run.node.broker.log_manager.retention.run, run.clock.now_ms())
     run.node.wait(200)
     run.acknowledge_all()
 

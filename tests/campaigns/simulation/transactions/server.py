@@ -177,10 +177,10 @@ class Server(Broker):
     def flush(self) -> None:
         """Sync what is due, and write down what is synced."""
         now_ms = self.clock.now_ms()
-        for log, task in self.log_manager.flush_tasks(now_ms):
+        for log, task in self.log_manager.flusher.tasks(now_ms):
             task.run()
-            self.log_manager.flushed(log, task, None, now_ms)
-        self.log_manager.write_checkpoints()
+            self.log_manager.flusher.finished(log, task, None, now_ms)
+        self.log_manager.checkpoints.write()
 
     def compact(self) -> int:
         """Compact what is worth it; how many logs were."""

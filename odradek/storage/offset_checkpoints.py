@@ -1,0 +1,63 @@
+"""The checkpoint files of all data directories: where each log starts, up to where it is synced, up to where it is compacted."""
+
+from collections.abc import Callable, Mapping
+
+from odradek.storage import checkpoints
+from odradek.storage.data_directories import DataDirectories
+from odradek.storage.data_directory import DataDirectory, Partition
+from odradek.storage.errors import is_directory_failure
+from odradek.storage.log import Log
+
+
+class OffsetCheckpoints:
+    """Writes the offsets of ``logs``. A file that would not change is not written."""
+
+    def __init__(
+        self,
+        directories: DataDirectories,
+        logs: Mapping[Partition, Log],
+        offline: Mapping[Partition, str],
+        fail: Callable[[DataDirectory, str], None],
+    ) -> None:
+        """``fail`` takes a directory offline, with the reason."""
+        self._directories = directories
+        self._logs = logs
+        self._offline = offline
+        self._fail = fail
+
+    def write(self) -> None:
+        """Write log start offsets and recovery points. Raises OSError."""
+        # In this order: a recovery point may have moved up to a new log start offset.
+        self.write_start_offsets()
+        self._write(checkpoints.RECOVERY_POINT_FILE, lambda log: log.recovery_point)
+
+    def write_start_offsets(self) -> None:
+        """Write log start offsets. Raises OSError.
+
+        Kafka leaves out a log that starts with a segment. Here the file tells a removed segment from a lost one.
+        """
+        self._write(checkpoints.LOG_START_FILE, lambda log: log.log_start_offset or None)
+
+    def write_cleaned_offsets(self) -> None:
+        """Write up to where logs are compacted. Raises OSError."""
+        self._write(checkpoints.CLEANER_OFFSET_FILE, lambda log: log.cleaned_offset)
+
+    def _write(self, name: str, offset_of: Callable[[Log], int | None]) -> None:
+        # Offline logs keep the offset that the file has.
+        offsets = {directory.path: directory.held_of(name, self._offline) for directory in self._directories.online}
+        for key, log in self._logs.items():
+            offset = offset_of(log)
+            if offset is not None:
+                held = offsets.get(log.directory.rpartition("/")[0])
+                if held is not None:
+                    held[key] = offset
+        failure: OSError | None = None
+        for directory in self._directories.online:
+            try:
+                directory.write_offsets(name, offsets[directory.path])
+            except OSError as error:
+                failure = error
+                if is_directory_failure(error):
+                    self._fail(directory, str(error))
+        if failure is not None:
+            raise failure
