@@ -60,6 +60,11 @@ def new_name() -> Callable[[], str]:
     return lambda: f"topic-{next(_topic_numbers)}"
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Scenario files can be written anew."""
+    parser.addoption("--rewrite", action="store_true", help="write scenario files anew instead of comparing them")
+
+
 def pytest_asyncio_loop_factories(item: pytest.Item) -> Mapping[str, Callable[[], asyncio.AbstractEventLoop]]:
     """Run asynchronous tests on the loop that ``serve`` takes, uvloop's, or on those that the mark ``asyncio`` names."""
     marker = item.get_closest_marker("asyncio")

@@ -1,8 +1,4 @@
-"""Scenario files: what clients do, and all that comes of it, in the order in which it comes.
-
-A file is blocks with an empty line between them; a block is commands, ``----``, and what they gave: each command that gave
-something, if there are several, and then that. Lines that begin with ``#`` are for the reader. With ``UPDATE_SCENARIOS=1`` in the
-environment, ``pytest tests/coordinator/group/test_scenarios.py`` writes the files anew: read the difference.
+"""The groups' scenarios: what clients do, and all that comes of it, in order. Their form: tests/coordinator/scenario_files.py.
 
     config KEY=VALUE ...                       changes configs, written with underscores
     join WHO [id=] [gen=] [group=] [instance=] [protocols=NAME:METADATA,...] [type=] [version=] [session=] [rebalance=] [reason=]
@@ -26,6 +22,7 @@ from typing import TYPE_CHECKING, Any
 
 from odradek.protocol.coordinator_records import GroupMetadataValue
 from odradek.protocol.errors import ErrorCode, KafkaError
+from tests.coordinator.scenario_files import duration_ms
 
 from .bed import Bed
 
@@ -33,23 +30,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from odradek.coordinator.runtime.record import CoordinatorRecord
-
-_UNITS_MS = {"ms": 1, "s": 1_000, "m": 60_000}
-
-
-def run(text: str) -> str:
-    """The file as it should be, given what is in it."""
-    scenario = _Scenario()
-    blocks = []
-    for block in text.strip().split("\n\n"):
-        script, _, _ = block.partition("\n----")
-        commands = [line for line in script.splitlines() if line and not line.startswith("#")]
-        output = []
-        for command in commands:
-            lines = scenario.run(command)
-            output += [f"> {command}", *lines] if lines and len(commands) > 1 else lines
-        blocks.append("\n".join([script, "----", *output]) if commands else script)
-    return "\n\n".join(blocks) + "\n"
 
 
 class _Client:
@@ -59,7 +39,7 @@ class _Client:
         self.generation = -1
 
 
-class _Scenario:
+class Scenario:
     def __init__(self) -> None:
         self._bed = Bed()
         self._clients: dict[str, _Client] = {}
@@ -108,8 +88,8 @@ class _Scenario:
             instance_id=options.get("instance"),
             protocols=[(protocol, metadata.encode()) for protocol, metadata in protocols],
             protocol_type=options.get("type", "consumer"),
-            session_timeout_ms=_duration(options.get("session", "10s")),
-            rebalance_timeout_ms=_duration(options.get("rebalance", "60s")),
+            session_timeout_ms=duration_ms(options.get("session", "10s")),
+            rebalance_timeout_ms=duration_ms(options.get("rebalance", "60s")),
             client_id=client.name,
             version=int(options.get("version", "9")),
             reason=options.get("reason"),
@@ -196,7 +176,7 @@ class _Scenario:
         self._output.append(f"leave {ErrorCode(response.error_code).name} {' '.join(answers)}")
 
     def _advance(self, names: list[str], _: dict[str, str]) -> None:
-        self._bed.advance(_duration(names[0]))
+        self._bed.advance(duration_ms(names[0]))
 
     def _appends(self, names: list[str], _: dict[str, str]) -> None:
         self._bed.log.failure = ErrorCode[names[1]] if names[0] == "fail" else None
@@ -251,11 +231,6 @@ class _Scenario:
             (result,) = results
             error = result.code if isinstance(result, KafkaError) else ErrorCode(result.error_code)
             self._output.append(f"{name}: delete {error.name}")
-
-
-def _duration(text: str) -> int:
-    unit = next(unit for unit in ("ms", "s", "m") if text.endswith(unit))
-    return int(text.removesuffix(unit)) * _UNITS_MS[unit]
 
 
 def _shown(value: object) -> str:
