@@ -1,4 +1,4 @@
-"""The brokers behind a list of addresses: which of them to ask for what."""
+"""The brokers of a cluster, and the choice of the broker to ask: the controller, a leader, a coordinator."""
 
 from collections.abc import Iterable, Sequence
 from types import TracebackType
@@ -13,7 +13,7 @@ from odradek.protocol.messages import messages
 
 EARLIEST_TIMESTAMP = -2
 LATEST_TIMESTAMP = -1
-# What FindCoordinator's key is.
+# The types of a key of FindCoordinator.
 GROUP = 0
 TRANSACTIONAL_ID = 1
 
@@ -27,7 +27,7 @@ class Node(NamedTuple):
 
 
 class Cluster:
-    """The brokers behind a list of addresses, the first that answers being asked what has no better place. For ``with``."""
+    """The brokers of a cluster. ``any`` is the first of the bootstrap addresses that answers. A context manager."""
 
     def __init__(self, bootstrap: Sequence[tuple[str, int]]) -> None:
         self.any = _first_reachable(bootstrap)
@@ -43,7 +43,7 @@ class Cluster:
             connection.close()
 
     def metadata(self, topics: Iterable[str] | None) -> list[Any]:
-        """The MetadataResponseTopics of these names, or all for None; each with its own error. Never creates one."""
+        """The MetadataResponseTopics of these names, or of all topics for None. Each has its own error; none is created."""
         api = messages(ApiKey.METADATA)
         named = None if topics is None else [api.MetadataRequestTopic(name=topic) for topic in topics]
         response = self.any.call(METADATA, api.MetadataRequest(topics=named, allow_auto_topic_creation=False))
@@ -58,21 +58,21 @@ class Cluster:
         return list(self._nodes.values())
 
     def controller(self) -> Connection:
-        """Who creates and deletes topics: with KRaft any broker, which passes it on."""
+        """The broker that creates and deletes topics. With KRaft that is any broker: it forwards the request."""
         self.nodes()
         return self.any if self.controller_id not in self._nodes else self.node(self.controller_id)
 
     def node(self, node_id: int) -> Connection:
-        """A broker by its id, as metadata last told it."""
+        """A broker by its id, at the address that the last Metadata response has for it."""
         node = self._nodes.get(node_id)
         if node is None:
             raise Unreachable(f"the cluster has no broker {node_id}")
         return self._connect(node.host, node.port)
 
     def coordinator(self, key: str, key_type: int = GROUP) -> tuple[Connection, Node]:
-        """Who coordinates a group or a transactional id.
+        """The coordinator of a group or of a transactional id.
 
-        Raises Refused; COORDINATOR_NOT_AVAILABLE is what ``patiently`` is for.
+        Raises Refused; COORDINATOR_NOT_AVAILABLE passes, so callers use ``patiently``.
         """
         request = messages(ApiKey.FIND_COORDINATOR).FindCoordinatorRequest(coordinator_keys=[key], key_type=key_type)
         found = self.any.call(FIND_COORDINATOR, request).coordinators[0]
@@ -81,9 +81,9 @@ class Cluster:
         return self._connect(node.host, node.port), node
 
     def leaders(self, topics: Iterable[str] | None, broker_id: int | None = None) -> dict[tuple[str, int], int]:
-        """The leader of each partition of these topics, or of all for None, in order; -1 for one without.
+        """The leader of each partition of these topics, or of all topics for None, in order; -1 for a partition without one.
 
-        With ``broker_id`` only of partitions that this broker has. Raises Refused.
+        ``broker_id`` leaves only the partitions that have a replica on this broker. Raises Refused.
         """
         leaders = {}
         for topic in self.metadata(topics):
@@ -94,9 +94,10 @@ class Cluster:
         return leaders
 
     def list_offsets(self, wanted: dict[tuple[str, int], int]) -> dict[tuple[str, int], int | Refused]:
-        """For (topic, partition) and a timestamp, or EARLIEST_ or LATEST_TIMESTAMP, the offset; -1 where no record is that late.
+        """The first offset at or after the timestamp that is given for each partition; -1 if every record is earlier.
 
-        A partition that is not there, or has no leader, has its refusal.
+        EARLIEST_TIMESTAMP and LATEST_TIMESTAMP ask for the log's ends. A partition that does not exist, or has no leader, gets
+        its refusal in place of an offset.
         """
         api = messages(ApiKey.LIST_OFFSETS)
         offsets: dict[tuple[str, int], int | Refused] = {}
@@ -115,7 +116,7 @@ class Cluster:
     def _by_leader(
         self, wanted: Iterable[tuple[str, int]], offsets: dict[tuple[str, int], int | Refused]
     ) -> dict[int, list[tuple[str, int]]]:
-        """The partitions by the broker to ask; those that nobody can be asked for get their refusal in ``offsets``."""
+        """The partitions by leader. A partition without one gets its refusal in ``offsets``."""
         wanted = list(wanted)
         leaders = {
             (str(topic.name), int(partition.partition_index)): int(partition.leader_id)

@@ -1,11 +1,10 @@
-"""A group as any broker describes it: state, members, what each is assigned, and how far the group has read.
+"""A group as any broker describes it: its state, its members with their assignments, and its committed offsets.
 
-Classic groups are told by DescribeGroups, whose members' assignments are bytes that the clients agree on (the consumer protocol);
-groups of the newer protocol (KIP-848) by ConsumerGroupDescribe, where the broker has it.
+DescribeGroups describes classic groups; the assignments of their members are bytes of the consumer protocol, which the clients
+agree on. ConsumerGroupDescribe describes groups of the newer protocol (KIP-848), where the broker serves it.
 """
 
 from dataclasses import dataclass, field
-from importlib import import_module
 from typing import Any
 
 from odradek.cli.apis import CONSUMER_GROUP_DESCRIBE, DESCRIBE_GROUPS, OFFSET_FETCH
@@ -13,19 +12,19 @@ from odradek.cli.cluster import LATEST_TIMESTAMP, Cluster, Node
 from odradek.cli.refusals import Refused, check, patiently
 from odradek.cli.wire import Connection
 from odradek.protocol.api_keys import ApiKey
-from odradek.protocol.errors import ErrorCode
+from odradek.protocol.coordinator_records.consumer_protocol import assigned_partitions, subscribed_topics
+from odradek.protocol.errors import ErrorCode, MalformedMessage
 from odradek.protocol.messages import messages
 
 Partition = tuple[str, int]
 
 _CONSUMER = "consumer"
 _DEAD = "Dead"
-_NEWEST_CONSUMER_PROTOCOL = 3
 
 
 @dataclass(frozen=True, slots=True)
 class Member:
-    """A member; ``assignment`` and ``subscription`` are None where they are not in the consumer protocol."""
+    """A member. ``assignment`` and ``subscription`` are None if they are not in the consumer protocol."""
 
     member_id: str
     instance_id: str | None
@@ -37,7 +36,7 @@ class Member:
 
 @dataclass(frozen=True, slots=True)
 class DescribedGroup:
-    """A group; ``group_type`` is ``classic`` or ``consumer``, ``protocol`` the assignor its members agreed on."""
+    """A group. ``group_type`` is ``classic`` or ``consumer``; ``protocol`` is the assignor that its members agreed on."""
 
     group: str
     state: str
@@ -50,7 +49,7 @@ class DescribedGroup:
 
 
 def describe_group(cluster: Cluster, group: str) -> DescribedGroup:
-    """The group and its committed offsets. Raises Refused; GROUP_ID_NOT_FOUND where there is no such group."""
+    """The group and its committed offsets. Raises Refused; with GROUP_ID_NOT_FOUND if the group does not exist."""
     return patiently(lambda: _describe(cluster, group))
 
 
@@ -63,7 +62,7 @@ def _describe(cluster: Cluster, group: str) -> DescribedGroup:
     if not is_unknown:
         check(group, described.error_code, described.error_message)
     if is_unknown or described.group_state == _DEAD:
-        # Either there is no such group, or it is not a classic one.
+        # The group does not exist, or it is not a classic one.
         if connection.serves(CONSUMER_GROUP_DESCRIBE):
             return _describe_consumer_group(connection, group, node, offsets)
         raise Refused(group, ErrorCode.GROUP_ID_NOT_FOUND)
@@ -81,16 +80,10 @@ def _describe(cluster: Cluster, group: str) -> DescribedGroup:
 
 def _classic_member(member: Any, group: Any) -> Member:
     assignment = subscription = None
-    # Without a protocol the group is between two generations, and nobody has anything.
+    # A group without a protocol is between two generations, and its members have no partitions.
     if group.protocol_type == _CONSUMER and group.protocol_data:
-        assigned = _decode("assignment", member.member_assignment)
-        subscribed = _decode("subscription", member.member_metadata)
-        if assigned is not None:
-            assignment = sorted(
-                (str(topic.topic), int(index)) for topic in assigned.assigned_partitions for index in topic.partitions
-            )
-        if subscribed is not None:
-            subscription = sorted(map(str, subscribed.topics))
+        assignment = _assignment(member.member_assignment)
+        subscription = _subscription(member.member_metadata)
     return Member(
         member.member_id,
         member.group_instance_id,
@@ -101,19 +94,18 @@ def _classic_member(member: Any, group: Any) -> Member:
     )
 
 
-def _decode(what: str, data: bytes) -> Any:
-    """A ConsumerProtocolAssignment or -Subscription, its version in the first two bytes; None where it is none, or empty."""
-    from kio.serial import entity_reader
-
-    version = min(int.from_bytes(data[:2], "big", signed=True), _NEWEST_CONSUMER_PROTOCOL)
-    if len(data) < 2 or version < 0:
-        return None
-    module = import_module(f"kio.schema.consumer_protocol_{what}.v{version}.data")
+def _assignment(data: bytes) -> list[Partition] | None:
     try:
-        decoded, _ = entity_reader(getattr(module, f"ConsumerProtocol{what.capitalize()}"))(data, 2)
-    except Exception:  # noqa: BLE001  whatever the bytes are, they are the members' own
+        return sorted((topic, index) for topic, indexes in assigned_partitions(data) for index in indexes) if data else None
+    except MalformedMessage:
         return None
-    return decoded
+
+
+def _subscription(data: bytes) -> list[str] | None:
+    try:
+        return sorted(subscribed_topics(data)) if data else None
+    except MalformedMessage:
+        return None
 
 
 def _describe_consumer_group(connection: Connection, group: str, node: Node, offsets: dict[Partition, int]) -> DescribedGroup:
@@ -137,7 +129,7 @@ def _describe_consumer_group(connection: Connection, group: str, node: Node, off
 
 
 def fetch_offsets(connection: Connection, group: str) -> dict[Partition, int]:
-    """Every offset the group has committed, from its coordinator. Raises Refused."""
+    """Every committed offset of the group, asked of its coordinator. Raises Refused."""
     api = messages(ApiKey.OFFSET_FETCH)
     asked = api.classes["request"]["OffsetFetchRequestGroup"](group_id=group, topics=None)
     answer = connection.call(OFFSET_FETCH, api.OffsetFetchRequest(groups=[asked])).groups[0]
@@ -151,6 +143,6 @@ def fetch_offsets(connection: Connection, group: str) -> dict[Partition, int]:
 
 
 def end_offsets(cluster: Cluster, partitions: set[Partition]) -> dict[Partition, int | None]:
-    """The log's end of each, None where it is not to be had."""
+    """The log end offset of each partition; None if its leader does not tell it."""
     found = cluster.list_offsets(dict.fromkeys(partitions, LATEST_TIMESTAMP))
     return {partition: None if isinstance(offset, Refused) else offset for partition, offset in found.items()}

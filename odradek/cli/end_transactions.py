@@ -1,7 +1,7 @@
-"""``odradek transactions abort`` and ``force-terminate``: end what nobody else ends.
+"""``odradek transactions abort`` and ``force-terminate``: end transactions that nobody else ends.
 
-A marker written by hand ends a transaction on one partition, without its coordinator; that is for a transaction no coordinator
-knows. Where one knows it, its transactional id's producer is fenced, and the coordinator aborts the transaction everywhere.
+``abort`` writes a marker to one partition, past the coordinator; it is for a transaction that no coordinator knows.
+``force-terminate`` fences the producer of a transactional id, so that the coordinator aborts the transaction everywhere.
 """
 
 from typing import Any
@@ -21,7 +21,7 @@ from odradek.protocol.messages import messages
 Servers = list[tuple[str, int]]
 
 _ABORTED = ("topic", "partition", "producer_id", "producer_epoch", "coordinator_epoch")
-# Of a producer that never writes: whoever comes next sets its own.
+# This producer never writes, and the next one sets its own timeout.
 _TERMINATION_TIMEOUT_MS = 60_000
 
 
@@ -52,7 +52,7 @@ def abort(
     with Cluster(bootstrap) as cluster:
         if start_offset is not None:
             named = _starting_at(cluster, topic, partition, start_offset)
-        # No marker was written for it yet: an epoch that no coordinator's is lower than.
+        # Before its first marker a producer has coordinator epoch -1; 0 is not above that of any coordinator.
         named[2] = max(named[2], 0)
         row = dict(zip(_ABORTED, (topic, partition, *named), strict=True))
         _write_abort(cluster, row)

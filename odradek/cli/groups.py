@@ -99,7 +99,7 @@ def _listed(cluster: Cluster, node_id: int) -> list[dict[str, Any]]:
     return [
         {
             "group": str(group.group_id),
-            # Brokers tell them since version 4 and 5.
+            # The state came with version 4, the type with version 5.
             "state": group.group_state or None,
             "type": group.group_type or None,
             "protocol_type": group.protocol_type,
@@ -110,7 +110,7 @@ def _listed(cluster: Cluster, node_id: int) -> list[dict[str, Any]]:
 
 
 def _partitions(cluster: Cluster, group: DescribedGroup) -> list[dict[str, Any]]:
-    """A row for each partition that has a committed offset or an owner."""
+    """A row for each partition with a committed offset or an owner."""
     owners: dict[Partition, Member] = {partition: member for member in group.members for partition in member.assignment or ()}
     partitions = group.offsets.keys() | owners.keys()
     ends = end_offsets(cluster, partitions)
@@ -156,7 +156,7 @@ def _by_topic(assignment: Iterable[Partition] | None) -> dict[str, list[int]] | 
 
 
 def _as_text(document: dict[str, Any]) -> str:
-    """The group, its partitions and its members, a table each; one without rows is left out."""
+    """A table each of the group, its partitions and its members; an empty table is left out."""
     members = [
         {
             **member,

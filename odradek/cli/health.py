@@ -1,12 +1,12 @@
 """Asks a broker whether it can answer: ``python -m odradek.cli.health [HOST:PORT]``.
 
-A container's health check runs this every few seconds beside the broker it is about, so it uses a plain socket and imports
-next to nothing. It sends ApiVersions version 0, which every broker answers before anything else, and reads the answer:
+A container's health check runs this every few seconds beside the broker, so it uses a plain socket and imports next to nothing.
+It sends ApiVersions version 0, which every broker answers at any time, and reads the response:
 
     request   size int32 | api_key int16 = 18 | api_version int16 = 0 | correlation_id int32 | client_id nullable string
     response  size int32 | correlation_id int32 | error_code int16 | ...
 
-Exit status 0 when the answer has error code 0, else 1 and a line on stderr.
+The exit status is 0 if the error code is 0; otherwise it is 1, and stderr has a line.
 """
 
 import socket
@@ -21,7 +21,7 @@ TIMEOUT_S = 3.0
 
 
 def check(host: str, port: int, timeout_s: float = TIMEOUT_S) -> None:
-    """Make one ApiVersions round trip; OSError when there is no answer, or not the right one."""
+    """Make one ApiVersions round trip. Raises OSError if there is no response, or a wrong one."""
     body = struct.pack(">hhih", API_VERSIONS, 0, CORRELATION_ID, len(CLIENT_ID)) + CLIENT_ID
     with socket.create_connection((host, port), timeout_s) as connection:
         connection.sendall(struct.pack(">i", len(body)) + body)
@@ -37,7 +37,7 @@ def check(host: str, port: int, timeout_s: float = TIMEOUT_S) -> None:
 
 
 def main(arguments: list[str]) -> int:
-    """Check the address given, or the default one; 0 if it is healthy."""
+    """Check the given address, or the default one; the exit status."""
     host, _, port = (arguments[0] if arguments else DEFAULT_ADDRESS).rpartition(":")
     try:
         check(host.strip("[]"), int(port))

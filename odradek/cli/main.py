@@ -1,4 +1,4 @@
-"""The command line: what can be said, and how mistakes are told (one line on stderr, exit status 2)."""
+"""The command line: its commands, and its errors (one line on stderr, exit status 2)."""
 
 import sys
 from importlib import import_module
@@ -10,7 +10,7 @@ import click
 from odradek.build import description
 from odradek.cli.options import help_where_nothing_is_asked, key_and_value
 
-# Where the commands are that start no broker: imported when they are called for.
+# Commands that start no broker; each is imported when it is called.
 _ELSEWHERE = {
     "groups": "odradek.cli.groups",
     "pipeline": "odradek.pipeline.commands",

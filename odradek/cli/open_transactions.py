@@ -1,8 +1,8 @@
-"""What partitions know of producers and of their open transactions, and which of these nobody will end any more.
+"""The producers and open transactions that partitions know, and the hanging ones among these.
 
-A transaction is hanging where its first record has been in a partition for longer than any transaction may last, and no
-coordinator has this partition in a transaction of that producer: either none knows the producer id, or the transactional id's
-transaction is another one by now. Nothing is read beyond a hanging transaction by who reads only what is committed.
+A transaction hangs on a partition if it has been open there for longer than any transaction may last, and no coordinator has the
+partition in a transaction of that producer: none knows the producer id, or the transactional id has another transaction now. The
+last stable offset does not pass a hanging transaction, so consumers with read_committed stop at it.
 
 Source: ``FindHangingTransactionsCommand`` of Apache Kafka's tools; KIP-664.
 """
@@ -20,15 +20,15 @@ from odradek.protocol.messages import messages
 
 Partition = tuple[str, int]
 
-# Partitions asked for at once.
+# Partitions in one request.
 _BATCH = 500
 
 
 @dataclass(frozen=True, slots=True)
 class ProducerOnPartition:
-    """A producer as a partition knows it; ``start_offset`` is where its open transaction begins, None without one.
+    """A producer as a partition knows it. ``start_offset`` is the first offset of its open transaction, None without one.
 
-    ``coordinator_epoch`` is that of its last marker, -1 before one; ``last_timestamp`` in ms.
+    ``coordinator_epoch`` is that of its last marker, -1 before the first. ``last_timestamp`` is in ms.
     """
 
     topic: str
@@ -44,9 +44,10 @@ class ProducerOnPartition:
 def partitions_of(
     cluster: Cluster, topic: str | None, partition: int | None, broker_id: int | None = None
 ) -> dict[Partition, int]:
-    """The leaders of a topic's partitions, or of one of them, or of all there are; of those a broker has, where one is named.
+    """The leaders of the partitions of a topic, of one of them, or of all topics.
 
-    Raises Refused: UNKNOWN_TOPIC_OR_PARTITION for a topic or a partition that is named and not there.
+    ``broker_id`` leaves only the partitions that have a replica on this broker. Raises Refused: UNKNOWN_TOPIC_OR_PARTITION for a
+    topic or a partition that does not exist.
     """
     leaders = cluster.leaders(None if topic is None else [topic], broker_id)
     if topic is None or partition is None:
@@ -59,7 +60,7 @@ def partitions_of(
 def describe_producers(
     cluster: Cluster, leaders: dict[Partition, int], broker_id: int | None = None
 ) -> tuple[list[ProducerOnPartition], list[Refused]]:
-    """The producers of each partition, by its leader or by one broker; and what could not be said."""
+    """The producers of each partition, asked of its leader or of one broker; and the refusals."""
     found: list[ProducerOnPartition] = []
     refusals: list[Refused] = []
     by_node: dict[int, list[Partition]] = {}
@@ -89,7 +90,7 @@ def _ask(cluster: Cluster, node_id: int, partitions: list[Partition]) -> Iterato
 
 
 def hanging(cluster: Cluster, candidates: list[ProducerOnPartition]) -> list[ProducerOnPartition]:
-    """Those of open transactions that no coordinator will end. Raises Refused."""
+    """The candidates whose transaction no coordinator will end. Raises Refused."""
     if not candidates:
         return []
     transactional_ids = _transactional_ids(cluster, {each.producer_id for each in candidates})
@@ -120,7 +121,7 @@ def partitions_in(described: Any) -> set[Partition]:
 
 
 def _transactional_ids(cluster: Cluster, producer_ids: set[int]) -> dict[int, str]:
-    """By producer id, those of the coordinators that know it."""
+    """The transactional id of each producer id that a coordinator knows."""
     request = messages(ApiKey.LIST_TRANSACTIONS).ListTransactionsRequest(producer_id_filters=sorted(producer_ids))
     found = {}
     for node in cluster.nodes():
@@ -135,7 +136,7 @@ def _transactional_ids(cluster: Cluster, producer_ids: set[int]) -> dict[int, st
 
 
 def _partitions(cluster: Cluster, transactional_id: str) -> set[Partition]:
-    """Where the coordinator is still going to write markers; nowhere for an id that it has forgotten meanwhile."""
+    """The partitions that the coordinator will write markers to; none for a transactional id that it has forgotten."""
     try:
         _, described = describe_transaction(cluster, transactional_id)
     except Refused as refusal:

@@ -1,4 +1,4 @@
-"""The options that every command which asks a broker has."""
+"""Options that several commands share."""
 
 from collections.abc import Callable
 from typing import Any, TypeVar
@@ -27,14 +27,14 @@ def asks_a_broker(command: CommandT) -> CommandT:
 
 
 def names_a_partition(command: CommandT) -> CommandT:
-    """Adds ``--topic`` and ``--partition``, neither of which may be left out."""
+    """Adds ``--topic`` and ``--partition``, both required."""
     topic = click.option("--topic", required=True, help="A topic.")
     partition = click.option("--partition", required=True, type=click.IntRange(0), help="One of its partitions.")
     return topic(partition(command))
 
 
 def help_where_nothing_is_asked(context: click.Context) -> None:
-    """What a group of commands does without one of them: help on stderr, status 2."""
+    """Print help to stderr and exit with status 2 if a group of commands is called without a command."""
     if context.invoked_subcommand is None:
         click.echo(context.get_help(), err=True)
         context.exit(2)

@@ -1,4 +1,4 @@
-"""What goes wrong between a command and a broker, in plain words, and what is worth another try."""
+"""Errors between a command and a broker in plain words, and which of them are worth another try."""
 
 from collections.abc import Callable
 from threading import Event
@@ -54,13 +54,13 @@ _PLAIN_WORDS = {
 
 
 class Unreachable(click.ClickException):
-    """There is no broker, or none that could be talked to."""
+    """There is no broker, or the conversation with it failed."""
 
     exit_code = 2
 
 
 class Refused(click.ClickException):
-    """A broker's no, in plain words: what it was about, the broker's own message or ours for the code, and the code."""
+    """An error code of a broker's, told as: the subject, the broker's message or ours for the code, and the code's name."""
 
     exit_code = 1
 
@@ -81,7 +81,7 @@ def check(subject: str, code: int, message: str | None = None) -> None:
 
 
 def patiently(attempt: Callable[[], T]) -> T:
-    """What ``attempt`` gives, tried again for some seconds while a coordinator loads or is busy, or a leader is elected."""
+    """The result of ``attempt``, which is repeated for some seconds while a coordinator loads or a leader is elected."""
     for _ in range(_ATTEMPTS - 1):
         try:
             return attempt()

@@ -1,7 +1,7 @@
-"""``odradek groups reset-offsets``: where a group will go on reading, as Kafka's own tool sets it.
+"""``odradek groups reset-offsets``: sets a group's committed offsets, as Kafka's own tool does.
 
-Nothing is written without ``--execute``. A group with members commits its offsets itself, so it has to be stopped first. An
-offset beyond the log's ends becomes the nearer end; a time after the last record becomes the end.
+Without ``--execute`` the command writes nothing. The members of a group commit its offsets themselves, so they have to be stopped
+first. An offset outside of the log becomes the nearer end of the log; a time after the last record becomes the log end offset.
 """
 
 from collections.abc import Callable, Iterable
@@ -68,7 +68,7 @@ def reset_offsets(
 
 
 def _without_members(cluster: Cluster, group: str, *, may_be_new: bool) -> DescribedGroup:
-    """The group as it is, or, if that is allowed, empty where there is none yet: its first commit makes it. Raises Refused."""
+    """The group. One that does not exist yet is empty if ``may_be_new``: its first commit creates it. Raises Refused."""
     try:
         described = describe_group(cluster, group)
     except Refused as refusal:
@@ -92,7 +92,7 @@ def _parse_topic(text: str) -> tuple[str, list[int] | None]:
 
 
 def _partitions(cluster: Cluster, wanted: list[tuple[str, list[int] | None]]) -> Iterable[Partition]:
-    """What the topics have, or those of it that are asked for. Raises Refused for a topic that is not there."""
+    """The partitions that are asked for, by default all of a topic. Raises Refused for a topic that does not exist."""
     found = {str(topic.name): topic for topic in cluster.metadata(dict.fromkeys(topic for topic, _ in wanted))}
     for name, indexes in wanted:
         topic = found[name]
@@ -114,7 +114,7 @@ def _timestamp_ms(text: str) -> int:
 def _targets(
     cluster: Cluster, current: dict[Partition, int], partitions: list[Partition], target: dict[str, Any]
 ) -> tuple[dict[Partition, int], list[Refused]]:
-    """Where each partition goes, within its log; and what could not be found out."""
+    """The new offset of each partition, within its log; and the refusals."""
     starts = cluster.list_offsets(dict.fromkeys(partitions, EARLIEST_TIMESTAMP))
     ends = cluster.list_offsets(dict.fromkeys(partitions, LATEST_TIMESTAMP))
     since_ms = target["to_datetime"]
@@ -134,7 +134,7 @@ def _targets(
 
 
 def _chooser(target: dict[str, Any]) -> Callable[[int, int, int, int | None], int]:
-    """(log's start, its end, offset found for the time, offset committed) -> new offset, not yet within the log's ends."""
+    """(log start offset, log end offset, offset for the time, committed offset) -> new offset, not yet within the log."""
     if target["to_earliest"]:
         return lambda start, _end, _found, _current: start
     if target["to_latest"]:
@@ -145,12 +145,12 @@ def _chooser(target: dict[str, Any]) -> Callable[[int, int, int, int | None], in
         return lambda _start, _end, _found, _current: int(target["to_offset"])
     if target["to_datetime"] is not None:
         return lambda _start, end, found, _current: end if found < 0 else found
-    # From nowhere a shift leads nowhere: it stays at the end, where a consumer without an offset begins by default.
+    # Without a committed offset the shift counts from the log end, where a consumer begins by default.
     return lambda _start, end, _found, current: (end if current is None else current) + int(target["shift_by"])
 
 
 def _commit(cluster: Cluster, group: str, offsets: dict[Partition, int]) -> list[Refused]:
-    """Commit as a consumer without a group membership does; each partition has its own answer."""
+    """Commit like a consumer that is no member of the group; the refusals, one a partition."""
     api = messages(ApiKey.OFFSET_COMMIT)
     topics: dict[str, list[Any]] = {}
     for (topic, index), offset in offsets.items():

@@ -1,7 +1,7 @@
-"""How the commands that ask a broker say what they found: an aligned table for people, or JSON.
+"""The output of commands that ask a broker: an aligned table for people, or JSON.
 
-In a table a column is titled as Kafka's own tools title it (``LOG-END-OFFSET``), numbers stand to the right, and what is not
-known or not there is ``-``. In JSON the same columns are keys (``log_end_offset``), and that is null.
+A table has the column titles of Kafka's own tools (``LOG-END-OFFSET``), aligns numbers to the right, and shows ``-`` for a
+missing value. JSON has the same columns as keys (``log_end_offset``), and null for a missing value.
 """
 
 import json
@@ -17,7 +17,7 @@ _GAP = "  "
 
 
 def render(columns: Sequence[str], rows: Sequence[Row]) -> str:
-    """The table with its titles, each line ended; a row may have more than is asked for."""
+    """The table with its titles, each line ended. A row may have keys that are no column."""
     cells = [[_title(column) for column in columns], *([_cell(row[column]) for column in columns] for row in rows)]
     widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
     numeric = [_are_numbers([row[column] for row in rows]) for column in columns]
@@ -36,7 +36,7 @@ def show_json(value: Any) -> None:
 
 
 def show(columns: Sequence[str], rows: Sequence[Row], *, as_json: bool) -> None:
-    """The rows on stdout, one way or the other."""
+    """Print the rows as a table, or as JSON."""
     if as_json:
         show_json([{column: row[column] for column in columns} for row in rows])
     else:
@@ -44,7 +44,7 @@ def show(columns: Sequence[str], rows: Sequence[Row], *, as_json: bool) -> None:
 
 
 def exit_status(refusals: Sequence[Refused]) -> int:
-    """Tell on stderr what was refused; 1 if anything was."""
+    """Print the refusals to stderr; 1 if there are any."""
     for refusal in refusals:
         click.echo(f"odradek: {refusal.format_message()}", err=True)
     return 1 if refusals else 0
@@ -65,6 +65,6 @@ def _cell(value: Any) -> str:
 
 
 def _are_numbers(values: list[Any]) -> bool:
-    """Whether all that is known are numbers, and any is."""
+    """Whether there are values that are not missing, and all of these are numbers."""
     known = [value for value in values if value is not None]
     return bool(known) and all(isinstance(value, int) and not isinstance(value, bool) for value in known)

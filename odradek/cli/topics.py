@@ -130,12 +130,12 @@ def delete(names: tuple[str, ...], bootstrap: Servers, as_json: bool, if_exists:
 
 
 def _known_count(told: int, otherwise: int | None) -> int | None:
-    """A number that a broker tells, -1 where it does not know it or its version has no field for it."""
+    """A number of a response. It is -1 if the broker does not know it, or if the version has no field for it."""
     return told if told >= 0 else otherwise
 
 
 def _known(cluster: Cluster, names: tuple[str, ...]) -> tuple[list[Any], list[Refused]]:
-    """The topics that are there, and a refusal for each that is not."""
+    """The topics that exist, and a refusal for each that does not."""
     found = cluster.metadata(dict.fromkeys(names))
     refused = [Refused(str(topic.name), topic.error_code) for topic in found if topic.error_code]
     return [topic for topic in found if not topic.error_code], refused
@@ -193,7 +193,7 @@ def _configs(cluster: Cluster, names: list[str]) -> tuple[list[dict[str, Any]], 
 
 
 def _as_document(listed: dict[str, Any], partitions: list[dict[str, Any]], configs: list[dict[str, Any]]) -> dict[str, Any]:
-    """One topic with what belongs to it, for JSON."""
+    """One topic with its partitions and configs, for JSON."""
     mine = [{key: value for key, value in row.items() if key != "topic"} for row in partitions if row["topic"] == listed["topic"]]
     own = {row["config"]: row["value"] for row in configs if row["topic"] == listed["topic"]}
     return {**listed, "partitions": mine, "configs": own}

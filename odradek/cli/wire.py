@@ -1,4 +1,4 @@
-"""A connection of the commands: any broker that speaks Kafka's protocol, and what goes wrong on the way in plain words.
+"""The commands' connection to any broker that speaks Kafka's protocol, with its errors in plain words.
 
 Requests and responses are the canonical messages (``protocol.messages``), in the versions of ``cli.apis``.
 """
