@@ -118,9 +118,10 @@ class NodeClient:
         self._is_closed = True
         reason = Disconnected("the client is closed")
         self._stop_connecting()
+        # First, so that the end of the session finds nothing to connect for.
+        self._fail_queued(reason)
         if self._session is not None:
             self._session.end(reason)
-        self._fail_queued(reason)
 
     def _pump(self) -> None:
         """Send as much of the queue as the connection takes, or see to a connection."""
@@ -162,7 +163,7 @@ class NodeClient:
 
     def _plan_attempt(self) -> None:
         """Connect now, or when the backoff is over; once."""
-        if self._is_closed or self._next_attempt is not None:
+        if self._next_attempt is not None:
             return
         if self._backoff_ends_ms > self._timer.clock.monotonic_ms():
             self._next_attempt = self._timer.call_at(self._backoff_ends_ms, self._begin_attempt)

@@ -297,9 +297,21 @@ async def test_no_attempt_is_made_for_nobody(make, clock):
     client = make(net)
     await failure(client.request(HEARTBEAT, HeartbeatRequest()))
     late = client.request(HEARTBEAT, HeartbeatRequest(), timeout_ms=10)
-    clock.advance(10_000)
+    clock.advance(10)
     assert isinstance(await failure(late), RequestTimedOut)
+    clock.advance(CONFIG.reconnect_backoff_max_ms)
+    await settle()
     assert net.attempts == 1
+
+
+async def test_a_request_that_has_timed_out_takes_no_room_in_the_queue(make, clock):
+    net = Net()
+    net.hangs = True
+    client = make(net)
+    for _ in range(CONFIG.max_queued_requests):
+        client.request(HEARTBEAT, HeartbeatRequest(), timeout_ms=10)
+    clock.advance(10)
+    client.request(HEARTBEAT, HeartbeatRequest())
 
 
 async def test_a_lost_connection_fails_what_is_in_flight_and_what_was_not_sent_goes_over_the_next(make, clock):
