@@ -5,7 +5,7 @@ from typing import Final
 from odradek.protocol.api_keys import ApiKey
 from odradek.timing.reply import Reply
 
-__all__ = ["ANONYMOUS", "CLOSE_CONNECTION", "NO_RESPONSE", "Reply", "RequestContext", "Session"]
+__all__ = ["ANONYMOUS", "CLOSE_CONNECTION", "NO_RESPONSE", "Reply", "RequestContext", "Session", "Signal"]
 
 # The principal of a client that has not authenticated, in the form that Kafka's ACLs name it.
 ANONYMOUS: Final = "User:ANONYMOUS"
@@ -57,7 +57,7 @@ class RequestContext:
         return self.session.peer
 
 
-class _Signal:
+class Signal:
     """A marker a handler returns instead of a response."""
 
     __slots__ = ("_name",)
@@ -70,5 +70,5 @@ class _Signal:
 
 
 # Produce with acks=0 is not answered; where it went wrong the connection is closed, which is all its client can notice.
-NO_RESPONSE: Final = _Signal("NO_RESPONSE")
-CLOSE_CONNECTION: Final = _Signal("CLOSE_CONNECTION")
+NO_RESPONSE: Final = Signal("NO_RESPONSE")
+CLOSE_CONNECTION: Final = Signal("CLOSE_CONNECTION")

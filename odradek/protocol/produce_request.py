@@ -16,8 +16,9 @@ writers.
 """
 
 import struct
+from collections.abc import Sequence
 from struct import Struct
-from typing import Final, TypeAlias
+from typing import Final, NamedTuple, TypeAlias
 
 from odradek.protocol.errors import MalformedMessage
 from odradek.protocol.headers import skip_tagged_fields
@@ -32,19 +33,16 @@ FIRST_FLEXIBLE: Final = 9
 FIRST_BY_ID: Final = 13
 
 # A topic (its name, or the 16 bytes of its id) and its partitions: index and records.
-ProduceTopic: TypeAlias = tuple[str | bytes, list[tuple[int, Buffer | None]]]
+ProduceTopic: TypeAlias = tuple[str | bytes, Sequence[tuple[int, Buffer | None]]]
 
 
-class ProduceRequest:
+class ProduceRequest(NamedTuple):
     """A Produce request of any version served. ``topics`` name theirs by id from version 13 on."""
 
-    __slots__ = ("acks", "timeout_ms", "topics", "transactional_id")
-
-    def __init__(self, transactional_id: str | None, acks: int, timeout_ms: int, topics: list[ProduceTopic]) -> None:
-        self.transactional_id = transactional_id
-        self.acks = acks
-        self.timeout_ms = timeout_ms
-        self.topics = topics
+    transactional_id: str | None = None
+    acks: int = 0
+    timeout_ms: int = 0
+    topics: Sequence[ProduceTopic] = ()
 
 
 def read_produce_request(frame: Buffer, position: int, version: int) -> ProduceRequest:
@@ -88,10 +86,10 @@ def _read_flexible(frame: Buffer, position: int, *, by_id: bool) -> ProduceReque
             else:
                 partitions.append((index, None))
             position = position + 1 if frame[position] == 0 else skip_tagged_fields(frame, position)
-        topics.append((topic, partitions))
+        topics.append((topic, tuple(partitions)))
         position = position + 1 if frame[position] == 0 else skip_tagged_fields(frame, position)
     skip_tagged_fields(frame, position)
-    return ProduceRequest(transactional_id, acks, timeout_ms, topics)
+    return ProduceRequest(transactional_id, acks, timeout_ms, tuple(topics))
 
 
 def _read_legacy(frame: Buffer, position: int) -> ProduceRequest:
@@ -119,8 +117,8 @@ def _read_legacy(frame: Buffer, position: int) -> ProduceRequest:
             if position > len(frame):
                 raise MalformedMessage("records that go past the end of their Produce request")
             partitions.append((index, frame[start:position]))
-        topics.append((topic, partitions))
-    return ProduceRequest(transactional_id, acks, timeout_ms, topics)
+        topics.append((topic, tuple(partitions)))
+    return ProduceRequest(transactional_id, acks, timeout_ms, tuple(topics))
 
 
 def _count(count: int) -> int:

@@ -3,8 +3,9 @@
 kio decodes in Rust, to classes of its own, one for each version. What is wanted is the canonical class, and the way there cost
 more than kio did: a walk to see that no array lies about its length (kio takes memory by the count alone), kio's object, a copy.
 So each class of kio's becomes a function ``read(b, p, end)`` that makes a canonical object of what lies from ``p`` on in ``b``, a
-frame of ``end`` bytes: neighbouring fields of fixed width go through one ``unpack_from``, everything else is a few lines written
-out in place. A test holds what comes out against kio, for every version of every API.
+frame of ``end`` bytes. Each field is read into a variable ``f_NAME``: neighbouring fields of fixed width go through one
+``unpack_from``, everything else is a few lines written out in place. The last line makes the named tuple. Arrays are tuples. A
+test holds what comes out against kio, for every version of every API.
 
     string, bytes        int16 or int32 length (negative: null), compact: uvarint length + 1 (0: null)
     array                int32 count (negative: null), compact: uvarint count + 1 (0: null)
@@ -76,8 +77,9 @@ class _Compiler:
         self._flexible = bool(entity.__flexible__)
         known = canonical.get(entity.__name__)
         self._target = known or make_class(entity.__name__, {spec.name: spec.default for spec in self._specs})
+        self._fields: tuple[str, ...] = self._target._fields
         self._scope: dict[str, Any] = {
-            "new": object.__new__,
+            "new": tuple.__new__,
             "target": self._target,
             "uvarint": read_uvarint,
             "unpack_from": unpack_from,
@@ -94,14 +96,14 @@ class _Compiler:
 
     def compile(self) -> Read:
         untagged = [spec for spec in self._specs if spec.tag is None]
-        self._lines.append("o = new(target)")
         self._defaults({spec.name for spec in untagged})
         for spec in untagged:
             self._field(spec)
         self._flush_run()
         if self._flexible:
             self._tagged_fields([spec for spec in self._specs if spec.tag is not None])
-        self._lines.append("return o, p")
+        values = "".join(f"f_{name}, " for name in self._fields)
+        self._lines.append(f"return new(target, ({values})), p")
         return self._function(self._lines)
 
     def _function(self, lines: list[str]) -> Read:
@@ -111,14 +113,13 @@ class _Compiler:
 
     def _defaults(self, read: set[str]) -> None:
         """What this version does not say, or need not say, is what the canonical class has for it."""
-        template = self._target()
-        for name in self._target.__slots__:
+        for name in self._fields:
             if name not in read:
-                self._scope[f"default_{name}"] = getattr(template, name)
-                self._lines.append(f"o.{name} = default_{name}")
+                self._scope[f"default_{name}"] = self._target._field_defaults[name]
+                self._lines.append(f"f_{name} = default_{name}")
 
     def _destination(self, spec: FieldSpec) -> str:
-        return f"o.{spec.name}" if spec.name in self._target.__slots__ else "_"
+        return f"f_{spec.name}" if spec.name in self._fields else "_"
 
     def _field(self, spec: FieldSpec) -> None:
         if spec.kafka_type in FIXED_WIDTHS and not spec.is_array:
@@ -174,7 +175,7 @@ class _Compiler:
         return ["n = b[p] - 1", "p += 1", "if n > 126:", "    n, p = uvarint(b, p - 1)", "    n -= 1"]
 
     def _items(self, spec: FieldSpec, to: str) -> list[str]:
-        """Lines that read ``n`` items; they come as a tuple where they are numbers, otherwise as a list."""
+        """Lines that read ``n`` items into a tuple."""
         lines = ["if n > end - p:", f"    refuse_count({spec.name!r}, n, end - p)"]
         if spec.kafka_type in FIXED_WIDTHS and spec.kafka_type != "uuid":
             code = FIXED_WIDTHS[spec.kafka_type]
@@ -189,12 +190,15 @@ class _Compiler:
         else:
             # Only the array itself may be null, never an item of it.
             item = self._string_or_bytes(spec, "item", nullable=False)
-        return [*lines, *_indented([*item, "items.append(item)"]), f"{to} = items"]
+        return [*lines, *_indented([*item, "items.append(item)"]), f"{to} = tuple(items)"]
 
     def _tagged_fields(self, specs: list[FieldSpec]) -> None:
-        readers = {spec.tag or 0: (spec.name, self._value_reader(spec)) for spec in specs if spec.name in self._target.__slots__}
-        name = self._constant("tagged", lambda o, frame, position, end: _read_tagged(readers, o, frame, position, end))
-        self._lines += ["p += 1", "if b[p - 1]:", f"    p = {name}(o, b, p - 1, end)"]
+        known = [spec for spec in specs if spec.name in self._fields]
+        readers = {spec.tag or 0: (place, self._value_reader(spec)) for place, spec in enumerate(known)}
+        defaults = [self._target._field_defaults[spec.name] for spec in known]
+        name = self._constant("tagged", lambda frame, position, end: _read_tagged(readers, defaults, frame, position, end))
+        destinations = "".join(f"{self._destination(spec)}, " for spec in known)
+        self._lines += ["p += 1", "if b[p - 1]:", f"    p, ({destinations}) = {name}(b, p - 1, end)"]
 
     def _value_reader(self, spec: FieldSpec) -> Read:
         """A function for the value of one tagged field, in which a struct has no mark of being there."""
@@ -219,7 +223,11 @@ def _indented(lines: list[str]) -> list[str]:
     return [f"    {line}" for line in lines]
 
 
-def _read_tagged(readers: Mapping[int, tuple[str, Read]], o: Any, frame: bytes, position: int, end: int) -> int:
+def _read_tagged(
+    readers: Mapping[int, tuple[int, Read]], defaults: list[Any], frame: bytes, position: int, end: int
+) -> tuple[int, list[Any]]:
+    """The position behind the tagged fields, and their values, in the order of ``defaults``."""
+    values = defaults.copy()
     count, position = read_uvarint(frame, position)
     for _ in range(count):
         tag, position = read_uvarint(frame, position)
@@ -229,10 +237,9 @@ def _read_tagged(readers: Mapping[int, tuple[str, Read]], o: Any, frame: bytes, 
             _short()
         known = readers.get(tag)
         if known is not None:
-            name, read = known
-            value, position = read(frame, position, stop)
+            place, read = known
+            values[place], position = read(frame, position, stop)
             if position != stop:
                 raise MalformedMessage(f"tagged field {tag} is not of the {size} bytes it says")
-            setattr(o, name, value)
         position = stop
-    return position
+    return position, values

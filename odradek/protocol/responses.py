@@ -1,5 +1,8 @@
 """Encoding responses: the canonical message, in the version that was asked, as a frame.
 
+Handlers give the typed response; what is known of a frequent one stays here: a good Produce response is written by hand, the
+bytes of an OffsetCommit response that is given again and again are kept, and a response of fixed-width fields is one ``pack``.
+
 A response leaves as chunks; that of a Fetch not as one, for what it hands out may be megabytes, or a slice of a file that nobody
 has read. The first chunk is the frame's length and the response header (``headers``); the rest is the body from ``writers``.
 Where an older version says the same in another shape, ``_REWRITES`` makes the object that its writer reads.
@@ -13,11 +16,14 @@ from typing import Any, Final
 from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.messages import messages
 from odradek.protocol.schemas import load
-from odradek.protocol.writers import Write, compile_writer
+from odradek.protocol.writers import Write, compile_fixed_width_encoder, compile_writer
 
 _HEADER_V0: Final = Struct(">ii").pack
 _HEADER_V1: Final = Struct(">iib").pack
 _INT32: Final = Struct(">i").pack
+
+# As many as the coordinators keep of such a response.
+_MOST_REMEMBERED: Final = 4096
 
 Encoder = Callable[[int, Any], list[Any]]
 
@@ -28,9 +34,13 @@ def response_encoder(api_key: ApiKey, version: int) -> Encoder:
     entity = load(api_key, version, "response")
     rewrite = _REWRITES.get((api_key, version))
     canonical = messages(api_key).classes["response"] if rewrite is None else {}
-    write: Write = compile_writer(entity, canonical)
     # ApiVersions is answered with header v0 in every version: its client may not know the flexible one (KIP-511).
     flexible = bool(entity.__flexible__) and api_key != ApiKey.API_VERSIONS
+    if rewrite is None:
+        encode_in_one = compile_fixed_width_encoder(entity, canonical, tagged_header=flexible)
+        if encode_in_one is not None:
+            return encode_in_one
+    write: Write = compile_writer(entity, canonical)
     carries_records = api_key == ApiKey.FETCH
 
     def encode(correlation_id: int, response: Any) -> list[Any]:
@@ -41,7 +51,9 @@ def response_encoder(api_key: ApiKey, version: int) -> Encoder:
         return chunks if carries_records else [b"".join(chunks)]
 
     if api_key == ApiKey.OFFSET_COMMIT:
-        return _remembering(encode, version)
+        return _remembering(encode)
+    if api_key == ApiKey.PRODUCE:
+        return _produce_encoder(encode, version)
     return encode
 
 
@@ -50,18 +62,40 @@ def framed(correlation_id: int, body: bytes) -> bytes:
     return _HEADER_V1(len(body) + 5, correlation_id, 0) + body
 
 
-def _remembering(encode: Encoder, version: int) -> Encoder:
-    """``encode``, but once for what is answered again and again; in which only the correlation id differs."""
-    from odradek.protocol.offset_commit import AcceptedCommit
+def _produce_encoder(encode: Encoder, version: int) -> Encoder:
+    """``encode``, unless every partition has taken its batch: then the body is written by hand."""
+    from odradek.protocol.produce_response import FIRST_WRITTEN, body_if_all_appended
+
+    if version < FIRST_WRITTEN:
+        return encode
+
+    def encode_appended(correlation_id: int, response: Any) -> list[Any]:
+        body = body_if_all_appended(response, version)
+        if body is None:
+            return encode(correlation_id, response)
+        return [framed(correlation_id, body)]
+
+    return encode_appended
+
+
+def _remembering(encode: Encoder) -> Encoder:
+    """``encode``, but once for a response that is given again and again; only the correlation id differs."""
+    from odradek.protocol.accepted_commit import AcceptedCommit
+
+    # By identity: the response is kept, so its id is nobody else's. What is before and what is behind the correlation id.
+    remembered: dict[int, tuple[Any, bytes, bytes]] = {}
 
     def encode_once(correlation_id: int, response: Any) -> list[Any]:
         if type(response) is not AcceptedCommit:
             return encode(correlation_id, response)
-        parts = response.frames.get(version)
-        if parts is None:
+        known = remembered.get(id(response))
+        if known is None:
             (frame,) = encode(correlation_id, response)
-            response.frames[version] = parts = (frame[:4], frame[8:])
-        return [parts[0] + _INT32(correlation_id) + parts[1]]
+            if len(remembered) >= _MOST_REMEMBERED:
+                remembered.clear()
+            remembered[id(response)] = known = (response, frame[:4], frame[8:])
+        _, before, behind = known
+        return [before + _INT32(correlation_id) + behind]
 
     return encode_once
 

@@ -1,4 +1,4 @@
-"""TxnOffsetCommit and EndTxn by hand, for every transaction has them: their flexible versions, from 3 on.
+"""Reading TxnOffsetCommit and EndTxn by hand, for every transaction has them: their flexible versions, from 3 on.
 
 TxnOffsetCommit, request:
 
@@ -10,107 +10,50 @@ TxnOffsetCommit, request:
     instance id        compact nullable string
     topics             array of names, each with partitions as OffsetCommit has them (odradek.protocol.offset_commit)
 
-its response, where all is well:
-
-    throttle time      int32
-    topics             array of
-        name           compact string
-        partitions     array of index int32, error int16, tags
-        tags
-    tags
-
-EndTxn, request and response:
+EndTxn, request:
 
     transactional id   compact string
     producer id        int64, epoch int16
     committed          int8
     tags
 
-    throttle time      int32
-    error              int16
-    producer id        int64, epoch int16     from version 5 on
-    tags
-
 Unknown tags are skipped (KIP-482). Tests hold this against kio's writers.
 """
 
 import struct
+from collections.abc import Sequence
 from struct import Struct
-from typing import Any, Final
+from typing import Final
 
 from odradek.protocol.errors import MalformedMessage
 from odradek.protocol.headers import skip_tagged_fields
-from odradek.protocol.offset_commit import PartitionCommit, read_count, read_nullable_string, read_partitions, read_string
+from odradek.protocol.message_types.end_txn import EndTxnRequest
+from odradek.protocol.message_types.txn_offset_commit import (
+    TxnOffsetCommitRequest,
+    TxnOffsetCommitRequestPartition,
+    TxnOffsetCommitRequestTopic,
+)
+from odradek.protocol.offset_commit import read_count, read_nullable_string, read_partitions, read_string
 from odradek.protocol.varint import uvarint
 
 FIRST_FLEXIBLE: Final = 3
-_FIRST_END_WITH_EPOCH: Final = 5
 
 # Producer id and epoch, and what of a request is behind them: the generation, or whether to commit.
 _PRODUCER_AND_GENERATION: Final = Struct(">qhi").unpack_from
 _PRODUCER_AND_RESULT: Final = Struct(">qhb").unpack_from
+_FIRST_END_WITH_EPOCH: Final = 5
 _ACCEPTED: Final = Struct(">ihB").pack
 _ENDED: Final = Struct(">ihB").pack
 _ENDED_WITH_EPOCH: Final = Struct(">ihqhB").pack
 _NO_TIME: Final = b"\0\0\0\0"
 _NO_TAGS: Final = b"\0"
-
-
-class OffsetsOfTopic:
-    """The offsets of one topic's partitions, with the names of the canonical class that older versions are read into."""
-
-    __slots__ = ("name", "partitions")
-
-    def __init__(self, name: str, partitions: list[PartitionCommit]) -> None:
-        self.name = name
-        self.partitions = partitions
-
-
-class TxnOffsetCommitRequest:
-    """A TxnOffsetCommit, likewise."""
-
-    __slots__ = (
-        "generation_id",
-        "group_id",
-        "group_instance_id",
-        "member_id",
-        "producer_epoch",
-        "producer_id",
-        "topics",
-        "transactional_id",
-    )
-
-    def __init__(
-        self,
-        transactional_id: str,
-        group_id: str,
-        producer_id: int,
-        producer_epoch: int,
-        generation_id: int,
-        member_id: str,
-        group_instance_id: str | None,
-        topics: list[Any],
-    ) -> None:
-        self.transactional_id = transactional_id
-        self.group_id = group_id
-        self.producer_id = producer_id
-        self.producer_epoch = producer_epoch
-        self.generation_id = generation_id
-        self.member_id = member_id
-        self.group_instance_id = group_instance_id
-        self.topics = topics
-
-
-class EndTxnRequest:
-    """An EndTxn, likewise."""
-
-    __slots__ = ("committed", "producer_epoch", "producer_id", "transactional_id")
-
-    def __init__(self, transactional_id: str, producer_id: int, producer_epoch: int, committed: bool) -> None:
-        self.transactional_id = transactional_id
-        self.producer_id = producer_id
-        self.producer_epoch = producer_epoch
-        self.committed = committed
+# A compiled module looks up what is not final by name.
+_Commit: Final = TxnOffsetCommitRequest
+_Topic: Final = TxnOffsetCommitRequestTopic
+_Partition: Final = TxnOffsetCommitRequestPartition
+_End: Final = EndTxnRequest
+# Named tuples are made without their constructors, in a third of the time: all fields are given, in their order.
+_new: Final = tuple.__new__
 
 
 def read_txn_offset_commit_request(frame: bytes, position: int) -> TxnOffsetCommitRequest:
@@ -133,12 +76,22 @@ def _read_txn_offset_commit(frame: bytes, position: int) -> TxnOffsetCommitReque
     topics = []
     for _ in range(count):
         name, position = read_string(frame, position, "a topic's name")
-        partitions, position = read_partitions(frame, position)
-        topics.append(OffsetsOfTopic(name, partitions))
+        partitions, position = read_partitions(frame, position, _Partition)
+        topics.append(_new(_Topic, (name, partitions)))
     if frame[position]:
         skip_tagged_fields(frame, position)
-    return TxnOffsetCommitRequest(
-        transactional_id, group_id, producer_id, producer_epoch, generation_id, member_id, group_instance_id, topics
+    return _new(
+        _Commit,
+        (
+            transactional_id,
+            group_id,
+            producer_id,
+            producer_epoch,
+            generation_id,
+            member_id,
+            group_instance_id,
+            tuple(topics),
+        ),
     )
 
 
@@ -153,10 +106,10 @@ def read_end_txn_request(frame: bytes, position: int) -> EndTxnRequest:
         raise MalformedMessage("the request ends before its fields do") from None
     except UnicodeDecodeError as error:
         raise MalformedMessage(f"a string that is not UTF-8: {error}") from None
-    return EndTxnRequest(transactional_id, producer_id, producer_epoch, committed != 0)
+    return _new(_End, (transactional_id, producer_id, producer_epoch, committed != 0))
 
 
-def accepted_offsets_body(topics: list[Any]) -> bytes:
+def accepted_offsets_body(topics: Sequence[TxnOffsetCommitRequestTopic]) -> bytes:
     """The body of a TxnOffsetCommit response, of version 3 or later, that says that all offsets of ``topics`` are in."""
     chunks = [_NO_TIME, uvarint(len(topics) + 1)]
     for topic in topics:

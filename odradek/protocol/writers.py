@@ -1,9 +1,10 @@
 """Encoding: one flat function per class, compiled from kio's field metadata.
 
 kio decodes in Rust but encodes in Python, field by field through a buffer. Here each class of kio's (one API, one version, one
-struct) becomes a function ``write(append, o)`` that reads the attributes of a canonical object and appends chunks of bytes:
+struct) becomes a function ``write(append, o)`` that takes the fields of a canonical object and appends chunks of bytes:
 neighbouring fields of fixed width go through one ``struct.pack``, everything else is a few lines written out in place. What
-comes out is, byte for byte, what kio's writers give.
+comes out is, byte for byte, what kio's writers give. Canonical objects are named tuples: where most fields are written, the
+tuple is unpacked, which takes two thirds of the time of reading attribute by attribute.
 
     string, bytes        int16 or int32 length (-1: null), compact: uvarint length + 1 (0: null)
     array                int32 count (-1: null), compact: uvarint count + 1 (0: null)
@@ -44,7 +45,11 @@ FIXED_WIDTHS = {
     "datetime_i64": "q",
     "uuid": "16s",
 }
+# Those that ``struct`` packs as they are.
+_PLAIN_WIDTHS = FIXED_WIDTHS.keys() - {"uuid"}
 _ZERO_UUID = bytes(16)
+# From this part of an object's fields on it is quicker to unpack it.
+_MOST = 0.65
 
 
 def compile_writer(entity: type[Any], canonical: Mapping[str, type[Any]]) -> Write:
@@ -55,6 +60,34 @@ def compile_writer(entity: type[Any], canonical: Mapping[str, type[Any]]) -> Wri
     return _Compiler(entity, canonical).compile()
 
 
+def compile_fixed_width_encoder(
+    entity: type[Any], canonical: Mapping[str, type[Any]], *, tagged_header: bool
+) -> Callable[[int, Any], list[bytes]] | None:
+    """``encode(correlation_id, response)``: the whole frame by one ``pack``; None where a field is not of fixed width."""
+    fields = _plain_fields(entity, canonical)
+    if fields is None:
+        return None
+    codes, names = fields
+    layout = Struct(f">ii{'B' if tagged_header else ''}{codes}")
+    header = f"{layout.size - 4}, c, 0" if tagged_header else f"{layout.size - 4}, c"
+    values = [f"o.{name}" for name in names] + ["0"] * bool(entity.__flexible__)
+    scope: dict[str, Any] = {"pack": layout.pack}
+    exec(f"def encode(c, o):\n    return [pack({', '.join([header, *values])})]\n", scope)  # noqa: S102  names come from kio's schemas
+    return scope["encode"]  # type: ignore[no-any-return]
+
+
+def _plain_fields(entity: type[Any], canonical: Mapping[str, type[Any]]) -> tuple[str, list[str]] | None:
+    """The format, and the names, of a canonical object's fields where each is of fixed width and none is tagged."""
+    specs = field_specs(entity)
+    known = canonical[entity.__name__]._fields if entity.__name__ in canonical else ()
+    if any(spec.is_array or spec.tag is not None for spec in specs):
+        return None
+    if any(spec.kafka_type not in _PLAIN_WIDTHS or spec.name not in known for spec in specs):
+        return None
+    codes = "".join(FIXED_WIDTHS[spec.kafka_type or ""] for spec in specs)
+    return f"{codes}B" if entity.__flexible__ else codes, [spec.name for spec in specs]
+
+
 class _Compiler:
     """Source and scope of one class's function as they grow."""
 
@@ -62,7 +95,9 @@ class _Compiler:
         self._entity = entity
         self._canonical = canonical
         self._canonical_class = canonical.get(entity.__name__)
-        self._known = None if self._canonical_class is None else self._canonical_class.__slots__
+        self._known: tuple[str, ...] | None = None if self._canonical_class is None else self._canonical_class._fields
+        # What is written of a canonical object, each field in a variable of its own.
+        self._taken: set[str] = set()
         self._flexible = bool(entity.__flexible__)
         self._scope: dict[str, Any] = {
             "UV": SMALL_UVARINTS,
@@ -84,14 +119,24 @@ class _Compiler:
         self._flush_run()
         if self._flexible:
             self._tagged_fields(sorted((s for s in specs if s.tag is not None), key=lambda s: s.tag or 0))
-        body = "\n".join(f"    {line}" for line in self._lines) or "    pass"
+        body = "\n".join(f"    {line}" for line in [*self._prologue(), *self._lines]) or "    pass"
         exec(f"def write(append, o):\n{body}\n", self._scope)  # noqa: S102  names come from kio's schemas
         return self._scope["write"]  # type: ignore[no-any-return]
 
     def _value(self, spec: FieldSpec) -> str:
-        if self._known is None or spec.name in self._known:
+        if self._known is None:
             return f"o.{spec.name}"
+        if spec.name in self._known:
+            self._taken.add(spec.name)
+            return f"f_{spec.name}"
         return self._constant(f"default_{spec.name}", self._default_object(spec))
+
+    def _prologue(self) -> list[str]:
+        """Lines that take the fields out of the object."""
+        names = self._known or ()
+        if len(self._taken) > _MOST * len(names):
+            return [f"{', '.join(f'f_{name}' for name in names)}, = o"]
+        return [f"f_{name} = o.{name}" for name in names if name in self._taken]
 
     def _default_object(self, spec: FieldSpec) -> Any:
         if spec.entity is None or spec.is_array or spec.default is None:
@@ -100,7 +145,7 @@ class _Compiler:
 
     def _may_be_null(self, spec: FieldSpec) -> bool:
         """Whether the canonical class leaves this field null by default, as its newest version may."""
-        return self._canonical_class is not None and getattr(self._canonical_class(), spec.name, "") is None
+        return self._canonical_class is not None and self._canonical_class._field_defaults.get(spec.name, "") is None
 
     def _constant(self, name: str, value: Any) -> str:
         self._scope[name] = value
@@ -164,6 +209,11 @@ class _Compiler:
 
     def _items(self, spec: FieldSpec) -> list[str]:
         if spec.entity is not None:
+            plain = _plain_fields(spec.entity, self._canonical)
+            if plain is not None:
+                self._scope[f"pack_{spec.name}"] = Struct(f">{plain[0]}").pack
+                values = [f"i.{name}" for name in plain[1]] + ["0"] * bool(spec.entity.__flexible__)
+                return [f"append(join([pack_{spec.name}({', '.join(values)}) for i in v]))"]
             self._scope[f"write_{spec.name}"] = compile_writer(spec.entity, self._canonical)
             return ["for i in v:", f"    write_{spec.name}(append, i)"]
         if spec.kafka_type == "uuid":
@@ -181,7 +231,7 @@ class _Compiler:
         shared = {f"untouched_{spec.tag}": self._untouched(spec) for spec in specs}
         self._scope.update(shared)
         # Nearly always nobody touched the tagged fields: then they are the very objects the class has for defaults.
-        untouched = " and ".join(f"o.{spec.name} is untouched_{spec.tag}" for spec in specs)
+        untouched = " and ".join(f"{self._value(spec)} is untouched_{spec.tag}" for spec in specs)
         self._lines += [f"if {untouched}:", "    append(b'\\0')", "    return", "tagged = []"]
         for spec in specs:
             write = self._scope[f"write_tag_{spec.tag}"] = self._value_writer(spec)
@@ -189,7 +239,7 @@ class _Compiler:
             self._scope[f"encoded_default_{spec.tag}"] = default
             self._scope[f"tag_{spec.tag}"] = uvarint(spec.tag or 0)
             self._lines += [
-                f"v = o.{spec.name}",
+                f"v = {self._value(spec)}",
                 f"if v is not untouched_{spec.tag}:",
                 "    chunks = []",
                 f"    write_tag_{spec.tag}(chunks.append, v)",
@@ -203,7 +253,7 @@ class _Compiler:
         """The object that the canonical class has for this field when nobody names it."""
         if self._canonical_class is None:
             return spec.default
-        return getattr(self._canonical_class(), spec.name)
+        return self._canonical_class._field_defaults[spec.name]
 
     def _value_writer(self, spec: FieldSpec) -> Write:
         """A function that writes the value of one field, for the inside of a tag: null has no form there."""

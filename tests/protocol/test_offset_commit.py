@@ -5,10 +5,11 @@ import random
 
 import pytest
 
+from odradek.protocol.accepted_commit import AcceptedCommit
 from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.errors import MalformedMessage
 from odradek.protocol.messages import messages
-from odradek.protocol.offset_commit import AcceptedCommit, read_offset_commit_request
+from odradek.protocol.offset_commit import read_offset_commit_request
 from odradek.protocol.responses import response_encoder
 from odradek.protocol.schemas import load
 from tests.protocol.random_messages import random_message
@@ -109,7 +110,7 @@ def test_tags_nobody_knows_are_skipped():
     body = body_of(commit(8))
     assert body.endswith(b"\x01\0\0\0")
     body = body[:-3] + b"\x01\x05\x02zz" + b"\x01\x07\x00" + b"\x01\x63\x01y"
-    assert read_offset_commit_request(body, 0, 8).topics[0].partitions == [(3, 7, -1, "")]
+    assert read_offset_commit_request(body, 0, 8).topics[0].partitions == ((3, 7, -1, ""),)
 
 
 @pytest.mark.parametrize("where", ["group", "member", "topics", "partitions"])
@@ -130,7 +131,7 @@ def test_a_count_of_billions_takes_no_memory():
 @pytest.mark.parametrize("version", range(2, 11))
 def test_an_answer_encoded_once_is_the_one_encoded_anew(version):
     topics = [M.OffsetCommitResponseTopic(name="t", partitions=[M.OffsetCommitResponsePartition(partition_index=3)])]
-    accepted = AcceptedCommit(topics)
+    accepted = AcceptedCommit(topics=topics)
     for correlation_id in (7, 2**31 - 1, -1):
         anew = response_encoder(ApiKey.OFFSET_COMMIT, version)(correlation_id, M.OffsetCommitResponse(topics=topics))
         assert response_encoder(ApiKey.OFFSET_COMMIT, version)(correlation_id, accepted) == anew

@@ -58,7 +58,7 @@ def test_tags_nobody_knows_are_skipped():
     body = b"\x00" + b"\x00\x01" + b"\x00\x00\x00\x09" + b"\x02" + b"\x02t" + b"\x02" + b"\x00\x00\x00\x00" + b"\x02r"
     body += b"\x01\x05\x02zz" + b"\x01\x07\x00" + b"\x01\x63\x01y"
     request = read_produce_request(body, 0, 9)
-    assert request.topics == [("t", [(0, b"r")])]
+    assert request.topics == (("t", ((0, b"r"),)),)
 
 
 @pytest.mark.parametrize("version", [3, 9])

@@ -1,32 +1,68 @@
-"""Produce responses by hand, against the general encoder."""
+"""Produce responses by hand, against the general writer."""
 
 from uuid import UUID
 
 import pytest
 
 from odradek.protocol.api_keys import ApiKey
+from odradek.protocol.errors import ErrorCode
+from odradek.protocol.message_types.produce import (
+    BatchIndexAndErrorMessage,
+    LeaderIdAndEpoch,
+    NodeEndpoint,
+    PartitionProduceResponse,
+    ProduceResponse,
+    TopicProduceResponse,
+)
 from odradek.protocol.messages import messages
-from odradek.protocol.produce_response import produce_response_body
-from odradek.protocol.responses import framed, response_encoder
+from odradek.protocol.produce_response import appended, body_if_all_appended
+from odradek.protocol.responses import response_encoder
+from odradek.protocol.schemas import load
+from odradek.protocol.writers import compile_writer
 
-M = messages(ApiKey.PRODUCE)
-PARTITIONS = [(index, 2**40 + index, 1_700_000_000_000 if index % 2 else -1, index) for index in range(150)]
+PARTITIONS = [appended(index, 2**40 + index, 1_700_000_000_000 if index % 2 else -1, index) for index in range(150)]
+
+
+def general_body(response, version):
+    chunks = []
+    compile_writer(load(ApiKey.PRODUCE, version, "response"), messages(ApiKey.PRODUCE).classes["response"])(
+        chunks.append, response
+    )
+    return b"".join(chunks)
 
 
 @pytest.mark.parametrize("version", [9, 10, 11, 12, 13])
 @pytest.mark.parametrize("counts", [[], [1], [0, 6], [150, 2]])
-def test_it_is_what_the_general_encoder_makes_of_the_same(version, counts):
-    by_id = version >= 13
-    told = []
-    topics = []
-    for number, count in enumerate(counts):
-        name = "\u00e4" * (100 * number + 1)
-        topic_id = UUID(int=number + 1)
-        told.append((topic_id.bytes if by_id else name, PARTITIONS[:count]))
-        partitions = [
-            M.PartitionProduceResponse(index=index, base_offset=base, log_append_time_ms=at, log_start_offset=start)
-            for index, base, at, start in PARTITIONS[:count]
-        ]
-        topics.append(M.TopicProduceResponse(name=name, topic_id=topic_id, partition_responses=partitions))
-    (expected,) = response_encoder(ApiKey.PRODUCE, version)(5, M.ProduceResponse(responses=topics))
-    assert framed(5, produce_response_body(told)) == expected
+def test_it_is_what_the_general_writer_makes_of_the_same(version, counts):
+    topics = [
+        TopicProduceResponse(
+            name="\u00e4" * (100 * number + 1), topic_id=UUID(int=number + 1), partition_responses=PARTITIONS[:count]
+        )
+        for number, count in enumerate(counts)
+    ]
+    response = ProduceResponse(responses=topics)
+    body = body_if_all_appended(response, version)
+    assert body == general_body(response, version)
+    assert response_encoder(ApiKey.PRODUCE, version)(5, response) == [(len(body) + 5).to_bytes(4, "big") + b"\0\0\0\5\0" + body]
+
+
+@pytest.mark.parametrize(
+    "told",
+    [
+        {"error_code": ErrorCode.NOT_LEADER_OR_FOLLOWER},
+        {"error_message": ""},
+        {"record_errors": [BatchIndexAndErrorMessage(batch_index=1)]},
+        {"current_leader": LeaderIdAndEpoch(leader_id=1, leader_epoch=2)},
+    ],
+)
+def test_a_partition_that_says_more_is_left_to_the_general_writer(told):
+    more = PartitionProduceResponse(index=1, **told)
+    response = ProduceResponse(responses=[TopicProduceResponse(partition_responses=[PARTITIONS[0], more])])
+    assert body_if_all_appended(response, 13) is None
+    (frame,) = response_encoder(ApiKey.PRODUCE, 13)(5, response)
+    assert frame[9:] == general_body(response, 13)
+
+
+@pytest.mark.parametrize("told", [{"throttle_time_ms": 1}, {"node_endpoints": [NodeEndpoint(node_id=1)]}])
+def test_a_response_that_says_more_is_left_to_the_general_writer(told):
+    assert body_if_all_appended(ProduceResponse(**told), 13) is None

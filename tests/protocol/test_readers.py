@@ -49,8 +49,8 @@ def value_of(spec, value):
 
 def same_fields(ours: Any, expected: dict[str, Any]) -> dict[str, Any]:
     """Of our message what ``expected`` has, in the same form; what no handler asks for is not read, and taken as it should be."""
-    slots = type(ours).__slots__
-    return {name: same_value(getattr(ours, name), value) if name in slots else value for name, value in expected.items()}
+    known = type(ours)._fields
+    return {name: same_value(getattr(ours, name), value) if name in known else value for name, value in expected.items()}
 
 
 def same_value(ours: Any, expected: Any) -> Any:
@@ -85,14 +85,14 @@ def test_every_field_of_the_canonical_class_is_there_whatever_the_version(api_ke
 
     request, _ = read(encoded(random_message(load(api_key, version, "request"), rng)), 0)
 
-    for name in messages(api_key).request.__slots__:
-        getattr(request, name)
+    assert type(request) is messages(api_key).request
+    assert len(request) == len(request._fields)
 
 
 def test_what_a_version_does_not_say_is_the_default():
     request, _ = reader(ApiKey.JOIN_GROUP, 0)(b"\0\1g" + struct.pack(">i", 7_000) + b"\0\0\0\1c" + b"\0\0\0\0", 0)
 
-    assert (request.group_id, request.session_timeout_ms, request.protocol_type, request.protocols) == ("g", 7_000, "c", [])
+    assert (request.group_id, request.session_timeout_ms, request.protocol_type, request.protocols) == ("g", 7_000, "c", ())
     assert (request.group_instance_id, request.reason) == (None, None)
 
 

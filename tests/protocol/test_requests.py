@@ -13,10 +13,8 @@ from odradek.broker.handlers import SERVED
 from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.errors import MalformedMessage
 from odradek.protocol.messages import messages
-from odradek.protocol.produce_request import ProduceRequest
 from odradek.protocol.requests import request_decoder
 from odradek.protocol.schemas import load
-from odradek.protocol.transaction_messages import EndTxnRequest, TxnOffsetCommitRequest
 from tests.protocol.random_messages import random_message
 
 _SERVED = [
@@ -24,12 +22,6 @@ _SERVED = [
     for api_key, served in SERVED.items()
     for version in range(served.min_version, served.max_version + 1)
 ]
-# From which version on there is a reader that makes a class of its own.
-_BY_HAND = {
-    ApiKey.PRODUCE: (0, ProduceRequest),
-    ApiKey.TXN_OFFSET_COMMIT: (3, TxnOffsetCommitRequest),
-    ApiKey.END_TXN: (3, EndTxnRequest),
-}
 
 
 def encode(message: Any) -> bytes:
@@ -45,8 +37,30 @@ def test_every_served_version_decodes_to_the_canonical_class(api_key, version):
     entity = load(api_key, version, "request")
     for _ in range(10):
         request = request_decoder(api_key, version)(encode(random_message(entity, rng)), 0)
-        by_hand = _BY_HAND.get(api_key)
-        assert type(request) is (by_hand[1] if by_hand and version >= by_hand[0] else messages(api_key).request)
+        assert type(request) is messages(api_key).request
+        assert_canonical(api_key, request)
+
+
+def assert_canonical(api_key: ApiKey, message: Any) -> None:
+    """Every struct is a canonical class and every array a tuple: nothing in a request can be changed."""
+    classes = set(messages(api_key).classes["request"].values())
+    for value in message:
+        if isinstance(value, tuple) and type(value) is not tuple:
+            assert type(value) in classes
+            assert_canonical(api_key, value)
+        elif type(value) is tuple and api_key != ApiKey.PRODUCE:
+            for item in value:
+                if isinstance(item, tuple):
+                    assert type(item) in classes
+                    assert_canonical(api_key, item)
+        else:
+            assert value is None or isinstance(value, str | bytes | int | float | uuid.UUID | tuple)
+
+
+def test_a_request_cannot_be_changed():
+    request = _request(ApiKey.HEARTBEAT, 4, group_id="g", generation_id=1, member_id="m", group_instance_id=None)
+    with pytest.raises(AttributeError):
+        request.group_id = "another"
 
 
 @pytest.mark.parametrize(("api_key", "version"), _SERVED)
@@ -75,7 +89,7 @@ def test_a_request_outlives_the_buffer_that_it_was_read_from():
 
 def test_no_topics_means_all_of_them_only_in_metadata_version_0():
     assert _request(ApiKey.METADATA, 0, topics=()).topics is None
-    assert _request(ApiKey.METADATA, 1, topics=()).topics == []
+    assert _request(ApiKey.METADATA, 1, topics=()).topics == ()
 
 
 def test_auto_creation_is_allowed_where_a_version_cannot_say():

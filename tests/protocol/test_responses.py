@@ -1,22 +1,30 @@
 """Canonical responses, encoded for every served version, read back by kio."""
 
+import io
+import random
 from typing import Any
 
 import pytest
-from kio.serial import entity_reader
+from kio.serial import entity_reader, entity_writer
 
 from odradek.broker.handlers import SERVED
 from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages import messages
+from odradek.protocol.readers import compile_reader
 from odradek.protocol.responses import response_encoder
 from odradek.protocol.schemas import load
+from tests.protocol.random_messages import random_message
 
 _SERVED = [
     pytest.param(api_key, version, id=f"{api_key.name}-v{version}")
     for api_key, served in SERVED.items()
     for version in range(served.min_version, served.max_version + 1)
 ]
+
+
+# Their older versions are written from the canonical response in another shape.
+_OTHER_SHAPES = {ApiKey.FIND_COORDINATOR, ApiKey.OFFSET_FETCH, ApiKey.ADD_PARTITIONS_TO_TXN}
 
 
 def _sent(api_key: ApiKey, version: int, response: Any) -> bytes:
@@ -38,14 +46,36 @@ def _read_back(api_key: ApiKey, version: int, frame: bytes) -> Any:
 @pytest.mark.parametrize(("api_key", "version"), _SERVED)
 def test_a_response_of_defaults_can_be_read_in_every_version(api_key, version):
     m = messages(api_key)
-    response = m.response()
+    fields = {}
     if api_key == ApiKey.FIND_COORDINATOR:
-        response.coordinators = [m.Coordinator(key="g")]
+        fields["coordinators"] = [m.Coordinator(key="g")]
     if api_key == ApiKey.OFFSET_FETCH:
-        response.groups = [m.OffsetFetchResponseGroup(group_id="g")]
+        fields["groups"] = [m.OffsetFetchResponseGroup(group_id="g")]
     if api_key == ApiKey.ADD_PARTITIONS_TO_TXN:
-        response.results_by_transaction = [m.AddPartitionsToTxnResult()]
-    _read_back(api_key, version, _sent(api_key, version, response))
+        fields["results_by_transaction"] = [m.AddPartitionsToTxnResult()]
+    _read_back(api_key, version, _sent(api_key, version, m.response(**fields)))
+
+
+@pytest.mark.parametrize(("api_key", "version"), _SERVED)
+def test_a_response_is_written_as_the_writer_of_its_fields_alone_writes_it(api_key, version):
+    """What an encoder knows of a frequent response changes none of its bytes."""
+    m = messages(api_key)
+    entity = load(api_key, version, "response")
+    rng = random.Random(f"{api_key}-{version}")
+    read = compile_reader(entity, m.classes["response"])
+    for _ in range(5):
+        out = io.BytesIO()
+        entity_writer(entity)(out, random_message(entity, rng))
+        response, _ = read(out.getvalue(), 0)
+        if type(response) is not m.response or api_key in _OTHER_SHAPES:
+            continue
+        assert _sent(api_key, version, response)[-len(out.getvalue()) or 8 :] == out.getvalue()
+
+
+def test_a_response_cannot_be_changed():
+    response = messages(ApiKey.HEARTBEAT).HeartbeatResponse()
+    with pytest.raises(AttributeError):
+        response.error_code = 1
 
 
 @pytest.mark.parametrize("version", range(7))

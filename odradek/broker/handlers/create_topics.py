@@ -15,7 +15,7 @@ from odradek.broker.config.describe import topic_entries
 from odradek.broker.config.dynamic import ConfigView
 from odradek.broker.metadata.decisions import NewTopic, TopicResult
 from odradek.protocol.api_keys import ApiKey
-from odradek.protocol.errors import ErrorCode, KafkaError
+from odradek.protocol.errors import KafkaError
 from odradek.protocol.messages import messages
 
 if TYPE_CHECKING:
@@ -34,10 +34,10 @@ def handle(broker: "Broker", context: "RequestContext", request: Any) -> Any:
         results = broker.controller.create_topics(asked, validate_only=request.validate_only)
     except KafkaError as error:
         results = [TopicResult(name=topic.name, error=error) for topic in asked]
-    response = M.CreateTopicsResponse(topics=[_answer(result) for result in results])
+    topics = [_answer(result) for result in results]
     if context.version >= _FIRST_VERSION_WITH_CONFIGS:
-        _tell_configs(broker, asked, response)
-    return response
+        topics = _with_configs(broker, asked, topics)
+    return M.CreateTopicsResponse(topics=topics)
 
 
 def _new_topic(topic: Any) -> NewTopic:
@@ -58,20 +58,22 @@ def _answer(result: TopicResult) -> Any:
     )
 
 
-def _tell_configs(broker: "Broker", asked: list[NewTopic], response: Any) -> None:
-    """Add the configs in effect, by name, to the topics that were created."""
+def _with_configs(broker: "Broker", asked: list[NewTopic], topics: list[Any]) -> list[Any]:
+    """The answers; those of topics that were created with the configs in effect, by name."""
     image = broker.controller.image
     view = ConfigView(broker.config, image.configs, image.topics.__contains__)
     overrides = {topic.name: {name: value for name, value in topic.configs if value is not None} for topic in asked}
-    for topic in response.topics:
-        if topic.error_code == ErrorCode.NONE:
-            topic.configs = [
-                M.CreatableTopicConfigs(
-                    name=entry.name,
-                    value=entry.value,
-                    read_only=entry.read_only,
-                    config_source=entry.source,
-                    is_sensitive=entry.sensitive,
-                )
-                for entry in sorted(topic_entries(view, overrides[topic.name]))
-            ]
+    return [topic if topic.error_code else topic._replace(configs=_configs(view, overrides[topic.name])) for topic in topics]
+
+
+def _configs(view: ConfigView, overrides: dict[str, str]) -> list[Any]:
+    return [
+        M.CreatableTopicConfigs(
+            name=entry.name,
+            value=entry.value,
+            read_only=entry.read_only,
+            config_source=entry.source,
+            is_sensitive=entry.sensitive,
+        )
+        for entry in sorted(topic_entries(view, overrides))
+    ]

@@ -7,7 +7,7 @@ broker that answers is not fenced. Without an authorizer every operation on the 
 
 from typing import TYPE_CHECKING, Any
 
-from odradek.broker.metadata.topic_description import CLUSTER_OPERATIONS
+from odradek.broker.metadata.topic_description import CLUSTER_OPERATIONS, NO_OPERATIONS
 from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages import messages
@@ -34,11 +34,9 @@ def handle(broker: "Broker", context: "RequestContext", request: Any) -> Any:
             error_message=f"There is no endpoint of type {request.endpoint_type}.",
         )
     host, port = broker.advertised(context.listener_name)
-    response = M.DescribeClusterResponse(
+    return M.DescribeClusterResponse(
         cluster_id=broker.cluster_id,
         controller_id=broker.node_id,
         brokers=[M.DescribeClusterBroker(broker_id=broker.node_id, host=host, port=port, rack=broker.config["broker.rack"])],
+        cluster_authorized_operations=CLUSTER_OPERATIONS if request.include_cluster_authorized_operations else NO_OPERATIONS,
     )
-    if request.include_cluster_authorized_operations:
-        response.cluster_authorized_operations = CLUSTER_OPERATIONS
-    return response

@@ -33,20 +33,20 @@ def handle(broker: "Broker", context: "RequestContext", request: Any) -> Any:  #
 
 
 def _describe(view: ConfigView, resource: Any, request: Any) -> Any:
-    result = M.DescribeConfigsResult(error_message="", resource_type=resource.resource_type, resource_name=resource.resource_name)
+    resource_type, name = resource.resource_type, resource.resource_name
     try:
-        entries = _entries(view, resource.resource_type, resource.resource_name)
+        entries = _entries(view, resource_type, name)
     except KafkaError as error:
-        result.error_code = error.code
-        result.error_message = error.reason
-        return result
+        return M.DescribeConfigsResult(
+            error_code=error.code, error_message=error.reason, resource_type=resource_type, resource_name=name
+        )
     keys = resource.configuration_keys
-    result.configs = [
+    configs = [
         _told(entry, synonyms=request.include_synonyms, documentation=request.include_documentation)
         for entry in entries
         if not keys or entry.name in keys
     ]
-    return result
+    return M.DescribeConfigsResult(error_message="", resource_type=resource_type, resource_name=name, configs=configs)
 
 
 def _entries(view: ConfigView, resource_type: int, name: str) -> Iterable[ConfigEntry]:

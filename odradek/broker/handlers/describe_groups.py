@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from odradek.broker.metadata.topic_description import GROUP_OPERATIONS
 from odradek.protocol.api_keys import ApiKey
-from odradek.protocol.errors import ErrorCode, KafkaError
+from odradek.protocol.errors import KafkaError
 from odradek.protocol.messages import messages
 
 if TYPE_CHECKING:
@@ -22,9 +22,7 @@ def handle(broker: "Broker", context: "RequestContext", request: Any) -> Any:
     """Ask each group's shard."""
     groups = [_describe(broker, group_id, context.version) for group_id in request.groups]
     if request.include_authorized_operations:
-        for group in groups:
-            if group.error_code == ErrorCode.NONE:
-                group.authorized_operations = GROUP_OPERATIONS
+        groups = [group if group.error_code else group._replace(authorized_operations=GROUP_OPERATIONS) for group in groups]
     return M.DescribeGroupsResponse(groups=groups)
 
 

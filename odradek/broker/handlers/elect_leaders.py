@@ -24,11 +24,11 @@ def handle(broker: "Broker", context: "RequestContext", request: Any) -> Any:  #
     """Say that the partitions of ``request`` have their leader."""
     image = broker.controller.image
     valid = request.election_type in _ELECTION_TYPES
-    response = M.ElectLeadersResponse(error_code=ErrorCode.NONE if valid else ErrorCode.INVALID_REQUEST)
+    error = ErrorCode.NONE if valid else ErrorCode.INVALID_REQUEST
     if request.topic_partitions is None:
-        response.replica_election_results = [M.ReplicaElectionResult(topic=topic) for topic in image.topics] if valid else ()
-        return response
-    response.replica_election_results = [
+        named = [M.ReplicaElectionResult(topic=topic) for topic in image.topics] if valid else []
+        return M.ElectLeadersResponse(error_code=error, replica_election_results=named)
+    results = [
         M.ReplicaElectionResult(
             topic=asked.topic,
             partition_result=[
@@ -38,7 +38,7 @@ def handle(broker: "Broker", context: "RequestContext", request: Any) -> Any:  #
         )
         for asked in request.topic_partitions
     ]
-    return response
+    return M.ElectLeadersResponse(error_code=error, replica_election_results=results)
 
 
 def _result(image: "MetadataImage", topic: str, partition: int) -> Any:

@@ -39,7 +39,7 @@ def handle(broker: "Broker", context: "RequestContext", request: Any) -> Any:
 
 def _respond(reply: Reply[Any], version: int, response: Any) -> None:
     if response.protocol_name is None and version < _NULLABLE_PROTOCOL_SINCE:
-        response.protocol_name = ""
+        response = response._replace(protocol_name="")
     # Where a write fails, its member may have been answered already; and a member that was given up, later once more.
     reply.complete_once(response)
 

@@ -8,12 +8,17 @@ Read committed (isolation level 1) ends at the last stable offset, read uncommit
 """
 
 from collections import Counter
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from odradek.broker.context import RequestContext
-from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.errors import ErrorCode, KafkaError
-from odradek.protocol.messages import messages
+from odradek.protocol.message_types.list_offsets import (
+    ListOffsetsPartition,
+    ListOffsetsPartitionResponse,
+    ListOffsetsRequest,
+    ListOffsetsResponse,
+    ListOffsetsTopicResponse,
+)
 
 if TYPE_CHECKING:
     from odradek.broker.replica.partition import Partition
@@ -30,30 +35,33 @@ _SINCE: Final = {_MAX_TIMESTAMP: 7, _EARLIEST_LOCAL: 8, _LATEST_TIERED: 9, _EARL
 _NOT_FOUND: Final = (-1, -1, -1)
 
 
-def handle(broker: "Broker", context: RequestContext, request: Any) -> Any:
+def handle(broker: "Broker", context: RequestContext, request: ListOffsetsRequest) -> ListOffsetsResponse:
     """One offset a partition. INVALID_REQUEST, once, for one named twice; UNSUPPORTED_VERSION for a too new timestamp."""
-    m = messages(ApiKey.LIST_OFFSETS)
     times_named = Counter((topic.name, asked.partition_index) for topic in request.topics for asked in topic.partitions)
     topics = []
     for topic in request.topics:
         partitions = []
         for asked in topic.partitions:
             times = times_named.pop((topic.name, asked.partition_index), 0)
-            if not times:
-                continue
-            result = m.ListOffsetsPartitionResponse(partition_index=asked.partition_index)
-            try:
-                _check_named_once(times)
-                _check_version(context.version, asked.timestamp)
-                partition = broker.partitions.require(topic.name, asked.partition_index)
-                partition.check_leader_epoch(asked.current_leader_epoch)
-                found = _find(partition, asked.timestamp, request.isolation_level)
-                result.timestamp, result.offset, result.leader_epoch = found
-            except KafkaError as error:
-                result.error_code = error.code
-            partitions.append(result)
-        topics.append(m.ListOffsetsTopicResponse(name=topic.name, partitions=partitions))
-    return m.ListOffsetsResponse(topics=topics)
+            if times:
+                partitions.append(_answer(broker, context.version, topic.name, asked, times, request.isolation_level))
+        topics.append(ListOffsetsTopicResponse(name=topic.name, partitions=partitions))
+    return ListOffsetsResponse(topics=topics)
+
+
+def _answer(
+    broker: "Broker", version: int, topic: str, asked: ListOffsetsPartition, times: int, isolation_level: int
+) -> ListOffsetsPartitionResponse:
+    index = asked.partition_index
+    try:
+        _check_named_once(times)
+        _check_version(version, asked.timestamp)
+        partition = broker.partitions.require(topic, index)
+        partition.check_leader_epoch(asked.current_leader_epoch)
+        timestamp, offset, leader_epoch = _find(partition, asked.timestamp, isolation_level)
+    except KafkaError as error:
+        return ListOffsetsPartitionResponse(partition_index=index, error_code=error.code)
+    return ListOffsetsPartitionResponse(partition_index=index, timestamp=timestamp, offset=offset, leader_epoch=leader_epoch)
 
 
 def _check_named_once(times: int) -> None:

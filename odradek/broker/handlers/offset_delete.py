@@ -11,10 +11,17 @@ from typing import TYPE_CHECKING, Any
 from odradek.coordinator.group.offset_delete import delete_offsets
 from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.errors import ErrorCode, KafkaError
+from odradek.protocol.message_types.offset_delete import (
+    OffsetDeleteRequest,
+    OffsetDeleteResponsePartition,
+    OffsetDeleteResponseTopic,
+)
 from odradek.protocol.messages import messages
 from odradek.timing.reply import Reply
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from odradek.broker.context import RequestContext
     from odradek.broker.replica.partitions import Partitions
     from odradek.broker.server import Broker
@@ -26,37 +33,44 @@ def handle(broker: "Broker", context: "RequestContext", request: Any) -> Any:  #
     """Delete the offsets of partitions that exist: a Reply."""
     if not request.group_id:
         return M.OffsetDeleteResponse(error_code=ErrorCode.INVALID_GROUP_ID)
-    refused = _set_aside_unknown(broker.partitions, request)
+    request, refused = _set_aside_unknown(broker.partitions, request)
     reply: Reply[Any] = Reply()
 
     def respond(outcome: Any) -> None:
         if isinstance(outcome, KafkaError):
             outcome = M.OffsetDeleteResponse(error_code=outcome.code)
         else:
-            _merge(outcome.topics, refused)
+            outcome = M.OffsetDeleteResponse(topics=_merged(outcome.topics, refused))
         reply.complete(outcome)
 
     broker.groups.runtime.write(request.group_id, lambda shard: delete_offsets(shard.offsets, request), respond)
     return reply
 
 
-def _set_aside_unknown(partitions: "Partitions", request: Any) -> dict[str, list[Any]]:
-    """Leave in the request what exists; the answers for other partitions, by topic."""
-    refused: dict[str, list[Any]] = {}
+def _set_aside_unknown(
+    partitions: "Partitions", request: OffsetDeleteRequest
+) -> tuple[OffsetDeleteRequest, dict[str, list[OffsetDeleteResponsePartition]]]:
+    """The request for what exists; the answers for other partitions, by topic."""
+    refused: dict[str, list[OffsetDeleteResponsePartition]] = {}
+    known = []
     for topic in request.topics:
         count = len(partitions.of_topic(topic.name))
         unknown = [each for each in topic.partitions if not 0 <= each.partition_index < count]
         if unknown:
             code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
             refused.setdefault(topic.name, []).extend(
-                M.OffsetDeleteResponsePartition(partition_index=each.partition_index, error_code=code) for each in unknown
+                OffsetDeleteResponsePartition(partition_index=each.partition_index, error_code=code) for each in unknown
             )
-            topic.partitions = [each for each in topic.partitions if 0 <= each.partition_index < count]
-    request.topics = [topic for topic in request.topics if topic.partitions]
-    return refused
+        existing = [each for each in topic.partitions if 0 <= each.partition_index < count]
+        if existing:
+            known.append(topic._replace(partitions=existing))
+    return request._replace(topics=known), refused
 
 
-def _merge(topics: list[Any], refused: dict[str, list[Any]]) -> None:
-    for topic in topics:
-        topic.partitions += refused.pop(topic.name, ())
-    topics += (M.OffsetDeleteResponseTopic(name=name, partitions=partitions) for name, partitions in refused.items())
+def _merged(
+    deleted: "Iterable[OffsetDeleteResponseTopic]", refused: dict[str, list[OffsetDeleteResponsePartition]]
+) -> list[OffsetDeleteResponseTopic]:
+    """One answer a topic, of what was deleted and what was refused."""
+    left = dict(refused)
+    topics = [topic._replace(partitions=[*topic.partitions, *left.pop(topic.name, ())]) for topic in deleted]
+    return topics + [OffsetDeleteResponseTopic(name=name, partitions=partitions) for name, partitions in left.items()]

@@ -20,8 +20,11 @@ from odradek.protocol.messages import messages
 from odradek.timing.reply import Reply
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from odradek.broker.context import RequestContext
     from odradek.broker.server import Broker
+    from odradek.protocol.message_types.offset_fetch import OffsetFetchRequestTopics, OffsetFetchResponseTopics
 
 M: Final = messages(ApiKey.OFFSET_FETCH)
 
@@ -57,11 +60,9 @@ class _GroupFetch:
         self._broker = broker
         self._version = version
         self._by_id = version >= _FIRST_VERSION_BY_ID
-        self._group = group
         self._is_for_all = group.topics is None
-        self._unknown: list[Any] = []
-        if self._by_id and not self._is_for_all:
-            self._name_topics()
+        self._unknown: list[OffsetFetchResponseTopics] = []
+        self._group = group._replace(topics=self._named(group.topics)) if self._by_id and not self._is_for_all else group
 
     def read(self) -> Any:
         """The OffsetFetchResponseGroup."""
@@ -85,38 +86,35 @@ class _GroupFetch:
             group.group_id, lambda shard: Result((), fetch_offsets(shard.offsets, group, LATEST)), respond
         )
 
-    def _name_topics(self) -> None:
+    def _named(self, topics: "Iterable[OffsetFetchRequestTopics]") -> "list[OffsetFetchRequestTopics]":
+        """The topics that exist, with their names."""
         known = self._broker.controller.image.topics_by_id
         named = []
-        for topic in self._group.topics:
+        for topic in topics:
             found = None if topic.topic_id is None else known.get(topic.topic_id)
             if found is None:
                 self._unknown.append(_refusal(topic, ErrorCode.UNKNOWN_TOPIC_ID))
             else:
-                topic.name = found.name
-                named.append(topic)
-        self._group.topics = named
+                named.append(topic._replace(name=found.name))
+        return named
 
     def _finished(self, answer: Any) -> Any:
+        topics = answer.topics
         if self._by_id and self._is_for_all:
             # Offsets of topics that are not there any more have no id to be told by.
-            image = self._broker.controller.image
-            answer.topics = [topic for topic in answer.topics if topic.name in image.topics]
-            for topic in answer.topics:
-                topic.topic_id = image.topics[topic.name].topic_id
-        answer.topics += self._unknown
-        return answer
+            known = self._broker.controller.image.topics
+            topics = [topic._replace(topic_id=known[topic.name].topic_id) for topic in topics if topic.name in known]
+        return answer if topics is answer.topics and not self._unknown else answer._replace(topics=[*topics, *self._unknown])
 
     def _failed(self, error_code: ErrorCode) -> Any:
         # The Java client gives up on COORDINATOR_NOT_AVAILABLE here, and looks for the coordinator again on the other. As Kafka.
         code = ErrorCode.NOT_COORDINATOR if error_code == ErrorCode.COORDINATOR_NOT_AVAILABLE else error_code
         group = self._group
-        answer = M.OffsetFetchResponseGroup(group_id=group.group_id)
-        if self._version >= _FIRST_VERSION_WITH_GROUP_ERROR:
-            answer.error_code = code
+        topics = []
         if self._version < _FIRST_VERSION_WITH_MANY_GROUPS and not self._is_for_all:
-            answer.topics = [_refusal(topic, code) for topic in group.topics]
-        return answer
+            topics = [_refusal(topic, code) for topic in group.topics]
+        group_error = code if self._version >= _FIRST_VERSION_WITH_GROUP_ERROR else ErrorCode.NONE
+        return M.OffsetFetchResponseGroup(group_id=group.group_id, topics=topics, error_code=group_error)
 
 
 def _refusal(topic: Any, error_code: ErrorCode) -> Any:

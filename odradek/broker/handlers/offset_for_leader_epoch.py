@@ -4,35 +4,47 @@ The answer is the largest epoch not above the one asked for, and the offset at w
 broker exists the epoch is one and the same; the check against a client's own idea of it holds all the same.
 """
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from odradek.broker.context import RequestContext
-from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.errors import KafkaError
-from odradek.protocol.messages import messages
+from odradek.protocol.message_types.offset_for_leader_epoch import (
+    EpochEndOffset,
+    OffsetForLeaderEpochRequest,
+    OffsetForLeaderEpochResponse,
+    OffsetForLeaderPartition,
+    OffsetForLeaderTopicResult,
+)
 
 if TYPE_CHECKING:
     from odradek.broker.server import Broker
 
 
-def handle(broker: "Broker", context: RequestContext, request: Any) -> Any:  # noqa: ARG001  one signature for all
+def handle(
+    broker: "Broker",
+    context: RequestContext,  # noqa: ARG001  one signature for all
+    request: OffsetForLeaderEpochRequest,
+) -> OffsetForLeaderEpochResponse:
     """One end offset a partition; FENCED_LEADER_EPOCH, UNKNOWN_LEADER_EPOCH, UNKNOWN_TOPIC_OR_PARTITION, KAFKA_STORAGE_ERROR."""
-    m = messages(ApiKey.OFFSET_FOR_LEADER_EPOCH)
-    topics = []
-    for topic in request.topics:
-        partitions = []
-        for asked in topic.partitions:
-            result = m.EpochEndOffset(partition=asked.partition)
-            try:
-                partition = broker.partitions.require(topic.topic, asked.partition)
-                partition.check_leader_epoch(asked.current_leader_epoch)
-                log = partition.require_log()
-                if asked.leader_epoch == partition.leader_epoch:
-                    result.leader_epoch, result.end_offset = partition.leader_epoch, log.log_end_offset
-                else:
-                    result.leader_epoch, result.end_offset = log.end_offset_for_epoch(asked.leader_epoch)
-            except KafkaError as error:
-                result.error_code = error.code
-            partitions.append(result)
-        topics.append(m.OffsetForLeaderTopicResult(topic=topic.topic, partitions=partitions))
-    return m.OffsetForLeaderEpochResponse(topics=topics)
+    return OffsetForLeaderEpochResponse(
+        topics=[
+            OffsetForLeaderTopicResult(
+                topic=topic.topic, partitions=[_answer(broker, topic.topic, each) for each in topic.partitions]
+            )
+            for topic in request.topics
+        ]
+    )
+
+
+def _answer(broker: "Broker", topic: str, asked: OffsetForLeaderPartition) -> EpochEndOffset:
+    try:
+        partition = broker.partitions.require(topic, asked.partition)
+        partition.check_leader_epoch(asked.current_leader_epoch)
+        log = partition.require_log()
+        if asked.leader_epoch == partition.leader_epoch:
+            leader_epoch, end_offset = partition.leader_epoch, log.log_end_offset
+        else:
+            leader_epoch, end_offset = log.end_offset_for_epoch(asked.leader_epoch)
+    except KafkaError as error:
+        return EpochEndOffset(partition=asked.partition, error_code=error.code)
+    return EpochEndOffset(partition=asked.partition, leader_epoch=leader_epoch, end_offset=end_offset)

@@ -12,18 +12,23 @@ version 12 on that is also how the partition gets into the transaction. One with
 Left out: quotas; message formats before v2 (INVALID_RECORD).
 """
 
-from typing import TYPE_CHECKING, Any, Final
+from functools import lru_cache
+from typing import TYPE_CHECKING, Final, TypeAlias, cast
 from uuid import UUID
 
-from odradek.broker.context import CLOSE_CONNECTION, NO_RESPONSE, Reply, RequestContext
+from odradek.broker.context import CLOSE_CONNECTION, NO_RESPONSE, Reply, RequestContext, Signal
 from odradek.broker.logging import log
 from odradek.broker.metadata.topic_names import INTERNAL_TOPICS
 from odradek.broker.replica.delayed_produce import DelayedProduce
-from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.errors import ErrorCode, InvalidRecords, KafkaError
-from odradek.protocol.messages import messages
+from odradek.protocol.message_types.produce import (
+    BatchIndexAndErrorMessage,
+    PartitionProduceResponse,
+    ProduceResponse,
+    TopicProduceResponse,
+)
 from odradek.protocol.produce_request import FIRST_BY_ID, Buffer, ProduceRequest
-from odradek.protocol.produce_response import FIRST_WRITTEN, AppendedPartition, AppendedTopic, produce_response_body
+from odradek.protocol.produce_response import appended
 from odradek.protocol.record_batch import COMPRESSION_MASK, HEADER_SIZE
 
 if TYPE_CHECKING:
@@ -33,96 +38,88 @@ if TYPE_CHECKING:
     from odradek.broker.replica.partition import Partition
     from odradek.broker.server import Broker
 
+# Named tuples are made without their constructors, in a third of the time: all fields are given, in their order.
+_new: Final = tuple.__new__
 _ATTRIBUTES_LOW_BYTE: Final = 22
 _ZSTD: Final = 4
 # Who may write to internal topics in Kafka: the client id of its own tools.
 _ADMIN_CLIENT_ID: Final = "__admin_client"
 
-_m: Final = messages(ApiKey.PRODUCE)
-_Partition: Final = _m.PartitionProduceResponse
-_Topic: Final = _m.TopicProduceResponse
-_Response: Final = _m.ProduceResponse
+# A compiled module looks up what is not final by name.
+_Partition: Final = PartitionProduceResponse
+_Topic: Final = TopicProduceResponse
+_Response: Final = ProduceResponse
+
+Outcome: TypeAlias = "ProduceResponse | Signal"
 
 
-def handle(broker: "Broker", context: RequestContext, request: ProduceRequest) -> Any:
+def handle(broker: "Broker", context: RequestContext, request: ProduceRequest) -> "Outcome | Reply[Outcome]":
     """Append every partition's batch; each has its own error."""
     if request.transactional_id is not None:
         return _handle_transactional(broker, context, request)
     return _append(broker, context, request, None)
 
 
-def _append(broker: "Broker", context: RequestContext, request: ProduceRequest, checks: "TransactionChecks | None") -> Any:
-    """The response; encoded already where nothing went wrong and nothing has to be waited for."""
+def _append(
+    broker: "Broker", context: RequestContext, request: ProduceRequest, checks: "TransactionChecks | None"
+) -> "Outcome | Reply[Outcome]":
     acks = request.acks
     by_id = context.version >= FIRST_BY_ID
     of_topic = _partitions_by_topic(broker, context)
     now_ms = broker.clock.now_ms()
-    topics: list[AppendedTopic] = []
+    results: list[PartitionProduceResponse] = []
     # Partitions that are not done with, by how many came before them in the request.
     waiting: list[tuple[int, Partition, int]] = []
-    refused: dict[int, KafkaError] = {}
-    number = 0
+    is_any_refused = False
     for topic, batches in request.topics:
         partitions = of_topic(topic)
-        results: list[AppendedPartition] = []
         for index, records in batches:
             try:
                 partition = partitions[index] if 0 <= index < len(partitions) else _unknown(partitions, by_id)
                 if checks is None:
                     info = partition.append(_checked(context, partition, acks, records), now_ms)
                 else:
-                    question = checks.question(number)
+                    question = checks.question(len(results))
                     # What the coordinator says is told before what is wrong with the batch.
                     is_verified = checks.allows(question, partition)
                     batch = _checked(context, partition, acks, records)
                     header = None if question is None else question.header
                     info = partition.append(batch, now_ms, is_verified, header)
                 if partition.high_watermark <= info.last_offset:
-                    waiting.append((number, partition, info.last_offset))
-                results.append((index, info.first_offset, info.log_append_time_ms, info.log_start_offset))
+                    waiting.append((len(results), partition, info.last_offset))
+                results.append(appended(index, info.first_offset, info.log_append_time_ms, info.log_start_offset))
             except KafkaError as error:
-                refused[number] = error
+                is_any_refused = True
                 _log_refusal(context, topic, index, error)
-                results.append((index, -1, -1, -1))
-            number += 1
-        topics.append((topic, results))
+                results.append(_refused(index, error))
     if acks == 0:
-        return CLOSE_CONNECTION if refused else NO_RESPONSE
-    if context.version >= FIRST_WRITTEN and not refused and not waiting:
-        return produce_response_body(topics)
-    response, parts = _response(topics, refused)
+        return CLOSE_CONNECTION if is_any_refused else NO_RESPONSE
     if waiting:
-        return _wait(broker, request, response, [(partition, last, parts[number]) for number, partition, last in waiting])
-    return response
+        return _wait(broker, request, results, waiting)
+    return _response(request, results)
 
 
-def _response(topics: list[AppendedTopic], refused: dict[int, KafkaError]) -> tuple[Any, list[Any]]:
-    """The response, and its partitions in order; ``refused`` has errors by the partition's place in that order."""
-    responses = []
-    parts: list[Any] = []
-    for topic, partitions in topics:
-        first = len(parts)
-        for index, base_offset, log_append_time_ms, log_start_offset in partitions:
-            error = refused.get(len(parts))
-            if error is not None:
-                parts.append(_refused(index, error))
-                continue
-            parts.append(
-                _Partition(
-                    index=index,
-                    base_offset=base_offset,
-                    log_append_time_ms=log_append_time_ms,
-                    log_start_offset=log_start_offset,
-                )
-            )
+def _response(request: ProduceRequest, results: list[PartitionProduceResponse]) -> ProduceResponse:
+    """The response in which ``results`` are those of the request's partitions, in its order."""
+    topics = []
+    first = 0
+    for topic, batches in request.topics:
+        end = first + len(batches)
         if isinstance(topic, bytes):
-            responses.append(_Topic(topic_id=UUID(bytes=topic), partition_responses=parts[first:]))
+            topics.append(_new(_Topic, (_topic_id(topic), results[first:end], "")))
         else:
-            responses.append(_Topic(name=topic, partition_responses=parts[first:]))
-    return _Response(responses=responses), parts
+            topics.append(_new(_Topic, (None, results[first:end], topic)))
+        first = end
+    return _Response(responses=topics)
 
 
-def _handle_transactional(broker: "Broker", context: RequestContext, request: ProduceRequest) -> Any:
+# A producer names the same topics again and again, and a UUID takes longer to make than the rest of a response.
+@lru_cache(maxsize=1024)
+def _topic_id(raw: bytes) -> UUID:
+    return UUID(bytes=raw)
+
+
+def _handle_transactional(broker: "Broker", context: RequestContext, request: ProduceRequest) -> "Outcome | Reply[Outcome]":
     """Ask the coordinator what has to be asked, then append."""
     from odradek.broker.coordination.transaction_checks import TransactionChecks, UncheckedTransactions
 
@@ -133,19 +130,15 @@ def _handle_transactional(broker: "Broker", context: RequestContext, request: Pr
     checks.ask(broker.transactions, request, _partitions_by_topic(broker, context), broker.clock.now_ms())
     if checks.is_done:
         return _append(broker, context, request, checks)
-    # The frame does not outlive this call.
-    request.topics = [
-        (topic, [(index, None if records is None else bytes(records)) for index, records in batches])
-        for topic, batches in request.topics
-    ]
-    reply: Reply[Any] = Reply()
+    kept = _outliving_its_frame(request)
+    reply: Reply[Outcome] = Reply()
 
     def append() -> None:
         try:
-            response = _append(broker, context, request, checks)
+            response = _append(broker, context, kept, checks)
         except Exception as error:  # noqa: BLE001  told to the client as such, and to the log in full
             log.error("a produce that waited for its transaction could not be answered", error)
-            response = _all_failed(context, request)
+            response = _all_failed(context, kept)
         if isinstance(response, Reply):
             response.when_done(reply.complete)
         else:
@@ -156,9 +149,21 @@ def _handle_transactional(broker: "Broker", context: RequestContext, request: Pr
     return reply
 
 
-def _partitions_by_topic(broker: "Broker", context: RequestContext) -> "Callable[[Any], list[Partition]]":
+def _outliving_its_frame(request: ProduceRequest) -> ProduceRequest:
+    """The request with its records copied out of the frame, which is gone when dispatch returns."""
+    topics = [
+        (topic, [(index, None if records is None else bytes(records)) for index, records in batches])
+        for topic, batches in request.topics
+    ]
+    return ProduceRequest(request.transactional_id, request.acks, request.timeout_ms, topics)
+
+
+def _partitions_by_topic(broker: "Broker", context: RequestContext) -> "Callable[[str | bytes], list[Partition]]":
     """What finds a topic's partitions by what requests of this version name it."""
-    return broker.partitions.of_topic_id if context.version >= FIRST_BY_ID else broker.partitions.of_topic
+    # Topics are bytes where they are named by id, and text where not: the reader of the version sees to it.
+    if context.version >= FIRST_BY_ID:
+        return cast("Callable[[str | bytes], list[Partition]]", broker.partitions.of_topic_id)
+    return cast("Callable[[str | bytes], list[Partition]]", broker.partitions.of_topic)
 
 
 def _unknown(partitions: "list[Partition]", by_id: bool) -> "Partition":
@@ -194,12 +199,12 @@ def _log_refusal(context: RequestContext, topic: str | bytes, index: int, error:
     )
 
 
-def _refused(index: int, error: KafkaError) -> Any:
+def _refused(index: int, error: KafkaError) -> PartitionProduceResponse:
     """A partition's error as its client is told of it (KIP-467)."""
-    record_errors: list[Any] = []
+    record_errors: list[BatchIndexAndErrorMessage] = []
     if isinstance(error, InvalidRecords):
         record_errors = [
-            _m.BatchIndexAndErrorMessage(batch_index=batch_index, batch_index_error_message=message)
+            BatchIndexAndErrorMessage(batch_index=batch_index, batch_index_error_message=message)
             for batch_index, message in error.record_errors
         ]
     return _Partition(
@@ -207,24 +212,36 @@ def _refused(index: int, error: KafkaError) -> Any:
     )
 
 
-def _all_failed(context: RequestContext, request: ProduceRequest) -> Any:
+def _all_failed(context: RequestContext, request: ProduceRequest) -> "Outcome":
     """UNKNOWN_SERVER_ERROR for every partition, where acks ask for an answer."""
     if request.acks == 0:
         return NO_RESPONSE
     error = KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR)
-    topics: list[AppendedTopic] = []
-    refused: dict[int, KafkaError] = {}
+    results = []
     for topic, batches in request.topics:
-        topics.append((topic, [(index, -1, -1, -1) for index, _ in batches]))
         for index, _ in batches:
-            refused[len(refused)] = error
             _log_refusal(context, topic, index, error)
-    return _response(topics, refused)[0]
+            results.append(_refused(index, error))
+    return _response(request, results)
 
 
-def _wait(broker: "Broker", request: ProduceRequest, response: Any, waiting: "list[tuple[Partition, int, Any]]") -> Reply[Any]:
-    reply: Reply[Any] = Reply()
+def _wait(
+    broker: "Broker",
+    request: ProduceRequest,
+    results: list[PartitionProduceResponse],
+    waiting: "list[tuple[int, Partition, int]]",
+) -> "Reply[Outcome]":
+    """A reply that comes when every batch is flushed, or the request's time is over."""
+    reply: Reply[Outcome] = Reply()
     reply.is_decided = True
-    operation = DelayedProduce(broker.clock.monotonic_ms() + request.timeout_ms, waiting, lambda: reply.complete(response))
-    broker.produce_purgatory.try_complete_else_watch(operation, [partition for partition, _, _ in waiting])
+
+    def respond(errors: list[ErrorCode]) -> None:
+        for (number, _, _), error in zip(waiting, errors, strict=True):
+            if error:
+                results[number] = results[number]._replace(error_code=error)
+        reply.complete(_response(request, results))
+
+    written = [(partition, last_offset) for _, partition, last_offset in waiting]
+    operation = DelayedProduce(broker.clock.monotonic_ms() + request.timeout_ms, written, respond)
+    broker.produce_purgatory.try_complete_else_watch(operation, [partition for partition, _ in written])
     return reply

@@ -17,12 +17,13 @@ from odradek.broker.metadata.topic_names import CONSUMER_OFFSETS_TOPIC
 from odradek.coordinator.group.txn_offsets import commit_offsets_in_transaction
 from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.errors import ErrorCode, KafkaError
+from odradek.protocol.message_types.txn_offset_commit import TxnOffsetCommitRequest, TxnOffsetCommitRequestTopic
 from odradek.protocol.messages import messages
 from odradek.protocol.transaction_messages import FIRST_FLEXIBLE, accepted_offsets_body
 from odradek.timing.reply import Reply
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from odradek.broker.context import RequestContext
     from odradek.broker.replica.partitions import Partitions
@@ -45,7 +46,7 @@ def handle(broker: "Broker", context: "RequestContext", request: Any) -> Any:
     version = context.version
     if not request.group_id:
         return _answer(request.topics, ErrorCode.INVALID_GROUP_ID)
-    unknown = _set_aside_unknown(broker, request)
+    request, unknown = _set_aside_unknown(broker, request)
     if not request.topics:
         return _answer(unknown, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
     reply: Reply[Any] = Reply()
@@ -90,7 +91,8 @@ def _respond(reply: Reply[Any], request: Any, unknown: list[Any], version: int, 
     elif isinstance(outcome, KafkaError):
         outcome = _answer(request.topics, _told(outcome.code, version))
     if unknown:
-        outcome.topics = [*outcome.topics, *_answer(unknown, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION).topics]
+        refused = _answer(unknown, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION).topics
+        outcome = outcome._replace(topics=[*outcome.topics, *refused])
     reply.complete(outcome)
 
 
@@ -106,12 +108,13 @@ def _told(code: ErrorCode, version: int) -> ErrorCode:
     return code
 
 
-def _set_aside_unknown(broker: "Broker", request: Any) -> list[Any]:
-    """Leave in the request what exists; the rest, as topics of the same kind."""
+def _set_aside_unknown(
+    broker: "Broker", request: TxnOffsetCommitRequest
+) -> tuple[TxnOffsetCommitRequest, list[TxnOffsetCommitRequestTopic]]:
+    """The request for what exists; the rest, as topics of the same kind."""
     if _all_exist(broker.partitions, request.topics):
-        return []
+        return request, []
     find = broker.partitions.get
-    topic_of = M.classes["request"]["TxnOffsetCommitRequestTopic"]
     unknown = []
     known = []
     for topic in request.topics:
@@ -120,14 +123,13 @@ def _set_aside_unknown(broker: "Broker", request: Any) -> list[Any]:
             known.append(topic)
             continue
         pairs = list(zip(topic.partitions, exists, strict=True))
-        unknown.append(topic_of(name=topic.name, partitions=[each for each, there in pairs if not there]))
+        unknown.append(topic._replace(partitions=[each for each, there in pairs if not there]))
         if any(exists):
-            known.append(topic_of(name=topic.name, partitions=[each for each, there in pairs if there]))
-    request.topics = known
-    return unknown
+            known.append(topic._replace(partitions=[each for each, there in pairs if there]))
+    return request._replace(topics=known), unknown
 
 
-def _all_exist(partitions: "Partitions", topics: list[Any]) -> bool:
+def _all_exist(partitions: "Partitions", topics: "Sequence[TxnOffsetCommitRequestTopic]") -> bool:
     for topic in topics:
         if not topic.partitions:
             return False

@@ -148,8 +148,8 @@ class Dispatcher:
             handle = self._load_handler(ApiKey.API_VERSIONS)
             context = RequestContext(ApiKey.API_VERSIONS, 0, correlation_id, None, Session("", ("", 0)))
             response = handle(self._services, context, None)
-            response.error_code = ErrorCode.UNSUPPORTED_VERSION
-            return response_encoder(ApiKey.API_VERSIONS, 0)(correlation_id, response)
+            refusal = response._replace(error_code=ErrorCode.UNSUPPORTED_VERSION)
+            return response_encoder(ApiKey.API_VERSIONS, 0)(correlation_id, refusal)
         try:
             name = ApiKey(key).name
         except ValueError:
@@ -172,11 +172,8 @@ def _encode(context: RequestContext, route: Route, response: Any) -> list[Any]:
 def _server_error(context: RequestContext, error: Exception) -> Any:
     """What Kafka answers when a handler fails: UNKNOWN_SERVER_ERROR where the response can say so; else the connection goes."""
     _log_failure(context, error)
-    response = messages(context.api_key).response()
-    if "error_code" not in response.__slots__:
-        return CLOSE_CONNECTION
-    response.error_code = ErrorCode.UNKNOWN_SERVER_ERROR
-    return response
+    response = messages(context.api_key).response
+    return response(error_code=ErrorCode.UNKNOWN_SERVER_ERROR) if "error_code" in response._fields else CLOSE_CONNECTION
 
 
 def _log_failure(context: RequestContext, error: Exception) -> None:

@@ -20,11 +20,11 @@ from odradek.coordinator.group.classic.states import GroupState
 from odradek.coordinator.group.offsets import CommittedOffsets
 from odradek.coordinator.runtime.record import CoordinatorRecord
 from odradek.coordinator.runtime.result import Result
+from odradek.protocol.accepted_commit import AcceptedCommit
 from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.coordinator_records import OffsetCommitKey, OffsetCommitValue
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.messages import messages
-from odradek.protocol.offset_commit import AcceptedCommit
 
 _M: Final = messages(ApiKey.OFFSET_COMMIT)
 _Response: Final = _M.OffsetCommitResponse
@@ -96,7 +96,7 @@ def _answer(topics: Iterable[_AnsweredTopic]) -> Any:
 @lru_cache(maxsize=4096)
 def _accept(topics: tuple[_AnsweredTopic, ...]) -> Any:
     """The answer to a commit of which all was taken, encoded but once; nobody writes to it."""
-    return AcceptedCommit(_answer(topics).topics)
+    return AcceptedCommit(topics=_answer(topics).topics)
 
 
 def _check_committer(offsets: CommittedOffsets, request: Any, version: int) -> None:

@@ -41,19 +41,25 @@ def fetch_offsets(offsets: CommittedOffsets, request: Any, at_offset: int) -> An
 
 
 def _with_unstable(request: Any, answer: Any, pending: frozenset[OffsetCommitKey]) -> Any:
-    for topic in answer.topics:
-        topic.partitions = [
-            _Partition(
-                partition_index=partition.partition_index,
-                committed_offset=NO_OFFSET,
-                metadata="",
-                error_code=ErrorCode.UNSTABLE_OFFSET_COMMIT,
+    group_id = request.group_id
+    return _Group(
+        group_id=group_id,
+        topics=[
+            _Topic(
+                name=topic.name,
+                topic_id=topic.topic_id,
+                partitions=[
+                    _unstable(each.partition_index) if (group_id, topic.name, each.partition_index) in pending else each
+                    for each in topic.partitions
+                ],
             )
-            if (request.group_id, topic.name, partition.partition_index) in pending
-            else partition
-            for partition in topic.partitions
-        ]
-    return answer
+            for topic in answer.topics
+        ],
+    )
+
+
+def _unstable(index: int) -> Any:
+    return _Partition(partition_index=index, committed_offset=NO_OFFSET, metadata="", error_code=ErrorCode.UNSTABLE_OFFSET_COMMIT)
 
 
 def _fetch(request: Any, topics: "TopicOffsets | None", at_offset: int) -> Any:

@@ -23,11 +23,13 @@ def describe_group(groups: ClassicGroups, group_id: str, version: int, committed
     """A DescribedGroup; what members said of themselves is shown only when it is settled which protocol is in use."""
     group = groups.described(group_id, committed_offset)
     if group is None:
-        described = _DESCRIBE.DescribedGroup(group_id=group_id, group_state=GroupState.DEAD.value)
-        if version >= _NOT_FOUND_SINCE:
-            described.error_code = ErrorCode.GROUP_ID_NOT_FOUND
-            described.error_message = f"Group {group_id} not found."
-        return described
+        is_error = version >= _NOT_FOUND_SINCE
+        return _DESCRIBE.DescribedGroup(
+            group_id=group_id,
+            group_state=GroupState.DEAD.value,
+            error_code=ErrorCode.GROUP_ID_NOT_FOUND if is_error else ErrorCode.NONE,
+            error_message=f"Group {group_id} not found." if is_error else None,
+        )
     is_stable = group.state is GroupState.STABLE
     return _DESCRIBE.DescribedGroup(
         group_id=group_id,

@@ -1,0 +1,68 @@
+"""AlterClientQuotas up to version 1. Written by tools/generate_messages.py."""
+
+from collections.abc import Sequence
+from typing import Any, Final, NamedTuple
+
+
+class RequestEntityData(NamedTuple):
+    """Part of the AlterClientQuotas request."""
+
+    entity_type: str = ""
+    entity_name: str | None = None
+
+
+class OpData(NamedTuple):
+    """Part of the AlterClientQuotas request."""
+
+    key: str = ""
+    value: float = 0.0
+    remove: bool = False
+
+
+class RequestEntryData(NamedTuple):
+    """Part of the AlterClientQuotas request."""
+
+    entity: Sequence[RequestEntityData] = ()
+    ops: Sequence[OpData] = ()
+
+
+class AlterClientQuotasRequest(NamedTuple):
+    """The AlterClientQuotas request."""
+
+    entries: Sequence[RequestEntryData] = ()
+    validate_only: bool = False
+
+
+class EntityData(NamedTuple):
+    """Part of the AlterClientQuotas response."""
+
+    entity_type: str = ""
+    entity_name: str | None = None
+
+
+class EntryData(NamedTuple):
+    """Part of the AlterClientQuotas response."""
+
+    error_code: int = 0
+    error_message: str | None = None
+    entity: Sequence[EntityData] = ()
+
+
+class AlterClientQuotasResponse(NamedTuple):
+    """The AlterClientQuotas response."""
+
+    throttle_time_ms: int = 0
+    entries: Sequence[EntryData] = ()
+
+
+REQUEST: Final[dict[str, type[Any]]] = {
+    "EntityData": RequestEntityData,
+    "OpData": OpData,
+    "EntryData": RequestEntryData,
+    "AlterClientQuotasRequest": AlterClientQuotasRequest,
+}
+RESPONSE: Final[dict[str, type[Any]]] = {
+    "EntityData": EntityData,
+    "EntryData": EntryData,
+    "AlterClientQuotasResponse": AlterClientQuotasResponse,
+}

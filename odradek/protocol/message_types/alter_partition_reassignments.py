@@ -1,0 +1,63 @@
+"""AlterPartitionReassignments up to version 1. Written by tools/generate_messages.py."""
+
+from collections.abc import Sequence
+from typing import Any, Final, NamedTuple
+
+
+class ReassignablePartition(NamedTuple):
+    """Part of the AlterPartitionReassignments request."""
+
+    partition_index: int = 0
+    replicas: Sequence[int] | None = None
+
+
+class ReassignableTopic(NamedTuple):
+    """Part of the AlterPartitionReassignments request."""
+
+    name: str = ""
+    partitions: Sequence[ReassignablePartition] = ()
+
+
+class AlterPartitionReassignmentsRequest(NamedTuple):
+    """The AlterPartitionReassignments request."""
+
+    timeout_ms: int = 60000
+    allow_replication_factor_change: bool = True
+    topics: Sequence[ReassignableTopic] = ()
+
+
+class ReassignablePartitionResponse(NamedTuple):
+    """Part of the AlterPartitionReassignments response."""
+
+    partition_index: int = 0
+    error_code: int = 0
+    error_message: str | None = None
+
+
+class ReassignableTopicResponse(NamedTuple):
+    """Part of the AlterPartitionReassignments response."""
+
+    name: str = ""
+    partitions: Sequence[ReassignablePartitionResponse] = ()
+
+
+class AlterPartitionReassignmentsResponse(NamedTuple):
+    """The AlterPartitionReassignments response."""
+
+    throttle_time_ms: int = 0
+    allow_replication_factor_change: bool = True
+    error_code: int = 0
+    error_message: str | None = None
+    responses: Sequence[ReassignableTopicResponse] = ()
+
+
+REQUEST: Final[dict[str, type[Any]]] = {
+    "ReassignablePartition": ReassignablePartition,
+    "ReassignableTopic": ReassignableTopic,
+    "AlterPartitionReassignmentsRequest": AlterPartitionReassignmentsRequest,
+}
+RESPONSE: Final[dict[str, type[Any]]] = {
+    "ReassignablePartitionResponse": ReassignablePartitionResponse,
+    "ReassignableTopicResponse": ReassignableTopicResponse,
+    "AlterPartitionReassignmentsResponse": AlterPartitionReassignmentsResponse,
+}

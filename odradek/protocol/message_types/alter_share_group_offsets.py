@@ -1,0 +1,63 @@
+"""AlterShareGroupOffsets up to version 0. Written by tools/generate_messages.py."""
+
+from collections.abc import Sequence
+from typing import Any, Final, NamedTuple
+from uuid import UUID
+
+
+class AlterShareGroupOffsetsRequestPartition(NamedTuple):
+    """Part of the AlterShareGroupOffsets request."""
+
+    partition_index: int = 0
+    start_offset: int = 0
+
+
+class AlterShareGroupOffsetsRequestTopic(NamedTuple):
+    """Part of the AlterShareGroupOffsets request."""
+
+    topic_name: str = ""
+    partitions: Sequence[AlterShareGroupOffsetsRequestPartition] = ()
+
+
+class AlterShareGroupOffsetsRequest(NamedTuple):
+    """The AlterShareGroupOffsets request."""
+
+    group_id: str = ""
+    topics: Sequence[AlterShareGroupOffsetsRequestTopic] = ()
+
+
+class AlterShareGroupOffsetsResponsePartition(NamedTuple):
+    """Part of the AlterShareGroupOffsets response."""
+
+    partition_index: int = 0
+    error_code: int = 0
+    error_message: str | None = None
+
+
+class AlterShareGroupOffsetsResponseTopic(NamedTuple):
+    """Part of the AlterShareGroupOffsets response."""
+
+    topic_name: str = ""
+    topic_id: UUID | None = None
+    partitions: Sequence[AlterShareGroupOffsetsResponsePartition] = ()
+
+
+class AlterShareGroupOffsetsResponse(NamedTuple):
+    """The AlterShareGroupOffsets response."""
+
+    throttle_time_ms: int = 0
+    error_code: int = 0
+    error_message: str | None = None
+    responses: Sequence[AlterShareGroupOffsetsResponseTopic] = ()
+
+
+REQUEST: Final[dict[str, type[Any]]] = {
+    "AlterShareGroupOffsetsRequestPartition": AlterShareGroupOffsetsRequestPartition,
+    "AlterShareGroupOffsetsRequestTopic": AlterShareGroupOffsetsRequestTopic,
+    "AlterShareGroupOffsetsRequest": AlterShareGroupOffsetsRequest,
+}
+RESPONSE: Final[dict[str, type[Any]]] = {
+    "AlterShareGroupOffsetsResponsePartition": AlterShareGroupOffsetsResponsePartition,
+    "AlterShareGroupOffsetsResponseTopic": AlterShareGroupOffsetsResponseTopic,
+    "AlterShareGroupOffsetsResponse": AlterShareGroupOffsetsResponse,
+}

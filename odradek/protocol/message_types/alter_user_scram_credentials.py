@@ -1,0 +1,54 @@
+"""AlterUserScramCredentials up to version 0. Written by tools/generate_messages.py."""
+
+from collections.abc import Sequence
+from typing import Any, Final, NamedTuple
+
+
+class ScramCredentialDeletion(NamedTuple):
+    """Part of the AlterUserScramCredentials request."""
+
+    name: str = ""
+    mechanism: int = 0
+
+
+class ScramCredentialUpsertion(NamedTuple):
+    """Part of the AlterUserScramCredentials request."""
+
+    name: str = ""
+    mechanism: int = 0
+    iterations: int = 0
+    salt: bytes = b""
+    salted_password: bytes = b""
+
+
+class AlterUserScramCredentialsRequest(NamedTuple):
+    """The AlterUserScramCredentials request."""
+
+    deletions: Sequence[ScramCredentialDeletion] = ()
+    upsertions: Sequence[ScramCredentialUpsertion] = ()
+
+
+class AlterUserScramCredentialsResult(NamedTuple):
+    """Part of the AlterUserScramCredentials response."""
+
+    user: str = ""
+    error_code: int = 0
+    error_message: str | None = None
+
+
+class AlterUserScramCredentialsResponse(NamedTuple):
+    """The AlterUserScramCredentials response."""
+
+    throttle_time_ms: int = 0
+    results: Sequence[AlterUserScramCredentialsResult] = ()
+
+
+REQUEST: Final[dict[str, type[Any]]] = {
+    "ScramCredentialDeletion": ScramCredentialDeletion,
+    "ScramCredentialUpsertion": ScramCredentialUpsertion,
+    "AlterUserScramCredentialsRequest": AlterUserScramCredentialsRequest,
+}
+RESPONSE: Final[dict[str, type[Any]]] = {
+    "AlterUserScramCredentialsResult": AlterUserScramCredentialsResult,
+    "AlterUserScramCredentialsResponse": AlterUserScramCredentialsResponse,
+}

@@ -1,0 +1,58 @@
+"""ApiVersions up to version 4. Written by tools/generate_messages.py."""
+
+from collections.abc import Sequence
+from typing import Any, Final, NamedTuple
+
+
+class ApiVersionsRequest(NamedTuple):
+    """The ApiVersions request."""
+
+    client_software_name: str = ""
+    client_software_version: str = ""
+
+
+class ApiVersion(NamedTuple):
+    """Part of the ApiVersions response."""
+
+    api_key: int = 0
+    min_version: int = 0
+    max_version: int = 0
+
+
+class SupportedFeatureKey(NamedTuple):
+    """Part of the ApiVersions response."""
+
+    name: str = ""
+    min_version: int = 0
+    max_version: int = 0
+
+
+class FinalizedFeatureKey(NamedTuple):
+    """Part of the ApiVersions response."""
+
+    name: str = ""
+    max_version_level: int = 0
+    min_version_level: int = 0
+
+
+class ApiVersionsResponse(NamedTuple):
+    """The ApiVersions response."""
+
+    error_code: int = 0
+    api_keys: Sequence[ApiVersion] = ()
+    throttle_time_ms: int = 0
+    supported_features: Sequence[SupportedFeatureKey] = ()
+    finalized_features_epoch: int = -1
+    finalized_features: Sequence[FinalizedFeatureKey] = ()
+    zk_migration_ready: bool = False
+
+
+REQUEST: Final[dict[str, type[Any]]] = {
+    "ApiVersionsRequest": ApiVersionsRequest,
+}
+RESPONSE: Final[dict[str, type[Any]]] = {
+    "ApiVersion": ApiVersion,
+    "SupportedFeatureKey": SupportedFeatureKey,
+    "FinalizedFeatureKey": FinalizedFeatureKey,
+    "ApiVersionsResponse": ApiVersionsResponse,
+}

@@ -1,0 +1,76 @@
+"""AssignReplicasToDirs up to version 0. Written by tools/generate_messages.py."""
+
+from collections.abc import Sequence
+from typing import Any, Final, NamedTuple
+from uuid import UUID
+
+
+class RequestPartitionData(NamedTuple):
+    """Part of the AssignReplicasToDirs request."""
+
+    partition_index: int = 0
+
+
+class RequestTopicData(NamedTuple):
+    """Part of the AssignReplicasToDirs request."""
+
+    topic_id: UUID | None = None
+    partitions: Sequence[RequestPartitionData] = ()
+
+
+class RequestDirectoryData(NamedTuple):
+    """Part of the AssignReplicasToDirs request."""
+
+    id_: UUID | None = None
+    topics: Sequence[RequestTopicData] = ()
+
+
+class AssignReplicasToDirsRequest(NamedTuple):
+    """The AssignReplicasToDirs request."""
+
+    broker_id: int = 0
+    broker_epoch: int = -1
+    directories: Sequence[RequestDirectoryData] = ()
+
+
+class PartitionData(NamedTuple):
+    """Part of the AssignReplicasToDirs response."""
+
+    partition_index: int = 0
+    error_code: int = 0
+
+
+class TopicData(NamedTuple):
+    """Part of the AssignReplicasToDirs response."""
+
+    topic_id: UUID | None = None
+    partitions: Sequence[PartitionData] = ()
+
+
+class DirectoryData(NamedTuple):
+    """Part of the AssignReplicasToDirs response."""
+
+    id_: UUID | None = None
+    topics: Sequence[TopicData] = ()
+
+
+class AssignReplicasToDirsResponse(NamedTuple):
+    """The AssignReplicasToDirs response."""
+
+    throttle_time_ms: int = 0
+    error_code: int = 0
+    directories: Sequence[DirectoryData] = ()
+
+
+REQUEST: Final[dict[str, type[Any]]] = {
+    "PartitionData": RequestPartitionData,
+    "TopicData": RequestTopicData,
+    "DirectoryData": RequestDirectoryData,
+    "AssignReplicasToDirsRequest": AssignReplicasToDirsRequest,
+}
+RESPONSE: Final[dict[str, type[Any]]] = {
+    "PartitionData": PartitionData,
+    "TopicData": TopicData,
+    "DirectoryData": DirectoryData,
+    "AssignReplicasToDirsResponse": AssignReplicasToDirsResponse,
+}

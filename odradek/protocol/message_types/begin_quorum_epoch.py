@@ -1,0 +1,84 @@
+"""BeginQuorumEpoch up to version 1. Written by tools/generate_messages.py."""
+
+from collections.abc import Sequence
+from typing import Any, Final, NamedTuple
+from uuid import UUID
+
+
+class RequestPartitionData(NamedTuple):
+    """Part of the BeginQuorumEpoch request."""
+
+    partition_index: int = 0
+    voter_directory_id: UUID | None = None
+    leader_id: int = 0
+    leader_epoch: int = 0
+
+
+class RequestTopicData(NamedTuple):
+    """Part of the BeginQuorumEpoch request."""
+
+    topic_name: str = ""
+    partitions: Sequence[RequestPartitionData] = ()
+
+
+class LeaderEndpoint(NamedTuple):
+    """Part of the BeginQuorumEpoch request."""
+
+    name: str = ""
+    host: str = ""
+    port: int = 0
+
+
+class BeginQuorumEpochRequest(NamedTuple):
+    """The BeginQuorumEpoch request."""
+
+    cluster_id: str | None = None
+    voter_id: int = -1
+    topics: Sequence[RequestTopicData] = ()
+    leader_endpoints: Sequence[LeaderEndpoint] = ()
+
+
+class PartitionData(NamedTuple):
+    """Part of the BeginQuorumEpoch response."""
+
+    partition_index: int = 0
+    error_code: int = 0
+    leader_id: int = 0
+    leader_epoch: int = 0
+
+
+class TopicData(NamedTuple):
+    """Part of the BeginQuorumEpoch response."""
+
+    topic_name: str = ""
+    partitions: Sequence[PartitionData] = ()
+
+
+class NodeEndpoint(NamedTuple):
+    """Part of the BeginQuorumEpoch response."""
+
+    node_id: int = 0
+    host: str = ""
+    port: int = 0
+
+
+class BeginQuorumEpochResponse(NamedTuple):
+    """The BeginQuorumEpoch response."""
+
+    error_code: int = 0
+    topics: Sequence[TopicData] = ()
+    node_endpoints: Sequence[NodeEndpoint] = ()
+
+
+REQUEST: Final[dict[str, type[Any]]] = {
+    "PartitionData": RequestPartitionData,
+    "TopicData": RequestTopicData,
+    "LeaderEndpoint": LeaderEndpoint,
+    "BeginQuorumEpochRequest": BeginQuorumEpochRequest,
+}
+RESPONSE: Final[dict[str, type[Any]]] = {
+    "PartitionData": PartitionData,
+    "TopicData": TopicData,
+    "NodeEndpoint": NodeEndpoint,
+    "BeginQuorumEpochResponse": BeginQuorumEpochResponse,
+}

@@ -1,0 +1,54 @@
+"""BrokerRegistration up to version 4. Written by tools/generate_messages.py."""
+
+from collections.abc import Sequence
+from typing import Any, Final, NamedTuple
+from uuid import UUID
+
+
+class Listener(NamedTuple):
+    """Part of the BrokerRegistration request."""
+
+    name: str = ""
+    host: str = ""
+    port: int = 0
+    security_protocol: int = 0
+
+
+class Feature(NamedTuple):
+    """Part of the BrokerRegistration request."""
+
+    name: str = ""
+    min_supported_version: int = 0
+    max_supported_version: int = 0
+
+
+class BrokerRegistrationRequest(NamedTuple):
+    """The BrokerRegistration request."""
+
+    broker_id: int = 0
+    cluster_id: str = ""
+    incarnation_id: UUID | None = None
+    listeners: Sequence[Listener] = ()
+    features: Sequence[Feature] = ()
+    rack: str | None = None
+    is_migrating_zk_broker: bool = False
+    log_dirs: Sequence[UUID | None] | None = ()
+    previous_broker_epoch: int = -1
+
+
+class BrokerRegistrationResponse(NamedTuple):
+    """The BrokerRegistration response."""
+
+    throttle_time_ms: int = 0
+    error_code: int = 0
+    broker_epoch: int = -1
+
+
+REQUEST: Final[dict[str, type[Any]]] = {
+    "Listener": Listener,
+    "Feature": Feature,
+    "BrokerRegistrationRequest": BrokerRegistrationRequest,
+}
+RESPONSE: Final[dict[str, type[Any]]] = {
+    "BrokerRegistrationResponse": BrokerRegistrationResponse,
+}

@@ -1,0 +1,75 @@
+"""ConsumerGroupDescribe up to version 1. Written by tools/generate_messages.py."""
+
+from collections.abc import Sequence
+from typing import Any, Final, NamedTuple
+from uuid import UUID
+
+
+class ConsumerGroupDescribeRequest(NamedTuple):
+    """The ConsumerGroupDescribe request."""
+
+    group_ids: Sequence[str] = ()
+    include_authorized_operations: bool = False
+
+
+class TopicPartitions(NamedTuple):
+    """Part of the ConsumerGroupDescribe response."""
+
+    topic_id: UUID | None = None
+    topic_name: str = ""
+    partitions: Sequence[int] = ()
+
+
+class Assignment(NamedTuple):
+    """Part of the ConsumerGroupDescribe response."""
+
+    topic_partitions: Sequence[TopicPartitions] = ()
+
+
+class Member(NamedTuple):
+    """Part of the ConsumerGroupDescribe response."""
+
+    member_id: str = ""
+    instance_id: str | None = None
+    rack_id: str | None = None
+    member_epoch: int = 0
+    client_id: str = ""
+    client_host: str = ""
+    subscribed_topic_names: Sequence[str] = ()
+    subscribed_topic_regex: str | None = None
+    assignment: Assignment = Assignment()
+    target_assignment: Assignment = Assignment()
+    member_type: int = -1
+
+
+class DescribedGroup(NamedTuple):
+    """Part of the ConsumerGroupDescribe response."""
+
+    error_code: int = 0
+    error_message: str | None = None
+    group_id: str = ""
+    group_state: str = ""
+    group_epoch: int = 0
+    assignment_epoch: int = 0
+    assignor_name: str = ""
+    members: Sequence[Member] = ()
+    authorized_operations: int = -2147483648
+
+
+class ConsumerGroupDescribeResponse(NamedTuple):
+    """The ConsumerGroupDescribe response."""
+
+    throttle_time_ms: int = 0
+    groups: Sequence[DescribedGroup] = ()
+
+
+REQUEST: Final[dict[str, type[Any]]] = {
+    "ConsumerGroupDescribeRequest": ConsumerGroupDescribeRequest,
+}
+RESPONSE: Final[dict[str, type[Any]]] = {
+    "TopicPartitions": TopicPartitions,
+    "Assignment": Assignment,
+    "Member": Member,
+    "DescribedGroup": DescribedGroup,
+    "ConsumerGroupDescribeResponse": ConsumerGroupDescribeResponse,
+}

@@ -1,0 +1,63 @@
+"""ConsumerGroupHeartbeat up to version 1. Written by tools/generate_messages.py."""
+
+from collections.abc import Sequence
+from typing import Any, Final, NamedTuple
+from uuid import UUID
+
+
+class RequestTopicPartitions(NamedTuple):
+    """Part of the ConsumerGroupHeartbeat request."""
+
+    topic_id: UUID | None = None
+    partitions: Sequence[int] = ()
+
+
+class ConsumerGroupHeartbeatRequest(NamedTuple):
+    """The ConsumerGroupHeartbeat request."""
+
+    group_id: str = ""
+    member_id: str = ""
+    member_epoch: int = 0
+    instance_id: str | None = None
+    rack_id: str | None = None
+    rebalance_timeout_ms: int = -1
+    subscribed_topic_names: Sequence[str] | None = None
+    subscribed_topic_regex: str | None = None
+    server_assignor: str | None = None
+    topic_partitions: Sequence[RequestTopicPartitions] | None = ()
+
+
+class TopicPartitions(NamedTuple):
+    """Part of the ConsumerGroupHeartbeat response."""
+
+    topic_id: UUID | None = None
+    partitions: Sequence[int] = ()
+
+
+class Assignment(NamedTuple):
+    """Part of the ConsumerGroupHeartbeat response."""
+
+    topic_partitions: Sequence[TopicPartitions] = ()
+
+
+class ConsumerGroupHeartbeatResponse(NamedTuple):
+    """The ConsumerGroupHeartbeat response."""
+
+    throttle_time_ms: int = 0
+    error_code: int = 0
+    error_message: str | None = None
+    member_id: str | None = None
+    member_epoch: int = 0
+    heartbeat_interval_ms: int = 0
+    assignment: Assignment | None = None
+
+
+REQUEST: Final[dict[str, type[Any]]] = {
+    "TopicPartitions": RequestTopicPartitions,
+    "ConsumerGroupHeartbeatRequest": ConsumerGroupHeartbeatRequest,
+}
+RESPONSE: Final[dict[str, type[Any]]] = {
+    "TopicPartitions": TopicPartitions,
+    "Assignment": Assignment,
+    "ConsumerGroupHeartbeatResponse": ConsumerGroupHeartbeatResponse,
+}

@@ -1,0 +1,45 @@
+"""CreateDelegationToken up to version 3. Written by tools/generate_messages.py."""
+
+from collections.abc import Sequence
+from typing import Any, Final, NamedTuple
+
+
+class CreatableRenewers(NamedTuple):
+    """Part of the CreateDelegationToken request."""
+
+    principal_type: str = ""
+    principal_name: str = ""
+
+
+class CreateDelegationTokenRequest(NamedTuple):
+    """The CreateDelegationToken request."""
+
+    owner_principal_type: str | None = None
+    owner_principal_name: str | None = None
+    renewers: Sequence[CreatableRenewers] = ()
+    max_lifetime_ms: int = 0
+
+
+class CreateDelegationTokenResponse(NamedTuple):
+    """The CreateDelegationToken response."""
+
+    error_code: int = 0
+    principal_type: str = ""
+    principal_name: str = ""
+    token_requester_principal_type: str = ""
+    token_requester_principal_name: str = ""
+    issue_timestamp_ms: int = 0
+    expiry_timestamp_ms: int = 0
+    max_timestamp_ms: int = 0
+    token_id: str = ""
+    hmac: bytes = b""
+    throttle_time_ms: int = 0
+
+
+REQUEST: Final[dict[str, type[Any]]] = {
+    "CreatableRenewers": CreatableRenewers,
+    "CreateDelegationTokenRequest": CreateDelegationTokenRequest,
+}
+RESPONSE: Final[dict[str, type[Any]]] = {
+    "CreateDelegationTokenResponse": CreateDelegationTokenResponse,
+}

@@ -1,0 +1,33 @@
+"""DeleteGroups up to version 2. Written by tools/generate_messages.py."""
+
+from collections.abc import Sequence
+from typing import Any, Final, NamedTuple
+
+
+class DeleteGroupsRequest(NamedTuple):
+    """The DeleteGroups request."""
+
+    groups_names: Sequence[str] = ()
+
+
+class DeletableGroupResult(NamedTuple):
+    """Part of the DeleteGroups response."""
+
+    group_id: str = ""
+    error_code: int = 0
+
+
+class DeleteGroupsResponse(NamedTuple):
+    """The DeleteGroups response."""
+
+    throttle_time_ms: int = 0
+    results: Sequence[DeletableGroupResult] = ()
+
+
+REQUEST: Final[dict[str, type[Any]]] = {
+    "DeleteGroupsRequest": DeleteGroupsRequest,
+}
+RESPONSE: Final[dict[str, type[Any]]] = {
+    "DeletableGroupResult": DeletableGroupResult,
+    "DeleteGroupsResponse": DeleteGroupsResponse,
+}

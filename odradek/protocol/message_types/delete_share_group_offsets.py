@@ -1,0 +1,46 @@
+"""DeleteShareGroupOffsets up to version 0. Written by tools/generate_messages.py."""
+
+from collections.abc import Sequence
+from typing import Any, Final, NamedTuple
+from uuid import UUID
+
+
+class DeleteShareGroupOffsetsRequestTopic(NamedTuple):
+    """Part of the DeleteShareGroupOffsets request."""
+
+    topic_name: str = ""
+
+
+class DeleteShareGroupOffsetsRequest(NamedTuple):
+    """The DeleteShareGroupOffsets request."""
+
+    group_id: str = ""
+    topics: Sequence[DeleteShareGroupOffsetsRequestTopic] = ()
+
+
+class DeleteShareGroupOffsetsResponseTopic(NamedTuple):
+    """Part of the DeleteShareGroupOffsets response."""
+
+    topic_name: str = ""
+    topic_id: UUID | None = None
+    error_code: int = 0
+    error_message: str | None = None
+
+
+class DeleteShareGroupOffsetsResponse(NamedTuple):
+    """The DeleteShareGroupOffsets response."""
+
+    throttle_time_ms: int = 0
+    error_code: int = 0
+    error_message: str | None = None
+    responses: Sequence[DeleteShareGroupOffsetsResponseTopic] = ()
+
+
+REQUEST: Final[dict[str, type[Any]]] = {
+    "DeleteShareGroupOffsetsRequestTopic": DeleteShareGroupOffsetsRequestTopic,
+    "DeleteShareGroupOffsetsRequest": DeleteShareGroupOffsetsRequest,
+}
+RESPONSE: Final[dict[str, type[Any]]] = {
+    "DeleteShareGroupOffsetsResponseTopic": DeleteShareGroupOffsetsResponseTopic,
+    "DeleteShareGroupOffsetsResponse": DeleteShareGroupOffsetsResponse,
+}

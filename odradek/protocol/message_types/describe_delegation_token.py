@@ -1,0 +1,58 @@
+"""DescribeDelegationToken up to version 3. Written by tools/generate_messages.py."""
+
+from collections.abc import Sequence
+from typing import Any, Final, NamedTuple
+
+
+class DescribeDelegationTokenOwner(NamedTuple):
+    """Part of the DescribeDelegationToken request."""
+
+    principal_type: str = ""
+    principal_name: str = ""
+
+
+class DescribeDelegationTokenRequest(NamedTuple):
+    """The DescribeDelegationToken request."""
+
+    owners: Sequence[DescribeDelegationTokenOwner] | None = ()
+
+
+class DescribedDelegationTokenRenewer(NamedTuple):
+    """Part of the DescribeDelegationToken response."""
+
+    principal_type: str = ""
+    principal_name: str = ""
+
+
+class DescribedDelegationToken(NamedTuple):
+    """Part of the DescribeDelegationToken response."""
+
+    principal_type: str = ""
+    principal_name: str = ""
+    token_requester_principal_type: str = ""
+    token_requester_principal_name: str = ""
+    issue_timestamp: int = 0
+    expiry_timestamp: int = 0
+    max_timestamp: int = 0
+    token_id: str = ""
+    hmac: bytes = b""
+    renewers: Sequence[DescribedDelegationTokenRenewer] = ()
+
+
+class DescribeDelegationTokenResponse(NamedTuple):
+    """The DescribeDelegationToken response."""
+
+    error_code: int = 0
+    tokens: Sequence[DescribedDelegationToken] = ()
+    throttle_time_ms: int = 0
+
+
+REQUEST: Final[dict[str, type[Any]]] = {
+    "DescribeDelegationTokenOwner": DescribeDelegationTokenOwner,
+    "DescribeDelegationTokenRequest": DescribeDelegationTokenRequest,
+}
+RESPONSE: Final[dict[str, type[Any]]] = {
+    "DescribedDelegationTokenRenewer": DescribedDelegationTokenRenewer,
+    "DescribedDelegationToken": DescribedDelegationToken,
+    "DescribeDelegationTokenResponse": DescribeDelegationTokenResponse,
+}

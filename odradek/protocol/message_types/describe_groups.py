@@ -1,0 +1,52 @@
+"""DescribeGroups up to version 6. Written by tools/generate_messages.py."""
+
+from collections.abc import Sequence
+from typing import Any, Final, NamedTuple
+
+
+class DescribeGroupsRequest(NamedTuple):
+    """The DescribeGroups request."""
+
+    groups: Sequence[str] = ()
+    include_authorized_operations: bool = False
+
+
+class DescribedGroupMember(NamedTuple):
+    """Part of the DescribeGroups response."""
+
+    member_id: str = ""
+    group_instance_id: str | None = None
+    client_id: str = ""
+    client_host: str = ""
+    member_metadata: bytes = b""
+    member_assignment: bytes = b""
+
+
+class DescribedGroup(NamedTuple):
+    """Part of the DescribeGroups response."""
+
+    error_code: int = 0
+    error_message: str | None = None
+    group_id: str = ""
+    group_state: str = ""
+    protocol_type: str = ""
+    protocol_data: str = ""
+    members: Sequence[DescribedGroupMember] = ()
+    authorized_operations: int = -2147483648
+
+
+class DescribeGroupsResponse(NamedTuple):
+    """The DescribeGroups response."""
+
+    throttle_time_ms: int = 0
+    groups: Sequence[DescribedGroup] = ()
+
+
+REQUEST: Final[dict[str, type[Any]]] = {
+    "DescribeGroupsRequest": DescribeGroupsRequest,
+}
+RESPONSE: Final[dict[str, type[Any]]] = {
+    "DescribedGroupMember": DescribedGroupMember,
+    "DescribedGroup": DescribedGroup,
+    "DescribeGroupsResponse": DescribeGroupsResponse,
+}

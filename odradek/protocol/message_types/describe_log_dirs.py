@@ -1,0 +1,64 @@
+"""DescribeLogDirs up to version 5. Written by tools/generate_messages.py."""
+
+from collections.abc import Sequence
+from typing import Any, Final, NamedTuple
+
+
+class DescribableLogDirTopic(NamedTuple):
+    """Part of the DescribeLogDirs request."""
+
+    topic: str = ""
+    partitions: Sequence[int] = ()
+
+
+class DescribeLogDirsRequest(NamedTuple):
+    """The DescribeLogDirs request."""
+
+    topics: Sequence[DescribableLogDirTopic] | None = ()
+
+
+class DescribeLogDirsPartition(NamedTuple):
+    """Part of the DescribeLogDirs response."""
+
+    partition_index: int = 0
+    partition_size: int = 0
+    offset_lag: int = 0
+    is_future_key: bool = False
+
+
+class DescribeLogDirsTopic(NamedTuple):
+    """Part of the DescribeLogDirs response."""
+
+    name: str = ""
+    partitions: Sequence[DescribeLogDirsPartition] = ()
+
+
+class DescribeLogDirsResult(NamedTuple):
+    """Part of the DescribeLogDirs response."""
+
+    error_code: int = 0
+    log_dir: str = ""
+    topics: Sequence[DescribeLogDirsTopic] = ()
+    total_bytes: int = -1
+    usable_bytes: int = -1
+    is_cordoned: bool = False
+
+
+class DescribeLogDirsResponse(NamedTuple):
+    """The DescribeLogDirs response."""
+
+    throttle_time_ms: int = 0
+    error_code: int = 0
+    results: Sequence[DescribeLogDirsResult] = ()
+
+
+REQUEST: Final[dict[str, type[Any]]] = {
+    "DescribableLogDirTopic": DescribableLogDirTopic,
+    "DescribeLogDirsRequest": DescribeLogDirsRequest,
+}
+RESPONSE: Final[dict[str, type[Any]]] = {
+    "DescribeLogDirsPartition": DescribeLogDirsPartition,
+    "DescribeLogDirsTopic": DescribeLogDirsTopic,
+    "DescribeLogDirsResult": DescribeLogDirsResult,
+    "DescribeLogDirsResponse": DescribeLogDirsResponse,
+}

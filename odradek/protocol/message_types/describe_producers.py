@@ -1,0 +1,63 @@
+"""DescribeProducers up to version 0. Written by tools/generate_messages.py."""
+
+from collections.abc import Sequence
+from typing import Any, Final, NamedTuple
+
+
+class TopicRequest(NamedTuple):
+    """Part of the DescribeProducers request."""
+
+    name: str = ""
+    partition_indexes: Sequence[int] = ()
+
+
+class DescribeProducersRequest(NamedTuple):
+    """The DescribeProducers request."""
+
+    topics: Sequence[TopicRequest] = ()
+
+
+class ProducerState(NamedTuple):
+    """Part of the DescribeProducers response."""
+
+    producer_id: int = 0
+    producer_epoch: int = 0
+    last_sequence: int = -1
+    last_timestamp: int = -1
+    coordinator_epoch: int = 0
+    current_txn_start_offset: int = -1
+
+
+class PartitionResponse(NamedTuple):
+    """Part of the DescribeProducers response."""
+
+    partition_index: int = 0
+    error_code: int = 0
+    error_message: str | None = None
+    active_producers: Sequence[ProducerState] = ()
+
+
+class TopicResponse(NamedTuple):
+    """Part of the DescribeProducers response."""
+
+    name: str = ""
+    partitions: Sequence[PartitionResponse] = ()
+
+
+class DescribeProducersResponse(NamedTuple):
+    """The DescribeProducers response."""
+
+    throttle_time_ms: int = 0
+    topics: Sequence[TopicResponse] = ()
+
+
+REQUEST: Final[dict[str, type[Any]]] = {
+    "TopicRequest": TopicRequest,
+    "DescribeProducersRequest": DescribeProducersRequest,
+}
+RESPONSE: Final[dict[str, type[Any]]] = {
+    "ProducerState": ProducerState,
+    "PartitionResponse": PartitionResponse,
+    "TopicResponse": TopicResponse,
+    "DescribeProducersResponse": DescribeProducersResponse,
+}

@@ -1,0 +1,73 @@
+"""DescribeShareGroupOffsets up to version 1. Written by tools/generate_messages.py."""
+
+from collections.abc import Sequence
+from typing import Any, Final, NamedTuple
+from uuid import UUID
+
+
+class DescribeShareGroupOffsetsRequestTopic(NamedTuple):
+    """Part of the DescribeShareGroupOffsets request."""
+
+    topic_name: str = ""
+    partitions: Sequence[int] = ()
+
+
+class DescribeShareGroupOffsetsRequestGroup(NamedTuple):
+    """Part of the DescribeShareGroupOffsets request."""
+
+    group_id: str = ""
+    topics: Sequence[DescribeShareGroupOffsetsRequestTopic] | None = ()
+
+
+class DescribeShareGroupOffsetsRequest(NamedTuple):
+    """The DescribeShareGroupOffsets request."""
+
+    groups: Sequence[DescribeShareGroupOffsetsRequestGroup] = ()
+
+
+class DescribeShareGroupOffsetsResponsePartition(NamedTuple):
+    """Part of the DescribeShareGroupOffsets response."""
+
+    partition_index: int = 0
+    start_offset: int = 0
+    leader_epoch: int = 0
+    lag: int = -1
+    error_code: int = 0
+    error_message: str | None = None
+
+
+class DescribeShareGroupOffsetsResponseTopic(NamedTuple):
+    """Part of the DescribeShareGroupOffsets response."""
+
+    topic_name: str = ""
+    topic_id: UUID | None = None
+    partitions: Sequence[DescribeShareGroupOffsetsResponsePartition] = ()
+
+
+class DescribeShareGroupOffsetsResponseGroup(NamedTuple):
+    """Part of the DescribeShareGroupOffsets response."""
+
+    group_id: str = ""
+    topics: Sequence[DescribeShareGroupOffsetsResponseTopic] = ()
+    error_code: int = 0
+    error_message: str | None = None
+
+
+class DescribeShareGroupOffsetsResponse(NamedTuple):
+    """The DescribeShareGroupOffsets response."""
+
+    throttle_time_ms: int = 0
+    groups: Sequence[DescribeShareGroupOffsetsResponseGroup] = ()
+
+
+REQUEST: Final[dict[str, type[Any]]] = {
+    "DescribeShareGroupOffsetsRequestTopic": DescribeShareGroupOffsetsRequestTopic,
+    "DescribeShareGroupOffsetsRequestGroup": DescribeShareGroupOffsetsRequestGroup,
+    "DescribeShareGroupOffsetsRequest": DescribeShareGroupOffsetsRequest,
+}
+RESPONSE: Final[dict[str, type[Any]]] = {
+    "DescribeShareGroupOffsetsResponsePartition": DescribeShareGroupOffsetsResponsePartition,
+    "DescribeShareGroupOffsetsResponseTopic": DescribeShareGroupOffsetsResponseTopic,
+    "DescribeShareGroupOffsetsResponseGroup": DescribeShareGroupOffsetsResponseGroup,
+    "DescribeShareGroupOffsetsResponse": DescribeShareGroupOffsetsResponse,
+}

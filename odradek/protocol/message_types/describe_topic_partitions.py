@@ -1,0 +1,79 @@
+"""DescribeTopicPartitions up to version 0. Written by tools/generate_messages.py."""
+
+from collections.abc import Sequence
+from typing import Any, Final, NamedTuple
+from uuid import UUID
+
+
+class TopicRequest(NamedTuple):
+    """Part of the DescribeTopicPartitions request."""
+
+    name: str = ""
+
+
+class RequestCursor(NamedTuple):
+    """Part of the DescribeTopicPartitions request."""
+
+    topic_name: str = ""
+    partition_index: int = 0
+
+
+class DescribeTopicPartitionsRequest(NamedTuple):
+    """The DescribeTopicPartitions request."""
+
+    topics: Sequence[TopicRequest] = ()
+    response_partition_limit: int = 2000
+    cursor: RequestCursor | None = None
+
+
+class DescribeTopicPartitionsResponsePartition(NamedTuple):
+    """Part of the DescribeTopicPartitions response."""
+
+    error_code: int = 0
+    partition_index: int = 0
+    leader_id: int = 0
+    leader_epoch: int = -1
+    replica_nodes: Sequence[int] = ()
+    isr_nodes: Sequence[int] = ()
+    eligible_leader_replicas: Sequence[int] | None = None
+    last_known_elr: Sequence[int] | None = None
+    offline_replicas: Sequence[int] = ()
+
+
+class DescribeTopicPartitionsResponseTopic(NamedTuple):
+    """Part of the DescribeTopicPartitions response."""
+
+    error_code: int = 0
+    name: str | None = None
+    topic_id: UUID | None = None
+    is_internal: bool = False
+    partitions: Sequence[DescribeTopicPartitionsResponsePartition] = ()
+    topic_authorized_operations: int = -2147483648
+
+
+class Cursor(NamedTuple):
+    """Part of the DescribeTopicPartitions response."""
+
+    topic_name: str = ""
+    partition_index: int = 0
+
+
+class DescribeTopicPartitionsResponse(NamedTuple):
+    """The DescribeTopicPartitions response."""
+
+    throttle_time_ms: int = 0
+    topics: Sequence[DescribeTopicPartitionsResponseTopic] = ()
+    next_cursor: Cursor | None = None
+
+
+REQUEST: Final[dict[str, type[Any]]] = {
+    "TopicRequest": TopicRequest,
+    "Cursor": RequestCursor,
+    "DescribeTopicPartitionsRequest": DescribeTopicPartitionsRequest,
+}
+RESPONSE: Final[dict[str, type[Any]]] = {
+    "DescribeTopicPartitionsResponsePartition": DescribeTopicPartitionsResponsePartition,
+    "DescribeTopicPartitionsResponseTopic": DescribeTopicPartitionsResponseTopic,
+    "Cursor": Cursor,
+    "DescribeTopicPartitionsResponse": DescribeTopicPartitionsResponse,
+}

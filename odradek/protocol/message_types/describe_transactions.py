@@ -1,0 +1,47 @@
+"""DescribeTransactions up to version 0. Written by tools/generate_messages.py."""
+
+from collections.abc import Sequence
+from typing import Any, Final, NamedTuple
+
+
+class DescribeTransactionsRequest(NamedTuple):
+    """The DescribeTransactions request."""
+
+    transactional_ids: Sequence[str] = ()
+
+
+class TopicData(NamedTuple):
+    """Part of the DescribeTransactions response."""
+
+    topic: str = ""
+    partitions: Sequence[int] = ()
+
+
+class TransactionState(NamedTuple):
+    """Part of the DescribeTransactions response."""
+
+    error_code: int = 0
+    transactional_id: str = ""
+    transaction_state: str = ""
+    transaction_timeout_ms: int = 0
+    transaction_start_time_ms: int = 0
+    producer_id: int = 0
+    producer_epoch: int = 0
+    topics: Sequence[TopicData] = ()
+
+
+class DescribeTransactionsResponse(NamedTuple):
+    """The DescribeTransactions response."""
+
+    throttle_time_ms: int = 0
+    transaction_states: Sequence[TransactionState] = ()
+
+
+REQUEST: Final[dict[str, type[Any]]] = {
+    "DescribeTransactionsRequest": DescribeTransactionsRequest,
+}
+RESPONSE: Final[dict[str, type[Any]]] = {
+    "TopicData": TopicData,
+    "TransactionState": TransactionState,
+    "DescribeTransactionsResponse": DescribeTransactionsResponse,
+}

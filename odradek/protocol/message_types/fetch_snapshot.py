@@ -1,0 +1,104 @@
+"""FetchSnapshot up to version 1. Written by tools/generate_messages.py."""
+
+from collections.abc import Sequence, Sized
+from typing import Any, Final, NamedTuple
+from uuid import UUID
+
+
+class RequestSnapshotId(NamedTuple):
+    """Part of the FetchSnapshot request."""
+
+    end_offset: int = 0
+    epoch: int = 0
+
+
+class RequestPartitionSnapshot(NamedTuple):
+    """Part of the FetchSnapshot request."""
+
+    partition: int = 0
+    current_leader_epoch: int = 0
+    snapshot_id: RequestSnapshotId = RequestSnapshotId()
+    position: int = 0
+    replica_directory_id: UUID | None = None
+
+
+class RequestTopicSnapshot(NamedTuple):
+    """Part of the FetchSnapshot request."""
+
+    name: str = ""
+    partitions: Sequence[RequestPartitionSnapshot] = ()
+
+
+class FetchSnapshotRequest(NamedTuple):
+    """The FetchSnapshot request."""
+
+    cluster_id: str | None = None
+    replica_id: int = -1
+    max_bytes: int = 2147483647
+    topics: Sequence[RequestTopicSnapshot] = ()
+
+
+class SnapshotId(NamedTuple):
+    """Part of the FetchSnapshot response."""
+
+    end_offset: int = 0
+    epoch: int = 0
+
+
+class LeaderIdAndEpoch(NamedTuple):
+    """Part of the FetchSnapshot response."""
+
+    leader_id: int = 0
+    leader_epoch: int = 0
+
+
+class PartitionSnapshot(NamedTuple):
+    """Part of the FetchSnapshot response."""
+
+    index: int = 0  # type: ignore[assignment]
+    error_code: int = 0
+    snapshot_id: SnapshotId = SnapshotId()
+    current_leader: LeaderIdAndEpoch = LeaderIdAndEpoch()
+    size: int = 0
+    position: int = 0
+    unaligned_records: Sized | None = None
+
+
+class TopicSnapshot(NamedTuple):
+    """Part of the FetchSnapshot response."""
+
+    name: str = ""
+    partitions: Sequence[PartitionSnapshot] = ()
+
+
+class NodeEndpoint(NamedTuple):
+    """Part of the FetchSnapshot response."""
+
+    node_id: int = 0
+    host: str = ""
+    port: int = 0
+
+
+class FetchSnapshotResponse(NamedTuple):
+    """The FetchSnapshot response."""
+
+    throttle_time_ms: int = 0
+    error_code: int = 0
+    topics: Sequence[TopicSnapshot] = ()
+    node_endpoints: Sequence[NodeEndpoint] = ()
+
+
+REQUEST: Final[dict[str, type[Any]]] = {
+    "SnapshotId": RequestSnapshotId,
+    "PartitionSnapshot": RequestPartitionSnapshot,
+    "TopicSnapshot": RequestTopicSnapshot,
+    "FetchSnapshotRequest": FetchSnapshotRequest,
+}
+RESPONSE: Final[dict[str, type[Any]]] = {
+    "SnapshotId": SnapshotId,
+    "LeaderIdAndEpoch": LeaderIdAndEpoch,
+    "PartitionSnapshot": PartitionSnapshot,
+    "TopicSnapshot": TopicSnapshot,
+    "NodeEndpoint": NodeEndpoint,
+    "FetchSnapshotResponse": FetchSnapshotResponse,
+}

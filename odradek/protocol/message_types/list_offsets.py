@@ -1,0 +1,64 @@
+"""ListOffsets up to version 11. Written by tools/generate_messages.py."""
+
+from collections.abc import Sequence
+from typing import Any, Final, NamedTuple
+
+
+class ListOffsetsPartition(NamedTuple):
+    """Part of the ListOffsets request."""
+
+    partition_index: int = 0
+    current_leader_epoch: int = -1
+    timestamp: int = 0
+
+
+class ListOffsetsTopic(NamedTuple):
+    """Part of the ListOffsets request."""
+
+    name: str = ""
+    partitions: Sequence[ListOffsetsPartition] = ()
+
+
+class ListOffsetsRequest(NamedTuple):
+    """The ListOffsets request."""
+
+    replica_id: int = 0
+    isolation_level: int = 0
+    topics: Sequence[ListOffsetsTopic] = ()
+    timeout_ms: int = 0
+
+
+class ListOffsetsPartitionResponse(NamedTuple):
+    """Part of the ListOffsets response."""
+
+    partition_index: int = 0
+    error_code: int = 0
+    timestamp: int = -1
+    offset: int = -1
+    leader_epoch: int = -1
+
+
+class ListOffsetsTopicResponse(NamedTuple):
+    """Part of the ListOffsets response."""
+
+    name: str = ""
+    partitions: Sequence[ListOffsetsPartitionResponse] = ()
+
+
+class ListOffsetsResponse(NamedTuple):
+    """The ListOffsets response."""
+
+    throttle_time_ms: int = 0
+    topics: Sequence[ListOffsetsTopicResponse] = ()
+
+
+REQUEST: Final[dict[str, type[Any]]] = {
+    "ListOffsetsPartition": ListOffsetsPartition,
+    "ListOffsetsTopic": ListOffsetsTopic,
+    "ListOffsetsRequest": ListOffsetsRequest,
+}
+RESPONSE: Final[dict[str, type[Any]]] = {
+    "ListOffsetsPartitionResponse": ListOffsetsPartitionResponse,
+    "ListOffsetsTopicResponse": ListOffsetsTopicResponse,
+    "ListOffsetsResponse": ListOffsetsResponse,
+}

@@ -1,0 +1,67 @@
+"""OffsetCommit up to version 10. Written by tools/generate_messages.py."""
+
+from collections.abc import Sequence
+from typing import Any, Final, NamedTuple
+from uuid import UUID
+
+
+class OffsetCommitRequestPartition(NamedTuple):
+    """Part of the OffsetCommit request."""
+
+    partition_index: int = 0
+    committed_offset: int = 0
+    committed_leader_epoch: int = -1
+    committed_metadata: str | None = None
+
+
+class OffsetCommitRequestTopic(NamedTuple):
+    """Part of the OffsetCommit request."""
+
+    topic_id: UUID | None = None
+    partitions: Sequence[OffsetCommitRequestPartition] = ()
+    name: str = ""
+
+
+class OffsetCommitRequest(NamedTuple):
+    """The OffsetCommit request."""
+
+    group_id: str = ""
+    generation_id_or_member_epoch: int = -1
+    member_id: str = ""
+    group_instance_id: str | None = None
+    topics: Sequence[OffsetCommitRequestTopic] = ()
+    retention_time_ms: int = -1
+
+
+class OffsetCommitResponsePartition(NamedTuple):
+    """Part of the OffsetCommit response."""
+
+    partition_index: int = 0
+    error_code: int = 0
+
+
+class OffsetCommitResponseTopic(NamedTuple):
+    """Part of the OffsetCommit response."""
+
+    topic_id: UUID | None = None
+    partitions: Sequence[OffsetCommitResponsePartition] = ()
+    name: str = ""
+
+
+class OffsetCommitResponse(NamedTuple):
+    """The OffsetCommit response."""
+
+    throttle_time_ms: int = 0
+    topics: Sequence[OffsetCommitResponseTopic] = ()
+
+
+REQUEST: Final[dict[str, type[Any]]] = {
+    "OffsetCommitRequestPartition": OffsetCommitRequestPartition,
+    "OffsetCommitRequestTopic": OffsetCommitRequestTopic,
+    "OffsetCommitRequest": OffsetCommitRequest,
+}
+RESPONSE: Final[dict[str, type[Any]]] = {
+    "OffsetCommitResponsePartition": OffsetCommitResponsePartition,
+    "OffsetCommitResponseTopic": OffsetCommitResponseTopic,
+    "OffsetCommitResponse": OffsetCommitResponse,
+}

@@ -1,0 +1,72 @@
+"""Produce up to version 13. Written by tools/generate_messages.py."""
+
+from collections.abc import Sequence
+from typing import Any, Final, NamedTuple
+from uuid import UUID
+
+from odradek.protocol.produce_request import ProduceRequest
+
+
+class BatchIndexAndErrorMessage(NamedTuple):
+    """Part of the Produce response."""
+
+    batch_index: int = 0
+    batch_index_error_message: str | None = None
+
+
+class LeaderIdAndEpoch(NamedTuple):
+    """Part of the Produce response."""
+
+    leader_id: int = -1
+    leader_epoch: int = -1
+
+
+class PartitionProduceResponse(NamedTuple):
+    """Part of the Produce response."""
+
+    index: int = 0  # type: ignore[assignment]
+    error_code: int = 0
+    base_offset: int = 0
+    log_append_time_ms: int = -1
+    log_start_offset: int = -1
+    record_errors: Sequence[BatchIndexAndErrorMessage] = ()
+    error_message: str | None = None
+    current_leader: LeaderIdAndEpoch = LeaderIdAndEpoch()
+
+
+class TopicProduceResponse(NamedTuple):
+    """Part of the Produce response."""
+
+    topic_id: UUID | None = None
+    partition_responses: Sequence[PartitionProduceResponse] = ()
+    name: str = ""
+
+
+class NodeEndpoint(NamedTuple):
+    """Part of the Produce response."""
+
+    node_id: int = 0
+    host: str = ""
+    port: int = 0
+    rack: str | None = None
+
+
+class ProduceResponse(NamedTuple):
+    """The Produce response."""
+
+    responses: Sequence[TopicProduceResponse] = ()
+    throttle_time_ms: int = 0
+    node_endpoints: Sequence[NodeEndpoint] = ()
+
+
+REQUEST: Final[dict[str, type[Any]]] = {
+    "ProduceRequest": ProduceRequest,
+}
+RESPONSE: Final[dict[str, type[Any]]] = {
+    "BatchIndexAndErrorMessage": BatchIndexAndErrorMessage,
+    "LeaderIdAndEpoch": LeaderIdAndEpoch,
+    "PartitionProduceResponse": PartitionProduceResponse,
+    "TopicProduceResponse": TopicProduceResponse,
+    "NodeEndpoint": NodeEndpoint,
+    "ProduceResponse": ProduceResponse,
+}

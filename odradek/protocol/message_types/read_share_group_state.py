@@ -1,0 +1,72 @@
+"""ReadShareGroupState up to version 0. Written by tools/generate_messages.py."""
+
+from collections.abc import Sequence
+from typing import Any, Final, NamedTuple
+from uuid import UUID
+
+
+class PartitionData(NamedTuple):
+    """Part of the ReadShareGroupState request."""
+
+    partition: int = 0
+    leader_epoch: int = 0
+
+
+class ReadStateData(NamedTuple):
+    """Part of the ReadShareGroupState request."""
+
+    topic_id: UUID | None = None
+    partitions: Sequence[PartitionData] = ()
+
+
+class ReadShareGroupStateRequest(NamedTuple):
+    """The ReadShareGroupState request."""
+
+    group_id: str = ""
+    topics: Sequence[ReadStateData] = ()
+
+
+class StateBatch(NamedTuple):
+    """Part of the ReadShareGroupState response."""
+
+    first_offset: int = 0
+    last_offset: int = 0
+    delivery_state: int = 0
+    delivery_count: int = 0
+
+
+class PartitionResult(NamedTuple):
+    """Part of the ReadShareGroupState response."""
+
+    partition: int = 0
+    error_code: int = 0
+    error_message: str | None = None
+    state_epoch: int = 0
+    start_offset: int = 0
+    state_batches: Sequence[StateBatch] = ()
+
+
+class ReadStateResult(NamedTuple):
+    """Part of the ReadShareGroupState response."""
+
+    topic_id: UUID | None = None
+    partitions: Sequence[PartitionResult] = ()
+
+
+class ReadShareGroupStateResponse(NamedTuple):
+    """The ReadShareGroupState response."""
+
+    results: Sequence[ReadStateResult] = ()
+
+
+REQUEST: Final[dict[str, type[Any]]] = {
+    "PartitionData": PartitionData,
+    "ReadStateData": ReadStateData,
+    "ReadShareGroupStateRequest": ReadShareGroupStateRequest,
+}
+RESPONSE: Final[dict[str, type[Any]]] = {
+    "StateBatch": StateBatch,
+    "PartitionResult": PartitionResult,
+    "ReadStateResult": ReadStateResult,
+    "ReadShareGroupStateResponse": ReadShareGroupStateResponse,
+}

@@ -1,0 +1,26 @@
+"""RenewDelegationToken up to version 2. Written by tools/generate_messages.py."""
+
+from typing import Any, Final, NamedTuple
+
+
+class RenewDelegationTokenRequest(NamedTuple):
+    """The RenewDelegationToken request."""
+
+    hmac: bytes = b""
+    renew_period_ms: int = 0
+
+
+class RenewDelegationTokenResponse(NamedTuple):
+    """The RenewDelegationToken response."""
+
+    error_code: int = 0
+    expiry_timestamp_ms: int = 0
+    throttle_time_ms: int = 0
+
+
+REQUEST: Final[dict[str, type[Any]]] = {
+    "RenewDelegationTokenRequest": RenewDelegationTokenRequest,
+}
+RESPONSE: Final[dict[str, type[Any]]] = {
+    "RenewDelegationTokenResponse": RenewDelegationTokenResponse,
+}

@@ -1,0 +1,26 @@
+"""SaslAuthenticate up to version 2. Written by tools/generate_messages.py."""
+
+from typing import Any, Final, NamedTuple
+
+
+class SaslAuthenticateRequest(NamedTuple):
+    """The SaslAuthenticate request."""
+
+    auth_bytes: bytes = b""
+
+
+class SaslAuthenticateResponse(NamedTuple):
+    """The SaslAuthenticate response."""
+
+    error_code: int = 0
+    error_message: str | None = None
+    auth_bytes: bytes = b""
+    session_lifetime_ms: int = 0
+
+
+REQUEST: Final[dict[str, type[Any]]] = {
+    "SaslAuthenticateRequest": SaslAuthenticateRequest,
+}
+RESPONSE: Final[dict[str, type[Any]]] = {
+    "SaslAuthenticateResponse": SaslAuthenticateResponse,
+}

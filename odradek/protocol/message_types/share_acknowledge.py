@@ -1,0 +1,95 @@
+"""ShareAcknowledge up to version 2. Written by tools/generate_messages.py."""
+
+from collections.abc import Sequence
+from typing import Any, Final, NamedTuple
+from uuid import UUID
+
+
+class AcknowledgementBatch(NamedTuple):
+    """Part of the ShareAcknowledge request."""
+
+    first_offset: int = 0
+    last_offset: int = 0
+    acknowledge_types: Sequence[int] = ()
+
+
+class AcknowledgePartition(NamedTuple):
+    """Part of the ShareAcknowledge request."""
+
+    partition_index: int = 0
+    acknowledgement_batches: Sequence[AcknowledgementBatch] = ()
+
+
+class AcknowledgeTopic(NamedTuple):
+    """Part of the ShareAcknowledge request."""
+
+    topic_id: UUID | None = None
+    partitions: Sequence[AcknowledgePartition] = ()
+
+
+class ShareAcknowledgeRequest(NamedTuple):
+    """The ShareAcknowledge request."""
+
+    group_id: str | None = None
+    member_id: str | None = None
+    share_session_epoch: int = 0
+    is_renew_ack: bool = False
+    topics: Sequence[AcknowledgeTopic] = ()
+
+
+class LeaderIdAndEpoch(NamedTuple):
+    """Part of the ShareAcknowledge response."""
+
+    leader_id: int = 0
+    leader_epoch: int = 0
+
+
+class PartitionData(NamedTuple):
+    """Part of the ShareAcknowledge response."""
+
+    partition_index: int = 0
+    error_code: int = 0
+    error_message: str | None = None
+    current_leader: LeaderIdAndEpoch = LeaderIdAndEpoch()
+
+
+class ShareAcknowledgeTopicResponse(NamedTuple):
+    """Part of the ShareAcknowledge response."""
+
+    topic_id: UUID | None = None
+    partitions: Sequence[PartitionData] = ()
+
+
+class NodeEndpoint(NamedTuple):
+    """Part of the ShareAcknowledge response."""
+
+    node_id: int = 0
+    host: str = ""
+    port: int = 0
+    rack: str | None = None
+
+
+class ShareAcknowledgeResponse(NamedTuple):
+    """The ShareAcknowledge response."""
+
+    throttle_time_ms: int = 0
+    error_code: int = 0
+    error_message: str | None = None
+    acquisition_lock_timeout_ms: int = 0
+    responses: Sequence[ShareAcknowledgeTopicResponse] = ()
+    node_endpoints: Sequence[NodeEndpoint] = ()
+
+
+REQUEST: Final[dict[str, type[Any]]] = {
+    "AcknowledgementBatch": AcknowledgementBatch,
+    "AcknowledgePartition": AcknowledgePartition,
+    "AcknowledgeTopic": AcknowledgeTopic,
+    "ShareAcknowledgeRequest": ShareAcknowledgeRequest,
+}
+RESPONSE: Final[dict[str, type[Any]]] = {
+    "LeaderIdAndEpoch": LeaderIdAndEpoch,
+    "PartitionData": PartitionData,
+    "ShareAcknowledgeTopicResponse": ShareAcknowledgeTopicResponse,
+    "NodeEndpoint": NodeEndpoint,
+    "ShareAcknowledgeResponse": ShareAcknowledgeResponse,
+}

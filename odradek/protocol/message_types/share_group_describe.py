@@ -1,0 +1,71 @@
+"""ShareGroupDescribe up to version 1. Written by tools/generate_messages.py."""
+
+from collections.abc import Sequence
+from typing import Any, Final, NamedTuple
+from uuid import UUID
+
+
+class ShareGroupDescribeRequest(NamedTuple):
+    """The ShareGroupDescribe request."""
+
+    group_ids: Sequence[str] = ()
+    include_authorized_operations: bool = False
+
+
+class TopicPartitions(NamedTuple):
+    """Part of the ShareGroupDescribe response."""
+
+    topic_id: UUID | None = None
+    topic_name: str = ""
+    partitions: Sequence[int] = ()
+
+
+class Assignment(NamedTuple):
+    """Part of the ShareGroupDescribe response."""
+
+    topic_partitions: Sequence[TopicPartitions] = ()
+
+
+class Member(NamedTuple):
+    """Part of the ShareGroupDescribe response."""
+
+    member_id: str = ""
+    rack_id: str | None = None
+    member_epoch: int = 0
+    client_id: str = ""
+    client_host: str = ""
+    subscribed_topic_names: Sequence[str] = ()
+    assignment: Assignment = Assignment()
+
+
+class DescribedGroup(NamedTuple):
+    """Part of the ShareGroupDescribe response."""
+
+    error_code: int = 0
+    error_message: str | None = None
+    group_id: str = ""
+    group_state: str = ""
+    group_epoch: int = 0
+    assignment_epoch: int = 0
+    assignor_name: str = ""
+    members: Sequence[Member] = ()
+    authorized_operations: int = -2147483648
+
+
+class ShareGroupDescribeResponse(NamedTuple):
+    """The ShareGroupDescribe response."""
+
+    throttle_time_ms: int = 0
+    groups: Sequence[DescribedGroup] = ()
+
+
+REQUEST: Final[dict[str, type[Any]]] = {
+    "ShareGroupDescribeRequest": ShareGroupDescribeRequest,
+}
+RESPONSE: Final[dict[str, type[Any]]] = {
+    "TopicPartitions": TopicPartitions,
+    "Assignment": Assignment,
+    "Member": Member,
+    "DescribedGroup": DescribedGroup,
+    "ShareGroupDescribeResponse": ShareGroupDescribeResponse,
+}

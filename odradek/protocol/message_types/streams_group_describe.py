@@ -1,0 +1,133 @@
+"""StreamsGroupDescribe up to version 0. Written by tools/generate_messages.py."""
+
+from collections.abc import Sequence
+from typing import Any, Final, NamedTuple
+
+
+class StreamsGroupDescribeRequest(NamedTuple):
+    """The StreamsGroupDescribe request."""
+
+    group_ids: Sequence[str] = ()
+    include_authorized_operations: bool = False
+
+
+class KeyValue(NamedTuple):
+    """Part of the StreamsGroupDescribe response."""
+
+    key: str = ""
+    value: str = ""
+
+
+class TopicInfo(NamedTuple):
+    """Part of the StreamsGroupDescribe response."""
+
+    name: str = ""
+    partitions: int = 0
+    replication_factor: int = 0
+    topic_configs: Sequence[KeyValue] = ()
+
+
+class Subtopology(NamedTuple):
+    """Part of the StreamsGroupDescribe response."""
+
+    subtopology_id: str = ""
+    source_topics: Sequence[str] = ()
+    repartition_sink_topics: Sequence[str] = ()
+    state_changelog_topics: Sequence[TopicInfo] = ()
+    repartition_source_topics: Sequence[TopicInfo] = ()
+
+
+class Topology(NamedTuple):
+    """Part of the StreamsGroupDescribe response."""
+
+    epoch: int = 0
+    subtopologies: Sequence[Subtopology] | None = ()
+
+
+class Endpoint(NamedTuple):
+    """Part of the StreamsGroupDescribe response."""
+
+    host: str = ""
+    port: int = 0
+
+
+class TaskOffset(NamedTuple):
+    """Part of the StreamsGroupDescribe response."""
+
+    subtopology_id: str = ""
+    partition: int = 0
+    offset: int = 0
+
+
+class TaskIds(NamedTuple):
+    """Part of the StreamsGroupDescribe response."""
+
+    subtopology_id: str = ""
+    partitions: Sequence[int] = ()
+
+
+class Assignment(NamedTuple):
+    """Part of the StreamsGroupDescribe response."""
+
+    active_tasks: Sequence[TaskIds] = ()
+    standby_tasks: Sequence[TaskIds] = ()
+    warmup_tasks: Sequence[TaskIds] = ()
+
+
+class Member(NamedTuple):
+    """Part of the StreamsGroupDescribe response."""
+
+    member_id: str = ""
+    member_epoch: int = 0
+    instance_id: str | None = None
+    rack_id: str | None = None
+    client_id: str = ""
+    client_host: str = ""
+    topology_epoch: int = 0
+    process_id: str = ""
+    user_endpoint: Endpoint | None = None
+    client_tags: Sequence[KeyValue] = ()
+    task_offsets: Sequence[TaskOffset] = ()
+    task_end_offsets: Sequence[TaskOffset] = ()
+    assignment: Assignment = Assignment()
+    target_assignment: Assignment = Assignment()
+    is_classic: bool = False
+
+
+class DescribedGroup(NamedTuple):
+    """Part of the StreamsGroupDescribe response."""
+
+    error_code: int = 0
+    error_message: str | None = None
+    group_id: str = ""
+    group_state: str = ""
+    group_epoch: int = 0
+    assignment_epoch: int = 0
+    topology: Topology | None = None
+    members: Sequence[Member] = ()
+    authorized_operations: int = -2147483648
+
+
+class StreamsGroupDescribeResponse(NamedTuple):
+    """The StreamsGroupDescribe response."""
+
+    throttle_time_ms: int = 0
+    groups: Sequence[DescribedGroup] = ()
+
+
+REQUEST: Final[dict[str, type[Any]]] = {
+    "StreamsGroupDescribeRequest": StreamsGroupDescribeRequest,
+}
+RESPONSE: Final[dict[str, type[Any]]] = {
+    "KeyValue": KeyValue,
+    "TopicInfo": TopicInfo,
+    "Subtopology": Subtopology,
+    "Topology": Topology,
+    "Endpoint": Endpoint,
+    "TaskOffset": TaskOffset,
+    "TaskIds": TaskIds,
+    "Assignment": Assignment,
+    "Member": Member,
+    "DescribedGroup": DescribedGroup,
+    "StreamsGroupDescribeResponse": StreamsGroupDescribeResponse,
+}

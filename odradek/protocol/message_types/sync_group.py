@@ -1,0 +1,42 @@
+"""SyncGroup up to version 5. Written by tools/generate_messages.py."""
+
+from collections.abc import Sequence
+from typing import Any, Final, NamedTuple
+
+
+class SyncGroupRequestAssignment(NamedTuple):
+    """Part of the SyncGroup request."""
+
+    member_id: str = ""
+    assignment: bytes = b""
+
+
+class SyncGroupRequest(NamedTuple):
+    """The SyncGroup request."""
+
+    group_id: str = ""
+    generation_id: int = 0
+    member_id: str = ""
+    group_instance_id: str | None = None
+    protocol_type: str | None = None
+    protocol_name: str | None = None
+    assignments: Sequence[SyncGroupRequestAssignment] = ()
+
+
+class SyncGroupResponse(NamedTuple):
+    """The SyncGroup response."""
+
+    throttle_time_ms: int = 0
+    error_code: int = 0
+    protocol_type: str | None = None
+    protocol_name: str | None = None
+    assignment: bytes = b""
+
+
+REQUEST: Final[dict[str, type[Any]]] = {
+    "SyncGroupRequestAssignment": SyncGroupRequestAssignment,
+    "SyncGroupRequest": SyncGroupRequest,
+}
+RESPONSE: Final[dict[str, type[Any]]] = {
+    "SyncGroupResponse": SyncGroupResponse,
+}

@@ -1,0 +1,66 @@
+"""TxnOffsetCommit up to version 5. Written by tools/generate_messages.py."""
+
+from collections.abc import Sequence
+from typing import Any, Final, NamedTuple
+
+
+class TxnOffsetCommitRequestPartition(NamedTuple):
+    """Part of the TxnOffsetCommit request."""
+
+    partition_index: int = 0
+    committed_offset: int = 0
+    committed_leader_epoch: int = -1
+    committed_metadata: str | None = None
+
+
+class TxnOffsetCommitRequestTopic(NamedTuple):
+    """Part of the TxnOffsetCommit request."""
+
+    name: str = ""
+    partitions: Sequence[TxnOffsetCommitRequestPartition] = ()
+
+
+class TxnOffsetCommitRequest(NamedTuple):
+    """The TxnOffsetCommit request."""
+
+    transactional_id: str = ""
+    group_id: str = ""
+    producer_id: int = 0
+    producer_epoch: int = 0
+    generation_id: int = -1
+    member_id: str = ""
+    group_instance_id: str | None = None
+    topics: Sequence[TxnOffsetCommitRequestTopic] = ()
+
+
+class TxnOffsetCommitResponsePartition(NamedTuple):
+    """Part of the TxnOffsetCommit response."""
+
+    partition_index: int = 0
+    error_code: int = 0
+
+
+class TxnOffsetCommitResponseTopic(NamedTuple):
+    """Part of the TxnOffsetCommit response."""
+
+    name: str = ""
+    partitions: Sequence[TxnOffsetCommitResponsePartition] = ()
+
+
+class TxnOffsetCommitResponse(NamedTuple):
+    """The TxnOffsetCommit response."""
+
+    throttle_time_ms: int = 0
+    topics: Sequence[TxnOffsetCommitResponseTopic] = ()
+
+
+REQUEST: Final[dict[str, type[Any]]] = {
+    "TxnOffsetCommitRequestPartition": TxnOffsetCommitRequestPartition,
+    "TxnOffsetCommitRequestTopic": TxnOffsetCommitRequestTopic,
+    "TxnOffsetCommitRequest": TxnOffsetCommitRequest,
+}
+RESPONSE: Final[dict[str, type[Any]]] = {
+    "TxnOffsetCommitResponsePartition": TxnOffsetCommitResponsePartition,
+    "TxnOffsetCommitResponseTopic": TxnOffsetCommitResponseTopic,
+    "TxnOffsetCommitResponse": TxnOffsetCommitResponse,
+}

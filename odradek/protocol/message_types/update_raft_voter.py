@@ -1,0 +1,59 @@
+"""UpdateRaftVoter up to version 0. Written by tools/generate_messages.py."""
+
+from collections.abc import Sequence
+from typing import Any, Final, NamedTuple
+from uuid import UUID
+
+
+class Listener(NamedTuple):
+    """Part of the UpdateRaftVoter request."""
+
+    name: str = ""
+    host: str = ""
+    port: int = 0
+
+
+class KRaftVersionFeature(NamedTuple):
+    """Part of the UpdateRaftVoter request."""
+
+    min_supported_version: int = 0
+    max_supported_version: int = 0
+
+
+class UpdateRaftVoterRequest(NamedTuple):
+    """The UpdateRaftVoter request."""
+
+    cluster_id: str | None = None
+    current_leader_epoch: int = 0
+    voter_id: int = 0
+    voter_directory_id: UUID | None = None
+    listeners: Sequence[Listener] = ()
+    k_raft_version_feature: KRaftVersionFeature = KRaftVersionFeature()
+
+
+class CurrentLeader(NamedTuple):
+    """Part of the UpdateRaftVoter response."""
+
+    leader_id: int = -1
+    leader_epoch: int = -1
+    host: str = ""
+    port: int = 0
+
+
+class UpdateRaftVoterResponse(NamedTuple):
+    """The UpdateRaftVoter response."""
+
+    throttle_time_ms: int = 0
+    error_code: int = 0
+    current_leader: CurrentLeader = CurrentLeader()
+
+
+REQUEST: Final[dict[str, type[Any]]] = {
+    "Listener": Listener,
+    "KRaftVersionFeature": KRaftVersionFeature,
+    "UpdateRaftVoterRequest": UpdateRaftVoterRequest,
+}
+RESPONSE: Final[dict[str, type[Any]]] = {
+    "CurrentLeader": CurrentLeader,
+    "UpdateRaftVoterResponse": UpdateRaftVoterResponse,
+}

@@ -1,0 +1,119 @@
+"""Requests whose older versions have another shape than the canonical message.
+
+The reader of such a version makes an object of that version's own fields (``older`` below). A function here makes the canonical
+request of it: a list of one where one coordinator key, group, member or transaction was asked for, topics where names were.
+"""
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from odradek.protocol.api_keys import ApiKey
+from odradek.protocol.errors import MalformedMessage
+from odradek.protocol.messages import messages
+
+_UPGRADE = 1
+_SAFE_DOWNGRADE = 2
+_CLIENT_METRICS = 16
+
+
+class OlderShape(NamedTuple):
+    """What is done up to version ``last``; structs in ``reshaped`` are read into that version's own fields, too."""
+
+    last: int
+    rewrite: Callable[[Any], Any]
+    reshaped: frozenset[str] = frozenset()
+
+
+def older_shape(api_key: ApiKey, version: int) -> OlderShape | None:
+    """How that version differs from the canonical request; None where field names alone tell what is what."""
+    return next((shape for shape in _SHAPES.get(api_key, ()) if version <= shape.last), None)
+
+
+def _canonical(api_key: ApiKey, older: Any, **fields: Any) -> Any:
+    """The canonical request with these fields, and the others as ``older`` has them."""
+    request = messages(api_key).request
+    common = {name: getattr(older, name) for name in request._fields if hasattr(older, name)}
+    return request(**{**common, **fields})
+
+
+def _metadata(older: Any) -> Any:
+    # In version 0 no topics meant all of them; since version 1 that is null, and an empty list means none.
+    return _canonical(ApiKey.METADATA, older, topics=older.topics or None)
+
+
+def _find_coordinator(older: Any) -> Any:
+    return _canonical(ApiKey.FIND_COORDINATOR, older, coordinator_keys=(older.key,))
+
+
+def _delete_topics(older: Any) -> Any:
+    state = messages(ApiKey.DELETE_TOPICS).DeleteTopicState
+    return _canonical(ApiKey.DELETE_TOPICS, older, topics=tuple(state(name=name) for name in older.topic_names))
+
+
+def _update_features(older: Any) -> Any:
+    update = messages(ApiKey.UPDATE_FEATURES).FeatureUpdateKey
+    return _canonical(
+        ApiKey.UPDATE_FEATURES,
+        older,
+        feature_updates=tuple(
+            update(
+                feature=each.feature,
+                max_version_level=each.max_version_level,
+                upgrade_type=_SAFE_DOWNGRADE if each.allow_downgrade else _UPGRADE,
+            )
+            for each in older.feature_updates
+        ),
+    )
+
+
+def _list_config_resources(older: Any) -> Any:
+    # Version 0 was ListClientMetricsResources, and keeps its meaning.
+    return _canonical(ApiKey.LIST_CONFIG_RESOURCES, older, resource_types=(_CLIENT_METRICS,))
+
+
+def _first_offset_fetch(older: Any) -> Any:
+    if older.topics is None:
+        raise MalformedMessage("topics is null")
+    return _offset_fetch(older)
+
+
+def _offset_fetch(older: Any) -> Any:
+    m = messages(ApiKey.OFFSET_FETCH)
+    topic = m.OffsetFetchRequestTopics
+    topics = older.topics and tuple(topic(name=each.name, partition_indexes=each.partition_indexes) for each in older.topics)
+    return _canonical(ApiKey.OFFSET_FETCH, older, groups=(m.OffsetFetchRequestGroup(group_id=older.group_id, topics=topics),))
+
+
+def _join_group(older: Any) -> Any:
+    # Version 0 had one timeout for both.
+    return _canonical(ApiKey.JOIN_GROUP, older, rebalance_timeout_ms=older.session_timeout_ms)
+
+
+def _leave_group(older: Any) -> Any:
+    member = messages(ApiKey.LEAVE_GROUP).MemberIdentity
+    return _canonical(ApiKey.LEAVE_GROUP, older, members=(member(member_id=older.member_id),))
+
+
+def _add_partitions_to_txn(older: Any) -> Any:
+    m = messages(ApiKey.ADD_PARTITIONS_TO_TXN)
+    transaction = m.AddPartitionsToTxnTransaction(
+        transactional_id=older.v3_and_below_transactional_id,
+        producer_id=older.v3_and_below_producer_id,
+        producer_epoch=older.v3_and_below_producer_epoch,
+        topics=older.v3_and_below_topics,
+    )
+    return m.AddPartitionsToTxnRequest(transactions=(transaction,))
+
+
+# From the version after a shape's last the next line holds, if there is one.
+_SHAPES: dict[ApiKey, tuple[OlderShape, ...]] = {
+    ApiKey.METADATA: (OlderShape(0, _metadata),),
+    ApiKey.FIND_COORDINATOR: (OlderShape(3, _find_coordinator),),
+    ApiKey.OFFSET_FETCH: (OlderShape(1, _first_offset_fetch), OlderShape(7, _offset_fetch)),
+    ApiKey.DELETE_TOPICS: (OlderShape(5, _delete_topics),),
+    ApiKey.JOIN_GROUP: (OlderShape(0, _join_group),),
+    ApiKey.LEAVE_GROUP: (OlderShape(2, _leave_group),),
+    ApiKey.ADD_PARTITIONS_TO_TXN: (OlderShape(3, _add_partitions_to_txn),),
+    ApiKey.UPDATE_FEATURES: (OlderShape(0, _update_features, frozenset({"FeatureUpdateKey"})),),
+    ApiKey.LIST_CONFIG_RESOURCES: (OlderShape(0, _list_config_resources),),
+}
