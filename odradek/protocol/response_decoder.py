@@ -65,15 +65,15 @@ def _of_one_coordinator(response: Any) -> Any:
         error_code=response.error_code,
         error_message=getattr(response, "error_message", None),
     )
-    return api.response(throttle_time_ms=getattr(response, "throttle_time_ms", 0), coordinators=[coordinator])
+    return api.response(throttle_time_ms=getattr(response, "throttle_time_ms", 0), coordinators=(coordinator,))
 
 
 def _of_one_group(response: Any) -> Any:
     api = messages(ApiKey.OFFSET_FETCH)
-    topics = [
+    topics = tuple(
         api.OffsetFetchResponseTopics(
             name=topic.name,
-            partitions=[
+            partitions=tuple(
                 api.OffsetFetchResponsePartitions(
                     partition_index=partition.partition_index,
                     committed_offset=partition.committed_offset,
@@ -82,18 +82,18 @@ def _of_one_group(response: Any) -> Any:
                     error_code=partition.error_code,
                 )
                 for partition in topic.partitions
-            ],
+            ),
         )
         for topic in response.topics
-    ]
+    )
     group = api.OffsetFetchResponseGroup(topics=topics, error_code=getattr(response, "error_code", 0))
-    return api.response(throttle_time_ms=getattr(response, "throttle_time_ms", 0), groups=[group])
+    return api.response(throttle_time_ms=getattr(response, "throttle_time_ms", 0), groups=(group,))
 
 
 def _of_one_transaction(response: Any) -> Any:
     api = messages(ApiKey.ADD_PARTITIONS_TO_TXN)
     result = api.AddPartitionsToTxnResult(topic_results=response.results_by_topic_v3_and_below)
-    return api.response(throttle_time_ms=response.throttle_time_ms, results_by_transaction=[result])
+    return api.response(throttle_time_ms=response.throttle_time_ms, results_by_transaction=(result,))
 
 
 _REWRITES: dict[ApiKey, tuple[tuple[int, Callable[[Any], Any]], ...]] = {

@@ -88,7 +88,7 @@ def test_a_time_that_is_not_there_is_minus_one():
 def test_the_one_coordinator_found_is_a_list_of_one(version):
     api = messages(ApiKey.FIND_COORDINATOR)
     found = api.Coordinator(node_id=3, host="h", port=9092, error_code=15, error_message=None if version == 0 else "no")
-    response = api.FindCoordinatorResponse(coordinators=[found], throttle_time_ms=0 if version == 0 else 5)
+    response = api.FindCoordinatorResponse(coordinators=(found,), throttle_time_ms=0 if version == 0 else 5)
     assert there_and_back(ApiKey.FIND_COORDINATOR, version, response) == response
 
 
@@ -98,9 +98,9 @@ def test_the_offsets_of_one_group_are_a_list_of_one(version):
     partition = api.OffsetFetchResponsePartitions(
         partition_index=1, committed_offset=7, committed_leader_epoch=4 if version >= 5 else -1, metadata="m", error_code=2
     )
-    topic = api.OffsetFetchResponseTopics(name="t", partitions=[partition])
-    group = api.OffsetFetchResponseGroup(topics=[topic], error_code=16 if version >= 2 else 0)
-    response = api.OffsetFetchResponse(groups=[group], throttle_time_ms=5 if version >= 3 else 0)
+    topic = api.OffsetFetchResponseTopics(name="t", partitions=(partition,))
+    group = api.OffsetFetchResponseGroup(topics=(topic,), error_code=16 if version >= 2 else 0)
+    response = api.OffsetFetchResponse(groups=(group,), throttle_time_ms=5 if version >= 3 else 0)
     assert there_and_back(ApiKey.OFFSET_FETCH, version, response) == response
 
 
@@ -112,8 +112,9 @@ def test_what_was_added_to_one_transaction_is_a_list_of_one(version):
     result = api.AddPartitionsToTxnResult(topic_results=topics)
     response = api.AddPartitionsToTxnResponse(results_by_transaction=[result], throttle_time_ms=8)
     back = there_and_back(ApiKey.ADD_PARTITIONS_TO_TXN, version, response)
-    assert back.throttle_time_ms == 8
-    assert list(back.results_by_transaction[0].topic_results) == topics
+    [topic] = back.results_by_transaction[0].topic_results
+    [added] = topic.results_by_partition
+    assert (back.throttle_time_ms, topic.name, added) == (8, "t", partition)
 
 
 def there_and_back(api_key, version, response):
