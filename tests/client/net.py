@@ -3,7 +3,30 @@
 import asyncio
 from errno import ECONNREFUSED
 
+from odradek.client.api import Api
+from odradek.client.config import ClientConfig
+from odradek.protocol.api_keys import ApiKey
+from odradek.protocol.messages import messages
 from tests.client.peer import Peer, nothing
+
+HEARTBEAT = Api(ApiKey.HEARTBEAT)
+METADATA = Api(ApiKey.METADATA)
+
+HeartbeatRequest = messages(ApiKey.HEARTBEAT).HeartbeatRequest
+MetadataRequest = messages(ApiKey.METADATA).MetadataRequest
+
+CONFIG = ClientConfig(
+    request_timeout_ms=3000,
+    connection_setup_timeout_ms=1000,
+    reconnect_backoff_ms=100,
+    reconnect_backoff_max_ms=400,
+    max_in_flight_requests=2,
+    max_queued_requests=5,
+)
+
+
+def silent(_api_key, _version, _request):
+    """A node that never answers."""
 
 
 async def settle():
@@ -76,3 +99,15 @@ class Net:
         self.links.append(link)
         protocol.connection_made(link)
         return link, protocol
+
+
+async def failure(future):
+    """The error that the request ends with."""
+    await settle()
+    assert future.done()
+    return future.exception()
+
+
+def asked(net):
+    """The APIs that were asked for over all connections, without the negotiations."""
+    return [key for link in net.links for key, _, _ in link.peer.asked if key != ApiKey.API_VERSIONS]
