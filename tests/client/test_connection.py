@@ -1,5 +1,7 @@
 """The client's protocol without I/O, joined to a peer by bytes in whatever pieces they come."""
 
+import struct
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -88,6 +90,20 @@ def test_an_older_node_is_asked_again_in_a_version_that_it_knows(says_what_it_kn
     connection = ready(peer)
     assert [version for _, version, _ in peer.asked] == asked
     assert connection.served[ApiKey.METADATA] == (0, 13)
+
+
+def test_a_node_that_refuses_even_the_versions_that_it_names_is_not_asked_for_ever():
+    connection = ClientConnection("me")
+    connection.negotiate()
+    api = messages(ApiKey.API_VERSIONS)
+    named = [api.ApiVersion(api_key=ApiKey.API_VERSIONS, min_version=0, max_version=9)]
+    refusal = api.ApiVersionsResponse(error_code=35, api_keys=named)
+    for number, version in enumerate([4, 3, 2, 1]):
+        assert sent_by(connection)[4:12] == struct.pack(">hhi", ApiKey.API_VERSIONS, version, number)
+        receive(connection, encoded(ApiKey.API_VERSIONS, 0, number, refusal))
+    assert sent_by(connection)[4:12] == struct.pack(">hhi", ApiKey.API_VERSIONS, 0, 4)
+    with pytest.raises(NegotiationFailed):
+        receive(connection, encoded(ApiKey.API_VERSIONS, 0, 4, refusal))
 
 
 @pytest.mark.parametrize(("served", "wanted"), [((0, 2), (3, 4)), ((3, 4), (0, 2))])
