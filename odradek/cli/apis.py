@@ -1,30 +1,54 @@
 """The APIs that the commands use, in the versions that can say what the commands need."""
 
-from typing import Any, Final
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
 
 from odradek.client.api import Api
 from odradek.protocol.api_keys import ApiKey
 
-# The newest versions of these two have ids of topics in place of names.
-OFFSET_COMMIT: Final[Api[Any, Any]] = Api(ApiKey.OFFSET_COMMIT, 2, 9)
-OFFSET_FETCH: Final[Api[Any, Any]] = Api(ApiKey.OFFSET_FETCH, 2, 9)
+if TYPE_CHECKING:
+    # A command imports the classes of the messages that it sends, and no others.
+    from odradek.protocol.message_types import consumer_group_describe as group_types
+    from odradek.protocol.message_types.create_topics import CreateTopicsRequest, CreateTopicsResponse
+    from odradek.protocol.message_types.delete_groups import DeleteGroupsRequest, DeleteGroupsResponse
+    from odradek.protocol.message_types.delete_topics import DeleteTopicsRequest, DeleteTopicsResponse
+    from odradek.protocol.message_types.describe_configs import DescribeConfigsRequest, DescribeConfigsResponse
+    from odradek.protocol.message_types.describe_groups import DescribeGroupsRequest, DescribeGroupsResponse
+    from odradek.protocol.message_types.describe_producers import DescribeProducersRequest, DescribeProducersResponse
+    from odradek.protocol.message_types.describe_transactions import DescribeTransactionsRequest, DescribeTransactionsResponse
+    from odradek.protocol.message_types.find_coordinator import FindCoordinatorRequest, FindCoordinatorResponse
+    from odradek.protocol.message_types.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
+    from odradek.protocol.message_types.list_groups import ListGroupsRequest, ListGroupsResponse
+    from odradek.protocol.message_types.list_offsets import ListOffsetsRequest, ListOffsetsResponse
+    from odradek.protocol.message_types.list_transactions import ListTransactionsRequest, ListTransactionsResponse
+    from odradek.protocol.message_types.metadata import MetadataRequest, MetadataResponse
+    from odradek.protocol.message_types.offset_commit import OffsetCommitRequest, OffsetCommitResponse
+    from odradek.protocol.message_types.offset_fetch import OffsetFetchRequest, OffsetFetchResponse
+    from odradek.protocol.message_types.write_txn_markers import WriteTxnMarkersRequest, WriteTxnMarkersResponse
 
-CONSUMER_GROUP_DESCRIBE: Final[Api[Any, Any]] = Api(ApiKey.CONSUMER_GROUP_DESCRIBE)
-CREATE_TOPICS: Final[Api[Any, Any]] = Api(ApiKey.CREATE_TOPICS)
-DELETE_GROUPS: Final[Api[Any, Any]] = Api(ApiKey.DELETE_GROUPS)
-DELETE_TOPICS: Final[Api[Any, Any]] = Api(ApiKey.DELETE_TOPICS)
-DESCRIBE_CONFIGS: Final[Api[Any, Any]] = Api(ApiKey.DESCRIBE_CONFIGS)
-DESCRIBE_GROUPS: Final[Api[Any, Any]] = Api(ApiKey.DESCRIBE_GROUPS)
-DESCRIBE_PRODUCERS: Final[Api[Any, Any]] = Api(ApiKey.DESCRIBE_PRODUCERS)
-DESCRIBE_TRANSACTIONS: Final[Api[Any, Any]] = Api(ApiKey.DESCRIBE_TRANSACTIONS)
+# The newest versions of these two have ids of topics in place of names.
+OFFSET_COMMIT: Final[Api[OffsetCommitRequest, OffsetCommitResponse]] = Api(ApiKey.OFFSET_COMMIT, 2, 9)
+OFFSET_FETCH: Final[Api[OffsetFetchRequest, OffsetFetchResponse]] = Api(ApiKey.OFFSET_FETCH, 2, 9)
+
+CONSUMER_GROUP_DESCRIBE: Final[Api[group_types.ConsumerGroupDescribeRequest, group_types.ConsumerGroupDescribeResponse]] = Api(
+    ApiKey.CONSUMER_GROUP_DESCRIBE
+)
+CREATE_TOPICS: Final[Api[CreateTopicsRequest, CreateTopicsResponse]] = Api(ApiKey.CREATE_TOPICS)
+DELETE_GROUPS: Final[Api[DeleteGroupsRequest, DeleteGroupsResponse]] = Api(ApiKey.DELETE_GROUPS)
+DELETE_TOPICS: Final[Api[DeleteTopicsRequest, DeleteTopicsResponse]] = Api(ApiKey.DELETE_TOPICS)
+DESCRIBE_CONFIGS: Final[Api[DescribeConfigsRequest, DescribeConfigsResponse]] = Api(ApiKey.DESCRIBE_CONFIGS)
+DESCRIBE_GROUPS: Final[Api[DescribeGroupsRequest, DescribeGroupsResponse]] = Api(ApiKey.DESCRIBE_GROUPS)
+DESCRIBE_PRODUCERS: Final[Api[DescribeProducersRequest, DescribeProducersResponse]] = Api(ApiKey.DESCRIBE_PRODUCERS)
+DESCRIBE_TRANSACTIONS: Final[Api[DescribeTransactionsRequest, DescribeTransactionsResponse]] = Api(ApiKey.DESCRIBE_TRANSACTIONS)
 # Version 0 knows groups only.
-FIND_COORDINATOR: Final[Api[Any, Any]] = Api(ApiKey.FIND_COORDINATOR, 1)
-INIT_PRODUCER_ID: Final[Api[Any, Any]] = Api(ApiKey.INIT_PRODUCER_ID, 2)
-LIST_GROUPS: Final[Api[Any, Any]] = Api(ApiKey.LIST_GROUPS)
-LIST_OFFSETS: Final[Api[Any, Any]] = Api(ApiKey.LIST_OFFSETS)
-LIST_TRANSACTIONS: Final[Api[Any, Any]] = Api(ApiKey.LIST_TRANSACTIONS)
-LIST_TRANSACTIONS_BY_DURATION: Final[Api[Any, Any]] = Api(ApiKey.LIST_TRANSACTIONS, 1)
-LIST_TRANSACTIONS_BY_PATTERN: Final[Api[Any, Any]] = Api(ApiKey.LIST_TRANSACTIONS, 2)
+FIND_COORDINATOR: Final[Api[FindCoordinatorRequest, FindCoordinatorResponse]] = Api(ApiKey.FIND_COORDINATOR, 1)
+INIT_PRODUCER_ID: Final[Api[InitProducerIdRequest, InitProducerIdResponse]] = Api(ApiKey.INIT_PRODUCER_ID, 2)
+LIST_GROUPS: Final[Api[ListGroupsRequest, ListGroupsResponse]] = Api(ApiKey.LIST_GROUPS)
+LIST_OFFSETS: Final[Api[ListOffsetsRequest, ListOffsetsResponse]] = Api(ApiKey.LIST_OFFSETS)
+LIST_TRANSACTIONS: Final[Api[ListTransactionsRequest, ListTransactionsResponse]] = Api(ApiKey.LIST_TRANSACTIONS)
+LIST_TRANSACTIONS_BY_DURATION: Final[Api[ListTransactionsRequest, ListTransactionsResponse]] = Api(ApiKey.LIST_TRANSACTIONS, 1)
+LIST_TRANSACTIONS_BY_PATTERN: Final[Api[ListTransactionsRequest, ListTransactionsResponse]] = Api(ApiKey.LIST_TRANSACTIONS, 2)
 # Version 4 brought allow_auto_topic_creation.
-METADATA: Final[Api[Any, Any]] = Api(ApiKey.METADATA, 4)
-WRITE_TXN_MARKERS: Final[Api[Any, Any]] = Api(ApiKey.WRITE_TXN_MARKERS, 1)
+METADATA: Final[Api[MetadataRequest, MetadataResponse]] = Api(ApiKey.METADATA, 4)
+WRITE_TXN_MARKERS: Final[Api[WriteTxnMarkersRequest, WriteTxnMarkersResponse]] = Api(ApiKey.WRITE_TXN_MARKERS, 1)

@@ -2,14 +2,15 @@
 
 from collections.abc import Iterable, Sequence
 from types import TracebackType
-from typing import Any, NamedTuple, Self
+from typing import NamedTuple, Self
 
 from odradek.cli.apis import FIND_COORDINATOR, LIST_OFFSETS, METADATA
 from odradek.cli.refusals import Refused, Unreachable, check
 from odradek.cli.wire import Connection
-from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.errors import ErrorCode
-from odradek.protocol.messages import messages
+from odradek.protocol.message_types.find_coordinator import FindCoordinatorRequest
+from odradek.protocol.message_types.list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
+from odradek.protocol.message_types.metadata import MetadataRequest, MetadataRequestTopic, MetadataResponseTopic
 
 EARLIEST_TIMESTAMP = -2
 LATEST_TIMESTAMP = -1
@@ -42,11 +43,10 @@ class Cluster:
         for connection in (self.any, *self._connections.values()):
             connection.close()
 
-    def metadata(self, topics: Iterable[str] | None) -> list[Any]:
+    def metadata(self, topics: Iterable[str] | None) -> list[MetadataResponseTopic]:
         """The MetadataResponseTopics of these names, or of all topics for None. Each has its own error; none is created."""
-        api = messages(ApiKey.METADATA)
-        named = None if topics is None else [api.MetadataRequestTopic(name=topic) for topic in topics]
-        response = self.any.call(METADATA, api.MetadataRequest(topics=named, allow_auto_topic_creation=False))
+        named = None if topics is None else [MetadataRequestTopic(name=topic) for topic in topics]
+        response = self.any.call(METADATA, MetadataRequest(topics=named, allow_auto_topic_creation=False))
         self._nodes = {broker.node_id: Node(broker.node_id, broker.host, broker.port) for broker in response.brokers}
         self.controller_id = response.controller_id
         return sorted(response.topics, key=lambda topic: str(topic.name))
@@ -74,7 +74,7 @@ class Cluster:
 
         Raises Refused; COORDINATOR_NOT_AVAILABLE passes, so callers use ``patiently``.
         """
-        request = messages(ApiKey.FIND_COORDINATOR).FindCoordinatorRequest(coordinator_keys=[key], key_type=key_type)
+        request = FindCoordinatorRequest(coordinator_keys=[key], key_type=key_type)
         found = self.any.call(FIND_COORDINATOR, request).coordinators[0]
         check(key, found.error_code, found.error_message)
         node = Node(found.node_id, found.host, found.port)
@@ -99,15 +99,14 @@ class Cluster:
         EARLIEST_TIMESTAMP and LATEST_TIMESTAMP ask for the log's ends. A partition that does not exist, or has no leader, gets
         its refusal in place of an offset.
         """
-        api = messages(ApiKey.LIST_OFFSETS)
         offsets: dict[tuple[str, int], int | Refused] = {}
         for leader, partitions in self._by_leader(wanted, offsets).items():
-            topics: dict[str, list[Any]] = {}
+            topics: dict[str, list[ListOffsetsPartition]] = {}
             for topic, index in partitions:
-                asked = api.ListOffsetsPartition(partition_index=index, timestamp=wanted[topic, index])
+                asked = ListOffsetsPartition(partition_index=index, timestamp=wanted[topic, index])
                 topics.setdefault(topic, []).append(asked)
-            rows = [api.ListOffsetsTopic(name=topic, partitions=asked) for topic, asked in topics.items()]
-            for answered in self.node(leader).call(LIST_OFFSETS, api.ListOffsetsRequest(replica_id=-1, topics=rows)).topics:
+            rows = [ListOffsetsTopic(name=topic, partitions=asked) for topic, asked in topics.items()]
+            for answered in self.node(leader).call(LIST_OFFSETS, ListOffsetsRequest(replica_id=-1, topics=rows)).topics:
                 for found in answered.partitions:
                     key = str(answered.name), int(found.partition_index)
                     offsets[key] = found.offset if not found.error_code else Refused(_name(key), found.error_code)

@@ -5,16 +5,17 @@ agree on. ConsumerGroupDescribe describes groups of the newer protocol (KIP-848)
 """
 
 from dataclasses import dataclass, field
-from typing import Any
 
 from odradek.cli.apis import CONSUMER_GROUP_DESCRIBE, DESCRIBE_GROUPS, OFFSET_FETCH
 from odradek.cli.cluster import LATEST_TIMESTAMP, Cluster, Node
 from odradek.cli.refusals import Refused, check, patiently
 from odradek.cli.wire import Connection
-from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.coordinator_records.consumer_protocol import assigned_partitions, subscribed_topics
 from odradek.protocol.errors import ErrorCode, MalformedMessage
-from odradek.protocol.messages import messages
+from odradek.protocol.message_types.consumer_group_describe import ConsumerGroupDescribeRequest
+from odradek.protocol.message_types.describe_groups import DescribedGroup as DescribedClassicGroup
+from odradek.protocol.message_types.describe_groups import DescribedGroupMember, DescribeGroupsRequest
+from odradek.protocol.message_types.offset_fetch import OffsetFetchRequest, OffsetFetchRequestGroup
 
 Partition = tuple[str, int]
 
@@ -56,7 +57,7 @@ def describe_group(cluster: Cluster, group: str) -> DescribedGroup:
 def _describe(cluster: Cluster, group: str) -> DescribedGroup:
     connection, node = cluster.coordinator(group)
     offsets = fetch_offsets(connection, group)
-    request = messages(ApiKey.DESCRIBE_GROUPS).DescribeGroupsRequest(groups=[group])
+    request = DescribeGroupsRequest(groups=[group])
     described = connection.call(DESCRIBE_GROUPS, request).groups[0]
     is_unknown = described.error_code == ErrorCode.GROUP_ID_NOT_FOUND
     if not is_unknown:
@@ -78,7 +79,7 @@ def _describe(cluster: Cluster, group: str) -> DescribedGroup:
     )
 
 
-def _classic_member(member: Any, group: Any) -> Member:
+def _classic_member(member: DescribedGroupMember, group: DescribedClassicGroup) -> Member:
     assignment = subscription = None
     # A group without a protocol is between two generations, and its members have no partitions.
     if group.protocol_type == _CONSUMER and group.protocol_data:
@@ -109,7 +110,7 @@ def _subscription(data: bytes) -> list[str] | None:
 
 
 def _describe_consumer_group(connection: Connection, group: str, node: Node, offsets: dict[Partition, int]) -> DescribedGroup:
-    request = messages(ApiKey.CONSUMER_GROUP_DESCRIBE).ConsumerGroupDescribeRequest(group_ids=[group])
+    request = ConsumerGroupDescribeRequest(group_ids=[group])
     described = connection.call(CONSUMER_GROUP_DESCRIBE, request).groups[0]
     check(group, described.error_code, None if described.error_code == ErrorCode.GROUP_ID_NOT_FOUND else described.error_message)
     members = [
@@ -130,9 +131,8 @@ def _describe_consumer_group(connection: Connection, group: str, node: Node, off
 
 def fetch_offsets(connection: Connection, group: str) -> dict[Partition, int]:
     """Every committed offset of the group, asked of its coordinator. Raises Refused."""
-    api = messages(ApiKey.OFFSET_FETCH)
-    asked = api.classes["request"]["OffsetFetchRequestGroup"](group_id=group, topics=None)
-    answer = connection.call(OFFSET_FETCH, api.OffsetFetchRequest(groups=[asked])).groups[0]
+    asked = OffsetFetchRequestGroup(group_id=group, topics=None)
+    answer = connection.call(OFFSET_FETCH, OffsetFetchRequest(groups=[asked])).groups[0]
     check(group, answer.error_code)
     return {
         (str(topic.name), int(partition.partition_index)): int(partition.committed_offset)

@@ -14,9 +14,9 @@ from odradek.cli.open_transactions import describe_producers, describe_transacti
 from odradek.cli.options import asks_a_broker, names_a_partition
 from odradek.cli.refusals import Refused, check, patiently
 from odradek.cli.table import show
-from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.errors import ErrorCode
-from odradek.protocol.messages import messages
+from odradek.protocol.message_types.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
+from odradek.protocol.message_types.write_txn_markers import WritableTxnMarker, WritableTxnMarkerTopic, WriteTxnMarkersRequest
 
 Servers = list[tuple[str, int]]
 
@@ -90,30 +90,27 @@ def _starting_at(cluster: Cluster, topic: str, partition: int, start_offset: int
 
 def _write_abort(cluster: Cluster, row: dict[str, Any]) -> None:
     topic, partition = row["topic"], row["partition"]
-    api = messages(ApiKey.WRITE_TXN_MARKERS)
-    marker = api.WritableTxnMarker(
+    marker = WritableTxnMarker(
         producer_id=row["producer_id"],
         producer_epoch=row["producer_epoch"],
         coordinator_epoch=row["coordinator_epoch"],
         transaction_result=False,
-        topics=[api.WritableTxnMarkerTopic(name=topic, partition_indexes=[partition])],
+        topics=[WritableTxnMarkerTopic(name=topic, partition_indexes=[partition])],
     )
 
     def attempt() -> None:
         (leader,) = partitions_of(cluster, topic, partition).values()
         if leader < 0:
             raise Refused(f"{topic}-{partition}", ErrorCode.LEADER_NOT_AVAILABLE)
-        answer = cluster.node(leader).call(WRITE_TXN_MARKERS, api.WriteTxnMarkersRequest(markers=[marker]))
+        answer = cluster.node(leader).call(WRITE_TXN_MARKERS, WriteTxnMarkersRequest(markers=[marker]))
         check(f"{topic}-{partition}", answer.markers[0].topics[0].partitions[0].error_code)
 
     patiently(attempt)
 
 
-def _fence(cluster: Cluster, transactional_id: str) -> Any:
+def _fence(cluster: Cluster, transactional_id: str) -> InitProducerIdResponse:
     connection, _ = cluster.coordinator(transactional_id, TRANSACTIONAL_ID)
-    request = messages(ApiKey.INIT_PRODUCER_ID).InitProducerIdRequest(
-        transactional_id=transactional_id, transaction_timeout_ms=_TERMINATION_TIMEOUT_MS
-    )
+    request = InitProducerIdRequest(transactional_id=transactional_id, transaction_timeout_ms=_TERMINATION_TIMEOUT_MS)
     answer = connection.call(INIT_PRODUCER_ID, request)
     check(transactional_id, answer.error_code)
     return answer

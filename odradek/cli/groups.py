@@ -13,8 +13,8 @@ from odradek.cli.options import asks_a_broker, help_where_nothing_is_asked
 from odradek.cli.refusals import Refused, check, patiently
 from odradek.cli.reset_offsets import reset_offsets
 from odradek.cli.table import exit_status, render, show, show_json
-from odradek.protocol.api_keys import ApiKey
-from odradek.protocol.messages import messages
+from odradek.protocol.message_types.delete_groups import DeleteGroupsRequest
+from odradek.protocol.message_types.list_groups import ListGroupsRequest
 
 Servers = list[tuple[str, int]]
 
@@ -89,12 +89,12 @@ def delete(names: tuple[str, ...], bootstrap: Servers, as_json: bool) -> int:
 
 def _delete(cluster: Cluster, group: str) -> None:
     connection, _ = cluster.coordinator(group)
-    request = messages(ApiKey.DELETE_GROUPS).DeleteGroupsRequest(groups_names=[group])
+    request = DeleteGroupsRequest(groups_names=[group])
     check(group, connection.call(DELETE_GROUPS, request).results[0].error_code)
 
 
 def _listed(cluster: Cluster, node_id: int) -> list[dict[str, Any]]:
-    answer = cluster.node(node_id).call(LIST_GROUPS, messages(ApiKey.LIST_GROUPS).ListGroupsRequest())
+    answer = cluster.node(node_id).call(LIST_GROUPS, ListGroupsRequest())
     check(f"groups of broker {node_id}", answer.error_code)
     return [
         {

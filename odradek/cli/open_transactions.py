@@ -9,14 +9,19 @@ Source: ``FindHangingTransactionsCommand`` of Apache Kafka's tools; KIP-664.
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
 
 from odradek.cli.apis import DESCRIBE_PRODUCERS, DESCRIBE_TRANSACTIONS, LIST_TRANSACTIONS
 from odradek.cli.cluster import TRANSACTIONAL_ID, Cluster
 from odradek.cli.refusals import Refused, check, patiently
-from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.errors import ErrorCode
-from odradek.protocol.messages import messages
+from odradek.protocol.message_types.describe_producers import (
+    DescribeProducersRequest,
+    PartitionResponse,
+    ProducerState,
+    TopicRequest,
+)
+from odradek.protocol.message_types.describe_transactions import DescribeTransactionsRequest, TransactionState
+from odradek.protocol.message_types.list_transactions import ListTransactionsRequest, ListTransactionsResponse
 
 Partition = tuple[str, int]
 
@@ -78,13 +83,12 @@ def describe_producers(
     return found, refusals
 
 
-def _ask(cluster: Cluster, node_id: int, partitions: list[Partition]) -> Iterator[tuple[Partition, Any]]:
+def _ask(cluster: Cluster, node_id: int, partitions: list[Partition]) -> Iterator[tuple[Partition, PartitionResponse]]:
     by_topic: dict[str, list[int]] = {}
     for topic, index in partitions:
         by_topic.setdefault(topic, []).append(index)
-    api = messages(ApiKey.DESCRIBE_PRODUCERS)
-    topics = [api.TopicRequest(name=topic, partition_indexes=indexes) for topic, indexes in by_topic.items()]
-    for answered in cluster.node(node_id).call(DESCRIBE_PRODUCERS, api.DescribeProducersRequest(topics=topics)).topics:
+    topics = [TopicRequest(name=topic, partition_indexes=indexes) for topic, indexes in by_topic.items()]
+    for answered in cluster.node(node_id).call(DESCRIBE_PRODUCERS, DescribeProducersRequest(topics=topics)).topics:
         for described in answered.partitions:
             yield (str(answered.name), int(described.partition_index)), described
 
@@ -102,11 +106,11 @@ def hanging(cluster: Cluster, candidates: list[ProducerOnPartition]) -> list[Pro
     ]
 
 
-def describe_transaction(cluster: Cluster, transactional_id: str) -> tuple[int, Any]:
+def describe_transaction(cluster: Cluster, transactional_id: str) -> tuple[int, TransactionState]:
     """The coordinator's node id, and DescribeTransactions' TransactionState. Raises Refused."""
-    request = messages(ApiKey.DESCRIBE_TRANSACTIONS).DescribeTransactionsRequest(transactional_ids=[transactional_id])
+    request = DescribeTransactionsRequest(transactional_ids=[transactional_id])
 
-    def attempt() -> tuple[int, Any]:
+    def attempt() -> tuple[int, TransactionState]:
         connection, node = cluster.coordinator(transactional_id, TRANSACTIONAL_ID)
         described = connection.call(DESCRIBE_TRANSACTIONS, request).transaction_states[0]
         check(transactional_id, described.error_code)
@@ -115,18 +119,18 @@ def describe_transaction(cluster: Cluster, transactional_id: str) -> tuple[int, 
     return patiently(attempt)
 
 
-def partitions_in(described: Any) -> set[Partition]:
+def partitions_in(described: TransactionState) -> set[Partition]:
     """The partitions of a TransactionState."""
     return {(str(topic.topic), int(index)) for topic in described.topics for index in topic.partitions}
 
 
 def _transactional_ids(cluster: Cluster, producer_ids: set[int]) -> dict[int, str]:
     """The transactional id of each producer id that a coordinator knows."""
-    request = messages(ApiKey.LIST_TRANSACTIONS).ListTransactionsRequest(producer_id_filters=sorted(producer_ids))
+    request = ListTransactionsRequest(producer_id_filters=sorted(producer_ids))
     found = {}
     for node in cluster.nodes():
 
-        def attempt(node_id: int = node.node_id) -> Any:
+        def attempt(node_id: int = node.node_id) -> ListTransactionsResponse:
             answer = cluster.node(node_id).call(LIST_TRANSACTIONS, request)
             check(f"transactions of broker {node_id}", answer.error_code)
             return answer
@@ -146,7 +150,7 @@ def _partitions(cluster: Cluster, transactional_id: str) -> set[Partition]:
     return partitions_in(described)
 
 
-def _producer(partition: Partition, described: Any) -> ProducerOnPartition:
+def _producer(partition: Partition, described: ProducerState) -> ProducerOnPartition:
     start_offset = described.current_txn_start_offset
     return ProducerOnPartition(
         *partition,

@@ -16,9 +16,12 @@ from odradek.cli.described_group import DescribedGroup, Partition, describe_grou
 from odradek.cli.options import asks_a_broker
 from odradek.cli.refusals import Refused, patiently
 from odradek.cli.table import exit_status, show
-from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.errors import ErrorCode
-from odradek.protocol.messages import messages
+from odradek.protocol.message_types.offset_commit import (
+    OffsetCommitRequest,
+    OffsetCommitRequestPartition,
+    OffsetCommitRequestTopic,
+)
 
 Servers = list[tuple[str, int]]
 
@@ -40,14 +43,20 @@ _AT_MOST_ONE_TARGET = "give one of --to-earliest, --to-latest, --to-current, --t
 @click.option("--shift-by", type=int, help="So many records on, or back if negative.")
 @click.option("--execute", is_flag=True, help="Do it; without this the command only says what it would do.")
 def reset_offsets(
-    group: str, bootstrap: Servers, as_json: bool, topics: tuple[str, ...], all_topics: bool, execute: bool, **target: Any
+    group: str,
+    bootstrap: Servers,
+    as_json: bool,
+    topics: tuple[str, ...],
+    all_topics: bool,
+    execute: bool,
+    **target: int | str | None,
 ) -> int:
     """Set the offsets of a GROUP that has no members."""
     if bool(topics) == all_topics:
         raise click.UsageError("give --topic, or else --all-topics")
     if sum(value is not None and value is not False for value in target.values()) != 1:
         raise click.UsageError(_AT_MOST_ONE_TARGET)
-    since_ms = None if target["to_datetime"] is None else _timestamp_ms(target["to_datetime"])
+    since_ms = None if target["to_datetime"] is None else _timestamp_ms(str(target["to_datetime"]))
     wanted = list(map(_parse_topic, topics))
     with Cluster(bootstrap) as cluster:
         described = _without_members(cluster, group, may_be_new=not all_topics)
@@ -151,17 +160,16 @@ def _chooser(target: dict[str, Any]) -> Callable[[int, int, int, int | None], in
 
 def _commit(cluster: Cluster, group: str, offsets: dict[Partition, int]) -> list[Refused]:
     """Commit like a consumer that is no member of the group; the refusals, one a partition."""
-    api = messages(ApiKey.OFFSET_COMMIT)
-    topics: dict[str, list[Any]] = {}
+    topics: dict[str, list[OffsetCommitRequestPartition]] = {}
     for (topic, index), offset in offsets.items():
-        committed = api.OffsetCommitRequestPartition(partition_index=index, committed_offset=offset, committed_metadata="")
+        committed = OffsetCommitRequestPartition(partition_index=index, committed_offset=offset, committed_metadata="")
         topics.setdefault(topic, []).append(committed)
     connection, _ = cluster.coordinator(group)
-    request = api.OffsetCommitRequest(
+    request = OffsetCommitRequest(
         group_id=group,
         generation_id_or_member_epoch=_NO_MEMBER,
         member_id="",
-        topics=[api.OffsetCommitRequestTopic(name=topic, partitions=rows) for topic, rows in topics.items()],
+        topics=[OffsetCommitRequestTopic(name=topic, partitions=rows) for topic, rows in topics.items()],
     )
     answer = connection.call(OFFSET_COMMIT, request)
     return [

@@ -30,7 +30,7 @@ def render(columns: Sequence[str], rows: Sequence[Row]) -> str:
     return "".join(f"{line.rstrip()}\n" for line in lines)
 
 
-def show_json(value: Any) -> None:
+def show_json(value: object) -> None:
     """One JSON document on stdout."""
     click.echo(json.dumps(value, indent=2, ensure_ascii=False))
 
@@ -54,7 +54,7 @@ def _title(column: str) -> str:
     return column.replace("_", "-").upper()
 
 
-def _cell(value: Any) -> str:
+def _cell(value: object) -> str:
     if value is None or value == "":
         return "-"
     if isinstance(value, bool):

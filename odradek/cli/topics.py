@@ -10,9 +10,11 @@ from odradek.cli.cluster import EARLIEST_TIMESTAMP, LATEST_TIMESTAMP, Cluster
 from odradek.cli.options import asks_a_broker, help_where_nothing_is_asked, key_and_value
 from odradek.cli.refusals import Refused
 from odradek.cli.table import exit_status, render, show, show_json
-from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.errors import ErrorCode
-from odradek.protocol.messages import messages
+from odradek.protocol.message_types.create_topics import CreatableTopic, CreatableTopicConfig, CreateTopicsRequest
+from odradek.protocol.message_types.delete_topics import DeleteTopicsRequest, DeleteTopicState
+from odradek.protocol.message_types.describe_configs import DescribeConfigsRequest, DescribeConfigsResource
+from odradek.protocol.message_types.metadata import MetadataResponseTopic
 
 Servers = list[tuple[str, int]]
 
@@ -83,18 +85,17 @@ def create(
     if_not_exists: bool,
 ) -> int:
     """Create topics, all alike."""
-    api = messages(ApiKey.CREATE_TOPICS)
     asked = [
-        api.CreatableTopic(
+        CreatableTopic(
             name=name,
             num_partitions=partitions or _BROKERS_CHOICE,
             replication_factor=replication_factor or _BROKERS_CHOICE,
-            configs=[api.classes["request"]["CreatableTopicConfig"](name=key, value=value) for key, value in configs.items()],
+            configs=[CreatableTopicConfig(name=key, value=value) for key, value in configs.items()],
         )
         for name in names
     ]
     with Cluster(bootstrap) as cluster:
-        answer = cluster.controller().call(CREATE_TOPICS, api.CreateTopicsRequest(topics=asked, timeout_ms=_TIMEOUT_MS))
+        answer = cluster.controller().call(CREATE_TOPICS, CreateTopicsRequest(topics=asked, timeout_ms=_TIMEOUT_MS))
     created, refusals = [], []
     for topic in answer.topics:
         if not topic.error_code:
@@ -114,10 +115,9 @@ def create(
 @click.option("--if-exists", is_flag=True, help="A topic that is not there is no failure.")
 def delete(names: tuple[str, ...], bootstrap: Servers, as_json: bool, if_exists: bool) -> int:
     """Delete topics and all that is in them."""
-    api = messages(ApiKey.DELETE_TOPICS)
-    asked = [api.DeleteTopicState(name=name) for name in names]
+    asked = [DeleteTopicState(name=name) for name in names]
     with Cluster(bootstrap) as cluster:
-        answer = cluster.controller().call(DELETE_TOPICS, api.DeleteTopicsRequest(topics=asked, timeout_ms=_TIMEOUT_MS))
+        answer = cluster.controller().call(DELETE_TOPICS, DeleteTopicsRequest(topics=asked, timeout_ms=_TIMEOUT_MS))
     deleted, refusals = [], []
     for topic in answer.responses:
         if not topic.error_code:
@@ -134,14 +134,14 @@ def _known_count(told: int, otherwise: int | None) -> int | None:
     return told if told >= 0 else otherwise
 
 
-def _known(cluster: Cluster, names: tuple[str, ...]) -> tuple[list[Any], list[Refused]]:
+def _known(cluster: Cluster, names: tuple[str, ...]) -> tuple[list[MetadataResponseTopic], list[Refused]]:
     """The topics that exist, and a refusal for each that does not."""
     found = cluster.metadata(dict.fromkeys(names))
     refused = [Refused(str(topic.name), topic.error_code) for topic in found if topic.error_code]
     return [topic for topic in found if not topic.error_code], refused
 
 
-def _listed(topic: Any) -> dict[str, Any]:
+def _listed(topic: MetadataResponseTopic) -> dict[str, Any]:
     return {
         "topic": str(topic.name),
         "topic_id": None if topic.topic_id is None else urlsafe_b64encode(topic.topic_id.bytes).decode().rstrip("="),
@@ -151,7 +151,7 @@ def _listed(topic: Any) -> dict[str, Any]:
     }
 
 
-def _described_partitions(cluster: Cluster, found: list[Any]) -> list[dict[str, Any]]:
+def _described_partitions(cluster: Cluster, found: list[MetadataResponseTopic]) -> list[dict[str, Any]]:
     keys = [(str(topic.name), int(partition.partition_index)) for topic in found for partition in topic.partitions]
     starts = cluster.list_offsets(dict.fromkeys(keys, EARLIEST_TIMESTAMP))
     ends = cluster.list_offsets(dict.fromkeys(keys, LATEST_TIMESTAMP))
@@ -175,13 +175,12 @@ def _configs(cluster: Cluster, names: list[str]) -> tuple[list[dict[str, Any]], 
     """The configs that are set on the topics themselves."""
     if not names:
         return [], []
-    api = messages(ApiKey.DESCRIBE_CONFIGS)
     asked = [
-        api.DescribeConfigsResource(resource_type=_TOPIC_RESOURCE, resource_name=name, configuration_keys=None) for name in names
+        DescribeConfigsResource(resource_type=_TOPIC_RESOURCE, resource_name=name, configuration_keys=None) for name in names
     ]
     rows: list[dict[str, Any]] = []
     refusals = []
-    for result in cluster.any.call(DESCRIBE_CONFIGS, api.DescribeConfigsRequest(resources=asked)).results:
+    for result in cluster.any.call(DESCRIBE_CONFIGS, DescribeConfigsRequest(resources=asked)).results:
         if result.error_code:
             refusals.append(Refused(f"configs of {result.resource_name}", result.error_code, result.error_message))
         rows += [

@@ -22,8 +22,8 @@ from odradek.cli.table import exit_status, show
 from odradek.client.api import Api
 from odradek.coordinator.transaction.config import NO_TIMEOUT_MS
 from odradek.coordinator.transaction.states import PREPARED, STATE_NAMES, TransactionState
-from odradek.protocol.api_keys import ApiKey
-from odradek.protocol.messages import messages
+from odradek.protocol.message_types.describe_transactions import TransactionState as DescribedTransaction
+from odradek.protocol.message_types.list_transactions import ListTransactionsRequest, ListTransactionsResponse
 from odradek.timing.system_clock import SystemClock
 
 Servers = list[tuple[str, int]]
@@ -97,7 +97,7 @@ def list_transactions(
         filters["duration_filter"], api = duration_ms, LIST_TRANSACTIONS_BY_DURATION
     if pattern is not None:
         filters["transactional_id_pattern"], api = pattern, LIST_TRANSACTIONS_BY_PATTERN
-    request = messages(ApiKey.LIST_TRANSACTIONS).ListTransactionsRequest(**filters)
+    request = ListTransactionsRequest(**filters)
     with Cluster(bootstrap) as cluster:
         rows = [row for node in cluster.nodes() for row in _listed(cluster, node.node_id, api, request)]
     show(_LISTED, sorted(rows, key=lambda row: str(row["transactional_id"])), as_json=as_json)
@@ -171,12 +171,14 @@ def find_hanging(
     return exit_status(refusals)
 
 
-def _listed(cluster: Cluster, node_id: int, api: Api[Any, Any], request: Any) -> list[dict[str, Any]]:
+def _listed(
+    cluster: Cluster, node_id: int, api: Api[ListTransactionsRequest, ListTransactionsResponse], request: ListTransactionsRequest
+) -> list[dict[str, Any]]:
     connection = cluster.node(node_id)
     if not connection.serves(api):
         raise Unreachable(f"broker {node_id} is too old to list transactions by that")
 
-    def attempt() -> Any:
+    def attempt() -> ListTransactionsResponse:
         answer = connection.call(api, request)
         check(f"transactions of broker {node_id}", answer.error_code)
         return answer
@@ -187,7 +189,7 @@ def _listed(cluster: Cluster, node_id: int, api: Api[Any, Any], request: Any) ->
     ]
 
 
-def _described(coordinator: int, described: Any, now_ms: int) -> dict[str, Any]:
+def _described(coordinator: int, described: DescribedTransaction, now_ms: int) -> dict[str, Any]:
     timeout_ms, start_ms = described.transaction_timeout_ms, described.transaction_start_time_ms
     is_open = described.transaction_state in _OPEN and start_ms >= 0
     values = (

@@ -35,6 +35,7 @@ from odradek.client.states import TRANSITIONS, ConnectionState, IllegalTransitio
 from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.errors import ErrorCode, KafkaError, MalformedMessage
 from odradek.protocol.messages import messages
+from odradek.protocol.produce_request import ProduceRequest
 from odradek.protocol.request_encoder import request_encoder
 from odradek.protocol.response_decoder import response_decoder
 
@@ -159,7 +160,7 @@ class ClientConnection:
         self._to_send.clear()
         return unanswered
 
-    def _send(self, api_key: ApiKey, version: int, request: Any) -> Sent[Any]:
+    def _send(self, api_key: ApiKey, version: int, request: object) -> Sent[Any]:
         correlation_id = self._next_correlation_id
         try:
             chunks = request_encoder(api_key, version)(correlation_id, self._client_id, request)
@@ -168,7 +169,8 @@ class ClientConnection:
                 raise UnsupportedVersion(error.reason, api_key, self.served.get(api_key)) from error
             raise InvalidRequest(error.reason) from error
         self._next_correlation_id = correlation_id + 1 if correlation_id < _MAX_CORRELATION_ID else 0
-        sent: Sent[Any] = Sent(api_key, version, correlation_id, is_answered=api_key != ApiKey.PRODUCE or request.acks != 0)
+        is_answered = not isinstance(request, ProduceRequest) or request.acks != 0
+        sent: Sent[Any] = Sent(api_key, version, correlation_id, is_answered=is_answered)
         if sent.is_answered:
             self._open.append(sent)
         self._to_send += chunks

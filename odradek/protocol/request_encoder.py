@@ -6,12 +6,14 @@ the object that its writer reads from ``_REWRITES``. What that shape cannot hold
 own clients do.
 """
 
-from collections.abc import Callable, Iterable
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
 from functools import cache
 from struct import Struct
 from struct import error as StructError  # noqa: N812  a class, whatever its name
 from types import SimpleNamespace
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 from uuid import UUID
 
 from odradek.protocol.api_keys import NEWEST_VERSION, ApiKey
@@ -22,12 +24,23 @@ from odradek.protocol.produce_request import ProduceRequest
 from odradek.protocol.schemas import load
 from odradek.protocol.writers import compile_writer
 
+if TYPE_CHECKING:
+    from odradek.protocol.message_types.add_partitions_to_txn import AddPartitionsToTxnRequest
+    from odradek.protocol.message_types.delete_topics import DeleteTopicsRequest
+    from odradek.protocol.message_types.find_coordinator import FindCoordinatorRequest
+    from odradek.protocol.message_types.leave_group import LeaveGroupRequest
+    from odradek.protocol.message_types.list_config_resources import ListConfigResourcesRequest
+    from odradek.protocol.message_types.metadata import MetadataRequest
+    from odradek.protocol.message_types.offset_fetch import OffsetFetchRequest
+    from odradek.protocol.message_types.update_features import UpdateFeaturesRequest
+
 _SIZE: Final = Struct(">i").pack
 _FIXED_HEADER: Final = Struct(">hhih").pack
 _DOWNGRADE: Final = 2
 _CLIENT_METRICS: Final = 16
 
-Encoder = Callable[[int, str | None, Any], list[Any]]
+Encoder = Callable[[int, str | None, object], list[Any]]
+T = TypeVar("T")
 
 
 @cache
@@ -42,7 +55,7 @@ def request_encoder(api_key: ApiKey, version: int) -> Encoder:
     write = compile_writer(entity, messages(api_key).classes["request"] if rewrite is None else {})
     flexible = bool(entity.__flexible__)
 
-    def encode(correlation_id: int, client_id: str | None, request: Any) -> list[Any]:
+    def encode(correlation_id: int, client_id: str | None, request: object) -> list[Any]:
         chunks: list[Any] = [b""]
         try:
             write(chunks.append, request if rewrite is None else rewrite(request))
@@ -62,20 +75,20 @@ def request_header(api_key: int, version: int, correlation_id: int, client_id: s
     return _FIXED_HEADER(api_key, version, correlation_id, length) + name + (b"\0" if flexible else b"")
 
 
-def _only(items: Any, api: str) -> Any:
+def _only(items: Sequence[T], api: str) -> T:
     """The one item that an older version has room for."""
     if len(items) != 1:
         raise KafkaError(ErrorCode.UNSUPPORTED_VERSION, f"{api}: this version takes one, not {len(items)}")
     return items[0]
 
 
-def _produce_by_name(request: ProduceRequest) -> Any:
+def _produce_by_name(request: ProduceRequest) -> SimpleNamespace:
     if any(isinstance(topic, bytes) for topic, _ in request.topics):
         raise KafkaError(ErrorCode.UNSUPPORTED_VERSION, "PRODUCE: this version knows topics by name, not by id")
     return _produce(request, [SimpleNamespace(name=topic, partition_data=_data(rows)) for topic, rows in request.topics])
 
 
-def _produce_by_id(request: ProduceRequest) -> Any:
+def _produce_by_id(request: ProduceRequest) -> SimpleNamespace:
     if any(isinstance(topic, str) for topic, _ in request.topics):
         raise KafkaError(ErrorCode.UNSUPPORTED_VERSION, "PRODUCE: this version knows topics by id, not by name")
     topics = [
@@ -86,50 +99,50 @@ def _produce_by_id(request: ProduceRequest) -> Any:
     return _produce(request, topics)
 
 
-def _produce(request: ProduceRequest, topic_data: list[Any]) -> Any:
+def _produce(request: ProduceRequest, topic_data: list[SimpleNamespace]) -> SimpleNamespace:
     return SimpleNamespace(
         transactional_id=request.transactional_id, acks=request.acks, timeout_ms=request.timeout_ms, topic_data=topic_data
     )
 
 
-def _data(partitions: Iterable[tuple[int, Any]]) -> list[Any]:
+def _data(partitions: Iterable[tuple[int, Any]]) -> list[SimpleNamespace]:
     return [SimpleNamespace(index=index, records=records) for index, records in partitions]
 
 
-def _first_metadata(request: Any) -> Any:
+def _first_metadata(request: MetadataRequest) -> SimpleNamespace:
     # In version 0 an empty list means all topics, which is null later; there is no way to ask for none.
     if request.topics is not None and not request.topics:
         raise KafkaError(ErrorCode.UNSUPPORTED_VERSION, "METADATA: version 0 cannot ask for no topic")
     return SimpleNamespace(topics=request.topics or ())
 
 
-def _one_key(request: Any) -> Any:
+def _one_key(request: FindCoordinatorRequest) -> SimpleNamespace:
     return SimpleNamespace(key=_only(request.coordinator_keys, "FIND_COORDINATOR"), key_type=request.key_type)
 
 
-def _one_group(request: Any) -> Any:
+def _one_group(request: OffsetFetchRequest) -> SimpleNamespace:
     group = _only(request.groups, "OFFSET_FETCH")
     return SimpleNamespace(group_id=group.group_id, topics=group.topics, require_stable=request.require_stable)
 
 
-def _first_offset_fetch(request: Any) -> Any:
+def _first_offset_fetch(request: OffsetFetchRequest) -> SimpleNamespace:
     one = _one_group(request)
     if one.topics is None:
         raise KafkaError(ErrorCode.UNSUPPORTED_VERSION, "OFFSET_FETCH: version 1 cannot ask for all topics")
     return one
 
 
-def _topic_names(request: Any) -> Any:
+def _topic_names(request: DeleteTopicsRequest) -> SimpleNamespace:
     if any(topic.name is None for topic in request.topics):
         raise KafkaError(ErrorCode.UNSUPPORTED_VERSION, "DELETE_TOPICS: this version knows topics by name, not by id")
     return SimpleNamespace(topic_names=[topic.name for topic in request.topics], timeout_ms=request.timeout_ms)
 
 
-def _one_member(request: Any) -> Any:
+def _one_member(request: LeaveGroupRequest) -> SimpleNamespace:
     return SimpleNamespace(group_id=request.group_id, member_id=_only(request.members, "LEAVE_GROUP").member_id)
 
 
-def _one_transaction(request: Any) -> Any:
+def _one_transaction(request: AddPartitionsToTxnRequest) -> SimpleNamespace:
     transaction = _only(request.transactions, "ADD_PARTITIONS_TO_TXN")
     if transaction.verify_only:
         raise KafkaError(ErrorCode.UNSUPPORTED_VERSION, "ADD_PARTITIONS_TO_TXN: this version cannot verify")
@@ -141,7 +154,7 @@ def _one_transaction(request: Any) -> Any:
     )
 
 
-def _first_update_features(request: Any) -> Any:
+def _first_update_features(request: UpdateFeaturesRequest) -> SimpleNamespace:
     if request.validate_only or any(update.upgrade_type > _DOWNGRADE for update in request.feature_updates):
         raise KafkaError(ErrorCode.UNSUPPORTED_VERSION, "UPDATE_FEATURES: version 0 neither validates nor downgrades unsafely")
     updates = [
@@ -155,7 +168,7 @@ def _first_update_features(request: Any) -> Any:
     return SimpleNamespace(timeout_ms=request.timeout_ms, feature_updates=updates)
 
 
-def _only_client_metrics(request: Any) -> Any:
+def _only_client_metrics(request: ListConfigResourcesRequest) -> ListConfigResourcesRequest:
     # Version 0 was ListClientMetricsResources.
     if tuple(request.resource_types) != (_CLIENT_METRICS,):
         raise KafkaError(ErrorCode.UNSUPPORTED_VERSION, "LIST_CONFIG_RESOURCES: version 0 lists client metrics only")
@@ -163,7 +176,7 @@ def _only_client_metrics(request: Any) -> Any:
 
 
 # Up to a version; where it is not the last with another shape, the next line goes on from there.
-_REWRITES: dict[ApiKey, tuple[tuple[int, Callable[[Any], Any]], ...]] = {
+_REWRITES: dict[ApiKey, tuple[tuple[int, Callable[[Any], object]], ...]] = {
     # The canonical request is the hand-written one, whose batches lie where they are.
     ApiKey.PRODUCE: ((FIRST_PRODUCE_BY_ID - 1, _produce_by_name), (NEWEST_VERSION[ApiKey.PRODUCE], _produce_by_id)),
     ApiKey.METADATA: ((0, _first_metadata),),

@@ -7,9 +7,9 @@ The records of a Fetch are views of the frame, so they are copied nowhere on the
 frame.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from functools import cache
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.errors import MalformedMessage
@@ -18,8 +18,13 @@ from odradek.protocol.messages import messages
 from odradek.protocol.readers import compile_reader
 from odradek.protocol.schemas import load
 
+if TYPE_CHECKING:
+    from odradek.protocol.message_types.add_partitions_to_txn import AddPartitionsToTxnResponse, AddPartitionsToTxnTopicResult
+    from odradek.protocol.message_types.find_coordinator import FindCoordinatorResponse
+    from odradek.protocol.message_types.offset_fetch import OffsetFetchResponse, OffsetFetchResponseTopics
+
 Buffer = bytes | memoryview
-Decoder = Callable[[Buffer], Any]
+Decoder = Callable[[Buffer], object]
 
 _CORRELATION_ID_BYTES: Final = 4
 _WITH_RECORDS: Final = frozenset({ApiKey.FETCH, ApiKey.FETCH_SNAPSHOT})
@@ -42,7 +47,7 @@ def response_decoder(api_key: ApiKey, version: int) -> Decoder:
     # ApiVersions is answered with header v0 in every version (KIP-511).
     flexible = bool(entity.__flexible__) and api_key != ApiKey.API_VERSIONS
 
-    def decode(frame: Buffer) -> Any:
+    def decode(frame: Buffer) -> object:
         try:
             body = as_buffer(frame)
             position = skip_tagged_fields(body, _CORRELATION_ID_BYTES) if flexible else _CORRELATION_ID_BYTES
@@ -56,25 +61,49 @@ def response_decoder(api_key: ApiKey, version: int) -> Decoder:
     return decode
 
 
-def _of_one_coordinator(response: Any) -> Any:
-    api = messages(ApiKey.FIND_COORDINATOR)
-    coordinator = api.Coordinator(
-        node_id=response.node_id,
-        host=response.host,
-        port=response.port,
-        error_code=response.error_code,
-        error_message=getattr(response, "error_message", None),
+class _OneCoordinator(Protocol):
+    """FindCoordinator before version 4; version 0 has no message and no throttle time."""
+
+    node_id: int
+    host: str
+    port: int
+    error_code: int
+
+
+class _OneGroup(Protocol):
+    """OffsetFetch before version 8; version 1 has no error code of its own, versions before 3 no throttle time."""
+
+    topics: Iterable["OffsetFetchResponseTopics"]
+
+
+class _OneTransaction(Protocol):
+    """AddPartitionsToTxn before version 4."""
+
+    throttle_time_ms: int
+    results_by_topic_v3_and_below: Sequence["AddPartitionsToTxnTopicResult"]
+
+
+def _of_one_coordinator(older: _OneCoordinator) -> "FindCoordinatorResponse":
+    from odradek.protocol.message_types.find_coordinator import Coordinator, FindCoordinatorResponse
+
+    coordinator = Coordinator(
+        node_id=older.node_id,
+        host=older.host,
+        port=older.port,
+        error_code=older.error_code,
+        error_message=getattr(older, "error_message", None),
     )
-    return api.response(throttle_time_ms=getattr(response, "throttle_time_ms", 0), coordinators=(coordinator,))
+    return FindCoordinatorResponse(throttle_time_ms=getattr(older, "throttle_time_ms", 0), coordinators=(coordinator,))
 
 
-def _of_one_group(response: Any) -> Any:
-    api = messages(ApiKey.OFFSET_FETCH)
+def _of_one_group(older: _OneGroup) -> "OffsetFetchResponse":
+    from odradek.protocol.message_types import offset_fetch as canonical
+
     topics = tuple(
-        api.OffsetFetchResponseTopics(
+        canonical.OffsetFetchResponseTopics(
             name=topic.name,
             partitions=tuple(
-                api.OffsetFetchResponsePartitions(
+                canonical.OffsetFetchResponsePartitions(
                     partition_index=partition.partition_index,
                     committed_offset=partition.committed_offset,
                     committed_leader_epoch=getattr(partition, "committed_leader_epoch", -1),
@@ -84,19 +113,20 @@ def _of_one_group(response: Any) -> Any:
                 for partition in topic.partitions
             ),
         )
-        for topic in response.topics
+        for topic in older.topics
     )
-    group = api.OffsetFetchResponseGroup(topics=topics, error_code=getattr(response, "error_code", 0))
-    return api.response(throttle_time_ms=getattr(response, "throttle_time_ms", 0), groups=(group,))
+    group = canonical.OffsetFetchResponseGroup(topics=topics, error_code=getattr(older, "error_code", 0))
+    return canonical.OffsetFetchResponse(throttle_time_ms=getattr(older, "throttle_time_ms", 0), groups=(group,))
 
 
-def _of_one_transaction(response: Any) -> Any:
-    api = messages(ApiKey.ADD_PARTITIONS_TO_TXN)
-    result = api.AddPartitionsToTxnResult(topic_results=response.results_by_topic_v3_and_below)
-    return api.response(throttle_time_ms=response.throttle_time_ms, results_by_transaction=(result,))
+def _of_one_transaction(older: _OneTransaction) -> "AddPartitionsToTxnResponse":
+    from odradek.protocol.message_types.add_partitions_to_txn import AddPartitionsToTxnResponse, AddPartitionsToTxnResult
+
+    result = AddPartitionsToTxnResult(topic_results=older.results_by_topic_v3_and_below)
+    return AddPartitionsToTxnResponse(throttle_time_ms=older.throttle_time_ms, results_by_transaction=(result,))
 
 
-_REWRITES: dict[ApiKey, tuple[tuple[int, Callable[[Any], Any]], ...]] = {
+_REWRITES: dict[ApiKey, tuple[tuple[int, Callable[[Any], object]], ...]] = {
     ApiKey.FIND_COORDINATOR: ((3, _of_one_coordinator),),
     ApiKey.OFFSET_FETCH: ((7, _of_one_group),),
     ApiKey.ADD_PARTITIONS_TO_TXN: ((3, _of_one_transaction),),
