@@ -34,7 +34,7 @@ test: $(INSTALLED)-test
 	$(BIN)/python -m pytest -n 3 --dist loadgroup $(ARGS)
 
 test-compiled: $(INSTALLED)-test $(BUILD)/.built
-	$(RUN_BUILD) $(BIN)/pytest --import-mode=append -n 3 --dist loadgroup $(ARGS)
+	$(RUN_BUILD) $(BIN)/pytest --import-mode=append -n 3 --dist loadgroup --compiled-only $(ARGS)
 
 check: $(INSTALLED)-check
 	$(BIN)/ruff check .

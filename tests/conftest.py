@@ -11,12 +11,15 @@ import uvloop
 from hypothesis import settings
 
 from odradek.build import is_compiled
-from tests.broker_process import BrokerProcess
+from tests.broker_process import REPOSITORY, BrokerProcess
+from tests.campaigns.table import SHORT_TESTS
 
 # How long an example takes is the machine's affair, which has other things to do.
 settings.register_profile("no deadline", deadline=None)
 settings.load_profile("no deadline")
 
+# Of these the compiled run has the campaigns' short forms only.
+_NEVER_COMPILED = tuple(f"tests/{room}/" for room in ("benchmarks", "demo", "pipeline", "project", "spark"))
 BROKERS = pytest.StashKey[list[BrokerProcess]]()
 _topic_numbers = count()
 
@@ -61,7 +64,8 @@ def new_name() -> Callable[[], str]:
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """Scenario files can be written anew."""
+    """Options of the project's own."""
+    parser.addoption("--compiled-only", action="store_true", help="leave out tests of what is never compiled")
     parser.addoption("--rewrite", action="store_true", help="write scenario files anew instead of comparing them")
 
 
@@ -83,9 +87,18 @@ def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestR
     return report
 
 
+def _is_never_compiled(item: pytest.Item) -> bool:
+    path = item.path.relative_to(REPOSITORY).as_posix()
+    return path.startswith(_NEVER_COMPILED) and path not in SHORT_TESTS
+
+
 @pytest.hookimpl(trylast=True)
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Start with Spark's tests: they take longest."""
+    if config.getoption("--compiled-only"):
+        left_out = [item for item in items if _is_never_compiled(item)]
+        items[:] = [item for item in items if not _is_never_compiled(item)]
+        config.hook.pytest_deselected(items=left_out)
     items.sort(key=lambda item: item.get_closest_marker("spark") is None)
     if is_compiled():
         for item in items:
