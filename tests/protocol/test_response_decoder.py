@@ -108,7 +108,7 @@ def test_the_offsets_of_one_group_are_a_list_of_one(version):
 def test_what_was_added_to_one_transaction_is_a_list_of_one(version):
     api = messages(ApiKey.ADD_PARTITIONS_TO_TXN)
     partition = api.AddPartitionsToTxnPartitionResult(partition_index=1, partition_error_code=3)
-    topics = [api.AddPartitionsToTxnTopicResult(name="t", results_by_partition=[partition])]
+    topics = [api.AddPartitionsToTxnTopicResult(name="t", results_by_partition=(partition,))]
     result = api.AddPartitionsToTxnResult(topic_results=topics)
     response = api.AddPartitionsToTxnResponse(results_by_transaction=[result], throttle_time_ms=8)
     back = there_and_back(ApiKey.ADD_PARTITIONS_TO_TXN, version, response)
