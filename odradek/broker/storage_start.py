@@ -64,6 +64,7 @@ def open_storage(broker: "Broker", file_system: FileSystem | None) -> OpenStorag
         Reconciliation(
             image=image,
             log_manager=log_manager,
+            node_id=broker.node_id,
             file_system=file_system,
             log_config_for=controller.log_config_for,
             now_ms=now_ms,

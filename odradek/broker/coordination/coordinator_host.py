@@ -129,6 +129,6 @@ class CoordinatorHost(ABC, Generic[ShardT]):
             on_fault=log.error,
             load_buffer_bytes=min(about.load_buffer_bytes, DEFAULT_LOAD_BUFFER_BYTES),
         )
-        for partition in broker.partitions.of_topic(about.topic):
+        for partition in broker.partitions.of_topic(about.topic).values():
             runtime.start_loading(partition.index, partition.leader_epoch)
         return runtime

@@ -80,7 +80,7 @@ class TransactionChecks:
         self,
         coordinator: TransactionCoordinator,
         request: ProduceRequest,
-        of_topic: Callable[[Any], list[Partition]],
+        of_topic: Callable[[Any], dict[int, Partition]],
         now_ms: int,
     ) -> None:
         """Ask whatever has to be asked for ``request``, which has a transactional id; ``of_topic`` has partitions by topic."""
@@ -91,9 +91,8 @@ class TransactionChecks:
         last_id = last_epoch = NO_PRODUCER_ID
         for topic, batches in request.topics:
             partitions = of_topic(topic)
-            count = len(partitions)
             for index, records in batches:
-                partition = partitions[index] if 0 <= index < count else None
+                partition = partitions.get(index)
                 question = None if partition is None else _question(partition, records, adds, now_ms)
                 self._questions.append(question)
                 if partition is None or question is None or question.answer is not None:

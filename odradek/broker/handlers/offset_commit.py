@@ -70,14 +70,13 @@ def _set_aside_unknown(
             error_code = ErrorCode.UNKNOWN_TOPIC_ID if by_id else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
             refused.append(_refusal(topic, asked, error_code))
             continue
-        first = known[0]
+        first = next(iter(known.values()))
         named = _new(_RequestTopic, (first.topic_id, asked, first.topic))
-        count = len(known)
         for partition in asked:
-            if not 0 <= partition.partition_index < count:
-                unknown = [each for each in asked if not 0 <= each.partition_index < count]
+            if partition.partition_index not in known:
+                unknown = [each for each in asked if each.partition_index not in known]
                 refused.append(_refusal(named, unknown, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION))
-                existing = tuple([each for each in asked if 0 <= each.partition_index < count])
+                existing = tuple([each for each in asked if each.partition_index in known])
                 named = _new(_RequestTopic, (first.topic_id, existing, first.topic))
                 break
         known_topics.append(named)

@@ -54,14 +54,14 @@ def _set_aside_unknown(
     refused: dict[str, list[OffsetDeleteResponsePartition]] = {}
     known = []
     for topic in request.topics:
-        count = len(partitions.of_topic(topic.name))
-        unknown = [each for each in topic.partitions if not 0 <= each.partition_index < count]
+        here = partitions.of_topic(topic.name)
+        unknown = [each for each in topic.partitions if each.partition_index not in here]
         if unknown:
             code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
             refused.setdefault(topic.name, []).extend(
                 OffsetDeleteResponsePartition(partition_index=each.partition_index, error_code=code) for each in unknown
             )
-        existing = [each for each in topic.partitions if 0 <= each.partition_index < count]
+        existing = [each for each in topic.partitions if each.partition_index in here]
         if existing:
             known.append(topic._replace(partitions=existing))
     return request._replace(topics=known), refused

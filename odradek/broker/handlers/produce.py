@@ -75,7 +75,7 @@ def _append(
         partitions = of_topic(topic)
         for index, records in batches:
             try:
-                partition = partitions[index] if 0 <= index < len(partitions) else _unknown(partitions, by_id)
+                partition = partitions.get(index) or _unknown(partitions, by_id)
                 if checks is None:
                     info = partition.append(_checked(context, partition, acks, records), now_ms)
                 else:
@@ -85,7 +85,7 @@ def _append(
                     batch = _checked(context, partition, acks, records)
                     header = None if question is None else question.header
                     info = partition.append(batch, now_ms, is_verified, header)
-                if partition.high_watermark <= info.last_offset:
+                if partition.high_watermark <= info.last_offset and not partition.is_acknowledged(info.last_offset, acks):
                     waiting.append((len(results), partition, info.last_offset))
                 results.append(appended(index, info.first_offset, info.log_append_time_ms, info.log_start_offset))
             except KafkaError as error:
@@ -158,15 +158,15 @@ def _outliving_its_frame(request: ProduceRequest) -> ProduceRequest:
     return ProduceRequest(request.transactional_id, request.acks, request.timeout_ms, topics)
 
 
-def _partitions_by_topic(broker: "Broker", context: RequestContext) -> "Callable[[str | bytes], list[Partition]]":
+def _partitions_by_topic(broker: "Broker", context: RequestContext) -> "Callable[[str | bytes], dict[int, Partition]]":
     """What finds a topic's partitions by what requests of this version name it."""
     # Topics are bytes where they are named by id, and text where not: the reader of the version sees to it.
     if context.version >= FIRST_BY_ID:
-        return cast("Callable[[str | bytes], list[Partition]]", broker.partitions.of_topic_id)
-    return cast("Callable[[str | bytes], list[Partition]]", broker.partitions.of_topic)
+        return cast("Callable[[str | bytes], dict[int, Partition]]", broker.partitions.of_topic_id)
+    return cast("Callable[[str | bytes], dict[int, Partition]]", broker.partitions.of_topic)
 
 
-def _unknown(partitions: "list[Partition]", by_id: bool) -> "Partition":
+def _unknown(partitions: "dict[int, Partition]", by_id: bool) -> "Partition":
     if by_id and not partitions:
         raise KafkaError(ErrorCode.UNKNOWN_TOPIC_ID, "no topic has this id")
     raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, "there is no such partition here")
@@ -242,6 +242,6 @@ def _wait(
         reply.complete(_response(request, results))
 
     written = [(partition, last_offset) for _, partition, last_offset in waiting]
-    operation = DelayedProduce(broker.clock.monotonic_ms() + request.timeout_ms, written, respond)
+    operation = DelayedProduce(broker.clock.monotonic_ms() + request.timeout_ms, written, request.acks, respond)
     broker.produce_purgatory.try_complete_else_watch(operation, [partition for partition, _ in written])
     return reply

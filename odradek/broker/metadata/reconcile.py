@@ -32,7 +32,10 @@ _RESERVED_IDS = 100
 
 
 class Reconciliation:
-    """Opens ``log_manager``'s logs to be those of ``image``; ``now_ms`` is wall time."""
+    """Opens ``log_manager``'s logs to be those of ``image``; ``now_ms`` is wall time.
+
+    ``node_id`` is this broker's: partitions without a replica here are no concern of its directories.
+    """
 
     def __init__(
         self,
@@ -40,6 +43,7 @@ class Reconciliation:
         log_manager: LogManager,
         file_system: FileSystem,
         *,
+        node_id: int,
         log_config_for: Callable[[str], LogConfig],
         now_ms: int,
         warn: Warn,
@@ -47,6 +51,7 @@ class Reconciliation:
         self._image = image
         self._log_manager = log_manager
         self._file_system = file_system
+        self._node_id = node_id
         self._is_complete = True
         self._log_config_for = log_config_for
         self._now_ms = now_ms
@@ -69,7 +74,7 @@ class Reconciliation:
         self._is_complete = manager.directories.are_online
         for topic, record in self._image.partitions():
             key = (topic.name, record.partition_id)
-            if key not in manager.logs and key not in manager.offline:
+            if self._node_id in record.replicas and key not in manager.logs and key not in manager.offline:
                 self._create(topic, record)
         manager.removed_logs.remove_all()
 

@@ -110,7 +110,7 @@ class FetchRead:
         return asked.fetch_offset != partition.high_watermark
 
     def _read_partition(self, partition: Partition, asked: FetchPartition, max_bytes: int, min_one: bool) -> Any:
-        log = partition.require_log()
+        log = partition.require_leader_log()
         if asked.current_leader_epoch >= 0:
             partition.check_leader_epoch(asked.current_leader_epoch)
         if asked.last_fetched_epoch >= 0:

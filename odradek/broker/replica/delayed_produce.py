@@ -1,4 +1,4 @@
-"""A Produce whose batches the high watermark does not cover yet: they are still to be flushed."""
+"""A Produce whose batches are not acknowledged yet: they are still to be replicated, or flushed."""
 
 from collections.abc import Callable
 
@@ -8,18 +8,20 @@ from odradek.timing.purgatory import DelayedOperation
 
 
 class DelayedProduce(DelayedOperation):
-    """Completes when every partition's high watermark has passed its batch; what has not by the deadline timed out.
+    """Completes when every batch is as safe as ``acks`` ask for; those that are not by the deadline have timed out.
 
     ``waiting`` holds (partition, last offset of the batch); ``respond`` is called with the error code of each. A partition that
-    goes offline meanwhile, or whose log cannot be synced, has KAFKA_STORAGE_ERROR.
+    goes offline meanwhile, or whose log cannot be synced, has KAFKA_STORAGE_ERROR; one that another broker leads now has
+    NOT_LEADER_OR_FOLLOWER.
     """
 
-    __slots__ = ("_respond", "_waiting")
+    __slots__ = ("_acks", "_respond", "_waiting")
 
     def __init__(
-        self, deadline_ms: float, waiting: list[tuple[Partition, int]], respond: Callable[[list[ErrorCode]], None]
+        self, deadline_ms: float, waiting: list[tuple[Partition, int]], acks: int, respond: Callable[[list[ErrorCode]], None]
     ) -> None:
         super().__init__(deadline_ms)
+        self._acks = acks
         self._waiting = waiting
         self._respond = respond
 
@@ -27,19 +29,23 @@ class DelayedProduce(DelayedOperation):
         """Part of the purgatory's interface."""
         for partition, last_offset in self._waiting:
             log = partition.log
-            if log is not None and partition.high_watermark <= last_offset and not log.has_lost_sync:
+            if log is None or partition.leader is None or log.has_lost_sync:
+                continue
+            if not partition.is_acknowledged(last_offset, self._acks):
                 return False
         return self.force_complete()
 
     def on_complete(self) -> None:
         """Part of the purgatory's interface."""
-        self._respond([_error(partition, last_offset) for partition, last_offset in self._waiting])
+        self._respond([_error(partition, last_offset, self._acks) for partition, last_offset in self._waiting])
 
 
-def _error(partition: Partition, last_offset: int) -> ErrorCode:
+def _error(partition: Partition, last_offset: int, acks: int) -> ErrorCode:
     log = partition.log
     if log is None:
         return ErrorCode.KAFKA_STORAGE_ERROR
-    if partition.high_watermark <= last_offset:
+    if partition.leader is None:
+        return ErrorCode.NOT_LEADER_OR_FOLLOWER
+    if not partition.is_acknowledged(last_offset, acks):
         return ErrorCode.KAFKA_STORAGE_ERROR if log.has_lost_sync else ErrorCode.REQUEST_TIMED_OUT
     return ErrorCode.NONE

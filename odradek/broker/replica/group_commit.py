@@ -91,7 +91,7 @@ class GroupCommit:
         """Let go of those who waited for ``log``, with what has become of it."""
         if partition is not None:
             if partition.log is log and not log.has_lost_sync:
-                partition.flushed(log.flushed_offset)
+                partition.flushed()
             else:
                 partition.flush_failed()
             self._broker.produce_purgatory.check_and_complete(partition)

@@ -1,13 +1,15 @@
-"""A partition that this broker leads: a log, and the marks on it.
+"""A partition that this broker has a replica of: a log, the broker's role, and the marks that follow from both.
 
-One broker is every partition's only replica, so what is appended is replicated: the high watermark follows the log's end at
-once, or as soon as the flush is done that ``flush.messages`` asks for. Everything that asks about replication (acks, delayed
-produce, reads bounded by the high watermark) goes by the marks kept here, not by that shortcut.
+The role (``roles``) computes the high watermark from the ends of the in-sync replicas' logs; the partition keeps it, and wakes
+whoever waits for it. Everything that asks about replication (acks, delayed produce, reads bounded by the high watermark) goes by
+the mark kept here. With one broker a record is replicated when it is appended, or when the flush is done that ``flush.messages``
+asks for.
 """
 
 from typing import TYPE_CHECKING, Final
 from uuid import UUID
 
+from odradek.broker.replica.roles import NO_LEADER, Follower, Leader
 from odradek.protocol.errors import ErrorCode, KafkaError
 
 if TYPE_CHECKING:
@@ -23,16 +25,21 @@ END_TXN_MARKER_BYTES: Final = 78
 
 
 class Partition:
-    """A partition led here. ``log`` is None while it is offline, and then ``offline_reason`` says why."""
+    """A replica of a partition. ``log`` is None while it is offline, and then ``offline_reason`` says why.
+
+    ``leader`` is None where another broker leads, and ``follower`` where this one does.
+    """
 
     __slots__ = (
         "_wake_fetches",
         "appended_bytes",
         "fetched_bytes",
+        "follower",
         "found_offset",
         "high_watermark",
         "index",
         "is_deleted",
+        "leader",
         "leader_epoch",
         "log",
         "offline_reason",
@@ -58,12 +65,14 @@ class Partition:
         self.log = log
         self.offline_reason = offline_reason
         self.is_deleted = False
+        self.leader: Leader | None = Leader()
+        self.follower: Follower | None = None
         self.high_watermark = 0 if log is None else log.log_end_offset
-        # Who else wants to know when the high watermark has moved: the coordinator whose log this is.
+        # Called when the high watermark has moved: by it the coordinator whose log this is learns of commits.
         self.on_high_watermark: Callable[[], None] | None = None
-        # Looks after the fetches that wait here.
+        # Completes the fetches that wait here, as far as they can be.
         self._wake_fetches = wake_fetches
-        # For those who watch: what was appended and handed out since the log was opened, whose end was at ``found_offset`` then.
+        # For metrics: bytes appended and read since the log was opened, whose end was at ``found_offset`` then.
         self.found_offset = self.high_watermark
         self.appended_bytes = 0
         self.fetched_bytes = 0
@@ -81,6 +90,13 @@ class Partition:
             raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, f"{self.topic}-{self.index} is offline: {self.offline_reason}")
         return self.log
 
+    def require_leader_log(self) -> "Log":
+        """The log, to be read by clients. KafkaError: NOT_LEADER_OR_FOLLOWER, KAFKA_STORAGE_ERROR."""
+        log = self.log
+        if log is None or self.leader is None:
+            log = self._require_leadership()[1]
+        return log
+
     def check_leader_epoch(self, current_leader_epoch: int) -> None:
         """Compare a client's idea of the epoch (KIP-320): FENCED_LEADER_EPOCH, UNKNOWN_LEADER_EPOCH; -1 asks for nothing."""
         if current_leader_epoch in (-1, self.leader_epoch):
@@ -93,9 +109,10 @@ class Partition:
         self, records: "Buffer", now_ms: int, transaction_verified: bool = False, header: "BatchHeader | None" = None
     ) -> "AppendInfo":
         """Append one batch as leader and wake the fetches that wait here; ``header`` if it was read. Errors: ``Log.append``'s."""
+        leader = self.leader
         log = self.log
-        if log is None:
-            log = self.require_log()
+        if leader is None or log is None:
+            leader, log = self._require_leadership()
         info = log.append(
             records,
             leader_epoch=self.leader_epoch,
@@ -103,7 +120,7 @@ class Partition:
             transaction_verified=transaction_verified,
             header=header,
         )
-        self._appended(log, len(records))
+        self._appended(leader, log, len(records))
         return info
 
     def append_internal(
@@ -114,16 +131,16 @@ class Partition:
         producer: tuple[int, int] | None = None,
     ) -> int:
         """Append records of the broker itself, and wake the fetches; the log's end. Errors: ``CoordinatorAppends``."""
-        log = self.require_log()
+        leader, log = self._require_leadership()
         size_bytes = log.coordinator_appends.append_internal(
             records, leader_epoch=self.leader_epoch, now_ms=now_ms, compression=compression, producer=producer
         )
-        self._appended(log, size_bytes)
+        self._appended(leader, log, size_bytes)
         return log.log_end_offset
 
     def append_marker(self, marker: "EndTxnMarker", now_ms: int) -> "AppendInfo":
         """End a producer's transaction here, and wake the fetches. Errors: ``CoordinatorAppends``."""
-        log = self.require_log()
+        leader, log = self._require_leadership()
         info = log.coordinator_appends.append_marker(
             marker.producer_id,
             marker.producer_epoch,
@@ -133,29 +150,66 @@ class Partition:
             now_ms=now_ms,
             transaction_version=marker.transaction_version,
         )
-        self._appended(log, END_TXN_MARKER_BYTES)
+        self._appended(leader, log, END_TXN_MARKER_BYTES)
         return info
 
-    def _appended(self, log: "Log", size_bytes: int) -> None:
-        self.appended_bytes += size_bytes
-        if log.awaits_flush:
-            return
-        self.high_watermark = log.log_end_offset
-        if self.on_high_watermark is not None:
-            self.on_high_watermark()
-        self._wake_fetches(self)
+    def _require_leadership(self) -> "tuple[Leader, Log]":
+        """KafkaError: NOT_LEADER_OR_FOLLOWER where another broker leads, KAFKA_STORAGE_ERROR where the log is offline."""
+        leader = self.leader
+        if leader is None:
+            raise KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER, f"{self.topic}-{self.index} is led by another broker")
+        return leader, self.require_log()
 
-    def flushed(self, offset: int) -> None:
-        """The log has been flushed up to ``offset``: what waited for that may be read, and is acknowledged."""
-        log = self.log
-        if log is None:
-            return
-        high_watermark = offset if log.awaits_flush else log.log_end_offset
+    def _appended(self, leader: Leader, log: "Log", size_bytes: int) -> None:
+        self.appended_bytes += size_bytes
+        self._advance(leader.high_watermark(log))
+
+    def _advance(self, high_watermark: int) -> None:
+        """The role has computed the high watermark anew: who waits for it is told where it has moved."""
         if high_watermark > self.high_watermark:
             self.high_watermark = high_watermark
             if self.on_high_watermark is not None:
                 self.on_high_watermark()
             self._wake_fetches(self)
+
+    def is_acknowledged(self, last_offset: int, acks: int) -> bool:
+        """Whether a batch that ends with ``last_offset`` is as safe as ``acks`` ask for.
+
+        All in-sync replicas have it, or, of acks=1, this broker has it as ``flush.messages`` promises. KafkaError:
+        KAFKA_STORAGE_ERROR where the log is offline.
+        """
+        if last_offset < self.high_watermark:
+            return True
+        return acks == 1 and last_offset < self.require_log().flush_state.readable_offset
+
+    def flushed(self) -> None:
+        """The log has been flushed: what waited for that counts as this replica's."""
+        log = self.log
+        if log is None:
+            return
+        role = self.leader or self.follower
+        if role is not None:
+            self._advance(role.high_watermark(log))
+
+    def become_leader(self, leader_epoch: int) -> None:
+        """This broker was elected. The high watermark stays where it is until the in-sync replicas have told their ends."""
+        self.leader_epoch = leader_epoch
+        if self.leader is None:
+            self.leader = Leader()
+            self.follower = None
+
+    def become_follower(self, leader_id: int, leader_epoch: int) -> None:
+        """Another broker was elected, or none (NO_LEADER). Who waits here is told to look for the leader."""
+        self.leader_epoch = leader_epoch
+        if self.follower is None or self.follower.leader_id != leader_id:
+            self.leader = None
+            self.follower = Follower(leader_id)
+            self._wake_fetches(self)
+
+    @property
+    def leader_id(self) -> int:
+        """The broker that leads where this one does not."""
+        return NO_LEADER if self.follower is None else self.follower.leader_id
 
     def flush_failed(self) -> None:
         """What waits for a flush waits in vain."""

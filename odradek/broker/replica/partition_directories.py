@@ -56,11 +56,25 @@ class PartitionDirectories:
             self._delete(topic)
         for topic, partitions in delta.new_partitions:
             self._lead(topic, partitions)
+        for topic, partitions in delta.changed_partitions:
+            self._change(topic, partitions)
+
+    def _change(self, topic: Topic, partitions: Sequence[PartitionRecord]) -> None:
+        """Take the role that each of ``partitions`` has for this broker now."""
+        for record in partitions:
+            partition = self._broker.partitions.get(topic.name, record.partition_id)
+            if partition is None:
+                continue
+            if record.leader == self._broker.node_id:
+                partition.become_leader(record.leader_epoch)
+            else:
+                partition.become_follower(record.leader, record.leader_epoch)
 
     def _lead(self, topic: Topic, partitions: Sequence[PartitionRecord]) -> None:
         config = self._log_config(topic.name)
         for record in partitions:
-            self._broker.partitions.add(self._partition(topic, record, config))
+            if self._broker.node_id in record.replicas:
+                self._broker.partitions.add(self._partition(topic, record, config))
 
     def _delete(self, topic: Topic) -> None:
         for partition in self._broker.partitions.remove_topic(topic.name):
@@ -107,7 +121,7 @@ class PartitionDirectories:
             except (KafkaError, OSError) as error:
                 reason = str(error)
                 log.error("a partition cannot be created", error, topic=topic.name, partition=record.partition_id)
-        return Partition(
+        partition = Partition(
             topic.name,
             record.partition_id,
             topic.topic_id,
@@ -116,6 +130,9 @@ class PartitionDirectories:
             self._broker.fetch_purgatory.check_and_complete,
             reason,
         )
+        if record.leader != self._broker.node_id:
+            partition.become_follower(record.leader, record.leader_epoch)
+        return partition
 
     def _log_config(self, topic: str) -> LogConfig:
         return self._broker.config.log_config(self._image.configs(ResourceType.TOPIC, topic))
@@ -135,6 +152,6 @@ class LogConfigs:
             names |= image.topics.keys()
         for name in names:
             config = self._log_config_for(name)
-            for partition in self._partitions.of_topic(name):
+            for partition in self._partitions.of_topic(name).values():
                 if partition.log is not None:
                     partition.log.config = config

@@ -1,7 +1,7 @@
-"""The partitions that this broker leads, found by topic name or id."""
+"""The partitions of this broker, found by topic name or id."""
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Final, cast
 
 from odradek.broker.replica.partition import Partition
 from odradek.protocol.errors import ErrorCode, KafkaError
@@ -12,53 +12,54 @@ if TYPE_CHECKING:
     from odradek.broker.replica.fetch_sessions import FetchPartition
 
 
+# Nobody writes to it.
+_NONE: Final[dict[int, Partition]] = {}
+
+
 class Partitions:
-    """All partitions of this broker. Indexes within a topic count from 0 without gaps."""
+    """All partitions that this broker has a replica of: of a topic any of them, by index."""
 
     def __init__(self) -> None:
-        self._by_name: dict[str, list[Partition]] = {}
-        self._by_id: dict[UUID, list[Partition]] = {}
+        self._by_name: dict[str, dict[int, Partition]] = {}
+        self._by_id: dict[UUID, dict[int, Partition]] = {}
         # The same by the id's 16 bytes, as Produce has it: making a UUID of them costs as much as the rest of that look-up.
-        self._by_id_bytes: dict[bytes, list[Partition]] = {}
+        self._by_id_bytes: dict[bytes, dict[int, Partition]] = {}
 
     def __len__(self) -> int:
         return sum(len(partitions) for partitions in self._by_name.values())
 
     def __iter__(self) -> Iterator[Partition]:
         for partitions in tuple(self._by_name.values()):
-            yield from partitions
+            yield from tuple(partitions.values())
 
     def add(self, partition: Partition) -> None:
-        """Take in a partition, the next index of its topic."""
-        partitions = self._by_name.setdefault(partition.topic, [])
-        if partition.index != len(partitions):
-            raise ValueError(f"{partition.topic}-{partition.index} comes out of order")
-        partitions.append(partition)
+        """Take in a partition. Raises ValueError where it is there."""
+        partitions = self._by_name.setdefault(partition.topic, {})
+        if partition.index in partitions:
+            raise ValueError(f"{partition.topic}-{partition.index} is there already")
+        partitions[partition.index] = partition
         self._by_id[partition.topic_id] = partitions
         self._by_id_bytes[partition.topic_id.bytes] = partitions
 
     def remove_topic(self, topic: str) -> list[Partition]:
         """Forget a topic; returns the partitions it had."""
-        partitions = self._by_name.pop(topic, [])
+        partitions = list(self._by_name.pop(topic, {}).values())
         if partitions:
             topic_id = partitions[0].topic_id
             del self._by_id[topic_id], self._by_id_bytes[topic_id.bytes]
         return partitions
 
-    def of_topic(self, topic: str) -> list[Partition]:
+    def of_topic(self, topic: str) -> dict[int, Partition]:
         """A topic's partitions by index; empty where there is no such topic."""
-        return self._by_name.get(topic, [])
+        return self._by_name.get(topic, _NONE)
 
-    def of_topic_id(self, topic_id: bytes) -> list[Partition]:
+    def of_topic_id(self, topic_id: bytes) -> dict[int, Partition]:
         """The same by the 16 bytes of a topic id."""
-        return self._by_id_bytes.get(topic_id, [])
+        return self._by_id_bytes.get(topic_id, _NONE)
 
     def get(self, topic: str, index: int) -> Partition | None:
         """One partition, or None."""
-        partitions = self._by_name.get(topic)
-        if partitions is None or not 0 <= index < len(partitions):
-            return None
-        return partitions[index]
+        return self._by_name.get(topic, _NONE).get(index)
 
     def find_fetched(self, asked: "FetchPartition") -> Partition | KafkaError:
         """What a fetch names, by topic id or name; the error that answers it where there is none."""
@@ -66,9 +67,7 @@ class Partitions:
         partitions = self._by_name.get(key) if isinstance(key, str) else self._by_id.get(cast("UUID", key))
         if partitions is None:
             return KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION if isinstance(key, str) else ErrorCode.UNKNOWN_TOPIC_ID)
-        if not 0 <= asked.partition < len(partitions):
-            return KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
-        return partitions[asked.partition]
+        return partitions.get(asked.partition) or KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
 
     def require(self, topic: str, index: int) -> Partition:
         """One partition, or UNKNOWN_TOPIC_OR_PARTITION."""

@@ -40,6 +40,7 @@ class Storage:
         Reconciliation(
             image=self.controller.image,
             log_manager=self.log_manager,
+            node_id=1,
             file_system=self.file_system,
             log_config_for=self.controller.log_config_for,
             now_ms=self.clock.now_ms(),

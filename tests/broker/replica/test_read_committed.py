@@ -10,6 +10,7 @@ from odradek.broker.handlers import list_offsets
 from odradek.broker.replica.delayed_fetch import DelayedFetch, FetchRead
 from odradek.broker.replica.fetch_sessions import FetchPartition, FetchPartitions
 from odradek.broker.replica.partition import Partition
+from odradek.coordinator.runtime.marker import EndTxnMarker
 from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.record_batch import iter_batches
 from odradek.storage.log_config import LogConfig
@@ -39,8 +40,7 @@ class Broker:
         self.partition.append(transactional_batch(sequence, count=count, producer=producer), NOW_MS, True)
 
     def end(self, commit, producer=7):
-        self.log.coordinator_appends.append_marker(producer, 0, 0, commit, leader_epoch=0, now_ms=NOW_MS)
-        self.partition._appended(self.log, 78)
+        self.partition.append_marker(EndTxnMarker(producer, 0, 0, commit), NOW_MS)
 
     def reader(self, offset=0, *, committed=True, max_bytes=1 << 20, min_bytes=1):
         asked = FetchPartition(

@@ -191,7 +191,7 @@ class Node:
                 if not _LOADING & set(states.values()):
                     break
                 self.turn()
-            for partition in broker.partitions.of_topic(topic):
+            for partition in broker.partitions.of_topic(topic).values():
                 state = states.get(partition.index)
                 if partition.log is not None and state is not ShardState.ACTIVE:
                     raise Violation("coordinators load what there is", f"{topic}-{partition.index} is {state}")

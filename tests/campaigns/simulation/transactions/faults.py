@@ -91,7 +91,7 @@ class Faults:
             return
         for topic, runtime in world.server.runtimes():
             states = runtime.states()
-            for partition in world.server.partitions.of_topic(topic):
+            for partition in world.server.partitions.of_topic(topic).values():
                 state = states.get(partition.index)
                 if partition.log is not None and (state is ShardState.FAILED or (state is None and not world.is_in_trouble)):
                     world.server.load(topic, partition.index, at_higher_epoch=False)
@@ -112,7 +112,7 @@ class Faults:
 
     def _move(self, server: Server, topic: str) -> None:
         world = self._world
-        index = self._rng.choice(server.partitions.of_topic(topic)).index
+        index = self._rng.choice(list(server.partitions.of_topic(topic).values())).index
         if self._rng.random() < 0.4:
             world.note("%s-%s is led at a higher epoch", topic, index)
             server.load(topic, index, at_higher_epoch=True)
@@ -188,7 +188,7 @@ class Faults:
         if known is None:
             return
         world.note("topic %s is deleted", topic)
-        for partition in server.partitions.of_topic(topic):
+        for partition in server.partitions.of_topic(topic).values():
             self._offline.pop(partition, None)
             world.held.pop((topic, partition.index), None)
         server.controller.delete_topics([known.topic_id])

@@ -154,7 +154,7 @@ class Server(Broker):
             self._settle(partition)
         for topic in COORDINATORS_TOPICS:
             self.controller.ensure_internal_topic(topic)
-            for partition in self.partitions.of_topic(topic):
+            for partition in self.partitions.of_topic(topic).values():
                 self._settle(partition)
 
     def serve(self) -> None:
@@ -165,7 +165,7 @@ class Server(Broker):
     def create(self, topic: str, partition_count: int) -> None:
         """A topic for producers."""
         self.controller.create_topics([NewTopic(name=topic, partition_count=partition_count)])
-        for partition in self.partitions.of_topic(topic):
+        for partition in self.partitions.of_topic(topic).values():
             self._settle(partition)
 
     def _settle(self, partition: Partition) -> None:
