@@ -48,8 +48,10 @@ def _unique_path(directory: str, unique: str, suffix: str) -> str:
 
 def read_table(file_system: FileSystem, path: str) -> list[list[str]]:
     """The lines behind version and count, split at blanks."""
-    lines = file_system.read_bytes(path).decode().splitlines()
-    if len(lines) < 2 or lines[0] != "0" or int(lines[1]) != len(lines) - 2:
+    text = file_system.read_bytes(path).decode()
+    lines = text.splitlines()
+    # Without its newline the last number may be cut.
+    if not text.endswith("\n") or len(lines) < 2 or lines[0] != "0" or int(lines[1]) != len(lines) - 2:
         raise ValueError(f"{path} is no checkpoint of version 0 that is whole")
     return [line.split() for line in lines[2:]]
 

@@ -21,6 +21,22 @@ class LogCorrupt(KafkaError):
         super().__init__(ErrorCode.KAFKA_STORAGE_ERROR, reason)
 
 
+class UnexpectedAppendOffset(ValueError):
+    """A follower's fetch begins below its log end offset, or out of reach of it (Kafka's UnexpectedAppendOffsetException).
+
+    If the follower's log is empty it can begin again at ``first_offset``: the leader's log start offset may lie within a batch.
+    """
+
+    def __init__(self, first_offset: int, last_offset: int, log_end_offset: int) -> None:
+        super().__init__(f"a batch of offsets {first_offset} to {last_offset}, and the log end offset is {log_end_offset}")
+        self.first_offset = first_offset
+        self.last_offset = last_offset
+
+
+class OffsetsOutOfOrder(ValueError):
+    """A follower has fetched batches whose offsets do not ascend (Kafka's OffsetsOutOfOrderException)."""
+
+
 class DataDirectoryLocked(Exception):
     """Another broker holds the lock of this data directory."""
 

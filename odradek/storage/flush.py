@@ -20,6 +20,8 @@ class FlushTask:
     offset: int
     segments_begun: int
     is_whole: bool = True
+    # What it has synced counts only while the log's end has not been cut off since.
+    truncations: int = 0
 
     def run(self) -> None:
         """Sync files first, then the directories that name them. Raises OSError."""

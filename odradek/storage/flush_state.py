@@ -94,15 +94,29 @@ class FlushState:
             if is_dirty and (active or segment is not local.segments.active):
                 files += segment.files_to_sync()
                 offset = max(offset, end_offset)
-        return FlushTask(local.file_system, self._unnamed_directories(), tuple(files), offset, local.segments_begun)
+        return FlushTask(
+            local.file_system,
+            self._unnamed_directories(),
+            tuple(files),
+            offset,
+            local.segments_begun,
+            truncations=local.truncations,
+        )
 
     def commit_task(self) -> FlushTask:
         """The sync of the records that are not on disk. Raises OSError."""
         local = self._local
         found = local.segments.with_ends(local.log_end_offset)
         files = tuple(segment.file for segment, end_offset in found if segment.size and end_offset > self.flushed_offset)
-        directories = self._unnamed_directories()
-        return FlushTask(local.file_system, directories, files, local.log_end_offset, local.segments_begun, is_whole=False)
+        return FlushTask(
+            local.file_system,
+            self._unnamed_directories(),
+            files,
+            local.log_end_offset,
+            local.segments_begun,
+            is_whole=False,
+            truncations=local.truncations,
+        )
 
     def _unnamed_directories(self) -> tuple[str, ...]:
         """The directories with names that are not synced."""
@@ -112,7 +126,7 @@ class FlushState:
 
     def flushed(self, task: FlushTask, now_ms: int) -> None:
         """Move the offsets: ``task`` has run."""
-        if self.sync_error:
+        if self.sync_error or task.truncations != self._local.truncations:
             return
         self.flushed_offset = max(self.flushed_offset, task.offset)
         self._segments_named = max(self._segments_named, task.segments_begun)
@@ -120,6 +134,13 @@ class FlushState:
         if task.is_whole:
             self.recovery_point = max(self.recovery_point, task.offset)
             self.last_flush_ms = now_ms
+
+    def truncated(self) -> None:
+        """Keep the offsets within the log, whose end was cut off."""
+        end_offset = self._local.log_end_offset
+        self.recovery_point = min(self.recovery_point, end_offset)
+        self.flushed_offset = min(self.flushed_offset, end_offset)
+        self.awaits_flush = self.awaits_flush and self.is_flush_due
 
     def sync_failed(self, error: OSError) -> None:
         """Take the log out of service: a sync has failed."""

@@ -24,6 +24,7 @@ class LocalLog:
         "log_start_offset",
         "segments",
         "segments_begun",
+        "truncations",
     )
 
     def __init__(self, request: LoadRequest, loaded: LoadedLog) -> None:
@@ -35,6 +36,8 @@ class LocalLog:
         self.log_end_offset = loaded.log_end_offset
         # Segments created since the log was opened; all that it had then count as one. Names are synced up to such a count.
         self.segments_begun = 1
+        # How often the end was cut off. Work begun in another thread before that is void.
+        self.truncations = 0
 
     def begin_segment(self, base_offset: int, config: LogConfig, now_ms: int) -> Segment:
         """Create the new active segment. Raises OSError."""
@@ -42,3 +45,8 @@ class LocalLog:
         self.segments.add(active)
         self.segments_begun += 1
         return active
+
+    def replace_all(self, base_offset: int, config: LogConfig, now_ms: int) -> None:
+        """Let an empty segment be the only one. Raises OSError."""
+        self.segments.reset(Segment.create(self.file_system, self.directory, base_offset, config, now_ms))
+        self.segments_begun += 1

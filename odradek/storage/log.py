@@ -14,6 +14,7 @@ A Log is made of parts, none of which knows the Log:
     FlushState    recovery point, flushed offset, what to sync next
     LogProducers  producers and their snapshots
     LogRetention  removes old segments, replaces compacted ones
+    FollowerAppends, LogTruncation   what a follower does
     LogSettings   the topic's configuration; DiskErrors reports errors
 
 Kafka's name is UnifiedLog.
@@ -37,6 +38,7 @@ from odradek.storage.coordinator_appends import CoordinatorAppends
 from odradek.storage.disk_errors import DiskErrors
 from odradek.storage.filesystem import FileSystem
 from odradek.storage.flush_state import FlushState
+from odradek.storage.follower_appends import FollowerAppends
 from odradek.storage.local_log import LocalLog
 from odradek.storage.log_config import LogConfig
 from odradek.storage.log_loader import LoadedLog, LoadRequest, load
@@ -45,6 +47,7 @@ from odradek.storage.log_producers import LogProducers
 from odradek.storage.log_retention import LogRetention
 from odradek.storage.log_segments import LogSlice
 from odradek.storage.log_settings import LogSettings
+from odradek.storage.log_truncation import LogTruncation
 from odradek.storage.log_writer import LogWriter
 from odradek.storage.producer_state import ProducerStates
 from odradek.storage.recovery import Warn
@@ -89,6 +92,10 @@ class Log:
         self.coordinator_appends = CoordinatorAppends(
             self._local, self._settings, self.flush_state, self._producers, self._writer
         )
+        self._follower_appends = FollowerAppends(
+            self._local, self._settings, self.flush_state, self._producers, self._writer, self.disk_errors
+        )
+        self.truncation = LogTruncation(self._local, self._settings, self.flush_state, self._producers, removal, self.disk_errors)
         self.retention = LogRetention(self._local, self._settings, self.flush_state, self._producers, self._writer, removal)
 
     @classmethod
@@ -256,6 +263,44 @@ class Log:
         if last_offset + 1 - flush_state.flushed_offset >= settings.flush_messages:
             flush_state.flush_soon(now_ms)
         return AppendInfo(base_offset, last_offset, append_time_ms, local.log_start_offset, False)
+
+    def append_as_follower(self, batches: Buffer, *, leader_epoch: int, now_ms: int) -> AppendInfo | None:
+        """Append batches as a leader wrote them, one behind the other, the last perhaps cut; None if none is whole.
+
+        They keep their offsets, which begin at the log end offset or behind a gap, and their leader epochs; those of an epoch
+        above ``leader_epoch``, the fetch's, are skipped. All batches are checked before the first is written; a disk error may
+        leave some of them appended. ValueError: UnexpectedAppendOffset, OffsetsOutOfOrder. KafkaError: CORRUPT_MESSAGE,
+        INVALID_RECORD (message formats v0 and v1), KAFKA_STORAGE_ERROR.
+        """
+        return self._follower_appends.append(batches, leader_epoch, now_ms)
+
+    # ------------------------------------------------------------------------------------------------------ truncation
+
+    @property
+    def truncations(self) -> int:
+        """How often the log's end was cut off. Other threads read this: what they began before is void."""
+        return self._local.truncations
+
+    def truncate_to(self, offset: int, now_ms: int) -> bool:
+        """Cut the log's end off, so that it ends at ``offset`` or, if a batch holds that, in front of the batch.
+
+        The log start offset, the recovery point, the flushed offset and the compacted offset are moved back with the end. False
+        if the log ends there already. KafkaError: KAFKA_STORAGE_ERROR. Raises LogCorrupt, ValueError (a negative offset).
+        """
+        is_cut = self.truncation.truncate_to(offset, now_ms)
+        if self.cleaned_offset is not None:
+            self.cleaned_offset = min(self.cleaned_offset, self.segments.active.base_offset)
+        return is_cut
+
+    def truncate_fully_and_start_at(self, offset: int, now_ms: int) -> None:
+        """Remove all records, and let the log start and end at ``offset``, which may lie behind its end.
+
+        KafkaError: KAFKA_STORAGE_ERROR. ValueError for a negative offset.
+        """
+        self.truncation.truncate_fully_and_start_at(offset, now_ms)
+        self.cleaned_offset = None if self.cleaned_offset is None else min(self.cleaned_offset, offset)
+
+    # --------------------------------------------------------------------------------------------------------- flushes
 
     def flush(self, now_ms: int) -> None:
         """Sync the whole log before returning. KafkaError: KAFKA_STORAGE_ERROR, now and for every later append."""

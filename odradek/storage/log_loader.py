@@ -217,7 +217,8 @@ def _recover(
             epochs,
             synced_offset=request.synced_offset,
             is_last=is_last,
-            may_have_gaps=bool(later) and (request.config.is_compacted or segment.base_offset < cleaned_offset),
+            # A follower of a compacted leader has gaps in its active segment, too.
+            may_have_gaps=request.config.is_compacted or (bool(later) and segment.base_offset < cleaned_offset),
             warn=request.warn,
         )
         segment.release_file()

@@ -215,6 +215,7 @@ class LogManager:
         if self.on_flush_due is not None:
             log.flush_state.on_flush_due = partial(self.on_flush_due, log)
         log.disk_errors.on_error = partial(self.directory_error, directory)
+        log.truncation.before = partial(self.checkpoints.lower, directory, key)
         log.flush_found(now_ms)
         self.logs[key] = log
         return log

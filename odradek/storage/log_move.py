@@ -112,6 +112,7 @@ class LogMove:
         self._copied: dict[int, int] = {}
         self._whole: set[int] = set()
         self._is_begun = False
+        self._truncations = log.truncations
         self._file_system.make_dirs(self.path)
 
     @property
@@ -125,7 +126,12 @@ class LogMove:
         return max(self.log.log_end_offset - self.end_offset, 0)
 
     def next_task(self) -> CopyTask:
-        """What there is to copy now. From the first time on none of the log's segments goes."""
+        """What there is to copy now. From the first call on none of the log's segments is removed.
+
+        Raises MoveCancelled if the log's end was cut off since the move began.
+        """
+        if self._is_void():
+            raise MoveCancelled
         self._is_begun = self.log.is_being_cleaned = True
         spans = []
         whole: list[str] = []
@@ -140,11 +146,14 @@ class LogMove:
             source=self.log.directory,
             target=self.path,
             spans=spans,
-            is_cancelled=lambda: self.is_cancelled or self.log.is_closed,
+            is_cancelled=self._is_void,
             on_copied=self._on_copied,
             end_offset=self.log.log_end_offset,
             whole=whole,
         )
+
+    def _is_void(self) -> bool:
+        return self.is_cancelled or self.log.is_closed or self.log.truncations != self._truncations
 
     def _on_copied(self, size_bytes: int) -> None:
         self.copied_bytes += size_bytes

@@ -40,6 +40,11 @@ class LogProducers:
             self.loaded = found
         return self.loaded
 
+    def reset(self) -> None:
+        """Load them again from snapshot and log when they are next needed: the log's end was cut off."""
+        self.loaded = None
+        self._restore_offset = self._local.log_end_offset
+
     def take_snapshot(self) -> None:
         """Write the producers as of the log end offset, unless that snapshot exists. Raises KafkaError, OSError."""
         local = self._local

@@ -89,6 +89,25 @@ class LogSegments:
         del self._segments[:count], self._base_offsets[:count]
         return removed
 
+    def remove_last(self, count: int) -> list[Segment]:
+        """Forget the last ``count``, not all of them, and return them. The one in front is active then."""
+        removed = self._segments[-count:]
+        del self._segments[-count:], self._base_offsets[-count:]
+        self._tail_positions.clear()
+        self.active = self._segments[-1]
+        return removed
+
+    def reset(self, segment: Segment) -> None:
+        """Let ``segment`` be the only one."""
+        self._segments[:] = [segment]
+        self._base_offsets[:] = [segment.base_offset]
+        self._tail_positions.clear()
+        self.active = segment
+
+    def forget_tails(self) -> None:
+        """Forget where fetches stand: the log's end was cut off."""
+        self._tail_positions.clear()
+
     def has_all(self, segments: Collection[Segment]) -> bool:
         """Whether all of ``segments`` are among these."""
         return all(segment in self._segments for segment in segments)

@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 
 from odradek.storage import checkpoints
 from odradek.storage.data_directories import DataDirectories
-from odradek.storage.data_directory import DataDirectory, Partition
+from odradek.storage.data_directory import OFFSET_FILES, DataDirectory, Partition
 from odradek.storage.errors import is_directory_failure
 from odradek.storage.log import Log
 
@@ -41,6 +41,13 @@ class OffsetCheckpoints:
     def write_cleaned_offsets(self) -> None:
         """Write up to where logs are compacted. Raises OSError."""
         self._write(checkpoints.CLEANER_OFFSET_FILE, lambda log: log.cleaned_offset)
+
+    def lower(self, directory: DataDirectory, key: Partition, offset: int) -> None:
+        """Write ``offset`` for one log, to files that have a larger one: the log's end is about to be cut off. Raises OSError."""
+        for name in OFFSET_FILES:
+            held = directory.held_offset(name, key)
+            if held is not None and held > offset:
+                directory.note_offset(name, key, offset)
 
     def _write(self, name: str, offset_of: Callable[[Log], int | None]) -> None:
         # Offline logs keep the offset that the file has.

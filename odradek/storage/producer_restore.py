@@ -9,13 +9,12 @@ last part of the log in front of it. Kafka knows the one, and answers the retry 
 """
 
 from bisect import bisect_right
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
-from odradek.protocol.control_records import ABORT, COMMIT, read_control_record
 from odradek.protocol.errors import MalformedMessage
 from odradek.protocol.record_batch import BatchHeader
-from odradek.protocol.records import read_records
 from odradek.storage.batch_scan import iter_headers
+from odradek.storage.control_batches import record_markers
 from odradek.storage.errors import LogCorrupt
 from odradek.storage.producer_snapshot import ProducerSnapshots
 from odradek.storage.producer_state import ProducerStates
@@ -59,7 +58,7 @@ def _replay(segment: Segment, producers: ProducerStates, start_offset: int) -> N
         if header.producer_id < 0 or header.last_offset < start_offset:
             continue
         if header.is_control:
-            aborted += _replayed_marker(segment, place, header, producers)
+            aborted += _replayed_markers(segment, place, header, producers)
         else:
             producers.record(header, header.base_offset, header.max_timestamp)
     if aborted or segment.transaction_index is not None:
@@ -68,19 +67,12 @@ def _replay(segment: Segment, producers: ProducerStates, start_offset: int) -> N
     segment.release_file()
 
 
-def _replayed_marker(
+def _replayed_markers(
     segment: Segment, position: int, header: BatchHeader, producers: ProducerStates
-) -> Iterator[AbortedTransaction]:
-    """Take note of a marker; the transaction that it aborts, if it does."""
+) -> list[AbortedTransaction]:
+    """Note the markers of the control batch at ``position``; returns the transactions that they abort. Raises LogCorrupt."""
     try:
-        for record in read_records(segment.file.pread(header.size_bytes, position)):
-            kind, coordinator_epoch = read_control_record(record)
-            if kind in (ABORT, COMMIT):
-                aborted = producers.record_marker(
-                    header.producer_id, header.producer_epoch, coordinator_epoch, kind == COMMIT, record.offset, record.timestamp
-                )
-                if aborted is not None:
-                    yield aborted
+        return record_markers(header, segment.file.pread(header.size_bytes, position), producers)
     except MalformedMessage as error:
         raise LogCorrupt(f"{segment.path}, position {position}: {error.reason}") from error
 

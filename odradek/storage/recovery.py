@@ -120,7 +120,7 @@ def _checked_batches(
 ) -> Iterator[tuple[int, BatchHeader]]:
     """(position, header) of each batch to the segment's end; raises _BadBatch at the first that is wrong.
 
-    Compaction leaves gaps between offsets, but never in the last segment.
+    Compaction leaves gaps between offsets.
     """
     file, end = segment.file, segment.size
     chunk, chunk_start = b"", position

@@ -258,6 +258,22 @@ class Segment:
         self.file.truncate(size)
         self.size = size
 
+    def cut(self, end_offset: int, position: int, index_interval_bytes: int) -> None:
+        """Cut the segment behind the batch that ends with ``end_offset - 1``, at ``position``. Raises OSError.
+
+        The .log and the index of aborted transactions are cut on disk, the other indexes in memory.
+        """
+        if self.transaction_index is not None and self.transaction_index.last_offset >= end_offset:
+            self.transaction_index.keep_below(end_offset)
+        for index in (self.offset_index, self.time_index):
+            index.keep_entries(index.entries_below(end_offset))
+        self.truncate(position)
+        self.resume()
+        start = self.offset_index.last_position()
+        self.learn_timestamps_up_to(start)
+        for place, header in iter_headers(self.file, start, position):
+            self.note_batch(place, header.size_bytes, header.last_offset, header.max_timestamp, index_interval_bytes)
+
     def close_indexes(self) -> None:
         """Give the time index its last entry, from which a clean start knows the largest timestamp; write both out."""
         if self._knows_timestamps:

@@ -26,7 +26,7 @@ def test_a_checkpoint_that_is_not_there_is_empty(disk):
 
 
 @pytest.mark.parametrize(
-    "data", [b"", b"0\n", b"1\n0\n", b"0\n2\na 0 5\n", b"0\n1\na 0\n", b"0\nx\n", b"\xff\xfe", b"0\n1\na 0 x\n"]
+    "data", [b"", b"0\n", b"1\n0\n", b"0\n2\na 0 5\n", b"0\n1\na 0\n", b"0\nx\n", b"\xff\xfe", b"0\n1\na 0 x\n", b"0\n1\na 0 1"]
 )
 def test_a_damaged_checkpoint_is_refused(disk, data):
     disk.write_atomic("/d/c", data)

@@ -119,6 +119,17 @@ def test_a_move_that_is_given_up_leaves_the_log_alone_and_nothing_behind():
     assert append(log).first_offset == 40
 
 
+def test_a_log_whose_end_is_cut_off_does_not_move_any_more():
+    manager, log = filled(FailingFileSystem())
+    move = move_to(manager, log, B)
+    task = move.next_task()
+    log.truncate_to(30, NOW_MS)
+    with pytest.raises(MoveCancelled):
+        task.run()
+    with pytest.raises(MoveCancelled):
+        move.next_task()
+
+
 def test_a_target_that_cannot_be_written_is_told_from_a_log_that_cannot_be_read():
     file_system = FailingFileSystem()
     manager, log = filled(file_system)

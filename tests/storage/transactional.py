@@ -17,9 +17,9 @@ def send(log, sequence=0, *, count=1, producer=7, epoch=0, verified=True):
     return log.append(records, leader_epoch=0, now_ms=NOW_MS, transaction_verified=verified)
 
 
-def end(log, *, commit, producer=7, epoch=0, coordinator_epoch=0, version=0, now_ms=NOW_MS):
+def end(log, *, commit, producer=7, epoch=0, coordinator_epoch=0, version=0, now_ms=NOW_MS, leader_epoch=0):
     return log.coordinator_appends.append_marker(
-        producer, epoch, coordinator_epoch, commit, leader_epoch=0, now_ms=now_ms, transaction_version=version
+        producer, epoch, coordinator_epoch, commit, leader_epoch=leader_epoch, now_ms=now_ms, transaction_version=version
     )
 
 

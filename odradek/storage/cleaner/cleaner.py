@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from odradek.protocol.errors import KafkaError, MalformedMessage
 from odradek.protocol.record_batch import MAGIC, BatchHeader, Buffer, ensure_intact, iter_batches, read_header
 from odradek.storage.cleaner.batch_filter import GONE, BatchFilter
-from odradek.storage.cleaner.job import CleanJob, Source, grouped
+from odradek.storage.cleaner.job import CleaningAborted, CleanJob, Source, grouped
 from odradek.storage.cleaner.offset_map import OffsetMap
 from odradek.storage.cleaner.record_spans import payload, spans
 from odradek.storage.cleaner.segment_writer import CleanedSegment, SegmentWriter
@@ -79,6 +79,8 @@ class _Clean:
         try:
             self._run(swap_in)
         except (MalformedMessage, KafkaError) as error:
+            if self._job.is_void:
+                raise CleaningAborted from error
             raise LogCorrupt(f"{self._place}: {error.reason}") from error
         return self._stats
 

@@ -51,6 +51,12 @@ class CleanJob:
     last_records: Mapping[int, LastRecord]
     transaction_indexes: tuple[tuple[str, int], ...]
     now_ms: int
+    truncations: int
+
+    @property
+    def is_void(self) -> bool:
+        """Whether the log was closed, or its end cut off, since the job was made. Any thread."""
+        return self.log.is_closed or self.log.truncations != self.truncations
 
     @classmethod
     def of(cls, log: Log, first_dirty_offset: int, first_uncleanable_offset: int, now_ms: int) -> "CleanJob":
@@ -97,6 +103,7 @@ class CleanJob:
             },
             transaction_indexes=tuple(indexes),
             now_ms=now_ms,
+            truncations=log.truncations,
         )
 
 

@@ -51,6 +51,7 @@ class _Swap:
     """Its methods are called one after the other, on the loop."""
 
     def __init__(self, job: CleanJob, group: Sequence[Source], cleaned: CleanedSegment) -> None:
+        self._job = job
         self._log = job.log
         self._old = [source.segment for source in group]
         self._cleaned = cleaned
@@ -96,7 +97,7 @@ class _Swap:
 
     def _ensure_wanted(self) -> None:
         """Raise CleaningAborted unless the log is the same, and has all that is to be replaced."""
-        if self._log.is_closed or not self._log.segments.has_all(self._old):
+        if self._job.is_void or not self._log.segments.has_all(self._old):
             raise CleaningAborted
 
     def _forget(self, *suffixes: str) -> None:

@@ -391,3 +391,36 @@ def test_a_log_that_is_closed_meanwhile_is_left_as_it_was():
     with pytest.raises(CleaningAborted):
         clean_up(log, on_loop=close_then)
     assert names(file_system) == before
+
+
+def test_a_log_whose_end_is_cut_off_meanwhile_gets_nothing_of_the_clean():
+    _, log = new_log(segment_bytes=1 << 20)
+    for number in range(3):
+        put(log, (b"a", b"%d" % number))
+    log.roll(NOW_MS)
+
+    def cut_then(action):
+        if not log.truncations:
+            log.truncate_to(2, NOW_MS)
+            put(log, (b"a", b"other"))
+            log.roll(NOW_MS)
+        return action()
+
+    with pytest.raises(CleaningAborted):
+        clean_up(log, on_loop=cut_then)
+    assert [value for _, _, value in pairs_of(log)] == [b"0", b"1", b"other"]
+
+
+def test_a_clean_that_reads_what_was_cut_off_is_void_and_the_log_not_damaged():
+    _, log = new_log(segment_bytes=1 << 20)
+    put(log, (b"a", b"0"))
+    put(log, (b"a", b"1"))
+    log.roll(NOW_MS)
+
+    def cut(_):
+        if not log.truncations:
+            log.truncate_to(1, NOW_MS)
+
+    with pytest.raises(CleaningAborted):
+        clean_up(log, pace=cut)
+    assert [value for _, _, value in pairs_of(log)] == [b"0"]
