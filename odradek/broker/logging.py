@@ -4,12 +4,31 @@ structlog takes some 60 ms to import and 7 MB to keep, so it comes in with the f
 is none. Nothing here belongs on the hot path. A log that cannot be written (stderr closed, its disk full) never fails the
 broker: the line is lost.
 
+A broker in its user's process may have its lines to itself: whatever runs within ``lines_to``, and whatever that sets going on
+the loop, on a timer or in the background, tells them to a function instead.
+
     {"topic": "orders", "partition": 3, "bytes": 512, "event": "torn tail truncated", "level": "warning", "timestamp": "..."}
 """
 
 import contextlib
 import sys
+from collections.abc import Callable, Iterator, Mapping
+from contextvars import ContextVar
 from typing import Any
+
+# Is told of a line: its level ("info", "warning" or "error"), event and fields.
+LineSink = Callable[[str, str, Mapping[str, object]], None]
+_sink: ContextVar[LineSink | None] = ContextVar("sink", default=None)
+
+
+@contextlib.contextmanager
+def lines_to(sink: LineSink | None) -> Iterator[None]:
+    """Within, lines go to ``sink``; to stderr where it is None."""
+    token = _sink.set(sink)
+    try:
+        yield
+    finally:
+        _sink.reset(token)
 
 
 class Log:
@@ -20,22 +39,26 @@ class Log:
 
     def info(self, event: str, **fields: object) -> None:
         """Something an operator may want to know."""
-        self._lines().info(event, **fields)
+        self._tell("info", event, fields)
 
     def warn(self, event: str, **fields: object) -> None:
         """Something that was mended, ignored or refused, and that an operator should know."""
-        self._lines().warning(event, **fields)
+        self._tell("warning", event, fields)
 
     def error(self, event: str, exception: BaseException | None = None, **fields: object) -> None:
         """A fault of the broker or of its machine; with an exception, its traceback follows."""
         if exception is not None:
             fields["exc_info"] = exception
-        self._lines().error(event, **fields)
+        self._tell("error", event, fields)
 
-    def _lines(self) -> Any:
+    def _tell(self, level: str, event: str, fields: Mapping[str, object]) -> None:
+        sink = _sink.get()
+        if sink is not None:
+            sink(level, event, fields)
+            return
         if self._logger is None:
             self._logger = _structlog_logger()
-        return self._logger
+        getattr(self._logger, level)(event, **fields)
 
 
 class _StandardError:

@@ -177,6 +177,20 @@ class Broker:
         if self.on_failed is not None:
             self.on_failed(reason)
 
+    def abandon(self) -> None:
+        """End as a killed process ends: nothing is flushed, answered or told any more.
+
+        What is on its way on the loop may still run, and is to find files that it cannot write.
+        """
+        self.background.abandon()
+        if self._driver is not None:
+            self._driver.close()
+        self.timer.close()
+        self.groups.abandon()
+        self.transactions.abandon()
+        if hasattr(self, "log_manager"):
+            self.log_manager.release()
+
     def close(self) -> None:
         """Flush, mark the shutdown clean, and release the locks. Nothing may be at work any more."""
         if self._driver is not None:

@@ -8,6 +8,7 @@ the way.
 
 from __future__ import annotations
 
+from contextvars import Context, copy_context
 from typing import Protocol
 
 
@@ -57,7 +58,8 @@ class VirtualClock:
     def __init__(self, now_ms: int = 1_700_000_000_000, monotonic_ms: int = 0) -> None:
         self._monotonic_ms: float = monotonic_ms
         self._wall_offset_ms = now_ms - monotonic_ms
-        self._timers: list[ClockedTimer] = []
+        # Each with the context in which it was made: what it runs belongs to the same broker.
+        self._timers: dict[ClockedTimer, Context] = {}
 
     def now_ms(self) -> int:
         """Wall time in milliseconds since the Unix epoch, as set and moved."""
@@ -69,12 +71,11 @@ class VirtualClock:
 
     def attach(self, timer: ClockedTimer) -> None:
         """Run this timer too as time passes."""
-        self._timers.append(timer)
+        self._timers[timer] = copy_context()
 
     def detach(self, timer: ClockedTimer) -> None:
         """Run this timer no longer; nothing happens when it was not attached."""
-        if timer in self._timers:
-            self._timers.remove(timer)
+        self._timers.pop(timer, None)
 
     def set(self, now_ms: int) -> None:
         """Set the wall face alone, as an operator or NTP would, back as well as forth. Deadlines do not notice."""
@@ -94,7 +95,8 @@ class VirtualClock:
         while (due := self._next_due(end_ms)) is not None:
             deadline_ms, timer = due
             self._move_to(deadline_ms)
-            callbacks_run += timer.advance()
+            # A copy, since a context cannot be entered twice, and a callback may advance the clock.
+            callbacks_run += self._timers[timer].copy().run(timer.advance)
         self._move_to(end_ms)
         return callbacks_run
 

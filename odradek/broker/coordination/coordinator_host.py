@@ -89,6 +89,10 @@ class CoordinatorHost(ABC, Generic[ShardT]):
                 for partition in partitions:
                     runtime.start_loading(partition.partition_id, partition.leader_epoch)
 
+    def abandon(self) -> None:
+        """Begin nothing any more; nobody is told anything."""
+        self._is_closed = True
+
     @abstractmethod
     def _make_shard(self, context: ShardContext) -> ShardT:
         """An empty shard."""

@@ -1,0 +1,72 @@
+"""The answer to a request that was put to a broker in this process: there at once, later, or never."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Generator
+
+
+class Unanswered(Exception):
+    """No answer has come in the time that the asker had."""
+
+
+class Answer:
+    """Awaitable. ``done`` says whether there is a ``response``; ConnectionError is raised where there will be none."""
+
+    def __init__(self) -> None:
+        self.done = False
+        self._response: Any = None
+        self._error: Exception | None = None
+        self._waiters: list[asyncio.Future[None]] = []
+
+    @property
+    def response(self) -> Any:
+        """The response; None where none is due (Produce with acks=0). Raises Unanswered before it is done."""
+        if not self.done:
+            raise Unanswered("it has not been answered yet")
+        if self._error is not None:
+            raise self._error
+        return self._response
+
+    def complete(self, response: Any) -> None:
+        """This is the response."""
+        self._response = response
+        self._end()
+
+    def fail(self, error: Exception) -> None:
+        """There will be no response."""
+        if not self.done:
+            self._error = error
+            self._end()
+
+    def convert(self, converted: Callable[[Any], Any]) -> Callable[[Any], None]:
+        """What a ``Reply`` is to call with the handler's response; an error of ``converted`` is the asker's."""
+
+        def answer(response: Any) -> None:
+            if self.done:
+                return
+            try:
+                result = converted(response)
+            except ConnectionError as error:
+                self.fail(error)
+            else:
+                self.complete(result)
+
+        return answer
+
+    def __await__(self) -> Generator[Any, None, Any]:
+        if not self.done:
+            waiter = asyncio.get_running_loop().create_future()
+            self._waiters.append(waiter)
+            yield from waiter
+        return self.response
+
+    def _end(self) -> None:
+        self.done = True
+        waiters, self._waiters = self._waiters, []
+        for waiter in waiters:
+            if not waiter.done():
+                waiter.set_result(None)

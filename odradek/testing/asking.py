@@ -1,0 +1,73 @@
+"""A request put to a broker's core as a connection would, but without one: a message to its handler, or a frame to dispatch."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from odradek.broker.context import CLOSE_CONNECTION, NO_RESPONSE, Reply, RequestContext, Session
+from odradek.broker.handlers import load_handler
+from odradek.broker.network.dispatch import CloseConnection
+from odradek.protocol.errors import MalformedMessage
+from odradek.testing.answer import Answer
+
+if TYPE_CHECKING:
+    from odradek.broker.server import Broker as BrokerCore
+    from odradek.protocol.api_keys import ApiKey
+
+PEER: Final = ("127.0.0.1", 1)
+_LENGTH_BYTES = 4
+
+
+def ask_core(core: BrokerCore, api_key: ApiKey, version: int, client_id: str | None, request: Any) -> Answer:
+    """Have the handler of an API answer ``request``. Its faults are raised here, not turned into UNKNOWN_SERVER_ERROR."""
+    context = RequestContext(api_key, version, 0, client_id, _session(core))
+    outcome: Any = load_handler(api_key)(core, context, request)
+    answer = Answer()
+    answered = answer.convert(lambda response: _as_message(api_key, version, response))
+    if isinstance(outcome, Reply):
+        outcome.when_done(answered)
+    else:
+        answered(outcome)
+    return answer
+
+
+def ask_core_bytes(core: BrokerCore, frame: bytes) -> Answer:
+    """Have ``frame`` dispatched. The answer is ConnectionAbortedError where a connection would be closed instead."""
+    answer = Answer()
+    answered = answer.convert(_as_frame)
+    try:
+        chunks = core.dispatcher.dispatch(frame, _session(core), core.clock.monotonic_ms())
+    except (MalformedMessage, CloseConnection) as error:
+        answer.fail(ConnectionAbortedError(str(error)))
+        return answer
+    if isinstance(chunks, Reply):
+        chunks.when_done(answered)
+    else:
+        answered(chunks)
+    return answer
+
+
+def _session(core: BrokerCore) -> Session:
+    return Session(core.listener_names[0], PEER)
+
+
+def _as_message(api_key: ApiKey, version: int, response: Any) -> Any:
+    if response is CLOSE_CONNECTION:
+        raise ConnectionAbortedError("the handler closes the connection")
+    if response is NO_RESPONSE:
+        return None
+    if isinstance(response, bytes):
+        # A body that its handler has written by itself.
+        from kio.serial import entity_reader
+
+        from odradek.protocol.schemas import load
+
+        return entity_reader(load(api_key, version, "response"))(response, 0)[0]
+    return response
+
+
+def _as_frame(chunks: list[Any] | None) -> bytes | None:
+    if chunks is None:
+        raise ConnectionAbortedError("the connection is closed without a response")
+    data = b"".join(chunk if isinstance(chunk, bytes) else chunk.read() for chunk in chunks)
+    return data[_LENGTH_BYTES:] if data else None

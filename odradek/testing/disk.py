@@ -1,0 +1,268 @@
+"""A disk in memory that loses power: it knows what of its files and of its directories' names has been synced.
+
+After a loss of power each directory has the names of its last ``sync_dir``, and a beginning of the changes since; each file has
+the bytes of its last ``sync``, and a beginning of what was appended since. ``Random`` draws how much; without one it is nothing,
+which is the least that a real disk may keep. A kill of the process leaves everything.
+
+Left out, and explored by tests/campaigns/power_loss: torn sectors, names of different directories at different times by turns,
+syncs that fail.
+"""
+
+from __future__ import annotations
+
+import errno
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from random import Random
+
+    from odradek.protocol.record_batch import Buffer
+
+
+class _File:
+    """The content of a file. ``kept`` is what was synced of bytes that were truncated since."""
+
+    __slots__ = ("data", "kept", "synced_bytes")
+
+    def __init__(self, data: bytes = b"") -> None:
+        self.data = bytearray(data)
+        self.synced_bytes = len(data)
+        self.kept: bytes | None = None
+
+    def truncate(self, size: int) -> None:
+        if size < self.synced_bytes and self.kept is None:
+            self.kept = bytes(self.data[: self.synced_bytes])
+        del self.data[size:]
+
+    def sync(self) -> None:
+        self.synced_bytes = len(self.data)
+        self.kept = None
+
+    def surviving(self, random: Random | None) -> _File:
+        if self.kept is not None and (random is None or random.random() < 0.5):
+            return _File(self.kept)
+        start = min(self.synced_bytes, len(self.data)) if self.kept is None else 0
+        end = start if random is None else random.randint(start, len(self.data))
+        return _File(bytes(self.data[:end]))
+
+
+class _Directory:
+    """Its names now, those of its last sync, and the changes between the two: each the names as they were after it."""
+
+    __slots__ = ("changes", "names", "synced")
+
+    def __init__(self) -> None:
+        self.names: dict[str, _File | _Directory] = {}
+        self.synced: dict[str, _File | _Directory] = {}
+        self.changes: list[tuple[str, _File | _Directory | None, str]] = []
+
+    def put(self, name: str, node: _File | _Directory, *, instead_of: str = "") -> None:
+        """``name`` is ``node`` from now on, in place of another name perhaps."""
+        self.changes.append((name, node, instead_of))
+        _change(self.names, *self.changes[-1])
+
+    def drop(self, name: str) -> None:
+        self.changes.append((name, None, ""))
+        _change(self.names, *self.changes[-1])
+
+    def sync(self) -> None:
+        self.synced = dict(self.names)
+        self.changes.clear()
+
+    def surviving(self, random: Random | None) -> _Directory:
+        names = dict(self.synced)
+        for change in self.changes[: 0 if random is None else random.randint(0, len(self.changes))]:
+            _change(names, *change)
+        found = _Directory()
+        for name, node in names.items():
+            found.names[name] = node.surviving(random)
+        found.sync()
+        return found
+
+
+def _change(names: dict[str, _File | _Directory], name: str, node: _File | _Directory | None, instead_of: str) -> None:
+    if instead_of:
+        names.pop(instead_of, None)
+    if node is None:
+        names.pop(name, None)
+    else:
+        names[name] = node
+
+
+class DiskHandle:
+    """An open file; part of ``File``."""
+
+    __slots__ = ("_file",)
+
+    def __init__(self, file: _File) -> None:
+        self._file = file
+
+    def pread(self, length: int, offset: int) -> bytes:
+        """At most ``length`` bytes from ``offset``."""
+        return bytes(memoryview(self._file.data)[offset : offset + length])
+
+    def append(self, buffers: Sequence[Buffer]) -> None:
+        """Add all of ``buffers``."""
+        for buffer in buffers:
+            self._file.data += buffer
+
+    def size(self) -> int:
+        """In bytes."""
+        return len(self._file.data)
+
+    def truncate(self, size: int) -> None:
+        """Cut everything behind ``size``."""
+        self._file.truncate(size)
+
+    def sync(self) -> None:
+        """Make what was written outlive a loss of power."""
+        self._file.sync()
+
+    def close(self) -> None:
+        """Nothing is held."""
+
+    def fileno(self) -> None:
+        """None: there is no descriptor."""
+
+
+class _Lock:
+    def __init__(self, held: set[str], path: str) -> None:
+        self._held = held
+        self._path = path
+
+    def release(self) -> None:
+        self._held.discard(self._path)
+
+
+class MemoryDisk:
+    """Part of ``FileSystem``. ``after_power_loss`` makes another one: what is left of the old broker changes this one only."""
+
+    def __init__(self) -> None:
+        self._root = _Directory()
+        self._locks: set[str] = set()
+
+    def after_power_loss(self, random: Random | None = None) -> MemoryDisk:
+        """The disk that the next process finds; this one is the last process's."""
+        disk = MemoryDisk()
+        disk._root = self._root.surviving(random)
+        return disk
+
+    def contents(self) -> dict[str, bytes]:
+        """Every file by path."""
+        found = {}
+        waiting = [("", self._root)]
+        while waiting:
+            path, directory = waiting.pop()
+            for name, node in directory.names.items():
+                if isinstance(node, _Directory):
+                    waiting.append((f"{path}/{name}", node))
+                else:
+                    found[f"{path}/{name}"] = bytes(node.data)
+        return dict(sorted(found.items()))
+
+    def open(self, path: str, *, create: bool = False) -> DiskHandle:
+        """Part of FileSystem."""
+        directory, name = self._place(path)
+        node = directory.names.get(name)
+        if node is None and create:
+            node = _File()
+            directory.put(name, node)
+        if not isinstance(node, _File):
+            raise FileNotFoundError(errno.ENOENT, "No such file", path)
+        return DiskHandle(node)
+
+    def read_bytes(self, path: str) -> bytes:
+        """Part of FileSystem."""
+        file = self.open(path)
+        return file.pread(file.size(), 0)
+
+    def write_atomic(self, path: str, data: bytes, *, durable: bool = True) -> None:
+        """Part of FileSystem."""
+        directory, name = self._place(path)
+        node = _File(data)
+        if not durable:
+            node.synced_bytes = 0
+        directory.put(name, node)
+        if durable:
+            directory.sync()
+
+    def exists(self, path: str) -> bool:
+        """Part of FileSystem."""
+        return self._find(path) is not None
+
+    def list_dir(self, path: str) -> list[str]:
+        """Part of FileSystem."""
+        return list(self._directory(path).names)
+
+    def make_dirs(self, path: str) -> None:
+        """Part of FileSystem."""
+        directory = self._root
+        for name in _parts(path):
+            node = directory.names.get(name)
+            if node is None:
+                node = _Directory()
+                directory.put(name, node)
+            if not isinstance(node, _Directory):
+                raise NotADirectoryError(errno.ENOTDIR, "Not a directory", path)
+            directory = node
+
+    def rename(self, source: str, target: str) -> None:
+        """Part of FileSystem. Within a directory only: nothing here is ever moved to another."""
+        directory, name = self._place(source)
+        other, new_name = self._place(target)
+        node = directory.names.get(name)
+        if node is None:
+            raise FileNotFoundError(errno.ENOENT, "No such file or directory", source)
+        if other is not directory:
+            raise OSError(errno.EXDEV, "renames across directories are not modelled", target)
+        directory.put(new_name, node, instead_of=name)
+
+    def remove(self, path: str) -> None:
+        """Part of FileSystem."""
+        directory, name = self._place(path)
+        if not isinstance(directory.names.get(name), _File):
+            raise FileNotFoundError(errno.ENOENT, "No such file", path)
+        directory.drop(name)
+
+    def remove_tree(self, path: str) -> None:
+        """Part of FileSystem."""
+        self._directory(path)
+        directory, name = self._place(path)
+        directory.drop(name)
+
+    def sync_dir(self, path: str) -> None:
+        """Part of FileSystem."""
+        self._directory(path).sync()
+
+    def size(self, path: str) -> int:
+        """Part of FileSystem."""
+        return self.open(path).size()
+
+    def lock(self, path: str) -> _Lock:
+        """Part of FileSystem."""
+        if path in self._locks:
+            raise BlockingIOError(errno.EWOULDBLOCK, "held by another broker", path)
+        self.open(path, create=True)
+        self._locks.add(path)
+        return _Lock(self._locks, path)
+
+    def _find(self, path: str) -> _File | _Directory | None:
+        node: _File | _Directory | None = self._root
+        for name in _parts(path):
+            node = node.names.get(name) if isinstance(node, _Directory) else None
+        return node
+
+    def _directory(self, path: str) -> _Directory:
+        node = self._find(path)
+        if not isinstance(node, _Directory):
+            raise FileNotFoundError(errno.ENOENT, "No such directory", path)
+        return node
+
+    def _place(self, path: str) -> tuple[_Directory, str]:
+        parent, _, name = path.rstrip("/").rpartition("/")
+        return self._directory(parent), name
+
+
+def _parts(path: str) -> list[str]:
+    return [name for name in path.split("/") if name]

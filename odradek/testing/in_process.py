@@ -1,0 +1,272 @@
+"""A broker in this process, without listeners: asked by a message or by bytes, stopped, killed, and started again on its disk.
+
+Its time is the machine's, or a ``VirtualClock``'s, which stands still until it is moved. Its long disk work runs in threads, at
+once on the loop ("inline"), or in steps whose order the seed draws ("seeded"). With a virtual clock, a disk in memory, no threads
+and a seed, the same requests leave the same bytes.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from random import Random
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Self
+from weakref import WeakSet
+
+from odradek.broker.config.broker_config import load
+from odradek.broker.logging import lines_to
+from odradek.broker.metadata.topic_names import CONSUMER_OFFSETS_TOPIC, TRANSACTION_STATE_TOPIC
+from odradek.broker.server import Broker as BrokerCore
+from odradek.storage.filesystem import RealFileSystem
+from odradek.testing.answer import Answer, Unanswered
+from odradek.testing.asking import ask_core, ask_core_bytes
+from odradek.testing.disk import MemoryDisk
+from odradek.testing.severed import SeverableFileSystem
+from odradek.timing.background import Background, InlineBackground
+from odradek.timing.clock import VirtualClock
+from odradek.timing.seeded_background import SeededBackground
+from odradek.timing.system_clock import SystemClock
+from odradek.timing.threaded_background import ThreadedBackground
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+    from pathlib import Path
+    from types import TracebackType
+
+    from odradek.protocol.api_keys import ApiKey
+    from odradek.storage.filesystem import FileSystem
+    from odradek.timing.clock import Clock
+
+MEMORY_DIRECTORY = "/data"
+_KEPT_LINES = 10_000
+# Turns of the loop in which a broker does what it can do without time passing: more than loading a coordinator takes.
+_TURNS = 1_000
+_TURNS_A_STEP = 3
+_STEP_MS = 1
+
+
+class LogLine(NamedTuple):
+    """A line of the broker's log; ``level`` is "info", "warning" or "error"."""
+
+    level: str
+    event: str
+    fields: Mapping[str, object]
+
+
+class InProcessBroker:
+    """One broker, over all its processes.
+
+    ``core`` is the process of it that runs, ``lines`` are the last lines of its log. ``disk`` is where it is kept: a
+    ``MemoryDisk``, unless a directory or another file system is given.
+    """
+
+    def __init__(
+        self,
+        directory: Path | str | None = None,
+        *,
+        configs: Mapping[str, str] | None = None,
+        clock: Clock | None = None,
+        background: Literal["threads", "inline", "seeded"] | None = None,
+        file_system: FileSystem | None = None,
+        seed: int | None = None,
+        on_line: Callable[[LogLine], object] | None = None,
+    ) -> None:
+        """``background`` is "threads" unless the clock is virtual, and then "seeded"."""
+        self.clock: Clock = clock or SystemClock()
+        self.disk: FileSystem = file_system or (MemoryDisk() if directory is None else RealFileSystem())
+        self.lines: deque[LogLine] = deque(maxlen=_KEPT_LINES)
+        self._directory = MEMORY_DIRECTORY if directory is None else str(directory)
+        self._configs = dict(configs or {})
+        self._background = background or ("threads" if self.clock.passes_by_itself else "seeded")
+        self._random = Random() if seed is None else Random(seed)  # noqa: S311  ids are no secrets
+        self._on_line = on_line
+        self._core: BrokerCore | None = None
+        self._severable = SeverableFileSystem(self.disk)
+        self._open_answers: WeakSet[Answer] = WeakSet()
+
+    @property
+    def core(self) -> BrokerCore:
+        """The process that runs. Raises RuntimeError where none does."""
+        if self._core is None:
+            raise RuntimeError("the broker is not running")
+        return self._core
+
+    @property
+    def is_running(self) -> bool:
+        """Whether it was started, and neither stopped nor killed since."""
+        return self._core is not None
+
+    async def start(self) -> None:
+        """Start a process on what the disk holds. Raises what ``Broker.open`` of ``odradek.broker`` does."""
+        self.start_now()
+
+    def start_now(self) -> None:
+        """The same, from within a callback of the running loop."""
+        if self._core is not None:
+            raise RuntimeError("the broker is running")
+        self._severable = SeverableFileSystem(self.disk)
+        with lines_to(self._note):
+            core = BrokerCore(
+                load(overrides={"log.dirs": self._directory, **self._configs}),
+                clock=self.clock,
+                background=self._new_background(),
+                file_system=self._severable,
+                random=self._new_random(),
+            )
+            try:
+                core.start()
+            except BaseException:
+                core.abandon()
+                self._severable.sever()
+                raise
+        self._core = core
+
+    async def stop(self) -> None:
+        """Stop in good order: answer the requests that wait, flush, mark the stop as clean. Needs no time to pass."""
+        core, self._core = self.core, None
+        with lines_to(self._note):
+            await core.stop()
+            # Answers that were completed go out.
+            await asyncio.sleep(0)
+        self._forget_answers()
+
+    def kill(self) -> None:
+        """End the process as kill -9 does: the disk keeps what was written, requests are not answered."""
+        core, self._core = self.core, None
+        self._severable.sever()
+        with lines_to(_nobody):
+            core.abandon()
+        self._forget_answers()
+
+    def lose_power(self, *, keep_some: bool = False) -> None:
+        """End the machine: the disk, one in memory, keeps what was synced; with ``keep_some`` also a drawn part of the rest."""
+        disk = self.disk
+        if not isinstance(disk, MemoryDisk):
+            raise TypeError("only a MemoryDisk knows what a loss of power leaves")
+        self.kill()
+        self.disk = disk.after_power_loss(self._new_random() if keep_some else None)
+
+    def send(self, api_key: ApiKey, request: Any, version: int, *, client_id: str | None = "client") -> Answer:
+        """Put a request, a message of ``odradek.protocol.messages``; its answer, which may have to wait."""
+        with lines_to(self._note):
+            return self._opened(ask_core(self.core, api_key, version, client_id, request))
+
+    def send_bytes(self, frame: bytes) -> Answer:
+        """The same for a frame, without its length; the response is a frame without its length, None where none is due."""
+        with lines_to(self._note):
+            return self._opened(ask_core_bytes(self.core, frame))
+
+    async def ask(
+        self, api_key: ApiKey, request: Any, version: int, *, client_id: str | None = "client", within_ms: int = 0
+    ) -> Any:
+        """The response to a request. Raises Unanswered where there is none ``within_ms`` of the broker's clock.
+
+        A virtual clock is moved, as far as that takes.
+        """
+        return await self.wait(self.send(api_key, request, version, client_id=client_id), within_ms)
+
+    async def ask_bytes(self, frame: bytes, *, within_ms: int = 0) -> bytes | None:
+        """The same for a frame, without its length."""
+        response: bytes | None = await self.wait(self.send_bytes(frame), within_ms)
+        return response
+
+    async def wait(self, answer: Answer, within_ms: int = 0) -> Any:
+        """The response of ``answer``. See ``ask``."""
+        clock = self.clock
+        if not isinstance(clock, VirtualClock):
+            try:
+                async with asyncio.timeout(within_ms / 1000 if within_ms else None):
+                    return await answer
+            except TimeoutError as error:
+                raise Unanswered(f"not within {within_ms} ms") from error
+        await self._turn(lambda: answer.done, _TURNS)
+        end_ms = clock.monotonic_ms() + within_ms
+        while not answer.done and clock.monotonic_ms() < end_ms:
+            self._move(clock, _STEP_MS)
+            await self._turn(lambda: answer.done, _TURNS_A_STEP)
+        if not answer.done and self._core is not None:
+            await self._core.background.finish()
+            await self._turn(lambda: answer.done, _TURNS)
+        if not answer.done:
+            raise Unanswered(f"not within {within_ms} ms")
+        return answer.response
+
+    async def advance(self, duration_ms: int) -> None:
+        """Let time pass on a virtual clock: deadline by deadline, with turns of the loop after each."""
+        clock = self.clock
+        if not isinstance(clock, VirtualClock):
+            raise TypeError("only a VirtualClock can be moved")
+        end_ms = clock.monotonic_ms() + duration_ms
+        while (left_ms := end_ms - clock.monotonic_ms()) > 0:
+            due_ms = None if self._core is None else self._core.timer.next_deadline_ms()
+            step_ms = left_ms if due_ms is None else min(left_ms, max(due_ms - clock.monotonic_ms(), _STEP_MS))
+            self._move(clock, int(step_ms))
+            await self._turn(lambda: False, _TURNS_A_STEP)
+
+    async def settle(self) -> None:
+        """Let the broker do what it can do without time passing, its coordinators' loading and its disk work included."""
+        await self._turn(self._has_loaded, _TURNS)
+        await self.core.background.finish()
+        await self._turn(lambda: False, _TURNS_A_STEP)
+
+    def _has_loaded(self) -> bool:
+        groups, transactions, topics = self.core.groups, self.core.transactions, self.core.controller.image.topics
+        if CONSUMER_OFFSETS_TOPIC in topics and (not groups.is_made or groups.runtime.is_loading):
+            return False
+        return TRANSACTION_STATE_TOPIC not in topics or (transactions.is_made and not transactions.runtime.is_loading)
+
+    def _move(self, clock: VirtualClock, duration_ms: int) -> None:
+        with lines_to(self._note):
+            clock.advance(duration_ms)
+
+    async def _turn(self, is_over: Callable[[], bool], turns: int) -> None:
+        """Turns of the loop, in which no time passes but what is due is done, until one ``is_over``."""
+        clock = self.clock
+        for _ in range(turns):
+            if is_over():
+                return
+            await asyncio.sleep(0)
+            if isinstance(clock, VirtualClock):
+                self._move(clock, 0)
+
+    def _opened(self, answer: Answer) -> Answer:
+        if not answer.done:
+            self._open_answers.add(answer)
+        return answer
+
+    def _forget_answers(self) -> None:
+        for answer in list(self._open_answers):
+            answer.fail(ConnectionResetError("the broker is gone"))
+        self._open_answers.clear()
+
+    def _new_random(self) -> Random:
+        return Random(self._random.getrandbits(64))  # noqa: S311  ids are no secrets
+
+    def _new_background(self) -> Background:
+        match self._background:
+            case "inline":
+                return InlineBackground()
+            case "seeded":
+                return SeededBackground(self._new_random())
+            case _:
+                return ThreadedBackground()
+
+    def _note(self, level: str, event: str, fields: Mapping[str, object]) -> None:
+        line = LogLine(level, event, fields)
+        self.lines.append(line)
+        if self._on_line is not None:
+            self._on_line(line)
+
+    async def __aenter__(self) -> Self:
+        await self.start()
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        if self.is_running:
+            await self.stop()
+
+
+def _nobody(level: str, event: str, fields: Mapping[str, object]) -> None:
+    """A process that is gone tells nobody anything."""

@@ -1,0 +1,146 @@
+"""A file system that can be cut off from a broker that is gone: callbacks that still run find nothing to write to."""
+
+from __future__ import annotations
+
+import errno
+from typing import TYPE_CHECKING, Protocol
+from weakref import WeakSet
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from odradek.protocol.record_batch import Buffer
+    from odradek.storage.filesystem import File, FileSystem, Lock
+
+
+class _Closable(Protocol):
+    def close(self) -> None: ...
+
+
+class _SeverableFile:
+    __slots__ = ("__weakref__", "_file", "_owner")
+
+    def __init__(self, owner: SeverableFileSystem, file: File) -> None:
+        self._owner = owner
+        self._file = file
+
+    def pread(self, length: int, offset: int) -> bytes:
+        self._owner.check()
+        return self._file.pread(length, offset)
+
+    def append(self, buffers: Sequence[Buffer]) -> None:
+        self._owner.check()
+        self._file.append(buffers)
+
+    def size(self) -> int:
+        return self._file.size()
+
+    def truncate(self, size: int) -> None:
+        self._owner.check()
+        self._file.truncate(size)
+
+    def sync(self) -> None:
+        self._owner.check()
+        self._file.sync()
+
+    def close(self) -> None:
+        self._file.close()
+
+    def fileno(self) -> int | None:
+        return self._file.fileno()
+
+
+class _SeverableLock:
+    __slots__ = ("__weakref__", "_lock")
+
+    def __init__(self, lock: Lock) -> None:
+        self._lock = lock
+
+    def release(self) -> None:
+        self._lock.release()
+
+    close = release
+
+
+class SeverableFileSystem:
+    """Another file system, until ``sever`` is called: from then on everything is an OSError, and all of it is closed."""
+
+    def __init__(self, file_system: FileSystem) -> None:
+        self._file_system = file_system
+        self._is_severed = False
+        self._open: WeakSet[_Closable] = WeakSet()
+
+    def sever(self) -> None:
+        """Close what is open, and let nothing through any more."""
+        self._is_severed = True
+        for each in list(self._open):
+            each.close()
+
+    def check(self) -> None:
+        """Raises OSError where it is severed."""
+        if self._is_severed:
+            raise OSError(errno.EIO, "the broker that had this file system is gone")
+
+    def open(self, path: str, *, create: bool = False) -> _SeverableFile:
+        """Part of FileSystem."""
+        self.check()
+        file = _SeverableFile(self, self._file_system.open(path, create=create))
+        self._open.add(file)
+        return file
+
+    def lock(self, path: str) -> _SeverableLock:
+        """Part of FileSystem."""
+        self.check()
+        lock = _SeverableLock(self._file_system.lock(path))
+        self._open.add(lock)
+        return lock
+
+    def read_bytes(self, path: str) -> bytes:
+        """Part of FileSystem."""
+        self.check()
+        return self._file_system.read_bytes(path)
+
+    def write_atomic(self, path: str, data: bytes, *, durable: bool = True) -> None:
+        """Part of FileSystem."""
+        self.check()
+        self._file_system.write_atomic(path, data, durable=durable)
+
+    def exists(self, path: str) -> bool:
+        """Part of FileSystem."""
+        self.check()
+        return self._file_system.exists(path)
+
+    def list_dir(self, path: str) -> list[str]:
+        """Part of FileSystem."""
+        self.check()
+        return self._file_system.list_dir(path)
+
+    def make_dirs(self, path: str) -> None:
+        """Part of FileSystem."""
+        self.check()
+        self._file_system.make_dirs(path)
+
+    def rename(self, source: str, target: str) -> None:
+        """Part of FileSystem."""
+        self.check()
+        self._file_system.rename(source, target)
+
+    def remove(self, path: str) -> None:
+        """Part of FileSystem."""
+        self.check()
+        self._file_system.remove(path)
+
+    def remove_tree(self, path: str) -> None:
+        """Part of FileSystem."""
+        self.check()
+        self._file_system.remove_tree(path)
+
+    def sync_dir(self, path: str) -> None:
+        """Part of FileSystem."""
+        self.check()
+        self._file_system.sync_dir(path)
+
+    def size(self, path: str) -> int:
+        """Part of FileSystem."""
+        self.check()
+        return self._file_system.size(path)
