@@ -221,10 +221,11 @@ class Connection(asyncio.BufferedProtocol):
         frames = self._frames
         responses = self._responses
         dispatcher = self._dispatcher
-        flow = self._flow
+        # Only what is sent here can bring the client behind.
+        can_write = self._flow is not None and self._flow.can_write
         begun = 0
         try:
-            while begun < len(frames) and flow is not None and flow.can_write:
+            while can_write and begun < len(frames):
                 frame = frames[begun]
                 if responses.is_waiting and not responses.may_begin(dispatcher.pipeline_depth(frame)):
                     break
@@ -235,6 +236,7 @@ class Connection(asyncio.BufferedProtocol):
                     response.when_done(self._on_answered)
                 elif responses.answer(response):
                     self._send()
+                    can_write = self._flow is not None and self._flow.can_write
         except (MalformedMessage, CloseConnection) as error:
             self._ending = error
             begun = len(frames)
