@@ -175,3 +175,22 @@ def test_a_browser_is_installed_where_that_can_be_and_done_without_where_it_cann
     machine.has("python3", WHOLE_PYTHON)
     status, stderr = machine.bootstrap("test", "--browser", "--install-missing")
     assert (status, "called" in stderr, "will be skipped" in stderr) == (0, calls, calls)
+
+
+@pytest.mark.parametrize(
+    ("sources", "circle"),
+    [
+        ({"a": "from p import b", "b": "from p import c", "c": ""}, None),
+        ({"a": "from p.b import x", "b": "from p.c import x", "c": "import p.a"}, "p.a, p.b, p.c"),
+        ({"a": "def f():\n    from p import b", "b": "from p import a"}, "p.a, p.b"),
+        ({"a": "if TYPE_CHECKING:\n    from p.b import B", "b": "from p.a import A"}, "p.a, p.b"),
+        ({"__init__": "from p import a", "a": "from p import b", "b": ""}, None),
+    ],
+)
+def test_modules_that_import_each_other_are_named(tmp_path, capsys, sources, circle):
+    package = tmp_path / "p"
+    package.mkdir()
+    for name, source in sources.items():
+        (package / f"{name}.py").write_text(source)
+    assert tool("check_circles").main([str(package)]) == (circle is not None)
+    assert capsys.readouterr().out.strip() == ("" if circle is None else f"import circle: {circle}")

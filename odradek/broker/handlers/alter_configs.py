@@ -5,7 +5,7 @@ Superseded by IncrementalAlterConfigs (KIP-339) and kept for old clients. Errors
 
 from typing import TYPE_CHECKING, Any
 
-from odradek.broker.config.alterations import SET, Alteration, Operation
+from odradek.broker.metadata.alterations import SET, Alteration, Operation
 from odradek.broker.metadata.config_alteration import alter
 from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.messages import messages

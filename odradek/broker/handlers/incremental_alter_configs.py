@@ -12,7 +12,7 @@ brokers, where Kafka runs into a null pointer.
 
 from typing import TYPE_CHECKING, Any
 
-from odradek.broker.config.alterations import Alteration, Operation
+from odradek.broker.metadata.alterations import Alteration, Operation
 from odradek.broker.metadata.config_alteration import alter
 from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.messages import messages

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from odradek.broker.config.alterations import Alteration, alter_resources
 from odradek.broker.config.dynamic import ConfigView
+from odradek.broker.metadata.alterations import Alteration, alter_resources
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -1,7 +1,7 @@
 """AlterConfigs and IncrementalAlterConfigs: what is asked reaches the metadata log, and what is answered its client."""
 
-from odradek.broker.config.alterations import APPEND, SET
 from odradek.broker.handlers import alter_configs, incremental_alter_configs
+from odradek.broker.metadata.alterations import APPEND, SET
 from odradek.protocol.errors import ErrorCode, KafkaError
 
 from .config_doubles import make_broker

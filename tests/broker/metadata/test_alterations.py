@@ -2,7 +2,8 @@
 
 import pytest
 
-from odradek.broker.config.alterations import (
+from odradek.broker.config.dynamic import ResourceType
+from odradek.broker.metadata.alterations import (
     APPEND,
     DELETE,
     SET,
@@ -12,10 +13,8 @@ from odradek.broker.config.alterations import (
     alter_resources,
     decide,
 )
-from odradek.broker.config.dynamic import ResourceType
 from odradek.protocol.errors import ErrorCode, KafkaError
-
-from .doubles import make_view
+from tests.broker.config.doubles import make_view
 
 TOPIC = ResourceType.TOPIC
 BROKER = ResourceType.BROKER

@@ -1,0 +1,69 @@
+"""Fails where modules import each other in a circle, and names the modules of each.
+
+Usage: check_circles.py PACKAGE_DIRECTORY...
+
+Every import counts: those within functions and those for type checkers only, too. A package's ``__init__`` is a module of its
+own; to import a module does not count as importing the packages that it is in.
+"""
+
+import ast
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+
+def read_imports(package: Path) -> dict[str, set[str]]:
+    """Which module of the package imports which others of it."""
+    root = package.parent
+    files = {_module_name(path.relative_to(root)): path for path in package.rglob("*.py")}
+    return {name: set(_imported(path, files)) - {name} for name, path in files.items()}
+
+
+def circles(imports: dict[str, set[str]]) -> list[list[str]]:
+    """Modules of which each reaches each other one: the strongly connected components of more than one."""
+    found: set[frozenset[str]] = set()
+    reached = {name: _reach(imports, name) for name in imports}
+    for name, others in reached.items():
+        if name in others:
+            found.add(frozenset(other for other in others if name in reached[other]))
+    return sorted(sorted(circle) for circle in found)
+
+
+def _reach(imports: dict[str, set[str]], start: str) -> set[str]:
+    seen: set[str] = set()
+    ahead = [start]
+    while ahead:
+        new = imports[ahead.pop()] - seen
+        seen |= new
+        ahead += new
+    return seen
+
+
+def _module_name(path: Path) -> str:
+    parts = path.with_suffix("").parts
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+def _imported(path: Path, known: dict[str, Path]) -> Iterator[str]:
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"), str(path))):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names if alias.name in known)
+        elif isinstance(node, ast.ImportFrom) and node.module is not None:
+            for alias in node.names:
+                submodule = f"{node.module}.{alias.name}"
+                if submodule in known:
+                    yield submodule
+                elif node.module in known:
+                    yield node.module
+
+
+def main(directories: list[str]) -> int:
+    """Print each circle; 1 if there is any."""
+    found = [circle for directory in directories for circle in circles(read_imports(Path(directory)))]
+    for circle in found:
+        print("import circle:", ", ".join(circle))
+    return 1 if found else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
