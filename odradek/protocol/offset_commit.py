@@ -39,7 +39,6 @@ P = TypeVar("P", bound=tuple[object, ...])
 FIRST_FLEXIBLE: Final = 8
 FIRST_BY_ID: Final = 10
 
-# A compiled module looks up what is not final by name.
 _Request: Final = OffsetCommitRequest
 _Topic: Final = OffsetCommitRequestTopic
 _Partition: Final = OffsetCommitRequestPartition

@@ -158,7 +158,6 @@ class BatchHeader(NamedTuple):
 
 _unpack_header: Final = HEADER.unpack_from
 _new_tuple: Final = tuple.__new__
-# A compiled module looks up what is not final by name.
 _Header: Final = BatchHeader
 
 

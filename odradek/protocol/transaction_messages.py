@@ -47,7 +47,6 @@ _ENDED: Final = Struct(">ihB").pack
 _ENDED_WITH_EPOCH: Final = Struct(">ihqhB").pack
 _NO_TIME: Final = b"\0\0\0\0"
 _NO_TAGS: Final = b"\0"
-# A compiled module looks up what is not final by name.
 _Commit: Final = TxnOffsetCommitRequest
 _Topic: Final = TxnOffsetCommitRequestTopic
 _Partition: Final = TxnOffsetCommitRequestPartition

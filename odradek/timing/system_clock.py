@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Final
 if TYPE_CHECKING:
     from odradek.timing.clock import ClockedTimer
 
-# A compiled module looks up what is not final by name.
 _monotonic: Final = time.monotonic
 _time_ns: Final = time.time_ns
 

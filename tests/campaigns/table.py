@@ -55,7 +55,7 @@ CAMPAIGNS = {
             (),
             4,
             "odradek's files read by Apache Kafka's tools, Apache Kafka's opened by odradek, the same logs compacted by both",
-            (f"{_HERE}/kafka_tools/test_dump_log_segments.py",),
+            (f"{_HERE}/kafka_tools/test_client.py", f"{_HERE}/kafka_tools/test_dump_log_segments.py"),
         ),
         Campaign(
             "pipeline-bench",

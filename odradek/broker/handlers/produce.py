@@ -45,7 +45,6 @@ _ZSTD: Final = 4
 # Who may write to internal topics in Kafka: the client id of its own tools.
 _ADMIN_CLIENT_ID: Final = "__admin_client"
 
-# A compiled module looks up what is not final by name.
 _Partition: Final = PartitionProduceResponse
 _Topic: Final = TopicProduceResponse
 _Response: Final = ProduceResponse

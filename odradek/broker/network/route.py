@@ -20,7 +20,6 @@ if TYPE_CHECKING:
 TOTAL_TIME_BOUNDS_MS: Final = (0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 25, 50, 100, 250, 500, 1_000, 2_500, 5_000, 10_000, 30_000)
 # To compare a float with an integer takes longer.
 _BOUNDS_MS: Final = tuple(map(float, TOTAL_TIME_BOUNDS_MS))
-# A compiled module looks up what is not final by name.
 _bisect_left: Final = bisect_left
 
 
