@@ -1,8 +1,7 @@
 """Walking over the batches that lie one behind the other in a segment file, by their headers.
 
-Reads go in chunks: a chunk holds many headers where batches are small, and what lies between headers is skipped where they are
-large. Anything that no batch looks like raises LogCorrupt, as does an end that is not a batch's end: callers pass the end of what
-was written whole.
+Reads go in chunks: a chunk holds many headers if batches are small, and large batches are skipped between their headers. Bytes
+that are no batch raise LogCorrupt, and so does an end within a batch: callers pass the end of the last whole write.
 """
 
 from collections.abc import Iterator

@@ -7,7 +7,7 @@
     meta.properties                                                    Java properties: version, cluster.id, node.id, directory.id
     .kafka_cleanshutdown                                               JSON: version, brokerEpoch
 
-A file that cannot be understood raises ValueError, one that is not there FileNotFoundError.
+An unreadable file raises ValueError, a missing one FileNotFoundError.
 """
 
 from base64 import urlsafe_b64decode, urlsafe_b64encode
@@ -30,12 +30,12 @@ _UUID_TEXT_LENGTH = 22
 
 
 def deleted_path(directory: str, unique: str) -> str:
-    """What a partition's directory is called between its deletion and its removal; ``unique`` is a UUID in hex."""
+    """The name of a partition's directory between its deletion and its removal; ``unique`` is a UUID in hex."""
     return _unique_path(directory, unique, DELETED_SUFFIX)
 
 
 def future_path(directory: str, unique: str) -> str:
-    """What a copy of a partition's directory is called that will take its place, as ``directory`` then."""
+    """The name of a copy of a partition's directory that is to replace it."""
     return _unique_path(directory, unique, FUTURE_SUFFIX)
 
 
@@ -63,7 +63,7 @@ def write_table(file_system: FileSystem, path: str, lines: Sequence[str], *, dur
 
 
 def read_offsets(file_system: FileSystem, path: str) -> dict[tuple[str, int], int]:
-    """(topic, partition) -> offset. A file that is not there has none."""
+    """(topic, partition) -> offset; empty if there is no file."""
     try:
         rows = read_table(file_system, path)
     except FileNotFoundError:
@@ -72,13 +72,13 @@ def read_offsets(file_system: FileSystem, path: str) -> dict[tuple[str, int], in
 
 
 def write_offsets(file_system: FileSystem, path: str, offsets: Mapping[tuple[str, int], int]) -> None:
-    """The counterpart of ``read_offsets``; it outlives the machine."""
+    """The counterpart of ``read_offsets``. Synced."""
     lines = [f"{topic} {partition} {offset}" for (topic, partition), offset in offsets.items()]
     write_table(file_system, path, lines, durable=True)
 
 
 def uuid_text(value: UUID) -> str:
-    """Kafka's way to write a UUID: URL-safe base64 without padding, 22 characters."""
+    """A UUID as Kafka writes it: URL-safe base64 without padding, 22 characters."""
     return urlsafe_b64encode(value.bytes).decode().rstrip("=")
 
 
@@ -96,7 +96,7 @@ def _parse_properties(text: str, separator: str) -> dict[str, str]:
 
 
 def read_topic_id(file_system: FileSystem, directory: str) -> UUID | None:
-    """The topic id in ``partition.metadata``; None where there is no such file."""
+    """The topic id in ``partition.metadata``; None if there is no such file."""
     try:
         data = file_system.read_bytes(f"{directory}/{PARTITION_METADATA_FILE}")
     except FileNotFoundError:
@@ -108,13 +108,13 @@ def read_topic_id(file_system: FileSystem, directory: str) -> UUID | None:
 
 
 def write_topic_id(file_system: FileSystem, directory: str, topic_id: UUID) -> None:
-    """Not synced: who creates topics knows their ids and creates the directory again if it is lost."""
+    """Not synced: the metadata log has the topic id, and a start creates a lost directory again."""
     data = f"version: 0\ntopic_id: {uuid_text(topic_id)}"
     file_system.write_atomic(f"{directory}/{PARTITION_METADATA_FILE}", data.encode(), durable=False)
 
 
 def read_meta_properties(file_system: FileSystem, directory: str) -> dict[str, str] | None:
-    """The keys of ``meta.properties``; None where there is none yet."""
+    """The properties of ``meta.properties``; None if there is no such file."""
     try:
         data = file_system.read_bytes(f"{directory}/{META_PROPERTIES_FILE}")
     except FileNotFoundError:

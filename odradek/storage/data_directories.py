@@ -1,6 +1,6 @@
-"""The data directories of one broker: ``log.dirs``, and that of the metadata log, which may be none of these.
+"""The data directories of one broker: ``log.dirs``, and the metadata log's, which may be none of these.
 
-They belong to one cluster and one node, and have an id each. Some may be offline, but not the metadata log's.
+They belong to one cluster and one node, and each has an id. Any may be offline but the metadata log's.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -33,12 +33,12 @@ class DataDirectories:
 
     @property
     def online(self) -> list[DataDirectory]:
-        """Those of ``log.dirs`` that work."""
+        """Those of ``log.dirs`` that are online."""
         return [directory for directory in self._log_dirs if not directory.failure]
 
     @property
     def are_online(self) -> bool:
-        """Whether all of ``log.dirs`` work."""
+        """Whether all of ``log.dirs`` are online."""
         return not any(directory.failure for directory in self._log_dirs)
 
     def with_path(self, path: str) -> DataDirectory:
@@ -46,17 +46,17 @@ class DataDirectories:
         return self._by_path[path]
 
     def with_id(self, directory_id: UUID) -> DataDirectory | None:
-        """The one of ``log.dirs`` with this id; None for one that is not there, or has not worked since the start."""
+        """The one of ``log.dirs`` with this id; None for an unknown one, or one offline since the start."""
         for directory in self._log_dirs:
             if directory.identity is not None and directory.identity.directory_id == directory_id:
                 return directory
         return None
 
     def start(self, node_id: int, cluster_id: str | None, new_uuid: Callable[[], UUID]) -> DirectoryIdentity:
-        """Take the directories, which are created if need be, and read their top files. One that fails goes offline.
+        """Lock the directories, created if need be, and read their top files. One that fails goes offline.
 
-        What it returns is the metadata log's. Raises DataDirectoryLocked, InconsistentDataDirectory, or OSError where the
-        metadata log's does not work, or none of ``log.dirs``: nothing has been touched then.
+        Returns the identity of the metadata log's. Raises DataDirectoryLocked, InconsistentDataDirectory, or OSError if the
+        metadata log's fails, or all of ``log.dirs``; then nothing was changed.
         """
         try:
             self._attempt_each(lambda directory: directory.take(node_id))
@@ -75,7 +75,7 @@ class DataDirectories:
         return identity
 
     def release(self) -> None:
-        """Let go of all of them. Idempotent."""
+        """Unlock all of them. Idempotent."""
         for directory in self.all:
             directory.release()
 

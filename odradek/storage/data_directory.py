@@ -1,4 +1,4 @@
-"""One of ``log.dirs``: whose it is, whether it works, and the files at its top.
+"""One of ``log.dirs``: its identity, whether it is online, and the files at its top.
 
     .lock                              held while a broker runs
     meta.properties                    cluster id, node id, directory id
@@ -7,8 +7,8 @@
     log-start-offset-checkpoint        where logs start, if not at 0
     cleaner-offset-checkpoint          up to where logs are compacted
     <topic>-<partition>/               a log
-    <topic>-<partition>.<uuid>-future/ the copy of a log that moves here from another directory, as far as it has come
-    <topic>-<partition>.<uuid>-delete/ a log that was deleted, or has moved away, and is still to be removed
+    <topic>-<partition>.<uuid>-future/ the unfinished copy of a log that moves here from another directory
+    <topic>-<partition>.<uuid>-delete/ a log that was deleted, or has moved away, and waits for its removal
 
 A directory that cannot be read or written goes offline, with all that is in it, until the next start (KIP-112).
 """
@@ -38,7 +38,7 @@ class DirectoryIdentity:
 
 
 class DataDirectory:
-    """``failure`` tells why it is offline, and is empty while it works. ``identity`` is set by the start, if it works then."""
+    """``failure`` is the reason why it is offline, empty while it is online. ``begin`` sets ``identity``."""
 
     def __init__(self, file_system: FileSystem, path: str, warn: Warn) -> None:
         self.path = path
@@ -52,7 +52,7 @@ class DataDirectory:
         self._lock: Lock | None = None
 
     def take(self, node_id: int) -> None:
-        """Create the directory if need be, lock it, and read whose it is; nothing else is touched.
+        """Create the directory if need be, lock it, and read its identity; nothing else is changed.
 
         Raises DataDirectoryLocked, InconsistentDataDirectory, OSError.
         """
@@ -64,7 +64,7 @@ class DataDirectory:
         self.identity = self._read_identity(node_id)
 
     def _make(self) -> None:
-        """Make sure that the directory is there, and that its name outlives the machine: syncs of what is in it count on that."""
+        """Create the directory if need be, and sync its name: syncs within it rely on that."""
         made = [] if self._file_system.exists(self.file(checkpoints.META_PROPERTIES_FILE)) else [self.path]
         above = self.path.rpartition("/")[0]
         while above and not self._file_system.exists(above):
@@ -92,7 +92,7 @@ class DataDirectory:
         return identity
 
     def begin(self, new_identity: Callable[[], DirectoryIdentity]) -> None:
-        """Write ``meta.properties`` if there is none, take the clean stop's marker away, read the checkpoints. Raises OSError."""
+        """Write ``meta.properties`` if there is none, remove the marker of a clean stop, read the checkpoints. Raises OSError."""
         if self.identity is None:
             identity = new_identity()
             properties = (
@@ -112,7 +112,7 @@ class DataDirectory:
             self._held[name] = self._read_offsets(name)
 
     def _read_offsets(self, name: str) -> dict[Partition, int]:
-        """A checkpoint file; one that cannot be understood counts as empty, which costs a longer recovery."""
+        """A checkpoint file; an unreadable one counts as empty, and recovery takes longer."""
         try:
             return checkpoints.read_offsets(self._file_system, self.file(name))
         except ValueError as error:
@@ -120,20 +120,20 @@ class DataDirectory:
             return {}
 
     def fail(self, reason: str) -> None:
-        """Go offline: nothing here is read or written any more. The lock is kept."""
+        """Go offline: the directory is not read or written any more. The lock is kept."""
         self.failure = reason
         self._warn("data directory offline", path=self.path, reason=reason)
 
     def held_offset(self, name: str, key: Partition) -> int | None:
-        """What the checkpoint file ``name`` says of a log."""
+        """A log's offset in the checkpoint file ``name``."""
         return self._held[name].get(key)
 
     def knows(self, key: Partition) -> bool:
-        """Whether any checkpoint file speaks of a log."""
+        """Whether any checkpoint file has an offset of a log."""
         return any(key in held for held in self._held.values())
 
     def held_of(self, name: str, keys: Mapping[Partition, object]) -> dict[Partition, int]:
-        """What the checkpoint file ``name`` says of ``keys``, as far as it does."""
+        """The offsets of ``keys`` in the checkpoint file ``name``, those it has."""
         held = self._held[name]
         return {key: held[key] for key in keys if key in held}
 
@@ -144,26 +144,26 @@ class DataDirectory:
             self._held[name] = offsets
 
     def note_offset(self, name: str, key: Partition, offset: int | None) -> None:
-        """Have the checkpoint file ``name`` say this of one log, or nothing. Raises OSError."""
+        """Write one log's offset to the checkpoint file ``name``, or remove it. Raises OSError."""
         offsets = {held: value for held, value in self._held[name].items() if held != key}
         if offset is not None:
             offsets[key] = offset
         self.write_offsets(name, offsets)
 
     def mark_clean(self) -> None:
-        """Write down that the stop was clean. Raises OSError."""
+        """Write the marker of a clean stop. Raises OSError."""
         self._file_system.write_atomic(self.file(checkpoints.CLEAN_SHUTDOWN_FILE), _NO_BROKER_EPOCH)
 
     def release(self) -> None:
-        """Let go of the lock. Idempotent."""
+        """Unlock the directory. Idempotent."""
         if self._lock is not None:
             self._lock.release()
             self._lock = None
 
     def file(self, name: str) -> str:
-        """The path of what is called ``name`` here."""
+        """The path of ``name`` in this directory."""
         return f"{self.path}/{name}"
 
     def log_path(self, key: Partition) -> str:
-        """Where a log lies, if it does here."""
+        """The path that a log has, or would have, in this directory."""
         return f"{self.path}/{key[0]}-{key[1]}"

@@ -1,6 +1,6 @@
-"""What a start finds in the data directories: logs, what is on its way out, and moves that a stop has interrupted.
+"""A start's scan of the data directories: logs, directories to remove, and moves that a stop has interrupted.
 
-An interrupted move is settled here. See odradek.storage.log_manager for how a log moves.
+An interrupted move is finished or dropped here. See odradek.storage.log_manager for how a log moves.
 """
 
 from collections.abc import Iterable, Mapping
@@ -15,7 +15,7 @@ from odradek.storage.filesystem import FileSystem
 
 @dataclass(slots=True)
 class Scan:
-    """``logs``: where each lies. ``removable``: directories of none. ``unfinished``: copies that were being made, and where."""
+    """``logs`` and their directories; ``removable`` paths; ``unfinished`` moves, each a log and its target."""
 
     logs: dict[Partition, DataDirectory] = field(default_factory=dict)
     removable: list[str] = field(default_factory=list)
@@ -25,9 +25,9 @@ class Scan:
 def scan(
     file_system: FileSystem, directories: Iterable[DataDirectory], topic_ids: Mapping[Partition, UUID], *, are_all: bool
 ) -> Scan:
-    """Look through ``directories``; one that fails meanwhile goes offline. ``are_all``: none was offline before.
+    """Scan ``directories``; one that fails goes offline. ``are_all``: none was offline before.
 
-    Raises InconsistentDataDirectory where a log is in two directories.
+    Raises InconsistentDataDirectory if a log is in two directories.
     """
     found = Scan()
     futures: list[tuple[DataDirectory, str]] = []
@@ -64,7 +64,7 @@ def _settle(
     *,
     are_all: bool,
 ) -> None:
-    """Make a copy the log where all of it was there, and have it made anew where the log is there still."""
+    """Rename a complete copy to be the log; if the log is still there, drop the copy, and let the move begin again."""
     path = directory.file(name)
     unique = name.removesuffix(checkpoints.FUTURE_SUFFIX).rpartition(".")[2]
     try:
@@ -90,7 +90,7 @@ def _is_removed(path: str, unique: str) -> bool:
 
 
 def _key_of(file_system: FileSystem, path: str, name: str, topic_ids: Mapping[Partition, UUID]) -> Partition | None:
-    """The log that is copied to ``path``. A long topic's name is cut in the directory's, so its id counts, where it is known."""
+    """The log that is copied to ``path``. A directory's name cuts a long topic name, so a known topic id decides."""
     key = parse_log_name(name.removesuffix(checkpoints.FUTURE_SUFFIX).rpartition(".")[0])
     if key is None or key in topic_ids:
         return key
@@ -102,6 +102,6 @@ def _key_of(file_system: FileSystem, path: str, name: str, topic_ids: Mapping[Pa
 
 
 def parse_log_name(name: str) -> Partition | None:
-    """Topic and partition of the log that a directory is called by; None for any other name, and for the metadata log's."""
+    """Topic and partition in a log directory's name; None for any other name, and for the metadata log's."""
     topic, _, number = name.rpartition("-")
     return (topic, int(number)) if topic and topic != METADATA_TOPIC and number.isdecimal() else None

@@ -1,11 +1,11 @@
-"""What can be wrong with a log or a data directory, beyond what a client did."""
+"""Errors of logs and data directories that no client has caused."""
 
 import errno
 
 from odradek.protocol.errors import ErrorCode, KafkaError
 
-# What a disk says that is broken, gone, or not to be written to any more. A full one (ENOSPC, EDQUOT), like a lack of open files
-# or of memory, is a matter of the one operation: the next may go well. Kafka takes any failure for the directory's.
+# Errors of a disk that is broken, gone, or read-only. A full disk (ENOSPC, EDQUOT) fails the one operation, as a lack of
+# descriptors or of memory does: the next may succeed. Kafka takes a directory offline after any error.
 _DIRECTORY_FAILURE_NAMES = (
     *("EIO", "EREMOTEIO", "EUCLEAN", "EROFS", "EACCES", "EPERM", "ENOTDIR", "ELOOP"),
     *("ENODEV", "ENXIO", "ENOMEDIUM", "EMEDIUMTYPE", "ESTALE", "ENOTCONN", "ESHUTDOWN"),
@@ -15,7 +15,7 @@ _DIRECTORY_FAILURES = frozenset(getattr(errno, name) for name in _DIRECTORY_FAIL
 
 
 class LogCorrupt(KafkaError):
-    """Bytes before the end of a log are not what was written: the partition goes offline (KAFKA_STORAGE_ERROR)."""
+    """A log was damaged before its end: the partition goes offline (KAFKA_STORAGE_ERROR)."""
 
     def __init__(self, reason: str) -> None:
         super().__init__(ErrorCode.KAFKA_STORAGE_ERROR, reason)
@@ -50,11 +50,11 @@ class InconsistentDataDirectory(Exception):
 
 
 class MoveCancelled(Exception):
-    """A log is not to move any more, or is closed."""
+    """The move of a log was cancelled, or the log was closed or truncated."""
 
 
 class TargetFailed(Exception):
-    """The copy of a log that moves cannot be written; ``error`` says why."""
+    """The copy of a moving log cannot be written; ``error`` says why."""
 
     def __init__(self, error: OSError) -> None:
         super().__init__(str(error))
@@ -62,5 +62,5 @@ class TargetFailed(Exception):
 
 
 def is_directory_failure(error: OSError) -> bool:
-    """Whether ``error`` says that a whole data directory does not work, and not only what was tried."""
+    """Whether ``error`` means that the whole data directory has failed, and not the one operation."""
     return error.errno in _DIRECTORY_FAILURES

@@ -1,4 +1,4 @@
-"""What has to be synced for a log to outlive the machine, as a thing that another thread can do while the loop goes on."""
+"""The sync of a log as a task, which another thread can run while the event loop goes on."""
 
 from dataclasses import dataclass
 
@@ -7,9 +7,9 @@ from odradek.storage.filesystem import File, FileSystem
 
 @dataclass(frozen=True, slots=True)
 class FlushTask:
-    """Syncing what was in a log up to ``offset``, and the names of its ``segments_begun`` segments.
+    """Syncs a log up to ``offset``, and the names of its ``segments_begun`` segments.
 
-    Unless ``is_whole``, of the records alone: recovery makes indexes anew.
+    Unless ``is_whole``, it syncs records alone: recovery rebuilds indexes.
 
     ``run`` may be called in any thread, then ``FlushState.flushed`` or ``sync_failed`` on the loop's.
     """

@@ -6,9 +6,9 @@
 Both ascend. An offset entry names a batch's *last* offset and where that batch begins; a time entry says that no record up to and
 including its offset is younger than its timestamp.
 
-The newest entries are held in memory and written out when they have become many, and at roll, flush and close: until then the
-disk has a shorter index, which recovery rebuilds. Entries on disk are not kept in memory: a look-up there costs some twenty small
-reads, and an index that nobody asks costs nothing.
+New entries are held in memory. They are written out when there are many, and at roll, flush and close; until then the index on
+disk is shorter, and recovery rebuilds it. Entries on disk are not kept in memory: a look-up takes some twenty small reads there,
+and an unused index costs nothing.
 
 Left out: Kafka's preallocation of an active index to ``segment.index.bytes``; its tools take the short file as it is.
 """
@@ -45,7 +45,7 @@ class _SparseIndex:
         self._file_system = file_system
         self._base_offset = base_offset
         self._on_disk = size // self.entry.size
-        # Whether the file may go on behind the last entry that counts.
+        # Whether the file may be longer than its valid entries.
         self._has_rest = False
         self._tail = bytearray()
         self.is_synced = True
@@ -58,12 +58,12 @@ class _SparseIndex:
         tail += entry
         self.entry_count += 1
         if len(tail) >= _MAX_TAIL_ENTRIES * self.entry.size:
-            # The batch is in the log already: an index that cannot grow now is written out with the next entry.
+            # The batch is in the log already: entries that cannot be written now are written with the next one.
             with suppress(OSError):
                 self.write_out()
 
     def _last_entry(self) -> tuple[int, int] | None:
-        """The youngest entry's fields, read from wherever it is."""
+        """The last entry's fields, from memory or disk."""
         if self._tail:
             return self.entry.unpack_from(self._tail, len(self._tail) - self.entry.size)
         if not self._on_disk:
@@ -86,7 +86,7 @@ class _SparseIndex:
         return unpack(file.pread(size, (slot - 1) * size)) if slot else None
 
     def write_out(self) -> None:
-        """Put the entries held in memory into the file, which is created if need be, and ends with them then."""
+        """Write the entries held in memory to the end of the file, which is created if there is none. Raises OSError."""
         tail = self._tail
         if not tail and not self._has_rest:
             return
@@ -109,7 +109,7 @@ class _SparseIndex:
         return file.size() == size + len(tail) and file.pread(len(tail), size) == tail
 
     def keep_entries(self, count: int) -> None:
-        """Forget all but the first ``count`` entries; on disk with the next ``write_out``."""
+        """Drop all but the first ``count`` entries; the file is cut by the next ``write_out``."""
         if self._tail:
             self.write_out()
         self.is_synced = False
@@ -117,7 +117,7 @@ class _SparseIndex:
         self._has_rest = True
 
     def entries_below(self, offset: int) -> int:
-        """How many of the first entries ascend and are about offsets below ``offset``."""
+        """How many of the first entries ascend and have offsets below ``offset``."""
         self.write_out()
         if not self._on_disk:
             return 0
@@ -190,7 +190,7 @@ class TimeIndex(_SparseIndex):
 
     @property
     def is_full(self) -> bool:
-        """One entry is kept for the one that closes the segment."""
+        """Whether there is room for one entry only, which is kept for the close of the segment."""
         return self.entry_count >= self.max_entries - 1
 
     def last(self) -> tuple[int, int]:
@@ -200,18 +200,18 @@ class TimeIndex(_SparseIndex):
         return (found[0], found[1] + self._base_offset) if found else (-1, self._base_offset)
 
     def maybe_append(self, timestamp_ms: int, offset: int) -> None:
-        """Add an entry if it is younger than the last."""
+        """Add an entry if its timestamp is above the last one's."""
         last = self._last_timestamp
         if timestamp_ms > (self.last()[0] if last is None else last):
             self._append_entry(_TIME_ENTRY.pack(timestamp_ms, offset - self._base_offset))
             self._last_timestamp = timestamp_ms
 
     def keep_entries(self, count: int) -> None:
-        """Forget all but the first ``count`` entries, on disk too."""
+        """Drop all but the first ``count`` entries; the file is cut by the next ``write_out``."""
         super().keep_entries(count)
         self._last_timestamp = None
 
     def offset_before(self, timestamp_ms: int) -> int:
-        """An offset up to which no record is as young as ``timestamp_ms``, or the base offset."""
+        """An offset up to which no record has a timestamp above ``timestamp_ms``; the base offset if none is known."""
         found = self._floor_entry(timestamp_ms)
         return (found[1] if found else 0) + self._base_offset

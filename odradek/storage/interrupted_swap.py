@@ -1,13 +1,12 @@
-"""What a stop in the middle of a clean has left in a log's directory, finished or undone before the log is read.
+"""Finishing or undoing the swap of compacted segments that a stop has interrupted, before the log is read.
 
-    <base offset>.log.cleaned, ...   being written, or not all of them called ``.swap`` yet: removed, the old segments are there
-    <base offset>.log.swap, ...      complete, and to replace every segment whose base offset it covers: those that are still
-                                     there are removed, then it gets its final names
-    <base offset>.index.swap, ...    the .log had its name already: the old segments are out of the way
+    <base offset>.log.cleaned, ...   unfinished, or not all renamed to ``.swap``: removed, the old segments are there
+    <base offset>.log.swap, ...      complete: segments whose base offsets it covers are removed, then it gets its final names
+    <base offset>.index.swap, ...    the .log has its final name: the old segments are removed already
 
-Kafka does the same, and what it has left is finished here. How far a segment reaches is told by its last batch. Kafka may have
-dropped that where the segments did not end a clean, and then a segment behind it, of which nothing was to stay, may stay whole;
-odradek keeps an empty batch there.
+Kafka does the same, and an interrupted swap of Kafka's is finished here, too. The last batch of a segment tells how far it
+reaches. Kafka may have dropped that batch, and then an old segment of which nothing was to stay is not covered, and stays;
+odradek keeps an empty batch as the last.
 """
 
 from odradek.storage.batch_scan import iter_headers
@@ -22,7 +21,7 @@ _OFFSET_DIGITS = 20
 
 
 def finish_swaps(file_system: FileSystem, directory: str, names: set[str], warn: Warn) -> set[str]:
-    """Finish or undo what is to be; of the ``names`` in ``directory``, those that are there then. Raises LogCorrupt, OSError."""
+    """Finish or undo swaps; returns the names in ``directory`` afterwards, given ``names``. Raises LogCorrupt, OSError."""
     cleaned = {name for name in names if name.endswith(CLEANED_SUFFIX) and _offset_of(name) is not None}
     swapped = {name for name in names if name.endswith(SWAP_SUFFIX) and _offset_of(name) is not None}
     if not cleaned and not swapped:
@@ -30,12 +29,12 @@ def finish_swaps(file_system: FileSystem, directory: str, names: set[str], warn:
     first_cleaned = min((_offset_in(name) for name in cleaned), default=None)
     undone = {name for name in swapped if first_cleaned is not None and _offset_in(name) >= first_cleaned}
     finished = swapped - undone
-    # Only what is called .swap for good may replace anything.
+    # The .swap names must be on disk before anything is replaced.
     file_system.sync_dir(directory)
     replaced = {name for swap in finished if swap.endswith(_LOG_SWAP) for name in _covered(file_system, directory, swap, names)}
     if finished:
         warn("interrupted compaction finished", directory=directory, segments=sorted(finished), removed=sorted(replaced))
-    # A .log last, so that what is half done is seen as such again.
+    # A .log last, so that after a crash in between the rest is still recognised.
     for name in sorted(undone | cleaned | replaced, key=lambda name: (".log" in name, name)):
         file_system.remove(f"{directory}/{name}")
     renamed = {}
@@ -47,7 +46,7 @@ def finish_swaps(file_system: FileSystem, directory: str, names: set[str], warn:
 
 
 def _covered(file_system: FileSystem, directory: str, swap: str, names: set[str]) -> set[str]:
-    """The files of the segments that the one whose .log is called ``swap`` replaces."""
+    """The files of the segments that ``swap``, a .log.swap, replaces."""
     first = end = _offset_in(swap)
     path = f"{directory}/{swap}"
     file = file_system.open(path)
@@ -64,7 +63,7 @@ def _covered(file_system: FileSystem, directory: str, swap: str, names: set[str]
 
 
 def _offset_of(name: str) -> int | None:
-    """The base offset in a file's name; None where there is none."""
+    """The base offset in a file's name; None for other names."""
     stem = name.partition(".")[0]
     return int(stem) if len(stem) == _OFFSET_DIGITS and stem.isdecimal() else None
 

@@ -5,8 +5,8 @@
     0 0                     epoch, start offset
     3 1742
 
-The file is written as an epoch begins, but not synced: past the recovery point the epochs are in the batches themselves, from
-which recovery takes them again; ``flush`` syncs it before the recovery point moves.
+The file is written when an epoch begins, and synced by a flush, before the recovery point moves. Past the recovery point recovery
+takes the epochs from the batches.
 """
 
 from typing import Final
@@ -29,12 +29,12 @@ class LeaderEpochs:
         self._path = f"{directory}/{FILE_NAME}"
         self._entries: list[tuple[int, int]] = []
         self._is_synced = True
-        # Whether nothing is written, but all kept in mind, until ``release``.
+        # Whether changes stay in memory until ``release``.
         self.is_held = False
         self.latest = UNDEFINED_EPOCH
 
     def load(self) -> bool:
-        """Read the file; False if there is none or it cannot be read, and the log itself has to be asked."""
+        """Read the file; False if it is missing or unreadable, and the epochs have to be taken from the log."""
         try:
             rows = read_table(self._file_system, self._path)
             self._set([(int(epoch), int(start)) for epoch, start in rows])
@@ -52,26 +52,26 @@ class LeaderEpochs:
         return tuple(self._entries)
 
     def assign(self, epoch: int, start_offset: int) -> None:
-        """Let ``epoch`` begin at ``start_offset``, unless it has begun before; entries that contradict it go."""
+        """Add ``epoch``, which begins at ``start_offset``, unless it is the latest; entries that contradict it are removed."""
         if epoch == self.latest or epoch < 0:
             return
         kept = [entry for entry in self._entries if entry[0] < epoch and entry[1] < start_offset]
         self._replace([*kept, (epoch, start_offset)])
 
     def truncate_from_end(self, end_offset: int) -> None:
-        """Forget epochs that begin at or behind ``end_offset``."""
+        """Remove epochs that begin at or behind ``end_offset``. Raises OSError."""
         kept = [entry for entry in self._entries if entry[1] < end_offset]
         if len(kept) != len(self._entries):
             self._replace(kept)
 
     def truncate_from_start(self, start_offset: int) -> None:
-        """Forget epochs that end before ``start_offset``; the one that it lies in now begins there."""
+        """Remove epochs that end before ``start_offset``; the one with that offset begins there now. Raises OSError."""
         passed = [entry for entry in self._entries if entry[1] <= start_offset]
         if passed and passed != [(passed[-1][0], start_offset)]:
             self._replace([(passed[-1][0], start_offset), *self._entries[len(passed) :]])
 
     def epoch_for(self, offset: int) -> int:
-        """The epoch that ``offset`` was written in; -1 if it is not known."""
+        """The epoch in which ``offset`` was written; -1 if unknown."""
         return next((epoch for epoch, start in reversed(self._entries) if start <= offset), UNDEFINED_EPOCH)
 
     def end_offset_for(self, epoch: int, log_end_offset: int) -> tuple[int, int]:
@@ -87,7 +87,7 @@ class LeaderEpochs:
         return floor, later[1]
 
     def _replace(self, entries: list[tuple[int, int]]) -> None:
-        """Write first: what could not be written is not so, and will be tried again. Raises OSError."""
+        """Write the file, then change the entries: after an error both are as before. Raises OSError."""
         self._is_synced = False
         if not self.is_held:
             self._write(entries, durable=False)
@@ -97,13 +97,13 @@ class LeaderEpochs:
         write_table(self._file_system, self._path, [f"{epoch} {start}" for epoch, start in entries], durable=durable)
 
     def release(self) -> None:
-        """Write what was held back, so that it outlives the machine. Raises OSError."""
+        """Write and sync changes that were held. Raises OSError."""
         self._is_synced = False
         self.sync()
         self.is_held = False
 
     def sync(self) -> None:
-        """Make sure that the file outlives the machine."""
+        """Sync the file, unless it is. Raises OSError."""
         if not self._is_synced:
             self._write(self._entries, durable=True)
             self._is_synced = True

@@ -1,4 +1,4 @@
-"""Opening a log's directory: which segments there are, which of them need recovery, where the log begins and ends.
+"""Opening a log's directory: finding its segments, recovering those that need it, and where the log starts and ends.
 
 Left out: splitting segments that Kafka of before 2.0 let overflow.
 """
@@ -27,9 +27,9 @@ _ENTRY_BYTES = (1, 8, 12)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoadRequest:
-    """What is known of a log before its directory is read. Offsets are those of the checkpoint files.
+    """What is known of a log before its directory is read. The offsets are those of the checkpoint files.
 
-    Without one they are 0, and ``cleaned_offset``, up to where the log was compacted, is None.
+    Offsets that no file has are 0; ``cleaned_offset``, up to where the log was compacted, is None then.
     """
 
     file_system: FileSystem
@@ -44,19 +44,19 @@ class LoadRequest:
 
     @property
     def synced_offset(self) -> int:
-        """What can be read below it was synced, and has to be there; 0 where that is nothing.
+        """Readable records below this offset were synced, and must be there; 0 if there are none.
 
-        Kafka takes the recovery point along with the start of its log, though the records in front may never have been synced: a
-        loss of power may bring back, torn, what was removed there.
+        Kafka moves the recovery point up with the log start offset, though the records in front may never have been synced: a
+        power loss may bring removed records back, torn.
         """
         return self.recovery_point if self.recovery_point > self.log_start_offset else 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoadedLog:
-    """What was found; ``segments`` ascend and are never none.
+    """A log as it was opened; ``segments`` ascend, and there is at least one.
 
-    ``producers`` is None where a snapshot at the log's end has them or the log is empty: then they are read when asked for.
+    ``producers`` is None if a snapshot at the log end offset has them, or the log is empty: they are loaded when needed.
     """
 
     segments: list[Segment]
@@ -69,7 +69,7 @@ class LoadedLog:
 
 
 def load(request: LoadRequest) -> LoadedLog:
-    """Read a log's directory, recover what was not flushed, and create the first segment if there is none.
+    """Read a log's directory, recover what was not flushed, and create a segment if there is none.
 
     Raises LogCorrupt, OSError.
     """
@@ -109,7 +109,7 @@ def load(request: LoadRequest) -> LoadedLog:
     snapshots.keep_only([segment.base_offset for segment in segments], log_start_offset, next_offset)
     producers = _restore_producers(request, segments, snapshots, log_start_offset, next_offset)
     if epochs.is_held:
-        # Indexes in front of the recovery point were made anew. As long as there are no epochs, the next start does so again.
+        # Indexes in front of the recovery point were rebuilt. They are synced first: a start without epochs rebuilds them again.
         for segment in segments:
             if segment.size and segment.has_unsynced_index:
                 for file in segment.files_to_sync():
@@ -131,7 +131,7 @@ def load(request: LoadRequest) -> LoadedLog:
 def _restore_producers(
     request: LoadRequest, segments: list[Segment], snapshots: ProducerSnapshots, log_start_offset: int, log_end_offset: int
 ) -> ProducerStates | None:
-    """The producers, where that takes more than reading the snapshot at the log's end."""
+    """The producers; None if a snapshot at the log end offset has them, or the log is empty."""
     if log_start_offset == log_end_offset or (request.is_clean and log_end_offset in snapshots.offsets):
         return None
     trusted_offset = log_end_offset if request.is_clean else request.recovery_point
@@ -141,7 +141,7 @@ def _restore_producers(
 
 
 def _find_segments(request: LoadRequest, names: Collection[str]) -> list[Segment]:
-    """The segments whose .log is there, ascending."""
+    """The segments that have a .log, ascending."""
     stems = [name.removesuffix(_LOG_SUFFIX) for name in names if name.endswith(_LOG_SUFFIX)]
     offsets = sorted(int(stem) for stem in stems if len(stem) == _OFFSET_DIGITS and stem.isdecimal())
     segments = []
@@ -176,7 +176,7 @@ def _recover(
     *,
     knows_epochs: bool,
 ) -> int:
-    """Recover the segments that need it; the offset behind the last batch of the log."""
+    """Recover the segments that need it; returns the offset behind the last batch of the log."""
     next_offset = 0
     cleaned_offset = request.cleaned_offset or 0
     for number, segment in enumerate(segments):
@@ -186,7 +186,7 @@ def _recover(
         in_front = segments[number - 1].base_offset if number else 0
         may_have_gaps = request.config.is_compacted or in_front < cleaned_offset
         if number and segment.base_offset > next_offset >= request.synced_offset and not may_have_gaps:
-            # They outlived the machine, in whole or in part, and the end of the segment in front of them did not.
+            # A power loss has kept these segments, whole or in part, and lost the end of the segment in front of them.
             request.warn(
                 "segments behind a lost end removed",
                 segment=segment.path,
@@ -198,13 +198,13 @@ def _recover(
             break
         if number and not is_adjoining and (segment.base_offset < next_offset or not may_have_gaps):
             raise LogCorrupt(f"the segment in front of {segment.path} ends with offset {next_offset}")
-        # At the recovery point itself the indexes may have got their last entries since.
+        # A segment that ends at the recovery point may have got its last index entries after the flush.
         is_flushed = bool(later) and later[0].base_offset < recovery_point
         has_indexes = not segment.size or _has_indexes(request, segment, names)
         if knows_epochs and has_indexes and (request.is_clean or is_flushed):
             next_offset = later[0].base_offset if later else segment.next_offset()
             continue
-        # Entries of an index may outlive the machine where the records they are about do not.
+        # A power loss may keep index entries and lose their records.
         if not (segment.size or segment.offset_index.entry_count or segment.time_index.entry_count):
             next_offset = segment.base_offset
             continue
@@ -226,7 +226,7 @@ def _recover(
 
 
 def _has_indexes(request: LoadRequest, segment: Segment, names: Iterable[str]) -> bool:
-    """Whether both indexes are there and made of whole entries."""
+    """Whether both indexes exist and consist of whole entries."""
     for suffix, entry_bytes in zip(_SUFFIXES, _ENTRY_BYTES, strict=True):
         if f"{segment.base_offset:020d}{suffix}" not in names:
             return False

@@ -1,4 +1,4 @@
-"""Questions to a log that take a walk over its batches: which record was written when."""
+"""Finding records by their timestamps, which takes a scan of batches."""
 
 from collections.abc import Callable, Iterable
 from typing import NamedTuple

@@ -1,12 +1,12 @@
 """All logs of a broker, in one data directory or several (``log.dirs``).
 
-What lies in a directory, and the files at its top: odradek.storage.data_directory. A new log goes where the fewest are. One
-directory may fail and the rest go on: its logs are ``offline`` then, until the next start; only without that of the metadata log
-(``metadata.log.dir``, the first by default) there is no start.
+The layout of a directory, and the files at its top, are in odradek.storage.data_directory. A new log is created in the directory
+with the fewest. If a directory fails, its logs are ``offline`` until the next start, and the others go on; without the metadata
+log's directory (``metadata.log.dir``, the first by default) the broker does not start.
 
-A log moves to another directory as a copy there, ``<topic>-<partition>.<uuid>-future``. When that has everything, and is synced,
-the log is renamed to end with ``-delete``, that name is synced, and the copy gets the log's name. So a copy beside a directory of
-the same uuid that is to be deleted is the log; beside the log itself it is unfinished, and begun anew.
+A log moves to another directory by a copy there, ``<topic>-<partition>.<uuid>-future``. When the copy is complete and synced, the
+log is renamed to end with ``-delete``, that name is synced, and the copy gets the log's name. So a start takes a copy for the log
+if there is a ``-delete`` directory of the same uuid; beside the log itself the copy is unfinished, and made again.
 """
 
 import errno
@@ -35,7 +35,11 @@ ForEachLog = Callable[[Callable[[Log], None], Iterable[Log]], None]
 
 
 class LogManager:
-    """The logs of ``log_dirs``. ``logs`` are those that serve; ``offline`` tells of each other one why it does not."""
+    """The logs of ``log_dirs``: ``logs`` are open; ``offline`` are not, each with the reason.
+
+    Its parts: ``checkpoints`` writes offsets, ``flusher`` flushes in the background, ``retention`` removes old segments,
+    ``removed_logs`` and ``removal`` remove directories and files.
+    """
 
     def __init__(
         self,
@@ -47,13 +51,13 @@ class LogManager:
         metadata_dir: str | None = None,
         new_uuid: Callable[[], UUID] = uuid4,
     ) -> None:
-        """``cluster_id`` must be the directories', if one has any; those that have none get it, or else one that is drawn.
+        """``cluster_id`` must equal that of the directories, if they have one; new directories get it, or else a random one.
 
-        ``metadata_dir`` is the first of ``log_dirs`` unless it is given; it may be none of them.
+        ``metadata_dir`` is the first of ``log_dirs`` by default, and may be none of them.
         """
         self.logs: dict[Partition, Log] = {}
         self.offline: dict[Partition, str] = {}
-        # Where those lie of the offline ones that were found, and could not be opened.
+        # The directories of offline logs that were found, and could not be opened.
         self.offline_homes: dict[Partition, DataDirectory] = {}
         self.directories = DataDirectories(file_system, log_dirs, metadata_dir, warn)
         self.removal = SegmentRemoval(file_system)
@@ -63,9 +67,9 @@ class LogManager:
         self.flusher = LogFlusher(self.logs, self.note_error, warn)
         # Called with a log when ``flush.messages`` is reached (odradek.storage.flush_state). Set it before any log is opened.
         self.on_flush_due: Callable[[Log], None] | None = None
-        # Called with a directory that has just failed, from within whatever met the error: to have ``take_offline`` called soon.
+        # Called with a directory that has just failed, in the middle of the failed operation: call ``take_offline`` soon after.
         self.on_failure: Callable[[DataDirectory], object] | None = None
-        # Copies of logs that a stop has interrupted: which log, and where it was to move.
+        # Moves that a stop has interrupted: the log, and its target.
         self.unfinished_moves: list[tuple[Partition, DataDirectory]] = []
         self.file_system = file_system
         self._node_id = node_id
@@ -79,9 +83,9 @@ class LogManager:
         return all(directory.was_clean for directory in self.directories.all)
 
     def start(self) -> DirectoryIdentity:
-        """Take the directories; what it returns is the metadata log's. To be called before everything else.
+        """Lock the directories and read their files; returns the identity of the metadata log's. To be called first.
 
-        Raises DataDirectoryLocked, InconsistentDataDirectory, OSError: nothing has been touched then.
+        Raises DataDirectoryLocked, InconsistentDataDirectory, OSError; then nothing was changed.
         """
         return self.directories.start(self._node_id, self._cluster_id, self.new_uuid)
 
@@ -90,7 +94,7 @@ class LogManager:
         return self.directories.with_path(log.directory.rpartition("/")[0])
 
     def counts(self) -> dict[UUID, int]:
-        """How many logs there are in each directory that works, by its id."""
+        """The number of logs in each online directory, by its id."""
         homes = [self.home_of(log) for log in self.logs.values()] + list(self.offline_homes.values())
         per_path = Counter(directory.path for directory in homes)
         return {
@@ -102,10 +106,10 @@ class LogManager:
     def load_all(
         self, config_for_topic: Callable[[str], LogConfig], now_ms: int, topic_ids: Mapping[Partition, UUID] | None = None
     ) -> None:
-        """Open every log but that of the metadata, which is its controller's. Those that cannot be opened go offline.
+        """Open every log but the metadata log, which the controller opens. Logs that cannot be opened are offline.
 
-        A log that has not recorded its topic's id gets it from ``topic_ids``. Raises InconsistentDataDirectory where a log is in
-        two directories, OSError where no directory works any more.
+        A log without a topic id gets it from ``topic_ids``. Raises InconsistentDataDirectory if a log is in two directories,
+        OSError if no directory is online any more.
         """
         topic_ids = topic_ids or {}
         are_all = self.directories.are_online
@@ -156,9 +160,10 @@ class LogManager:
         now_ms: int,
         directory: DataDirectory | None = None,
     ) -> Log:
-        """A new log, or the one there is of this topic id; in ``directory``, or where the fewest are. Raises KafkaError, OSError.
+        """A new log, or the existing one of this topic id. Raises KafkaError, OSError.
 
-        Not synced: whoever knows of the topic creates it again if it is lost.
+        ``directory`` is by default the one with the fewest logs. Not synced: the metadata log has the topic, and a start creates
+        a lost log again.
         """
         key = (topic, partition)
         log = self.logs.get(key)
@@ -171,7 +176,7 @@ class LogManager:
         if log is not None or self.file_system.exists(directory.log_path(key)):
             self.delete(topic, partition)
         if directory.knows(key):
-            # Of a topic of the same name that was deleted: the new log must not be taken for it after a crash.
+            # The offsets of a deleted topic of the same name: after a crash the new log must not get them.
             for name in reversed(OFFSET_FILES):
                 directory.note_offset(name, key, None)
         try:
@@ -245,7 +250,7 @@ class LogManager:
         self.removed_logs.remove_later(deleted)
 
     def set_aside(self, topic: str, partition: int, suffix: str, now_ms: int) -> str:
-        """Take a log out of service for good, and rename its directory to end with ``suffix``: its path then. Raises OSError."""
+        """Close a log, and rename its directory to end with ``suffix``; returns the new path. Raises OSError."""
         key = (topic, partition)
         log = self.logs.pop(key, None)
         self.offline.pop(key, None)
@@ -260,16 +265,16 @@ class LogManager:
         return path
 
     def replace(self, log: Log, copy: str, target: DataDirectory, unique: str, now_ms: int) -> Log:
-        """Let ``copy``, a directory in ``target`` with all that ``log`` has, and synced, be the log; returns it, open.
+        """Replace ``log`` by ``copy``, a complete and synced copy in ``target``; returns the new log, open.
 
-        Raises KafkaError, OSError: ``log`` is as it was unless it is closed; then it is offline.
+        Raises KafkaError, OSError; then ``log`` is unchanged or, if it is closed, offline.
         """
         key = (log.topic, log.partition)
         home = self.home_of(log)
         removed = checkpoints.deleted_path(log.directory, unique)
         self.file_system.rename(log.directory, removed)
         try:
-            # Not to be found in both directories, whatever a loss of power undoes.
+            # After a power loss the log must not be in both directories.
             self.file_system.sync_dir(home.path)
             self.file_system.rename(copy, target.log_path(key))
         except OSError as error:
@@ -291,13 +296,13 @@ class LogManager:
             raise
 
     def directory_error(self, directory: DataDirectory, error: OSError) -> None:
-        """Something went wrong in ``directory``: if that says that it does not work, it goes offline."""
+        """Take ``directory`` offline, if ``error`` means that it has failed."""
         is_gone = isinstance(error, FileNotFoundError) and not self.file_system.exists(directory.file(checkpoints.LOCK_FILE))
         if is_gone or is_directory_failure(error):
             self._fail(directory, str(error))
 
     def note_error(self, log: Log, error: OSError) -> None:
-        """Something went wrong with the files of ``log``."""
+        """``directory_error`` for the directory of ``log``."""
         self.directory_error(self.home_of(log), error)
 
     def _fail(self, directory: DataDirectory, reason: str) -> None:
@@ -307,7 +312,7 @@ class LogManager:
                 self.on_failure(directory)
 
     def take_offline(self, directory: DataDirectory) -> list[Partition]:
-        """Take the logs of a directory that has failed out of service, with nothing more written; which they were."""
+        """Take the logs of a failed directory offline, without writing anything; returns which."""
         lost = [key for key, log in self.logs.items() if self.home_of(log) is directory]
         for key in lost:
             log = self.logs.pop(key)
@@ -320,11 +325,11 @@ class LogManager:
         return sum(log.expire_producers(now_ms) for log in self.logs.values())
 
     def shutdown(self, now_ms: int, *, for_each: ForEachLog | None = None) -> None:
-        """Flush and close every log, mark the stop as clean where that went well, and let go of the directories.
+        """Flush and close every log, mark the stop as clean in each directory where that succeeded, and unlock the directories.
 
         ``for_each`` calls a function with each log, in threads perhaps: a disk writes many files at once as fast as one.
         """
-        # An offline log has to be looked at again by the next start, which a clean one would not do.
+        # An offline log must be recovered by the next start, so the stop is not clean.
         unclean = {directory.path for directory in self.offline_homes.values()}
 
         def close(log: Log) -> None:
@@ -349,6 +354,6 @@ class LogManager:
             self.release()
 
     def release(self) -> None:
-        """Let go of the directories as a crash would: nothing is flushed or marked. Idempotent."""
+        """Unlock the directories as a crash would: nothing is flushed or marked. Idempotent."""
         self.logs.clear()
         self.directories.release()

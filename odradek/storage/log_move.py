@@ -1,10 +1,10 @@
 """Moving a log to another data directory while it is written (KIP-113, AlterReplicaLogDirs).
 
-The files are copied as they are, closed segments first, then what has been appended meanwhile, again and again, until so little
-is left that the loop may wait for it. Then the copy gets the rest, with the producers' snapshot, and takes the log's place: see
-odradek.storage.log_manager for the order of renames, which leaves one whole log wherever it is interrupted.
+The files are copied in rounds: closed segments first, then what was appended meanwhile, until so little is left that the event
+loop may wait for it. Then the copy gets the rest, with the producers' snapshot, and replaces the log: the order of renames in
+odradek.storage.log_manager leaves one whole log wherever it is interrupted.
 
-While a log moves, none of its segments is deleted or compacted.
+While a log moves, none of its segments is removed or compacted. If its end is cut off, the move is cancelled.
 """
 
 from collections.abc import Callable
@@ -24,7 +24,7 @@ _INDEX_SUFFIXES = (".index", ".timeindex", ".txnindex")
 
 @dataclass(slots=True)
 class CopyTask:
-    """Bytes to copy: of files that grow, (name, from, to); and files that are copied whole. ``run`` in any thread."""
+    """Bytes to copy: ``spans`` of growing files, (name, from, to), and ``whole`` files. ``run`` in any thread."""
 
     file_system: FileSystem
     source: str
@@ -37,11 +37,11 @@ class CopyTask:
 
     @property
     def size_bytes(self) -> int:
-        """How much of the growing files."""
+        """The bytes of the growing files."""
         return sum(end - start for _, start, end in self.spans)
 
     def run(self) -> None:
-        """Copy and sync. Raises MoveCancelled, TargetFailed, or OSError where the log cannot be read."""
+        """Copy and sync. Raises MoveCancelled, TargetFailed, or OSError if the log cannot be read."""
         for name, start, end in self.spans:
             self._copy(name, start, end)
         for name in self.whole:
@@ -93,7 +93,7 @@ def _sync(target: File) -> None:
 
 
 class LogMove:
-    """One log on its way to ``target``; ``copied_bytes`` and ``end_offset`` are the copy's. Loop thread only, but its tasks."""
+    """The move of one log to ``target``; ``copied_bytes`` and ``end_offset`` are the copy's. Loop thread only, but its tasks."""
 
     def __init__(self, manager: LogManager, log: Log, target: DataDirectory) -> None:
         """Create the copy's directory. Raises OSError."""
@@ -108,7 +108,7 @@ class LogMove:
         self._file_system = manager.file_system
         self._unique = manager.new_uuid().hex
         self.path = checkpoints.future_path(target.log_path(self.key), self._unique)
-        # How much is copied of each segment's .log, by base offset; and those that are copied with their indexes.
+        # The bytes copied of each segment's .log, by base offset; and the segments copied with their indexes.
         self._copied: dict[int, int] = {}
         self._whole: set[int] = set()
         self._is_begun = False
@@ -117,12 +117,12 @@ class LogMove:
 
     @property
     def may_begin(self) -> bool:
-        """Whether nobody else is at work on the segments."""
+        """Whether no compaction works on the segments."""
         return self._is_begun or not self.log.is_being_cleaned
 
     @property
     def offset_lag(self) -> int:
-        """How many offsets the copy is behind."""
+        """How many offsets the copy is behind the log."""
         return max(self.log.log_end_offset - self.end_offset, 0)
 
     def next_task(self) -> CopyTask:
@@ -167,10 +167,10 @@ class LogMove:
         self._whole.update(int(name[:20]) for name in task.whole)
 
     def finish(self, now_ms: int) -> Log:
-        """Copy what is left, and let the copy be the log, which is returned, open. The old files are then to be removed.
+        """Copy the rest, and replace the log by the copy, which is returned, open. ``removed_logs`` has the old directory then.
 
-        Raises KafkaError, OSError where the log cannot be read or renamed, TargetFailed: the log is as it was, unless
-        ``log.is_closed``: then it is out of service, and the next start settles it.
+        Raises KafkaError, OSError if the log cannot be read or renamed, TargetFailed; then the log is unchanged or, if
+        ``log.is_closed``, offline until the next start.
         """
         log = self.log
         log.write_out()
@@ -181,7 +181,7 @@ class LogMove:
         task.run()
         try:
             self._file_system.sync_dir(self.path)
-            # It must not be lost itself, once the log is renamed.
+            # The copy's own name must be on disk before the log is renamed.
             self._file_system.sync_dir(self.target.path)
             self.target.note_offset(checkpoints.RECOVERY_POINT_FILE, self.key, log.log_end_offset)
             self.target.note_offset(checkpoints.LOG_START_FILE, self.key, log.log_start_offset or None)
@@ -191,12 +191,12 @@ class LogMove:
         return self._manager.replace(log, self.path, self.target, self._unique, now_ms)
 
     def abandon(self) -> None:
-        """Give the move up; no task may be running. What was copied is removed with what was deleted."""
+        """Drop the move and its copy, which ``removed_logs`` removes. No task may be running."""
         if self._is_begun:
             self.log.is_being_cleaned = False
         if not self._file_system.exists(self.path):
             return
-        # So that no start takes it for a move that goes on.
+        # Under this name a start does not begin the move again.
         removed = checkpoints.deleted_path(self.target.log_path(self.key), self._manager.new_uuid().hex)
         try:
             self._file_system.rename(self.path, removed)

@@ -15,8 +15,8 @@ _MAX_TAIL_POSITIONS: Final = 16
 class LogSlice:
     """``length`` bytes of ``file`` from ``position``: batches as the log has them, the last perhaps cut. Holds the file open.
 
-    Its ``len`` is that of the bytes it stands for, so that a response can be encoded before anybody has read them. Where they
-    cannot be read ``on_error`` is told.
+    ``len`` gives the number of bytes, so that a response can be encoded before they are read. ``on_error`` is called if they
+    cannot be read.
     """
 
     __slots__ = ("file", "length", "on_error", "position")
@@ -40,7 +40,7 @@ class LogSlice:
             raise
 
     def without(self, size: int) -> "LogSlice":
-        """What is left when the first ``size`` bytes have been sent."""
+        """The rest, after the first ``size`` bytes have been sent."""
         rest = LogSlice(self.file, self.position + size, self.length - size)
         rest.on_error = self.on_error
         return rest
@@ -54,7 +54,7 @@ class LogSegments:
     def __init__(self, segments: list[Segment]) -> None:
         self._segments = segments
         self._base_offsets = [segment.base_offset for segment in segments]
-        # Where fetches stand that have read everything: offset -> position in the active segment.
+        # Log end offsets at which fetches wait -> position in the active segment.
         self._tail_positions: dict[int, int] = {}
         self.active = segments[-1]
 
@@ -69,7 +69,7 @@ class LogSegments:
 
     @property
     def first_offset(self) -> int:
-        """The first segment's base offset: what the log would start at if it were not told otherwise."""
+        """The first segment's base offset, at or below the log start offset."""
         return self._base_offsets[0]
 
     def with_ends(self, end_offset: int) -> Iterator[tuple[Segment, int]]:
@@ -77,14 +77,14 @@ class LogSegments:
         return zip(self._segments, [*self._base_offsets[1:], end_offset], strict=True)
 
     def add(self, segment: Segment) -> None:
-        """Let ``segment`` be the active one from now on."""
+        """Append ``segment``, which becomes the active one."""
         self._segments.append(segment)
         self._base_offsets.append(segment.base_offset)
         self._tail_positions.clear()
         self.active = segment
 
     def remove_first(self, count: int) -> list[Segment]:
-        """Forget the first ``count``, which are not all; those."""
+        """Forget the first ``count``, not all of them, and return them."""
         removed = self._segments[:count]
         del self._segments[:count], self._base_offsets[:count]
         return removed
@@ -113,7 +113,7 @@ class LogSegments:
         return all(segment in self._segments for segment in segments)
 
     def replace(self, old: Collection[Segment], new: Segment) -> None:
-        """Let ``new`` stand for ``old``, which are neighbours; the active one is not among them."""
+        """Replace ``old``, which are neighbours and not active, by ``new``."""
         first = min(self._segments.index(segment) for segment in old)
         self._segments[first : first + len(old)] = [new]
         self._base_offsets = [segment.base_offset for segment in self._segments]
@@ -142,7 +142,7 @@ class LogSegments:
         return LogSlice(segment.file, position, length) if length > 0 else None
 
     def remember_tail(self, end_offset: int) -> None:
-        """A fetch has all there is up to ``end_offset``: when it comes back for more, nothing has to be looked up."""
+        """Note where a fetch that has read up to ``end_offset`` will go on, so that its next read needs no look-up."""
         if len(self._tail_positions) >= _MAX_TAIL_POSITIONS:
             self._tail_positions.clear()
         self._tail_positions[end_offset] = self.active.size
@@ -167,7 +167,7 @@ class LogSegments:
         return found
 
     def end_offset_of(self, found: LogSlice, offset: int, upper_offset: int) -> int:
-        """An offset, at most ``upper_offset``, above all in what ``read`` has ``found`` from ``offset`` on. Raises OSError."""
+        """An offset, at most ``upper_offset``, above all in ``found``, which ``read`` returned for ``offset``. Raises OSError."""
         held = self._from(offset)
         for number, segment in enumerate(held):
             if segment.file is found.file:
@@ -178,7 +178,7 @@ class LogSegments:
         return upper_offset
 
     def _from(self, offset: int) -> list[Segment]:
-        """The segment whose offsets ``offset`` is among, and those behind it."""
+        """The segment with ``offset``, and those behind it."""
         return self._segments[max(bisect_right(self._base_offsets, offset) - 1, 0) :]
 
     def _locate(self, offset: int) -> tuple[Segment, int, int] | None:
@@ -190,7 +190,7 @@ class LogSegments:
         return None
 
     def _end_position(self, segment: Segment, upper_offset: int) -> int:
-        """Up to where ``segment`` holds offsets below ``upper_offset``."""
+        """The position in ``segment`` behind its last offset below ``upper_offset``."""
         located = self._locate(upper_offset)
         if located is None or located[0] is not segment:
             return segment.size

@@ -1,8 +1,8 @@
 """A bound on the segments whose files are open: in a process with thousands of partitions not each may keep one.
 
-The bound is the process's, as the system's limit on descriptors is. The one that has been open longest goes first; who uses it
-opens it again, which costs some microseconds, so that nothing has to be noted when a file is merely used. A file is closed when
-the last slice of it has been sent.
+The bound is per process, as the system's limit on descriptors is. The file that was opened first is closed first, and opened
+again when it is used, which takes some microseconds: so nothing has to be noted at each use. A file in use stays open until its
+last slice has been sent.
 """
 
 from typing import Protocol
@@ -11,15 +11,15 @@ MAX_OPEN = 4096
 
 
 class Openable(Protocol):
-    """A segment, as it is seen here."""
+    """A segment, as far as this module knows it."""
 
     def let_go(self) -> None:
-        """Use the file no longer; the next use opens it."""
+        """Close the file; the next use opens it."""
         ...
 
 
 class OpenSegments:
-    """Which segments have their file open, the longest first. Any thread."""
+    """The segments with an open file, in the order of opening. Any thread."""
 
     __slots__ = ("_segments", "limit")
 
@@ -31,7 +31,7 @@ class OpenSegments:
         return len(self._segments)
 
     def opened(self, segment: Openable) -> None:
-        """``segment`` has opened its file; another may have to let go."""
+        """Note that ``segment`` has opened its file; another may have to close its own."""
         self._segments[segment] = None
         while len(self._segments) > self.limit:
             try:
@@ -43,7 +43,7 @@ class OpenSegments:
             oldest.let_go()
 
     def forget(self, segment: Openable) -> None:
-        """``segment`` has let go by itself, or must keep its file. Idempotent."""
+        """Note that ``segment`` has closed its file, or must keep it open. Idempotent."""
         self._segments.pop(segment, None)
 
 
@@ -51,5 +51,5 @@ OPEN_SEGMENTS = OpenSegments(MAX_OPEN)
 
 
 def fit_limit(descriptors: int) -> None:
-    """Leave at least half of the ``descriptors`` that the process may have to connections and to all else."""
+    """Bound the open segments to half of the ``descriptors`` that the process may have: the rest is for connections."""
     OPEN_SEGMENTS.limit = max(1, min(MAX_OPEN, descriptors // 2))

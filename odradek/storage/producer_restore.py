@@ -1,11 +1,11 @@
-"""A partition's producers and transactions as its log has them: from a snapshot, and from the batches behind it.
+"""Restoring a partition's producers and transactions from a snapshot and the batches behind it.
 
-After a clean stop there is a snapshot at the log's end. After any other, the last one below the recovery point is taken, and all
-behind it read again, header by header and marker by marker; on the way the transaction indexes are written anew from there on,
-since a marker may be in the log and its entry not in the index. Without a snapshot the whole log is read.
+After a clean stop there is a snapshot at the log end offset. After any other stop the last snapshot below the recovery point is
+used, and the log is read from there on, header by header and marker by marker. On the way the indexes of aborted transactions are
+rewritten, since a marker may be in the log and its entry not in the index. Without a snapshot the whole log is read.
 
-A snapshot has only one batch of each producer, where the log may be asked for any of the last five: those are looked up in the
-last part of the log in front of it. Kafka knows the one, and answers the retry of an older batch as out of order.
+A snapshot has one batch of each producer; a retry may repeat any of the last five. The others are looked up in the last part of
+the log in front of the snapshot. Kafka knows the one, and answers the retry of an older batch as out of order.
 """
 
 from bisect import bisect_right
@@ -27,7 +27,7 @@ _TAIL_BYTES = 256 * 1024
 def restore(
     segments: Sequence[Segment], snapshots: ProducerSnapshots, log_start_offset: int, trusted_offset: int, end_offset: int
 ) -> ProducerStates:
-    """The producers of all batches from ``log_start_offset`` to ``end_offset``, the end of what has any of producers.
+    """The producers as of ``end_offset``, behind which no batch has a producer.
 
     Snapshots and indexes are trusted up to ``trusted_offset``. Raises LogCorrupt, OSError.
     """
@@ -46,12 +46,12 @@ def restore(
 
 
 def _segments_from(segments: Sequence[Segment], offset: int) -> Sequence[Segment]:
-    """The segment that holds ``offset`` and those behind it."""
+    """The segment with ``offset`` and those behind it."""
     return segments[max(bisect_right(segments, offset, key=lambda segment: segment.base_offset) - 1, 0) :]
 
 
 def _replay(segment: Segment, producers: ProducerStates, start_offset: int) -> None:
-    """Take note of all in ``segment`` from ``start_offset`` on, and write its transaction index again from there."""
+    """Replay ``segment`` from ``start_offset`` on, and rewrite its index of aborted transactions from there."""
     aborted: list[AbortedTransaction] = []
     position = segment.offset_index.position_before(start_offset)
     for place, header in iter_headers(segment.file, position, segment.size):
@@ -78,7 +78,7 @@ def _replayed_markers(
 
 
 def _complete_batches(segments: Sequence[Segment], producers: ProducerStates, offset: int) -> None:
-    """Give producers as of ``offset`` the batches before their last one, as far as they are in the log's last part."""
+    """Add to producers as of ``offset`` the batches before their last one that are in the log's last part."""
     below = [segment for segment in segments if segment.base_offset < offset]
     if not producers.by_id or not below:
         return

@@ -1,4 +1,4 @@
-"""Snapshots of a partition's producers, in Kafka's format: what the log below an offset says of them.
+"""Snapshots of a partition's producers, in Kafka's format: their state as of an offset.
 
     <offset, 20 digits>.snapshot
         int16   version, 1
@@ -7,8 +7,8 @@
             int64 producer id, int16 epoch, int32 last sequence, int64 last offset, int32 last offset delta,
             int64 timestamp in ms, int32 coordinator epoch, int64 first offset of the open transaction
 
-Of the last batches only one is kept; -1 stands for what there is not. One is taken when a segment begins, under its base
-offset, and one at a clean stop, at the end of the log. None is ever needed: the log says it all, but takes longer to read.
+Of a producer's last batches only one is kept; -1 stands for a missing value. A snapshot is taken when a segment begins, named by
+its base offset, and at a clean stop, at the log end offset. A missing snapshot costs time: the producers are read from the log.
 """
 
 from collections.abc import Iterable
@@ -50,7 +50,7 @@ def encode(producers: ProducerStates) -> bytes:
 
 
 def decode(data: bytes) -> ProducerStates:
-    """The counterpart of ``encode``. Raises ValueError for bytes that are no whole snapshot of version 1."""
+    """The counterpart of ``encode``. Raises ValueError unless ``data`` is a whole snapshot of version 1."""
     try:
         version, crc = _HEAD.unpack_from(data)
         (count,) = _COUNT.unpack_from(data, _HEAD.size)
@@ -90,9 +90,9 @@ class ProducerSnapshots:
         self._warn = warn
 
     def take(self, producers: ProducerStates, offset: int) -> None:
-        """Write what is known of the log below ``offset``, which is beyond all of ``offsets``. Raises OSError.
+        """Write a snapshot as of ``offset``, which is above all of ``offsets``. Raises OSError.
 
-        Not synced: one that does not outlive the machine has a wrong CRC, or is not there.
+        Not synced: after a power loss it may be missing, or have a wrong CRC.
         """
         self._file_system.write_atomic(self._path(offset), encode(producers), durable=False)
         self.offsets.append(offset)
@@ -108,7 +108,7 @@ class ProducerSnapshots:
             return None
 
     def keep_only(self, segment_offsets: Iterable[int], start_offset: int, end_offset: int) -> None:
-        """Remove those beyond the log's ends, and all that are no segment's but the last. Raises OSError."""
+        """Keep the snapshots within the log: those at ``segment_offsets`` and the last one. Raises OSError."""
         inside = [offset for offset in self.offsets if start_offset <= offset <= end_offset]
         kept = {*segment_offsets, *inside[-1:]}.intersection(inside)
         for offset in self.offsets[:]:
@@ -116,13 +116,13 @@ class ProducerSnapshots:
                 self._remove(offset)
 
     def forget_below(self, offset: int) -> None:
-        """Remove those that no later segment begins with. Raises OSError."""
+        """Remove snapshots below ``offset``. Raises OSError."""
         for known in self.offsets[:]:
             if known < offset:
                 self._remove(known)
 
     def forget(self, offsets: Iterable[int]) -> None:
-        """Remove those at ``offsets``, as far as there are any. Raises OSError."""
+        """Remove the snapshots at ``offsets``; missing ones are skipped. Raises OSError."""
         for offset in offsets:
             if offset in self.offsets:
                 self._remove(offset)

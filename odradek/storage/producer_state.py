@@ -1,12 +1,13 @@
-"""What a partition knows of its producers (KIP-98): the last five batches of each, and the transactions that are open.
+"""The producers of a partition (KIP-98): the last five batches of each, and the open transactions.
 
-A producer id that is not known may begin with any sequence number: its records may have been deleted. Within an epoch sequence
-numbers follow on, after 2^31-1 with 0; a new epoch begins with 0, also where it was a marker that brought it. A batch that equals
-one of the last five is answered with the offsets that it got then.
+An unknown producer id may begin with any sequence number: its records may have been deleted. Within an epoch sequence numbers
+are consecutive, after 2^31-1 comes 0. A new epoch begins with 0, even if a marker has begun it. A batch that equals one of the
+last five is a duplicate, and is answered with the offsets of the first.
 
-A transaction begins with the first transactional batch that a producer appends and ends with a marker of its coordinator. That
-first batch is taken only after the coordinator has confirmed the partition (KIP-890): from the question to the answer there is a
-``Verification``, which a marker or an appended batch removes, so that an answer from before the marker begins nothing after it.
+A transaction begins with the first transactional batch that a producer appends, and ends with a marker of its coordinator. The
+first batch is appended only after the coordinator has confirmed the partition (KIP-890). While the coordinator is asked there is
+a ``Verification``, which a marker or an appended batch removes: a confirmation from before a marker begins no transaction after
+it.
 
 Snapshots of all this, and its restoration from the log, are in ``producer_snapshot`` and ``producer_restore``.
 
@@ -28,7 +29,7 @@ _EPOCH_PER_TRANSACTION: Final = 2
 
 
 class AppendedBatch:
-    """One of a producer's last batches, as the log has it. ``timestamp`` is its max timestamp, ms."""
+    """One of a producer's last batches. ``timestamp`` is its max timestamp, ms."""
 
     __slots__ = ("first_offset", "first_sequence", "last_offset", "last_sequence", "timestamp")
 
@@ -58,16 +59,16 @@ class Producer:
         self.batches: list[AppendedBatch] = []
 
     def begin_epoch(self, epoch: int) -> None:
-        """Go on under another epoch, whose first sequence number is 0."""
+        """Begin another epoch, whose first sequence number is 0."""
         self.epoch = epoch
         self.last_sequence = _NO_SEQUENCE
         self.batches = []
 
 
 class Verification:
-    """A question to the coordinator whether a producer's transaction has this partition, until the transaction begins or ends.
+    """The coordinator is being asked whether a producer's transaction has this partition.
 
-    ``lowest_sequence`` is the lowest that was refused meanwhile: higher ones have to wait for it.
+    ``lowest_sequence`` is the lowest sequence number refused meanwhile: higher ones have to wait for it.
     """
 
     __slots__ = ("asked_ms", "epoch", "lowest_sequence", "starts_at_0")
@@ -95,9 +96,9 @@ class ProducerStates:
         return next(iter(self.open_transactions)) if self.open_transactions else None
 
     def check(self, header: BatchHeader) -> AppendedBatch | None:
-        """Whether a produced batch may be appended: None if so, or the batch that it repeats.
+        """Check a produced batch: None if it may be appended, or the batch that it repeats.
 
-        KafkaError: INVALID_PRODUCER_EPOCH for an epoch that has been superseded, OUT_OF_ORDER_SEQUENCE_NUMBER for a gap,
+        KafkaError: INVALID_PRODUCER_EPOCH for a superseded epoch, OUT_OF_ORDER_SEQUENCE_NUMBER for a gap,
         INVALID_TXN_STATE for a batch outside of the producer's open transaction.
         """
         producer = self.by_id.get(header.producer_id)
@@ -125,9 +126,9 @@ class ProducerStates:
         )
 
     def check_transactional(self, header: BatchHeader, is_verified: bool) -> AppendedBatch | None:
-        """``check`` for a transactional batch; ``is_verified``: the coordinator knows of this partition.
+        """``check`` for a transactional batch; ``is_verified``: the coordinator has confirmed the partition.
 
-        KafkaError: besides, INVALID_TXN_STATE for one that would begin a transaction unverified.
+        KafkaError: as ``check``, and INVALID_TXN_STATE if the batch would begin a transaction unverified.
         """
         producer = self.by_id.get(header.producer_id)
         if producer is not None:
@@ -158,7 +159,7 @@ class ProducerStates:
         return producer.transaction_start < 0 or producer.epoch != header.producer_epoch
 
     def begin_verification(self, header: BatchHeader, starts_at_0: bool, now_ms: int) -> Verification:
-        """Note that the coordinator is going to be asked. ``starts_at_0``: the client knows of an epoch per transaction."""
+        """Note that the coordinator is asked. ``starts_at_0``: the client begins each transaction with a new epoch."""
         found = self._verifications.get(header.producer_id)
         if found is None:
             found = Verification(header.producer_epoch, header.base_sequence, starts_at_0, now_ms)
@@ -171,11 +172,11 @@ class ProducerStates:
         return found
 
     def is_verifying(self, producer_id: int, verification: Verification) -> bool:
-        """Whether nothing has ended ``verification`` since it began."""
+        """Whether ``verification`` is still under way: no marker and no batch has ended it."""
         return self._verifications.get(producer_id) is verification
 
     def check_internal(self, producer_id: int, producer_epoch: int) -> None:
-        """Whether a batch that the broker writes for a producer may be appended: it has no sequence, but an epoch.
+        """Check a batch that the broker writes for a producer: it has an epoch and no sequence number.
 
         KafkaError: INVALID_PRODUCER_EPOCH.
         """
@@ -184,7 +185,7 @@ class ProducerStates:
             raise _superseded(producer_id, producer_epoch, producer)
 
     def record(self, header: BatchHeader, first_offset: int, timestamp: int) -> None:
-        """Take note of a batch that is in the log at ``first_offset``; ``timestamp`` is its max timestamp there, ms."""
+        """Note a batch that was appended at ``first_offset``; ``timestamp`` is its max timestamp there, ms."""
         last_offset = first_offset + header.last_offset_delta
         is_transactional = header.attributes & TRANSACTIONAL_MASK != 0
         self._record(
@@ -198,7 +199,7 @@ class ProducerStates:
         )
 
     def record_internal(self, producer_id: int, producer_epoch: int, first_offset: int, last_offset: int, timestamp: int) -> None:
-        """The same for a batch that the broker has written for a producer's transaction."""
+        """``record`` for a batch that the broker has written for a producer's transaction."""
         self._record(producer_id, producer_epoch, _NO_SEQUENCE, first_offset, last_offset, timestamp, True)
 
     def _record(
@@ -230,10 +231,10 @@ class ProducerStates:
                 self.open_transactions[first_offset] = producer_id
 
     def check_marker(self, producer_id: int, producer_epoch: int, coordinator_epoch: int, transaction_version: int) -> None:
-        """Whether a coordinator may end a producer's transaction.
+        """Check a marker by which a coordinator ends a producer's transaction.
 
-        KafkaError: INVALID_PRODUCER_EPOCH, TRANSACTION_COORDINATOR_FENCED. From transaction version 2 on a marker's epoch is a
-        new one; the one there is passes only where it repeats a marker, or where there is none after it.
+        KafkaError: INVALID_PRODUCER_EPOCH, TRANSACTION_COORDINATOR_FENCED. From transaction version 2 on a marker
+        brings a new epoch; the present one is accepted only for a repeated marker, or if it is the last epoch there is.
         """
         producer = self.by_id.get(producer_id)
         if producer is None:
@@ -254,7 +255,7 @@ class ProducerStates:
     def record_marker(
         self, producer_id: int, producer_epoch: int, coordinator_epoch: int, commit: bool, offset: int, timestamp: int
     ) -> AbortedTransaction | None:
-        """Take note of a marker that is in the log at ``offset``; the transaction if this aborts one that has records."""
+        """Note a marker that was appended at ``offset``; returns the transaction with records that it aborts, if any."""
         producer = self.by_id.get(producer_id)
         if producer is None:
             producer = self.by_id[producer_id] = Producer(producer_epoch)
@@ -274,9 +275,9 @@ class ProducerStates:
         return AbortedTransaction(producer_id, first_offset, offset, offset + 1 if oldest is None else oldest)
 
     def expire(self, now_ms: int, expiration_ms: int) -> int:
-        """Forget producers that have appended nothing for ``expiration_ms`` (``producer.id.expiration.ms``); how many.
+        """Forget producers that have appended nothing for ``expiration_ms`` (``producer.id.expiration.ms``); returns how many.
 
-        Never those with an open transaction.
+        Producers with an open transaction are kept.
         """
         expired = [
             key

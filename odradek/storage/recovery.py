@@ -1,16 +1,16 @@
-"""What is done with a segment after a stop that was not clean: everything past the recovery point is read and checked again.
+"""Recovery of a segment after an unclean stop: everything past the recovery point is read and checked.
 
-Batches are checked by length, offset and CRC; the indexes and leader epochs are rebuilt on the way. The first batch that is wrong
-is one of three things:
+Batches are checked by length, offset and CRC; the indexes and leader epochs are rebuilt on the way. The first bad batch is one
+of three things:
 
-- the torn tail: an append that was under way. Nothing valid lies behind it, and it was never acknowledged.
-- what a loss of power leaves of data that was not synced: the file ends too early, or a block of it was never written and reads
-  as zeros, while later blocks, and later segments, may be there. What was acknowledged without a sync is lost with it.
-- damage: a batch that is whole and wrong, and a valid one behind it, in this segment or a later one; or anything wrong in front
-  of the recovery point. Cutting would lose what was kept, so the log is left as it is and LogCorrupt raised.
+- a torn tail: an append that was under way. Nothing valid lies behind it, and it was never acknowledged.
+- unsynced data after a power loss: the file ends too early, or one of its blocks was never written and reads as zeros, while
+  later blocks and later segments may be there. Records that were acknowledged without a sync are lost with it.
+- damage: a batch that is whole and wrong, with a valid batch behind it, in this segment or a later one; or anything wrong in
+  front of the recovery point. Cutting would lose valid records, so the log stays as it is, and LogCorrupt is raised.
 
-In the first two cases the log is cut there, with a warning that says how many bytes went. Kafka cuts in all three, and fetches
-from another replica what it lost; one broker has nobody to ask.
+In the first two cases the log is cut there, with a warning that gives the number of bytes. Kafka cuts in all three, and fetches
+the lost records from another replica, which a single broker does not have.
 """
 
 from collections.abc import Iterator
@@ -37,7 +37,7 @@ _TELLING_FIRST_ZEROS = 8
 
 
 class Warn(Protocol):
-    """Where warnings go, in structlog's manner: an event and what belongs to it."""
+    """Takes warnings as structlog does: an event and its fields."""
 
     def __call__(self, event: str, **fields: object) -> object:
         """Say that ``event`` happened."""
@@ -45,7 +45,7 @@ class Warn(Protocol):
 
 
 class _BadBatch(Exception):
-    """What lies at ``position`` is not the batch that begins with ``offset``."""
+    """At ``position`` there is no sound batch that begins with ``offset``."""
 
     def __init__(self, position: int, offset: int, reason: str) -> None:
         super().__init__(reason)
@@ -82,7 +82,7 @@ def recover_segment(
         if bad.offset < synced_offset or not _may_be_cut(segment.file, bad, end, is_last=is_last):
             raise LogCorrupt(f"{segment.path}, position {bad.position}, offset {bad.offset}: {bad.reason}") from bad
         segment.truncate(bad.position)
-        # What is appended now must not meet what was cut, should the power be lost again.
+        # After another power loss new records must not be followed by the bytes that were cut.
         segment.file.sync()
         warn(
             "torn tail truncated",
@@ -96,7 +96,7 @@ def recover_segment(
 
 
 def _resume_point(segment: Segment, recovery_point: int) -> tuple[int, int]:
-    """Shorten the indexes to what they say of offsets below ``recovery_point``; where to begin reading, with which offset."""
+    """Cut the indexes to offsets below ``recovery_point``; returns position and offset from which to read on."""
     for index in (segment.offset_index, segment.time_index):
         index.keep_entries(index.entries_below(recovery_point))
     position = segment.offset_index.last_position()

@@ -1,16 +1,17 @@
-"""Which of a log's oldest segments may go (``cleanup.policy=delete``): by age, by size, and because the log starts behind them.
+"""Which of a log's oldest segments retention removes (``cleanup.policy=delete``).
 
-As Kafka's UnifiedLog does it. A segment goes
+The rules are those of Kafka's UnifiedLog. A segment is removed
 
-- when the next one begins at or below the log start offset (DeleteRecords has moved it), whatever the policy;
-- when without it the log still has ``retention.bytes``;
-- when its largest timestamp is more than ``retention.ms`` ago. A timestamp in the future keeps its segment until then.
+- if the next one begins at or below the log start offset (DeleteRecords has moved it), whatever the policy;
+- if the log still has ``retention.bytes`` without it;
+- if its largest timestamp is more than ``retention.ms`` ago. A timestamp in the future keeps its segment until then.
 
-They go from the oldest on, up to the first that stays; never one with records that readers may not see yet; and the active one
-only if it has records: a new one takes its place. A policy of neither delete nor compact keeps what DeleteRecords leaves.
+Segments are removed from the oldest on, up to the first that stays. A segment with records above the high watermark stays. The
+active segment is removed only if it has records: a new one takes its place. If the policy is neither delete nor compact, only
+DeleteRecords removes segments.
 
-Records without a timestamp count as written when the next segment began, or was found at the start; the active segment, if it
-has no other, is not deleted by age. Kafka takes the file's modification time.
+Records without a timestamp count as written when the next segment was created or, after a restart, opened; an active segment
+without timestamps is not removed by age. Kafka takes the file's modification time.
 """
 
 from odradek.storage.log_config import LogConfig
@@ -20,7 +21,7 @@ from odradek.storage.log_segments import LogSegments
 def count_deletable(
     segments: LogSegments, config: LogConfig, *, log_start_offset: int, readable_offset: int, log_end_offset: int, now_ms: int
 ) -> int:
-    """How many of ``segments``, from the first on, go now. ``readable_offset`` is the high watermark. Raises OSError."""
+    """How many of ``segments`` to remove, from the first on. ``readable_offset`` is the high watermark. Raises OSError."""
     last = len(segments) - 1
     count = 0
     while count < last and segments[count + 1].base_offset <= min(log_start_offset, readable_offset):

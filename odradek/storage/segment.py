@@ -5,8 +5,8 @@
     <base offset, 20 digits>.timeindex   where timestamps lie
     <base offset, 20 digits>.txnindex    aborted transactions, if there are any (odradek.storage.transaction_index)
 
-Only the last segment of a log, the active one, is written to. A segment opens its file when it is first used, so that the many
-partitions that nobody uses cost no descriptor.
+Only the last segment of a log, the active one, is written to. A segment opens its file at the first use, so that unused
+partitions take no descriptor.
 """
 
 from collections.abc import Sequence
@@ -36,7 +36,7 @@ def segment_path(directory: str, base_offset: int, suffix: str) -> str:
 
 
 class Segment:
-    """One segment. ``size`` is what has been written whole, in bytes; positions are byte positions in the .log file."""
+    """One segment. ``size`` is the bytes of whole writes; positions are byte positions in the .log file."""
 
     __slots__ = (
         "_bytes_since_index_entry",
@@ -84,17 +84,17 @@ class Segment:
         self.time_index = TimeIndex(
             file_system, segment_path(directory, base_offset, ".timeindex"), base_offset, index_bytes, sizes[2]
         )
-        # None while there is no aborted transaction to be found in it.
+        # None while no transaction is aborted in this segment.
         self.transaction_index: TransactionIndex | None = None
-        # Kafka draws it at random; the path spreads segments as well, and the same log always rolls at the same time.
+        # Kafka draws it at random. The path spreads segments, too, and a restart does not change when a log rolls.
         jitter_ms = min(config.segment_jitter_ms, config.segment_ms)
         self.roll_jitter_ms = crc32(self.path.encode()) % jitter_ms if jitter_ms else 0
 
     @classmethod
     def create(cls, file_system: FileSystem, directory: str, base_offset: int, config: LogConfig, now_ms: int) -> "Segment":
-        """A new segment, with its .log: the indexes' files come with the first append, since many a partition never sees one.
+        """A new segment with an empty .log. The first append creates the indexes' files: many partitions never have one.
 
-        What a crash left behind under these names is emptied. Raises OSError.
+        Files that a crash has left under these names are emptied. Raises OSError.
         """
         for suffix in (".index", ".timeindex", ".txnindex", ".log"):
             path = segment_path(directory, base_offset, suffix)
@@ -118,7 +118,7 @@ class Segment:
     def append(
         self, buffers: Sequence[Buffer], size: int, last_offset: int, max_timestamp: int, index_interval_bytes: int
     ) -> None:
-        """Write ``size`` bytes of batches that end with ``last_offset``: all, or none and OSError."""
+        """Write ``size`` bytes of batches that end with ``last_offset``. After an OSError none of them is in the segment."""
         position = self.size
         if position == 0:
             for index in (self.offset_index, self.time_index):
@@ -127,14 +127,14 @@ class Segment:
         try:
             (self._file or self.file).append(buffers)
         except OSError:
-            # The file knows what may have to be cut off.
+            # Only this open file knows where to cut off a part that was written.
             OPEN_SEGMENTS.forget(self)
             raise
         self.size = position + size
         self.note_batch(position, size, last_offset, max_timestamp, index_interval_bytes)
 
     def note_batch(self, position: int, size: int, last_offset: int, max_timestamp: int, index_interval_bytes: int) -> None:
-        """Keep the indexes and the largest timestamp for bytes that lie at ``position``."""
+        """Update indexes and largest timestamp for the batches at ``position``."""
         if max_timestamp > self.max_timestamp:
             self.max_timestamp = max_timestamp
             self.offset_of_max_timestamp = last_offset
@@ -145,14 +145,14 @@ class Segment:
         self._bytes_since_index_entry += size
 
     def append_aborted(self, aborted: AbortedTransaction) -> None:
-        """Put a transaction whose abort marker lies in this segment into its index."""
+        """Add a transaction whose abort marker lies in this segment to its index."""
         index = self.transaction_index or self.open_transaction_index(0)
         index.append(aborted)
 
     def forget_aborted_from(self, offset: int, *, is_sound: bool) -> None:
-        """Forget aborted transactions whose markers were at ``offset`` or behind it, and are gone; and what is none.
+        """Remove aborted transactions whose markers were at ``offset`` or behind it from the index.
 
-        ``is_sound``: the index is as it was written. Raises OSError.
+        Unless ``is_sound``, after a power loss, entries that make no sense are removed, too. Raises OSError.
         """
         if self.transaction_index is None:
             return
@@ -162,7 +162,7 @@ class Segment:
             self.transaction_index.keep_below(offset)
 
     def open_transaction_index(self, size: int) -> TransactionIndex:
-        """Take the index of aborted transactions into use, as it is on disk with ``size`` bytes. Raises OSError."""
+        """Open the index of aborted transactions, which has ``size`` bytes on disk. Raises OSError."""
         stem, _, suffix = self.path.rpartition(".log")
         index = TransactionIndex(self._file_system, f"{stem}.txnindex{suffix}", size)
         self.transaction_index = index
@@ -171,7 +171,7 @@ class Segment:
     def should_roll(
         self, size: int, last_offset: int, max_timestamp: int, now_ms: int, segment_bytes: int, max_segment_ms: int
     ) -> bool:
-        """Whether ``size`` more bytes, with these offsets and timestamps, belong into a new segment."""
+        """Whether a batch of ``size`` bytes, with this offset and timestamp, begins a new segment."""
         if not self.size:
             return False
         if self.size + size > segment_bytes:
@@ -183,12 +183,12 @@ class Segment:
         return self.offset_index.is_full or self.time_index.is_full or last_offset - self.base_offset > MAX_RELATIVE_OFFSET
 
     def _waited_ms(self, max_timestamp: int, now_ms: int) -> int:
-        """How long the segment has been growing: by its records' timestamps where they have any, else by the clock."""
+        """The segment's age: by its records' timestamps if they have any, else by the clock."""
         first_timestamp = self.learn_first_timestamp()
         return max_timestamp - first_timestamp if first_timestamp >= 0 else now_ms - self.created_ms
 
     def find(self, offset: int) -> tuple[int, int] | None:
-        """(position, size) of the batch that holds ``offset``, or of the next one behind a gap; None if none is left."""
+        """(position, size) of the batch with ``offset`` or, in a gap, of the next one; None behind the last batch."""
         return self.find_from(self.offset_index.position_before(offset), offset)
 
     def find_from(self, position: int, offset: int) -> tuple[int, int] | None:
@@ -217,14 +217,14 @@ class Segment:
         return None
 
     def learn_max_timestamp(self) -> int:
-        """The largest timestamp, from the time index if it is not known yet: -1 where no record has one."""
+        """The largest timestamp, read from the time index if need be; -1 if no record has one."""
         if not self._knows_timestamps:
             self.max_timestamp, self.offset_of_max_timestamp = self.time_index.last()
             self._knows_timestamps = True
         return self.max_timestamp
 
     def learn_first_timestamp(self) -> int:
-        """The largest timestamp of the first batch, which is read if it is not known yet: -1 where there is none."""
+        """The largest timestamp of the first batch, which is read if need be; -1 if there is none."""
         if self._first_timestamp == _NOT_READ:
             if not self.size:
                 return -1
@@ -240,13 +240,13 @@ class Segment:
         return next_offset
 
     def resume(self) -> None:
-        """Begin to note batches from the last index entry's on: recovery does, having shortened the indexes."""
+        """Prepare ``note_batch`` to begin with the batch of the last index entry, after the indexes were cut."""
         self._bytes_since_index_entry = 0
         self._knows_timestamps = False
         self.learn_max_timestamp()
 
     def learn_timestamps_up_to(self, position: int) -> None:
-        """Look for a larger timestamp in front of ``position`` than the time index has. Raises OSError, LogCorrupt."""
+        """Find the largest timestamp in front of ``position``, which the time index may not have. Raises OSError, LogCorrupt."""
         _, known_up_to = self.time_index.last()
         for _, header in iter_headers(self.file, self.offset_index.position_before(known_up_to), position):
             if header.max_timestamp > self.max_timestamp:
@@ -275,7 +275,7 @@ class Segment:
             self.note_batch(place, header.size_bytes, header.last_offset, header.max_timestamp, index_interval_bytes)
 
     def close_indexes(self) -> None:
-        """Give the time index its last entry, from which a clean start knows the largest timestamp; write both out."""
+        """Add the last entry to the time index, from which a clean start knows the largest timestamp; write both indexes out."""
         if self._knows_timestamps:
             self.time_index.maybe_append(self.max_timestamp, self.offset_of_max_timestamp)
         self.offset_index.write_out()
@@ -283,7 +283,7 @@ class Segment:
 
     @property
     def has_unsynced_index(self) -> bool:
-        """Whether an index has been written to since it was synced: with the last of its entries, when the segment was closed."""
+        """Whether an index was written since its last sync, as it is when the segment is closed."""
         return not (
             self.offset_index.is_synced
             and self.time_index.is_synced
@@ -291,7 +291,7 @@ class Segment:
         )
 
     def files_to_sync(self) -> list[File]:
-        """The segment's files that have changed, with all that is known of it written to them. Raises OSError."""
+        """The segment's files with unsynced changes, after entries in memory are written out. Raises OSError."""
         files = [self.file]
         for index in (self.offset_index, self.time_index, self.transaction_index):
             if index is None:
@@ -303,7 +303,7 @@ class Segment:
         return files
 
     def use_name(self, kind: str, suffix: str) -> None:
-        """One of its files, ".log", ".index", ".timeindex" or ".txnindex", is called so now: its usual name, and ``suffix``."""
+        """Note the name of one file: its usual name and ``suffix``. ``kind``: ".log", ".index", ".timeindex" or ".txnindex"."""
         path = f"{self.path.rpartition('.log')[0]}{kind}{suffix}"
         if kind == ".log":
             self.path = path
@@ -315,10 +315,10 @@ class Segment:
             self.transaction_index.path = path
 
     def release_file(self) -> None:
-        """Let go of the .log file: it is closed as soon as no slice of it is in use, and opened again when needed."""
+        """Close the .log file, as soon as no slice of it is in use; the next use opens it again."""
         OPEN_SEGMENTS.forget(self)
         self._file = None
 
     def let_go(self) -> None:
-        """The same, by wish of OPEN_SEGMENTS."""
+        """``release_file`` on behalf of OPEN_SEGMENTS."""
         self._file = None

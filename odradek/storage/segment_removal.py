@@ -1,11 +1,10 @@
-"""Letting go of segments: their files are renamed to ``<name>.deleted`` at once, and removed ``file.delete.delay.ms`` later.
+"""Removal of segments: their files are renamed to ``<name>.deleted`` at once, and removed ``file.delete.delay.ms`` later.
 
-Who reads in such a file goes on doing so, having it open. Nothing that is named ``.deleted`` is ever part of a log: the next
-start removes what a stop has left of it, and with it the indexes of a segment whose .log was renamed when the broker was killed;
-so the .log is renamed first.
+Readers that have such a file open go on reading it. A file named ``.deleted`` is no part of a log, and is removed by the next
+start. The .log is renamed before the indexes: a start removes indexes without a .log, too.
 
-Power loss may undo some renames and not others. Segments that leave a hole behind are therefore renamed only once the log start
-offset above them is on disk; where that cannot be written (a full disk), one by one, the oldest first, each for good.
+A power loss may undo some renames and not others, which would leave a hole. So segments are renamed after the log start offset
+above them is on disk; or, if that cannot be written (a full disk), one by one, the oldest first, each rename synced.
 """
 
 from collections.abc import Callable, Iterable
@@ -22,9 +21,9 @@ _OFFSET_DIGITS = 20
 
 
 class SegmentRemoval:
-    """What becomes of removed segments' files: ``remove_later`` is given them and the delay in ms.
+    """Renames the files of removed segments, and calls ``remove_later`` with their paths and the delay in ms.
 
-    Without it they stay until the next start.
+    Without ``remove_later`` the files stay until the next start.
     """
 
     __slots__ = ("_file_system", "remove_later")
@@ -34,14 +33,14 @@ class SegmentRemoval:
         self.remove_later: Callable[[list[str], int], None] | None = None
 
     def set_aside(self, directory: str, segments: Iterable[Segment], *, delay_ms: int, one_by_one: bool = False) -> None:
-        """Rename the files of ``segments``, which ascend, and which their log in ``directory`` does not have any more.
+        """Rename the files of ``segments``, in that order, which are no part of their log in ``directory`` any more.
 
-        ``one_by_one`` syncs the directory after each. Loop thread only. Raises OSError.
+        ``one_by_one`` syncs the directory after each segment. Loop thread only. Raises OSError.
         """
         renamed: list[str] = []
         try:
             for segment in segments:
-                # Or its disk space would be held for as long as there are few enough open files.
+                # An open file would keep its disk space.
                 segment.release_file()
                 for suffix in (LOG_SUFFIX, *INDEX_SUFFIXES):
                     path = segment_path(directory, segment.base_offset, suffix)
@@ -55,23 +54,23 @@ class SegmentRemoval:
                 self.remove_later(renamed, delay_ms)
 
     def remove_files(self, paths: Iterable[str]) -> None:
-        """Remove what was set aside, in any thread. What is not there went with its log's directory. Raises OSError."""
+        """Remove renamed files. Any thread. A missing file was removed with its log's directory. Raises OSError."""
         for path in paths:
             with suppress(FileNotFoundError):
                 self._file_system.remove(path)
 
 
 def remove_leftovers(file_system: FileSystem, directory: str, names: set[str], log_start_offset: int) -> set[str]:
-    """At a start, remove what was on its way out; of the ``names`` in ``directory``, those that are still there.
+    """At a start, finish removals that a stop has interrupted; returns those of ``names`` in ``directory`` that are left.
 
-    Gone are then files named ``.deleted``, segments that end below ``log_start_offset``, the last one never, and indexes without
+    Removed are files named ``.deleted``, segments that end at or below ``log_start_offset``, except the last, and indexes without
     a .log. Raises OSError.
     """
     stems = sorted(stem for name in names if name.endswith(LOG_SUFFIX) and (stem := _stem(name)) is not None)
     passed = {stem for stem, end in pairwise(stems) if int(end) <= log_start_offset}
     kept = {None, *stems} - passed
     doomed = {name for name in names if name.endswith(DELETED_SUFFIX) or _stem(name) not in kept}
-    # The .log files first: without them the rest is known for what it is.
+    # The .log files first: after a crash in between, indexes without a .log are removed by the next start.
     for name in sorted(doomed, key=lambda name: (LOG_SUFFIX not in name, name)):
         file_system.remove(f"{directory}/{name}")
     return names - doomed

@@ -3,11 +3,11 @@
     <base offset>.txnindex   entries of  int16 version 0, int64 producer id, int64 first offset, int64 last offset,
                              int64 last stable offset                                                        34 bytes
 
-A transaction is in the index of the segment that holds its abort marker, whose offset is the entry's last offset: entries ascend
-by it. The last stable offset is the one that the marker left, and never goes back. There is no file before the first abort.
+A transaction is in the index of the segment with its abort marker, whose offset is the entry's last offset: entries ascend by it.
+The last stable offset is the one after the marker, and never goes back. There is no file before the first abort.
 
-An entry goes to the file at once; after a stop that was not clean ``odradek.storage.producer_restore`` writes again what a marker
-that is in the log may not have had time to leave here.
+An entry is written to the file at once. After an unclean stop a marker may be in the log and its entry not in the file: then
+``odradek.storage.producer_restore`` rewrites it.
 """
 
 from bisect import bisect_left
@@ -24,7 +24,7 @@ _CHUNK_ENTRIES: Final = 1024
 
 
 class AbortedTransaction(NamedTuple):
-    """One aborted transaction. ``last_offset`` is its marker's; ``last_stable_offset`` is what the marker made of it."""
+    """One aborted transaction. ``last_offset`` is its marker's; ``last_stable_offset`` is the one after the marker."""
 
     producer_id: int
     first_offset: int
@@ -33,7 +33,7 @@ class AbortedTransaction(NamedTuple):
 
 
 class TransactionIndex:
-    """The aborted transactions whose markers are in one segment. ``last_offset`` is the youngest marker's, -1 without one."""
+    """The aborted transactions whose markers are in one segment. ``last_offset`` is the last marker's, -1 without one."""
 
     __slots__ = ("_file_system", "_on_disk", "_unwritten", "is_synced", "last_offset", "path")
 
@@ -48,19 +48,19 @@ class TransactionIndex:
 
     @property
     def size_bytes(self) -> int:
-        """What is in the file."""
+        """The size of the file."""
         return self._on_disk * _ENTRY.size
 
     def append(self, aborted: AbortedTransaction) -> None:
         """Add a transaction whose marker has just been written."""
         self._unwritten += _ENTRY.pack(_VERSION, *aborted)
         self.last_offset = aborted.last_offset
-        # The marker is in the log already: an entry that cannot be written now is in memory until the next one or a flush.
+        # The marker is in the log already: an entry that cannot be written now waits for the next one or a flush.
         with suppress(OSError):
             self.write_out()
 
     def write_out(self) -> None:
-        """Put the entries that are only in memory into the file. Raises OSError."""
+        """Write the entries that are only in memory. Raises OSError."""
         if self._unwritten:
             file = self._file_system.open(self.path, create=True)
             file.append([self._unwritten])
@@ -70,7 +70,7 @@ class TransactionIndex:
             self._unwritten = bytearray()
 
     def keep_below(self, offset: int) -> None:
-        """Forget the transactions whose markers are at ``offset`` or behind it. Raises OSError."""
+        """Remove transactions whose markers are at ``offset`` or behind it. Raises OSError."""
         self.write_out()
         self._keep(self._first_from(offset))
 
@@ -83,7 +83,7 @@ class TransactionIndex:
         self.last_offset = self._read(self._on_disk - 1, 1)[0].last_offset if self._on_disk else -1
 
     def keep_sound_below(self, base_offset: int, offset: int) -> None:
-        """The same after a loss of power: nor is anything kept that the segment from ``base_offset`` on cannot have.
+        """``keep_below`` after a power loss: entries that the segment from ``base_offset`` on cannot have are removed, too.
 
         Raises OSError.
         """
@@ -92,9 +92,9 @@ class TransactionIndex:
             self._keep(count)
 
     def rewrite_from(self, base_offset: int, offset: int, aborted: Sequence[AbortedTransaction]) -> None:
-        """The same, with just ``aborted`` from ``offset`` on. Raises OSError.
+        """``keep_sound_below``, then add ``aborted``. Raises OSError.
 
-        Where that is what the file has, it is left alone: it may have been synced, and would be lost with the power meanwhile.
+        A file that has just these is left alone: it may be synced, and a power loss during the rewrite would lose it.
         """
         count, rest = self._sound_below(base_offset, offset)
         if rest != b"".join(_ENTRY.pack(_VERSION, *each) for each in aborted):
@@ -103,11 +103,11 @@ class TransactionIndex:
             for each in aborted:
                 self.append(each)
         elif rest:
-            # A process that was killed may have written it.
+            # A process that was killed may have written it, and not synced it.
             self.is_synced = False
 
     def _sound_below(self, base_offset: int, offset: int) -> tuple[int, bytes]:
-        """(how many of the first entries are sound, and of markers below ``offset``, what the file has behind them)."""
+        """(the number of leading entries that are sound and whose markers lie below ``offset``, the bytes behind them)."""
         self.write_out()
         count = 0
         previous = base_offset
