@@ -26,7 +26,7 @@ COMPILED = {
     "odradek/storage": """
         append_info batch_scan control_batches coordinator_appends disk_errors end_txn_markers filesystem flush_state
         follower_appends index leader_epochs local_log log log_lookup log_producers log_retention log_segments log_settings
-        log_truncation log_writer producer_state segment transaction_index validation
+        log_truncation log_writer producer producer_state segment transaction_index validation
     """,
     "odradek/protocol": """
         control_records frames headers offset_commit plain_batches produce_request produce_response record_batch
