@@ -5,39 +5,42 @@ Since version 2 a fenced producer is told PRODUCER_FENCED (KIP-588), which was I
 Deliberate gap: no authorisation.
 """
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from odradek.broker.metadata.topic_names import CONSUMER_OFFSETS_TOPIC
-from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.errors import ErrorCode, KafkaError
-from odradek.protocol.messages import messages
+from odradek.protocol.message_types.add_offsets_to_txn import (
+    AddOffsetsToTxnRequest,
+    AddOffsetsToTxnResponse,
+)
 from odradek.timing.reply import Reply
 
 if TYPE_CHECKING:
     from odradek.broker.context import RequestContext
-    from odradek.broker.server import Broker
+    from odradek.broker.handlers.services import TransactionOffsetServices
 
-M: Final = messages(ApiKey.ADD_OFFSETS_TO_TXN)
 
 _FIRST_WITH_FENCED: Final = 2
 _CLIENT_VERSION: Final = 0
 
 
-def handle(broker: "Broker", context: "RequestContext", request: Any) -> Any:
+def handle(
+    services: "TransactionOffsetServices", context: "RequestContext", request: AddOffsetsToTxnRequest
+) -> "AddOffsetsToTxnResponse | Reply[AddOffsetsToTxnResponse]":
     """Add the partition that coordinates the group."""
     if not request.group_id:
-        return M.AddOffsetsToTxnResponse(error_code=ErrorCode.INVALID_GROUP_ID)
+        return AddOffsetsToTxnResponse(error_code=ErrorCode.INVALID_GROUP_ID)
     try:
-        partition = broker.groups.runtime.partition_for(request.group_id)
+        partition = services.groups.runtime.partition_for(request.group_id)
     except KafkaError as error:
-        return M.AddOffsetsToTxnResponse(error_code=error.code)
-    reply: Reply[Any] = Reply()
+        return AddOffsetsToTxnResponse(error_code=error.code)
+    reply: Reply[AddOffsetsToTxnResponse] = Reply()
 
     def respond(code: ErrorCode) -> None:
         is_fenced = code == ErrorCode.PRODUCER_FENCED and context.version < _FIRST_WITH_FENCED
-        reply.complete(M.AddOffsetsToTxnResponse(error_code=ErrorCode.INVALID_PRODUCER_EPOCH if is_fenced else code))
+        reply.complete(AddOffsetsToTxnResponse(error_code=ErrorCode.INVALID_PRODUCER_EPOCH if is_fenced else code))
 
-    broker.transactions.add_partitions(
+    services.transactions.add_partitions(
         request.transactional_id,
         request.producer_id,
         request.producer_epoch,

@@ -7,18 +7,25 @@ a partition does not exist none is added.
 Deliberate gap: no authorisation.
 """
 
-from typing import TYPE_CHECKING, Any, Final
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import TYPE_CHECKING, Final
 
-from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.errors import ErrorCode
-from odradek.protocol.messages import messages
+from odradek.protocol.message_types.add_partitions_to_txn import (
+    AddPartitionsToTxnPartitionResult,
+    AddPartitionsToTxnRequest,
+    AddPartitionsToTxnResponse,
+    AddPartitionsToTxnResult,
+    AddPartitionsToTxnTopicResult,
+    AddPartitionsToTxnTransaction,
+)
 from odradek.timing.reply import Reply
 
 if TYPE_CHECKING:
     from odradek.broker.context import RequestContext
-    from odradek.broker.server import Broker
+    from odradek.broker.handlers.services import TransactionPartitionServices
 
-M: Final = messages(ApiKey.ADD_PARTITIONS_TO_TXN)
 
 _FIRST_WITH_FENCED: Final = 2
 _FIRST_OF_BROKERS: Final = 4
@@ -26,15 +33,17 @@ _CLIENT_VERSION: Final = 0
 _BROKER_VERSION: Final = 2
 
 
-def handle(broker: "Broker", context: "RequestContext", request: Any) -> Any:
+def handle(
+    services: "TransactionPartitionServices", context: "RequestContext", request: AddPartitionsToTxnRequest
+) -> "AddPartitionsToTxnResponse | Reply[AddPartitionsToTxnResponse]":
     """Ask each transaction's coordinator; a Reply, unless there is none."""
     version = context.version
     transactions = request.transactions
-    results: list[Any] = [None] * len(transactions)
-    reply: Reply[Any] = Reply()
+    results: list[list[AddPartitionsToTxnTopicResult]] = [[] for _ in transactions]
+    reply: Reply[AddPartitionsToTxnResponse] = Reply()
     left = len(transactions)
 
-    def answered(place: int, topics: list[Any]) -> None:
+    def answered(place: int, topics: list[AddPartitionsToTxnTopicResult]) -> None:
         nonlocal left
         results[place] = topics
         left -= 1
@@ -42,23 +51,30 @@ def handle(broker: "Broker", context: "RequestContext", request: Any) -> Any:
             reply.complete(_response(transactions, results))
 
     for place, transaction in enumerate(transactions):
-        _decide(broker, version, transaction, lambda topics, place=place: answered(place, topics))
-    return reply if transactions else M.AddPartitionsToTxnResponse()
+        _decide(services, version, transaction, partial(answered, place))
+    return reply if transactions else AddPartitionsToTxnResponse()
 
 
-def _response(transactions: Any, results: list[Any]) -> Any:
-    return M.AddPartitionsToTxnResponse(
+def _response(
+    transactions: Sequence[AddPartitionsToTxnTransaction], results: list[list[AddPartitionsToTxnTopicResult]]
+) -> AddPartitionsToTxnResponse:
+    return AddPartitionsToTxnResponse(
         results_by_transaction=[
-            M.AddPartitionsToTxnResult(transactional_id=transaction.transactional_id, topic_results=topics)
+            AddPartitionsToTxnResult(transactional_id=transaction.transactional_id, topic_results=topics)
             for transaction, topics in zip(transactions, results, strict=True)
         ]
     )
 
 
-def _decide(broker: "Broker", version: int, transaction: Any, answered: Any) -> None:
+def _decide(
+    services: "TransactionPartitionServices",
+    version: int,
+    transaction: AddPartitionsToTxnTransaction,
+    answered: Callable[[list[AddPartitionsToTxnTopicResult]], None],
+) -> None:
     """Call ``answered`` with the results of ``transaction``, topic by topic."""
     partitions = [(topic.name, index) for topic in transaction.topics for index in topic.partitions]
-    unknown = {partition for partition in partitions if broker.partitions.get(*partition) is None}
+    unknown = {partition for partition in partitions if services.partitions.get(*partition) is None}
     if unknown:
         answered(
             _results(
@@ -72,11 +88,11 @@ def _decide(broker: "Broker", version: int, transaction: Any, answered: Any) -> 
     asked = frozenset(partitions)
     producer = (transaction.transactional_id, transaction.producer_id, transaction.producer_epoch)
     if transaction.verify_only:
-        verdicts = broker.transactions.verify_partitions(*producer, asked)
+        verdicts = services.transactions.verify_partitions(*producer, asked)
         answered(_results(transaction, lambda partition: _told(verdicts[partition], version)))
         return
     client_version = _BROKER_VERSION if version >= _FIRST_OF_BROKERS else _CLIENT_VERSION
-    broker.transactions.add_partitions(*producer, asked, client_version).when_done(
+    services.transactions.add_partitions(*producer, asked, client_version).when_done(
         lambda code: answered(_results(transaction, lambda _: _told(code, version)))
     )
 
@@ -88,12 +104,14 @@ def _told(code: ErrorCode, version: int) -> ErrorCode:
     return code
 
 
-def _results(transaction: Any, code_of: Any) -> list[Any]:
+def _results(
+    transaction: AddPartitionsToTxnTransaction, code_of: Callable[[tuple[str, int]], ErrorCode]
+) -> list[AddPartitionsToTxnTopicResult]:
     return [
-        M.AddPartitionsToTxnTopicResult(
+        AddPartitionsToTxnTopicResult(
             name=topic.name,
             results_by_partition=[
-                M.AddPartitionsToTxnPartitionResult(partition_index=index, partition_error_code=code_of((topic.name, index)))
+                AddPartitionsToTxnPartitionResult(partition_index=index, partition_error_code=code_of((topic.name, index)))
                 for index in topic.partitions
             ],
         )

@@ -3,25 +3,39 @@
 Superseded by IncrementalAlterConfigs (KIP-339) and kept for old clients. Errors as there; BROKER_LOGGER was never served by it.
 """
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from odradek.broker.handlers.config_alteration import alter
 from odradek.broker.metadata.alterations import SET, Alteration, Operation
-from odradek.broker.metadata.config_alteration import alter
-from odradek.protocol.api_keys import ApiKey
-from odradek.protocol.messages import messages
+from odradek.protocol.message_types.alter_configs import (
+    AlterConfigsRequest,
+    AlterConfigsResource,
+    AlterConfigsResourceResponse,
+    AlterConfigsResponse,
+)
 
 if TYPE_CHECKING:
     from odradek.broker.context import RequestContext
-    from odradek.broker.server import Broker
-
-M = messages(ApiKey.ALTER_CONFIGS)
+    from odradek.broker.handlers.services import TopicServices
 
 
-def handle(broker: "Broker", context: "RequestContext", request: Any) -> Any:  # noqa: ARG001
+def handle(services: "TopicServices", _context: "RequestContext", request: AlterConfigsRequest) -> AlterConfigsResponse:
     """Replace the overrides of every resource of ``request``, each by itself."""
-    return alter(broker, M, request, _alteration)
+    alterations = [_alteration(resource) for resource in request.resources]
+    outcomes = alter(services, alterations, validate_only=request.validate_only)
+    return AlterConfigsResponse(
+        responses=[
+            AlterConfigsResourceResponse(
+                error_code=code,
+                error_message=message,
+                resource_type=resource.resource_type,
+                resource_name=resource.resource_name,
+            )
+            for resource, (code, message) in zip(request.resources, outcomes, strict=True)
+        ]
+    )
 
 
-def _alteration(resource: Any) -> Alteration:
+def _alteration(resource: AlterConfigsResource) -> Alteration:
     operations = [Operation(config.name, SET, config.value) for config in resource.configs]
     return Alteration(resource.resource_type, resource.resource_name, operations, replaces=True)

@@ -5,47 +5,53 @@ there is never a move to cancel: NO_REASSIGNMENT_IN_PROGRESS. ``allow_replicatio
 difference, since no factor but 1 can be had.
 """
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from odradek.broker.metadata.decisions import ensure_assignment
-from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.errors import ErrorCode, KafkaError
-from odradek.protocol.messages import messages
+from odradek.protocol.message_types.alter_partition_reassignments import (
+    AlterPartitionReassignmentsRequest,
+    AlterPartitionReassignmentsResponse,
+    ReassignablePartition,
+    ReassignablePartitionResponse,
+    ReassignableTopicResponse,
+)
 
 if TYPE_CHECKING:
     from odradek.broker.context import RequestContext
-    from odradek.broker.server import Broker
-
-M = messages(ApiKey.ALTER_PARTITION_REASSIGNMENTS)
+    from odradek.broker.handlers.services import TopicServices
 
 
-def handle(broker: "Broker", context: "RequestContext", request: Any) -> Any:  # noqa: ARG001
+def handle(
+    services: "TopicServices", _context: "RequestContext", request: AlterPartitionReassignmentsRequest
+) -> AlterPartitionReassignmentsResponse:
     """Answer each partition of ``request``."""
-    return M.AlterPartitionReassignmentsResponse(
+    return AlterPartitionReassignmentsResponse(
         allow_replication_factor_change=request.allow_replication_factor_change,
         responses=[
-            M.ReassignableTopicResponse(
-                name=topic.name, partitions=[_answer(broker, topic.name, partition) for partition in topic.partitions]
+            ReassignableTopicResponse(
+                name=topic.name, partitions=[_answer(services, topic.name, partition) for partition in topic.partitions]
             )
             for topic in request.topics
         ],
     )
 
 
-def _answer(broker: "Broker", topic: str, partition: Any) -> Any:
+def _answer(services: "TopicServices", topic: str, partition: ReassignablePartition) -> ReassignablePartitionResponse:
     try:
-        _ensure_in_place(broker, topic, partition.partition_index, partition.replicas)
+        _ensure_in_place(services, topic, partition.partition_index, partition.replicas)
     except KafkaError as error:
-        return M.ReassignablePartitionResponse(
+        return ReassignablePartitionResponse(
             partition_index=partition.partition_index, error_code=error.code, error_message=error.reason or None
         )
-    return M.ReassignablePartitionResponse(partition_index=partition.partition_index)
+    return ReassignablePartitionResponse(partition_index=partition.partition_index)
 
 
-def _ensure_in_place(broker: "Broker", topic: str, partition: int, replicas: Any) -> None:
-    known = broker.controller.image.topics.get(topic)
+def _ensure_in_place(services: "TopicServices", topic: str, partition: int, replicas: Sequence[int] | None) -> None:
+    known = services.controller.image.topics.get(topic)
     if known is None or partition not in known.partitions:
         raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"There is no partition {topic}-{partition}.")
     if replicas is None:
         raise KafkaError(ErrorCode.NO_REASSIGNMENT_IN_PROGRESS)
-    ensure_assignment(replicas, broker.node_id)
+    ensure_assignment(replicas, services.node_id)

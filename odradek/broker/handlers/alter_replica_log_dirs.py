@@ -6,42 +6,46 @@ LOG_DIR_NOT_FOUND for a path that is none of ``log.dirs``; KAFKA_STORAGE_ERROR w
 directory is offline; UNKNOWN_TOPIC_OR_PARTITION.
 """
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.errors import ErrorCode, KafkaError
-from odradek.protocol.messages import messages
+from odradek.protocol.message_types.alter_replica_log_dirs import (
+    AlterReplicaLogDirPartitionResult,
+    AlterReplicaLogDirsRequest,
+    AlterReplicaLogDirsResponse,
+    AlterReplicaLogDirTopicResult,
+)
 
 if TYPE_CHECKING:
     from odradek.broker.context import RequestContext
-    from odradek.broker.server import Broker
-
-M = messages(ApiKey.ALTER_REPLICA_LOG_DIRS)
+    from odradek.broker.handlers.services import DirectoryServices
 
 
-def handle(broker: "Broker", context: "RequestContext", request: Any) -> Any:  # noqa: ARG001  one signature for all
+def handle(
+    services: "DirectoryServices", _context: "RequestContext", request: AlterReplicaLogDirsRequest
+) -> AlterReplicaLogDirsResponse:
     """Begin the moves; each partition has its own answer."""
-    results: dict[str, list[Any]] = {}
+    results: dict[str, list[AlterReplicaLogDirPartitionResult]] = {}
     for target in request.dirs:
         for topic in target.topics:
             for index in topic.partitions:
-                error = _move(broker, target.path, topic.name, index)
+                error = _move(services, target.path, topic.name, index)
                 results.setdefault(topic.name, []).append(
-                    M.AlterReplicaLogDirPartitionResult(partition_index=index, error_code=error)
+                    AlterReplicaLogDirPartitionResult(partition_index=index, error_code=error)
                 )
-    return M.AlterReplicaLogDirsResponse(
-        results=[M.AlterReplicaLogDirTopicResult(topic_name=name, partitions=found) for name, found in results.items()]
+    return AlterReplicaLogDirsResponse(
+        results=[AlterReplicaLogDirTopicResult(topic_name=name, partitions=found) for name, found in results.items()]
     )
 
 
-def _move(broker: "Broker", path: str, topic: str, index: int) -> ErrorCode:
-    directory = next((directory for directory in broker.log_manager.directories if directory.path == path), None)
+def _move(services: "DirectoryServices", path: str, topic: str, index: int) -> ErrorCode:
+    directory = next((directory for directory in services.log_manager.directories if directory.path == path), None)
     if directory is None:
         return ErrorCode.LOG_DIR_NOT_FOUND
     if directory.failure:
         return ErrorCode.KAFKA_STORAGE_ERROR
     try:
-        broker.moves.request(broker.partitions.require(topic, index), directory)
+        services.moves.request(services.partitions.require(topic, index), directory)
     except KafkaError as error:
         return error.code
     return ErrorCode.NONE

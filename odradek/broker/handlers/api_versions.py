@@ -7,44 +7,48 @@ Left out: quotas (throttle time is always 0), ZooKeeper migration.
 """
 
 import re
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from odradek.broker.context import RequestContext
 from odradek.broker.handlers import SERVED
 from odradek.broker.metadata.features import SUPPORTED_FEATURES
-from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.errors import ErrorCode
-from odradek.protocol.messages import messages
+from odradek.protocol.message_types.api_versions import (
+    ApiVersion,
+    ApiVersionsRequest,
+    ApiVersionsResponse,
+    FinalizedFeatureKey,
+    SupportedFeatureKey,
+)
 
 if TYPE_CHECKING:
-    from odradek.broker.server import Broker
+    from odradek.broker.handlers.services import TopicServices
 
 _CLIENT_SOFTWARE = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")
 
 
-def handle(broker: "Broker", context: RequestContext, request: Any) -> Any:
+def handle(services: "TopicServices", context: RequestContext, request: ApiVersionsRequest) -> ApiVersionsResponse:
     """The table; INVALID_REQUEST for a client software name or version that is not one (KIP-511)."""
-    m = messages(ApiKey.API_VERSIONS)
     if context.version >= 3:
         name, version = request.client_software_name, request.client_software_version
         if not (_CLIENT_SOFTWARE.fullmatch(name) and _CLIENT_SOFTWARE.fullmatch(version)):
-            return m.ApiVersionsResponse(error_code=ErrorCode.INVALID_REQUEST)
+            return ApiVersionsResponse(error_code=ErrorCode.INVALID_REQUEST)
         context.session.client_software_name = name
         context.session.client_software_version = version
-    levels = broker.controller.image.features
-    return m.ApiVersionsResponse(
+    levels = services.controller.image.features
+    return ApiVersionsResponse(
         api_keys=[
-            m.ApiVersion(api_key=api_key, min_version=served.advertised_min, max_version=served.max_version)
+            ApiVersion(api_key=api_key, min_version=served.advertised_min, max_version=served.max_version)
             for api_key, served in SERVED.items()
         ],
         supported_features=[
-            m.SupportedFeatureKey(name=name, min_version=low, max_version=high)
+            SupportedFeatureKey(name=name, min_version=low, max_version=high)
             for name, (low, high) in SUPPORTED_FEATURES.items()
             if low > 0 or context.version >= 4
         ],
-        finalized_features_epoch=broker.controller.log_end_offset - 1,
+        finalized_features_epoch=services.controller.log_end_offset - 1,
         finalized_features=[
-            m.FinalizedFeatureKey(name=name, min_version_level=level, max_version_level=level)
+            FinalizedFeatureKey(name=name, min_version_level=level, max_version_level=level)
             for name, level in levels.items()
             # A log of Kafka's may finalize features that are not served here.
             if name in SUPPORTED_FEATURES

@@ -4,31 +4,33 @@ Each topic is answered by itself; with ``validate_only`` nothing else happens. D
 mutations (KIP-599); ``timeout_ms`` is never reached.
 """
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from odradek.broker.metadata.decisions import NewPartitions, TopicResult
-from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.errors import ErrorCode, KafkaError
-from odradek.protocol.messages import messages
+from odradek.protocol.message_types.create_partitions import (
+    CreatePartitionsRequest,
+    CreatePartitionsResponse,
+    CreatePartitionsTopic,
+    CreatePartitionsTopicResult,
+)
 
 if TYPE_CHECKING:
     from odradek.broker.context import RequestContext
-    from odradek.broker.server import Broker
-
-M = messages(ApiKey.CREATE_PARTITIONS)
+    from odradek.broker.handlers.services import TopicServices
 
 
-def handle(broker: "Broker", context: "RequestContext", request: Any) -> Any:  # noqa: ARG001
+def handle(services: "TopicServices", _context: "RequestContext", request: CreatePartitionsRequest) -> CreatePartitionsResponse:
     """Add, or only validate, the partitions of ``request``."""
     asked = [_new_partitions(topic) for topic in request.topics]
     try:
-        results = broker.controller.create_partitions(asked, validate_only=request.validate_only)
+        results = services.controller.create_partitions(asked, validate_only=request.validate_only)
     except KafkaError as error:
         results = [TopicResult(name=topic.name, error=error) for topic in asked]
-    return M.CreatePartitionsResponse(results=[_answer(result) for result in results])
+    return CreatePartitionsResponse(results=[_answer(result) for result in results])
 
 
-def _new_partitions(topic: Any) -> NewPartitions:
+def _new_partitions(topic: CreatePartitionsTopic) -> NewPartitions:
     assignments = topic.assignments
     return NewPartitions(
         name=topic.name,
@@ -37,9 +39,7 @@ def _new_partitions(topic: Any) -> NewPartitions:
     )
 
 
-def _answer(result: TopicResult) -> Any:
+def _answer(result: TopicResult) -> CreatePartitionsTopicResult:
     if result.error is None:
-        return M.CreatePartitionsTopicResult(name=result.name, error_code=ErrorCode.NONE)
-    return M.CreatePartitionsTopicResult(
-        name=result.name, error_code=result.error.code, error_message=result.error.reason or None
-    )
+        return CreatePartitionsTopicResult(name=result.name, error_code=ErrorCode.NONE)
+    return CreatePartitionsTopicResult(name=result.name, error_code=result.error.code, error_message=result.error.reason or None)

@@ -9,38 +9,42 @@ Deliberate gaps: no ``create.topic.policy.class.name``, no quota on controller m
 reached, since a topic is there when the answer leaves.
 """
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from odradek.broker.config.describe import topic_entries
 from odradek.broker.config.dynamic import ConfigView
 from odradek.broker.metadata.decisions import NewTopic, TopicResult
-from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.errors import KafkaError
-from odradek.protocol.messages import messages
+from odradek.protocol.message_types.create_topics import (
+    CreatableTopic,
+    CreatableTopicConfigs,
+    CreatableTopicResult,
+    CreateTopicsRequest,
+    CreateTopicsResponse,
+)
 
 if TYPE_CHECKING:
     from odradek.broker.context import RequestContext
-    from odradek.broker.server import Broker
+    from odradek.broker.handlers.services import TopicServices
 
-M = messages(ApiKey.CREATE_TOPICS)
 
 _FIRST_VERSION_WITH_CONFIGS = 5
 
 
-def handle(broker: "Broker", context: "RequestContext", request: Any) -> Any:
+def handle(services: "TopicServices", context: "RequestContext", request: CreateTopicsRequest) -> CreateTopicsResponse:
     """Create, or only validate, the topics of ``request``."""
     asked = [_new_topic(topic) for topic in request.topics]
     try:
-        results = broker.controller.create_topics(asked, validate_only=request.validate_only)
+        results = services.controller.create_topics(asked, validate_only=request.validate_only)
     except KafkaError as error:
         results = [TopicResult(name=topic.name, error=error) for topic in asked]
     topics = [_answer(result) for result in results]
     if context.version >= _FIRST_VERSION_WITH_CONFIGS:
-        topics = _with_configs(broker, asked, topics)
-    return M.CreateTopicsResponse(topics=topics)
+        topics = _with_configs(services, asked, topics)
+    return CreateTopicsResponse(topics=topics)
 
 
-def _new_topic(topic: Any) -> NewTopic:
+def _new_topic(topic: CreatableTopic) -> NewTopic:
     return NewTopic(
         name=topic.name,
         partition_count=topic.num_partitions,
@@ -50,25 +54,27 @@ def _new_topic(topic: Any) -> NewTopic:
     )
 
 
-def _answer(result: TopicResult) -> Any:
+def _answer(result: TopicResult) -> CreatableTopicResult:
     if result.error is not None:
-        return M.CreatableTopicResult(name=result.name, error_code=result.error.code, error_message=result.error.reason or None)
-    return M.CreatableTopicResult(
+        return CreatableTopicResult(name=result.name, error_code=result.error.code, error_message=result.error.reason or None)
+    return CreatableTopicResult(
         name=result.name, topic_id=result.topic_id, num_partitions=result.partition_count, replication_factor=1
     )
 
 
-def _with_configs(broker: "Broker", asked: list[NewTopic], topics: list[Any]) -> list[Any]:
+def _with_configs(
+    services: "TopicServices", asked: list[NewTopic], topics: list[CreatableTopicResult]
+) -> list[CreatableTopicResult]:
     """The answers; those of topics that were created with the configs in effect, by name."""
-    image = broker.controller.image
-    view = ConfigView(broker.config, image.configs, image.topics.__contains__)
+    image = services.controller.image
+    view = ConfigView(services.config, image.configs, image.topics.__contains__)
     overrides = {topic.name: {name: value for name, value in topic.configs if value is not None} for topic in asked}
     return [topic if topic.error_code else topic._replace(configs=_configs(view, overrides[topic.name])) for topic in topics]
 
 
-def _configs(view: ConfigView, overrides: dict[str, str]) -> list[Any]:
+def _configs(view: ConfigView, overrides: dict[str, str]) -> list[CreatableTopicConfigs]:
     return [
-        M.CreatableTopicConfigs(
+        CreatableTopicConfigs(
             name=entry.name,
             value=entry.value,
             read_only=entry.read_only,

@@ -7,49 +7,52 @@ compacted; INVALID_TOPIC_EXCEPTION for the broker's own topics.
 Deliberate gap: none; with one replica there is nothing to wait for, so ``timeout_ms`` is never reached.
 """
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from odradek.broker.metadata.topic_names import INTERNAL_TOPICS
-from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.errors import ErrorCode, KafkaError
-from odradek.protocol.messages import messages
+from odradek.protocol.message_types.delete_records import (
+    DeleteRecordsPartitionResult,
+    DeleteRecordsRequest,
+    DeleteRecordsResponse,
+    DeleteRecordsTopicResult,
+)
 
 if TYPE_CHECKING:
     from odradek.broker.context import RequestContext
-    from odradek.broker.server import Broker
+    from odradek.broker.handlers.services import DirectoryServices
 
-M = messages(ApiKey.DELETE_RECORDS)
 
 _HIGH_WATERMARK = -1
 _NO_LOW_WATERMARK = -1
 
 
-def handle(broker: "Broker", context: "RequestContext", request: Any) -> Any:  # noqa: ARG001
+def handle(services: "DirectoryServices", _context: "RequestContext", request: DeleteRecordsRequest) -> DeleteRecordsResponse:
     """Move the log start offsets that ``request`` names."""
     topics = [
-        M.DeleteRecordsTopicResult(
+        DeleteRecordsTopicResult(
             name=topic.name,
             partitions=[
-                _answer(broker, topic.name, partition.partition_index, partition.offset) for partition in topic.partitions
+                _answer(services, topic.name, partition.partition_index, partition.offset) for partition in topic.partitions
             ],
         )
         for topic in request.topics
     ]
     # Kafka leaves this to a task that runs once a minute; but what is acknowledged here, a kill does not undo.
-    broker.log_manager.checkpoints.write()
-    return M.DeleteRecordsResponse(topics=topics)
+    services.log_manager.checkpoints.write()
+    return DeleteRecordsResponse(topics=topics)
 
 
-def _answer(broker: "Broker", topic: str, partition: int, offset: int) -> Any:
+def _answer(services: "DirectoryServices", topic: str, partition: int, offset: int) -> DeleteRecordsPartitionResult:
     try:
-        low_watermark = _delete_before(broker, topic, partition, offset)
+        low_watermark = _delete_before(services, topic, partition, offset)
     except KafkaError as error:
-        return M.DeleteRecordsPartitionResult(partition_index=partition, low_watermark=_NO_LOW_WATERMARK, error_code=error.code)
-    return M.DeleteRecordsPartitionResult(partition_index=partition, low_watermark=low_watermark)
+        return DeleteRecordsPartitionResult(partition_index=partition, low_watermark=_NO_LOW_WATERMARK, error_code=error.code)
+    return DeleteRecordsPartitionResult(partition_index=partition, low_watermark=low_watermark)
 
 
-def _delete_before(broker: "Broker", topic: str, partition: int, offset: int) -> int:
-    known = broker.partitions.require(topic, partition)
+def _delete_before(services: "DirectoryServices", topic: str, partition: int, offset: int) -> int:
+    known = services.partitions.require(topic, partition)
     if topic in INTERNAL_TOPICS:
         raise KafkaError(ErrorCode.INVALID_TOPIC_EXCEPTION, f"records of {topic} are the broker's own")
     log = known.require_log()

@@ -9,49 +9,53 @@ Deliberate gaps: no quota on controller mutations (KIP-599); ``timeout_ms`` is n
 """
 
 from collections import Counter
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 from uuid import UUID
 
-from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.errors import ErrorCode, KafkaError
-from odradek.protocol.messages import messages
+from odradek.protocol.message_types.delete_topics import (
+    DeletableTopicResult,
+    DeleteTopicsRequest,
+    DeleteTopicsResponse,
+    DeleteTopicState,
+)
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from odradek.broker.context import RequestContext
+    from odradek.broker.handlers.services import TopicServices
     from odradek.broker.metadata.controller import Controller
-    from odradek.broker.server import Broker
-
-M = messages(ApiKey.DELETE_TOPICS)
 
 
-def handle(broker: "Broker", context: "RequestContext", request: Any) -> Any:
+def handle(services: "TopicServices", context: "RequestContext", request: DeleteTopicsRequest) -> DeleteTopicsResponse:
     """Delete the topics of ``request``."""
-    if not broker.config["delete.topic.enable"]:
+    if not services.config["delete.topic.enable"]:
         code = ErrorCode.INVALID_REQUEST if context.version < 3 else ErrorCode.TOPIC_DELETION_DISABLED
         error = KafkaError(code, "Topic deletion is disabled.")
-        return M.DeleteTopicsResponse(responses=[_refusal(error, topic.name, topic.topic_id) for topic in request.topics])
-    names, responses = _select(broker.controller, request.topics)
+        return DeleteTopicsResponse(responses=[_refusal(error, topic.name, topic.topic_id) for topic in request.topics])
+    names, responses = _select(services.controller, request.topics)
     try:
-        deleted = broker.controller.delete_topics(names)
+        deleted = services.controller.delete_topics(names)
     except KafkaError as error:
         responses.extend(_refusal(error, name, topic_id) for topic_id, name in names.items())
     else:
-        responses.extend(M.DeletableTopicResult(name=names[topic_id], topic_id=topic_id) for topic_id in deleted)
-    return M.DeleteTopicsResponse(responses=responses)
+        responses.extend(DeletableTopicResult(name=names[topic_id], topic_id=topic_id) for topic_id in deleted)
+    return DeleteTopicsResponse(responses=responses)
 
 
-def _select(controller: "Controller", topics: Any) -> tuple[dict[UUID, str], list[Any]]:
+def _select(controller: "Controller", topics: "Iterable[DeleteTopicState]") -> tuple[dict[UUID, str], list[DeletableTopicResult]]:
     """The topics to delete, id to name, and the answers for all others."""
     responses = []
     names: Counter[str] = Counter()
     ids: Counter[UUID] = Counter()
     for topic in topics:
-        if topic.name is None and topic.topic_id is None:
+        if topic.topic_id is None and topic.name is None:
             responses.append(_refusal(_invalid("A topic is to be named, or its id given.")))
+        elif topic.topic_id is None:
+            names[topic.name or ""] += 1
         elif topic.name is None:
             ids[topic.topic_id] += 1
-        elif topic.topic_id is None:
-            names[topic.name] += 1
         else:
             responses.append(_refusal(_invalid("A topic's name and its id may not both be given."), topic.name, topic.topic_id))
     selected: dict[UUID, str] = {}
@@ -82,5 +86,5 @@ def _invalid(reason: str) -> KafkaError:
     return KafkaError(ErrorCode.INVALID_REQUEST, reason)
 
 
-def _refusal(error: KafkaError, name: str | None = None, topic_id: UUID | None = None) -> Any:
-    return M.DeletableTopicResult(name=name, topic_id=topic_id, error_code=error.code, error_message=error.reason or None)
+def _refusal(error: KafkaError, name: str | None = None, topic_id: UUID | None = None) -> DeletableTopicResult:
+    return DeletableTopicResult(name=name, topic_id=topic_id, error_code=error.code, error_message=error.reason or None)

@@ -5,38 +5,40 @@ of their own, UNSUPPORTED_ENDPOINT_TYPE for anything else. ``include_fenced_brok
 broker that answers is not fenced. Without an authorizer every operation on the cluster is authorized.
 """
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from odradek.broker.metadata.topic_description import CLUSTER_OPERATIONS, NO_OPERATIONS
-from odradek.protocol.api_keys import ApiKey
+from odradek.broker.handlers.topic_description import CLUSTER_OPERATIONS, NO_OPERATIONS
 from odradek.protocol.errors import ErrorCode
-from odradek.protocol.messages import messages
+from odradek.protocol.message_types.describe_cluster import (
+    DescribeClusterBroker,
+    DescribeClusterRequest,
+    DescribeClusterResponse,
+)
 
 if TYPE_CHECKING:
     from odradek.broker.context import RequestContext
-    from odradek.broker.server import Broker
+    from odradek.broker.handlers.services import NodeServices
 
-M = messages(ApiKey.DESCRIBE_CLUSTER)
 
 _BROKERS = 1
 _CONTROLLERS = 2
 
 
-def handle(broker: "Broker", context: "RequestContext", request: Any) -> Any:
+def handle(services: "NodeServices", context: "RequestContext", request: DescribeClusterRequest) -> DescribeClusterResponse:
     """Describe the cluster as seen from the listener of the request."""
     if request.endpoint_type == _CONTROLLERS:
-        return M.DescribeClusterResponse(
+        return DescribeClusterResponse(
             error_code=ErrorCode.MISMATCHED_ENDPOINT_TYPE, error_message="This endpoint is a broker's, not a controller's."
         )
     if request.endpoint_type != _BROKERS:
-        return M.DescribeClusterResponse(
+        return DescribeClusterResponse(
             error_code=ErrorCode.UNSUPPORTED_ENDPOINT_TYPE,
             error_message=f"There is no endpoint of type {request.endpoint_type}.",
         )
-    host, port = broker.advertised(context.listener_name)
-    return M.DescribeClusterResponse(
-        cluster_id=broker.cluster_id,
-        controller_id=broker.node_id,
-        brokers=[M.DescribeClusterBroker(broker_id=broker.node_id, host=host, port=port, rack=broker.config["broker.rack"])],
+    host, port = services.advertised(context.listener_name)
+    return DescribeClusterResponse(
+        cluster_id=services.cluster_id,
+        controller_id=services.node_id,
+        brokers=[DescribeClusterBroker(broker_id=services.node_id, host=host, port=port, rack=services.rack)],
         cluster_authorized_operations=CLUSTER_OPERATIONS if request.include_cluster_authorized_operations else NO_OPERATIONS,
     )

@@ -9,35 +9,39 @@ protocols (KIP-714, KIP-848) are not served, are INVALID_REQUEST.
 """
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from odradek.broker.config.describe import ConfigEntry, broker_entries, cluster_default_entries, topic_entries
 from odradek.broker.config.dynamic import ConfigView, ResourceType
 from odradek.broker.metadata.topic_names import validate_topic_name
-from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.errors import ErrorCode, KafkaError
-from odradek.protocol.messages import messages
+from odradek.protocol.message_types.describe_configs import (
+    DescribeConfigsRequest,
+    DescribeConfigsResource,
+    DescribeConfigsResourceResult,
+    DescribeConfigsResponse,
+    DescribeConfigsResult,
+    DescribeConfigsSynonym,
+)
 
 if TYPE_CHECKING:
     from odradek.broker.context import RequestContext
-    from odradek.broker.server import Broker
-
-M = messages(ApiKey.DESCRIBE_CONFIGS)
+    from odradek.broker.handlers.services import TopicServices
 
 
-def handle(broker: "Broker", context: "RequestContext", request: Any) -> Any:  # noqa: ARG001
+def handle(services: "TopicServices", _context: "RequestContext", request: DescribeConfigsRequest) -> DescribeConfigsResponse:
     """Describe every resource of ``request``, each by itself."""
-    image = broker.controller.image
-    view = ConfigView(broker.config, image.configs, image.topics.__contains__)
-    return M.DescribeConfigsResponse(results=[_describe(view, resource, request) for resource in request.resources])
+    image = services.controller.image
+    view = ConfigView(services.config, image.configs, image.topics.__contains__)
+    return DescribeConfigsResponse(results=[_describe(view, resource, request) for resource in request.resources])
 
 
-def _describe(view: ConfigView, resource: Any, request: Any) -> Any:
+def _describe(view: ConfigView, resource: DescribeConfigsResource, request: DescribeConfigsRequest) -> DescribeConfigsResult:
     resource_type, name = resource.resource_type, resource.resource_name
     try:
         entries = _entries(view, resource_type, name)
     except KafkaError as error:
-        return M.DescribeConfigsResult(
+        return DescribeConfigsResult(
             error_code=error.code, error_message=error.reason, resource_type=resource_type, resource_name=name
         )
     keys = resource.configuration_keys
@@ -46,7 +50,7 @@ def _describe(view: ConfigView, resource: Any, request: Any) -> Any:
         for entry in entries
         if not keys or entry.name in keys
     ]
-    return M.DescribeConfigsResult(error_message="", resource_type=resource_type, resource_name=name, configs=configs)
+    return DescribeConfigsResult(error_message="", resource_type=resource_type, resource_name=name, configs=configs)
 
 
 def _entries(view: ConfigView, resource_type: int, name: str) -> Iterable[ConfigEntry]:
@@ -81,14 +85,14 @@ def _invalid_request(reason: str) -> KafkaError:
     return KafkaError(ErrorCode.INVALID_REQUEST, reason)
 
 
-def _told(entry: ConfigEntry, *, synonyms: bool, documentation: bool) -> Any:
-    return M.DescribeConfigsResourceResult(
+def _told(entry: ConfigEntry, *, synonyms: bool, documentation: bool) -> DescribeConfigsResourceResult:
+    return DescribeConfigsResourceResult(
         name=entry.name,
         value=entry.value,
         read_only=entry.read_only,
         config_source=entry.source,
         is_sensitive=entry.sensitive,
-        synonyms=[M.DescribeConfigsSynonym(name=each.name, value=each.value, source=each.source) for each in entry.synonyms]
+        synonyms=[DescribeConfigsSynonym(name=each.name, value=each.value, source=each.source) for each in entry.synonyms]
         if synonyms
         else [],
         config_type=entry.type,

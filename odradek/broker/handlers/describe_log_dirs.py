@@ -6,57 +6,61 @@ A directory that is offline has KAFKA_STORAGE_ERROR. Deliberate gap: a directory
 """
 
 import os
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.errors import ErrorCode
-from odradek.protocol.messages import messages
+from odradek.protocol.message_types.describe_log_dirs import (
+    DescribeLogDirsPartition,
+    DescribeLogDirsRequest,
+    DescribeLogDirsResponse,
+    DescribeLogDirsResult,
+    DescribeLogDirsTopic,
+)
 
 if TYPE_CHECKING:
     from odradek.broker.context import RequestContext
-    from odradek.broker.server import Broker
+    from odradek.broker.handlers.services import DirectoryServices
 
-M = messages(ApiKey.DESCRIBE_LOG_DIRS)
 
 _UNKNOWN_BYTES = -1
 
 
-def handle(broker: "Broker", context: "RequestContext", request: Any) -> Any:  # noqa: ARG001
+def handle(services: "DirectoryServices", _context: "RequestContext", request: DescribeLogDirsRequest) -> DescribeLogDirsResponse:
     """Describe the data directories."""
-    manager = broker.log_manager
+    manager = services.log_manager
     asked = None
     if request.topics is not None:
         asked = {(topic.topic, partition) for topic in request.topics for partition in topic.partitions}
-    found: dict[str, dict[str, list[Any]]] = {directory.path: {} for directory in manager.directories}
+    found: dict[str, dict[str, list[DescribeLogDirsPartition]]] = {directory.path: {} for directory in manager.directories}
     for key in sorted(manager.logs if asked is None else asked & manager.logs.keys()):
         log = manager.logs[key]
         found[manager.home_of(log).path].setdefault(key[0], []).append(
-            M.DescribeLogDirsPartition(partition_index=key[1], partition_size=log.size_bytes)
+            DescribeLogDirsPartition(partition_index=key[1], partition_size=log.size_bytes)
         )
-    for move in broker.moves.under_way():
+    for move in services.moves.under_way():
         if asked is None or move.key in asked:
             found[move.target.path].setdefault(move.key[0], []).append(
-                M.DescribeLogDirsPartition(
+                DescribeLogDirsPartition(
                     partition_index=move.key[1],
                     partition_size=move.copied_bytes,
                     offset_lag=move.offset_lag,
                     is_future_key=True,
                 )
             )
-    return M.DescribeLogDirsResponse(
+    return DescribeLogDirsResponse(
         results=[_describe(directory.path, directory.failure, found[directory.path]) for directory in manager.directories]
     )
 
 
-def _describe(path: str, failure: str, partitions: dict[str, list[Any]]) -> Any:
+def _describe(path: str, failure: str, partitions: dict[str, list[DescribeLogDirsPartition]]) -> DescribeLogDirsResult:
     if failure:
-        return M.DescribeLogDirsResult(
+        return DescribeLogDirsResult(
             error_code=ErrorCode.KAFKA_STORAGE_ERROR, log_dir=path, total_bytes=_UNKNOWN_BYTES, usable_bytes=_UNKNOWN_BYTES
         )
     total_bytes, usable_bytes = _volume(path)
-    return M.DescribeLogDirsResult(
+    return DescribeLogDirsResult(
         log_dir=path,
-        topics=[M.DescribeLogDirsTopic(name=name, partitions=found) for name, found in partitions.items()],
+        topics=[DescribeLogDirsTopic(name=name, partitions=found) for name, found in partitions.items()],
         total_bytes=total_bytes,
         usable_bytes=usable_bytes,
     )

@@ -6,42 +6,47 @@ begins. INVALID_TOPIC_EXCEPTION, UNKNOWN_TOPIC_OR_PARTITION; KAFKA_STORAGE_ERROR
 Deliberate gap: none.
 """
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from odradek.broker.metadata.topic_names import validate_topic_name
-from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.errors import KafkaError
-from odradek.protocol.messages import messages
+from odradek.protocol.message_types.describe_producers import (
+    DescribeProducersRequest,
+    DescribeProducersResponse,
+    PartitionResponse,
+    ProducerState,
+    TopicResponse,
+)
 
 if TYPE_CHECKING:
     from odradek.broker.context import RequestContext
-    from odradek.broker.server import Broker
-
-M = messages(ApiKey.DESCRIBE_PRODUCERS)
+    from odradek.broker.handlers.services import PartitionServices
 
 
-def handle(broker: "Broker", context: "RequestContext", request: Any) -> Any:  # noqa: ARG001
+def handle(
+    services: "PartitionServices", _context: "RequestContext", request: DescribeProducersRequest
+) -> DescribeProducersResponse:
     """Describe the producers of each partition that ``request`` names."""
-    return M.DescribeProducersResponse(
+    return DescribeProducersResponse(
         topics=[
-            M.TopicResponse(
-                name=topic.name, partitions=[_answer(broker, topic.name, partition) for partition in topic.partition_indexes]
+            TopicResponse(
+                name=topic.name, partitions=[_answer(services, topic.name, partition) for partition in topic.partition_indexes]
             )
             for topic in request.topics
         ]
     )
 
 
-def _answer(broker: "Broker", topic: str, partition: int) -> Any:
+def _answer(services: "PartitionServices", topic: str, partition: int) -> PartitionResponse:
     try:
         validate_topic_name(topic)
-        producers = broker.partitions.require(topic, partition).require_log().producers
+        producers = services.partitions.require(topic, partition).require_log().producers
     except KafkaError as error:
-        return M.PartitionResponse(partition_index=partition, error_code=error.code, error_message=error.reason or None)
-    return M.PartitionResponse(
+        return PartitionResponse(partition_index=partition, error_code=error.code, error_message=error.reason or None)
+    return PartitionResponse(
         partition_index=partition,
         active_producers=[
-            M.ProducerState(
+            ProducerState(
                 producer_id=producer_id,
                 producer_epoch=producer.epoch,
                 last_sequence=producer.last_sequence,

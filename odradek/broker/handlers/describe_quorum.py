@@ -4,22 +4,27 @@ The broker is its own controller: the one voter and the leader, at one epoch for
 with the listener that the request came in on, for there is no other where this controller answers.
 """
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from odradek.broker.metadata.metadata_log import LEADER_EPOCH
 from odradek.broker.metadata.topic_names import CLUSTER_METADATA_TOPIC
-from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.errors import ErrorCode
-from odradek.protocol.messages import messages
+from odradek.protocol.message_types.describe_quorum import (
+    DescribeQuorumRequest,
+    DescribeQuorumResponse,
+    Listener,
+    Node,
+    PartitionData,
+    ReplicaState,
+    TopicData,
+)
 
 if TYPE_CHECKING:
     from odradek.broker.context import RequestContext
-    from odradek.broker.server import Broker
-
-M = messages(ApiKey.DESCRIBE_QUORUM)
+    from odradek.broker.handlers.services import NodeServices
 
 
-def handle(broker: "Broker", context: "RequestContext", request: Any) -> Any:
+def handle(services: "NodeServices", context: "RequestContext", request: DescribeQuorumRequest) -> DescribeQuorumResponse:
     """Describe the metadata log's quorum to whom asks for its one partition."""
     described = False
     topics = []
@@ -28,25 +33,25 @@ def handle(broker: "Broker", context: "RequestContext", request: Any) -> Any:
         for partition in topic.partitions:
             known = topic.topic_name == CLUSTER_METADATA_TOPIC and partition.partition_index == 0
             described = described or known
-            partitions.append(_quorum(broker) if known else _unknown(partition.partition_index))
-        topics.append(M.TopicData(topic_name=topic.topic_name, partitions=partitions))
-    return M.DescribeQuorumResponse(
-        error_message="", topics=topics, nodes=[_node(broker, context.listener_name)] if described else ()
+            partitions.append(_quorum(services) if known else _unknown(partition.partition_index))
+        topics.append(TopicData(topic_name=topic.topic_name, partitions=partitions))
+    return DescribeQuorumResponse(
+        error_message="", topics=topics, nodes=[_node(services, context.listener_name)] if described else ()
     )
 
 
-def _quorum(broker: "Broker") -> Any:
-    end_offset = broker.controller.log_end_offset
-    now_ms = broker.clock.now_ms()
-    return M.PartitionData(
+def _quorum(services: "NodeServices") -> PartitionData:
+    end_offset = services.controller.log_end_offset
+    now_ms = services.clock.now_ms()
+    return PartitionData(
         partition_index=0,
         error_message="",
-        leader_id=broker.node_id,
+        leader_id=services.node_id,
         leader_epoch=LEADER_EPOCH,
         high_watermark=end_offset,
         current_voters=[
-            M.ReplicaState(
-                replica_id=broker.node_id,
+            ReplicaState(
+                replica_id=services.node_id,
                 log_end_offset=end_offset,
                 last_fetch_timestamp=now_ms,
                 last_caught_up_timestamp=now_ms,
@@ -55,14 +60,14 @@ def _quorum(broker: "Broker") -> Any:
     )
 
 
-def _unknown(partition: int) -> Any:
-    return M.PartitionData(
+def _unknown(partition: int) -> PartitionData:
+    return PartitionData(
         partition_index=partition,
         error_code=ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
         error_message="Only the metadata log has a quorum.",
     )
 
 
-def _node(broker: "Broker", listener_name: str) -> Any:
-    host, port = broker.advertised(listener_name)
-    return M.Node(node_id=broker.node_id, listeners=[M.Listener(name=listener_name, host=host, port=port)])
+def _node(services: "NodeServices", listener_name: str) -> Node:
+    host, port = services.advertised(listener_name)
+    return Node(node_id=services.node_id, listeners=[Listener(name=listener_name, host=host, port=port)])

@@ -7,70 +7,77 @@ described. Unknown topics are answered with UNKNOWN_TOPIC_OR_PARTITION, invalid 
 Left out: eligible leader replicas; with one replica there is never another to choose.
 """
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from odradek.broker.context import RequestContext
-from odradek.broker.metadata.topic_description import TOPIC_OPERATIONS, partition_state
+from odradek.broker.handlers.topic_description import TOPIC_OPERATIONS, partition_state
 from odradek.broker.metadata.topic_names import INTERNAL_TOPICS, validate_topic_name
-from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.errors import ErrorCode, KafkaError
-from odradek.protocol.messages import messages
+from odradek.protocol.message_types.describe_topic_partitions import (
+    Cursor,
+    DescribeTopicPartitionsRequest,
+    DescribeTopicPartitionsResponse,
+    DescribeTopicPartitionsResponsePartition,
+    DescribeTopicPartitionsResponseTopic,
+)
 
 if TYPE_CHECKING:
-    from odradek.broker.server import Broker
+    from odradek.broker.handlers.services import ClusterServices
 
 
-def handle(broker: "Broker", context: RequestContext, request: Any) -> Any:  # noqa: ARG001  one signature for all
+def handle(
+    services: "ClusterServices", _context: RequestContext, request: DescribeTopicPartitionsRequest
+) -> DescribeTopicPartitionsResponse:
     """One page, from the cursor on. INVALID_REQUEST for each topic where the cursor's partition is negative."""
-    m = messages(ApiKey.DESCRIBE_TOPIC_PARTITIONS)
     cursor = request.cursor
     if cursor is not None and cursor.partition_index < 0:
         refusals = [
-            m.DescribeTopicPartitionsResponseTopic(error_code=ErrorCode.INVALID_REQUEST, name=topic.name)
+            DescribeTopicPartitionsResponseTopic(error_code=ErrorCode.INVALID_REQUEST, name=topic.name)
             for topic in request.topics
         ]
-        return m.DescribeTopicPartitionsResponse(topics=refusals)
+        return DescribeTopicPartitionsResponse(topics=refusals)
     fetch_all = not request.topics
-    names = sorted(broker.controller.image.topics if fetch_all else {topic.name for topic in request.topics})
+    names = sorted(services.controller.image.topics if fetch_all else {topic.name for topic in request.topics})
     if cursor is not None:
         names = [name for name in names if name >= cursor.topic_name]
         if names and names[0] != cursor.topic_name and not fetch_all:
             cursor = None
-    limit = max(min(request.response_partition_limit, broker.config["max.request.partition.size.limit"]), 1)
-    topics: list[Any] = []
+    limit = max(min(request.response_partition_limit, services.config["max.request.partition.size.limit"]), 1)
+    topics: list[DescribeTopicPartitionsResponseTopic] = []
     for name in names:
         first = cursor.partition_index if cursor is not None and name == cursor.topic_name else 0
         if limit <= 0:
-            next_cursor = m.classes["response"]["Cursor"](topic_name=name, partition_index=first)
-            return m.DescribeTopicPartitionsResponse(topics=topics, next_cursor=next_cursor)
-        described, following = _describe(broker, name, first, limit)
+            next_cursor = Cursor(topic_name=name, partition_index=first)
+            return DescribeTopicPartitionsResponse(topics=topics, next_cursor=next_cursor)
+        described, following = _describe(services, name, first, limit)
         topics.append(described)
         limit -= len(described.partitions)
         if following is not None:
-            next_cursor = m.classes["response"]["Cursor"](topic_name=name, partition_index=following)
-            return m.DescribeTopicPartitionsResponse(topics=topics, next_cursor=next_cursor)
-    return m.DescribeTopicPartitionsResponse(topics=topics)
+            next_cursor = Cursor(topic_name=name, partition_index=following)
+            return DescribeTopicPartitionsResponse(topics=topics, next_cursor=next_cursor)
+    return DescribeTopicPartitionsResponse(topics=topics)
 
 
-def _describe(broker: "Broker", name: str, first: int, limit: int) -> tuple[Any, int | None]:
+def _describe(
+    services: "ClusterServices", name: str, first: int, limit: int
+) -> tuple[DescribeTopicPartitionsResponseTopic, int | None]:
     """A topic with up to ``limit`` partitions from ``first`` on, and the first partition left out."""
-    m = messages(ApiKey.DESCRIBE_TOPIC_PARTITIONS)
-    topic = broker.controller.image.topics.get(name)
+    topic = services.controller.image.topics.get(name)
     if topic is None:
-        return m.DescribeTopicPartitionsResponseTopic(
+        return DescribeTopicPartitionsResponseTopic(
             error_code=_why_not(name),
             name=name,
             is_internal=name in INTERNAL_TOPICS,
             topic_authorized_operations=TOPIC_OPERATIONS,
         ), None
     end = min(first + limit, len(topic.partitions))
-    described = m.DescribeTopicPartitionsResponseTopic(
+    described = DescribeTopicPartitionsResponseTopic(
         name=name,
         topic_id=topic.topic_id,
         is_internal=name in INTERNAL_TOPICS,
         topic_authorized_operations=TOPIC_OPERATIONS,
         partitions=[
-            m.DescribeTopicPartitionsResponsePartition(
+            DescribeTopicPartitionsResponsePartition(
                 error_code=state.error_code,
                 partition_index=state.index,
                 leader_id=state.leader_id,
@@ -81,7 +88,7 @@ def _describe(broker: "Broker", name: str, first: int, limit: int) -> tuple[Any,
                 last_known_elr=(),
                 offline_replicas=state.offline_replicas,
             )
-            for state in (partition_state(broker, name, index) for index in range(first, end))
+            for state in (partition_state(services, name, index) for index in range(first, end))
         ],
     )
     return described, end if end < len(topic.partitions) else None

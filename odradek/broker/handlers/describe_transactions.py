@@ -3,32 +3,36 @@
 Deliberate gap: no authorisation.
 """
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.errors import ErrorCode, KafkaError
-from odradek.protocol.messages import messages
+from odradek.protocol.message_types.describe_transactions import (
+    DescribeTransactionsRequest,
+    DescribeTransactionsResponse,
+    TransactionState,
+)
 
 if TYPE_CHECKING:
     from odradek.broker.context import RequestContext
-    from odradek.broker.server import Broker
-
-M = messages(ApiKey.DESCRIBE_TRANSACTIONS)
+    from odradek.broker.handlers.services import TransactionServices
 
 
-def handle(broker: "Broker", _context: "RequestContext", request: Any) -> Any:
+def handle(
+    services: "TransactionServices", _context: "RequestContext", request: DescribeTransactionsRequest
+) -> DescribeTransactionsResponse:
     """Ask each transactional id's shard."""
-    return M.DescribeTransactionsResponse(
-        transaction_states=[_describe(broker, transactional_id) for transactional_id in request.transactional_ids]
+    return DescribeTransactionsResponse(
+        transaction_states=[_describe(services, transactional_id) for transactional_id in request.transactional_ids]
     )
 
 
-def _describe(broker: "Broker", transactional_id: str) -> Any:
+def _describe(services: "TransactionServices", transactional_id: str) -> TransactionState:
     if not transactional_id:
-        return M.TransactionState(transactional_id=transactional_id, error_code=ErrorCode.INVALID_REQUEST)
+        return TransactionState(transactional_id=transactional_id, error_code=ErrorCode.INVALID_REQUEST)
     try:
-        return broker.transactions.runtime.read(
+        described: TransactionState = services.transactions.runtime.read(
             transactional_id, lambda shard, offset: shard.describe_transaction(transactional_id, offset)
         )
     except KafkaError as error:
-        return M.TransactionState(transactional_id=transactional_id, error_code=error.code)
+        return TransactionState(transactional_id=transactional_id, error_code=error.code)
+    return described

@@ -4,32 +4,35 @@ The one broker leads every partition there is, so an election is never needed: E
 Without a list all partitions are meant, and those that need no election are not told, which leaves every topic with none.
 """
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.errors import ErrorCode
-from odradek.protocol.messages import messages
+from odradek.protocol.message_types.elect_leaders import (
+    ElectLeadersRequest,
+    ElectLeadersResponse,
+    PartitionResult,
+    ReplicaElectionResult,
+)
 
 if TYPE_CHECKING:
     from odradek.broker.context import RequestContext
+    from odradek.broker.handlers.services import TopicServices
     from odradek.broker.metadata.image import MetadataImage
-    from odradek.broker.server import Broker
 
-M = messages(ApiKey.ELECT_LEADERS)
 
 _ELECTION_TYPES = (0, 1)
 
 
-def handle(broker: "Broker", context: "RequestContext", request: Any) -> Any:  # noqa: ARG001
+def handle(services: "TopicServices", _context: "RequestContext", request: ElectLeadersRequest) -> ElectLeadersResponse:
     """Say that the partitions of ``request`` have their leader."""
-    image = broker.controller.image
+    image = services.controller.image
     valid = request.election_type in _ELECTION_TYPES
     error = ErrorCode.NONE if valid else ErrorCode.INVALID_REQUEST
     if request.topic_partitions is None:
-        named = [M.ReplicaElectionResult(topic=topic) for topic in image.topics] if valid else []
-        return M.ElectLeadersResponse(error_code=error, replica_election_results=named)
+        named = [ReplicaElectionResult(topic=topic) for topic in image.topics] if valid else []
+        return ElectLeadersResponse(error_code=error, replica_election_results=named)
     results = [
-        M.ReplicaElectionResult(
+        ReplicaElectionResult(
             topic=asked.topic,
             partition_result=[
                 _result(image, asked.topic, partition) if valid else _unknown_election(partition, request.election_type)
@@ -38,21 +41,21 @@ def handle(broker: "Broker", context: "RequestContext", request: Any) -> Any:  #
         )
         for asked in request.topic_partitions
     ]
-    return M.ElectLeadersResponse(error_code=error, replica_election_results=results)
+    return ElectLeadersResponse(error_code=error, replica_election_results=results)
 
 
-def _result(image: "MetadataImage", topic: str, partition: int) -> Any:
+def _result(image: "MetadataImage", topic: str, partition: int) -> PartitionResult:
     known = image.topics.get(topic)
     code = ErrorCode.ELECTION_NOT_NEEDED
     message = "The partition has its preferred leader."
     if known is None or partition not in known.partitions:
         code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
         message = f"There is no partition {topic}-{partition}."
-    return M.PartitionResult(partition_id=partition, error_code=code, error_message=message)
+    return PartitionResult(partition_id=partition, error_code=code, error_message=message)
 
 
-def _unknown_election(partition: int, election_type: int) -> Any:
-    return M.PartitionResult(
+def _unknown_election(partition: int, election_type: int) -> PartitionResult:
+    return PartitionResult(
         partition_id=partition,
         error_code=ErrorCode.INVALID_REQUEST,
         error_message=f"There is no election of type {election_type}.",

@@ -7,45 +7,47 @@ Deliberate gap: share groups (key type 2, since version 6, KIP-932) are not ther
 as by a Kafka without that coordinator. So is every other key type.
 """
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from odradek.broker.metadata.topic_names import CONSUMER_OFFSETS_TOPIC, TRANSACTION_STATE_TOPIC
-from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.errors import ErrorCode, KafkaError
-from odradek.protocol.messages import messages
+from odradek.protocol.message_types.find_coordinator import (
+    Coordinator,
+    FindCoordinatorRequest,
+    FindCoordinatorResponse,
+)
 
 if TYPE_CHECKING:
     from odradek.broker.context import RequestContext
-    from odradek.broker.server import Broker
+    from odradek.broker.handlers.services import NodeServices
 
-M = messages(ApiKey.FIND_COORDINATOR)
 
 _TOPICS = {0: CONSUMER_OFFSETS_TOPIC, 1: TRANSACTION_STATE_TOPIC}
 
 
-def handle(broker: "Broker", context: "RequestContext", request: Any) -> Any:
+def handle(services: "NodeServices", context: "RequestContext", request: FindCoordinatorRequest) -> FindCoordinatorResponse:
     """Answer each key of ``request``."""
-    error = _ensure_topic(broker, request.key_type) if request.coordinator_keys else ErrorCode.NONE
+    error = _ensure_topic(services, request.key_type) if request.coordinator_keys else ErrorCode.NONE
     if error == ErrorCode.NONE:
-        node_id = broker.node_id
-        host, port = broker.advertised(context.listener_name)
+        node_id = services.node_id
+        host, port = services.advertised(context.listener_name)
     else:
         node_id, host, port = -1, "", -1
     message = "" if context.version >= 4 else error.name
-    return M.FindCoordinatorResponse(
+    return FindCoordinatorResponse(
         coordinators=[
-            M.Coordinator(key=key, node_id=node_id, host=host, port=port, error_code=error, error_message=message)
+            Coordinator(key=key, node_id=node_id, host=host, port=port, error_code=error, error_message=message)
             for key in request.coordinator_keys
         ]
     )
 
 
-def _ensure_topic(broker: "Broker", key_type: int) -> ErrorCode:
+def _ensure_topic(services: "NodeServices", key_type: int) -> ErrorCode:
     topic = _TOPICS.get(key_type)
     if topic is None:
         return ErrorCode.INVALID_REQUEST
     try:
-        broker.controller.ensure_internal_topic(topic)
+        services.controller.ensure_internal_topic(topic)
     except KafkaError:
         return ErrorCode.COORDINATOR_NOT_AVAILABLE
     return ErrorCode.NONE

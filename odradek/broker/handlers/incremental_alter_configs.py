@@ -10,25 +10,41 @@ protocols (KIP-714, KIP-848) are not served, are INVALID_REQUEST. An unknown ope
 brokers, where Kafka runs into a null pointer.
 """
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from odradek.broker.handlers.config_alteration import alter
 from odradek.broker.metadata.alterations import Alteration, Operation
-from odradek.broker.metadata.config_alteration import alter
-from odradek.protocol.api_keys import ApiKey
-from odradek.protocol.messages import messages
+from odradek.protocol.message_types.incremental_alter_configs import (
+    AlterConfigsResource,
+    AlterConfigsResourceResponse,
+    IncrementalAlterConfigsRequest,
+    IncrementalAlterConfigsResponse,
+)
 
 if TYPE_CHECKING:
     from odradek.broker.context import RequestContext
-    from odradek.broker.server import Broker
-
-M = messages(ApiKey.INCREMENTAL_ALTER_CONFIGS)
+    from odradek.broker.handlers.services import TopicServices
 
 
-def handle(broker: "Broker", context: "RequestContext", request: Any) -> Any:  # noqa: ARG001
+def handle(
+    services: "TopicServices", _context: "RequestContext", request: IncrementalAlterConfigsRequest
+) -> IncrementalAlterConfigsResponse:
     """Alter the overrides of every resource of ``request``, each by itself."""
-    return alter(broker, M, request, _alteration)
+    alterations = [_alteration(resource) for resource in request.resources]
+    outcomes = alter(services, alterations, validate_only=request.validate_only)
+    return IncrementalAlterConfigsResponse(
+        responses=[
+            AlterConfigsResourceResponse(
+                error_code=code,
+                error_message=message,
+                resource_type=resource.resource_type,
+                resource_name=resource.resource_name,
+            )
+            for resource, (code, message) in zip(request.resources, outcomes, strict=True)
+        ]
+    )
 
 
-def _alteration(resource: Any) -> Alteration:
+def _alteration(resource: AlterConfigsResource) -> Alteration:
     operations = [Operation(config.name, config.config_operation, config.value) for config in resource.configs]
     return Alteration(resource.resource_type, resource.resource_name, operations)

@@ -4,35 +4,39 @@ Version 0 was ListClientMetricsResources (KIP-714): the canonical request asks f
 groups with configs, there are none. A type nobody knows is UNSUPPORTED_VERSION.
 """
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from odradek.broker.config.dynamic import ResourceType
-from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.errors import ErrorCode
-from odradek.protocol.messages import messages
+from odradek.protocol.message_types.list_config_resources import (
+    ConfigResource,
+    ListConfigResourcesRequest,
+    ListConfigResourcesResponse,
+)
 
 if TYPE_CHECKING:
     from odradek.broker.context import RequestContext
-    from odradek.broker.server import Broker
+    from odradek.broker.handlers.services import TopicServices
 
-M = messages(ApiKey.LIST_CONFIG_RESOURCES)
 
 _SUPPORTED = tuple(ResourceType)
 
 
-def handle(broker: "Broker", context: "RequestContext", request: Any) -> Any:  # noqa: ARG001
+def handle(
+    services: "TopicServices", _context: "RequestContext", request: ListConfigResourcesRequest
+) -> ListConfigResourcesResponse:
     """List the resources of the types asked for."""
     types = set(request.resource_types or _SUPPORTED)
     if not types <= set(_SUPPORTED):
-        return M.ListConfigResourcesResponse(error_code=ErrorCode.UNSUPPORTED_VERSION)
+        return ListConfigResourcesResponse(error_code=ErrorCode.UNSUPPORTED_VERSION)
     names = {
-        ResourceType.TOPIC: list(broker.controller.image.topics),
-        ResourceType.BROKER: [str(broker.node_id)],
-        ResourceType.BROKER_LOGGER: [str(broker.node_id)],
+        ResourceType.TOPIC: list(services.controller.image.topics),
+        ResourceType.BROKER: [str(services.node_id)],
+        ResourceType.BROKER_LOGGER: [str(services.node_id)],
     }
-    return M.ListConfigResourcesResponse(
+    return ListConfigResourcesResponse(
         config_resources=[
-            M.ConfigResource(resource_name=name, resource_type=resource_type)
+            ConfigResource(resource_name=name, resource_type=resource_type)
             for resource_type in _SUPPORTED
             if resource_type in types
             for name in names.get(resource_type, ())

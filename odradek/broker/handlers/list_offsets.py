@@ -21,8 +21,8 @@ from odradek.protocol.message_types.list_offsets import (
 )
 
 if TYPE_CHECKING:
+    from odradek.broker.handlers.services import PartitionServices
     from odradek.broker.replica.partition import Partition
-    from odradek.broker.server import Broker
 
 _LATEST: Final = -1
 _EARLIEST: Final = -2
@@ -35,7 +35,7 @@ _SINCE: Final = {_MAX_TIMESTAMP: 7, _EARLIEST_LOCAL: 8, _LATEST_TIERED: 9, _EARL
 _NOT_FOUND: Final = (-1, -1, -1)
 
 
-def handle(broker: "Broker", context: RequestContext, request: ListOffsetsRequest) -> ListOffsetsResponse:
+def handle(services: "PartitionServices", context: RequestContext, request: ListOffsetsRequest) -> ListOffsetsResponse:
     """One offset a partition. INVALID_REQUEST, once, for one named twice; UNSUPPORTED_VERSION for a too new timestamp."""
     times_named = Counter((topic.name, asked.partition_index) for topic in request.topics for asked in topic.partitions)
     topics = []
@@ -44,19 +44,19 @@ def handle(broker: "Broker", context: RequestContext, request: ListOffsetsReques
         for asked in topic.partitions:
             times = times_named.pop((topic.name, asked.partition_index), 0)
             if times:
-                partitions.append(_answer(broker, context.version, topic.name, asked, times, request.isolation_level))
+                partitions.append(_answer(services, context.version, topic.name, asked, times, request.isolation_level))
         topics.append(ListOffsetsTopicResponse(name=topic.name, partitions=partitions))
     return ListOffsetsResponse(topics=topics)
 
 
 def _answer(
-    broker: "Broker", version: int, topic: str, asked: ListOffsetsPartition, times: int, isolation_level: int
+    services: "PartitionServices", version: int, topic: str, asked: ListOffsetsPartition, times: int, isolation_level: int
 ) -> ListOffsetsPartitionResponse:
     index = asked.partition_index
     try:
         _check_named_once(times)
         _check_version(version, asked.timestamp)
-        partition = broker.partitions.require(topic, index)
+        partition = services.partitions.require(topic, index)
         partition.check_leader_epoch(asked.current_leader_epoch)
         timestamp, offset, leader_epoch = _find(partition, asked.timestamp, isolation_level)
     except KafkaError as error:

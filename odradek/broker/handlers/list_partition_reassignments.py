@@ -1,17 +1,18 @@
 """ListPartitionReassignments, version 0 (KIP-455): one broker moves no replica, so there are none."""
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from odradek.protocol.api_keys import ApiKey
-from odradek.protocol.messages import messages
+from odradek.protocol.message_types.list_partition_reassignments import (
+    ListPartitionReassignmentsRequest,
+    ListPartitionReassignmentsResponse,
+)
 
 if TYPE_CHECKING:
     from odradek.broker.context import RequestContext
-    from odradek.broker.server import Broker
-
-M = messages(ApiKey.LIST_PARTITION_REASSIGNMENTS)
 
 
-def handle(broker: "Broker", context: "RequestContext", request: Any) -> Any:  # noqa: ARG001
-    """No reassignment, whatever ``request`` asks for."""
-    return M.ListPartitionReassignmentsResponse()
+def handle(
+    _services: object, _context: "RequestContext", _request: ListPartitionReassignmentsRequest
+) -> ListPartitionReassignmentsResponse:
+    """No reassignment, whatever is asked for."""
+    return ListPartitionReassignmentsResponse()

@@ -7,20 +7,23 @@ besides them is answered.
 Deliberate gap: no authorisation.
 """
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.errors import ErrorCode, KafkaError
-from odradek.protocol.messages import messages
+from odradek.protocol.message_types.list_transactions import (
+    ListTransactionsRequest,
+    ListTransactionsResponse,
+    TransactionState,
+)
 
 if TYPE_CHECKING:
     from odradek.broker.context import RequestContext
-    from odradek.broker.server import Broker
-
-M = messages(ApiKey.LIST_TRANSACTIONS)
+    from odradek.broker.handlers.services import TransactionServices
 
 
-def handle(broker: "Broker", _context: "RequestContext", request: Any) -> Any:
+def handle(
+    services: "TransactionServices", _context: "RequestContext", request: ListTransactionsRequest
+) -> ListTransactionsResponse:
     """Ask every shard."""
     from odradek.coordinator.transaction.describe import TransactionFilter, compile_pattern
     from odradek.coordinator.transaction.states import STATE_NAMES
@@ -29,19 +32,19 @@ def handle(broker: "Broker", _context: "RequestContext", request: Any) -> Any:
     states = {by_name[name] for name in request.state_filters if name in by_name}
     unknown = [name for name in request.state_filters if name not in by_name]
     if unknown and not states:
-        return M.ListTransactionsResponse(unknown_state_filters=unknown)
+        return ListTransactionsResponse(unknown_state_filters=unknown)
     try:
         pattern = compile_pattern(request.transactional_id_pattern)
     except KafkaError as error:
-        return M.ListTransactionsResponse(error_code=error.code)
+        return ListTransactionsResponse(error_code=error.code)
     asked = TransactionFilter(states, frozenset(request.producer_id_filters), request.duration_filter, pattern)
-    runtime = broker.transactions.runtime
-    found: list[Any] = []
+    runtime = services.transactions.runtime
+    found: list[TransactionState] = []
     for partition in runtime.partitions():
         try:
             found += runtime.read(partition, lambda shard, offset: shard.list_transactions(asked, offset))
         except KafkaError as error:
             # What is not here is listed where it is.
             if error.code != ErrorCode.NOT_COORDINATOR:
-                return M.ListTransactionsResponse(error_code=error.code)
-    return M.ListTransactionsResponse(transaction_states=found, unknown_state_filters=unknown)
+                return ListTransactionsResponse(error_code=error.code)
+    return ListTransactionsResponse(transaction_states=found, unknown_state_filters=unknown)

@@ -7,90 +7,94 @@ listener the client came in by.
 Left out: authorisation (everybody may do everything), racks, offline replicas of other brokers.
 """
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from odradek.broker.context import RequestContext
-from odradek.broker.metadata.topic_description import CLUSTER_OPERATIONS, NO_OPERATIONS, TOPIC_OPERATIONS, partition_state
+from odradek.broker.handlers.topic_description import CLUSTER_OPERATIONS, NO_OPERATIONS, TOPIC_OPERATIONS, partition_state
 from odradek.broker.metadata.topic_names import INTERNAL_TOPICS
-from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.errors import ErrorCode
-from odradek.protocol.messages import messages
+from odradek.protocol.message_types.metadata import (
+    MetadataRequest,
+    MetadataRequestTopic,
+    MetadataResponse,
+    MetadataResponseBroker,
+    MetadataResponsePartition,
+    MetadataResponseTopic,
+)
 
 if TYPE_CHECKING:
+    from odradek.broker.handlers.services import ClusterServices
     from odradek.broker.metadata.topic import Topic
-    from odradek.broker.server import Broker
 
 
-def handle(broker: "Broker", context: RequestContext, request: Any) -> Any:
+def handle(services: "ClusterServices", context: RequestContext, request: MetadataRequest) -> MetadataResponse:
     """All topics where ``topics`` is null; unknown ones with UNKNOWN_TOPIC_OR_PARTITION, UNKNOWN_TOPIC_ID, or as created now.
 
     INVALID_REQUEST for each topic where one has an id, or no name, before version 12.
     """
-    m = messages(ApiKey.METADATA)
-    image = broker.controller.image
+    image = services.controller.image
     operations = TOPIC_OPERATIONS if request.include_topic_authorized_operations else NO_OPERATIONS
     if request.topics is None:
-        topics = [_describe(broker, topic, operations) for topic in image.topics.values()]
+        topics = [_describe(services, topic, operations) for topic in image.topics.values()]
     elif context.version < 12 and any(item.topic_id is not None or item.name is None for item in request.topics):
         # Versions 10 and 11 have a place for an id and do not use it.
         topics = [_refused(item) for item in request.topics]
     else:
         # One that is asked for twice is told once.
         once = {(item.topic_id, item.name): item for item in request.topics}
-        topics = [_requested(broker, request, item, operations) for item in once.values()]
-    host, port = broker.advertised(context.listener_name)
-    return m.MetadataResponse(
-        brokers=[m.MetadataResponseBroker(node_id=broker.node_id, host=host, port=port, rack=broker.rack)],
-        cluster_id=broker.cluster_id,
-        controller_id=broker.node_id,
+        topics = [_requested(services, request, item, operations) for item in once.values()]
+    host, port = services.advertised(context.listener_name)
+    return MetadataResponse(
+        brokers=[MetadataResponseBroker(node_id=services.node_id, host=host, port=port, rack=services.rack)],
+        cluster_id=services.cluster_id,
+        controller_id=services.node_id,
         topics=topics,
         cluster_authorized_operations=(CLUSTER_OPERATIONS if request.include_cluster_authorized_operations else NO_OPERATIONS),
     )
 
 
-def _refused(item: Any) -> Any:
-    return messages(ApiKey.METADATA).MetadataResponseTopic(
-        error_code=ErrorCode.INVALID_REQUEST, name=item.name or "", topic_id=item.topic_id
-    )
+def _refused(item: MetadataRequestTopic) -> MetadataResponseTopic:
+    return MetadataResponseTopic(error_code=ErrorCode.INVALID_REQUEST, name=item.name or "", topic_id=item.topic_id)
 
 
-def _requested(broker: "Broker", request: Any, item: Any, operations: int) -> Any:
-    m = messages(ApiKey.METADATA)
-    image = broker.controller.image
+def _requested(
+    services: "ClusterServices", request: MetadataRequest, item: MetadataRequestTopic, operations: int
+) -> MetadataResponseTopic:
+    image = services.controller.image
     if item.topic_id is not None:
         topic = image.topics_by_id.get(item.topic_id)
         if topic is None:
-            return m.MetadataResponseTopic(
+            return MetadataResponseTopic(
                 error_code=ErrorCode.UNKNOWN_TOPIC_ID, name=None, topic_id=item.topic_id, topic_authorized_operations=operations
             )
-        return _describe(broker, topic, operations)
-    topic = image.topics.get(item.name)
+        return _describe(services, topic, operations)
+    name = item.name or ""
+    topic = image.topics.get(name)
     if topic is None:
-        error = _create(broker, request, item.name)
-        topic = image.topics.get(item.name)
+        error = _create(services, request, name)
+        topic = image.topics.get(name)
         if topic is None:
-            return m.MetadataResponseTopic(
+            return MetadataResponseTopic(
                 error_code=error, name=item.name, is_internal=item.name in INTERNAL_TOPICS, topic_authorized_operations=operations
             )
-    return _describe(broker, topic, operations)
+    return _describe(services, topic, operations)
 
 
-def _create(broker: "Broker", request: Any, name: str) -> ErrorCode:
+def _create(services: "ClusterServices", request: MetadataRequest, name: str) -> ErrorCode:
     """Create a topic that was asked for, where that is allowed; otherwise the code that says why there is none."""
-    if not request.allow_auto_topic_creation or not broker.config["auto.create.topics.enable"]:
+    if not request.allow_auto_topic_creation or not services.config["auto.create.topics.enable"]:
         return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-    (result,) = broker.controller.auto_create([name])
+    (result,) = services.controller.auto_create([name])
     return ErrorCode.NONE if result.error is None else result.error.code
 
 
-def _describe(broker: "Broker", topic: "Topic", operations: int) -> Any:
-    m = messages(ApiKey.METADATA)
-    return m.MetadataResponseTopic(
+def _describe(services: "ClusterServices", topic: "Topic", operations: int) -> MetadataResponseTopic:
+    return MetadataResponseTopic(
         name=topic.name,
         topic_id=topic.topic_id,
         is_internal=topic.name in INTERNAL_TOPICS,
         partitions=[
-            m.MetadataResponsePartition(
+            MetadataResponsePartition(
                 error_code=state.error_code,
                 partition_index=state.index,
                 leader_id=state.leader_id,
@@ -99,7 +103,7 @@ def _describe(broker: "Broker", topic: "Topic", operations: int) -> Any:
                 isr_nodes=state.isr,
                 offline_replicas=state.offline_replicas,
             )
-            for state in (partition_state(broker, topic.name, index) for index in topic.partitions)
+            for state in (partition_state(services, topic.name, index) for index in topic.partitions)
         ],
         topic_authorized_operations=operations,
     )

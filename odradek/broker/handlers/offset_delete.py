@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 M = messages(ApiKey.OFFSET_DELETE)
 
 
-def handle(broker: "Broker", context: "RequestContext", request: Any) -> Any:  # noqa: ARG001  one signature for all
+def handle(broker: "Broker", _context: "RequestContext", request: Any) -> Any:
     """Delete the offsets of partitions that exist: a Reply."""
     if not request.group_id:
         return M.OffsetDeleteResponse(error_code=ErrorCode.INVALID_GROUP_ID)

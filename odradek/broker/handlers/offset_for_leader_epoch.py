@@ -6,7 +6,6 @@ broker exists the epoch is one and the same; the check against a client's own id
 
 from typing import TYPE_CHECKING
 
-from odradek.broker.context import RequestContext
 from odradek.protocol.errors import KafkaError
 from odradek.protocol.message_types.offset_for_leader_epoch import (
     EpochEndOffset,
@@ -17,28 +16,29 @@ from odradek.protocol.message_types.offset_for_leader_epoch import (
 )
 
 if TYPE_CHECKING:
-    from odradek.broker.server import Broker
+    from odradek.broker.context import RequestContext
+    from odradek.broker.handlers.services import PartitionServices
 
 
 def handle(
-    broker: "Broker",
-    context: RequestContext,  # noqa: ARG001  one signature for all
+    services: "PartitionServices",
+    _context: "RequestContext",
     request: OffsetForLeaderEpochRequest,
 ) -> OffsetForLeaderEpochResponse:
     """One end offset a partition; FENCED_LEADER_EPOCH, UNKNOWN_LEADER_EPOCH, UNKNOWN_TOPIC_OR_PARTITION, KAFKA_STORAGE_ERROR."""
     return OffsetForLeaderEpochResponse(
         topics=[
             OffsetForLeaderTopicResult(
-                topic=topic.topic, partitions=[_answer(broker, topic.topic, each) for each in topic.partitions]
+                topic=topic.topic, partitions=[_answer(services, topic.topic, each) for each in topic.partitions]
             )
             for topic in request.topics
         ]
     )
 
 
-def _answer(broker: "Broker", topic: str, asked: OffsetForLeaderPartition) -> EpochEndOffset:
+def _answer(services: "PartitionServices", topic: str, asked: OffsetForLeaderPartition) -> EpochEndOffset:
     try:
-        partition = broker.partitions.require(topic, asked.partition)
+        partition = services.partitions.require(topic, asked.partition)
         partition.check_leader_epoch(asked.current_leader_epoch)
         log = partition.require_log()
         if asked.leader_epoch == partition.leader_epoch:

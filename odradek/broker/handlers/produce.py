@@ -35,8 +35,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from odradek.broker.coordination.transaction_checks import TransactionChecks
+    from odradek.broker.handlers.services import ProduceServices
     from odradek.broker.replica.partition import Partition
-    from odradek.broker.server import Broker
 
 # Named tuples are made without their constructors, in a third of the time: all fields are given, in their order.
 _new: Final = tuple.__new__
@@ -52,20 +52,20 @@ _Response: Final = ProduceResponse
 Outcome: TypeAlias = "ProduceResponse | Signal"
 
 
-def handle(broker: "Broker", context: RequestContext, request: ProduceRequest) -> "Outcome | Reply[Outcome]":
+def handle(services: "ProduceServices", context: RequestContext, request: ProduceRequest) -> "Outcome | Reply[Outcome]":
     """Append every partition's batch; each has its own error."""
     if request.transactional_id is not None:
-        return _handle_transactional(broker, context, request)
-    return _append(broker, context, request, None)
+        return _handle_transactional(services, context, request)
+    return _append(services, context, request, None)
 
 
 def _append(
-    broker: "Broker", context: RequestContext, request: ProduceRequest, checks: "TransactionChecks | None"
+    services: "ProduceServices", context: RequestContext, request: ProduceRequest, checks: "TransactionChecks | None"
 ) -> "Outcome | Reply[Outcome]":
     acks = request.acks
     by_id = context.version >= FIRST_BY_ID
-    of_topic = _partitions_by_topic(broker, context)
-    now_ms = broker.clock.now_ms()
+    of_topic = _partitions_by_topic(services, context)
+    now_ms = services.clock.now_ms()
     results: list[PartitionProduceResponse] = []
     # Partitions that are not done with, by how many came before them in the request.
     waiting: list[tuple[int, Partition, int]] = []
@@ -94,7 +94,7 @@ def _append(
     if acks == 0:
         return CLOSE_CONNECTION if is_any_refused else NO_RESPONSE
     if waiting:
-        return _wait(broker, request, results, waiting)
+        return _wait(services, request, results, waiting)
     return _response(request, results)
 
 
@@ -118,23 +118,25 @@ def _topic_id(raw: bytes) -> UUID:
     return UUID(bytes=raw)
 
 
-def _handle_transactional(broker: "Broker", context: RequestContext, request: ProduceRequest) -> "Outcome | Reply[Outcome]":
+def _handle_transactional(
+    services: "ProduceServices", context: RequestContext, request: ProduceRequest
+) -> "Outcome | Reply[Outcome]":
     """Ask the coordinator what has to be asked, then append."""
     from odradek.broker.coordination.transaction_checks import TransactionChecks, UncheckedTransactions
 
-    if not broker.config["transaction.partition.verification.enable"]:
-        return _append(broker, context, request, UncheckedTransactions(context.version))
+    if not services.config["transaction.partition.verification.enable"]:
+        return _append(services, context, request, UncheckedTransactions(context.version))
 
     checks = TransactionChecks(context.version)
-    checks.ask(broker.transactions, request, _partitions_by_topic(broker, context), broker.clock.now_ms())
+    checks.ask(services.transactions, request, _partitions_by_topic(services, context), services.clock.now_ms())
     if checks.is_done:
-        return _append(broker, context, request, checks)
+        return _append(services, context, request, checks)
     kept = _outliving_its_frame(request)
     reply: Reply[Outcome] = Reply()
 
     def append() -> None:
         try:
-            response = _append(broker, context, kept, checks)
+            response = _append(services, context, kept, checks)
         except Exception as error:  # noqa: BLE001  told to the client as such, and to the log in full
             log.error("a produce that waited for its transaction could not be answered", error)
             response = _all_failed(context, kept)
@@ -157,12 +159,12 @@ def _outliving_its_frame(request: ProduceRequest) -> ProduceRequest:
     return ProduceRequest(request.transactional_id, request.acks, request.timeout_ms, topics)
 
 
-def _partitions_by_topic(broker: "Broker", context: RequestContext) -> "Callable[[str | bytes], dict[int, Partition]]":
+def _partitions_by_topic(services: "ProduceServices", context: RequestContext) -> "Callable[[str | bytes], dict[int, Partition]]":
     """What finds a topic's partitions by what requests of this version name it."""
     # Topics are bytes where they are named by id, and text where not: the reader of the version sees to it.
     if context.version >= FIRST_BY_ID:
-        return cast("Callable[[str | bytes], dict[int, Partition]]", broker.partitions.of_topic_id)
-    return cast("Callable[[str | bytes], dict[int, Partition]]", broker.partitions.of_topic)
+        return cast("Callable[[str | bytes], dict[int, Partition]]", services.partitions.of_topic_id)
+    return cast("Callable[[str | bytes], dict[int, Partition]]", services.partitions.of_topic)
 
 
 def _unknown(partitions: "dict[int, Partition]", by_id: bool) -> "Partition":
@@ -225,7 +227,7 @@ def _all_failed(context: RequestContext, request: ProduceRequest) -> "Outcome":
 
 
 def _wait(
-    broker: "Broker",
+    services: "ProduceServices",
     request: ProduceRequest,
     results: list[PartitionProduceResponse],
     waiting: "list[tuple[int, Partition, int]]",
@@ -241,6 +243,6 @@ def _wait(
         reply.complete(_response(request, results))
 
     written = [(partition, last_offset) for _, partition, last_offset in waiting]
-    operation = DelayedProduce(broker.clock.monotonic_ms() + request.timeout_ms, written, request.acks, respond)
-    broker.produce_purgatory.try_complete_else_watch(operation, [partition for partition, _ in written])
+    operation = DelayedProduce(services.clock.monotonic_ms() + request.timeout_ms, written, request.acks, respond)
+    services.produce_purgatory.try_complete_else_watch(operation, [partition for partition, _ in written])
     return reply

@@ -4,24 +4,24 @@ INVALID_UPDATE_VERSION at the top tells of the first that cannot be; what can be
 versions 0 and 1 list a result for each feature as well; that list stays empty here, the code at the top says the same.
 """
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.errors import KafkaError
-from odradek.protocol.messages import messages
+from odradek.protocol.message_types.update_features import (
+    UpdateFeaturesRequest,
+    UpdateFeaturesResponse,
+)
 
 if TYPE_CHECKING:
     from odradek.broker.context import RequestContext
-    from odradek.broker.server import Broker
-
-M = messages(ApiKey.UPDATE_FEATURES)
+    from odradek.broker.handlers.services import TopicServices
 
 
-def handle(broker: "Broker", context: "RequestContext", request: Any) -> Any:  # noqa: ARG001
+def handle(services: "TopicServices", _context: "RequestContext", request: UpdateFeaturesRequest) -> UpdateFeaturesResponse:
     """Update, or only validate, the features of ``request``."""
     updates = [(update.feature, update.max_version_level, update.upgrade_type) for update in request.feature_updates]
     try:
-        broker.controller.update_features(updates, validate_only=request.validate_only)
+        services.controller.update_features(updates, validate_only=request.validate_only)
     except KafkaError as error:
-        return M.UpdateFeaturesResponse(error_code=error.code, error_message=error.reason)
-    return M.UpdateFeaturesResponse()
+        return UpdateFeaturesResponse(error_code=error.code, error_message=error.reason)
+    return UpdateFeaturesResponse()

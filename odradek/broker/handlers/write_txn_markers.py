@@ -10,23 +10,29 @@ coordinator is not there yet NOT_LEADER_OR_FOLLOWER, as Kafka says it.
 Deliberate gap: none.
 """
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from odradek.coordinator.runtime.marker import EndTxnMarker
-from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.errors import ErrorCode, KafkaError
-from odradek.protocol.messages import messages
+from odradek.protocol.message_types.write_txn_markers import (
+    WritableTxnMarkerPartitionResult,
+    WritableTxnMarkerResult,
+    WritableTxnMarkerTopicResult,
+    WriteTxnMarkersRequest,
+    WriteTxnMarkersResponse,
+)
 
 if TYPE_CHECKING:
     from odradek.broker.context import RequestContext
-    from odradek.broker.server import Broker
+    from odradek.broker.handlers.services import TransactionServices
 
-M = messages(ApiKey.WRITE_TXN_MARKERS)
 
 _TRY_AGAIN = frozenset({ErrorCode.COORDINATOR_NOT_AVAILABLE, ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, ErrorCode.NOT_COORDINATOR})
 
 
-def handle(broker: "Broker", context: "RequestContext", request: Any) -> Any:  # noqa: ARG001
+def handle(
+    services: "TransactionServices", _context: "RequestContext", request: WriteTxnMarkersRequest
+) -> WriteTxnMarkersResponse:
     """Write each marker to each of its partitions."""
     results = []
     for asked in request.markers:
@@ -38,24 +44,24 @@ def handle(broker: "Broker", context: "RequestContext", request: Any) -> Any:  #
             asked.transaction_version,
         )
         topics = [
-            M.WritableTxnMarkerTopicResult(
+            WritableTxnMarkerTopicResult(
                 name=topic.name,
                 partitions=[
-                    M.WritableTxnMarkerPartitionResult(
-                        partition_index=index, error_code=_write(broker, topic.name, index, marker)
+                    WritableTxnMarkerPartitionResult(
+                        partition_index=index, error_code=_write(services, topic.name, index, marker)
                     )
                     for index in topic.partition_indexes
                 ],
             )
             for topic in asked.topics
         ]
-        results.append(M.WritableTxnMarkerResult(producer_id=asked.producer_id, topics=topics))
-    return M.WriteTxnMarkersResponse(markers=results)
+        results.append(WritableTxnMarkerResult(producer_id=asked.producer_id, topics=topics))
+    return WriteTxnMarkersResponse(markers=results)
 
 
-def _write(broker: "Broker", topic: str, partition: int, marker: EndTxnMarker) -> ErrorCode:
+def _write(services: "TransactionServices", topic: str, partition: int, marker: EndTxnMarker) -> ErrorCode:
     try:
-        broker.transactions.write_marker(topic, partition, marker)
+        services.transactions.write_marker(topic, partition, marker)
     except KafkaError as error:
         return ErrorCode.NOT_LEADER_OR_FOLLOWER if error.code in _TRY_AGAIN else error.code
     return ErrorCode.NONE

@@ -7,12 +7,11 @@ a record is touched before it goes to the socket.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from odradek.broker.logging import log
-from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.errors import ErrorCode, KafkaError
-from odradek.protocol.messages import messages
+from odradek.protocol.message_types.fetch import AbortedTransaction, EpochEndOffset, PartitionData
 from odradek.timing.purgatory import DelayedOperation
 
 if TYPE_CHECKING:
@@ -23,10 +22,10 @@ if TYPE_CHECKING:
     from odradek.storage.log import Log
     from odradek.storage.log_segments import LogSlice
 
-_m: Final = messages(ApiKey.FETCH)
-PartitionData = _m.PartitionData
-_AbortedTransaction: Final = _m.AbortedTransaction
-_EpochEndOffset: Final = _m.classes["response"]["EpochEndOffset"]
+# A compiled module looks up what is not final by name.
+_PartitionData: Final = PartitionData
+_AbortedTransaction: Final = AbortedTransaction
+_EpochEndOffset: Final = EpochEndOffset
 
 
 class FetchRead:
@@ -49,7 +48,7 @@ class FetchRead:
         self._max_bytes = max_bytes
         self._committed_only = committed_only
 
-    def read(self) -> tuple[list[tuple[FetchPartition, Any]], bool]:
+    def read(self) -> tuple[list[tuple[FetchPartition, PartitionData]], bool]:
         """(results, whether they are answer enough: ``min_bytes``, or something that should not wait).
 
         The limits are Kafka's: ``max_bytes`` over all and ``partition_max_bytes`` for each, but the first batch of the first
@@ -66,7 +65,7 @@ class FetchRead:
                 data = _failed(asked, error)
                 must_answer = True
             else:
-                size = len(data.records)
+                size = 0 if data.records is None else len(data.records)
                 total += size
                 left = max(left - size, 0)
                 if data.diverging_epoch.epoch >= 0:
@@ -109,7 +108,7 @@ class FetchRead:
             return not partition.last_stable_offset <= asked.fetch_offset <= partition.high_watermark
         return asked.fetch_offset != partition.high_watermark
 
-    def _read_partition(self, partition: Partition, asked: FetchPartition, max_bytes: int, min_one: bool) -> Any:
+    def _read_partition(self, partition: Partition, asked: FetchPartition, max_bytes: int, min_one: bool) -> PartitionData:
         log = partition.require_leader_log()
         if asked.current_leader_epoch >= 0:
             partition.check_leader_epoch(asked.current_leader_epoch)
@@ -140,7 +139,7 @@ class FetchRead:
         )
 
 
-def _aborted(log: Log, fetch_offset: int, found: LogSlice | None, upper_offset: int) -> list[Any]:
+def _aborted(log: Log, fetch_offset: int, found: LogSlice | None, upper_offset: int) -> list[AbortedTransaction]:
     """The aborted transactions that a reader of ``found`` has to leave out (KIP-98)."""
     if found is None:
         return []
@@ -150,7 +149,7 @@ def _aborted(log: Log, fetch_offset: int, found: LogSlice | None, upper_offset: 
     ]
 
 
-def _failed(asked: FetchPartition, error: KafkaError) -> Any:
+def _failed(asked: FetchPartition, error: KafkaError) -> PartitionData:
     return PartitionData(
         partition_index=asked.partition,
         error_code=error.code,

@@ -25,11 +25,14 @@ if TYPE_CHECKING:
     from random import Random
     from uuid import UUID
 
+    from odradek.protocol.message_types.fetch import FetchPartition as FetchRequestPartition
+    from odradek.protocol.message_types.fetch import FetchRequest, FetchTopic, ForgottenTopic, PartitionData
+
     # From version 13 on the topic's id (None is the zero id), before that its name.
     TopicKey: TypeAlias = UUID | str | None
     # A partition and what was found for it: a canonical PartitionData of the response, whose records may be whatever is
     # false when there are none.
-    Results: TypeAlias = Sequence[tuple["FetchPartition", Any]]
+    Results: TypeAlias = Sequence[tuple["FetchPartition", PartitionData]]
 
 NO_SESSION_ID: Final = 0
 INITIAL_EPOCH: Final = 0
@@ -67,7 +70,7 @@ class FetchPartition:
         "topic_key",
     )
 
-    def __init__(self, topic_key: TopicKey, asked: Any) -> None:
+    def __init__(self, topic_key: TopicKey, asked: FetchRequestPartition) -> None:
         self.topic_key = topic_key
         self.partition: int = asked.partition
         self.sent_high_watermark = UNKNOWN_OFFSET
@@ -75,7 +78,7 @@ class FetchPartition:
         self.target: Any = None
         self.ask(asked)
 
-    def ask(self, asked: Any) -> None:
+    def ask(self, asked: FetchRequestPartition) -> None:
         """Take over what a request's FetchPartition asks for."""
         self.fetch_offset: int = asked.fetch_offset
         self.max_bytes: int = asked.partition_max_bytes
@@ -83,7 +86,7 @@ class FetchPartition:
         self.last_fetched_epoch: int = asked.last_fetched_epoch
         self.log_start_offset: int = asked.log_start_offset
 
-    def note_sent(self, data: Any) -> None:
+    def note_sent(self, data: PartitionData) -> None:
         """Remember what the response tells, so that it need not be told again; an error's end must be told, so then nothing."""
         self.sent_high_watermark = UNKNOWN_OFFSET if data.error_code else data.high_watermark
         self.sent_log_start_offset = data.log_start_offset
@@ -111,7 +114,7 @@ class FetchPartitions:
     def __contains__(self, partition: FetchPartition) -> bool:
         return partition in self._order
 
-    def ask(self, topics: Iterable[Any], topic_keys_are_ids: bool) -> None:
+    def ask(self, topics: Iterable[FetchTopic], topic_keys_are_ids: bool) -> None:
         """Add the partitions of a request's `topics` at the end, or update those that are there."""
         for topic in topics:
             if not topic.partitions:
@@ -126,7 +129,7 @@ class FetchPartitions:
                     partition = known[asked.partition] = FetchPartition(topic_key, asked)
                     self._order[partition] = None
 
-    def forget(self, topics: Iterable[Any], topic_keys_are_ids: bool) -> None:
+    def forget(self, topics: Iterable[ForgottenTopic], topic_keys_are_ids: bool) -> None:
         """Drop the partitions of a request's `forgotten_topics_data`; those that are not there do no harm."""
         for topic in topics:
             topic_key = topic.topic_id if topic_keys_are_ids else topic.topic
@@ -278,7 +281,7 @@ class FetchSessions:
     def __len__(self) -> int:
         return len(self._sessions)
 
-    def open(self, request: Any, topic_keys_are_ids: bool, now_ms: float) -> FetchContext:
+    def open(self, request: FetchRequest, topic_keys_are_ids: bool, now_ms: float) -> FetchContext:
         """Find the session a Fetch request belongs to, and bring it up to date with the request.
 
         `request` is a canonical FetchRequest; `topic_keys_are_ids` is true from version 13 on. The context's error is
@@ -320,7 +323,7 @@ class FetchSessions:
         return session_id
 
     @staticmethod
-    def _asked(request: Any, topic_keys_are_ids: bool) -> FetchPartitions:
+    def _asked(request: FetchRequest, topic_keys_are_ids: bool) -> FetchPartitions:
         partitions = FetchPartitions()
         partitions.ask(request.topics, topic_keys_are_ids)
         return partitions

@@ -2,13 +2,15 @@
 
 from odradek.broker.handlers import alter_configs, incremental_alter_configs
 from odradek.broker.metadata.alterations import APPEND, SET
+from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.errors import ErrorCode, KafkaError
+from odradek.protocol.messages import messages
 
 from .config_doubles import make_broker
 
 
 def alter(broker, *resources, validate_only=False):
-    m = alter_configs.M
+    m = messages(ApiKey.ALTER_CONFIGS)
     request = m.AlterConfigsRequest(
         resources=[
             m.AlterConfigsResource(
@@ -24,7 +26,7 @@ def alter(broker, *resources, validate_only=False):
 
 
 def alter_incrementally(broker, *resources, validate_only=False):
-    m = incremental_alter_configs.M
+    m = messages(ApiKey.INCREMENTAL_ALTER_CONFIGS)
     request = m.IncrementalAlterConfigsRequest(
         resources=[
             m.AlterConfigsResource(

@@ -1,15 +1,16 @@
 import pytest
 
-from odradek.broker.handlers.describe_configs import M, handle
+from odradek.broker.handlers.describe_configs import handle
 from odradek.protocol.errors import ErrorCode
+from odradek.protocol.message_types.describe_configs import DescribeConfigsRequest, DescribeConfigsResource
 
 from .config_doubles import make_broker
 
 
 def describe(broker, *resources, keys=(), synonyms=False, documentation=False):
-    request = M.DescribeConfigsRequest(
+    request = DescribeConfigsRequest(
         resources=[
-            M.DescribeConfigsResource(resource_type=kind, resource_name=name, configuration_keys=keys) for kind, name in resources
+            DescribeConfigsResource(resource_type=kind, resource_name=name, configuration_keys=keys) for kind, name in resources
         ],
         include_synonyms=synonyms,
         include_documentation=documentation,

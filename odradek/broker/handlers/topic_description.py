@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 from odradek.protocol.errors import ErrorCode
 
 if TYPE_CHECKING:
-    from odradek.broker.server import Broker
+    from odradek.broker.handlers.services import ClusterServices
 
 # Authorised operations are a bit per AclOperation code (KIP-430); without an authoriser everything that applies is allowed.
 NO_OPERATIONS = -(2**31)
@@ -36,10 +36,10 @@ class PartitionState:
     offline_replicas: list[int]
 
 
-def partition_state(broker: "Broker", topic: str, index: int) -> PartitionState:
+def partition_state(services: "ClusterServices", topic: str, index: int) -> PartitionState:
     """The state of a partition that the controller knows."""
-    partition = broker.partitions.get(topic, index)
-    node_id = broker.node_id
+    partition = services.partitions.get(topic, index)
+    node_id = services.node_id
     if partition is None or partition.log is None:
         epoch = -1 if partition is None else partition.leader_epoch
         return PartitionState(ErrorCode.LEADER_NOT_AVAILABLE, index, -1, epoch, [node_id], [node_id], [node_id])

@@ -1,0 +1,23 @@
+"""What AlterConfigs and IncrementalAlterConfigs share: each resource of a request is altered, and answered, by itself."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from odradek.broker.config.dynamic import ConfigView
+from odradek.broker.metadata.alterations import Alteration, alter_resources
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from odradek.broker.handlers.services import TopicServices
+
+
+def alter(services: TopicServices, alterations: Sequence[Alteration], *, validate_only: bool) -> Sequence[tuple[int, str | None]]:
+    """Carry out each alteration, or only validate it; (error code, message) of each."""
+    image = services.controller.image
+    return alter_resources(
+        ConfigView(services.config, image.configs, image.topics.__contains__),
+        alterations,
+        None if validate_only else services.controller.alter_configs,
+    )

@@ -1,0 +1,153 @@
+"""What handlers see of a broker: each names the narrowest of these as the type of its first parameter.
+
+Interfaces only. ``broker.server`` has all of their attributes; a test has those that its handler asks for.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Protocol
+
+if TYPE_CHECKING:
+    from odradek.broker.config.broker_config import BrokerConfig
+    from odradek.broker.coordination.group_coordinator import GroupCoordinator
+    from odradek.broker.coordination.transaction_coordinator import TransactionCoordinator
+    from odradek.broker.metadata.controller import Controller
+    from odradek.broker.replica.delayed_fetch import DelayedFetch
+    from odradek.broker.replica.delayed_produce import DelayedProduce
+    from odradek.broker.replica.fetch_sessions import FetchSessions
+    from odradek.broker.replica.partitions import Partitions
+    from odradek.broker.replica.replica_moves import ReplicaMoves
+    from odradek.storage.log_manager import LogManager
+    from odradek.timing.clock import Clock
+    from odradek.timing.purgatory import Purgatory
+
+
+class GroupServices(Protocol):
+    """The groups that this broker coordinates."""
+
+    @property
+    def groups(self) -> GroupCoordinator:
+        """Their coordinator."""
+
+
+class TransactionServices(Protocol):
+    """The transactions that this broker coordinates."""
+
+    @property
+    def transactions(self) -> TransactionCoordinator:
+        """Their coordinator."""
+
+
+class PartitionServices(Protocol):
+    """The partitions that are on this broker."""
+
+    @property
+    def partitions(self) -> Partitions:
+        """All of them."""
+
+
+class TopicServices(Protocol):
+    """The cluster's metadata, and what changes it."""
+
+    @property
+    def controller(self) -> Controller:
+        """The controller, with the image of what is committed."""
+
+    @property
+    def config(self) -> BrokerConfig:
+        """The broker's configuration."""
+
+    @property
+    def node_id(self) -> int:
+        """This broker's id."""
+
+
+class NodeServices(TopicServices, Protocol):
+    """The cluster's metadata, and how clients reach this broker."""
+
+    @property
+    def cluster_id(self) -> str:
+        """The cluster's id."""
+
+    @property
+    def rack(self) -> str | None:
+        """``broker.rack``."""
+
+    @property
+    def clock(self) -> Clock:
+        """The broker's clock."""
+
+    def advertised(self, listener_name: str) -> tuple[str, int]:
+        """The (host, port) that clients of a listener are told to connect to."""
+
+
+class ClusterServices(NodeServices, PartitionServices, Protocol):
+    """The cluster's metadata with the state of its partitions."""
+
+
+class DirectoryServices(PartitionServices, Protocol):
+    """The data directories, and the partitions in them."""
+
+    @property
+    def log_manager(self) -> LogManager:
+        """What is in each directory."""
+
+    @property
+    def moves(self) -> ReplicaMoves:
+        """Partitions on their way from one directory to another."""
+
+
+class FetchServices(PartitionServices, Protocol):
+    """What a Fetch reads, and where it waits."""
+
+    @property
+    def clock(self) -> Clock:
+        """The broker's clock."""
+
+    @property
+    def config(self) -> BrokerConfig:
+        """The broker's configuration."""
+
+    @property
+    def fetch_sessions(self) -> FetchSessions:
+        """Sessions of incremental fetches."""
+
+    @property
+    def fetch_purgatory(self) -> Purgatory[DelayedFetch]:
+        """Fetches that wait for bytes."""
+
+
+class ProduceServices(PartitionServices, TransactionServices, Protocol):
+    """What a Produce appends to, and where it waits."""
+
+    @property
+    def clock(self) -> Clock:
+        """The broker's clock."""
+
+    @property
+    def config(self) -> BrokerConfig:
+        """The broker's configuration."""
+
+    @property
+    def produce_purgatory(self) -> Purgatory[DelayedProduce]:
+        """Produces that wait for a flush."""
+
+
+class OffsetServices(GroupServices, PartitionServices, Protocol):
+    """Groups' offsets, and the partitions they are of."""
+
+
+class OffsetFetchServices(GroupServices, TopicServices, Protocol):
+    """Groups' offsets, and the topics they are of."""
+
+
+class TransactionPartitionServices(TransactionServices, PartitionServices, Protocol):
+    """Transactions, and the partitions that are in them."""
+
+
+class TransactionOffsetServices(OffsetServices, TransactionServices, Protocol):
+    """Groups' offsets in transactions."""
+
+
+class ProducerIdServices(TransactionServices, TopicServices, Protocol):
+    """Producer ids, with and without transactions."""
