@@ -21,6 +21,7 @@ from odradek.broker.config.endpoints import parse_endpoints
 from odradek.broker.logging import log
 from odradek.broker.metadata.metadata_log import MetadataUnreadable
 from odradek.broker.network.busy_poll import BusyPoll
+from odradek.broker.network.loop_errors import report_loop_error
 from odradek.protocol.errors import KafkaError
 from odradek.storage.errors import DataDirectoryLocked, InconsistentDataDirectory
 from odradek.storage.open_segments import fit_limit
@@ -106,6 +107,7 @@ async def _serve(
     config: BrokerConfig, metrics_host: str | None, metrics_port: int | None, *, default_data_dir: str | None
 ) -> int:
     raise_open_files_limit()
+    asyncio.get_running_loop().set_exception_handler(report_loop_error)
     stopping = asyncio.Event()
     _on_stop_signal(stopping.set)
     server = BrokerServer(config, background=ThreadedBackground(beside_long_work=changing_threads_often))

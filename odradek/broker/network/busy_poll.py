@@ -1,9 +1,9 @@
-"""Asking for the next request before sleeping on it.
+"""Looking for the next request before the event loop sleeps.
 
-Between its client's requests the loop would sleep, and to be woken costs more than many a request: the wake-up itself, and a
-processor that has gone cold. While clients come back within ``socket.busy.poll.us`` of their last answer, the loop looks again
-instead; other work is done as it comes, between two looks. It stops as soon as they take longer, so that a broker that has
-nothing to do, or whose clients come at longer intervals, uses no processor time for it.
+Between requests the loop would sleep. Waking costs more than many a request: the wake-up itself, and a processor that has gone
+cold. While clients come back within ``socket.busy.poll.us`` of their last answer, the loop polls its sockets again instead of
+sleeping; other work is done between two looks. Polling stops when clients take longer, so that an idle broker uses no processor
+time for it.
 """
 
 from __future__ import annotations
@@ -16,7 +16,8 @@ if TYPE_CHECKING:
     from odradek.broker.network.outbox import Outbox
     from odradek.timing.clock import Clock
 
-# To look for nothing costs several times what is won by having looked: so much does a gap that was too long weigh more.
+# The score of recent gaps between requests: a short one adds 1, a long one takes _LOST, since polling in vain costs several times
+# what a spared wake-up gains. Polling goes on from _ENOUGH up; _MOST bounds how much the past counts.
 _LOST = 4
 _ENOUGH = 4
 _MOST = 16
@@ -25,8 +26,8 @@ _MOST = 16
 class BusyPoll:
     """Keeps an event loop from sleeping for up to ``window_ms`` after its last request. Loop thread only.
 
-    ``call_soon`` is the loop's: what it is given runs when all that has come in has been handled, and before the next look.
-    With a window of 0 it sleeps at once, and only ``outbox`` has something of it.
+    ``call_soon`` is the loop's: its callbacks run after all bytes that have come in are handled, and before the loop polls its
+    sockets again. With a window of 0 nothing is polled, and only ``outbox`` is told of turns.
     """
 
     __slots__ = (
@@ -46,13 +47,13 @@ class BusyPoll:
         self._clock = clock
         self._window_ms = window_ms
         self._outbox = outbox
-        # When all that had come had been handled.
+        # When the last bytes had been handled.
         self._idle_since_ms = -window_ms
         self._has_arrived = False
         self._is_polling = False
-        # How often gaps were short enough of late.
+        # Of recent gaps, as said above.
         self._score = 0
-        # How often it was looked again, in all.
+        # How often the loop looked again instead of sleeping, in all.
         self.polls = 0
 
     def arrived(self, now_ms: float) -> None:
@@ -70,7 +71,7 @@ class BusyPoll:
             self._call_soon(self._look)
 
     def _look(self) -> None:
-        """All that had come has been handled: have the loop look again, or sleep."""
+        """All bytes that had come are handled: have the loop look again, or sleep."""
         has_arrived, self._has_arrived = self._has_arrived, False
         if has_arrived:
             self._outbox.turn_ended()

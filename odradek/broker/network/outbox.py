@@ -1,8 +1,8 @@
 """Answers that are held until all that came in with one turn of the event loop has been handled.
 
-To wake a client takes longer than to send it an answer, and one that is awake is not woken: what many clients wait for costs all
-of them, and the broker, less if it goes out together. A request that came alone is answered at once, so that its client goes on
-while the broker does what follows from the answer.
+Waking a client takes longer than sending it an answer, and a client that is awake need not be woken. Answers for many clients
+cost all of them, and the broker, less if they are sent together. A request that came alone is answered immediately, so that its
+client goes on while the broker does what follows from the answer.
 
 ``busy_poll`` tells of arrivals and of the turn's end; without it, nothing is held.
 """
@@ -44,13 +44,13 @@ class Outbox:
         self._holders.append(holder)
 
     def turn_ended(self) -> None:
-        """All that came in with this turn has been handled."""
+        """The bytes that came in with this turn have been handled."""
         self.last_arrivals = self._arrivals
         self._arrivals = 0
         self._send()
 
     def run(self, callback: Callable[[], None]) -> None:
-        """Call back what handles the rest of the last turn's requests, and send its answers together too."""
+        """Call ``callback``, which completes requests of the last turn, and send their answers together."""
         self.is_holding = self.last_arrivals > 1
         try:
             callback()

@@ -2,9 +2,9 @@
 
 A response is a list of chunks: ``bytes``, and slices of log files that nobody has read yet (``LogSlice``: a file, a position, a
 length). A response with a large slice does not go through the transport, which would want it as bytes: its chunks are sent
-straight to the socket, the slices by the kernel from the page cache. What the socket does not take at once waits here, in
-order, until it is writable again, and until the transport has sent what it was given before. While something waits here all
-that comes after it does too, so nothing overtakes. Small answers may be held until the loop's turn is over (``outbox``).
+straight to the socket, the slices by the kernel from the page cache. Chunks that the socket does not take wait here, in order,
+until the socket is writable again and the transport has sent what it was given before. While chunks wait, all later ones queue
+behind them. Small answers may be held until the loop's turn is over (``outbox``).
 """
 
 import asyncio
@@ -47,7 +47,7 @@ class SocketWriter:
         self._transport = transport
         self._on_drained = on_drained
         self._outbox = outbox
-        # In front of all that waits elsewhere.
+        # Answers for the turn's end. They go out before anything else that waits.
         self._held: list[bytes] = []
         self._held_bytes = 0
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -85,7 +85,7 @@ class SocketWriter:
             self._write_small(b"".join([chunk if type(chunk) is bytes else chunk.read() for chunk in chunks]))
 
     def send_held(self) -> None:
-        """Send what was held until now, if anything was."""
+        """Send the answers that were held, if any."""
         if self._held:
             held, self._held = self._held, []
             self._held_bytes = 0
@@ -114,7 +114,7 @@ class SocketWriter:
         self._write_now(data)
 
     def _write_now(self, data: bytes) -> None:
-        """Give the kernel what it takes, and the transport the rest: it would give it all to the kernel when the turn is over."""
+        """Write to the socket directly, and give the transport the rest: by itself it would write when the turn is over."""
         transport = self._transport
         if self._fd >= 0 and not transport.get_write_buffer_size():
             try:
@@ -130,7 +130,7 @@ class SocketWriter:
     def _send_turn(self) -> None:
         """Send until the socket is full, this turn's share is used up, or nothing waits."""
         if self._transport.get_write_buffer_size():
-            # It is before us, and gets on by the same event of the loop as we do.
+            # The transport's bytes come first. The same event of the loop lets it go on.
             return
         queue = self._queue
         left = _TURN_BYTES
