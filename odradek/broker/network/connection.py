@@ -146,7 +146,7 @@ class Connection(asyncio.BufferedProtocol):
             self._ending = EOFError()
         if self._flow is not None:
             self._flow.ended()
-        return self._is_unanswered or (self._writer is not None and self._writer.is_waiting)
+        return self._is_unanswered
 
     def pause_writing(self) -> None:
         """Part of asyncio's protocol interface: the client does not keep up."""
