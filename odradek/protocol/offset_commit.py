@@ -39,9 +39,6 @@ P = TypeVar("P", bound=tuple[object, ...])
 FIRST_FLEXIBLE: Final = 8
 FIRST_BY_ID: Final = 10
 
-_Request: Final = OffsetCommitRequest
-_Topic: Final = OffsetCommitRequestTopic
-_Partition: Final = OffsetCommitRequestPartition
 _INT32: Final = Struct(">i").unpack_from
 # Index, offset, leader epoch and the length of the metadata, plus one.
 _OFFSET: Final = Struct(">iqiB").unpack_from
@@ -94,14 +91,14 @@ def _read(frame: bytes, position: int, *, by_id: bool) -> OffsetCommitRequest:
     position += size
     topics = []
     while topic_count:
-        partitions, position = read_partitions(frame, position, _Partition)
-        topics.append(_new(_Topic, (topic_id, partitions, name)))
+        partitions, position = read_partitions(frame, position, OffsetCommitRequestPartition)
+        topics.append(_new(OffsetCommitRequestTopic, (topic_id, partitions, name)))
         topic_count -= 1
         if topic_count:
             name, topic_id, position = _read_topic(frame, position, by_id=by_id)
     if frame[position]:
         skip_tagged_fields(frame, position)
-    return _new(_Request, (group_id, generation_id, member_id, group_instance_id, tuple(topics), _NO_RETENTION_TIME))
+    return _new(OffsetCommitRequest, (group_id, generation_id, member_id, group_instance_id, tuple(topics), _NO_RETENTION_TIME))
 
 
 def _read_beginning(frame: bytes, start: int, *, by_id: bool) -> _Beginning:

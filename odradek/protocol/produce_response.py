@@ -30,12 +30,11 @@ _ZERO_ID: Final = bytes(16)
 _NO_LEADER: Final = PartitionProduceResponse().current_leader
 # Named tuples are made without their constructors, in a third of the time: all fields are given, in their order.
 _new: Final = tuple.__new__
-_Partition: Final = PartitionProduceResponse
 
 
 def appended(index: int, base_offset: int, log_append_time_ms: int, log_start_offset: int) -> PartitionProduceResponse:
     """A partition that has taken its batch; the log append time is -1 for CreateTime."""
-    return _new(_Partition, (index, 0, base_offset, log_append_time_ms, log_start_offset, (), None, _NO_LEADER))
+    return _new(PartitionProduceResponse, (index, 0, base_offset, log_append_time_ms, log_start_offset, (), None, _NO_LEADER))
 
 
 def body_if_all_appended(response: ProduceResponse, version: int) -> bytes | None:

@@ -158,7 +158,6 @@ class BatchHeader(NamedTuple):
 
 _unpack_header: Final = HEADER.unpack_from
 _new_tuple: Final = tuple.__new__
-_Header: Final = BatchHeader
 
 
 def read_header(buffer: Buffer, position: int = 0) -> BatchHeader:
@@ -173,7 +172,7 @@ def read_header(buffer: Buffer, position: int = 0) -> BatchHeader:
         return _read_short_header(buffer, position)
     if fields[1] < HEADER_SIZE - LOG_OVERHEAD and (fields[3] not in (0, 1) or fields[1] < _MIN_OLD_MESSAGE_BYTES):
         raise MalformedMessage(f"a record batch of length {fields[1]}")
-    return _new_tuple(_Header, fields)
+    return _new_tuple(BatchHeader, fields)
 
 
 def _read_short_header(buffer: Buffer, position: int) -> BatchHeader:

@@ -47,10 +47,6 @@ _ENDED: Final = Struct(">ihB").pack
 _ENDED_WITH_EPOCH: Final = Struct(">ihqhB").pack
 _NO_TIME: Final = b"\0\0\0\0"
 _NO_TAGS: Final = b"\0"
-_Commit: Final = TxnOffsetCommitRequest
-_Topic: Final = TxnOffsetCommitRequestTopic
-_Partition: Final = TxnOffsetCommitRequestPartition
-_End: Final = EndTxnRequest
 # Named tuples are made without their constructors, in a third of the time: all fields are given, in their order.
 _new: Final = tuple.__new__
 
@@ -75,12 +71,12 @@ def _read_txn_offset_commit(frame: bytes, position: int) -> TxnOffsetCommitReque
     topics = []
     for _ in range(count):
         name, position = read_string(frame, position, "a topic's name")
-        partitions, position = read_partitions(frame, position, _Partition)
-        topics.append(_new(_Topic, (name, partitions)))
+        partitions, position = read_partitions(frame, position, TxnOffsetCommitRequestPartition)
+        topics.append(_new(TxnOffsetCommitRequestTopic, (name, partitions)))
     if frame[position]:
         skip_tagged_fields(frame, position)
     return _new(
-        _Commit,
+        TxnOffsetCommitRequest,
         (
             transactional_id,
             group_id,
@@ -105,7 +101,7 @@ def read_end_txn_request(frame: bytes, position: int) -> EndTxnRequest:
         raise MalformedMessage("the request ends before its fields do") from None
     except UnicodeDecodeError as error:
         raise MalformedMessage(f"a string that is not UTF-8: {error}") from None
-    return _new(_End, (transactional_id, producer_id, producer_epoch, committed != 0))
+    return _new(EndTxnRequest, (transactional_id, producer_id, producer_epoch, committed != 0))
 
 
 def accepted_offsets_body(topics: Sequence[TxnOffsetCommitRequestTopic]) -> bytes:

@@ -45,7 +45,7 @@ CAMPAIGNS = {
             "fuzz",
             "tests.campaigns.fuzz",
             (),
-            8,
+            4,
             "1,000,000 spoilt frames through protocol/, 20,000 through a live socket",
             (f"{_HERE}/fuzz/test_protocol_fuzz.py", f"{_HERE}/fuzz/test_socket_fuzz.py"),
         ),
@@ -101,7 +101,7 @@ CAMPAIGNS = {
             "simulate",
             "tests.campaigns.simulation",
             ("--seeds", "20000", "--jobs", "2"),
-            20,
+            9,
             "histories of consumer groups and as many of transactions on a virtual clock, each from its seed",
             (
                 f"{_HERE}/simulation/test_groups.py",

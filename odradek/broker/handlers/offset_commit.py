@@ -28,8 +28,6 @@ if TYPE_CHECKING:
 M: Final = messages(ApiKey.OFFSET_COMMIT)
 _Topic: Final = M.OffsetCommitResponseTopic
 _Partition: Final = M.OffsetCommitResponsePartition
-_Request: Final = OffsetCommitRequest
-_RequestTopic: Final = OffsetCommitRequestTopic
 # Named tuples are made without their constructors, in a third of the time: all fields are given, in their order.
 _new: Final = tuple.__new__
 
@@ -71,20 +69,20 @@ def _set_aside_unknown(
             refused.append(_refusal(topic, asked, error_code))
             continue
         first = next(iter(known.values()))
-        named = _new(_RequestTopic, (first.topic_id, asked, first.topic))
+        named = _new(OffsetCommitRequestTopic, (first.topic_id, asked, first.topic))
         for partition in asked:
             if partition.partition_index not in known:
                 unknown = [each for each in asked if each.partition_index not in known]
                 refused.append(_refusal(named, unknown, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION))
                 existing = tuple([each for each in asked if each.partition_index in known])
-                named = _new(_RequestTopic, (first.topic_id, existing, first.topic))
+                named = _new(OffsetCommitRequestTopic, (first.topic_id, existing, first.topic))
                 break
         known_topics.append(named)
     if refused:
         known_topics = [topic for topic in known_topics if topic.partitions]
     group_id, generation_id, member_id, group_instance_id, _, retention_time_ms = request
     known_request = (group_id, generation_id, member_id, group_instance_id, known_topics, retention_time_ms)
-    return _new(_Request, known_request), refused
+    return _new(OffsetCommitRequest, known_request), refused
 
 
 def _refusal(topic: Any, partitions: Any, error_code: ErrorCode) -> Any:

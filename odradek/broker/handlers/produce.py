@@ -45,9 +45,6 @@ _ZSTD: Final = 4
 # Who may write to internal topics in Kafka: the client id of its own tools.
 _ADMIN_CLIENT_ID: Final = "__admin_client"
 
-_Partition: Final = PartitionProduceResponse
-_Topic: Final = TopicProduceResponse
-_Response: Final = ProduceResponse
 
 Outcome: TypeAlias = "ProduceResponse | Signal"
 
@@ -105,11 +102,11 @@ def _response(request: ProduceRequest, results: list[PartitionProduceResponse]) 
     for topic, batches in request.topics:
         end = first + len(batches)
         if isinstance(topic, bytes):
-            topics.append(_new(_Topic, (_topic_id(topic), results[first:end], "")))
+            topics.append(_new(TopicProduceResponse, (_topic_id(topic), results[first:end], "")))
         else:
-            topics.append(_new(_Topic, (None, results[first:end], topic)))
+            topics.append(_new(TopicProduceResponse, (None, results[first:end], topic)))
         first = end
-    return _Response(responses=topics)
+    return ProduceResponse(responses=topics)
 
 
 # A producer names the same topics again and again, and a UUID takes longer to make than the rest of a response.
@@ -208,7 +205,7 @@ def _refused(index: int, error: KafkaError) -> PartitionProduceResponse:
             BatchIndexAndErrorMessage(batch_index=batch_index, batch_index_error_message=message)
             for batch_index, message in error.record_errors
         ]
-    return _Partition(
+    return PartitionProduceResponse(
         index=index, error_code=error.code, base_offset=-1, record_errors=record_errors, error_message=error.reason or None
     )
 

@@ -20,7 +20,6 @@ if TYPE_CHECKING:
 TOTAL_TIME_BOUNDS_MS: Final = (0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 25, 50, 100, 250, 500, 1_000, 2_500, 5_000, 10_000, 30_000)
 # To compare a float with an integer takes longer.
 _BOUNDS_MS: Final = tuple(map(float, TOTAL_TIME_BOUNDS_MS))
-_bisect_left: Final = bisect_left
 
 
 class Route:
@@ -68,6 +67,6 @@ class Route:
 
     def note_waited(self, total_ms: float, remote_ms: float) -> None:
         """A response that had to wait has been handed on. What did not wait is counted by dispatch, in place."""
-        self.buckets[_bisect_left(_BOUNDS_MS, total_ms)] += 1
+        self.buckets[bisect_left(_BOUNDS_MS, total_ms)] += 1
         self.total_ms += total_ms
         self.remote_ms += remote_ms
