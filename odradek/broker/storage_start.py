@@ -14,6 +14,7 @@ from odradek.broker.metadata.publishing import PublishingOrder
 from odradek.broker.metadata.reconcile import Reconciliation
 from odradek.broker.replica.partition_directories import LogConfigs, PartitionDirectories
 from odradek.storage.filesystem import FileSystem, RealFileSystem
+from odradek.storage.log_config import LogConfig
 from odradek.storage.log_manager import LogManager
 
 if TYPE_CHECKING:
@@ -51,11 +52,20 @@ def open_storage(broker: "Broker", file_system: FileSystem | None) -> OpenStorag
     try:
         now_ms = broker.clock.now_ms()
         controller = Controller(
-            MetadataLog.open(file_system, log_manager.directories.metadata.path, now_ms=now_ms, warn=log.warn),
+            MetadataLog.open(
+                file_system,
+                log_manager.directories.metadata.path,
+                now_ms=now_ms,
+                warn=log.warn,
+                config=LogConfig(
+                    segment_bytes=config["metadata.log.segment.bytes"], segment_ms=config["metadata.log.segment.ms"]
+                ),
+            ),
             node_id=broker.node_id,
             directory_counts=log_manager.counts,
             config=config,
             clock=broker.clock,
+            background=broker.background,
             new_topic_id=broker.new_uuid,
         )
         image = controller.image

@@ -101,9 +101,7 @@ _BY_REASON = {
         controller.quota.window.size.seconds controller.socket.timeout.ms cordoned.log.dirs+ early.start.listeners
         initial.broker.registration.timeout.ms internal.metadata.delete.delay.millis internal.metadata.log.segment.bytes
         internal.metadata.max.batch.size.in.bytes leader.imbalance.check.interval.seconds log.dir.failure.timeout.ms
-        metadata.log.max.record.bytes.between.snapshots metadata.log.max.snapshot.interval.ms
-        metadata.log.segment.bytes metadata.log.segment.ms metadata.max.idle.interval.ms metadata.max.retention.bytes
-        metadata.max.retention.ms num.replica.alter.log.dirs.threads num.replica.fetchers* process.roles
+        metadata.max.idle.interval.ms num.replica.alter.log.dirs.threads num.replica.fetchers* process.roles
         replica.fetch.backoff.ms replica.fetch.max.bytes replica.fetch.min.bytes replica.fetch.response.max.bytes
         replica.fetch.wait.max.ms replica.high.watermark.checkpoint.interval.ms replica.lag.time.max.ms replica.selector.class
         replica.socket.receive.buffer.bytes replica.socket.timeout.ms replication.quota.window.num

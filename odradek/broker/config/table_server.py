@@ -55,6 +55,49 @@ IDENTITY = (
         None,
         "high",
     ),
+    _Config(
+        "metadata.log.segment.bytes",
+        INT,
+        1073741824,
+        "A segment of the metadata log is closed before it grows past this.",
+        AtLeast(8388608),
+        "high",
+    ),
+    _Config(
+        "metadata.log.segment.ms", LONG, 604800000, "A segment of the metadata log is closed when it is this old.", None, "high"
+    ),
+    _Config(
+        "metadata.log.max.record.bytes.between.snapshots",
+        INT,
+        20971520,
+        "A snapshot of the metadata is written when this much has been appended since the last one.",
+        AtLeast(1),
+        "high",
+    ),
+    _Config(
+        "metadata.log.max.snapshot.interval.ms",
+        LONG,
+        3600000,
+        "A snapshot of the metadata is written with the first change when the last one is this old. 0: not for its age.",
+        AtLeast(0),
+        "high",
+    ),
+    _Config(
+        "metadata.max.retention.bytes",
+        LONG,
+        104857600,
+        "The oldest snapshot, and the log up to the next one, go while log and snapshots are larger. Negative: no limit.",
+        None,
+        "high",
+    ),
+    _Config(
+        "metadata.max.retention.ms",
+        LONG,
+        604800000,
+        "The oldest snapshot, and the log up to the next one, go when it is older. Negative: no limit. The newest stays.",
+        None,
+        "high",
+    ),
 )
 
 LISTENERS = (

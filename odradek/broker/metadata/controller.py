@@ -8,7 +8,7 @@ publisher could not finish.
 Synchronous, on the loop thread: an operation costs one fsync, and metadata changes seldom.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from uuid import UUID, uuid4
 
 from odradek.broker.config import BrokerConfig
@@ -19,8 +19,9 @@ from odradek.broker.metadata.features import BOOTSTRAP_RECORDS, update_features
 from odradek.broker.metadata.image import TOPIC_RESOURCE, MetadataImage
 from odradek.broker.metadata.internal_topics import internal_topic
 from odradek.broker.metadata.loader import MetadataLoader
-from odradek.broker.metadata.metadata_log import MetadataLog
+from odradek.broker.metadata.metadata_log import MetadataBatch, MetadataLog
 from odradek.broker.metadata.publishing import MetadataPublisher, Publishers, PublishingOrder
+from odradek.broker.metadata.snapshot_generator import SnapshotGenerator
 from odradek.broker.metadata.topic import Topic
 from odradek.broker.metadata.topic_names import INTERNAL_TOPICS
 from odradek.protocol.metadata_records import (
@@ -30,6 +31,7 @@ from odradek.protocol.metadata_records import (
     RemoveTopicRecord,
 )
 from odradek.storage.log_config import LogConfig
+from odradek.timing.background import Background, InlineBackground
 from odradek.timing.clock import Clock
 
 PRODUCER_ID_BLOCK_SIZE = 1000
@@ -48,6 +50,7 @@ class Controller:
         directory_counts: Callable[[], dict[UUID, int]],
         config: BrokerConfig,
         clock: Clock,
+        background: Background | None = None,
         new_topic_id: Callable[[], UUID] = uuid4,
     ) -> None:
         """Replay ``log``, and give it its first records if it is new. Raises MetadataUnreadable, KafkaError if the log fails.
@@ -68,6 +71,7 @@ class Controller:
             default_partitions=config["num.partitions"],
             default_replication_factor=config["default.replication.factor"],
         )
+        self._snapshots = SnapshotGenerator(log, self.image, config, clock, background or InlineBackground())
         self._load()
 
     @property
@@ -177,7 +181,8 @@ class Controller:
     def _load(self) -> None:
         """Replay what the log has, and bring it to where this controller may append to it."""
         loader = MetadataLoader(self.image)
-        loader.load(self._log.read_all(), self._log.path_at)
+        loader.load(self._log.read_snapshot(), lambda _: self._log.snapshot_path)
+        loader.load(self._behind_snapshot(), self._log.path_at)
         if loader.is_in_transaction:
             from odradek.protocol.metadata_records.log_control import AbortTransactionRecord
 
@@ -187,7 +192,14 @@ class Controller:
             self._commit(BOOTSTRAP_RECORDS)
         self._commit(list(elect(self.image, self.node_id)))
 
+    def _behind_snapshot(self) -> Iterator[MetadataBatch]:
+        for batch in self._log.read_all():
+            self._snapshots.found(batch.size_bytes)
+            yield batch
+
     def _commit(self, records: Sequence[MetadataRecord]) -> None:
         if records:
-            self._log.append(records, now_ms=self.clock.now_ms())
+            size_bytes = self._log.append(records, now_ms=self.clock.now_ms())
             self._publishers.publish(self.image.replay(records), self.image)
+            # After the publishers: a snapshot has forgotten what was deleted, and directories are to be gone by then.
+            self._snapshots.appended(size_bytes)

@@ -1,29 +1,37 @@
 """The log that the cluster's metadata lives on: `__cluster_metadata-0/` in the data directory, in Kafka's own format.
 
-What one operation decides is one record batch, so a torn write leaves all of it or none: the log cuts an incomplete batch off
+The records of one operation are one record batch, so a torn write leaves all of it or none: the log cuts an incomplete batch off
 when it is next opened. An append returns once the batch is synced to disk, whatever `flush.*` says, as Kafka's controller does.
 
-Left out: snapshots. The log holds some 60 bytes for a partition ever created, and is read once, at start. Elections: the leader
-epoch stays what it is.
+Snapshots lie beside the segments (``snapshot_files``). The newest is loaded, and the log behind it. The log starts at the oldest
+snapshot that retention keeps.
+
+Left out: elections. The leader epoch stays what it is.
 """
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import NamedTuple
 
+from odradek.broker.metadata.snapshot_files import SnapshotFiles, SnapshotId
 from odradek.broker.metadata.topic_names import CLUSTER_METADATA_TOPIC
 from odradek.protocol.errors import ErrorCode, KafkaError, MalformedMessage
 from odradek.protocol.metadata_records import MetadataRecord, UnknownMetadataRecord, decode, encode
 from odradek.protocol.record_batch import iter_batches
 from odradek.protocol.records import Record, build_batch, read_records
+from odradek.protocol.snapshot_records import KRAFT_VERSION, KRAFT_VOTERS, control_type
+from odradek.storage.errors import LogCorrupt
 from odradek.storage.filesystem import FileSystem
 from odradek.storage.log import Log
 from odradek.storage.log_config import LogConfig
 from odradek.storage.recovery import Warn
+from odradek.storage.segment_removal import SegmentRemoval
 
 LEADER_EPOCH = 1
 MAX_BATCH_BYTES = 8 * 1024 * 1024  # as KRaft's
 
 _READ_BYTES = 1024 * 1024
+_DEFAULTS = LogConfig()
 
 
 class MetadataUnreadable(Exception):
@@ -41,30 +49,54 @@ class MetadataBatch(NamedTuple):
 
     base_offset: int
     records: list[MetadataRecord]
+    size_bytes: int = 0
 
 
 class MetadataLog:
     """The metadata log, open. Raises LogCorrupt from ``open`` where it cannot be trusted: the broker must not start then."""
 
-    def __init__(self, log: Log) -> None:
+    def __init__(self, log: Log, snapshots: SnapshotFiles) -> None:
+        self.snapshots = snapshots
+        # The latest control records of the quorum's version and voters, by type: snapshots carry them on.
+        self.quorum: dict[int, tuple[bytes, bytes]] = {}
+        # The time of the last record.
+        self.last_append_ms = 0
         self._log = log
         self._failed = False
 
     @classmethod
-    def open(cls, file_system: FileSystem, data_dir: str, *, now_ms: int, warn: Warn) -> "MetadataLog":
-        """Open or create the log in ``data_dir``, every batch of it checked."""
+    def open(
+        cls, file_system: FileSystem, data_dir: str, *, now_ms: int, warn: Warn, config: LogConfig = _DEFAULTS
+    ) -> "MetadataLog":
+        """Open or create the log in ``data_dir``, every batch of it checked; ``config`` has the limits of segments.
+
+        Raises LogCorrupt, OSError.
+        """
         directory = f"{data_dir}/{CLUSTER_METADATA_TOPIC}-0"
+        removal = SegmentRemoval(file_system)
+        # Nobody reads in these files while they go.
+        removal.remove_later = lambda paths, _: removal.remove_files(paths)
         log = Log.open(
             file_system,
             directory,
             CLUSTER_METADATA_TOPIC,
             0,
-            LogConfig(max_message_bytes=MAX_BATCH_BYTES, flush_messages=1),  # flushed by each append
+            # Flushed by each append; what is removed from its beginning is what snapshots contain.
+            replace(config, max_message_bytes=MAX_BATCH_BYTES, flush_messages=1, retention_ms=-1, retention_bytes=-1),
             clean=False,
             now_ms=now_ms,
             warn=warn,
+            removal=removal,
         )
-        return cls(log)
+        snapshots = SnapshotFiles(file_system, directory)
+        snapshots.recover()
+        newest = snapshots.ids[-1].end_offset if snapshots.ids else 0
+        if not log.log_start_offset <= newest <= log.log_end_offset:
+            raise LogCorrupt(
+                f"{directory}: the newest snapshot ends at offset {newest}, and the log has offsets "
+                f"{log.log_start_offset} to {log.log_end_offset}: records are missing; restore the directory from a backup"
+            )
+        return cls(log, snapshots)
 
     @property
     def end_offset(self) -> int:
@@ -84,9 +116,19 @@ class MetadataLog:
         )
         return f"{self._log.directory}/{base_offset:020}.log"
 
+    @property
+    def size_bytes(self) -> int:
+        """Of the log, without its snapshots."""
+        return self._log.size_bytes
+
+    @property
+    def next_snapshot_id(self) -> SnapshotId:
+        """The id of a snapshot of all that the log has now."""
+        return SnapshotId(self.end_offset, self.leader_epoch)
+
     def read_all(self) -> Iterator[MetadataBatch]:
-        """Every batch's records, from the first offset on. Raises MetadataUnreadable."""
-        offset = self._log.log_start_offset
+        """The log's batches from the newest snapshot on; all of them where there is none. Raises MetadataUnreadable."""
+        offset = self.snapshots.ids[-1].end_offset if self.snapshots.ids else self._log.log_start_offset
         while offset < self.end_offset:
             log_slice = self._log.read(offset, _READ_BYTES, upper_offset=self.end_offset, min_one_batch=True)
             if log_slice is None:
@@ -94,21 +136,56 @@ class MetadataLog:
             data = log_slice.read()
             for position, header in iter_batches(data):
                 offset = header.next_offset
-                if not header.is_control:
-                    yield MetadataBatch(header.base_offset, self._decode(data, position, header.base_offset))
+                self.last_append_ms = header.max_timestamp
+                records = read_records(data, position)
+                path = self.path_at(header.base_offset)
+                if header.is_control:
+                    self._note_quorum(path, records)
+                else:
+                    yield MetadataBatch(header.base_offset, _decoded(path, records), header.size_bytes)
 
-    def _decode(self, data: bytes, position: int, offset: int) -> list[MetadataRecord]:
-        records = []
+    def read_snapshot(self) -> Iterator[MetadataBatch]:
+        """The batches of the newest snapshot, if there is one. Raises MetadataUnreadable, OSError."""
+        if not self.snapshots.ids:
+            return
+        path = self.snapshot_path
         try:
-            for record in read_records(data, position):
-                records.append(decode(record.value or b""))
-                offset += 1
+            self.last_append_ms = self.snapshots.last_contained_ms(self.snapshots.ids[-1])
+            for is_control, records in self.snapshots.read(self.snapshots.ids[-1]):
+                if is_control:
+                    self._note_quorum(path, iter(records))
+                else:
+                    yield MetadataBatch(records[0].offset, _decoded(path, iter(records)))
         except MalformedMessage as error:
-            raise MetadataUnreadable(self.path_at(offset), offset, error) from error
-        return records
+            raise MetadataUnreadable(path, 0, error) from error
 
-    def append(self, records: Sequence[MetadataRecord], *, now_ms: int) -> None:
-        """Append ``records`` as one batch and sync it.
+    @property
+    def snapshot_path(self) -> str:
+        """The newest snapshot's."""
+        return self.snapshots.path(self.snapshots.ids[-1])
+
+    def _note_quorum(self, path: str, records: Iterator[Record]) -> None:
+        try:
+            for record in records:
+                kind = control_type(record)
+                if kind in (KRAFT_VERSION, KRAFT_VOTERS):
+                    self.quorum[kind] = (record.key or b"", record.value or b"")
+        except MalformedMessage as error:
+            raise MetadataUnreadable(path, 0, error) from error
+
+    def delete_before(self, snapshot: SnapshotId, *, now_ms: int) -> None:
+        """Let the log begin at ``snapshot``, which is on disk: older snapshots go, and segments that are all in front of it.
+
+        KafkaError: KAFKA_STORAGE_ERROR. Raises OSError.
+        """
+        self._log.delete_records_before(snapshot.end_offset)
+        # The snapshots first: one that ends in front of the log's first record can never be loaded.
+        self.snapshots.remove_below(snapshot.end_offset)
+        retention = self._log.retention
+        retention.removal.set_aside(self._log.directory, retention.release_old_segments(now_ms), delay_ms=0, one_by_one=True)
+
+    def append(self, records: Sequence[MetadataRecord], *, now_ms: int) -> int:
+        """Append ``records`` as one batch and sync it; its size in bytes.
 
         Raises KafkaError: MESSAGE_TOO_LARGE where they pass MAX_BATCH_BYTES, KAFKA_STORAGE_ERROR where the disk fails. After a
         failed sync nobody knows whether the batch is there, so nothing more is appended until the log is opened again. One that
@@ -125,7 +202,21 @@ class MetadataLog:
         except KafkaError:
             self._failed = self._log.has_lost_sync or self._log.log_end_offset != end_offset
             raise
+        self.last_append_ms = now_ms
+        return len(batch)
 
     def close(self, *, now_ms: int) -> None:
         """Close the log, tidily; there is nothing left to sync."""
         self._log.close(clean=not self._failed, now_ms=now_ms)
+
+
+def _decoded(path: str, found: Iterator[Record]) -> list[MetadataRecord]:
+    records = []
+    offset = -1
+    try:
+        for record in found:
+            offset = record.offset
+            records.append(decode(record.value or b""))
+    except MalformedMessage as error:
+        raise MetadataUnreadable(path, offset, error) from error
+    return records

@@ -35,6 +35,9 @@ class RecordedLog:
     def last_records(self) -> list[MetadataRecord]:
         return [decode(value) for value in self.batches[-1]]
 
+    def read_snapshot(self) -> Iterator[MetadataBatch]:
+        return iter(())
+
     def path_at(self, offset: int) -> str:
         return "recorded.log"
 
@@ -44,10 +47,11 @@ class RecordedLog:
             yield MetadataBatch(offset, [decode(value) for value in batch])
             offset += len(batch)
 
-    def append(self, records: Sequence[MetadataRecord], *, now_ms: int) -> None:
+    def append(self, records: Sequence[MetadataRecord], *, now_ms: int) -> int:
         if self.failure is not None:
             raise self.failure
         self.batches.append([encode(record) for record in records])
+        return 0
 
     def close(self, *, now_ms: int) -> None:
         self.closed = True

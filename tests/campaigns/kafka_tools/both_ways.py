@@ -4,6 +4,8 @@
                           decoders of the coordinators' and the controller's records and with its check of indexes
     Kafka's by odradek    every batch, index entry and producer of a directory that a broker of Kafka's wrote, compacted logs and
                           the coordinators' among them (``kafka_written``, ``opened``)
+    there and back        one directory served by odradek, by Kafka, by odradek and by Kafka again, each with what the other
+                          wrote, snapshots of the metadata among it (``there_and_back``)
     compacted by each     the same logs through both cleaners: what is left, what a consumer reads of it and what the coordinators
                           load is the same, and DumpLogSegments reads what odradek's has left (``compaction``)
 
@@ -22,6 +24,7 @@ from tests.campaigns.kafka_tools.compaction import compare_compaction
 from tests.campaigns.kafka_tools.dump_log_segments import dump
 from tests.campaigns.kafka_tools.kafka_written import kafka_data_directory
 from tests.campaigns.kafka_tools.opened import compare
+from tests.campaigns.kafka_tools.there_and_back import go_there_and_back
 
 _READ = (
     ("__transaction_state", "--transaction-log-decoder"),
@@ -29,7 +32,7 @@ _READ = (
     ("__cluster_metadata", "--cluster-metadata-decoder"),
     (ledger.TOPIC, "--print-data-log"),
 )
-_SUFFIXES = (".log", ".index", ".timeindex", ".txnindex", ".snapshot")
+_SUFFIXES = (".log", ".index", ".timeindex", ".txnindex", ".snapshot", ".checkpoint")
 _INDEXES = (".index", ".timeindex")
 
 
@@ -62,6 +65,13 @@ def main() -> int:
         f"{comparison.entries} index entries; differences {len(comparison.differences)}"
     )
     differences += comparison.differences
+    with tempfile.TemporaryDirectory(prefix="odradek-there-and-back-") as scratch:
+        returned = go_there_and_back(Path(scratch))
+    print(
+        f"there and back: {returned.served} topics read, {returned.snapshots} starts from a snapshot; "
+        f"differences {len(returned.differences)}"
+    )
+    differences += returned.differences
     with tempfile.TemporaryDirectory(prefix="odradek-compaction-") as scratch:
         compacted = compare_compaction(Path(scratch))
     _tell_compaction(compacted)

@@ -6,6 +6,8 @@ other lines in between. So every line must be of one of the shapes below, and wh
     log         baseOffset: 0 lastOffset: 1 ... isvalid: true         a batch; each of its records:
                 | offset: 0 ... key: {JSON} payload: {JSON}           decoded; plain text without a decoder
                 | offset: 1 ... endTxnMarker: COMMIT coordinatorEpoch: 0
+    checkpoint  Snapshot end offset: 14, epoch: 1                     then as a log, with control records of its own:
+                | offset: 0 ... SnapshotHeader {JSON}
     index       offset: 113 position: 4261
     timeindex   timestamp: 1795274764645 offset: 113
     txnindex    version: 0 producerId: 1 firstOffset: 2 lastOffset: 3 lastStableOffset: 4
@@ -27,9 +29,12 @@ _TIMEOUT_S = 60
 _JVM_FLAGS = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xmx256m", "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn")
 
 _DUMPING = "Dumping "
-_ALL_IS_WELL = re.compile(r"Log starting offset: \d+|\S+ is empty\.|\S+ passed sanity check\.")
+_ALL_IS_WELL = re.compile(
+    r"Log starting offset: \d+|Snapshot end offset: \d+, epoch: \d+|\S+ is empty\.|\S+ passed sanity check\."
+)
 _FIELDS = re.compile(r"(\w+): (OptionalLong\[\d+\]|OptionalLong\.empty|\[[^\]]*\]|\S+)")
 _MARKER = re.compile(r"(?P<record>\| offset: .*) endTxnMarker: (?P<kind>COMMIT|ABORT) coordinatorEpoch: (?P<epoch>\d+)")
+_CONTROL = re.compile(r"(?P<record>\| offset: .*) (?P<kind>SnapshotHeader|SnapshotFooter) \{.*\}")
 _RECORD = re.compile(r"(?P<record>\| offset: .*? headerKeys: \[.*?\])(?: key: (?P<key>.*?))?(?: payload: ?(?P<payload>.*))?")
 _ENTRIES = (
     re.compile(r"offset: \d+ position: \d+"),
@@ -43,7 +48,8 @@ _ENTRIES = (
 class Record:
     """A record of a log.
 
-    ``fields`` are its batch's and its own, as text. ``marker`` is COMMIT or ABORT where it is one. ``key`` and ``payload`` are
+    ``fields`` are its batch's and its own, as text. ``marker`` is the kind of a control record, COMMIT, ABORT,
+    SnapshotHeader or SnapshotFooter. ``key`` and ``payload`` are
     text, or with a decoder what the JSON says; a payload of None is a tombstone.
     """
 
@@ -112,6 +118,9 @@ def _read_line(file: DumpedFile, line: str) -> bool:
         return batch["isvalid"] == "true"
     if (marker := _MARKER.fullmatch(line)) is not None:
         file.records.append(Record(file.batches[-1] | _fields(marker["record"]), marker=marker["kind"]))
+        return True
+    if (control := _CONTROL.fullmatch(line)) is not None:
+        file.records.append(Record(file.batches[-1] | _fields(control["record"]), marker=control["kind"]))
         return True
     if (record := _RECORD.fullmatch(line)) is not None:
         fields = file.batches[-1] | _fields(record["record"])

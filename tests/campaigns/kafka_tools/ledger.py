@@ -31,6 +31,8 @@ GROUP = "readers"
 LONE_GROUP = "without-members"
 DELETED_GROUP = "deleted"
 TIMEOUT_S = 20.0
+# Snapshots of the metadata are written on the way.
+_SETTINGS = {"metadata.log.max.record.bytes.between.snapshots": "500"}
 
 # What a reader of what is committed sees: partition 1 to its end, partition 0 up to where the open transaction begins.
 COMMITTED_VALUES = {
@@ -58,7 +60,7 @@ class LogDirectory:
 
 def write_ledger(directory: Path) -> LogDirectory:
     """Serve, have the clients write, and stop the broker as its users do, so that it leaves snapshots behind."""
-    with BrokerProcess(directory) as broker:
+    with BrokerProcess(directory, settings=_SETTINGS) as broker:
         admin = AdminClient({"bootstrap.servers": broker.address, "log_level": 0})
         topic = NewTopic(TOPIC, 2, 1, config={"index.interval.bytes": "1"})
         admin.create_topics([topic])[TOPIC].result(TIMEOUT_S)

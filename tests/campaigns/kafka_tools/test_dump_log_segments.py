@@ -209,6 +209,17 @@ def test_what_the_controller_wrote_is_read_as_well(directory):
     assert topics == {ledger.TOPIC, "__consumer_offsets", "__transaction_state"}
 
 
+def test_a_snapshot_of_the_metadata_is_read_from_its_header_to_its_footer(directory):
+    *_, newest = directory.files("__cluster_metadata", ".checkpoint")
+    (file,) = dump([newest], "--cluster-metadata-decoder").values()
+    header, *records, footer = file.records
+    assert (header.marker, footer.marker) == ("SnapshotHeader", "SnapshotFooter")
+    assert [record.offset for record in file.records] == list(range(len(file.records)))
+    types = [record.payload["type"] for record in records]
+    assert types[:2] == ["FEATURE_LEVEL_RECORD"] * 2
+    assert {"TOPIC_RECORD", "PARTITION_RECORD", "CONFIG_RECORD"} < set(types)
+
+
 def test_the_indexes_pass_the_check_of_a_kafka_that_starts(directory):
     indexes = directory.files("*", ".index", ".timeindex")
     printed = dump(indexes, "--index-sanity-check")

@@ -1,0 +1,130 @@
+"""Snapshots of the metadata as files beside the metadata log (KIP-630).
+
+    00000000000000000123-0000000001.checkpoint    all metadata as of offset 123, whose last record has leader epoch 1
+
+A file is record batches with offsets from 0 on: a control batch with the header, the records of the image, a control batch with
+the footer. It is written as ``<name>.checkpoint.part``, synced, renamed, and its name synced: a file of that name is whole. The
+next start removes the parts that a stop has left.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
+from itertools import islice
+from typing import NamedTuple
+
+from odradek.protocol.errors import KafkaError, MalformedMessage
+from odradek.protocol.metadata_records import MetadataRecord, encode
+from odradek.protocol.record_batch import ensure_intact, iter_batches
+from odradek.protocol.records import Record, build_batch, read_records
+from odradek.protocol.snapshot_records import SNAPSHOT_FOOTER, control_type, footer_batch, header_batch, last_contained_ms
+from odradek.storage.filesystem import FileSystem
+
+SUFFIX = ".checkpoint"
+_PART = ".part"
+# Kafka's limit.
+_RECORDS_A_BATCH = 1024
+_HEADER_BYTES = 4096
+
+
+class SnapshotId(NamedTuple):
+    """The offset that a snapshot ends at, and the leader epoch of the last record in front of it."""
+
+    end_offset: int
+    epoch: int
+
+    @property
+    def name(self) -> str:
+        """The file's name."""
+        return f"{self.end_offset:020}-{self.epoch:010}{SUFFIX}"
+
+
+class SnapshotFiles:
+    """The snapshots of one metadata log, in its ``directory``. ``write`` may be called in any thread."""
+
+    def __init__(self, file_system: FileSystem, directory: str) -> None:
+        self._file_system = file_system
+        self._directory = directory
+        self.ids: list[SnapshotId] = []
+
+    def recover(self) -> None:
+        """Find what there is, and remove parts. Raises OSError."""
+        names = self._file_system.list_dir(self._directory)
+        for name in names:
+            if name.endswith((SUFFIX + _PART, SUFFIX + ".deleted")):
+                self._file_system.remove(f"{self._directory}/{name}")
+        self.ids = sorted(found for name in names if (found := _parsed(name)) is not None)
+
+    def path(self, snapshot: SnapshotId) -> str:
+        """The file of a snapshot."""
+        return f"{self._directory}/{snapshot.name}"
+
+    def size(self, snapshot: SnapshotId) -> int:
+        """In bytes. Raises OSError."""
+        return self._file_system.size(self.path(snapshot))
+
+    def last_contained_ms(self, snapshot: SnapshotId) -> int:
+        """The append time of the last record in it. Raises MalformedMessage, OSError."""
+        file = self._file_system.open(self.path(snapshot))
+        try:
+            head = file.pread(_HEADER_BYTES, 0)
+        finally:
+            file.close()
+        return last_contained_ms(next(read_records(head)))
+
+    def write(
+        self,
+        snapshot: SnapshotId,
+        records: Iterable[MetadataRecord],
+        quorum: Sequence[tuple[bytes, bytes]],
+        *,
+        contained_ms: int,
+        now_ms: int,
+    ) -> None:
+        """Write a snapshot of ``records``; ``quorum`` are control records that it carries on. Raises OSError."""
+        path = self.path(snapshot)
+        part = path + _PART
+        with suppress(FileNotFoundError):
+            self._file_system.remove(part)
+        file = self._file_system.open(part, create=True)
+        try:
+            file.append([header_batch(contained_ms, now_ms, snapshot.epoch, quorum)])
+            offset = 1 + len(quorum)
+            left = iter(records)
+            while values := [Record(timestamp=now_ms, value=encode(record)) for record in islice(left, _RECORDS_A_BATCH)]:
+                file.append([build_batch(values, base_offset=offset, leader_epoch=snapshot.epoch)])
+                offset += len(values)
+            file.append([footer_batch(offset, now_ms, snapshot.epoch)])
+            file.sync()
+        finally:
+            file.close()
+        self._file_system.rename(part, path)
+        self._file_system.sync_dir(self._directory)
+
+    def read(self, snapshot: SnapshotId) -> Iterator[tuple[bool, list[Record]]]:
+        """(whether it is a control batch, its records) of each batch. Raises MalformedMessage where it is damaged, OSError."""
+        data = self._file_system.read_bytes(self.path(snapshot))
+        end = 0
+        last: Record | None = None
+        for position, header in iter_batches(data):
+            try:
+                ensure_intact(header, data, position)
+            except KafkaError as error:
+                raise MalformedMessage(error.reason) from error
+            records = list(read_records(data, position))
+            yield header.is_control, records
+            last = records[-1] if header.is_control and records else None
+            end = position + header.size_bytes
+        if end != len(data) or last is None or control_type(last) != SNAPSHOT_FOOTER:
+            raise MalformedMessage(f"the snapshot {snapshot.name} does not end with its footer")
+
+    def remove_below(self, end_offset: int) -> None:
+        """Remove the snapshots that end below ``end_offset``. Raises OSError."""
+        while self.ids and self.ids[0].end_offset < end_offset:
+            self._file_system.remove(self.path(self.ids[0]))
+            del self.ids[0]
+
+
+def _parsed(name: str) -> SnapshotId | None:
+    offset, _, epoch = name.removesuffix(SUFFIX).partition("-")
+    is_one = name.endswith(SUFFIX) and len(offset) == 20 and len(epoch) == 10 and (offset + epoch).isdecimal()
+    return SnapshotId(int(offset), int(epoch)) if is_one else None
