@@ -12,7 +12,7 @@ from odradek.broker.metadata.image import MetadataImage
 from odradek.broker.metadata.metadata_log import MetadataLog
 from odradek.broker.metadata.publishing import PublishingOrder
 from odradek.broker.metadata.reconcile import Reconciliation
-from odradek.broker.replica.partition_directories import LogConfigs, PartitionDirectories
+from odradek.broker.replica.partition_directories import DirectoryFailures, LogConfigs, PartitionDirectories
 from odradek.storage.filesystem import FileSystem, RealFileSystem
 from odradek.storage.log_config import LogConfig
 from odradek.storage.log_manager import LogManager
@@ -80,7 +80,26 @@ def open_storage(broker: "Broker", file_system: FileSystem | None) -> OpenStorag
             now_ms=now_ms,
             warn=log.warn,
         ).run()
-        directories = PartitionDirectories(broker, log_manager, image)
+        directories = PartitionDirectories(
+            broker.partitions,
+            log_manager,
+            image,
+            node_id=broker.node_id,
+            clock=broker.clock,
+            log_config_for=controller.log_config_for,
+            wake_fetches=broker.fetch_purgatory.check_and_complete,
+            before_delete=broker.moves.cancel,
+            after_delete=lambda: broker.housekeeping.remove_deleted_after(config["log.segment.delete.delay.ms"]),
+        )
+        failures = DirectoryFailures(
+            broker.partitions,
+            log_manager,
+            wake_produces=broker.produce_purgatory.check_and_complete,
+            cancel_moves=broker.moves.directory_failed,
+            fail=broker.fail,
+        )
+        # Soon, and not from within what met the error.
+        log_manager.on_failure = lambda directory: broker.timer.call_after(0, lambda: failures.failed(directory))
         directories.lead_all()
         controller.record_directories(directories.places())
     except BaseException:

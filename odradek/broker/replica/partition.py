@@ -182,6 +182,28 @@ class Partition:
             return True
         return acks == 1 and last_offset < self.require_log().flush_state.readable_offset
 
+    def append_as_follower(self, batches: "Buffer", leader_high_watermark: int, now_ms: int) -> "AppendInfo | None":
+        """Append what a fetch from the leader brought; None if no batch of it is whole. Errors: ``Log.append_as_follower``'s."""
+        follower, log = self._require_following()
+        info = log.append_as_follower(batches, leader_epoch=self.leader_epoch, now_ms=now_ms)
+        follower.leader_high_watermark = leader_high_watermark
+        self._advance(follower.high_watermark(log))
+        return info
+
+    def truncate_to(self, offset: int, now_ms: int) -> bool:
+        """Cut off what the leader does not have. Errors: ``Log.truncate_to``'s."""
+        _, log = self._require_following()
+        is_cut = log.truncate_to(offset, now_ms)
+        self.high_watermark = min(self.high_watermark, log.log_end_offset)
+        return is_cut
+
+    def _require_following(self) -> "tuple[Follower, Log]":
+        """KafkaError: NOT_LEADER_OR_FOLLOWER where this broker leads, KAFKA_STORAGE_ERROR where the log is offline."""
+        follower = self.follower
+        if follower is None:
+            raise KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER, f"{self.topic}-{self.index} is led by this broker")
+        return follower, self.require_log()
+
     def flushed(self) -> None:
         """The log has been flushed: what waited for that counts as this replica's."""
         log = self.log

@@ -5,7 +5,6 @@ The metadata log is the truth; a partition's directory follows it. What a kill b
 """
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
 from uuid import UUID
 
 from odradek.broker.config.dynamic import ResourceType
@@ -20,20 +19,35 @@ from odradek.protocol.metadata_records import PartitionRecord
 from odradek.storage.data_directory import DataDirectory
 from odradek.storage.log_config import LogConfig
 from odradek.storage.log_manager import LogManager
-
-if TYPE_CHECKING:
-    from odradek.broker.server import Broker
+from odradek.timing.clock import Clock
 
 
 class PartitionDirectories:
-    """A publisher of the controller's. Loop thread only."""
+    """Creates, leads, follows and deletes partitions as the metadata say. Loop thread only."""
 
-    def __init__(self, broker: "Broker", log_manager: LogManager, image: MetadataImage) -> None:
-        self._broker = broker
+    def __init__(
+        self,
+        partitions: Partitions,
+        log_manager: LogManager,
+        image: MetadataImage,
+        *,
+        node_id: int,
+        clock: Clock,
+        log_config_for: Callable[[str], LogConfig],
+        wake_fetches: Callable[[Partition], object],
+        before_delete: Callable[[tuple[str, int]], object],
+        after_delete: Callable[[], object],
+    ) -> None:
+        """``before_delete`` is called with the key of each partition that is deleted, ``after_delete`` once for a topic."""
+        self._partitions = partitions
         self._log_manager = log_manager
         self._image = image
-        # Soon, and not from within what met the error.
-        log_manager.on_failure = lambda directory: broker.timer.call_after(0, lambda: self.directory_failed(directory))
+        self._node_id = node_id
+        self._clock = clock
+        self._log_config_for = log_config_for
+        self._wake_fetches = wake_fetches
+        self._before_delete = before_delete
+        self._after_delete = after_delete
 
     def lead_all(self) -> None:
         """At start, once the logs are open (``metadata.reconcile``): take up leadership of all there is."""
@@ -43,7 +57,7 @@ class PartitionDirectories:
     def places(self) -> list[tuple[UUID, int, UUID]]:
         """Where the logs are that serve: (topic id, partition, directory id)."""
         found = []
-        for partition in self._broker.partitions:
+        for partition in self._partitions:
             if partition.log is not None:
                 identity = self._log_manager.home_of(partition.log).identity
                 if identity is not None:
@@ -62,23 +76,23 @@ class PartitionDirectories:
     def _change(self, topic: Topic, partitions: Sequence[PartitionRecord]) -> None:
         """Take the role that each of ``partitions`` has for this broker now."""
         for record in partitions:
-            partition = self._broker.partitions.get(topic.name, record.partition_id)
+            partition = self._partitions.get(topic.name, record.partition_id)
             if partition is None:
                 continue
-            if record.leader == self._broker.node_id:
+            if record.leader == self._node_id:
                 partition.become_leader(record.leader_epoch)
             else:
                 partition.become_follower(record.leader, record.leader_epoch)
 
     def _lead(self, topic: Topic, partitions: Sequence[PartitionRecord]) -> None:
-        config = self._log_config(topic.name)
+        config = self._log_config_for(topic.name)
         for record in partitions:
-            if self._broker.node_id in record.replicas:
-                self._broker.partitions.add(self._partition(topic, record, config))
+            if self._node_id in record.replicas:
+                self._partitions.add(self._partition(topic, record, config))
 
     def _delete(self, topic: Topic) -> None:
-        for partition in self._broker.partitions.remove_topic(topic.name):
-            self._broker.moves.cancel((topic.name, partition.index))
+        for partition in self._partitions.remove_topic(topic.name):
+            self._before_delete((topic.name, partition.index))
             partition.delete()
             try:
                 self._log_manager.delete(topic.name, partition.index)
@@ -88,21 +102,7 @@ class PartitionDirectories:
             self._log_manager.removed_logs.sync()
         except OSError as error:
             log.error("a loss of power may bring a deleted topic's partitions back", error, topic=topic.name)
-        self._broker.housekeeping.remove_deleted_after(self._broker.config["log.segment.delete.delay.ms"])
-
-    def directory_failed(self, directory: DataDirectory) -> None:
-        """Take the partitions of a directory that has failed offline; the broker ends where that was the last, or metadata's."""
-        for key in self._log_manager.take_offline(directory):
-            partition = self._broker.partitions.get(*key)
-            if partition is not None:
-                partition.take_offline(directory.failure)
-                partition.flush_failed()
-                self._broker.produce_purgatory.check_and_complete(partition)
-        self._broker.moves.directory_failed(directory)
-        if directory is self._log_manager.directories.metadata:
-            self._broker.fail(f"the data directory of the metadata log, {directory.path}, does not work: {directory.failure}")
-        elif not self._log_manager.directories.online:
-            self._broker.fail(f"no data directory works; the last, {directory.path}: {directory.failure}")
+        self._after_delete()
 
     def _partition(self, topic: Topic, record: PartitionRecord, config: LogConfig) -> Partition:
         key = (topic.name, record.partition_id)
@@ -115,7 +115,7 @@ class PartitionDirectories:
                     record.partition_id,
                     topic.topic_id,
                     config,
-                    now_ms=self._broker.clock.now_ms(),
+                    now_ms=self._clock.now_ms(),
                     directory=self._log_manager.directories.with_id(record.directories[0]),
                 )
             except (KafkaError, OSError) as error:
@@ -127,15 +127,12 @@ class PartitionDirectories:
             topic.topic_id,
             record.leader_epoch,
             found,
-            self._broker.fetch_purgatory.check_and_complete,
+            self._wake_fetches,
             reason,
         )
-        if record.leader != self._broker.node_id:
+        if record.leader != self._node_id:
             partition.become_follower(record.leader, record.leader_epoch)
         return partition
-
-    def _log_config(self, topic: str) -> LogConfig:
-        return self._broker.config.log_config(self._image.configs(ResourceType.TOPIC, topic))
 
 
 class LogConfigs:
@@ -155,3 +152,37 @@ class LogConfigs:
             for partition in self._partitions.of_topic(name).values():
                 if partition.log is not None:
                     partition.log.config = config
+
+
+class DirectoryFailures:
+    """What a data directory that fails takes with it. Loop thread only."""
+
+    def __init__(
+        self,
+        partitions: Partitions,
+        log_manager: LogManager,
+        *,
+        wake_produces: Callable[[Partition], object],
+        cancel_moves: Callable[[DataDirectory], object],
+        fail: Callable[[str], None],
+    ) -> None:
+        """``fail`` is told why the broker cannot go on."""
+        self._partitions = partitions
+        self._log_manager = log_manager
+        self._wake_produces = wake_produces
+        self._cancel_moves = cancel_moves
+        self._fail = fail
+
+    def failed(self, directory: DataDirectory) -> None:
+        """Take the partitions of a directory that has failed offline; the broker ends where that was the last, or metadata's."""
+        for key in self._log_manager.take_offline(directory):
+            partition = self._partitions.get(*key)
+            if partition is not None:
+                partition.take_offline(directory.failure)
+                partition.flush_failed()
+                self._wake_produces(partition)
+        self._cancel_moves(directory)
+        if directory is self._log_manager.directories.metadata:
+            self._fail(f"the data directory of the metadata log, {directory.path}, does not work: {directory.failure}")
+        elif not self._log_manager.directories.online:
+            self._fail(f"no data directory works; the last, {directory.path}: {directory.failure}")

@@ -51,7 +51,17 @@ def make_broker(**overrides: str) -> Any:
     )
     broker.moves = ReplicaMoves(broker)  # type: ignore[arg-type]
     controller.subscribe(
-        PartitionDirectories(broker, log_manager, controller.image),  # type: ignore[arg-type]
+        PartitionDirectories(
+            broker.partitions,
+            log_manager,
+            controller.image,
+            node_id=1,
+            clock=clock,
+            log_config_for=controller.log_config_for,
+            wake_fetches=broker.fetch_purgatory.check_and_complete,
+            before_delete=broker.moves.cancel,
+            after_delete=lambda: broker.housekeeping.remove_deleted_after(config["log.segment.delete.delay.ms"]),
+        ),
         PublishingOrder.PARTITIONS,
     )
     return broker

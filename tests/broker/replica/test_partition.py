@@ -121,6 +121,40 @@ def test_a_follower_serves_nobody(number: int):
     assert bed.log.log_end_offset == 0
 
 
+def test_a_follower_has_what_its_leader_has_and_its_high_watermark_up_to_there():
+    leading, following = Bed(), Bed()
+    following.partition.become_follower(1, 3)
+    leading.append(2)
+    leading.append(1)
+    batches = leading.log.read(0, 1 << 20, upper_offset=3, min_one_batch=True)
+    assert batches is not None
+    info = following.partition.append_as_follower(batches.read(), 2, 0)
+    assert info is not None
+    assert (info.last_offset, following.log.log_end_offset, following.partition.high_watermark) == (2, 3, 2)
+    following.partition.append_as_follower(b"", 9, 0)
+    assert following.partition.high_watermark == 3
+
+
+def test_a_follower_that_is_truncated_takes_its_high_watermark_back():
+    bed = Bed()
+    bed.append()
+    bed.append()
+    bed.partition.become_follower(2, 4)
+    assert bed.partition.truncate_to(1, 0)
+    assert (bed.log.log_end_offset, bed.partition.high_watermark) == (1, 1)
+    assert not bed.partition.truncate_to(1, 0)
+
+
+def test_a_leader_does_not_follow():
+    bed = Bed()
+    bed.append()
+    for follow in (lambda: bed.partition.append_as_follower(b"", 0, 0), lambda: bed.partition.truncate_to(0, 0)):
+        with pytest.raises(KafkaError) as caught:
+            follow()
+        assert caught.value.code == ErrorCode.NOT_LEADER_OR_FOLLOWER
+    assert bed.log.log_end_offset == 1
+
+
 def test_a_broker_that_is_elected_leads_at_the_epoch_of_its_election():
     bed = Bed()
     bed.partition.become_follower(2, 4)
