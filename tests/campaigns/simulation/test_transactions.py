@@ -104,7 +104,7 @@ def forget_who_aborted(monkeypatch):
 
 
 def restore_no_markers(monkeypatch):
-    monkeypatch.setattr(producer_restore, "_replayed_marker", lambda *_: [])
+    monkeypatch.setattr(producer_restore, "_replayed_markers", lambda *_: [])
 
 
 def settle_at_once(monkeypatch):
