@@ -1,10 +1,10 @@
-"""One clean of a log: a first pass over what is dirty notes each key's last offset, a second one writes what stays.
+"""One clean of a log: a first pass over the dirty part notes each key's last offset, a second pass writes the records that stay.
 
-The first pass ends where the log may not be cleaned any further, or in the middle where no other key fits into memory; the next
-clean goes on from there. The second goes from the log's first segment to the one in which the first has ended, group by group:
-each group of segments becomes one, which is swapped in before the next is begun (odradek.storage.cleaner.swap).
+The first pass ends at the first uncleanable offset, or earlier if no more keys fit into memory; then the next clean goes on from
+there. The second pass goes from the log's first segment to the one in which the first pass has ended, group by group: each group
+of segments becomes one, which is swapped in before the next is begun (odradek.storage.cleaner.swap).
 
-All of it runs in any thread; it reads files that the loop does not write any more, by handles of its own. ``pace`` is called
+A clean runs in any thread; it reads files that the loop does not write any more, with handles of its own. ``pace`` is called
 every few hundred records with the bytes read and written since: it may wait, and raise CleaningAborted.
 
 Left out: message formats v0 and v1, and splitting segments that Kafka of before 2.0 let overflow.
@@ -24,7 +24,7 @@ from odradek.storage.cleaner.transactions import CleanedTransactions
 from odradek.storage.errors import LogCorrupt
 from odradek.storage.transaction_index import AbortedTransaction, TransactionIndex
 
-# How much is done between two calls of ``pace``: a record counts one, a batch some more.
+# The work between two calls of ``pace``: a record counts one, a batch some more.
 _STEP_COST = 256
 _BATCH_COST = 4
 Pace = Callable[[int], None]
@@ -33,7 +33,7 @@ SwapIn = Callable[[list[Source], CleanedSegment], None]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CleanerLimits:
-    """What a clean may take: bytes for keys, the part of them that may be filled, and bytes to read at once."""
+    """Limits of a clean: bytes for keys, the fraction of them to fill, and bytes to read at once."""
 
     dedupe_buffer_bytes: int
     load_factor: float
@@ -42,7 +42,7 @@ class CleanerLimits:
 
 @dataclass(slots=True)
 class CleanStats:
-    """What a clean has done; ``end_offset`` is where the next one begins. ``map_utilization``: 1.0 is all of its memory."""
+    """The result of a clean; the next one begins at ``end_offset``. ``map_utilization``: 1.0 is all of its memory."""
 
     end_offset: int = -1
     map_utilization: float = 0.0
@@ -54,9 +54,9 @@ class CleanStats:
 
 
 def clean(job: CleanJob, limits: CleanerLimits, pace: Pace, swap_in: SwapIn) -> CleanStats:
-    """Clean a log; each group of segments goes to ``swap_in`` with what is to take its place.
+    """Clean a log; ``swap_in`` is called with each group of segments and the cleaned segment.
 
-    Raises LogCorrupt for a log that cannot be read, OSError, CleaningAborted: what was swapped in by then stays so.
+    Raises LogCorrupt for a log that cannot be read, OSError, CleaningAborted; segments swapped in before stay.
     """
     return _Clean(job, limits, pace).run(swap_in)
 
@@ -72,7 +72,7 @@ class _Clean:
         self._cost = 0
         self._unpaced_bytes = 0
         self._stats = CleanStats()
-        # Where what was read last lies: for an error's message.
+        # The place of the last read, for error messages.
         self._place = job.directory
 
     def run(self, swap_in: SwapIn) -> CleanStats:
@@ -88,7 +88,7 @@ class _Clean:
         job, stats = self._job, self._stats
         aborted = self._aborted_transactions()
         offsets = OffsetMap(self._limits.dedupe_buffer_bytes, self._limits.load_factor)
-        # Those that had ended before would never be seen to end.
+        # Transactions that ended before the dirty part have no marker in it.
         ending = [transaction for transaction in aborted if transaction.last_offset >= job.first_dirty_offset]
         self._note_keys(offsets, CleanedTransactions(ending))
         self._sync_sources()
@@ -110,7 +110,7 @@ class _Clean:
         stats.keyless_records = batches.keyless_records
 
     def _aborted_transactions(self) -> list[AbortedTransaction]:
-        """Those that have records in what is cleaned, wherever their markers are."""
+        """The aborted transactions with records in the part to clean, wherever their markers are."""
         found: list[AbortedTransaction] = []
         for path, size in self._job.transaction_indexes:
             more, is_all = TransactionIndex(self._file_system, path, size).collect(0, self._job.first_uncleanable_offset)
@@ -133,11 +133,11 @@ class _Clean:
                         return
                     if header.last_offset >= dirty_offset:
                         offsets.latest_offset = header.last_offset
-            # Behind the last batch there may be offsets whose records went before.
+            # An earlier clean may have removed the segment's last offsets.
             offsets.latest_offset = source.next_offset - 1
 
     def _sync_sources(self) -> None:
-        """What supersedes a record must outlive the machine if the record did, and goes on disk before that is taken away."""
+        """Sync the sources: a superseding record must be on disk before the record that it supersedes is removed."""
         for source in self._job.sources:
             if source.next_offset > self._job.synced_offset:
                 file = self._file_system.open(source.path)

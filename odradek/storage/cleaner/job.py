@@ -1,4 +1,4 @@
-"""What a clean is told of a log: values taken on the loop, so that a thread can work on the files that the loop only reads."""
+"""The input of a clean: values read on the loop thread, with which another thread works on files that the loop only reads."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -15,7 +15,7 @@ _TIME_ENTRY_BYTES = 12
 
 
 class CleaningAborted(Exception):
-    """The log was closed, moved or deleted, or the broker stops: what was not swapped in is dropped."""
+    """The log was closed, moved, deleted or truncated, or the broker stops: segments not swapped in are dropped."""
 
 
 class Source(NamedTuple):
@@ -32,11 +32,10 @@ class Source(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CleanJob:
-    """One clean of one log. ``sources`` are all its segments below ``first_uncleanable_offset``, itself where one begins.
+    """One clean of one log. ``sources`` are all its segments below ``first_uncleanable_offset``, a segment's base offset.
 
-    Dirty is what lies from ``first_dirty_offset`` on; a batch at or before it begins at ``dirty_position`` of its segment. Below
-    ``synced_offset`` all is on disk. ``transaction_indexes`` are (path, size in bytes), in the log's order, those of segments
-    that are not cleaned included.
+    The dirty part begins at ``first_dirty_offset``; a batch at or before it begins at ``dirty_position`` of its segment. Records
+    below ``synced_offset`` are on disk. ``transaction_indexes`` are (path, size in bytes) of all segments, in order.
     """
 
     log: Log
@@ -108,9 +107,9 @@ class CleanJob:
 
 
 def grouped(sources: Sequence[Source], config: LogConfig) -> list[list[Source]]:
-    """The segments by what they become: neighbours go together as far as one segment can hold what they hold now.
+    """``sources`` in groups, each of which becomes one segment: neighbours whose present content fits into one.
 
-    That is measured by ``segment.bytes``, ``segment.index.bytes`` for each index, and the range of relative offsets.
+    The limits are ``segment.bytes``, ``segment.index.bytes`` for each index, and the range of relative offsets.
     """
     groups: list[list[Source]] = []
     size = index_bytes = time_index_bytes = 0

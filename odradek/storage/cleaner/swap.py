@@ -1,4 +1,4 @@
-"""Putting a cleaned segment into the place of those that it was made of, so that a crash at any point leaves one or the other.
+"""Replacing segments by the cleaned segment made of them, so that a crash at any point leaves one or the other.
 
     thread  the ``.cleaned`` files are written, synced, and their names too      a start removes them
     loop    ``.cleaned`` -> ``.swap``, the .log first
@@ -10,8 +10,8 @@
     loop    the indexes' ``.swap`` -> their final names
     thread  directory synced
 
-Nothing of it waits for a disk on the loop. The thread asks for what is done on the loop by ``on_loop``, which hands back the
-result or the exception. How a start finishes it is in odradek.storage.interrupted_swap.
+The loop never waits for the disk. The thread has the loop run a step by ``on_loop``, which returns the result or raises the
+exception. How a start finishes an interrupted swap is in odradek.storage.interrupted_swap.
 """
 
 from collections.abc import Callable, Sequence
@@ -26,7 +26,7 @@ T = TypeVar("T")
 
 
 class OnLoop(Protocol):
-    """Runs something on the loop thread, and waits for it."""
+    """Runs an action on the loop thread, and waits for it."""
 
     def __call__(self, action: Callable[[], T]) -> T:
         """The result of ``action``; raises what it raised."""
@@ -48,7 +48,7 @@ def swap_in(job: CleanJob, group: Sequence[Source], cleaned: CleanedSegment, on_
 
 
 class _Swap:
-    """Its methods are called one after the other, on the loop."""
+    """One swap. Its methods are called one after the other, on the loop."""
 
     def __init__(self, job: CleanJob, group: Sequence[Source], cleaned: CleanedSegment) -> None:
         self._job = job
@@ -90,17 +90,17 @@ class _Swap:
             new.use_name(kind, "")
 
     def _required(self) -> Segment:
-        """The new segment, unless its directory may have another name by now: a start finishes what is left."""
+        """The new segment. Raises CleaningAborted for a closed log, whose directory may be renamed: a start finishes the swap."""
         if self._log.is_closed or self._new is None:
             raise CleaningAborted
         return self._new
 
     def _ensure_wanted(self) -> None:
-        """Raise CleaningAborted unless the log is the same, and has all that is to be replaced."""
+        """Raise CleaningAborted unless the job is valid, and the log has all segments to be replaced."""
         if self._job.is_void or not self._log.segments.has_all(self._old):
             raise CleaningAborted
 
     def _forget(self, *suffixes: str) -> None:
-        # In a directory that was renamed meanwhile there is nothing to remove, and a new one of its name has no such files.
+        # If the directory was renamed meanwhile there are no such files under its old name.
         for suffix in suffixes:
             self._cleaned.remove(self._file_system, suffix)
