@@ -16,6 +16,7 @@ from uuid import UUID
 
 from odradek.broker.config.endpoints import parse_endpoints, per_ip_overrides
 from odradek.broker.coordination.group_coordinator import GroupCoordinator
+from odradek.broker.coordination.services import CoordinatorServices
 from odradek.broker.coordination.transaction_coordinator import TransactionCoordinator
 from odradek.broker.handlers import SERVED, load_handler
 from odradek.broker.logging import log as broker_log
@@ -75,8 +76,18 @@ class Broker:
         self.partitions = Partitions()
         self.fetch_sessions = FetchSessions(config["max.incremental.fetch.session.cache.slots"], self.random)
         self.group_commit = GroupCommit(self, call_soon)
-        self.groups = GroupCoordinator(self, call_soon)
-        self.transactions = TransactionCoordinator(self, call_soon)
+        self._call_soon = call_soon
+        services = CoordinatorServices(
+            config=config,
+            partitions=self.partitions,
+            controller=lambda: self.controller,
+            timer=self.timer,
+            random=self.random,
+            call_soon=self._soon,
+            call_at_turn_end=lambda callback: self._soon(partial(self.connections.outbox.run, callback)),
+        )
+        self.groups = GroupCoordinator(services)
+        self.transactions = TransactionCoordinator(services, self.groups.write_marker)
         self.moves = ReplicaMoves(self)
         self.dispatcher = Dispatcher(self, self.clock, SERVED, load_handler)
         self.connections = ConnectionRegistry(
@@ -122,6 +133,10 @@ class Broker:
     def endpoints_for(self, bound: dict[str, Endpoint]) -> dict[str, Endpoint]:
         """What the clients of these listeners are to be told: ``advertised.listeners``, else where they are bound."""
         return advertised_endpoints(bound, parse_endpoints("advertised.listeners", self.config["advertised.listeners"] or ()))
+
+    def _soon(self, callback: Callable[[], None]) -> None:
+        """Call back in the next turn of the event loop."""
+        (self._call_soon or asyncio.get_running_loop().call_soon)(callback)
 
     def start(self) -> None:
         """Open and serve: for a broker that has no listeners to start in between. Raises what ``open`` does."""

@@ -42,11 +42,6 @@ class Reply(Generic[T]):
             self._when_done = None
             when_done(self.response)
 
-    def complete_once(self, response: T) -> None:
-        """Deliver the response, unless there has been one."""
-        if not self.done:
-            self.complete(response)
-
     def then(self, convert: Callable[[T], R]) -> Reply[R]:
         """This reply, from now on of what ``convert`` makes of the response. Once at most."""
         if self.done:

@@ -72,7 +72,6 @@ class MemoryLogs:
     def __init__(self, partition_count=1, max_batch_bytes=1_048_588):
         self.logs = [MemoryLog(max_batch_bytes) for _ in range(partition_count)]
         self.not_here = set()
-        self.holds_answers = False
         self.creation_error = None
         self._callbacks = deque()
 

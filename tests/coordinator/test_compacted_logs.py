@@ -93,10 +93,10 @@ class GroupBed(OffsetsBed):
             producer_epoch=0,
             topics=[IN_TRANSACTION.TxnOffsetCommitRequestTopic(name="t", partitions=asked)],
         )
-        self.write(lambda shard: commit_offsets_in_transaction(shard.offsets, request), Answer())
+        self.write(lambda shard: commit_offsets_in_transaction(shard.offsets, request), Answer().reply)
 
     def end_transaction(self, producer, commit):
-        self.write(lambda _: end_transaction(EndTxnMarker(producer, 0, 3, commit)), Answer())
+        self.write(lambda _: end_transaction(EndTxnMarker(producer, 0, 3, commit)), Answer().reply)
 
     def held(self):
         offsets = self.shard.offsets

@@ -6,9 +6,7 @@ request comes that asks for them, or right after the start where its topic is th
 
 from __future__ import annotations
 
-import asyncio
 from abc import ABC, abstractmethod
-from functools import partial
 from importlib import import_module
 from typing import TYPE_CHECKING, Generic, NamedTuple, TypeVar
 
@@ -18,15 +16,15 @@ from odradek.broker.metadata.publishing import PublishingOrder
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from odradek.broker.coordination.services import CoordinatorServices
     from odradek.broker.metadata.delta import MetadataDelta
     from odradek.broker.metadata.image import MetadataImage
-    from odradek.broker.server import Broker
     from odradek.coordinator.runtime.record import CoordinatorRecord
     from odradek.coordinator.runtime.runtime import CoordinatorRuntime
-    from odradek.coordinator.runtime.shard import Shard
+    from odradek.coordinator.runtime.shard import CoordinatorShard
     from odradek.coordinator.runtime.shard_context import ShardContext
 
-ShardT = TypeVar("ShardT", bound="Shard")
+ShardT = TypeVar("ShardT", bound="CoordinatorShard")
 
 
 class CoordinatorTopic(NamedTuple):
@@ -46,11 +44,9 @@ class CoordinatorTopic(NamedTuple):
 class CoordinatorHost(ABC, Generic[ShardT]):
     """``runtime`` is what the handlers of requests write to and read from. A publisher of the controller's."""
 
-    def __init__(self, broker: Broker, about: CoordinatorTopic, call_soon: Callable[[Callable[[], None]], object] | None) -> None:
-        """``call_soon`` stands in for the running event loop's."""
-        self._broker = broker
+    def __init__(self, services: CoordinatorServices, about: CoordinatorTopic) -> None:
+        self._services = services
         self._about = about
-        self._call_soon = call_soon
         self._runtime: CoordinatorRuntime[ShardT] | None = None
         self._is_closed = False
 
@@ -66,9 +62,9 @@ class CoordinatorHost(ABC, Generic[ShardT]):
 
     def start(self) -> None:
         """The broker serves from now on: load what there is, as soon as it has answered who waits already."""
-        self._broker.controller.subscribe(self, PublishingOrder.COORDINATORS)
-        if self._broker.partitions.of_topic(self._about.topic):
-            self._soon(lambda: self._prepare(self._about.modules))
+        self._services.controller().subscribe(self, PublishingOrder.COORDINATORS)
+        if self._services.partitions.of_topic(self._about.topic):
+            self._services.call_soon(lambda: self._prepare(self._about.modules))
 
     def close(self) -> None:
         """Append what is decided, answer who waits, and coordinate nothing any more."""
@@ -101,20 +97,13 @@ class CoordinatorHost(ABC, Generic[ShardT]):
     def _decoder(self) -> Callable[[bytes, bytes | None], CoordinatorRecord | None]:
         """What makes a record of the bytes on the topic, None where it does not know the key's version."""
 
-    def _soon(self, callback: Callable[[], None]) -> None:
-        (self._call_soon or asyncio.get_running_loop().call_soon)(callback)
-
-    def _soon_held(self, callback: Callable[[], None]) -> None:
-        """The same, and what is answered then is sent together."""
-        self._soon(partial(self._broker.connections.outbox.run, callback))
-
     def _prepare(self, modules: tuple[str, ...]) -> None:
         """Import one of ``modules``, in the next turns of the loop the others, then load; unless a request was faster."""
         if self._is_closed or self._runtime is not None:
             return
         if modules:
             import_module(modules[0])
-            self._soon(lambda: self._prepare(modules[1:]))
+            self._services.call_soon(lambda: self._prepare(modules[1:]))
         else:
             self._make_runtime()
 
@@ -122,17 +111,17 @@ class CoordinatorHost(ABC, Generic[ShardT]):
         from odradek.broker.coordination.coordinator_logs import PartitionLogs
         from odradek.coordinator.runtime.runtime import DEFAULT_LOAD_BUFFER_BYTES, CoordinatorRuntime
 
-        broker = self._broker
+        services = self._services
         about = self._about
         runtime = self._runtime = CoordinatorRuntime(
             about.coordinator,
-            PartitionLogs(broker, about.topic, about.compression, self._soon_held),
+            PartitionLogs(services, about.topic, about.compression),
             lambda _, context: self._make_shard(context),
             self._decoder(),
-            broker.timer,
+            services.timer,
             on_fault=log.error,
             load_buffer_bytes=min(about.load_buffer_bytes, DEFAULT_LOAD_BUFFER_BYTES),
         )
-        for partition in broker.partitions.of_topic(about.topic).values():
+        for partition in services.partitions.of_topic(about.topic).values():
             runtime.start_loading(partition.index, partition.leader_epoch)
         return runtime

@@ -9,8 +9,8 @@ from odradek.protocol.errors import ErrorCode, KafkaError
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from odradek.broker.coordination.services import CoordinatorServices
     from odradek.broker.replica.partition import Partition
-    from odradek.broker.server import Broker
     from odradek.coordinator.runtime.marker import EndTxnMarker
 
 
@@ -39,7 +39,7 @@ class PartitionLog:
 
     @property
     def high_watermark(self) -> int:
-        """What is below this offset is there for good. KafkaError: KAFKA_STORAGE_ERROR where that is all there will ever be."""
+        """Records below this offset are committed. KafkaError: KAFKA_STORAGE_ERROR where it cannot rise any more."""
         partition = self._partition
         log = partition.require_log()
         if log.has_lost_sync and partition.high_watermark < log.log_end_offset:
@@ -74,19 +74,17 @@ class PartitionLog:
 class PartitionLogs:
     """The topic. Part of ``coordinator.runtime.ports``."""
 
-    def __init__(self, broker: Broker, topic: str, compression: int, call_soon: Callable[[Callable[[], None]], object]) -> None:
-        self._broker = broker
-        self._partitions = broker.partitions
+    def __init__(self, services: CoordinatorServices, topic: str, compression: int) -> None:
+        self._services = services
+        self._partitions = services.partitions
         self._topic = topic
         self._compression = compression
-        self._call_soon = call_soon
-        self._outbox = broker.connections.outbox
 
     @property
     def partition_count(self) -> int:
         """How many partitions the topic has; created if it is not there."""
         count = len(self._partitions.of_topic(self._topic))
-        return count or len(self._broker.controller.ensure_internal_topic(self._topic).partitions)
+        return count or len(self._services.controller().ensure_internal_topic(self._topic).partitions)
 
     def open(self, partition: int) -> PartitionLog:
         """The log of a partition. KafkaError: UNKNOWN_TOPIC_OR_PARTITION, KAFKA_STORAGE_ERROR."""
@@ -98,11 +96,6 @@ class PartitionLogs:
         if found is not None:
             found.on_high_watermark = callback
 
-    @property
-    def holds_answers(self) -> bool:
-        """Whether answers are held until the loop's turn is over."""
-        return self._outbox.is_holding
-
     def call_soon(self, callback: Callable[[], None]) -> None:
-        """Call back in the loop's next turn."""
-        self._call_soon(callback)
+        """Call back when this turn of the event loop ends."""
+        self._services.call_at_turn_end(callback)

@@ -12,10 +12,10 @@ from odradek.protocol.errors import ErrorCode, KafkaError
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from odradek.broker.coordination.services import CoordinatorServices
     from odradek.broker.metadata.delta import MetadataDelta
     from odradek.broker.metadata.image import MetadataImage
     from odradek.broker.metadata.topic import Topic
-    from odradek.broker.server import Broker
     from odradek.coordinator.group.config import GroupConfig
     from odradek.coordinator.group.group_shard import GroupShard
     from odradek.coordinator.runtime.marker import EndTxnMarker
@@ -39,8 +39,8 @@ _UUID_MARKS: Final = 0xF000_C000_0000_0000_0000
 class GroupCoordinator(CoordinatorHost["GroupShard"]):
     """See ``CoordinatorHost``."""
 
-    def __init__(self, broker: Broker, call_soon: Callable[[Callable[[], None]], object] | None = None) -> None:
-        config = broker.config
+    def __init__(self, services: CoordinatorServices) -> None:
+        config = services.config
         about = CoordinatorTopic(
             "group",
             CONSUMER_OFFSETS_TOPIC,
@@ -48,7 +48,7 @@ class GroupCoordinator(CoordinatorHost["GroupShard"]):
             load_buffer_bytes=config["offsets.load.buffer.size"],
             compression=config["offsets.topic.compression.codec"],
         )
-        super().__init__(broker, about, call_soon)
+        super().__init__(services, about)
         self._group_configs: GroupConfig | None = None
 
     def write_marker(self, partition: int, marker: EndTxnMarker) -> None:
@@ -59,11 +59,10 @@ class GroupCoordinator(CoordinatorHost["GroupShard"]):
         """
         from odradek.coordinator.group.txn_offsets import end_transaction
 
-        self._broker.partitions.require(CONSUMER_OFFSETS_TOPIC, partition)
-        outcome: list[KafkaError | None] = []
-        self.runtime.write(partition, lambda _: end_transaction(marker), outcome.append)
-        if outcome and outcome[0] is not None:
-            raise outcome[0]
+        self._services.partitions.require(CONSUMER_OFFSETS_TOPIC, partition)
+        reply = self.runtime.write(partition, lambda _: end_transaction(marker))
+        if reply.done and reply.response is not None:
+            raise reply.response
 
     def publish(self, delta: MetadataDelta, image: MetadataImage) -> None:
         """Part of MetadataPublisher: the offsets of a topic go with it; configs are read again when they matter."""
@@ -82,11 +81,12 @@ class GroupCoordinator(CoordinatorHost["GroupShard"]):
             if outcome is None or outcome.code == ErrorCode.NOT_COORDINATOR:
                 return
             if outcome.code == ErrorCode.COORDINATOR_LOAD_IN_PROGRESS:
-                self._broker.timer.call_after(_LOADING_BACKOFF_MS, lambda: self._delete_offsets(partition, topic))
+                self._services.timer.call_after(_LOADING_BACKOFF_MS, lambda: self._delete_offsets(partition, topic))
             else:
                 log.error("offsets of a deleted topic stay", outcome, topic=topic.name, partition=partition)
 
-        self.runtime.write(partition, lambda shard: delete_offsets_of_topic(shard.offsets, topic.name, topic.topic_id), finished)
+        reply = self.runtime.write(partition, lambda shard: delete_offsets_of_topic(shard.offsets, topic.name, topic.topic_id))
+        reply.when_done(finished)
 
     def _decoder(self) -> Callable[[bytes, bytes | None], CoordinatorRecord | None]:
         from odradek.coordinator.runtime.record import decode_group_record
@@ -97,7 +97,7 @@ class GroupCoordinator(CoordinatorHost["GroupShard"]):
         from odradek.coordinator.group.group_shard import GroupShard
         from odradek.coordinator.group.offsets import OffsetConfig
 
-        config = self._broker.config
+        config = self._services.config
         return GroupShard(
             context,
             config=self._group_config,
@@ -118,7 +118,7 @@ class GroupCoordinator(CoordinatorHost["GroupShard"]):
     def _read_group_config(self) -> GroupConfig:
         from odradek.coordinator.group.config import GroupConfig
 
-        config = self._broker.config
+        config = self._services.config
         return GroupConfig(
             group_min_session_timeout_ms=config["group.min.session.timeout.ms"],
             group_max_session_timeout_ms=config["group.max.session.timeout.ms"],
@@ -128,6 +128,6 @@ class GroupCoordinator(CoordinatorHost["GroupShard"]):
 
     def _new_id(self) -> str:
         # As uuid4 has it, in half the time.
-        bits = self._broker.random.getrandbits(128) & ~_UUID_MARKS | _UUID_4
+        bits = self._services.random.getrandbits(128) & ~_UUID_MARKS | _UUID_4
         digits = f"{bits:032x}"
         return f"{digits[:8]}-{digits[8:12]}-{digits[12:16]}-{digits[16:20]}-{digits[20:]}"

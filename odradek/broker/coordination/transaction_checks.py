@@ -85,6 +85,9 @@ class TransactionChecks:
     ) -> None:
         """Ask whatever has to be asked for ``request``, which has a transactional id; ``of_topic`` has partitions by topic."""
         adds = self._version >= _FIRST_THAT_ADDS
+        transactional_id = request.transactional_id or ""
+        # The markers of the transaction before, if they are yet to be written, are not to arrive after a question was asked.
+        coordinator.settle(transactional_id)
         # By producer id and epoch, of which there is one in what producers send: partitions, and the questions about them.
         asked: dict[tuple[int, int], list[tuple[tuple[str, int], Question]]] = {}
         of_producer: list[tuple[tuple[str, int], Question]] = []
@@ -102,7 +105,6 @@ class TransactionChecks:
                     last_id, last_epoch = header.producer_id, header.producer_epoch
                     of_producer = asked.setdefault((last_id, last_epoch), [])
                 of_producer.append(((partition.topic, index), question))
-        transactional_id = request.transactional_id or ""
         for (producer_id, epoch), about in asked.items():
             keys = frozenset([key for key, _ in about])
             if not adds:

@@ -17,7 +17,7 @@ from odradek.timing.reply import Reply
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from odradek.broker.server import Broker
+    from odradek.broker.coordination.services import CoordinatorServices
     from odradek.coordinator.runtime.marker import EndTxnMarker
     from odradek.coordinator.runtime.record import CoordinatorRecord
     from odradek.coordinator.runtime.shard_context import ShardContext
@@ -38,12 +38,19 @@ Verdicts = dict[tuple[str, int], ErrorCode]
 class TransactionCoordinator(CoordinatorHost["TransactionShard"]):
     """See ``CoordinatorHost``. Open transactions keep the partitions of a topic that is deleted: those need no marker."""
 
-    def __init__(self, broker: Broker, call_soon: Callable[[Callable[[], None]], object] | None = None) -> None:
-        load_buffer_bytes = broker.config["transaction.state.log.load.buffer.size"]
-        super().__init__(broker, CoordinatorTopic("transaction", TRANSACTION_STATE_TOPIC, _MODULES, load_buffer_bytes), call_soon)
+    def __init__(self, services: CoordinatorServices, write_group_marker: Callable[[int, EndTxnMarker], None]) -> None:
+        """``write_group_marker`` ends a transaction on a partition of ``__consumer_offsets``."""
+        load_buffer_bytes = services.config["transaction.state.log.load.buffer.size"]
+        super().__init__(services, CoordinatorTopic("transaction", TRANSACTION_STATE_TOPIC, _MODULES, load_buffer_bytes))
+        self._write_group_marker = write_group_marker
         # Asked for each marker.
-        self._partitions = broker.partitions
-        self._clock = broker.clock
+        self._partitions = services.partitions
+        self._clock = services.timer.clock
+
+    def settle(self, transactional_id: str) -> None:
+        """Write the markers of a transaction that was answered in this turn of the event loop, and complete it."""
+        if self._runtime is not None:
+            self._runtime.settle(transactional_id)
 
     def verify(
         self, transactional_id: str, producer_id: int, producer_epoch: int, topic: str, partition: int, *, adds: bool
@@ -92,25 +99,18 @@ class TransactionCoordinator(CoordinatorHost["TransactionShard"]):
         from odradek.coordinator.transaction.config import ProducerIdentity
 
         producer = _new_tuple(ProducerIdentity, (producer_id, producer_epoch))
-        reply: Reply[ErrorCode] = Reply()
         if not transactional_id:
+            reply: Reply[ErrorCode] = Reply()
             reply.complete(ErrorCode.INVALID_REQUEST)
             return reply
-
-        def respond(outcome: KafkaError | None) -> None:
-            reply.complete(_NONE if outcome is None else outcome.code)
-
-        self.runtime.write(
-            transactional_id,
-            lambda shard: shard.add_partitions(transactional_id, producer, partitions, client_version),
-            respond,
-        )
-        return reply
+        return self.runtime.write(
+            transactional_id, lambda shard: shard.add_partitions(transactional_id, producer, partitions, client_version)
+        ).then(_code)
 
     def write_marker(self, topic: str, partition: int, marker: EndTxnMarker) -> None:
         """Part of MarkerWriter, and what WriteTxnMarkers does: offsets that were pending are committed or gone, too."""
         if topic == CONSUMER_OFFSETS_TOPIC:
-            self._broker.groups.write_marker(partition, marker)
+            self._write_group_marker(partition, marker)
         else:
             self._partitions.require(topic, partition).append_marker(marker, self._clock.now_ms())
 
@@ -123,7 +123,7 @@ class TransactionCoordinator(CoordinatorHost["TransactionShard"]):
         from odradek.coordinator.transaction.config import TransactionConfig
         from odradek.coordinator.transaction.transaction_shard import TransactionShard
 
-        config = self._broker.config
+        config = self._services.config
         return TransactionShard(
             context,
             TransactionConfig(
@@ -131,7 +131,11 @@ class TransactionCoordinator(CoordinatorHost["TransactionShard"]):
                 abort_timed_out_interval_ms=config["transaction.abort.timed.out.transaction.cleanup.interval.ms"],
                 remove_expired_interval_ms=config["transaction.remove.expired.transaction.cleanup.interval.ms"],
             ),
-            new_producer_id=self._broker.controller.next_producer_id,
+            new_producer_id=self._services.controller().next_producer_id,
             marker_writer=self,
             reports=log,
         )
+
+
+def _code(outcome: KafkaError | None) -> ErrorCode:
+    return _NONE if outcome is None else outcome.code

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from odradek.broker.context import RequestContext
     from odradek.broker.server import Broker
     from odradek.coordinator.group.group_shard import GroupShard
-    from odradek.coordinator.runtime.result import Result
+    from odradek.coordinator.runtime.result import CoordinatorResult
 
 M = messages(ApiKey.DELETE_GROUPS)
 
@@ -37,9 +37,9 @@ def handle(broker: "Broker", _context: "RequestContext", request: Any) -> Any:
     if not results:
         return M.DeleteGroupsResponse()
     for group_id in list(results):
-        broker.groups.runtime.write(group_id, partial(_delete, group_id), partial(finish, group_id))
+        broker.groups.runtime.write(group_id, partial(_delete, group_id)).when_done(partial(finish, group_id))
     return reply
 
 
-def _delete(group_id: str, shard: "GroupShard") -> "Result[Any]":
+def _delete(group_id: str, shard: "GroupShard") -> "CoordinatorResult[Any]":
     return shard.delete_group(group_id)

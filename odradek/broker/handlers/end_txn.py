@@ -13,7 +13,6 @@ from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.messages import messages
 from odradek.protocol.transaction_messages import FIRST_FLEXIBLE, ended_transaction_body
-from odradek.timing.reply import Reply
 
 if TYPE_CHECKING:
     from odradek.broker.context import RequestContext
@@ -37,21 +36,16 @@ def handle(broker: "Broker", context: "RequestContext", request: Any) -> Any:
         return M.EndTxnResponse(error_code=ErrorCode.INVALID_REQUEST)
     producer = _new_tuple(ProducerIdentity, (request.producer_id, request.producer_epoch))
     client_version = _EPOCH_BUMPING_VERSION if version >= _FIRST_WITH_EPOCH else _CLIENT_VERSION
-    reply: Reply[Any] = Reply()
 
-    def respond(outcome: ProducerIdentity | KafkaError) -> None:
+    def finish(outcome: ProducerIdentity | KafkaError) -> Any:
         if isinstance(outcome, ProducerIdentity):
             if version >= FIRST_FLEXIBLE:
-                reply.complete(ended_transaction_body(version, outcome.producer_id, outcome.producer_epoch))
-            else:
-                reply.complete(M.EndTxnResponse())
-            return
+                return ended_transaction_body(version, outcome.producer_id, outcome.producer_epoch)
+            return M.EndTxnResponse()
         is_fenced = outcome.code == ErrorCode.PRODUCER_FENCED and version < _FIRST_WITH_FENCED
-        reply.complete(M.EndTxnResponse(error_code=ErrorCode.INVALID_PRODUCER_EPOCH if is_fenced else outcome.code))
+        return M.EndTxnResponse(error_code=ErrorCode.INVALID_PRODUCER_EPOCH if is_fenced else outcome.code)
 
-    broker.transactions.runtime.write(
+    return broker.transactions.runtime.write(
         transactional_id,
         lambda shard: shard.end_txn(transactional_id, producer, commit=request.committed, client_version=client_version),
-        respond,
-    )
-    return reply
+    ).then(finish)

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any, Final
 from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.messages import messages
-from odradek.timing.reply import Reply
 
 if TYPE_CHECKING:
     from odradek.broker.context import RequestContext
@@ -19,15 +18,11 @@ M: Final = messages(ApiKey.HEARTBEAT)
 
 def handle(broker: "Broker", _context: "RequestContext", request: Any) -> Any:
     """Hand the request to its group's shard. HOT."""
-    reply: Reply[Any] = Reply()
-
-    def finish(outcome: Any) -> None:
-        reply.complete(_refused(outcome) if isinstance(outcome, KafkaError) else outcome)
-
-    broker.groups.runtime.write(request.group_id, lambda shard: shard.heartbeat(request), finish)
-    return reply
+    return broker.groups.runtime.write(request.group_id, lambda shard: shard.heartbeat(request)).then(_response)
 
 
-def _refused(error: KafkaError) -> Any:
-    is_loading = error.code == ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
-    return M.HeartbeatResponse(error_code=ErrorCode.NONE if is_loading else error.code)
+def _response(outcome: Any) -> Any:
+    if not isinstance(outcome, KafkaError):
+        return outcome
+    is_loading = outcome.code == ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
+    return M.HeartbeatResponse(error_code=ErrorCode.NONE if is_loading else outcome.code)

@@ -62,22 +62,20 @@ def _error(broker: "Broker", request: Any) -> ErrorCode:
 def _initialize(broker: "Broker", version: int, request: Any) -> Reply[Any]:
     from odradek.coordinator.transaction.config import NO_TIMEOUT_MS, ProducerIdentity
 
-    reply: Reply[Any] = Reply()
     transactional_id = request.transactional_id
     timeout_ms = NO_TIMEOUT_MS if request.enable2_pc else request.transaction_timeout_ms
     expected = ProducerIdentity(request.producer_id, request.producer_epoch)
 
-    def respond(outcome: ProducerIdentity | KafkaError) -> None:
+    def finish(outcome: ProducerIdentity | KafkaError) -> Any:
         if isinstance(outcome, ProducerIdentity):
-            reply.complete(M.InitProducerIdResponse(producer_id=outcome.producer_id, producer_epoch=outcome.producer_epoch))
-            return
+            return M.InitProducerIdResponse(producer_id=outcome.producer_id, producer_epoch=outcome.producer_epoch)
         is_fenced = outcome.code == ErrorCode.PRODUCER_FENCED and version < _FIRST_WITH_FENCED
-        reply.complete(_refusal(ErrorCode.INVALID_PRODUCER_EPOCH if is_fenced else outcome.code))
+        return _refusal(ErrorCode.INVALID_PRODUCER_EPOCH if is_fenced else outcome.code)
 
-    broker.transactions.runtime.write(
-        transactional_id, lambda shard: shard.init_producer_id(transactional_id, timeout_ms, expected), respond
+    runtime = broker.transactions.runtime
+    return runtime.write(transactional_id, lambda shard: shard.init_producer_id(transactional_id, timeout_ms, expected)).then(
+        finish
     )
-    return reply
 
 
 def _refusal(error: ErrorCode) -> Any:

@@ -7,7 +7,6 @@ spares a returning static leader the assignment (KIP-814). What is decided stand
 Deliberate gap: a group of the new consumer protocol (KIP-848) cannot be joined, for there is none.
 """
 
-from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from odradek.coordinator.group.config import MemberContext
@@ -19,7 +18,6 @@ from odradek.timing.reply import Reply
 if TYPE_CHECKING:
     from odradek.broker.context import RequestContext
     from odradek.broker.server import Broker
-    from odradek.coordinator.group.config import Respond
 
 M: Final = messages(ApiKey.JOIN_GROUP)
 
@@ -29,21 +27,14 @@ _NULLABLE_PROTOCOL_SINCE: Final = 7
 def handle(broker: "Broker", context: "RequestContext", request: Any) -> Any:
     """Hand the request to its group's shard."""
     reply: Reply[Any] = Reply()
-    member = MemberContext(context.client_id or "", f"/{context.peer[0]}", context.version)
-    respond = partial(_respond, reply, context.version)
-    broker.groups.runtime.write(
-        request.group_id, lambda shard: shard.join_group(member, request, respond), partial(_finish, respond)
-    )
-    return reply
+    version = context.version
+    member = MemberContext(context.client_id or "", f"/{context.peer[0]}", version)
+    broker.groups.runtime.write(request.group_id, lambda shard: shard.join_group(member, request, reply), reply)
+    return reply.then(lambda outcome: _response(outcome, version))
 
 
-def _respond(reply: Reply[Any], version: int, response: Any) -> None:
+def _response(outcome: Any, version: int) -> Any:
+    response = M.JoinGroupResponse(error_code=outcome.code) if isinstance(outcome, KafkaError) else outcome
     if response.protocol_name is None and version < _NULLABLE_PROTOCOL_SINCE:
-        response = response._replace(protocol_name="")
-    # Where a write fails, its member may have been answered already; and a member that was given up, later once more.
-    reply.complete_once(response)
-
-
-def _finish(respond: "Respond", outcome: KafkaError | None) -> None:
-    if outcome is not None:
-        respond(M.JoinGroupResponse(error_code=outcome.code))
+        return response._replace(protocol_name="")
+    return response

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any, Final
 from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.errors import KafkaError
 from odradek.protocol.messages import messages
-from odradek.timing.reply import Reply
 
 if TYPE_CHECKING:
     from odradek.broker.context import RequestContext
@@ -22,13 +21,12 @@ _MEMBERS_SINCE: Final = 3
 
 def handle(broker: "Broker", context: "RequestContext", request: Any) -> Any:
     """Hand the request to its group's shard."""
-    reply: Reply[Any] = Reply()
+    version = context.version
 
-    def finish(outcome: Any) -> None:
+    def finish(outcome: Any) -> Any:
         response = M.LeaveGroupResponse(error_code=outcome.code) if isinstance(outcome, KafkaError) else outcome
-        if context.version < _MEMBERS_SINCE and response.members:
-            response = M.LeaveGroupResponse(error_code=response.error_code or response.members[0].error_code)
-        reply.complete(response)
+        if version < _MEMBERS_SINCE and response.members:
+            return M.LeaveGroupResponse(error_code=response.error_code or response.members[0].error_code)
+        return response
 
-    broker.groups.runtime.write(request.group_id, lambda shard: shard.leave_group(request), finish)
-    return reply
+    return broker.groups.runtime.write(request.group_id, lambda shard: shard.leave_group(request)).then(finish)

@@ -18,7 +18,6 @@ from odradek.protocol.message_types.offset_commit import (
     OffsetCommitResponseTopic,
 )
 from odradek.protocol.messages import messages
-from odradek.timing.reply import Reply
 
 if TYPE_CHECKING:
     from odradek.broker.context import RequestContext
@@ -40,19 +39,16 @@ def handle(broker: "Broker", context: "RequestContext", request: Any) -> Any:
     request, refused = _set_aside_unknown(broker.partitions, request, by_id=version >= _FIRST_VERSION_BY_ID)
     if not request.topics:
         return M.OffsetCommitResponse(topics=refused)
-    reply: Reply[Any] = Reply()
+
+    def finish(outcome: Any) -> Any:
+        if isinstance(outcome, KafkaError):
+            return _failed(request, refused, outcome.code)
+        return M.OffsetCommitResponse(topics=_merged(outcome.topics, refused)) if refused else outcome
+
+    reply = broker.groups.runtime.write(request.group_id, lambda shard: commit_offsets(shard.offsets, request, version))
     # The shard decides its operations in the order in which they come.
     reply.is_decided = True
-
-    def respond(outcome: Any) -> None:
-        if isinstance(outcome, KafkaError):
-            outcome = _failed(request, refused, outcome.code)
-        elif refused:
-            outcome = M.OffsetCommitResponse(topics=_merged(outcome.topics, refused))
-        reply.complete(outcome)
-
-    broker.groups.runtime.write(request.group_id, lambda shard: commit_offsets(shard.offsets, request, version), respond)
-    return reply
+    return reply.then(finish)
 
 
 def _set_aside_unknown(

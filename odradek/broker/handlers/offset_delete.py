@@ -17,7 +17,6 @@ from odradek.protocol.message_types.offset_delete import (
     OffsetDeleteResponseTopic,
 )
 from odradek.protocol.messages import messages
-from odradek.timing.reply import Reply
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -34,17 +33,13 @@ def handle(broker: "Broker", _context: "RequestContext", request: Any) -> Any:
     if not request.group_id:
         return M.OffsetDeleteResponse(error_code=ErrorCode.INVALID_GROUP_ID)
     request, refused = _set_aside_unknown(broker.partitions, request)
-    reply: Reply[Any] = Reply()
 
-    def respond(outcome: Any) -> None:
+    def finish(outcome: Any) -> Any:
         if isinstance(outcome, KafkaError):
-            outcome = M.OffsetDeleteResponse(error_code=outcome.code)
-        else:
-            outcome = M.OffsetDeleteResponse(topics=_merged(outcome.topics, refused))
-        reply.complete(outcome)
+            return M.OffsetDeleteResponse(error_code=outcome.code)
+        return M.OffsetDeleteResponse(topics=_merged(outcome.topics, refused))
 
-    broker.groups.runtime.write(request.group_id, lambda shard: delete_offsets(shard.offsets, request), respond)
-    return reply
+    return broker.groups.runtime.write(request.group_id, lambda shard: delete_offsets(shard.offsets, request)).then(finish)
 
 
 def _set_aside_unknown(

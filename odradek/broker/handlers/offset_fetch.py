@@ -13,7 +13,7 @@ Deliberate gaps: no authorisation; members of consumer groups (KIP-848's protoco
 from typing import TYPE_CHECKING, Any, Final
 
 from odradek.coordinator.group.offset_fetch import LATEST, NO_OFFSET, fetch_offsets
-from odradek.coordinator.runtime.result import Result
+from odradek.coordinator.runtime.result import CoordinatorResult
 from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.messages import messages
@@ -79,12 +79,12 @@ class _GroupFetch:
         """Call ``answered`` with ``place`` and the OffsetFetchResponseGroup once all that it says is committed."""
         group = self._group
 
-        def respond(outcome: Any) -> None:
+        def finish(outcome: Any) -> None:
             answered(place, self._failed(outcome.code) if isinstance(outcome, KafkaError) else self._finished(outcome))
 
         self._broker.groups.runtime.write(
-            group.group_id, lambda shard: Result((), fetch_offsets(shard.offsets, group, LATEST)), respond
-        )
+            group.group_id, lambda shard: CoordinatorResult((), fetch_offsets(shard.offsets, group, LATEST))
+        ).when_done(finish)
 
     def _named(self, topics: "Iterable[OffsetFetchRequestTopics]") -> "list[OffsetFetchRequestTopics]":
         """The topics that exist, with their names."""

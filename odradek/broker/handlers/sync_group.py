@@ -4,7 +4,6 @@ Since version 3 for static members (KIP-345), since 5 with the protocol that the
 stands in ``coordinator.group.classic.sync``.
 """
 
-from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from odradek.coordinator.group.config import MemberContext
@@ -16,7 +15,6 @@ from odradek.timing.reply import Reply
 if TYPE_CHECKING:
     from odradek.broker.context import RequestContext
     from odradek.broker.server import Broker
-    from odradek.coordinator.group.config import Respond
 
 M: Final = messages(ApiKey.SYNC_GROUP)
 
@@ -25,14 +23,9 @@ def handle(broker: "Broker", context: "RequestContext", request: Any) -> Any:
     """Hand the request to its group's shard."""
     reply: Reply[Any] = Reply()
     member = MemberContext(context.client_id or "", f"/{context.peer[0]}", context.version)
-    # Where a write fails, its member may have been answered already; and a member that was given up, later once more.
-    respond = reply.complete_once
-    broker.groups.runtime.write(
-        request.group_id, lambda shard: shard.sync_group(member, request, respond), partial(_finish, respond)
-    )
-    return reply
+    broker.groups.runtime.write(request.group_id, lambda shard: shard.sync_group(member, request, reply), reply)
+    return reply.then(_response)
 
 
-def _finish(respond: "Respond", outcome: KafkaError | None) -> None:
-    if outcome is not None:
-        respond(M.SyncGroupResponse(error_code=outcome.code))
+def _response(outcome: Any) -> Any:
+    return M.SyncGroupResponse(error_code=outcome.code) if isinstance(outcome, KafkaError) else outcome

@@ -79,7 +79,7 @@ def _commit(
     if verdict != _NONE:
         respond(KafkaError(verdict))
         return
-    runtime.write(request.group_id, lambda shard: commit_offsets_in_transaction(shard.offsets, request), respond)
+    runtime.write(request.group_id, lambda shard: commit_offsets_in_transaction(shard.offsets, request)).when_done(respond)
 
 
 def _respond(reply: Reply[Any], request: Any, unknown: list[Any], version: int, outcome: Any) -> None:

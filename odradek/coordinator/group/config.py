@@ -1,8 +1,7 @@
 """What the broker's configuration says about groups, and who a request comes from: what the deciding code is handed."""
 
-from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, NamedTuple, Protocol, TypeAlias
+from typing import NamedTuple, Protocol
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,7 +25,7 @@ class MemberContext(NamedTuple):
     version: int
 
 
-class GroupLog(Protocol):
+class GroupReports(Protocol):
     """Where the coordinator's lines go: the broker's own log."""
 
     def info(self, event: str, **fields: object) -> None:
@@ -34,6 +33,3 @@ class GroupLog(Protocol):
 
     def warn(self, event: str, **fields: object) -> None:
         """Something that was refused or went wrong, and that an operator should know."""
-
-
-Respond: TypeAlias = Callable[[Any], None]

@@ -1,13 +1,13 @@
 """The groups of one partition of ``__consumer_offsets``: what the runtime hosts, and what the handlers ask.
 
 Composes the classic groups (``classic``) and the offsets they committed (``offsets``, whose operations are functions of it).
-Requests and responses are canonical messages; what waits is answered through ``respond``.
+Requests and responses are canonical messages. A JoinGroup or SyncGroup may be held: its ``reply`` is answered by a later result.
 """
 
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final, cast
+from typing import TYPE_CHECKING, Any, ClassVar, Final, cast
 
 from odradek.coordinator.group.classic.delete import validate_delete
 from odradek.coordinator.group.classic.describe import describe_group, list_groups
@@ -21,7 +21,8 @@ from odradek.coordinator.group.classic.stored import tombstone
 from odradek.coordinator.group.classic.sync import sync_group
 from odradek.coordinator.group.offset_expiry import schedule_expiry
 from odradek.coordinator.group.offsets import CommittedOffsets
-from odradek.coordinator.runtime.result import Result
+from odradek.coordinator.runtime.result import CoordinatorResult
+from odradek.coordinator.runtime.shard import WriteOrder
 from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.coordinator_records import GroupMetadataKey, OffsetCommitKey, OffsetCommitValue
 from odradek.protocol.errors import ErrorCode
@@ -30,27 +31,30 @@ from odradek.protocol.messages import messages
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    from odradek.coordinator.group.config import GroupConfig, GroupLog, MemberContext, Respond
+    from odradek.coordinator.group.config import GroupConfig, GroupReports, MemberContext
     from odradek.coordinator.group.offsets import OffsetConfig
     from odradek.coordinator.runtime.marker import EndTxnMarker
     from odradek.coordinator.runtime.record import CoordinatorRecord
     from odradek.coordinator.runtime.shard_context import ShardContext
     from odradek.protocol.coordinator_records import GroupMetadataValue
+    from odradek.timing.reply import Reply
 
 _DELETE: Final = messages(ApiKey.DELETE_GROUPS)
 
 
 class GroupShard:
-    """See ``coordinator.runtime.shard.Shard``. Loop thread only."""
+    """See ``coordinator.runtime.shard.CoordinatorShard``. Loop thread only."""
 
     __slots__ = ("classic", "offsets")
+
+    write_order: ClassVar[WriteOrder] = WriteOrder.REPLAY_THEN_APPEND
 
     def __init__(
         self,
         context: ShardContext,
         *,
         config: Callable[[], GroupConfig],
-        reports: GroupLog,
+        reports: GroupReports,
         new_id: Callable[[], str],
         offset_config: OffsetConfig,
     ) -> None:
@@ -85,23 +89,23 @@ class GroupShard:
             shrink_to_capacity(self.classic, group)
         schedule_expiry(self.offsets)
 
-    def on_unloaded(self) -> None:
-        """Answer who waits."""
-        self.classic.unload()
+    def on_unloaded(self) -> Iterable[tuple[Reply[Any], Any]]:
+        """Answer the JoinGroups and SyncGroups that are held."""
+        return self.classic.unload()
 
-    def join_group(self, context: MemberContext, request: Any, respond: Respond) -> Result[None]:
-        """JoinGroup. The response comes through ``respond``."""
-        return join_group(self.classic, context, request, respond)
+    def join_group(self, context: MemberContext, request: Any, reply: Reply[Any]) -> CoordinatorResult[Any]:
+        """JoinGroup."""
+        return join_group(self.classic, context, request, reply)
 
-    def sync_group(self, context: MemberContext, request: Any, respond: Respond) -> Result[None]:
-        """SyncGroup. The response comes through ``respond``."""
-        return sync_group(self.classic, context, request, respond)
+    def sync_group(self, context: MemberContext, request: Any, reply: Reply[Any]) -> CoordinatorResult[Any]:
+        """SyncGroup."""
+        return sync_group(self.classic, context, request, reply)
 
-    def heartbeat(self, request: Any) -> Result[Any]:
+    def heartbeat(self, request: Any) -> CoordinatorResult[Any]:
         """Heartbeat."""
         return heartbeat(self.classic, request)
 
-    def leave_group(self, request: Any) -> Result[Any]:
+    def leave_group(self, request: Any) -> CoordinatorResult[Any]:
         """LeaveGroup."""
         return leave_group(self.classic, request)
 
@@ -113,11 +117,11 @@ class GroupShard:
         """The ListedGroups of ListGroups."""
         return list_groups(self.classic, states, types, committed_offset)
 
-    def delete_group(self, group_id: str) -> Result[Any]:
+    def delete_group(self, group_id: str) -> CoordinatorResult[Any]:
         """The DeletableGroupResult of DeleteGroups: what is deleted goes with its offsets."""
         error = validate_delete(self.classic, group_id)
         response = _DELETE.DeletableGroupResult(group_id=group_id, error_code=error)
         if error is not ErrorCode.NONE:
-            return Result((), response)
+            return CoordinatorResult((), response)
         self.classic.counters.groups_deleted += 1
-        return Result([*self.offsets.tombstones(group_id), tombstone(group_id)], response)
+        return CoordinatorResult([*self.offsets.tombstones(group_id), tombstone(group_id)], response)

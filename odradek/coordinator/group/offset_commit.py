@@ -19,7 +19,7 @@ from odradek.coordinator.group.classic.group import ClassicGroup
 from odradek.coordinator.group.classic.states import GroupState
 from odradek.coordinator.group.offsets import CommittedOffsets
 from odradek.coordinator.runtime.record import CoordinatorRecord
-from odradek.coordinator.runtime.result import Result
+from odradek.coordinator.runtime.result import CoordinatorResult
 from odradek.protocol.accepted_commit import AcceptedCommit
 from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.coordinator_records import OffsetCommitKey, OffsetCommitValue
@@ -42,7 +42,7 @@ _NO_RETENTION_TIME: Final = -1
 _NO_EXPIRE_TIMESTAMP: Final = -1
 
 
-def commit_offsets(offsets: CommittedOffsets, request: Any, version: int) -> Result[Any]:
+def commit_offsets(offsets: CommittedOffsets, request: Any, version: int) -> CoordinatorResult[Any]:
     """Decide on an OffsetCommit whose topics, each with its name and its id, and partitions are known to exist.
 
     Metadata beyond ``offset.metadata.max.bytes`` is answered OFFSET_METADATA_TOO_LARGE, partition by partition. Raises KafkaError
@@ -76,7 +76,7 @@ def commit_offsets(offsets: CommittedOffsets, request: Any, version: int) -> Res
             records.append(_new(CoordinatorRecord, (_new(OffsetCommitKey, (group_id, name, index)), value)))
         answered.append((name, topic_id, tuple(partitions)))
     offsets.counters.commits += len(records)
-    return Result(records, _answer(answered) if is_refusing else _accept(tuple(answered)))
+    return CoordinatorResult(records, _answer(answered) if is_refusing else _accept(tuple(answered)))
 
 
 def _answer(topics: Iterable[_AnsweredTopic]) -> Any:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from odradek.coordinator.group.classic.states import GroupState
 from odradek.coordinator.group.offsets import offset_tombstone
-from odradek.coordinator.runtime.result import Result
+from odradek.coordinator.runtime.result import CoordinatorResult
 from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.coordinator_records import OffsetCommitKey
 from odradek.protocol.errors import ErrorCode, KafkaError
@@ -27,7 +27,7 @@ _Topic: Final = _M.OffsetDeleteResponseTopic
 _Partition: Final = _M.OffsetDeleteResponsePartition
 
 
-def delete_offsets(offsets: CommittedOffsets, request: Any) -> Result[Any]:
+def delete_offsets(offsets: CommittedOffsets, request: Any) -> CoordinatorResult[Any]:
     """Decide on an OffsetDelete whose topics and partitions are known to exist.
 
     A topic that a member is subscribed to is answered GROUP_SUBSCRIBED_TO_TOPIC; a partition without an offset is deleted as any
@@ -54,10 +54,10 @@ def delete_offsets(offsets: CommittedOffsets, request: Any) -> Result[Any]:
                 or OffsetCommitKey(group.group_id, topic.name, index) in offsets.pending
             ]
     offsets.counters.deletions += len(records)
-    return Result(records, _M.OffsetDeleteResponse(topics=topics))
+    return CoordinatorResult(records, _M.OffsetDeleteResponse(topics=topics))
 
 
-def delete_offsets_of_topic(offsets: CommittedOffsets, topic: str, topic_id: UUID) -> Result[None]:
+def delete_offsets_of_topic(offsets: CommittedOffsets, topic: str, topic_id: UUID) -> CoordinatorResult[None]:
     """The topic ``topic_id`` is deleted, which was called ``topic``: so are its offsets, of whatever group.
 
     Those committed for another topic of that name stay, a former or a new one. An offset without a topic id is of this one.
@@ -74,7 +74,7 @@ def delete_offsets_of_topic(offsets: CommittedOffsets, topic: str, topic_id: UUI
     found = {record.key for record in records}
     records += [offset_tombstone(*key) for key in offsets.pending.of_topic(topic) if key not in found]
     offsets.counters.deletions += len(records)
-    return Result(records, None, atomic=False)
+    return CoordinatorResult(records, None, atomic=False)
 
 
 def _deletable(offsets: CommittedOffsets, group_id: str) -> ClassicGroup:

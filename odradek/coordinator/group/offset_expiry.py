@@ -19,7 +19,7 @@ from odradek.coordinator.group.classic.states import GroupState
 from odradek.coordinator.group.classic.stored import tombstone
 from odradek.coordinator.group.offsets import CommittedOffsets, TopicOffsets, offset_tombstone
 from odradek.coordinator.runtime.record import CoordinatorRecord
-from odradek.coordinator.runtime.result import Result
+from odradek.coordinator.runtime.result import CoordinatorResult
 from odradek.protocol.coordinator_records import OffsetCommitValue
 
 _KEY: Final = "expire-offsets"
@@ -28,14 +28,14 @@ _KEY: Final = "expire-offsets"
 def schedule_expiry(offsets: CommittedOffsets) -> None:
     """Look for expired offsets every ``offsets.retention.check.interval.ms``, for as long as the shard is here."""
 
-    def expire() -> Result[None]:
+    def expire() -> CoordinatorResult[None]:
         schedule_expiry(offsets)
         return expire_offsets(offsets)
 
     offsets.context.schedule(_KEY, offsets.config.offsets_retention_check_interval_ms, expire)
 
 
-def expire_offsets(offsets: CommittedOffsets) -> Result[None]:
+def expire_offsets(offsets: CommittedOffsets) -> CoordinatorResult[None]:
     """Take back what has expired, in all groups of the shard."""
     now_ms = offsets.clock.now_ms()
     records: list[CoordinatorRecord] = []
@@ -53,7 +53,7 @@ def expire_offsets(offsets: CommittedOffsets) -> Result[None]:
         kept = 0 if topics is None else sum(map(len, topics.values())) - len(expired)
         if not kept and not pending and group.state is GroupState.EMPTY:
             records.append(tombstone(group_id))
-    return Result(records, None, atomic=False)
+    return CoordinatorResult(records, None, atomic=False)
 
 
 def _expired(group: ClassicGroup, topics: TopicOffsets, now_ms: int, retention_ms: int) -> list[CoordinatorRecord]:

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from odradek.coordinator.group.classic.states import GroupState
 from odradek.coordinator.runtime.record import CoordinatorRecord
-from odradek.coordinator.runtime.result import Result
+from odradek.coordinator.runtime.result import CoordinatorResult
 from odradek.coordinator.runtime.timeline import SnapshotRegistry, TimelineDict
 from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.coordinator_records import OffsetCommitKey, OffsetCommitValue
@@ -114,12 +114,12 @@ class PendingOffsets:
         return [(key, at_offset, value) for key, (at_offset, value) in pending.items() if value is not None]
 
 
-def end_transaction(marker: EndTxnMarker) -> Result[None]:
+def end_transaction(marker: EndTxnMarker) -> CoordinatorResult[None]:
     """Write the end of a transaction; to be replayed it is enough."""
-    return Result((), None, marker=marker)
+    return CoordinatorResult((), None, marker=marker)
 
 
-def commit_offsets_in_transaction(offsets: CommittedOffsets, request: Any) -> Result[Any]:
+def commit_offsets_in_transaction(offsets: CommittedOffsets, request: Any) -> CoordinatorResult[Any]:
     """Decide on a TxnOffsetCommit of a transaction that has this group's partition, whose topics and partitions exist.
 
     The response is None where all offsets are taken. Metadata beyond ``offset.metadata.max.bytes`` is answered
@@ -145,7 +145,7 @@ def commit_offsets_in_transaction(offsets: CommittedOffsets, request: Any) -> Re
             records.append(_new_tuple(_Record, (key, value)))
     offsets.counters.commits += len(records)
     producer = (request.producer_id, request.producer_epoch) if records else None
-    return Result(records, _too_large(request.topics, limit) if is_any_too_large else None, producer=producer)
+    return CoordinatorResult(records, _too_large(request.topics, limit) if is_any_too_large else None, producer=producer)
 
 
 def _too_large(topics: Any, limit: int) -> Any:

@@ -27,9 +27,9 @@ from odradek.protocol.records import Record
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from odradek.coordinator.runtime.environment import RuntimeEnvironment
     from odradek.coordinator.runtime.hosted_shard import HostedShard
     from odradek.coordinator.runtime.record import CoordinatorRecord
-    from odradek.coordinator.runtime.runtime import CoordinatorRuntime
 
 _SLICE_MS: Final = 3.0
 _SLICE_STEPS: Final = 12
@@ -46,20 +46,20 @@ class _Load:
 
     __slots__ = ("bytes", "hosted", "records", "skipped_records", "started_ms", "steps")
 
-    def __init__(self, hosted: HostedShard[Any], runtime: CoordinatorRuntime[Any]) -> None:
+    def __init__(self, hosted: HostedShard[Any], environment: RuntimeEnvironment[Any]) -> None:
         self.hosted = hosted
-        self.started_ms = runtime.clock.monotonic_ms()
+        self.started_ms = environment.clock.monotonic_ms()
         self.records = 0
         self.skipped_records = 0
         self.bytes = 0
-        self.steps = self._replay(runtime)
+        self.steps = self._replay(environment)
 
-    def _replay(self, runtime: CoordinatorRuntime[Any]) -> Iterator[None]:
+    def _replay(self, environment: RuntimeEnvironment[Any]) -> Iterator[None]:
         """Replay the whole log; pauses after each step."""
         log = self.hosted.log
         offset = log.log_start_offset
         while offset < log.log_end_offset:
-            data = log.read(offset, runtime.load_buffer_bytes)
+            data = log.read(offset, environment.load_buffer_bytes)
             if not data:
                 # Compaction has taken all that was left, but not the offsets.
                 return
@@ -72,7 +72,7 @@ class _Load:
                     self.skipped_records += header.record_count
                 else:
                     producer_id = header.producer_id if header.is_transactional else None
-                    yield from self._replay_batch(runtime, read_batch(data, position), producer_id)
+                    yield from self._replay_batch(environment, read_batch(data, position), producer_id)
                 offset = header.next_offset
                 self.bytes += header.size_bytes
             if offset == read_from:
@@ -80,11 +80,11 @@ class _Load:
 
     def _replay_batch(
         self,
-        runtime: CoordinatorRuntime[Any],
+        environment: RuntimeEnvironment[Any],
         records: Iterator[tuple[int, bytes | None, bytes | None]],
         producer_id: int | None,
     ) -> Iterator[None]:
-        decode = runtime.decode
+        decode = environment.decode
         shard = self.hosted.shard
         replay = shard.replay if producer_id is None else partial(_replay_in_transaction, shard, producer_id)
         snapshots = self.hosted.context.snapshots
@@ -128,8 +128,8 @@ def _replay_in_transaction(shard: Any, producer_id: int, record: CoordinatorReco
 class LoadQueue:
     """The loads of one runtime. Loop thread only."""
 
-    def __init__(self, runtime: CoordinatorRuntime[Any]) -> None:
-        self._runtime = runtime
+    def __init__(self, environment: RuntimeEnvironment[Any]) -> None:
+        self._environment = environment
         self._loads: deque[_Load] = deque()
         self._unfrozen_records = 0
 
@@ -138,13 +138,13 @@ class LoadQueue:
 
     def add(self, hosted: HostedShard[Any]) -> None:
         """Load ``hosted``, which is LOADING, when its turn comes; at once where its log is empty."""
-        load = _Load(hosted, self._runtime)
+        load = _Load(hosted, self._environment)
         if hosted.log.log_start_offset == hosted.log.log_end_offset:
             self._run_steps(load)
             return
         self._loads.append(load)
         if len(self._loads) == 1:
-            self._runtime.logs.call_soon(self._run_slice)
+            self._environment.logs.call_soon(self._run_slice)
 
     def _run_slice(self) -> None:
         load = self._loads[0]
@@ -157,22 +157,22 @@ class LoadQueue:
             self._unfrozen_records = 0
             gc.freeze()
         if self._loads:
-            self._runtime.logs.call_soon(self._run_slice)
+            self._environment.logs.call_soon(self._run_slice)
 
     def _run_steps(self, load: _Load) -> bool:
         """One slice of ``load``; True if there is nothing left of it."""
-        runtime = self._runtime
-        monotonic_ms = runtime.clock.monotonic_ms
+        environment = self._environment
+        monotonic_ms = environment.clock.monotonic_ms
         deadline_ms = monotonic_ms() + _SLICE_MS
         try:
             for step, _ in enumerate(load.steps, 1):
                 if step == _SLICE_STEPS or monotonic_ms() >= deadline_ms:
                     return False
-            load.hosted.activate(runtime.clock.now_ms())
+            load.hosted.activate(environment.clock.now_ms())
         except Exception as error:  # noqa: BLE001  whatever is in the log, the broker goes on without this shard
-            runtime.counters.failed_loads += 1
-            runtime.on_fault(f"partition {load.hosted.partition} cannot be loaded", error)
+            environment.counters.failed_loads += 1
+            environment.on_fault(f"partition {load.hosted.partition} cannot be loaded", error)
             load.hosted.close(ShardState.FAILED)
         else:
-            runtime.counters.count_load(load.records, load.skipped_records, load.bytes, monotonic_ms() - load.started_ms)
+            environment.counters.count_load(load.records, load.skipped_records, load.bytes, monotonic_ms() - load.started_ms)
         return True

@@ -19,7 +19,7 @@ class CoordinatorLog(Protocol):
 
     @property
     def high_watermark(self) -> int:
-        """What is below this offset is there for good. Raises KafkaError where that will never be all."""
+        """Records below this offset are committed. Raises KafkaError where it can never reach the log's end."""
 
     @property
     def max_batch_bytes(self) -> int:
@@ -55,9 +55,5 @@ class CoordinatorLogs(Protocol):
     def on_high_watermark(self, partition: int, callback: Callable[[], None] | None) -> None:
         """Call back whenever the partition's high watermark has moved, within an append too, or never will; None: no longer."""
 
-    @property
-    def holds_answers(self) -> bool:
-        """Whether answers given now are sent when all that came with this turn of the loop has been handled, and no earlier."""
-
     def call_soon(self, callback: Callable[[], None]) -> None:
-        """Call back when what is being handled now has been, in this turn of the loop or the next."""
+        """Call back when this turn of the event loop ends, before the loop looks for new requests."""

@@ -1,59 +1,67 @@
-"""What a shard's operation decides."""
+"""What an operation of a shard decides."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Generic, TypeVar
+from typing import Any, Final, Generic, TypeVar
 
 from odradek.coordinator.runtime.marker import EndTxnMarker
 from odradek.coordinator.runtime.record import CoordinatorRecord
 from odradek.protocol.errors import KafkaError
+from odradek.timing.reply import Reply
 
 T = TypeVar("T")
 
 
-class Result(Generic[T]):
-    """Records to append and replay, and the response to give once the log has them for good.
+class Later:
+    """The type of ``LATER``."""
 
-    ``on_commit`` is called when the high watermark has passed the records, before the response is given; at once where there are
-    no records and nothing earlier is pending. What it writes to the same shard is appended before the response is given.
-    ``on_answered`` is called when the response has been given, and those of all that were committed together; nothing that comes
-    from outside is decided in between.
-    ``on_failure`` is called instead of both when the records could not be appended (the timelines are rolled back by then) or
-    the shard was unloaded before they were committed: it corrects what is kept outside the timelines. Of all that failed
-    together what was decided last is corrected first; what is asked of the shard meanwhile is decided when all of it is.
+    def __repr__(self) -> str:
+        return "LATER"
 
-    The records go into one batch, all or nothing, unless ``atomic`` is False: then they may be spread over several, and some
-    may stay when a later batch fails.
 
-    ``at_once``: they are appended when they have been decided on, behind the open batch, and not when the loop's turn is over,
-    for they are seldom joined by others; but with ``on_answered`` only where the answer is held until then, and has not to wait
-    for what follows from it. ``on_commit`` does not write to the shard.
+# In place of a response: the shard holds the operation's reply, and completes it by the ``responses`` of this or a later result.
+LATER: Final = Later()
 
-    With a ``producer``, an id and its epoch, the records are part of its transaction and get a batch of their own, at once; a
-    ``marker`` ends such a transaction, without records. Only a ``TransactionalShard`` decides on these.
+
+class CoordinatorResult(Generic[T]):
+    """Records to append and replay, and the responses to give when they are committed. Kafka's class of this name.
+
+    ``response`` is for the operation's own reply, ``responses`` for replies that the shard held. The runtime completes all of
+    them once the high watermark has passed the records, and fails all of them with the KafkaError where the records cannot be
+    appended or the shard is unloaded before they are committed. A reply that is done already is left alone.
+
+    ``on_commit`` is called when the records are committed, before any response is given; it may add to ``responses``. Records
+    that it decides on for the same shard are appended before a response is given.
+    ``on_failure`` is called in place of ``on_commit`` when the responses fail: it corrects state outside of the timelines, which
+    are rolled back by then. Of all results that fail together the latest is corrected first. Operations submitted meanwhile are
+    queued until all are corrected.
+
+    The records go into one batch, all or nothing, unless ``atomic`` is False: then several batches may take them, and those
+    appended before a failure stay.
+
+    With a ``producer``, an id and its epoch, the records are part of its transaction; a ``marker`` ends a transaction, without
+    records. Only a ``TransactionalShard`` decides on these.
     """
 
-    __slots__ = ("at_once", "atomic", "marker", "on_answered", "on_commit", "on_failure", "producer", "records", "response")
+    __slots__ = ("atomic", "marker", "on_commit", "on_failure", "producer", "records", "response", "responses")
 
     def __init__(
         self,
         records: Sequence[CoordinatorRecord],
-        response: T,
+        response: T | Later,
         on_failure: Callable[[KafkaError], None] | None = None,
         on_commit: Callable[[], None] | None = None,
-        on_answered: Callable[[], None] | None = None,
         atomic: bool = True,
         producer: tuple[int, int] | None = None,
         marker: EndTxnMarker | None = None,
-        at_once: bool = False,
+        responses: Sequence[tuple[Reply[Any], Any]] = (),
     ) -> None:
         self.records = records
         self.response = response
         self.on_failure = on_failure
         self.on_commit = on_commit
-        self.on_answered = on_answered
         self.atomic = atomic
         self.producer = producer
         self.marker = marker
-        self.at_once = at_once
+        self.responses = responses

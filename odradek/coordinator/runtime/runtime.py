@@ -10,18 +10,19 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final, Generic, TypeVar
 
 from odradek.coordinator.runtime import hashing
-from odradek.coordinator.runtime.counters import RuntimeCounters
-from odradek.coordinator.runtime.hosted_shard import HostedShard, ShardT
+from odradek.coordinator.runtime.environment import RuntimeEnvironment, ShardT
+from odradek.coordinator.runtime.hosted_shard import HostedShard
 from odradek.coordinator.runtime.loader import LoadQueue
-from odradek.coordinator.runtime.states import ShardState, not_coordinator, unavailable
+from odradek.coordinator.runtime.states import ShardState, not_coordinator
 from odradek.protocol.errors import ErrorCode, KafkaError
+from odradek.timing.reply import Reply
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from odradek.coordinator.runtime.ports import CoordinatorLogs
     from odradek.coordinator.runtime.record import CoordinatorRecord
-    from odradek.coordinator.runtime.result import Result
+    from odradek.coordinator.runtime.result import CoordinatorResult
     from odradek.coordinator.runtime.shard_context import ShardContext
     from odradek.timing.timer import Timer
 
@@ -51,17 +52,12 @@ class CoordinatorRuntime(Generic[ShardT]):
         load_buffer_bytes: int = DEFAULT_LOAD_BUFFER_BYTES,
     ) -> None:
         self.name = name
-        self.logs = logs
-        self.make_shard = make_shard
-        self.decode = decode
-        self.timer = timer
-        self.clock = timer.clock
-        self.on_fault = on_fault
-        self.load_buffer_bytes = load_buffer_bytes
-        self.counters = RuntimeCounters()
+        self._logs = logs
+        self._on_fault = on_fault
+        self._environment = RuntimeEnvironment(logs, make_shard, decode, timer, on_fault, load_buffer_bytes)
+        self.counters = self._environment.counters
         self._hosted: dict[int, HostedShard[ShardT]] = {}
-        self._loads = LoadQueue(self)
-        self._unflushed: list[HostedShard[ShardT]] = []
+        self._loads = LoadQueue(self._environment)
         # Partitions by id, until partitions come or go: each request has an id, and most the id of one before.
         self._partition_of: dict[str, int] = {}
 
@@ -87,7 +83,7 @@ class CoordinatorRuntime(Generic[ShardT]):
         if known is not None:
             return known
         try:
-            partition = hashing.partition_for(coordinated_id, self.logs.partition_count)
+            partition = hashing.partition_for(coordinated_id, self._logs.partition_count)
         except KafkaError as error:
             raise KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE, error.reason) from error
         if partition in self._hosted:
@@ -100,26 +96,29 @@ class CoordinatorRuntime(Generic[ShardT]):
     def write(
         self,
         target: str | int,
-        operation: Callable[[ShardT], Result[T]],
-        respond: Callable[[T | KafkaError], None],
-    ) -> None:
-        """Run ``operation`` on the shard of ``target``, a group or transactional id or a partition.
+        operation: Callable[[ShardT], CoordinatorResult[T]],
+        reply: Reply[T | KafkaError] | None = None,
+    ) -> Reply[T | KafkaError]:
+        """Run ``operation`` on the shard of ``target``, a group or transactional id or a partition. HOT.
 
-        It decides now and its records are replayed now; they are appended, together with those of the operations that follow in
-        the same turn of the loop, when that turn is over, or at once if its result says so. ``respond`` gets the result's
-        response once the high watermark has passed the records (within this call where there are none and nothing is pending),
-        or a KafkaError: COORDINATOR_LOAD_IN_PROGRESS, NOT_COORDINATOR, COORDINATOR_NOT_AVAILABLE, or what the operation raised.
+        It decides within this call; when its records are replayed and appended is told by the shard's ``WriteOrder``. The reply
+        has the result's response once the high watermark has passed the records (by the end of this call where there are none
+        and nothing is pending), or a KafkaError: COORDINATOR_LOAD_IN_PROGRESS, NOT_COORDINATOR, COORDINATOR_NOT_AVAILABLE, or
+        what the operation raised. ``reply`` is given where the operation keeps it for a later one to answer.
         """
+        if reply is None:
+            reply = Reply()
         try:
             partition = target if isinstance(target, int) else self.partition_for(target)
         except KafkaError as error:
-            respond(error)
-            return
+            reply.complete(error)
+            return reply
         hosted = self._hosted.get(partition)
         if hosted is None:
-            respond(not_coordinator())
+            reply.complete(not_coordinator())
         else:
-            hosted.write(operation, respond)
+            hosted.write(operation, reply)
+        return reply
 
     def read(self, target: str | int, operation: Callable[[ShardT, int], T]) -> T:
         """What ``operation`` makes of the shard and its committed offset, to look at the state there is at that offset.
@@ -130,9 +129,16 @@ class CoordinatorRuntime(Generic[ShardT]):
         hosted = self._hosted.get(partition)
         if hosted is None:
             raise not_coordinator()
-        if hosted.state is not ShardState.ACTIVE:
-            raise unavailable(hosted.state)
-        return operation(hosted.shard, hosted.committed_offset)
+        return hosted.read(operation)
+
+    def settle(self, target: str) -> None:
+        """Do what follows the answers that the shard of ``target`` has given by now. An operation on the shard does so itself."""
+        try:
+            hosted = self._hosted.get(self.partition_for(target))
+        except KafkaError:
+            return
+        if hosted is not None:
+            hosted.settle()
 
     def start_loading(self, partition: int, leader_epoch: int) -> None:
         """This broker leads ``partition``: load its shard. One of an older epoch is unloaded first; of this or a newer, kept."""
@@ -142,7 +148,7 @@ class CoordinatorRuntime(Generic[ShardT]):
             if leader_epoch < known.leader_epoch or (leader_epoch == known.leader_epoch and known.state is not ShardState.FAILED):
                 return
             self._close(known)
-        self._load(HostedShard(self, partition, leader_epoch))
+        self._load(HostedShard(self._environment, partition, leader_epoch, self._reload))
 
     def unload(self, partition: int, leader_epoch: int | None = None) -> None:
         """This broker does not lead ``partition`` any more, since ``leader_epoch`` if given. A shard that is newer is kept.
@@ -155,27 +161,9 @@ class CoordinatorRuntime(Generic[ShardT]):
             self._partition_of.clear()
             self._close(hosted)
 
-    def reload(self, hosted: HostedShard[ShardT]) -> None:
-        """Told by a shard whose state and log have parted: begin again from the log."""
-        self._close(hosted)
-        if self._hosted.get(hosted.partition) is hosted:
-            self._load(HostedShard(self, hosted.partition, hosted.leader_epoch))
-
-    def flush_soon(self, hosted: HostedShard[ShardT]) -> None:
-        """Told by a shard that has opened a batch."""
-        self._unflushed.append(hosted)
-        if len(self._unflushed) == 1:
-            self.logs.call_soon(self.flush)
-
-    def flush(self) -> None:
-        """Append what is decided and not yet appended."""
-        unflushed, self._unflushed = self._unflushed, []
-        for hosted in unflushed:
-            hosted.flush()
-
     def close(self) -> None:
-        """Append what is decided, then let go of all shards."""
-        self.flush()
+        """End the turn, appending what is decided, then let go of all shards."""
+        self._environment.turn_end.run()
         for partition in self.partitions():
             self.unload(partition)
 
@@ -186,9 +174,14 @@ class CoordinatorRuntime(Generic[ShardT]):
             self._loads.add(hosted)
         except KafkaError as error:
             self.counters.failed_loads += 1
-            self.on_fault(f"partition {hosted.partition} cannot be opened", error)
+            self._on_fault(f"partition {hosted.partition} cannot be opened", error)
             hosted.close(ShardState.FAILED)
 
     def _close(self, hosted: HostedShard[ShardT]) -> None:
         self.counters.unloads += 1
         hosted.close(ShardState.CLOSED)
+
+    def _reload(self, hosted: HostedShard[ShardT]) -> None:
+        self._close(hosted)
+        if self._hosted.get(hosted.partition) is hosted:
+            self._load(HostedShard(self._environment, hosted.partition, hosted.leader_epoch, self._reload))

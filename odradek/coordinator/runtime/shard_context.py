@@ -14,8 +14,9 @@ from odradek.protocol.errors import KafkaError
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable
 
-    from odradek.coordinator.runtime.result import Result
+    from odradek.coordinator.runtime.result import CoordinatorResult
     from odradek.timing.clock import Clock
+    from odradek.timing.reply import Reply
     from odradek.timing.timer import Timer, TimerTask
 
 # Before a deadline's operation whose append failed is tried again; as in Kafka.
@@ -25,14 +26,15 @@ RETRY_BACKOFF_MS: Final = 500
 class ShardContext:
     """One shard's, from a load to the next unload. ``write`` runs an operation on the shard, as a request would."""
 
-    __slots__ = ("_tasks", "_timer", "clock", "is_open", "leader_epoch", "partition", "snapshots", "write")
+    __slots__ = ("_after_answer", "_tasks", "_timer", "clock", "is_open", "leader_epoch", "partition", "snapshots", "write")
 
     def __init__(
         self,
         partition: int,
         leader_epoch: int,
         timer: Timer,
-        write: Callable[[Callable[[], Result[Any]], Callable[[Any], None]], None],
+        write: Callable[[Callable[[], CoordinatorResult[Any]]], Reply[Any]],
+        after_answer: Callable[[Callable[[], None]], None],
     ) -> None:
         self.partition = partition
         self.leader_epoch = leader_epoch
@@ -41,13 +43,24 @@ class ShardContext:
         self.write = write
         self.is_open = True
         self._timer = timer
+        self._after_answer = after_answer
         self._tasks: dict[Hashable, TimerTask] = {}
 
     def __len__(self) -> int:
         """How many deadlines are set."""
         return len(self._tasks)
 
-    def schedule(self, key: Hashable, delay_ms: float, operation: Callable[[], Result[Any]], *, retry: bool = True) -> None:
+    def after_answer(self, callback: Callable[[], None]) -> None:
+        """Call back once the answers of this operation have been handed on, unless the shard is unloaded by then.
+
+        That is when this turn of the event loop ends, or when the next operation of the shard is submitted, whichever is first:
+        the next operation always finds done what follows an answer.
+        """
+        self._after_answer(callback)
+
+    def schedule(
+        self, key: Hashable, delay_ms: float, operation: Callable[[], CoordinatorResult[Any]], *, retry: bool = True
+    ) -> None:
         """Run ``operation`` in ``delay_ms``, in place of what was set under ``key``; nothing once the shard is unloaded.
 
         If what it decides cannot be appended it is tried again after RETRY_BACKOFF_MS, unless ``retry`` is False or the key has
@@ -70,17 +83,17 @@ class ShardContext:
         return key in self._tasks
 
     def close(self) -> None:
-        """Drop all deadlines, for good."""
+        """Drop all deadlines; none can be set from now on."""
         self.is_open = False
         for task in self._tasks.values():
             task.cancel()
         self._tasks.clear()
 
-    def _expire(self, key: Hashable, operation: Callable[[], Result[Any]], *, retry: bool) -> None:
+    def _expire(self, key: Hashable, operation: Callable[[], CoordinatorResult[Any]], *, retry: bool) -> None:
         del self._tasks[key]
 
         def finished(outcome: Any) -> None:
             if retry and isinstance(outcome, KafkaError) and key not in self._tasks:
                 self.schedule(key, RETRY_BACKOFF_MS, operation)
 
-        self.write(operation, finished)
+        self.write(operation).when_done(finished)

@@ -7,7 +7,7 @@ Source: ``TransactionCoordinator.handleAddPartitionsToTransaction``, ``handleVer
 
 from typing import Final
 
-from odradek.coordinator.runtime.result import Result
+from odradek.coordinator.runtime.result import CoordinatorResult
 from odradek.coordinator.transaction.config import ProducerIdentity
 from odradek.coordinator.transaction.states import PREPARED, TransactionState
 from odradek.coordinator.transaction.transactions import Transactions, concurrent
@@ -24,7 +24,7 @@ def add_partitions(
     producer: ProducerIdentity,
     partitions: frozenset[tuple[str, int]],
     client_version: int,
-) -> Result[None]:
+) -> CoordinatorResult[None]:
     """Decide on an AddPartitionsToTxn whose partitions exist.
 
     Raises KafkaError: INVALID_PRODUCER_ID_MAPPING, PRODUCER_FENCED, CONCURRENT_TRANSACTIONS. HOT.
@@ -39,7 +39,7 @@ def add_partitions(
     if state in PREPARED:
         raise concurrent(TransactionState(state))
     if state == _ONGOING and partitions <= current.partitions:
-        return Result((), None)
+        return CoordinatorResult((), None)
     value = with_partitions(current, partitions, client_version, transactions.clock.now_ms())
     return transactions.move(transactional_id, value, None)
 

@@ -34,12 +34,12 @@ class MarkerWriter(Protocol):
     def write_marker(self, topic: str, partition: int, marker: EndTxnMarker) -> None:
         """Append the marker.
 
-        KafkaError: UNKNOWN_TOPIC_OR_PARTITION where the partition is gone for good, INVALID_PRODUCER_EPOCH or
+        KafkaError: UNKNOWN_TOPIC_OR_PARTITION where the partition is deleted, INVALID_PRODUCER_EPOCH or
         TRANSACTION_COORDINATOR_FENCED where somebody newer has been there, any other where it may be tried again.
         """
 
 
-class TransactionLog(Protocol):
+class TransactionReports(Protocol):
     """Where the coordinator's lines go: the broker's own log."""
 
     def info(self, event: str, **fields: object) -> None:

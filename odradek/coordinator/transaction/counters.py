@@ -38,7 +38,7 @@ class TransactionCounters:
         self.expired = 0
 
     def note(self, value: TransactionLogValue) -> None:
-        """``value`` is there for good. HOT."""
+        """``value`` is committed. HOT."""
         state = value.status
         self.transitions[state] += 1
         if state in (_COMMITTED, _ABORTED):

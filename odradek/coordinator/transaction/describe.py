@@ -1,4 +1,4 @@
-"""DescribeTransactions and ListTransactions (KIP-664, KIP-994, KIP-1152): what is there for good.
+"""DescribeTransactions and ListTransactions (KIP-664, KIP-994, KIP-1152): the committed state.
 
 Source: ``TransactionCoordinator.handleDescribeTransactions``, ``TransactionStateManager.listTransactionStates`` of Apache Kafka.
 """

@@ -24,7 +24,7 @@ Source: ``TransactionCoordinator.endTransaction`` and ``endTransactionWithTV1`` 
 
 from typing import Final, TypeVar
 
-from odradek.coordinator.runtime.result import Result
+from odradek.coordinator.runtime.result import CoordinatorResult
 from odradek.coordinator.runtime.timeline import COMMITTED
 from odradek.coordinator.transaction.add_partitions import check_producer, unknown_mapping
 from odradek.coordinator.transaction.config import ProducerIdentity
@@ -59,7 +59,7 @@ def end_txn(
     *,
     commit: bool,
     client_version: int,
-) -> Result[ProducerIdentity]:
+) -> CoordinatorResult[ProducerIdentity]:
     """Decide on an EndTxn; the response is the producer's identity from now on, or NOBODY where its epoch is not bumped.
 
     Raises KafkaError: INVALID_PRODUCER_ID_MAPPING, PRODUCER_FENCED, CONCURRENT_TRANSACTIONS, INVALID_TXN_STATE. HOT.
@@ -67,7 +67,7 @@ def end_txn(
     bumps = client_version >= EPOCH_BUMPING_VERSION
     if bumps:
         transactions.require_settled(transactional_id)
-    # An older client is judged by what is there for good, before it is told of a change that is under way.
+    # An older client is judged by the committed state, before it is told of a change that is under way.
     current = transactions.by_id.get_at(transactional_id, COMMITTED)
     if current is None:
         raise unknown_mapping(transactional_id)
@@ -78,7 +78,7 @@ def end_txn(
         transactions.require_settled(transactional_id)
         is_repeated = current.status != _ONGOING
     if current.status != _ONGOING and _is_done(current, commit=commit, bumps=bumps, is_repeated=is_repeated):
-        return Result((), ProducerIdentity(current.producer_id, current.producer_epoch) if bumps else NOBODY)
+        return CoordinatorResult((), ProducerIdentity(current.producer_id, current.producer_epoch) if bumps else NOBODY)
     next_producer_id = transactions.new_producer_id() if bumps and is_exhausted(current.producer_epoch) else NO_PRODUCER_ID
     value = prepared(
         current,
@@ -97,7 +97,7 @@ def end_txn(
 
 def fence(
     transactions: Transactions, markers: Markers, transactional_id: str, current: TransactionLogValue, response: T
-) -> Result[T]:
+) -> CoordinatorResult[T]:
     """Abort an open transaction with its producer's epoch bumped, so that it can write no more, and answer ``response``."""
     next_producer_id = transactions.new_producer_id() if is_exhausted(current.producer_epoch) else NO_PRODUCER_ID
     value = prepared(
@@ -112,13 +112,12 @@ def fence(
 
 def _move(
     transactions: Transactions, markers: Markers, transactional_id: str, value: TransactionLogValue, response: T
-) -> Result[T]:
+) -> CoordinatorResult[T]:
     return transactions.move(
         transactional_id,
         value,
         response,
         then=lambda: markers.begin(transactional_id, value),
-        follow=lambda: markers.write(transactional_id, value),
     )
 
 

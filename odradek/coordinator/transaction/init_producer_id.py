@@ -12,7 +12,7 @@ whose answer it did not see names the epoch before; it is given the answer again
 Source: ``TransactionCoordinator.prepareInitProducerIdTransit`` of Apache Kafka.
 """
 
-from odradek.coordinator.runtime.result import Result
+from odradek.coordinator.runtime.result import CoordinatorResult
 from odradek.coordinator.transaction.config import ProducerIdentity
 from odradek.coordinator.transaction.end_txn import fence
 from odradek.coordinator.transaction.markers import Markers
@@ -27,7 +27,7 @@ Outcome = ProducerIdentity | KafkaError
 
 def init_producer_id(
     transactions: Transactions, markers: Markers, transactional_id: str, timeout_ms: int, expected: ProducerIdentity
-) -> Result[Outcome]:
+) -> CoordinatorResult[Outcome]:
     """Decide on an InitProducerId whose timeout has been checked; ``expected`` is who the caller says it is, -1 for nobody.
 
     The response is the producer id and epoch, or, after records have been written all the same, the error. Raises KafkaError.

@@ -1,10 +1,10 @@
 """The second phase: a marker on every partition of a transaction whose fate is decided, then Complete*.
 
-Markers are written as soon as Prepare* is in the log for good and the producer has been told so, without anything in between,
-and Complete* is decided on with the last of them: the producer's next request finds nothing pending, and whoever looks after it
-was told sees what it committed. A partition that cannot be written to is tried again until it can, or is gone; it holds up nobody
-else's transaction. Which partitions have their markers is not written down: after a load all get one, again, which does no harm
-to those that have it.
+Markers are written after the producer has been answered, when the turn of the event loop in which Prepare* was committed ends, or
+before the next operation on the same shard. Complete* is decided with the last marker: the producer's next request finds nothing
+pending, and whoever reads after the answer sees what was committed. A partition that cannot be written to is tried
+again until it can be, or is deleted; it delays no other transaction. The log does not say which partitions have their markers:
+after a load each gets one again, which does no harm to those that have it.
 
 Left out: a queue for each destination broker. There is one broker, and it is this one.
 """
@@ -14,7 +14,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from odradek.coordinator.runtime.marker import EndTxnMarker
-from odradek.coordinator.runtime.result import Result
+from odradek.coordinator.runtime.result import CoordinatorResult
 from odradek.coordinator.transaction.states import PREPARED, TransactionState
 from odradek.coordinator.transaction.transactions import record_of
 from odradek.coordinator.transaction.transitions import completed
@@ -35,10 +35,10 @@ _COMPLETE_ABORT: Final = TransactionState.COMPLETE_ABORT
 
 # Before partitions that could not be written to are tried again.
 RETRY_BACKOFF_MS: Final = 100
-# Markers written before others have their turn of the loop.
-_MARKERS_AT_ONCE: Final = 128
+# Markers written before the event loop serves others.
+_MARKERS_A_TURN: Final = 128
 
-# What keeps a marker from a partition for good: it is gone; or somebody newer ended the transaction, or opened another one.
+# A partition needs no marker any more: it is deleted, or somebody newer ended the transaction, or opened another one.
 _NOT_NEEDED: Final = frozenset(
     {ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.INVALID_PRODUCER_EPOCH, ErrorCode.TRANSACTION_COORDINATOR_FENCED}
 )
@@ -62,20 +62,20 @@ class Markers:
         return sum(map(len, self.remaining.values()))
 
     def begin(self, transactional_id: str, value: TransactionLogValue) -> None:
-        """``value``, Prepare*, is in the log for good: nobody else changes it until ``write`` has been called, and is done."""
+        """``value``, Prepare*, is committed: write the markers after the answer. Pending until Complete* is committed."""
         is_commit = value.status == _PREPARE_COMMIT
         self._transactions.pending[transactional_id] = _COMPLETE_COMMIT if is_commit else _COMPLETE_ABORT
         self.remaining[transactional_id] = sorted(value.partitions)
+        self._transactions.context.after_answer(lambda: self.write(transactional_id, value))
 
     def resume(self) -> None:
         """After a load: go on with all that are in Prepare*."""
         for transactional_id, value in list(self._transactions.by_id.items()):
             if value.status in PREPARED:
                 self.begin(transactional_id, value)
-                self.write(transactional_id, value)
 
     def write(self, transactional_id: str, value: TransactionLogValue, *, is_first: bool = True) -> None:
-        """Write what can be written now of what was begun."""
+        """Write the markers that can be written now."""
         marker = _new_tuple(
             _Marker,
             (
@@ -87,7 +87,7 @@ class Markers:
             ),
         )
         remaining = self.remaining[transactional_id]
-        turn, later = remaining[:_MARKERS_AT_ONCE], remaining[_MARKERS_AT_ONCE:]
+        turn, later = remaining[:_MARKERS_A_TURN], remaining[_MARKERS_A_TURN:]
         failed = []
         for partition in turn:
             try:
@@ -110,10 +110,10 @@ class Markers:
         else:
             self._complete(transactional_id)
 
-    def _write_again(self, transactional_id: str, value: TransactionLogValue) -> Result[None]:
-        """An operation that has nothing to decide on itself: what it leads to is one of its own."""
+    def _write_again(self, transactional_id: str, value: TransactionLogValue) -> CoordinatorResult[None]:
+        """An operation that decides nothing itself: Complete* is an operation of its own."""
         self.write(transactional_id, value, is_first=False)
-        return Result((), None)
+        return CoordinatorResult((), None)
 
     def _complete(self, transactional_id: str) -> None:
         context = self._transactions.context
@@ -123,10 +123,10 @@ class Markers:
                 # The deadline tries it again from then on.
                 context.schedule(("markers", transactional_id), RETRY_BACKOFF_MS, lambda: self._completion(transactional_id))
 
-        context.write(lambda: self._completion(transactional_id), finished)
+        context.write(lambda: self._completion(transactional_id)).when_done(finished)
 
-    def _completion(self, transactional_id: str) -> Result[None]:
-        """Complete*. Where it cannot be written it stays pending, so that nobody begins anything before it is."""
+    def _completion(self, transactional_id: str) -> CoordinatorResult[None]:
+        """Complete*. It stays pending where it cannot be written, so that no transaction begins before it is."""
         transactions = self._transactions
         value = completed(transactions.by_id[transactional_id], transactions.clock.now_ms())
 
@@ -134,7 +134,7 @@ class Markers:
             del self.remaining[transactional_id]
             transactions.settle(transactional_id, value)
 
-        return Result((record_of(transactional_id, value),), None, on_commit=persisted, at_once=True)
+        return CoordinatorResult((record_of(transactional_id, value),), None, on_commit=persisted)
 
     def _report(self, event: str, transactional_id: str, partition: tuple[str, int], error: KafkaError) -> None:
         topic, index = partition

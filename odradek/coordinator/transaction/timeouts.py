@@ -14,7 +14,7 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
-from odradek.coordinator.runtime.result import Result
+from odradek.coordinator.runtime.result import CoordinatorResult
 from odradek.coordinator.transaction.config import NO_TIMEOUT_MS
 from odradek.coordinator.transaction.end_txn import fence
 from odradek.coordinator.transaction.states import IDLE, TransactionState
@@ -53,12 +53,13 @@ class Timeouts:
         if any(value.status == TransactionState.ONGOING for value in self._transactions.by_id.values()):
             self.watch()
 
-    def _look(self) -> Result[None]:
+    def _look(self) -> CoordinatorResult[None]:
         context = self._transactions.context
         for transactional_id in self._timed_out():
-            context.write(partial(self._abort, transactional_id), _ignore)
+            # A transaction whose abort could not be written is found again the next time.
+            context.write(partial(self._abort, transactional_id))
         self._watch_if_any_is_open()
-        return Result((), None)
+        return CoordinatorResult((), None)
 
     def _timed_out(self) -> list[str]:
         transactions = self._transactions
@@ -72,7 +73,7 @@ class Timeouts:
             and transactional_id not in transactions.pending
         ]
 
-    def _abort(self, transactional_id: str) -> Result[None]:
+    def _abort(self, transactional_id: str) -> CoordinatorResult[None]:
         transactions = self._transactions
         value = transactions.by_id[transactional_id]
         transactions.reports.info(
@@ -88,7 +89,7 @@ class Timeouts:
     def _watch_expiry(self) -> None:
         self._transactions.context.schedule(_EXPIRY, self._transactions.config.remove_expired_interval_ms, self._remove_expired)
 
-    def _remove_expired(self) -> Result[None]:
+    def _remove_expired(self) -> CoordinatorResult[None]:
         self._watch_expiry()
         transactions = self._transactions
         pending = transactions.pending
@@ -112,8 +113,6 @@ class Timeouts:
         def fail(_error: KafkaError) -> None:
             settle()
 
-        return Result([record_of(transactional_id, None) for transactional_id in expired], None, fail, persisted, atomic=False)
-
-
-def _ignore(_outcome: object) -> None:
-    """What could not be written is found again the next time."""
+        return CoordinatorResult(
+            [record_of(transactional_id, None) for transactional_id in expired], None, fail, persisted, atomic=False
+        )

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, ClassVar, cast
 
+from odradek.coordinator.runtime.shard import WriteOrder
 from odradek.coordinator.transaction.add_partitions import add_partitions, verify_partitions
 from odradek.coordinator.transaction.describe import TransactionFilter, describe_transaction, list_transactions
 from odradek.coordinator.transaction.end_txn import end_txn
@@ -14,20 +15,23 @@ from odradek.coordinator.transaction.transactions import Transactions
 from odradek.protocol.coordinator_records import TransactionLogKey
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
 
     from odradek.coordinator.runtime.record import CoordinatorRecord
-    from odradek.coordinator.runtime.result import Result
+    from odradek.coordinator.runtime.result import CoordinatorResult
     from odradek.coordinator.runtime.shard_context import ShardContext
-    from odradek.coordinator.transaction.config import MarkerWriter, ProducerIdentity, TransactionConfig, TransactionLog
+    from odradek.coordinator.transaction.config import MarkerWriter, ProducerIdentity, TransactionConfig, TransactionReports
     from odradek.protocol.coordinator_records import TransactionLogValue
     from odradek.protocol.errors import ErrorCode
+    from odradek.timing.reply import Reply
 
 
 class TransactionShard:
-    """See ``coordinator.runtime.shard.Shard``. Loop thread only."""
+    """See ``coordinator.runtime.shard.CoordinatorShard``. Loop thread only."""
 
     __slots__ = ("markers", "timeouts", "transactions")
+
+    write_order: ClassVar[WriteOrder] = WriteOrder.APPEND_THEN_REPLAY
 
     def __init__(
         self,
@@ -36,7 +40,7 @@ class TransactionShard:
         *,
         new_producer_id: Callable[[], int],
         marker_writer: MarkerWriter,
-        reports: TransactionLog,
+        reports: TransactionReports,
     ) -> None:
         self.transactions = Transactions(context, config, new_producer_id=new_producer_id, reports=reports)
         self.markers = Markers(self.transactions, marker_writer)
@@ -53,16 +57,17 @@ class TransactionShard:
         self.timeouts.load()
         self.markers.resume()
 
-    def on_unloaded(self) -> None:
-        """Nobody waits here: what is not answered yet, the runtime answers."""
+    def on_unloaded(self) -> Iterable[tuple[Reply[Any], Any]]:
+        """No reply is held here."""
+        return ()
 
-    def init_producer_id(self, transactional_id: str, timeout_ms: int, expected: ProducerIdentity) -> Result[Outcome]:
+    def init_producer_id(self, transactional_id: str, timeout_ms: int, expected: ProducerIdentity) -> CoordinatorResult[Outcome]:
         """InitProducerId with a transactional id."""
         return init_producer_id(self.transactions, self.markers, transactional_id, timeout_ms, expected)
 
     def add_partitions(
         self, transactional_id: str, producer: ProducerIdentity, partitions: frozenset[tuple[str, int]], client_version: int
-    ) -> Result[None]:
+    ) -> CoordinatorResult[None]:
         """AddPartitionsToTxn, AddOffsetsToTxn."""
         result = add_partitions(self.transactions, transactional_id, producer, partitions, client_version)
         self.timeouts.watch()
@@ -76,7 +81,7 @@ class TransactionShard:
 
     def end_txn(
         self, transactional_id: str, producer: ProducerIdentity, *, commit: bool, client_version: int
-    ) -> Result[ProducerIdentity]:
+    ) -> CoordinatorResult[ProducerIdentity]:
         """EndTxn."""
         return end_txn(self.transactions, self.markers, transactional_id, producer, commit=commit, client_version=client_version)
 

@@ -1,7 +1,7 @@
 """The transactional ids of one shard: their persistent state, and which of them are changing it right now.
 
-What is pending is not persistent: from the decision on a change until the log has it for good, and from a transaction's end
-until its Complete* is there, whoever else wants to change a transactional id is answered CONCURRENT_TRANSACTIONS.
+A pending change is not persistent. From the decision on a change until it is committed, and from a transaction's end until
+Complete* is committed, requests for other changes of the transactional id are answered CONCURRENT_TRANSACTIONS.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final, TypeVar
 
 from odradek.coordinator.runtime.record import CoordinatorRecord
-from odradek.coordinator.runtime.result import Result
+from odradek.coordinator.runtime.result import CoordinatorResult
 from odradek.coordinator.runtime.timeline import COMMITTED, TimelineDict
 from odradek.coordinator.transaction.counters import TransactionCounters
 from odradek.coordinator.transaction.states import STATE_NAMES, TransactionState
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from odradek.coordinator.runtime.shard_context import ShardContext
-    from odradek.coordinator.transaction.config import TransactionConfig, TransactionLog
+    from odradek.coordinator.transaction.config import TransactionConfig, TransactionReports
 
 T = TypeVar("T")
 
@@ -44,7 +44,7 @@ class Transactions:
         config: TransactionConfig,
         *,
         new_producer_id: Callable[[], int],
-        reports: TransactionLog,
+        reports: TransactionReports,
     ) -> None:
         self.by_id: TimelineDict[str, TransactionLogValue] = TimelineDict(context.snapshots)
         self.pending: dict[str, int] = {}
@@ -63,7 +63,7 @@ class Transactions:
             self.by_id[transactional_id] = value
 
     def require_settled(self, transactional_id: str) -> None:
-        """KafkaError(CONCURRENT_TRANSACTIONS) while a change is pending, or a load has found one that is not there for good."""
+        """KafkaError(CONCURRENT_TRANSACTIONS) while a change is pending, or a load has found one that is not committed."""
         if transactional_id in self.pending:
             raise concurrent(self.pending[transactional_id])
         value = self.by_id.get(transactional_id)
@@ -76,9 +76,8 @@ class Transactions:
         value: TransactionLogValue,
         response: T,
         then: Callable[[], None] | None = None,
-        follow: Callable[[], None] | None = None,
-    ) -> Result[T]:
-        """Write ``value``: pending from now until it is there for good, when ``then`` is called; ``follow`` after the answer."""
+    ) -> CoordinatorResult[T]:
+        """Write ``value``: pending from now until it is committed, when ``then`` is called."""
         self.pending[transactional_id] = value.status
 
         def persisted() -> None:
@@ -89,11 +88,10 @@ class Transactions:
         def failed(_error: KafkaError) -> None:
             del self.pending[transactional_id]
 
-        records = (record_of(transactional_id, value),)
-        return Result(records, response, failed, persisted, follow, at_once=True)
+        return CoordinatorResult((record_of(transactional_id, value),), response, failed, persisted)
 
     def settle(self, transactional_id: str, value: TransactionLogValue) -> None:
-        """``value`` is there for good."""
+        """``value`` is committed."""
         del self.pending[transactional_id]
         self.counters.note(value)
 

@@ -12,7 +12,7 @@ from odradek.broker.metadata.decisions import NewTopic
 from odradek.broker.metadata.topic_names import CONSUMER_OFFSETS_TOPIC
 from odradek.broker.server import Broker
 from odradek.coordinator.runtime.record import CoordinatorRecord
-from odradek.coordinator.runtime.result import Result
+from odradek.coordinator.runtime.result import CoordinatorResult
 from odradek.coordinator.runtime.states import ShardState
 from odradek.protocol.coordinator_records import OffsetCommitKey, OffsetCommitValue
 from odradek.protocol.errors import ErrorCode, KafkaError
@@ -39,7 +39,7 @@ async def commit(broker, group="group", offset=7, topic="t", topic_id=None):
     value = OffsetCommitValue(offset, commit_timestamp_ms=NOW_MS, topic_id=topic_id)
     record = CoordinatorRecord(OffsetCommitKey(group, topic, 0), value)
     done = asyncio.get_running_loop().create_future()
-    broker.groups.runtime.write(group, lambda _: Result([record], "committed"), done.set_result)
+    broker.groups.runtime.write(group, lambda _: CoordinatorResult([record], "committed")).when_done(done.set_result)
     return await done
 
 
@@ -128,7 +128,7 @@ async def test_a_stop_answers_who_waits_and_keeps_what_was_decided(tmp_path):
 
     async def scenario(broker):
         record = CoordinatorRecord(OffsetCommitKey("group", "t", 0), OffsetCommitValue(9, commit_timestamp_ms=NOW_MS))
-        broker.groups.runtime.write("group", lambda _: Result([record], "committed"), answers.append)
+        broker.groups.runtime.write("group", lambda _: CoordinatorResult([record], "committed")).when_done(answers.append)
 
     await serve(tmp_path, scenario)
     assert answers == ["committed"]

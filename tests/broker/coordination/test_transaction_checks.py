@@ -26,6 +26,10 @@ class Transactions:
         self.asked = []
         self.pending = []
         self.waits = False
+        self.settled = []
+
+    def settle(self, transactional_id):
+        self.settled.append((transactional_id, len(self.asked)))
 
     def verify_partitions(self, transactional_id, producer_id, producer_epoch, partitions):
         self.asked.append(("verify", transactional_id, producer_id, producer_epoch, sorted(partitions)))

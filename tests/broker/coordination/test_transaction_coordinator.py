@@ -39,7 +39,7 @@ async def serve(tmp_path, scenario, **more):
 
 async def ask(broker, operation):
     done = asyncio.get_running_loop().create_future()
-    broker.transactions.runtime.write(ID, operation, done.set_result)
+    broker.transactions.runtime.write(ID, operation).when_done(done.set_result)
     return await done
 
 
@@ -113,6 +113,7 @@ async def test_markers_that_could_not_be_written_are_written_after_a_restart(tmp
         produce(broker, partition, producer)
         log, partition.log = partition.log, None
         await ask(broker, lambda shard: shard.end_txn(ID, producer, commit=True, client_version=0))
+        await asyncio.sleep(0)
         partition.log = log
         return state(broker)
 

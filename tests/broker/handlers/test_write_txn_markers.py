@@ -14,7 +14,10 @@ M = messages(ApiKey.WRITE_TXN_MARKERS)
 @pytest.fixture
 def broker():
     broker = make_broker()
-    broker.transactions = TransactionCoordinator(broker)
+    broker.transactions = TransactionCoordinator(
+        broker,
+        lambda partition, marker: broker.groups.write_marker(partition, marker),  # noqa: PLW0108  made by some of the tests
+    )
     create(broker, "t", 2)
     broker.partitions.get("t", 0).append(transactional_batch(epoch=3, timestamp=0), 0, True)
     return broker

@@ -32,7 +32,6 @@ class _OneLog:
     """A topic of one partition that nobody writes to. Part of ``coordinator.runtime.ports``."""
 
     partition_count = 1
-    holds_answers = False
 
     def __init__(self, log: Log) -> None:
         self._partition = SimpleNamespace(require_log=lambda: log, high_watermark=log.log_end_offset)

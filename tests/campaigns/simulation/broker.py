@@ -68,10 +68,10 @@ class Reports:
     """The broker's log, which nobody reads."""
 
     def info(self, event: str, **fields: object) -> None:
-        """See ``GroupLog``."""
+        """See ``GroupReports``."""
 
     def warn(self, event: str, **fields: object) -> None:
-        """See ``GroupLog``."""
+        """See ``GroupReports``."""
 
 
 REPORTS = Reports()

@@ -128,8 +128,8 @@ def _leave(world: World) -> None:
             "members": [member_id for group in hosted.shard.classic.live.values() for member_id in group.members],
             "pending members": [member_id for group in hosted.shard.classic.live.values() for member_id in group.pending_joins],
             "deadlines": [key for key in hosted.context._tasks if key != "expire-offsets"],
-            "responses": [*hosted._pending, *hosted._deferred, *hosted._queued],
-            "records": hosted._batch,
+            "responses": [*hosted._batch.events, *hosted._deferred._events, *hosted._queued],
+            "records": hosted._batch.records,
             "uncommitted changes": [None] * len(hosted.context.snapshots),
         }
         for what, those in left.items():

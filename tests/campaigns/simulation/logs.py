@@ -171,11 +171,6 @@ class SimulatedLogs:
         """See ``CoordinatorLogs``."""
         return len(self.logs)
 
-    @property
-    def holds_answers(self) -> bool:
-        """See ``CoordinatorLogs``."""
-        return False
-
     def open(self, partition: int) -> SimulatedLog:
         """See ``CoordinatorLogs``."""
         if partition in self.not_here:

@@ -22,7 +22,7 @@ from tests.campaigns.simulation.violation import Violation
 
 if TYPE_CHECKING:
     from odradek.coordinator.group.classic.group import ClassicGroup
-    from odradek.coordinator.group.config import GroupLog
+    from odradek.coordinator.group.config import GroupReports
     from odradek.coordinator.runtime.hosted_shard import HostedShard
     from odradek.coordinator.runtime.shard_context import ShardContext
     from tests.campaigns.simulation.logs import SimulatedLogs
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 _INVARIANT = "the log replayed gives the live state"
 
 
-def replay(logs: SimulatedLogs, partition: int, reports: GroupLog) -> GroupShard:
+def replay(logs: SimulatedLogs, partition: int, reports: GroupReports) -> GroupShard:
     """A fresh shard with what the log of ``partition`` says."""
     view = LogsView(logs.logs)
     shards: list[GroupShard] = []
@@ -52,13 +52,13 @@ def replay(logs: SimulatedLogs, partition: int, reports: GroupLog) -> GroupShard
     return shards[0]
 
 
-def check_replayed(logs: SimulatedLogs, hosted: HostedShard[GroupShard], reports: GroupLog, *, has_failed: bool) -> None:
+def check_replayed(logs: SimulatedLogs, hosted: HostedShard[GroupShard], reports: GroupReports, *, has_failed: bool) -> None:
     """Compare; nothing where records still wait to be appended. ``has_failed``: an append did, since the shard was loaded.
 
     Then a group may be Empty that could not be written so, and a static member that could not be replaced may have lost its
     place in the order of the members. Raises Violation.
     """
-    if hosted._batch or hosted.log.read_failures:  # type: ignore[attr-defined]  # the simulation's log
+    if hosted.has_open_batch or hosted.log.read_failures:  # type: ignore[attr-defined]  # the simulation's log
         return
     fresh = replay(logs, hosted.partition, reports)
     live = hosted.shard

@@ -6,8 +6,9 @@ from odradek.coordinator.group.classic import group as classic_group
 from odradek.coordinator.group.classic import heartbeat, rebalance, sync
 from odradek.coordinator.group.classic.groups import ClassicGroups
 from odradek.coordinator.group.classic.sessions import Sessions
+from odradek.coordinator.runtime.answers import Answers
 from odradek.coordinator.runtime.hosted_shard import HostedShard
-from odradek.coordinator.runtime.result import Result
+from odradek.coordinator.runtime.result import CoordinatorResult
 from odradek.coordinator.runtime.timeline import SnapshotRegistry
 from odradek.protocol.coordinator_records import MemberMetadata
 from tests.campaigns.simulation import groups, runner
@@ -55,13 +56,21 @@ def never_roll_back(monkeypatch):
 
 def never_tell_of_failure(monkeypatch):
     monkeypatch.setattr(
-        "odradek.coordinator.group.classic.decision.Result",
-        lambda records, response, on_failure=None, on_commit=None: Result(records, response, on_commit=on_commit),
+        "odradek.coordinator.group.classic.decision.CoordinatorResult",
+        lambda records, response, on_failure=None, **parts: CoordinatorResult(records, response, **parts),
     )
 
 
 def tell_of_failures_as_of_success(monkeypatch):
-    monkeypatch.setattr("odradek.coordinator.group.classic.decision.refused", lambda response, _: response)
+    def complete(answers, events, error):
+        for event in events[::-1]:
+            if event.result.on_failure is not None:
+                event.result.on_failure(error)
+        for event in events:
+            answers.give(event.result.responses)
+            answers.give([(event.reply, error)])
+
+    monkeypatch.setattr(Answers, "fail", complete)
 
 
 def hide_rebalances(monkeypatch):
@@ -77,13 +86,8 @@ def answer_before_the_high_watermark(monkeypatch):
 
     def flush_and_answer(hosted):
         error = flush(hosted)
-        deferred = list(hosted._deferred)
-        hosted._deferred.clear()
-        for _, waiters in deferred:
-            for waiter in waiters:
-                if waiter.result.on_commit is not None:
-                    waiter.result.on_commit()
-                waiter.respond(waiter.result.response)
+        hosted._answers.commit(hosted._deferred.take_all())
+        hosted._answers.deliver()
         return error
 
     monkeypatch.setattr(HostedShard, "flush", flush_and_answer)

@@ -6,7 +6,7 @@ from odradek.broker.coordination.transaction_coordinator import TransactionCoord
 from odradek.broker.replica.partition import Partition
 from odradek.coordinator.group import offset_fetch
 from odradek.coordinator.group.txn_offsets import PendingOffsets
-from odradek.coordinator.runtime.result import Result
+from odradek.coordinator.runtime.result import CoordinatorResult
 from odradek.coordinator.runtime.timeline import SnapshotRegistry
 from odradek.coordinator.transaction import add_partitions, end_txn, init_producer_id, markers, timeouts
 from odradek.coordinator.transaction.markers import Markers
@@ -122,7 +122,7 @@ def initialise_without_a_new_epoch(monkeypatch):
 
 
 def write_no_marker_again(monkeypatch):
-    monkeypatch.setattr(Markers, "_write_again", lambda *_: Result((), None))
+    monkeypatch.setattr(Markers, "_write_again", lambda *_: CoordinatorResult((), None))
 
 
 def take_any_marker(monkeypatch):
@@ -163,7 +163,7 @@ def append_before_partitions_are_added(monkeypatch):
     add = TransactionCoordinator.add_partitions
 
     def add_partitions(self, *arguments):
-        self._soon(lambda: add(self, *arguments))
+        self._services.call_soon(lambda: add(self, *arguments))
         reply = Reply()
         reply.complete(ErrorCode.NONE)
         return reply

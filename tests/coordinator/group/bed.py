@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
+from functools import partial
 from itertools import count
 from typing import TYPE_CHECKING, Any
 
@@ -16,12 +17,13 @@ from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.messages import messages
 from odradek.protocol.records import Record, build_batch, read_records
 from odradek.timing.clock import VirtualClock
+from odradek.timing.reply import Reply
 from odradek.timing.timer import Timer
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from odradek.coordinator.runtime.result import Result
+    from odradek.coordinator.runtime.result import CoordinatorResult
 
 JOIN = messages(ApiKey.JOIN_GROUP)
 SYNC = messages(ApiKey.SYNC_GROUP)
@@ -68,7 +70,6 @@ class MemoryLogs:
     """A topic of one partition, and the rest of the loop's turn."""
 
     partition_count = 1
-    holds_answers = False
 
     def __init__(self) -> None:
         self.log = MemoryLog()
@@ -104,6 +105,8 @@ class Answer:
         self.response: Any = None
         self.answers = 0
         self._on_response = on_response
+        self.reply: Reply = Reply()
+        self.reply.when_done(self)
 
     def __call__(self, response: Any) -> None:
         self.answers += 1
@@ -196,8 +199,8 @@ class Bed:
 
     # --------------------------------------------------------------------------------------------------- the requests
 
-    def write(self, operation: Callable[[GroupShard], Result[Any]], respond: Callable[[Any], None], *, turn: bool = True) -> None:
-        self.runtime.write(0, operation, respond)
+    def write(self, operation: Callable[[GroupShard], CoordinatorResult[Any]], reply: Reply, *, turn: bool = True) -> None:
+        self.runtime.write(0, operation, reply)
         if turn:
             self.turn()
 
@@ -229,7 +232,9 @@ class Bed:
             reason=reason,
         )
         context = MemberContext(client_id, HOST, version)
-        self.write(lambda shard: shard.join_group(context, request, answer), _unless_answered(answer), turn=turn)
+        reply = answer.reply
+        reply.then(partial(_response, JOIN.JoinGroupResponse))
+        self.write(lambda shard: shard.join_group(context, request, reply), reply, turn=turn)
         return answer
 
     def sync(
@@ -260,7 +265,9 @@ class Bed:
             ],
         )
         context = MemberContext("c", HOST, version)
-        self.write(lambda shard: shard.sync_group(context, request, answer), _unless_answered(answer), turn=turn)
+        reply = answer.reply
+        reply.then(partial(_response, SYNC.SyncGroupResponse))
+        self.write(lambda shard: shard.sync_group(context, request, reply), reply, turn=turn)
         return answer
 
     def heartbeat(
@@ -270,7 +277,7 @@ class Bed:
             group_id=group_id, member_id=member_id, generation_id=generation, group_instance_id=instance_id
         )
         answer = Answer()
-        self.write(lambda shard: shard.heartbeat(request), answer, turn=turn)
+        self.write(lambda shard: shard.heartbeat(request), answer.reply, turn=turn)
         outcome = answer.response
         return outcome.code if isinstance(outcome, KafkaError) else ErrorCode(outcome.error_code)
 
@@ -283,7 +290,7 @@ class Bed:
             ],
         )
         answer = Answer()
-        self.write(lambda shard: shard.leave_group(request), answer, turn=turn)
+        self.write(lambda shard: shard.leave_group(request), answer.reply, turn=turn)
         return answer.response
 
     # ------------------------------------------------------------------------------------------- the way to some state
@@ -312,11 +319,6 @@ class Bed:
         return self.shard.classic.find(group_id)
 
 
-def _unless_answered(answer: Answer) -> Callable[[Any], None]:
-    """As the handlers do: what the runtime says counts where nothing was said before."""
-
-    def respond(outcome: Any) -> None:
-        if isinstance(outcome, KafkaError) and answer.waits:
-            answer(outcome)
-
-    return respond
+def _response(response_class: Any, outcome: Any) -> Any:
+    """As the handlers do."""
+    return response_class(error_code=outcome.code) if isinstance(outcome, KafkaError) else outcome

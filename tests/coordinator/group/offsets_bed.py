@@ -93,7 +93,7 @@ class OffsetsBed(Bed):
             ],
         )
         answer = Answer()
-        self.write(lambda shard: commit_offsets(shard.offsets, request, version), answer, turn=turn)
+        self.write(lambda shard: commit_offsets(shard.offsets, request, version), answer.reply, turn=turn)
         return answer
 
     def commit(self, partitions: Mapping[int, int], **options: Any) -> ErrorCode | list[ErrorCode]:
@@ -148,16 +148,16 @@ class OffsetsBed(Bed):
             ],
         )
         answer = Answer()
-        self.write(lambda shard: delete_offsets(shard.offsets, request), answer)
+        self.write(lambda shard: delete_offsets(shard.offsets, request), answer.reply)
         if isinstance(answer.response, KafkaError):
             return answer.response.code
         return [ErrorCode(partition.error_code) for partition in answer.response.topics[0].partitions]
 
     def delete_topic(self, topic: str = "t", topic_id: UUID = TOPIC_ID) -> None:
-        self.write(lambda shard: delete_offsets_of_topic(shard.offsets, topic, topic_id), Answer())
+        self.write(lambda shard: delete_offsets_of_topic(shard.offsets, topic, topic_id), Answer().reply)
 
     def delete_group(self, group_id: str = "g") -> None:
-        self.write(lambda shard: shard.delete_group(group_id), Answer())
+        self.write(lambda shard: shard.delete_group(group_id), Answer().reply)
 
     def consumers(self, *client_ids: str, topics: Sequence[str] = ("t",)) -> list[str]:
         """A stable group of consumers subscribed to these topics."""

@@ -24,7 +24,7 @@ from odradek.protocol.coordinator_records import GroupMetadataValue
 from odradek.protocol.errors import ErrorCode, KafkaError
 from tests.coordinator.scenario_files import duration_ms
 
-from .bed import Bed
+from .bed import Answer, Bed
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -100,9 +100,6 @@ class Scenario:
             self._output.append(f"{client.name}: join waits")
 
     def _joined(self, client: _Client, response: Any) -> None:
-        if isinstance(response, KafkaError):
-            self._output.append(f"{client.name}: join {response.code.name}")
-            return
         error = ErrorCode(response.error_code)
         if error in {ErrorCode.NONE, ErrorCode.MEMBER_ID_REQUIRED}:
             client.member_id = response.member_id
@@ -140,9 +137,6 @@ class Scenario:
             self._output.append(f"{client.name}: sync waits")
 
     def _synced(self, client: _Client, response: Any) -> None:
-        if isinstance(response, KafkaError):
-            self._output.append(f"{client.name}: sync {response.code.name}")
-            return
         error = ErrorCode(response.error_code)
         line = f"{client.name}: sync {error.name}"
         if error is ErrorCode.NONE:
@@ -227,7 +221,7 @@ class Scenario:
     def _delete(self, names: list[str], _: dict[str, str]) -> None:
         for name in names:
             results: list[Any] = []
-            self._bed.write(lambda shard, name=name: shard.delete_group(name), results.append)
+            self._bed.write(lambda shard, name=name: shard.delete_group(name), Answer(results.append).reply)
             (result,) = results
             error = result.code if isinstance(result, KafkaError) else ErrorCode(result.error_code)
             self._output.append(f"{name}: delete {error.name}")

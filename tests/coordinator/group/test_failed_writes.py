@@ -1,7 +1,7 @@
 """What is left of what could not be written, and what is decided and answered while a write is under way."""
 
 from odradek.protocol.errors import ErrorCode
-from tests.coordinator.group.bed import HEARTBEAT, Bed
+from tests.coordinator.group.bed import HEARTBEAT, Answer, Bed
 
 
 def join_a_new_group_that_cannot_be_written(bed):
@@ -37,7 +37,7 @@ def test_a_deleted_group_leaves_no_deadline_of_who_was_to_join_it():
     bed = Bed()
     bed.join()
 
-    bed.write(lambda shard: shard.delete_group("g"), lambda _: None)
+    bed.write(lambda shard: shard.delete_group("g"), Answer().reply)
 
     assert bed.group() is None
     assert deadlines_of(bed) == []
@@ -68,7 +68,7 @@ def test_who_is_answered_within_an_append_adds_nothing_to_what_is_appended():
     bed.join(group_id="other", on_response=lambda _: joins.append(bed.join(group_id="third", turn=False)))
     bed.log.holds_commits = False
 
-    bed.write(lambda shard: shard.delete_group("other"), lambda _: None)
+    bed.write(lambda shard: shard.delete_group("other"), Answer().reply)
 
     assert bed.faults == []
     assert joins[0].response.error_code == ErrorCode.MEMBER_ID_REQUIRED
@@ -81,9 +81,9 @@ def test_answers_come_in_the_order_of_the_decisions_where_the_high_watermark_mov
     request = HEARTBEAT.HeartbeatRequest(group_id="first", member_id="nobody", generation_id=1)
     bed.log.holds_commits = True
     bed.join(group_id="first")
-    bed.write(lambda shard: shard.heartbeat(request), lambda _: answered.append("first"))
+    bed.write(lambda shard: shard.heartbeat(request), Answer(lambda _: answered.append("first")).reply)
     bed.join(group_id="second", turn=False)
-    bed.write(lambda shard: shard.heartbeat(request), lambda _: answered.append("second"), turn=False)
+    bed.write(lambda shard: shard.heartbeat(request), Answer(lambda _: answered.append("second")).reply, turn=False)
 
     bed.log.release_commits()
 

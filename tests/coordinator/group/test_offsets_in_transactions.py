@@ -80,7 +80,7 @@ class Bed:
 
     def ask(self, operation):
         answers = []
-        self.runtime.write(0, operation, answers.append)
+        self.runtime.write(0, operation).when_done(answers.append)
         self.logs.run()
         (answer,) = answers
         return answer.code if isinstance(answer, KafkaError) else answer
@@ -239,7 +239,7 @@ def test_what_waits_for_the_append_goes_before_a_transactional_batch(bed):
     asked = COMMIT["OffsetCommitRequestPartition"](partition_index=0, committed_offset=3)
     topic = COMMIT["OffsetCommitRequestTopic"](name="t", partitions=[asked])
     request = COMMIT["OffsetCommitRequest"](group_id=GROUP, topics=[topic])
-    bed.runtime.write(0, lambda shard: commit_offsets(shard.offsets, request, 9), answers.append)
+    bed.runtime.write(0, lambda shard: commit_offsets(shard.offsets, request, 9)).when_done(answers.append)
     bed.commit_in(PRODUCER, 5)
     assert len(answers) == 1
     bed.end(PRODUCER, True)

@@ -8,7 +8,7 @@ from odradek.coordinator.runtime.timeline import TimelineDict
 from odradek.protocol.coordinator_records import GroupMetadataValue, MemberMetadata
 from odradek.protocol.errors import ErrorCode
 
-from .bed import Bed
+from .bed import Answer, Bed
 
 
 def _settled(group):
@@ -73,7 +73,7 @@ def test_a_tombstone_takes_the_group_out_of_the_log_s_memory():
     bed = Bed()
     (member_id,) = bed.stable("a")
     bed.leave((member_id, None, None))
-    bed.write(lambda shard: shard.delete_group("g"), lambda results: None)
+    bed.write(lambda shard: shard.delete_group("g"), Answer().reply)
     assert bed.group() is None
     bed.restart()
     assert bed.group() is None
@@ -88,7 +88,7 @@ def test_a_delete_that_could_not_be_written_leaves_the_group_as_it_was_stored():
     (member_id,) = bed.stable("a")
     bed.leave((member_id, None, None))
     bed.log.failure = ErrorCode.KAFKA_STORAGE_ERROR
-    bed.write(lambda shard: shard.delete_group("g"), lambda results: None)
+    bed.write(lambda shard: shard.delete_group("g"), Answer().reply)
     bed.log.failure = None
     group = bed.group()
     assert (group.state, group.generation, group.protocol_type) == ("Empty", 2, "consumer")

@@ -1,8 +1,9 @@
 """A runtime on logs in memory under a virtual clock, hosting shards that keep offsets and write down what happens to them."""
 
 from odradek.coordinator.runtime.record import CoordinatorRecord, decode_group_record
-from odradek.coordinator.runtime.result import Result
+from odradek.coordinator.runtime.result import CoordinatorResult
 from odradek.coordinator.runtime.runtime import CoordinatorRuntime
+from odradek.coordinator.runtime.shard import WriteOrder
 from odradek.coordinator.runtime.timeline import TimelineDict, TimelineValue
 from odradek.protocol.coordinator_records import OffsetCommitKey, OffsetCommitValue
 from odradek.protocol.errors import KafkaError
@@ -21,11 +22,13 @@ def put(name, offset=1, group=GROUP):
 
 def write(*records, response="ok", **hooks):
     """An operation that decides on ``records`` whatever the state."""
-    return lambda _: Result(records, response, **hooks)
+    return lambda _: CoordinatorResult(records, response, **hooks)
 
 
 class Shard:
     """``offsets`` by name, and ``replayed``, how many records; ``events`` is of all that happens and is never rolled back."""
+
+    write_order = WriteOrder.REPLAY_THEN_APPEND
 
     def __init__(self, partition, context):
         self.partition = partition
@@ -33,6 +36,8 @@ class Shard:
         self.offsets = TimelineDict(context.snapshots)
         self.replayed = TimelineValue(context.snapshots, 0)
         self.events = []
+        # Replies that are still held when the shard is let go, with their responses.
+        self.held = []
 
     def replay(self, record, offset):
         if record.key.topic == "poison":
@@ -49,6 +54,7 @@ class Shard:
 
     def on_unloaded(self):
         self.events.append("unloaded")
+        return self.held
 
     def state(self):
         return dict(self.offsets.items()), self.replayed.get()
@@ -57,15 +63,22 @@ class Shard:
         return dict(self.offsets.items_at(offset)), self.replayed.get_at(offset)
 
 
+class AppendingShard(Shard):
+    """The same, with the other order of writing."""
+
+    write_order = WriteOrder.APPEND_THEN_REPLAY
+
+
 class Bed:
     """``answers`` are what operations were answered with, errors as their codes, in order."""
 
-    def __init__(self, partition_count=1, make_shard=None, load=True, **log_options):
+    def __init__(self, partition_count=1, make_shard=None, load=True, shard_class=Shard, **log_options):
         self.clock = VirtualClock()
         self.timer = Timer(self.clock)
         self.logs = MemoryLogs(partition_count, **log_options)
         self.log = self.logs.logs[0]
         self.shards = []
+        self._shard_class = shard_class
         self.faults = []
         self.answers = []
         self.runtime = CoordinatorRuntime(
@@ -82,7 +95,7 @@ class Bed:
             self.logs.run()
 
     def _make_shard(self, partition, context):
-        self.shards.append(Shard(partition, context))
+        self.shards.append(self._shard_class(partition, context))
         return self.shards[-1]
 
     @property
@@ -94,7 +107,7 @@ class Bed:
         self.answers.append(outcome.code if isinstance(outcome, KafkaError) else outcome)
 
     def write(self, *records, target=0, **options):
-        self.runtime.write(target, write(*records, **options), self.respond)
+        self.runtime.write(target, write(*records, **options)).when_done(self.respond)
 
     def run(self):
         self.logs.run()

@@ -1,13 +1,13 @@
 """Deadlines: named per shard and key, operations when they come, gone with their shard."""
 
-from odradek.coordinator.runtime.result import Result
+from odradek.coordinator.runtime.result import CoordinatorResult
 from odradek.coordinator.runtime.shard_context import RETRY_BACKOFF_MS
 from odradek.protocol.errors import ErrorCode, KafkaError
 from tests.coordinator.runtime.bed import Bed, put
 
 
 def expire(name):
-    return lambda: Result([put(name)], None)
+    return lambda: CoordinatorResult([put(name)], None)
 
 
 def test_a_deadline_decides_and_what_it_decides_is_appended():
@@ -53,7 +53,7 @@ def test_a_deadline_may_set_itself_again():
 
     def again():
         context.schedule("tick", 100, again)
-        return Result([put("a", int(bed.clock.monotonic_ms()))], None)
+        return CoordinatorResult([put("a", int(bed.clock.monotonic_ms()))], None)
 
     context.schedule("tick", 100, again)
     bed.clock.advance(350)

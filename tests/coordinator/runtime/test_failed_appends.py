@@ -59,7 +59,7 @@ def test_all_that_was_decided_on_top_of_it_is_answered_in_order():
     answers = []
     for name in ("first", "second", "third"):
         records = () if name == "second" else (put("a"),)
-        bed.runtime.write(0, write(*records), lambda error, name=name: answers.append((name, error.code)))
+        bed.runtime.write(0, write(*records)).when_done(lambda error, name=name: answers.append((name, error.code)))
     bed.run()
     code = ErrorCode.COORDINATOR_NOT_AVAILABLE
     assert answers == [("first", code), ("second", code), ("third", code)]

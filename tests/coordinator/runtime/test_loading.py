@@ -223,7 +223,7 @@ def test_a_shard_that_failed_can_be_loaded_again():
 def test_a_shard_that_fails_as_it_comes_to_life_fails_alone():
     class Stillborn(Shard):
         def on_loaded(self, now_ms):
-            self.context.write(lambda: None, bed.respond)
+            self.context.write(lambda: None).when_done(bed.respond)
             raise ZeroDivisionError
 
     bed = Bed(make_shard=Stillborn, load=False)

@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
 from odradek.coordinator.runtime.record import decode_group_record
-from odradek.coordinator.runtime.result import Result
+from odradek.coordinator.runtime.result import CoordinatorResult
 from odradek.coordinator.runtime.states import ShardState
 from odradek.protocol.errors import ErrorCode, KafkaError
 from tests.coordinator.runtime.bed import Bed, put
@@ -64,7 +64,7 @@ class ShardMachine(RuleBasedStateMachine):
     @rule(delay_ms=st.integers(0, 600))
     def deadline(self, delay_ms):
         if self.is_active():
-            self.bed.shard.context.schedule("key", delay_ms, lambda: Result([put("expired", 1)], None))
+            self.bed.shard.context.schedule("key", delay_ms, lambda: CoordinatorResult([put("expired", 1)], None))
         self.bed.clock.advance(300)
 
     def is_active(self):

@@ -2,10 +2,11 @@
 
 import pytest
 
-from odradek.coordinator.runtime.result import Result
+from odradek.coordinator.runtime.result import LATER, CoordinatorResult
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.record_batch import read_header
-from tests.coordinator.runtime.bed import Bed, put, write
+from odradek.timing.reply import Reply
+from tests.coordinator.runtime.bed import AppendingShard, Bed, put, write
 
 
 def test_an_operation_without_records_is_answered_at_once():
@@ -44,7 +45,7 @@ def test_operations_of_one_turn_share_an_append():
 def test_an_operation_decides_on_what_those_before_it_decided():
     bed = Bed()
     bed.write(put("a", 5))
-    bed.runtime.write(0, lambda shard: Result([put("b", shard.offsets["a"] + 1)], None), bed.respond)
+    bed.runtime.write(0, lambda shard: CoordinatorResult([put("b", shard.offsets["a"] + 1)], None)).when_done(bed.respond)
     bed.run()
     assert bed.shard.state() == ({"a": 5, "b": 6}, 2)
 
@@ -102,46 +103,103 @@ def test_on_commit_without_records_is_called_at_once():
     assert bed.answers == ["committed", "ok"]
 
 
-def test_on_answered_is_called_when_all_that_were_committed_together_have_their_answers():
+def following(bed, name):
+    return lambda: bed.shard.context.after_answer(lambda: bed.answers.append(f"after {name}"))
+
+
+def test_what_follows_an_answer_is_done_when_the_turn_ends():
     bed = Bed()
-    events = bed.answers
-    bed.write(put("a"), response="a", on_answered=lambda: events.append("after a"))
-    bed.write(put("b"), response="b", on_answered=lambda: events.append("after b"))
-    bed.run()
-    assert events == ["a", "b", "after a", "after b"]
-
-
-def test_on_answered_without_records_is_called_after_the_answer():
-    bed = Bed()
-    bed.write(on_answered=lambda: bed.answers.append("after"))
-    assert bed.answers == ["ok", "after"]
-
-
-def test_what_follows_from_an_answer_is_in_the_log_in_the_same_turn():
-    bed = Bed()
-    bed.write(put("a"), response="first", on_answered=lambda: bed.write(put("b"), response="second"))
+    bed.write(put("a"), response="a", on_commit=following(bed, "a"))
+    bed.write(put("b"), response="b", on_commit=following(bed, "b"))
     bed.logs.turn()
-    assert bed.answers == ["first", "second"]
-    assert bed.committed() == ({"a": 1, "b": 1}, 2)
+    assert bed.answers == ["a", "b"]
+    bed.logs.turn()
+    assert bed.answers == ["a", "b", "after a", "after b"]
 
 
-def test_what_follows_is_left_out_where_the_answer_unloads_the_shard():
+def test_what_follows_an_answer_is_done_before_the_next_operation_of_the_turn():
+    bed = Bed(shard_class=AppendingShard)
+    bed.write(put("a"), response="a", on_commit=following(bed, "a"))
+    bed.write(put("b"), response="b", on_commit=following(bed, "b"))
+    assert bed.answers == ["a", "after a", "b"]
+    bed.committed()
+    assert bed.answers == ["a", "after a", "b", "after b"]
+    bed.run()
+    assert len(bed.answers) == 4
+
+
+def test_what_follows_an_answer_is_done_before_an_operation_that_the_answer_brings():
+    bed = Bed(shard_class=AppendingShard)
+    operation = write(put("a"), on_commit=following(bed, "a"))
+    bed.runtime.write(0, operation).when_done(lambda _: bed.write(put("b"), response="b"))
+    assert bed.answers == ["after a", "b"]
+
+
+def test_the_end_of_a_turn_costs_one_call_of_the_loop():
+    bed = Bed(partition_count=3)
+    for partition in range(3):
+        bed.write(put("a"), target=partition)
+        bed.shards[partition].context.after_answer(lambda: None)
+    assert len(bed.logs._callbacks) == 1
+
+
+def test_what_follows_an_answer_and_raises_leaves_the_others_alone():
+    bed = Bed()
+    bed.shard.context.after_answer(lambda: 1 // 0)
+    bed.write(put("a"))
+    bed.run()
+    assert bed.answers == ["ok"]
+    assert len(bed.faults) == 1
+
+
+def test_nothing_follows_where_the_shard_is_unloaded_before_the_turn_ends():
     bed = Bed()
     followed = []
-    bed.runtime.write(0, write(put("a"), on_answered=lambda: followed.append("follows")), lambda _: bed.runtime.unload(0))
+    bed.shard.context.after_answer(lambda: followed.append("follows"))
+    bed.runtime.unload(0)
     bed.run()
     assert followed == []
+
+
+def test_a_result_answers_replies_that_earlier_operations_left_held():
+    bed = Bed()
+    held = Reply()
+    held.when_done(bed.answers.append)
+    bed.runtime.write(0, write(response=LATER), held)
+    assert bed.answers == []
+    bed.write(put("a"), response="own", responses=[(held, "held")])
+    assert bed.answers == []
+    bed.run()
+    assert bed.answers == ["held", "own"]
+
+
+def test_a_held_reply_fails_with_the_result_that_would_have_answered_it():
+    bed = Bed()
+    bed.log.failures.append(KafkaError(ErrorCode.NOT_ENOUGH_REPLICAS))
+    held = Reply()
+    held.when_done(bed.respond)
+    bed.write(put("a"), response="own", responses=[(held, "held")])
+    bed.run()
+    assert bed.answers == [ErrorCode.COORDINATOR_NOT_AVAILABLE] * 2
+
+
+def test_a_reply_that_is_done_is_left_alone():
+    bed = Bed()
+    held = Reply()
+    held.when_done(bed.answers.append)
+    bed.write(response="first", responses=[(held, "once")])
+    bed.write(response="second", responses=[(held, "twice")])
+    assert bed.answers == ["once", "first", "second"]
     assert bed.faults == []
 
 
-def test_on_answered_is_not_called_where_the_append_fails():
+def test_replies_that_a_shard_holds_are_answered_when_it_is_unloaded():
     bed = Bed()
-    bed.log.failures.append(OSError("disk"))
-    followed = []
-    bed.write(put("a"), on_answered=lambda: followed.append("follows"))
-    bed.run()
-    assert bed.answers == [ErrorCode.UNKNOWN_SERVER_ERROR]
-    assert followed == []
+    held = Reply()
+    held.when_done(bed.answers.append)
+    bed.shard.held.append((held, "unloaded"))
+    bed.runtime.unload(0)
+    assert bed.answers == ["unloaded"]
 
 
 def test_an_operation_that_raises_is_answered_with_its_error_and_changes_nothing():
@@ -150,14 +208,14 @@ def test_an_operation_that_raises_is_answered_with_its_error_and_changes_nothing
     def refuse(_):
         raise KafkaError(ErrorCode.GROUP_ID_NOT_FOUND)
 
-    bed.runtime.write(0, refuse, bed.respond)
+    bed.runtime.write(0, refuse).when_done(bed.respond)
     assert bed.answers == [ErrorCode.GROUP_ID_NOT_FOUND]
     assert bed.faults == []
 
 
 def test_an_operation_that_fails_is_a_fault_of_ours():
     bed = Bed()
-    bed.runtime.write(0, lambda _: 1 // 0, bed.respond)
+    bed.runtime.write(0, lambda _: 1 // 0).when_done(bed.respond)
     assert bed.answers == [ErrorCode.UNKNOWN_SERVER_ERROR]
     assert len(bed.faults) == 1
 
@@ -168,7 +226,7 @@ def test_a_callback_that_raises_leaves_the_others_alone():
     def fail(_):
         raise ZeroDivisionError
 
-    bed.runtime.write(0, write(put("a")), fail)
+    bed.runtime.write(0, write(put("a"))).when_done(fail)
     bed.write(put("b"), on_commit=lambda: 1 // 0)
     bed.run()
     assert bed.answers == ["ok"]
@@ -188,9 +246,9 @@ def test_an_operation_asked_for_while_another_decides_is_decided_after_it():
     def outer(shard):
         bed.write(put("inner", 2), response="inner")
         assert "inner" not in shard.offsets
-        return Result([put("outer", 1)], "outer")
+        return CoordinatorResult([put("outer", 1)], "outer")
 
-    bed.runtime.write(0, outer, bed.respond)
+    bed.runtime.write(0, outer).when_done(bed.respond)
     bed.run()
     assert bed.answers == ["outer", "inner"]
     assert [record[0] for record in bed.log.records()] == [0, 1]
@@ -199,7 +257,7 @@ def test_an_operation_asked_for_while_another_decides_is_decided_after_it():
 
 def test_an_answer_may_ask_for_the_next_operation():
     bed = Bed()
-    bed.runtime.write(0, write(put("a")), lambda _: bed.write(put("b"), response="second"))
+    bed.runtime.write(0, write(put("a"))).when_done(lambda _: bed.write(put("b"), response="second"))
     bed.run()
     assert bed.answers == ["second"]
 

@@ -90,7 +90,7 @@ class Bed:
     def ask(self, operation, *, run=True):
         """The answer to an operation; None while it waits."""
         answers = []
-        self.runtime.write(0, operation, answers.append)
+        self.runtime.write(0, operation).when_done(answers.append)
         if run:
             self.logs.run()
         answer = answers[0] if answers else None

@@ -42,7 +42,7 @@ class _Bed(Bed):
     on_answer: Callable[[Any], None]
 
     def ask(self, operation: Callable[[Any], Any], *, run: bool = True) -> None:
-        self.runtime.write(0, operation, self.on_answer)
+        self.runtime.write(0, operation).when_done(self.on_answer)
 
 
 class _Producer:

@@ -3,7 +3,7 @@
 import pytest
 
 from odradek.coordinator.runtime.record import CoordinatorRecord
-from odradek.coordinator.runtime.result import Result
+from odradek.coordinator.runtime.result import CoordinatorResult
 from odradek.coordinator.transaction.end_txn import NOBODY
 from odradek.coordinator.transaction.transitions import LAST_EPOCH
 from odradek.protocol.coordinator_records import TransactionLogKey
@@ -33,17 +33,34 @@ def test_a_transaction_ends_in_two_phases(bed, commit, result):
     assert bed.shard.transactions.pending == {}
 
 
-def test_no_marker_is_written_before_the_decision_is_in_the_log(bed):
+def test_no_marker_is_written_where_the_decision_cannot_be_appended(bed):
     producer = bed.init()
     bed.add(producer, A0)
-    assert bed.commit(producer, run=False) is None
-    assert bed.markers == []
     bed.log.failures.append(OSError("disk"))
-    bed.logs.run()
+    assert bed.commit(producer) is ErrorCode.UNKNOWN_SERVER_ERROR
     assert (bed.markers, bed.written_states()) == ([], ["EMPTY", "ONGOING"])
 
 
-def test_no_marker_is_written_before_the_decision_is_there_for_good(bed):
+def test_the_next_request_of_the_same_turn_finds_the_transaction_complete(bed):
+    producer = bed.init()
+    for _ in range(3):
+        assert bed.add(producer, A0, run=False) is None
+        assert bed.commit(producer, run=False) == NOBODY
+    assert bed.verify(producer, A0) == {A0: ErrorCode.TRANSACTION_ABORTABLE}
+    assert len(bed.markers) == 3
+
+
+def test_the_answer_is_there_when_the_call_returns_and_the_markers_when_the_turn_ends(bed):
+    producer = bed.init()
+    bed.add(producer, A0, A1)
+    assert bed.commit(producer, run=False) == NOBODY
+    assert (bed.markers, bed.written_states()[-1]) == ([], "PREPARE_COMMIT")
+    bed.logs.turn()
+    assert [partition for partition, *_ in bed.markers] == [A0, A1]
+    assert bed.written_states()[-1] == "COMPLETE_COMMIT"
+
+
+def test_no_marker_is_written_before_the_decision_is_committed(bed):
     producer = bed.init()
     bed.add(producer, A0)
     bed.log.held_back = True
@@ -60,7 +77,8 @@ def test_when_the_answer_has_come_the_next_transaction_may_begin(bed):
     for _ in range(3):
         bed.add(producer, A0)
         answers = []
-        bed.runtime.write(0, lambda shard: shard.end_txn(ID, producer, commit=True, client_version=0), answers.append)
+        reply = bed.runtime.write(0, lambda shard: shard.end_txn(ID, producer, commit=True, client_version=0))
+        reply.when_done(answers.append)
         bed.logs.turn()
         assert (answers, bed.shard.transactions.pending) == ([NOBODY], {})
         assert bed.written_states()[-1] == "COMPLETE_COMMIT"
@@ -164,4 +182,4 @@ def _bring(bed, state, version):
 def _put(bed, **changes):
     """Let the id be in a state that takes thousands of transactions to get to."""
     value = bed.value()._replace(**changes)
-    bed.ask(lambda _: Result([CoordinatorRecord(TransactionLogKey(ID), value)], None))
+    bed.ask(lambda _: CoordinatorResult([CoordinatorRecord(TransactionLogKey(ID), value)], None))

@@ -3,7 +3,7 @@
 import pytest
 
 from odradek.coordinator.runtime.record import CoordinatorRecord
-from odradek.coordinator.runtime.result import Result
+from odradek.coordinator.runtime.result import CoordinatorResult
 from odradek.coordinator.transaction.states import TransactionState
 from odradek.coordinator.transaction.transitions import LAST_EPOCH
 from odradek.protocol.coordinator_records import TransactionLogKey, TransactionLogValue
@@ -20,7 +20,7 @@ def bed():
 def put(bed, **changes):
     """Let the id be in a state that takes thousands of transactions to get to."""
     value = bed.value()._replace(**changes)
-    bed.ask(lambda _: Result([CoordinatorRecord(TransactionLogKey(ID), value)], None))
+    bed.ask(lambda _: CoordinatorResult([CoordinatorRecord(TransactionLogKey(ID), value)], None))
 
 
 def test_a_new_transactional_id_gets_a_producer_id_and_epoch_0(bed):

@@ -5,7 +5,7 @@ Left out: who answers, what is written, when anything is due.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from odradek.coordinator.group.classic.states import GroupState, check_transition
 from odradek.protocol.coordinator_records.consumer_protocol import CONSUMER_PROTOCOL_TYPE, subscribed_topics
@@ -14,7 +14,7 @@ from odradek.protocol.errors import ErrorCode, MalformedMessage
 if TYPE_CHECKING:
     from odradek.coordinator.group.classic.member import Member, Protocols
     from odradek.coordinator.group.classic.rebalance_notes import RebalanceNotes
-    from odradek.coordinator.group.config import Respond
+    from odradek.timing.reply import Reply
 
 MAX_GENERATION: Final = 2**31 - 1
 
@@ -173,19 +173,19 @@ class ClassicGroup:
 
     # ------------------------------------------------------------------------------------------------------ waiting
 
-    def hold_join(self, member: Member, respond: Respond) -> None:
+    def hold_join(self, member: Member, reply: Reply[Any]) -> None:
         """Keep a member's JoinGroup unanswered."""
         if member.waiting_join is None:
             self.waiting_joins += 1
-        member.waiting_join = respond
+        member.waiting_join = reply
 
-    def release_join(self, member: Member) -> Respond | None:
-        """The way to answer the JoinGroup that is held for a member, which from now on is not; None where there is none."""
-        respond = member.waiting_join
-        if respond is not None:
+    def release_join(self, member: Member) -> Reply[Any] | None:
+        """The reply of the JoinGroup that is held for a member, which from now on is not; None where there is none."""
+        reply = member.waiting_join
+        if reply is not None:
             member.waiting_join = None
             self.waiting_joins -= 1
-        return respond
+        return reply
 
     # ---------------------------------------------------------------------------------------------------- generation
 

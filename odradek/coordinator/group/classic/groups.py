@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from odradek.coordinator.group.classic.decision import Decision
 from odradek.coordinator.group.classic.group import ClassicGroup
 from odradek.coordinator.group.classic.rebalance_notes import GroupCounters
 from odradek.coordinator.group.classic.responses import join_error, sync_error
@@ -18,9 +17,10 @@ if TYPE_CHECKING:
 
     from odradek.coordinator.group.classic.member import Member
     from odradek.coordinator.group.classic.sessions import Sessions
-    from odradek.coordinator.group.config import GroupConfig, GroupLog
+    from odradek.coordinator.group.config import GroupConfig, GroupReports
     from odradek.coordinator.runtime.shard_context import ShardContext
     from odradek.protocol.coordinator_records import GroupMetadataValue
+    from odradek.timing.reply import Reply
 
 
 class ClassicGroups:
@@ -38,7 +38,7 @@ class ClassicGroups:
         *,
         timers: ShardContext,
         config: Callable[[], GroupConfig],
-        reports: GroupLog,
+        reports: GroupReports,
         new_id: Callable[[], str],
     ) -> None:
         self.stored: TimelineDict[str, GroupMetadataValue] = TimelineDict(timers.snapshots)
@@ -124,17 +124,20 @@ class ClassicGroups:
         self._is_loaded = True
         return [self._restore(group_id, value) for group_id, value in self.stored.items()]
 
-    def unload(self) -> None:
-        """Let go of the groups, and answer who waits in them NOT_COORDINATOR. Timers are dropped by the runtime."""
-        decision = Decision()
+    def unload(self) -> list[tuple[Reply[Any], Any]]:
+        """Let go of the groups; NOT_COORDINATOR for each reply that they hold. Timers are dropped by the runtime."""
+        responses: list[tuple[Reply[Any], Any]] = []
         for group in self.live.values():
             for member in group.members.values():
-                decision.answer(group.release_join(member), join_error(ErrorCode.NOT_COORDINATOR, member.member_id))
-                decision.answer(member.waiting_sync, sync_error(ErrorCode.NOT_COORDINATOR))
-                member.waiting_sync = None
+                join = group.release_join(member)
+                if join is not None:
+                    responses.append((join, join_error(ErrorCode.NOT_COORDINATOR, member.member_id)))
+                if member.waiting_sync is not None:
+                    responses.append((member.waiting_sync, sync_error(ErrorCode.NOT_COORDINATOR)))
+                    member.waiting_sync = None
             group.transition_to(GroupState.DEAD, self.clock.now_ms())
         self.live.clear()
-        decision.deliver()
+        return responses
 
     def _restore(self, group_id: str, value: GroupMetadataValue) -> ClassicGroup:
         group = self.live[group_id] = restored_group(group_id, value)

@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from odradek.coordinator.group.classic.groups import ClassicGroups
 from odradek.coordinator.group.classic.states import GroupState
-from odradek.coordinator.runtime.result import Result
+from odradek.coordinator.runtime.result import CoordinatorResult
 from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages import messages
@@ -19,8 +19,8 @@ from odradek.protocol.messages import messages
 _M: Final = messages(ApiKey.HEARTBEAT)
 
 
-def _answer(error_code: ErrorCode) -> Result[Any]:
-    return Result((), _M.HeartbeatResponse(error_code=error_code))
+def _answer(error_code: ErrorCode) -> CoordinatorResult[Any]:
+    return CoordinatorResult((), _M.HeartbeatResponse(error_code=error_code))
 
 
 # Nothing in them differs from one request to the next, and nobody writes to them.
@@ -30,7 +30,7 @@ _OTHER_GENERATION: Final = _answer(ErrorCode.ILLEGAL_GENERATION)
 _UNKNOWN: Final = _answer(ErrorCode.UNKNOWN_MEMBER_ID)
 
 
-def heartbeat(groups: ClassicGroups, request: Any) -> Result[Any]:
+def heartbeat(groups: ClassicGroups, request: Any) -> CoordinatorResult[Any]:
     """Decide on a Heartbeat."""
     groups.counters.heartbeats += 1
     group = groups.live.get(request.group_id) or groups.find(request.group_id)

@@ -29,17 +29,18 @@ from odradek.coordinator.group.classic.responses import join_error, joined
 from odradek.coordinator.group.classic.states import GroupState, can_rebalance
 from odradek.coordinator.group.classic.static_members import Replacement
 from odradek.coordinator.group.classic.stored import new_group_record
-from odradek.coordinator.group.config import MemberContext, Respond
-from odradek.coordinator.runtime.result import Result
+from odradek.coordinator.group.config import MemberContext
+from odradek.coordinator.runtime.result import LATER, CoordinatorResult
 from odradek.protocol.errors import ErrorCode, KafkaError
+from odradek.timing.reply import Reply
 
 _MEMBER_ID_REQUIRED_SINCE: Final = 4
 # A client's reason is text of the client's, for the log: as much of it as the Java client sends (KIP-800).
 _REASON_LENGTH: Final = 255
 
 
-def join_group(groups: ClassicGroups, context: MemberContext, request: Any, respond: Respond) -> Result[None]:
-    """Decide on a JoinGroup; ``respond`` has its response at the end of the rebalance, or at once."""
+def join_group(groups: ClassicGroups, context: MemberContext, request: Any, reply: Reply[Any]) -> CoordinatorResult[Any]:
+    """Decide on a JoinGroup; ``reply`` has its response with this result, or with the one that ends the rebalance."""
     decision = Decision()
     config = groups.config()
     group = groups.find(request.group_id)
@@ -52,15 +53,15 @@ def join_group(groups: ClassicGroups, context: MemberContext, request: Any, resp
         error = ErrorCode.UNKNOWN_MEMBER_ID
     if error is not ErrorCode.NONE:
         _log_refusal(groups, request, error)
-        decision.answer(respond, join_error(error, request.member_id))
-        return decision.result(None)
+        decision.answer(reply, join_error(error, request.member_id))
+        return decision.result(LATER)
     if group is None:
         group = groups.create(request.group_id)
     is_stored = request.group_id in groups.stored
-    _Join(groups, group, context, request, respond, decision).decide(config.group_max_size)
+    _Join(groups, group, context, request, reply, decision).decide(config.group_max_size)
     if not is_stored and not decision.records:
         _write_new_group(groups, group, decision)
-    return decision.result(None)
+    return decision.result(LATER)
 
 
 def _write_new_group(groups: ClassicGroups, group: ClassicGroup, decision: Decision) -> None:
@@ -98,14 +99,14 @@ class _Join:
         group: ClassicGroup,
         context: MemberContext,
         request: Any,
-        respond: Respond,
+        reply: Reply[Any],
         decision: Decision,
     ) -> None:
         self._groups = groups
         self._group = group
         self._context = context
         self._request = request
-        self._respond = respond
+        self._reply = reply
         self._decision = decision
         self._protocols: Protocols = tuple((protocol.name, protocol.metadata) for protocol in request.protocols)
 
@@ -152,7 +153,7 @@ class _Join:
                 self._add(member_id, f"joined under the instance id {instance_id}")
             else:
                 replacement = Replacement(self._groups, group, old_id, member_id, self._context.version)
-                replacement.decide(self._request, self._protocols, self._reason(), self._respond, self._decision)
+                replacement.decide(self._request, self._protocols, self._reason(), self._reply, self._decision)
         elif self._context.version >= _MEMBER_ID_REQUIRED_SINCE:
             self._groups.sessions.begin_pending(group, member_id, self._request.session_timeout_ms)
             self._decision.on_failure(lambda _: self._drop_pending(member_id))
@@ -198,7 +199,7 @@ class _Join:
             group.new_member_added = True
         pending_deadline_ms = group.pending_joins.get(member_id)
         group.add(member, request.protocol_type)
-        hold_join(self._groups, group, member, self._respond, self._decision)
+        hold_join(self._groups, group, member, self._reply, self._decision)
         self._groups.sessions.begin_join(group, member, pending_deadline_ms)
         self._rebalance(RebalanceCause.MEMBER_ADDED, member_id, how)
 
@@ -207,7 +208,7 @@ class _Join:
         self._group.update(member, self._protocols, request.rebalance_timeout_ms, request.session_timeout_ms)
         # An earlier JoinGroup of the same member is of a connection that it gave up; Kafka leaves that one without an answer.
         self._decision.answer(member.waiting_join, join_error(ErrorCode.REBALANCE_IN_PROGRESS, member.member_id))
-        hold_join(self._groups, self._group, member, self._respond, self._decision)
+        hold_join(self._groups, self._group, member, self._reply, self._decision)
         self._rebalance(cause, member.member_id, how)
 
     def _drop_pending(self, member_id: str) -> None:
@@ -236,4 +237,4 @@ class _Join:
         self._answer(join_error(code, member_id))
 
     def _answer(self, response: Any) -> None:
-        self._decision.answer(self._respond, response)
+        self._decision.answer(self._reply, response)

@@ -13,7 +13,7 @@ from odradek.coordinator.group.classic.rebalance import complete_if_all_joined, 
 from odradek.coordinator.group.classic.rebalance_notes import RebalanceCause, named
 from odradek.coordinator.group.classic.responses import join_error, sync_error
 from odradek.coordinator.group.classic.states import GroupState
-from odradek.coordinator.runtime.result import Result
+from odradek.coordinator.runtime.result import CoordinatorResult
 from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages import messages
@@ -22,10 +22,10 @@ _M: Final = messages(ApiKey.LEAVE_GROUP)
 _REASON_LENGTH: Final = 255
 
 
-def leave_group(groups: ClassicGroups, request: Any) -> Result[Any]:
+def leave_group(groups: ClassicGroups, request: Any) -> CoordinatorResult[Any]:
     """Decide on a LeaveGroup. Who is not in the group is told so; that does not keep the others from leaving."""
     if not request.group_id:
-        return Result((), _M.LeaveGroupResponse(error_code=ErrorCode.INVALID_GROUP_ID))
+        return CoordinatorResult((), _M.LeaveGroupResponse(error_code=ErrorCode.INVALID_GROUP_ID))
     group = groups.find(request.group_id)
     decision = Decision()
     gone: dict[str, str] = {}

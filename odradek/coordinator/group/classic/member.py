@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from math import inf
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 if TYPE_CHECKING:
-    from odradek.coordinator.group.config import Respond
+    from odradek.timing.reply import Reply
 
 # (name, metadata) in the member's order of preference.
 Protocols: TypeAlias = tuple[tuple[str, bytes], ...]
@@ -17,7 +17,7 @@ Protocols: TypeAlias = tuple[tuple[str, bytes], ...]
 class Member:
     """What the coordinator knows of a member; ``group_instance_id`` makes it a static one (KIP-345).
 
-    ``waiting_join`` and ``waiting_sync`` are the ways to answer the JoinGroup or SyncGroup that is held back for it.
+    ``waiting_join`` and ``waiting_sync`` are the replies of the JoinGroup or SyncGroup that is held for it.
     ``is_new`` holds from its first join to the end of that rebalance: until then it may not know its id, and so cannot heartbeat.
     ``is_nameless``: it came without a member id, and learns the one it has from the answer to that first join.
     ``session_deadline_ms`` and ``timer_deadline_ms`` (both monotonic) belong to ``sessions``.
@@ -33,8 +33,8 @@ class Member:
     assignment: bytes = b""
     is_new: bool = False
     is_nameless: bool = False
-    waiting_join: Respond | None = None
-    waiting_sync: Respond | None = None
+    waiting_join: Reply[Any] | None = None
+    waiting_sync: Reply[Any] | None = None
     session_deadline_ms: float = inf
     timer_deadline_ms: float = inf
 

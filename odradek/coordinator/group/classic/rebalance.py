@@ -25,9 +25,9 @@ from odradek.coordinator.group.classic.responses import join_error, joined, sync
 from odradek.coordinator.group.classic.sessions import NOTHING
 from odradek.coordinator.group.classic.states import GroupState
 from odradek.coordinator.group.classic.stored import group_record
-from odradek.coordinator.group.config import Respond
-from odradek.coordinator.runtime.result import Result
+from odradek.coordinator.runtime.result import CoordinatorResult
 from odradek.protocol.errors import ErrorCode, KafkaError
+from odradek.timing.reply import Reply
 
 # A rebalance timeout is a client's to choose, and may be nothing: that is not to keep the loop busy while nobody comes.
 _WAIT_ON_MS: Final = 1_000
@@ -53,14 +53,15 @@ def prepare(groups: ClassicGroups, group: ClassicGroup, cause: RebalanceCause, w
         _wait_for_joins(groups, group)
 
 
-def hold_join(groups: ClassicGroups, group: ClassicGroup, member: Member, respond: Respond, decision: Decision) -> None:
+def hold_join(groups: ClassicGroups, group: ClassicGroup, member: Member, reply: Reply[Any], decision: Decision) -> None:
     """Keep a member's JoinGroup unanswered until the rebalance ends, or the batch that it is decided in cannot be appended."""
-    group.hold_join(member, respond)
+    group.hold_join(member, reply)
 
-    def take_back(error: KafkaError) -> None:
-        if not groups.is_live(group) or member.waiting_join is not respond:
+    def take_back(_: KafkaError) -> None:
+        if not groups.is_live(group) or member.waiting_join is not reply:
             return
-        decision.answer(group.release_join(member), join_error(error.code))
+        # The runtime fails it.
+        group.release_join(member)
         _await_again(groups, group, [member])
         go_on(groups, group)
 
@@ -70,17 +71,13 @@ def hold_join(groups: ClassicGroups, group: ClassicGroup, member: Member, respon
 def go_on(groups: ClassicGroups, group: ClassicGroup) -> None:
     """Somebody is out, which no operation has decided: one of its own ends the wait for JoinGroups if nobody else is missing."""
 
-    def decide() -> Result[None]:
+    def decide() -> CoordinatorResult[None]:
         decision = Decision()
         if groups.is_live(group):
             complete_if_all_joined(groups, group, decision)
         return decision.result(None)
 
-    groups.timers.write(decide, _ignore)
-
-
-def _ignore(_: object) -> None:
-    """An outcome that nobody waits for."""
+    groups.timers.write(decide)
 
 
 def complete_if_all_joined(groups: ClassicGroups, group: ClassicGroup, decision: Decision) -> None:
@@ -148,7 +145,7 @@ def note_stable(groups: ClassicGroups, group: ClassicGroup) -> None:
     group.notes = None
 
 
-def expire_member(groups: ClassicGroups, group_id: str, member_id: str) -> Result[None]:
+def expire_member(groups: ClassicGroups, group_id: str, member_id: str) -> CoordinatorResult[None]:
     """Decide what it means that a member's session, or the time for a member id to be used, is over."""
     group = groups.find(group_id)
     if group is None:
@@ -203,7 +200,7 @@ def _answer_joins(groups: ClassicGroups, group: ClassicGroup, decision: Decision
 def _begin_again(groups: ClassicGroups, group: ClassicGroup, generation: int, error: KafkaError) -> None:
     """Nobody could be told of ``generation``: all are told the error, and are to join again."""
 
-    def decide() -> Result[None]:
+    def decide() -> CoordinatorResult[None]:
         decision = Decision()
         if groups.is_live(group) and group.state is GroupState.COMPLETING_REBALANCE and group.generation == generation:
             _await_again(groups, group, list(group.members.values()))
@@ -211,7 +208,7 @@ def _begin_again(groups: ClassicGroups, group: ClassicGroup, generation: int, er
             prepare(groups, group, RebalanceCause.APPEND_FAILED, why, decision)
         return decision.result(None)
 
-    groups.timers.write(decide, _ignore)
+    groups.timers.write(decide)
 
 
 def _await_again(groups: ClassicGroups, group: ClassicGroup, members: Iterable[Member]) -> None:
@@ -246,7 +243,7 @@ def _wait_for_joins(groups: ClassicGroups, group: ClassicGroup, at_least_ms: int
     groups.timers.schedule(_join_key(group), max(group.rebalance_timeout_ms, at_least_ms), expire, retry=False)
 
 
-def _expire_joins(groups: ClassicGroups, group_id: str) -> Result[None]:
+def _expire_joins(groups: ClassicGroups, group_id: str) -> CoordinatorResult[None]:
     decision = Decision()
     group = groups.find(group_id)
     if group is not None and group.state is GroupState.PREPARING_REBALANCE:
@@ -259,7 +256,7 @@ def _delay_completion(groups: ClassicGroups, group: ClassicGroup, delay_ms: int,
     groups.timers.schedule(_join_key(group), delay_ms, end, retry=False)
 
 
-def _end_delay(groups: ClassicGroups, group_id: str, delay_ms: int, remaining_ms: int) -> Result[None]:
+def _end_delay(groups: ClassicGroups, group_id: str, delay_ms: int, remaining_ms: int) -> CoordinatorResult[None]:
     """The initial delay is over: once more as long where members have come meanwhile, while the rebalance timeout lasts."""
     group = groups.find(group_id)
     if group is None or group.state is not GroupState.PREPARING_REBALANCE:
@@ -274,7 +271,7 @@ def _end_delay(groups: ClassicGroups, group_id: str, delay_ms: int, remaining_ms
     return decision.result(None)
 
 
-def _expire_syncs(groups: ClassicGroups, group_id: str, generation: int) -> Result[None]:
+def _expire_syncs(groups: ClassicGroups, group_id: str, generation: int) -> CoordinatorResult[None]:
     """Go on without the members that did not send their SyncGroup in time."""
     group = groups.find(group_id)
     if group is None or group.generation != generation or not group.pending_syncs:

@@ -16,13 +16,6 @@ def join_error(error_code: ErrorCode, member_id: str = "") -> Any:
     return _JOIN.JoinGroupResponse(error_code=error_code, member_id=member_id)
 
 
-def refused(response: Any, error_code: ErrorCode) -> Any:
-    """In place of ``response``, which does not hold any more: the error."""
-    if isinstance(response, _JOIN.JoinGroupResponse):
-        return join_error(error_code)
-    return sync_error(error_code)
-
-
 def joined(group: ClassicGroup, member_id: str, *, skip_assignment: bool = False) -> Any:
     """A JoinGroup that is granted: the generation, and for its leader alone what every member said of itself."""
     members: tuple[Any, ...] = ()

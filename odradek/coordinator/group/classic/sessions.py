@@ -10,7 +10,7 @@ from functools import partial
 from math import inf
 from typing import TYPE_CHECKING, Final
 
-from odradek.coordinator.runtime.result import Result
+from odradek.coordinator.runtime.result import CoordinatorResult
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 # id cannot say so. Kafka's number; it has no config for it.
 NEW_MEMBER_JOIN_TIMEOUT_MS: Final = 300_000
 
-NOTHING: Result[None] = Result((), None)
+NOTHING: CoordinatorResult[None] = CoordinatorResult((), None)
 
 
 class Sessions:
@@ -35,7 +35,7 @@ class Sessions:
         self,
         timers: ShardContext,
         find: Callable[[str, str], Member | None],
-        expire: Callable[[str, str], Result[None]],
+        expire: Callable[[str, str], CoordinatorResult[None]],
     ) -> None:
         self._timers = timers
         self._monotonic_ms = timers.clock.monotonic_ms
@@ -82,7 +82,7 @@ class Sessions:
     def _schedule(self, group_id: str, member_id: str, delay_ms: float) -> None:
         self._timers.schedule(_key(group_id, member_id), delay_ms, partial(self._fire, group_id, member_id), retry=False)
 
-    def _fire(self, group_id: str, member_id: str) -> Result[None]:
+    def _fire(self, group_id: str, member_id: str) -> CoordinatorResult[None]:
         member = self._find(group_id, member_id)
         if member is not None:
             member.timer_deadline_ms = inf

@@ -16,8 +16,8 @@ from odradek.coordinator.group.classic.rebalance_notes import RebalanceCause
 from odradek.coordinator.group.classic.responses import join_error, joined, joined_in_place_of, sync_error
 from odradek.coordinator.group.classic.states import GroupState
 from odradek.coordinator.group.classic.stored import group_record
-from odradek.coordinator.group.config import Respond
 from odradek.protocol.errors import ErrorCode, KafkaError
+from odradek.timing.reply import Reply
 
 _SKIP_ASSIGNMENT_SINCE: Final = 9
 
@@ -37,7 +37,7 @@ class Replacement:
         self._old_rebalance_timeout_ms = self._member.rebalance_timeout_ms
         self._old_session_timeout_ms = self._member.session_timeout_ms
 
-    def decide(self, request: Any, protocols: Protocols, reason: str, respond: Respond, decision: Decision) -> None:
+    def decide(self, request: Any, protocols: Protocols, reason: str, reply: Reply[Any], decision: Decision) -> None:
         """Fence the former member, put the new one in its place, and rebalance where that cannot be avoided."""
         group = self._group
         member = self._member
@@ -48,12 +48,12 @@ class Replacement:
         self._rename(self._old_id, self._new_id)
         group.update(member, protocols, request.rebalance_timeout_ms, request.session_timeout_ms)
         self._groups.sessions.begin(group, member)
-        hold_join(self._groups, group, member, respond, decision)
+        hold_join(self._groups, group, member, reply, decision)
         who = f"static member {member.group_instance_id} came back as {self._new_id}"
         if group.state is GroupState.PREPARING_REBALANCE:
             complete_if_all_joined(self._groups, group, decision)
         elif group.state is GroupState.STABLE and group.select_protocol() == group.protocol:
-            self._write(respond, decision)
+            self._write(reply, decision)
         else:
             # In CompletingRebalance the leader may be assigning to the former member id at this moment.
             how = (
@@ -64,7 +64,7 @@ class Replacement:
             why = f"{who} {how}; its client's reason: {reason}"
             prepare(self._groups, group, RebalanceCause.STATIC_MEMBER_CHANGED, why, decision)
 
-    def _write(self, respond: Respond, decision: Decision) -> None:
+    def _write(self, reply: Reply[Any], decision: Decision) -> None:
         group = self._group
         group.refresh_subscribed_topics()
         generation = group.generation
@@ -74,7 +74,7 @@ class Replacement:
             self._report()
             # Where a rebalance began meanwhile, this JoinGroup is part of it, and answered at its end.
             is_current = group.state is GroupState.STABLE and group.generation == generation
-            if is_current and self._member.waiting_join is respond:
+            if is_current and self._member.waiting_join is reply:
                 decision.answer(group.release_join(self._member), self._response())
                 self._groups.sessions.touch(group, self._member)
 

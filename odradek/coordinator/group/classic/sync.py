@@ -28,49 +28,49 @@ from odradek.coordinator.group.classic.rebalance_notes import RebalanceCause, na
 from odradek.coordinator.group.classic.responses import sync_error, synced
 from odradek.coordinator.group.classic.states import GroupState
 from odradek.coordinator.group.classic.stored import group_record
-from odradek.coordinator.group.config import MemberContext, Respond
-from odradek.coordinator.runtime.result import Result
+from odradek.coordinator.group.config import MemberContext
+from odradek.coordinator.runtime.result import LATER, CoordinatorResult
 from odradek.protocol.errors import ErrorCode, KafkaError
+from odradek.timing.reply import Reply
 
 _PROTOCOL_REQUIRED_SINCE: Final = 5
 
 
-def sync_group(groups: ClassicGroups, context: MemberContext, request: Any, respond: Respond) -> Result[None]:
-    """Decide on a SyncGroup; ``respond`` has its response when there is an assignment, or at once."""
+def sync_group(groups: ClassicGroups, context: MemberContext, request: Any, reply: Reply[Any]) -> CoordinatorResult[Any]:
+    """Decide on a SyncGroup; ``reply`` has its response with this result, or with the one that has the assignment."""
     decision = Decision()
     group = groups.find(request.group_id)
     error = _validate(group, context, request)
     if group is None or error is not ErrorCode.NONE:
-        decision.answer(respond, sync_error(error))
-        return decision.result(None)
+        decision.answer(reply, sync_error(error))
+        return decision.result(LATER)
     member = group.members[request.member_id]
     if group.state is GroupState.PREPARING_REBALANCE:
-        decision.answer(respond, sync_error(ErrorCode.REBALANCE_IN_PROGRESS))
-        return decision.result(None)
+        decision.answer(reply, sync_error(ErrorCode.REBALANCE_IN_PROGRESS))
+        return decision.result(LATER)
     group.pending_syncs.pop(member.member_id, None)
     if not group.pending_syncs:
         stop_waiting_for_syncs(groups, group)
     if group.state is GroupState.STABLE:
         groups.sessions.touch(group, member)
-        decision.answer(respond, synced(group, member.assignment))
-        return decision.result(None)
+        decision.answer(reply, synced(group, member.assignment))
+        return decision.result(LATER)
     # An earlier SyncGroup of the same member is of a connection that it gave up; Kafka leaves that one without an answer.
     decision.answer(member.waiting_sync, sync_error(ErrorCode.REBALANCE_IN_PROGRESS))
-    member.waiting_sync = respond
-    decision.on_failure(partial(_take_back, groups, group, member, respond, decision))
+    member.waiting_sync = reply
+    decision.on_failure(partial(_take_back, groups, group, member, reply))
     # One assignment a generation, the first: where the leader asks again before that is committed, it waits for it. Kafka writes
     # the second one too, and members then have the first, while the log has the second.
     if group.leader == member.member_id and not group.is_assigned:
         _write_assignment(groups, group, member, request, decision)
-    return decision.result(None)
+    return decision.result(LATER)
 
 
-def _take_back(
-    groups: ClassicGroups, group: ClassicGroup, member: Member, respond: Respond, decision: Decision, error: KafkaError
-) -> None:
-    """What the SyncGroup shares a batch with could not be appended: its member is told, and joins again."""
-    if member.waiting_sync is respond and groups.is_live(group):
-        answer_sync(groups, group, member, sync_error(error.code), decision)
+def _take_back(groups: ClassicGroups, group: ClassicGroup, member: Member, reply: Reply[Any], _: KafkaError) -> None:
+    """The batch that the SyncGroup was decided in failed: so does ``reply``, and the member joins again."""
+    if member.waiting_sync is reply and groups.is_live(group):
+        member.waiting_sync = None
+        groups.sessions.touch(group, member)
 
 
 def _validate(group: ClassicGroup | None, context: MemberContext, request: Any) -> ErrorCode:

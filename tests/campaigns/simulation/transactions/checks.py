@@ -58,7 +58,7 @@ def settled_shards(server: Server, topic: str) -> set[int]:
     settled = set()
     for name, hosted in server.active():
         log = server.partitions.require(name, hosted.partition).log
-        is_settled = log is not None and not hosted._batch and hosted.committed_offset == log.log_end_offset
+        is_settled = log is not None and not hosted.has_open_batch and hosted.committed_offset == log.log_end_offset
         if name == topic and is_settled:
             settled.add(hosted.partition)
     return settled
@@ -108,7 +108,6 @@ class _View:
         self._server = server
         self._topic = topic
         self._loop = loop
-        self.holds_answers = False
         self.partition_count = len(server.partitions.of_topic(topic))
 
     def open(self, partition: int) -> _ReadOnlyLog:
@@ -172,7 +171,7 @@ def _replay(server: Server, topic: str, index: int) -> Any:
 def check_replayed(world: World, server: Server, topic: str, hosted: HostedShard[Any]) -> None:
     """Compare a shard with what its log says, unless records wait to be appended. Raises Violation."""
     partition = server.partitions.require(topic, hosted.partition)
-    if hosted._batch or partition.log is None:
+    if hosted.has_open_batch or partition.log is None:
         return
     where = f"{topic}-{hosted.partition}"
     fresh = _replay(server, topic, hosted.partition)

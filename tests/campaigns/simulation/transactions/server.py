@@ -143,7 +143,6 @@ class Server(Broker):
         self._plan = plan
         self._disk = disk
         self._epochs = epochs
-        self._asked = 0
 
     def open(self) -> None:
         """What is on the disk; as ``start`` does."""
@@ -205,12 +204,9 @@ class Server(Broker):
         self._disk._locks.clear()
 
     def ask(self, api_key: ApiKey, version: int, request: Any, answered: Callable[[Any], None]) -> None:
-        """One request, and what to do with its response, now or later. Each second one is of a turn whose answers are held."""
+        """One request, and what to do with its response, now or later."""
         context = RequestContext(api_key, version, 0, "client", Session("PLAINTEXT", ("127.0.0.1", 1)))
-        self._asked += 1
-        self.connections.outbox.is_holding = self._asked % 2 == 0
         outcome = _HANDLERS[api_key](self, context, request)
-        self.connections.outbox.is_holding = False
         if isinstance(outcome, Reply):
             outcome.when_done(lambda response: answered(as_response(api_key, version, response)))
         else:

@@ -1,4 +1,4 @@
-"""Operations that do not wait for the end of the loop's turn: appended, replayed and answered within the call."""
+"""Shards whose order of writing is APPEND_THEN_REPLAY: appended, replayed and answered within the call."""
 
 import pytest
 
@@ -7,7 +7,7 @@ from odradek.coordinator.runtime.states import ShardState
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.record_batch import read_header
 from tests.coordinator.memory_logs import MemoryLog
-from tests.coordinator.runtime.bed import Bed, put
+from tests.coordinator.runtime.bed import AppendingShard, Bed, put, write
 
 
 def counts(bed):
@@ -15,55 +15,52 @@ def counts(bed):
 
 
 def test_the_answer_is_there_when_the_call_returns():
-    bed = Bed()
-    bed.logs.holds_answers = True
+    bed = Bed(shard_class=AppendingShard)
     order = []
-    bed.write(
-        put("a", 5),
-        put("b", 6),
-        at_once=True,
-        on_commit=lambda: order.append(list(bed.answers)),
-        on_answered=lambda: order.append(list(bed.answers)),
-    )
+    bed.write(put("a", 5), put("b", 6), on_commit=lambda: order.append(list(bed.answers)))
     assert bed.answers == ["ok"]
-    assert order == [[], ["ok"]]
+    assert order == [[]]
     assert bed.committed() == bed.shard.state() == ({"a": 5, "b": 6}, 2)
     assert bed.shard.events == ["loaded", 0, 1]
     assert counts(bed) == [2]
     assert bed.logs.turn() == 0
 
 
-def test_what_follows_from_an_answer_that_is_not_held_does_not_keep_it():
-    bed = Bed()
-    bed.write(put("a"), at_once=True, on_answered=lambda: bed.write(put("b"), response="more", at_once=True))
-    assert bed.answers == []
-    bed.logs.turn()
-    assert bed.answers == ["ok", "more"]
-    assert counts(bed) == [1, 1]
+def test_each_operation_has_a_batch_of_its_own():
+    bed = Bed(shard_class=AppendingShard)
+    bed.write(put("a"))
+    bed.write(put("b"), put("c"))
+    assert counts(bed) == [1, 2]
+
+
+def test_records_that_need_not_stay_together_fill_as_many_batches_as_they_need():
+    bed = Bed(shard_class=AppendingShard, max_batch_bytes=300)
+    bed.write(*(put(f"topic-{number}") for number in range(10)), atomic=False)
+    assert bed.answers == ["ok"]
+    assert len(counts(bed)) > 1
+    assert bed.shard.state()[1] == sum(counts(bed)) == 10
+
+
+def test_of_records_that_need_not_stay_together_those_appended_before_the_failure_stay():
+    bed = Bed(shard_class=AppendingShard, max_batch_bytes=200)
+    bed.log.failures.extend([(None, True), KafkaError(ErrorCode.NOT_ENOUGH_REPLICAS)])
+    bed.write(*(put(letter * 20) for letter in "abcd"), atomic=False)
+    assert bed.answers == [ErrorCode.COORDINATOR_NOT_AVAILABLE]
+    assert bed.shard.state()[1] == sum(counts(bed)) == bed.log.log_end_offset
+    assert 0 < bed.log.log_end_offset < 4
 
 
 def test_it_leaves_nothing_to_take_back():
-    bed = Bed()
-    bed.write(put("a", 5), at_once=True)
+    bed = Bed(shard_class=AppendingShard)
+    bed.write(put("a", 5))
     assert len(bed.shard.context.snapshots) == 0
 
 
-def test_the_open_batch_goes_before_it():
-    bed = Bed()
-    bed.write(put("a", 1), response="first")
-    bed.write(put("a", 2), response="second", at_once=True)
-    assert bed.answers == ["first", "second"]
-    assert counts(bed) == [1, 1]
-    assert bed.shard.state() == ({"a": 2}, 2)
-    bed.run()
-    assert counts(bed) == [1, 1]
-
-
 def test_it_waits_for_a_high_watermark_that_is_held_back():
-    bed = Bed()
+    bed = Bed(shard_class=AppendingShard)
     bed.log.held_back = True
-    bed.write(put("a", 1), put("b", 2), response="first", at_once=True)
-    bed.write(put("a", 3), response="second", at_once=True)
+    bed.write(put("a", 1), put("b", 2), response="first")
+    bed.write(put("a", 3), response="second")
     assert bed.answers == []
     assert (bed.shard.state(), bed.committed()) == (({"a": 3, "b": 2}, 3), ({}, 0))
     bed.log.release(1)
@@ -77,22 +74,22 @@ def test_it_waits_for_a_high_watermark_that_is_held_back():
 
 
 def test_what_cannot_be_appended_has_changed_nothing():
-    bed = Bed()
+    bed = Bed(shard_class=AppendingShard)
     corrected = []
     bed.log.failures.append(KafkaError(ErrorCode.KAFKA_STORAGE_ERROR))
-    bed.write(put("a", 5), at_once=True, on_failure=corrected.append)
+    bed.write(put("a", 5), on_failure=corrected.append)
     assert len(bed.answers) == len(corrected) == 1
     assert isinstance(bed.answers[0], ErrorCode)
     assert bed.shard.state() == ({}, 0)
-    bed.write(put("a", 6), at_once=True)
+    bed.write(put("a", 6))
     assert bed.answers[1:] == ["ok"]
     assert bed.shard.state() == ({"a": 6}, 1)
 
 
 def test_what_fails_though_it_was_appended_is_read_again():
-    bed = Bed()
+    bed = Bed(shard_class=AppendingShard)
     bed.log.failures.append((OSError("disk"), True))
-    bed.write(put("a", 5), at_once=True)
+    bed.write(put("a", 5))
     assert bed.answers == [ErrorCode.NOT_COORDINATOR]
     bed.run()
     assert len(bed.shards) == 2
@@ -100,16 +97,16 @@ def test_what_fails_though_it_was_appended_is_read_again():
 
 
 def test_what_is_too_large_for_a_batch_is_refused():
-    bed = Bed(max_batch_bytes=200)
-    bed.write(put("a" * 200), at_once=True)
+    bed = Bed(shard_class=AppendingShard, max_batch_bytes=200)
+    bed.write(put("a" * 200))
     assert bed.answers == [ErrorCode.UNKNOWN_SERVER_ERROR]
     assert bed.log.batches == []
 
 
 def test_a_record_that_cannot_be_replayed_costs_the_shard_what_it_knows_not_the_log():
-    bed = Bed()
-    bed.write(put("a", 5), at_once=True)
-    bed.write(put("poison"), at_once=True)
+    bed = Bed(shard_class=AppendingShard)
+    bed.write(put("a", 5))
+    bed.write(put("poison"))
     assert bed.answers == ["ok", ErrorCode.NOT_COORDINATOR]
     assert [type(error) for _, error in bed.faults] == [ZeroDivisionError]
     assert bed.log.log_end_offset == 2
@@ -130,34 +127,22 @@ class _Lost(MemoryLog):
 
 
 def test_a_log_that_cannot_be_asked_how_far_it_is_answers_nobody_twice():
-    bed = Bed()
+    bed = Bed(shard_class=AppendingShard)
     bed.log.__class__ = _Lost
-    bed.write(put("a", 5), at_once=True)
-    assert bed.answers == [ErrorCode.NOT_COORDINATOR]
-
-
-def test_a_shard_that_is_lost_with_the_open_batch_appends_nothing_more():
-    bed = Bed()
     bed.write(put("a", 5))
-    bed.log.__class__ = _Lost
-    bed.write(put("b", 6), at_once=True)
-    assert bed.answers == [ErrorCode.NOT_COORDINATOR] * 2
-    assert bed.log.log_end_offset == 1
+    assert bed.answers == [ErrorCode.NOT_COORDINATOR]
 
 
 @pytest.mark.parametrize("part", [{"producer": (1, 0)}, {"marker": EndTxnMarker(1, 0, 0, True)}])
 def test_a_transaction_is_nothing_for_a_shard_that_knows_of_none(part):
-    bed = Bed()
+    bed = Bed(shard_class=AppendingShard)
     bed.write(put("a"), **part)
     assert bed.answers == [ErrorCode.UNKNOWN_SERVER_ERROR]
     assert bed.log.batches == []
 
 
-@pytest.mark.parametrize("at_once", [False, True])
-def test_an_answer_may_ask_for_more(at_once):
-    bed = Bed()
-    bed.logs.holds_answers = True
-    bed.write(put("a", 1), at_once=True, on_answered=lambda: bed.write(put("a", 2), response="more", at_once=at_once))
-    bed.run()
-    assert bed.answers == ["ok", "more"]
+def test_an_answer_may_ask_for_more():
+    bed = Bed(shard_class=AppendingShard)
+    bed.runtime.write(0, write(put("a", 1))).when_done(lambda _: bed.write(put("a", 2), response="more"))
+    assert bed.answers == ["more"]
     assert bed.shard.state() == ({"a": 2}, 2)

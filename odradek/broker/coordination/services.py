@@ -1,0 +1,42 @@
+"""What the coordinators are given of the broker."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from random import Random
+
+    from odradek.broker.config.broker_config import BrokerConfig
+    from odradek.broker.metadata.controller import Controller
+    from odradek.broker.replica.partitions import Partitions
+    from odradek.timing.timer import Timer
+
+
+class CoordinatorServices:
+    """``call_soon`` is the event loop's; ``call_at_turn_end`` also sends the answers given by its callback together.
+
+    ``controller`` returns the controller, which is there once the broker is open.
+    """
+
+    __slots__ = ("call_at_turn_end", "call_soon", "config", "controller", "partitions", "random", "timer")
+
+    def __init__(
+        self,
+        *,
+        config: BrokerConfig,
+        partitions: Partitions,
+        controller: Callable[[], Controller],
+        timer: Timer,
+        random: Random,
+        call_soon: Callable[[Callable[[], None]], object],
+        call_at_turn_end: Callable[[Callable[[], None]], None],
+    ) -> None:
+        self.config = config
+        self.partitions = partitions
+        self.controller = controller
+        self.timer = timer
+        self.random = random
+        self.call_soon = call_soon
+        self.call_at_turn_end = call_at_turn_end

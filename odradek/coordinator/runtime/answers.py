@@ -1,0 +1,96 @@
+"""Completes the replies of operations whose records are committed, and fails those of operations whose records are not.
+
+The callback of a reply may submit the next operation, and the append of that one may complete further replies: those are added
+to the queue, so that replies are completed in the order of the decisions.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import TYPE_CHECKING, Any
+
+from odradek.coordinator.runtime.result import LATER
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    from odradek.coordinator.runtime.deferred import DeferredEvent
+    from odradek.coordinator.runtime.result import CoordinatorResult
+    from odradek.protocol.errors import KafkaError
+    from odradek.timing.reply import Reply
+
+
+class Answers:
+    """One shard's. A hook or callback that raises is reported, and does not keep the others from being called."""
+
+    __slots__ = ("_committed", "_is_delivering", "_on_fault", "_partition")
+
+    def __init__(self, partition: int, on_fault: Callable[[str, Exception], None]) -> None:
+        self._partition = partition
+        self._on_fault = on_fault
+        self._committed: deque[DeferredEvent] = deque()
+        self._is_delivering = False
+
+    def commit(self, events: Iterable[DeferredEvent]) -> None:
+        """The records of these are committed: call their hooks, and let them wait for ``deliver``."""
+        for event in events:
+            if event.result.on_commit is not None:
+                self.guard(event.result.on_commit)
+            self._committed.append(event)
+
+    def deliver(self) -> None:
+        """Complete the replies of what is committed."""
+        if self._is_delivering:
+            return
+        self._is_delivering = True
+        try:
+            while self._committed:
+                event = self._committed.popleft()
+                self.complete(event.result, event.reply)
+        finally:
+            self._is_delivering = False
+
+    def complete(self, result: CoordinatorResult[Any], reply: Reply[Any]) -> None:
+        """Give the responses of one result. HOT."""
+        if result.responses:
+            self.give(result.responses)
+        if result.response is not LATER:
+            self._give(reply, result.response)
+
+    def give(self, responses: Iterable[tuple[Reply[Any], Any]]) -> None:
+        """Complete these replies."""
+        for reply, response in responses:
+            self._give(reply, response)
+
+    def fail(self, events: list[DeferredEvent], error: KafkaError) -> None:
+        """First correct the state, the latest decision first; then fail the replies, in the order of the decisions."""
+        for event in events[::-1]:
+            hook = event.result.on_failure
+            if hook is not None:
+                try:
+                    hook(error)
+                except Exception as fault:  # noqa: BLE001  it is not the fault of the others
+                    self._report(fault)
+        for event in events:
+            for reply, _ in event.result.responses:
+                self._give(reply, error)
+            self._give(event.reply, error)
+
+    def guard(self, callback: Callable[[], object]) -> None:
+        """Call ``callback``; report what it raises."""
+        try:
+            callback()
+        except Exception as error:  # noqa: BLE001  it is not the fault of the others
+            self._report(error)
+
+    def _give(self, reply: Reply[Any], response: object) -> None:
+        if reply.done:
+            # A reply may be in two results: a JoinGroup held by one, and answered by another.
+            return
+        try:
+            reply.complete(response)
+        except Exception as error:  # noqa: BLE001  the same
+            self._report(error)
+
+    def _report(self, error: Exception) -> None:
+        self._on_fault(f"a callback of partition {self._partition} failed", error)

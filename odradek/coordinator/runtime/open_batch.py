@@ -1,0 +1,74 @@
+"""The open batch of a shard: records that are replayed and not yet appended, and the operations that wait for them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from odradek.protocol.errors import ErrorCode, KafkaError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from odradek.coordinator.runtime.deferred import DeferredEvent
+    from odradek.coordinator.runtime.record import CoordinatorRecord
+
+# A batch's header; and what a record may need beside its key and value: five lengths or deltas of up to five bytes, attributes.
+BATCH_OVERHEAD_BYTES: Final = 61
+_RECORD_OVERHEAD_BYTES: Final = 26
+
+
+class OpenBatch:
+    """Encoded (key, value) ``records``, and the ``events`` decided since the batch was opened, those without records too."""
+
+    __slots__ = ("_limit_bytes", "_size_bytes", "events", "records")
+
+    def __init__(self) -> None:
+        self.records: list[tuple[bytes, bytes | None]] = []
+        self.events: list[DeferredEvent] = []
+        # An upper bound of the size; and the log's limit, which is looked up by the first record.
+        self._size_bytes = BATCH_OVERHEAD_BYTES
+        self._limit_bytes = 0
+
+    def has_room(self, size_bytes: int) -> bool:
+        """Whether so many bytes still fit into the limit as far as it is known."""
+        return self._size_bytes + size_bytes <= self._limit_bytes
+
+    def set_limit(self, limit_bytes: int) -> None:
+        """The log takes batches of this size."""
+        self._limit_bytes = limit_bytes
+
+    def reserve(self, size_bytes: int) -> None:
+        """Count records that will be added."""
+        self._size_bytes += size_bytes
+
+
+def size_of(records: Sequence[tuple[bytes, bytes | None]]) -> int:
+    """An upper bound of the size of encoded records, bytes."""
+    size_bytes = 0
+    for key, value in records:
+        size_bytes += len(key) + _RECORD_OVERHEAD_BYTES if value is None else len(key) + len(value) + _RECORD_OVERHEAD_BYTES
+    return size_bytes
+
+
+def ensure_fits(size_bytes: int, limit_bytes: int) -> None:
+    """Raise KafkaError(MESSAGE_TOO_LARGE) where records of this size fit no batch."""
+    if size_bytes + BATCH_OVERHEAD_BYTES > limit_bytes:
+        raise KafkaError(
+            ErrorCode.MESSAGE_TOO_LARGE, f"{size_bytes} bytes of records, and a batch has {limit_bytes} bytes at most"
+        )
+
+
+def split(
+    records: Sequence[CoordinatorRecord], encoded: Sequence[tuple[bytes, bytes | None]], limit_bytes: int
+) -> Iterator[tuple[Sequence[CoordinatorRecord], Sequence[tuple[bytes, bytes | None]]]]:
+    """Records, and the same encoded, in as few parts as fit a batch each; one record at least."""
+    first = 0
+    size_bytes = BATCH_OVERHEAD_BYTES
+    for position, pair in enumerate(encoded):
+        record_bytes = size_of((pair,))
+        if position > first and size_bytes + record_bytes > limit_bytes:
+            yield records[first:position], encoded[first:position]
+            first = position
+            size_bytes = BATCH_OVERHEAD_BYTES
+        size_bytes += record_bytes
+    yield records[first:], encoded[first:]
