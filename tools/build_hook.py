@@ -47,6 +47,7 @@ INTERPRETED = {
     "__init__.py",
     "background.py",
     "clock.py",
+    "interface.py",
     "ports.py",
     "seeded_background.py",
     "shard.py",

@@ -9,7 +9,6 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, Final, cast
 
-from odradek.coordinator.group.classic.delete import validate_delete
 from odradek.coordinator.group.classic.describe import describe_group, list_groups
 from odradek.coordinator.group.classic.groups import ClassicGroups
 from odradek.coordinator.group.classic.heartbeat import heartbeat
@@ -17,7 +16,6 @@ from odradek.coordinator.group.classic.join import join_group
 from odradek.coordinator.group.classic.leave import leave_group
 from odradek.coordinator.group.classic.rebalance import expire_member, shrink_to_capacity
 from odradek.coordinator.group.classic.sessions import Sessions
-from odradek.coordinator.group.classic.stored import tombstone
 from odradek.coordinator.group.classic.sync import sync_group
 from odradek.coordinator.group.offset_expiry import schedule_expiry
 from odradek.coordinator.group.offsets import CommittedOffsets
@@ -119,9 +117,10 @@ class GroupShard:
 
     def delete_group(self, group_id: str) -> CoordinatorResult[Any]:
         """The DeletableGroupResult of DeleteGroups: what is deleted goes with its offsets."""
-        error = validate_delete(self.classic, group_id)
+        group = self.classic.find(group_id) if group_id in self.classic.stored else None
+        error = ErrorCode.GROUP_ID_NOT_FOUND if group is None else group.validate_delete()
         response = _DELETE.DeletableGroupResult(group_id=group_id, error_code=error)
-        if error is not ErrorCode.NONE:
+        if group is None or error is not ErrorCode.NONE:
             return CoordinatorResult((), response)
         self.classic.counters.groups_deleted += 1
-        return CoordinatorResult([*self.offsets.tombstones(group_id), tombstone(group_id)], response)
+        return CoordinatorResult([*self.offsets.tombstones(group_id), *group.tombstones()], response)

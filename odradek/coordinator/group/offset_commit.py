@@ -7,7 +7,7 @@
     otherwise                 a member of this generation: UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID, ILLEGAL_GENERATION
     CompletingRebalance       REBALANCE_IN_PROGRESS even so: the member has yet to learn what it is assigned
 
-Source: ``OffsetMetadataManager.commitOffset`` and ``ClassicGroup.validateOffsetCommit`` of Apache Kafka. HOT.
+The table is that of a classic group. Source: ``OffsetMetadataManager.commitOffset`` of Apache Kafka. HOT.
 """
 
 from collections.abc import Iterable
@@ -15,8 +15,6 @@ from functools import lru_cache
 from typing import Any, Final, TypeAlias
 from uuid import UUID
 
-from odradek.coordinator.group.classic.group import ClassicGroup
-from odradek.coordinator.group.classic.states import GroupState
 from odradek.coordinator.group.offsets import CommittedOffsets
 from odradek.coordinator.runtime.record import CoordinatorRecord
 from odradek.coordinator.runtime.result import CoordinatorResult
@@ -109,22 +107,7 @@ def _check_committer(offsets: CommittedOffsets, request: Any, version: int) -> N
             known = version >= _FIRST_VERSION_WITH_GROUP_ID_NOT_FOUND
             raise KafkaError(ErrorCode.GROUP_ID_NOT_FOUND if known else ErrorCode.ILLEGAL_GENERATION, "there is no such group")
         return
-    error = _validate(group, request, generation)
+    error = group.validate_offset_commit(request.member_id, request.group_instance_id, generation, is_transactional=False)
     if error is not ErrorCode.NONE:
-        raise KafkaError(error, f"a commit to group {group.group_id} in state {group.state}")
-    if group.state is not GroupState.EMPTY:
-        groups.sessions.touch(group, group.members[request.member_id])
-
-
-def _validate(group: ClassicGroup, request: Any, generation: int) -> ErrorCode:
-    is_empty = group.state is GroupState.EMPTY
-    if generation < 0 and is_empty:
-        return ErrorCode.NONE
-    if generation < 0 and not request.member_id and request.group_instance_id is None:
-        return ErrorCode.UNKNOWN_MEMBER_ID
-    error = group.validate_member(request.member_id, request.group_instance_id)
-    if error is not ErrorCode.NONE:
-        return error
-    if generation != group.generation:
-        return ErrorCode.ILLEGAL_GENERATION
-    return ErrorCode.REBALANCE_IN_PROGRESS if group.state is GroupState.COMPLETING_REBALANCE else ErrorCode.NONE
+        raise KafkaError(error, f"a commit to {group}")
+    groups.note_alive(request.group_id, request.member_id)

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from odradek.coordinator.group.classic.states import GroupState
 from odradek.coordinator.group.offsets import offset_tombstone
 from odradek.coordinator.runtime.result import CoordinatorResult
 from odradek.protocol.api_keys import ApiKey
@@ -18,7 +17,7 @@ from odradek.protocol.messages import messages
 if TYPE_CHECKING:
     from uuid import UUID
 
-    from odradek.coordinator.group.classic.group import ClassicGroup
+    from odradek.coordinator.group.interface import Group
     from odradek.coordinator.group.offsets import CommittedOffsets
     from odradek.coordinator.runtime.record import CoordinatorRecord
 
@@ -77,10 +76,11 @@ def delete_offsets_of_topic(offsets: CommittedOffsets, topic: str, topic_id: UUI
     return CoordinatorResult(records, None, atomic=False)
 
 
-def _deletable(offsets: CommittedOffsets, group_id: str) -> ClassicGroup:
+def _deletable(offsets: CommittedOffsets, group_id: str) -> Group:
     group = offsets.groups.find(group_id)
     if group is None:
         raise KafkaError(ErrorCode.GROUP_ID_NOT_FOUND, "there is no such group")
-    if group.state is not GroupState.EMPTY and not group.is_of_consumers:
-        raise KafkaError(ErrorCode.NON_EMPTY_GROUP, "the group has members")
+    error = group.validate_offset_delete()
+    if error is not ErrorCode.NONE:
+        raise KafkaError(error, "the group has members")
     return group

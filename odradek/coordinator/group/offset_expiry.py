@@ -14,9 +14,7 @@ Source: ``OffsetMetadataManager.cleanupExpiredOffsets``, ``ClassicGroup.offsetEx
 
 from typing import Final
 
-from odradek.coordinator.group.classic.group import ClassicGroup
-from odradek.coordinator.group.classic.states import GroupState
-from odradek.coordinator.group.classic.stored import tombstone
+from odradek.coordinator.group.interface import Group
 from odradek.coordinator.group.offsets import CommittedOffsets, TopicOffsets, offset_tombstone
 from odradek.coordinator.runtime.record import CoordinatorRecord
 from odradek.coordinator.runtime.result import CoordinatorResult
@@ -39,7 +37,7 @@ def expire_offsets(offsets: CommittedOffsets) -> CoordinatorResult[None]:
     """Take back what has expired, in all groups of the shard."""
     now_ms = offsets.clock.now_ms()
     records: list[CoordinatorRecord] = []
-    for group_id in offsets.groups.stored:
+    for group_id in offsets.groups.stored_ids():
         group = offsets.groups.find(group_id)
         if group is None:
             continue
@@ -51,34 +49,26 @@ def expire_offsets(offsets: CommittedOffsets) -> CoordinatorResult[None]:
         offsets.counters.expirations += len(expired)
         records += expired
         kept = 0 if topics is None else sum(map(len, topics.values())) - len(expired)
-        if not kept and not pending and group.state is GroupState.EMPTY:
-            records.append(tombstone(group_id))
+        if not kept and not pending and group.is_empty:
+            records += group.tombstones()
     return CoordinatorResult(records, None, atomic=False)
 
 
-def _expired(group: ClassicGroup, topics: TopicOffsets, now_ms: int, retention_ms: int) -> list[CoordinatorRecord]:
-    if not _may_expire(group):
+def _expired(group: Group, topics: TopicOffsets, now_ms: int, retention_ms: int) -> list[CoordinatorRecord]:
+    unused_since_ms = group.offsets_expire_since_ms()
+    if unused_since_ms is None:
         return []
-    # When a group became empty is what counts for each of its offsets.
-    is_simple = group.protocol_type is None
-    empty_since_ms = group.state_since_ms if group.state is GroupState.EMPTY and not is_simple else -1
     return [
         offset_tombstone(group.group_id, topic, index)
         for topic, partitions in topics.items()
         if not group.is_subscribed_to(topic)
         for index, value in partitions.items()
-        if _is_expired(value, empty_since_ms, now_ms, retention_ms)
+        if _is_expired(value, unused_since_ms, now_ms, retention_ms)
     ]
 
 
-def _may_expire(group: ClassicGroup) -> bool:
-    if group.state is GroupState.EMPTY:
-        return True
-    return group.state is GroupState.STABLE and group.is_of_consumers and group.subscribed_topics is not None
-
-
-def _is_expired(value: OffsetCommitValue, empty_since_ms: int, now_ms: int, retention_ms: int) -> bool:
+def _is_expired(value: OffsetCommitValue, unused_since_ms: int, now_ms: int, retention_ms: int) -> bool:
     if value.expire_timestamp_ms >= 0:
         return now_ms >= value.expire_timestamp_ms
-    since_ms = value.commit_timestamp_ms if empty_since_ms < 0 else empty_since_ms
+    since_ms = value.commit_timestamp_ms if unused_since_ms < 0 else unused_since_ms
     return now_ms - since_ms >= retention_ms

@@ -3,7 +3,7 @@
 Only ``replay`` changes them. What commits, fetches, deletes and expires them stands in ``offset_commit``, ``offset_fetch``,
 ``offset_delete`` and ``offset_expiry``, functions of what is here. A topic without offsets is not kept, nor is a group.
 
-What is pending in transactions is kept beside it (``txn_offsets``).
+What is pending in transactions is kept beside it (``pending_offsets``).
 """
 
 from __future__ import annotations
@@ -11,13 +11,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeAlias
 
-from odradek.coordinator.group.txn_offsets import PendingOffsets
+from odradek.coordinator.group.pending_offsets import PendingOffsets
 from odradek.coordinator.runtime.record import CoordinatorRecord
 from odradek.coordinator.runtime.timeline import TimelineDict
 from odradek.protocol.coordinator_records import OffsetCommitKey, OffsetCommitValue
 
 if TYPE_CHECKING:
-    from odradek.coordinator.group.classic.groups import ClassicGroups
+    from odradek.coordinator.group.interface import Groups
     from odradek.coordinator.runtime.shard_context import ShardContext
 
 PartitionOffsets: TypeAlias = "TimelineDict[int, OffsetCommitValue]"
@@ -50,7 +50,7 @@ class CommittedOffsets:
 
     __slots__ = ("by_group", "clock", "config", "context", "counters", "groups", "pending")
 
-    def __init__(self, groups: ClassicGroups, context: ShardContext, config: OffsetConfig) -> None:
+    def __init__(self, groups: Groups, context: ShardContext, config: OffsetConfig) -> None:
         self.by_group: TimelineDict[str, TopicOffsets] = TimelineDict(context.snapshots)
         self.pending = PendingOffsets(context.snapshots)
         self.groups = groups

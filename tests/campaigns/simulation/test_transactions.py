@@ -5,7 +5,7 @@ import pytest
 from odradek.broker.coordination.transaction_coordinator import TransactionCoordinator
 from odradek.broker.replica.partition import Partition
 from odradek.coordinator.group import offset_fetch
-from odradek.coordinator.group.txn_offsets import PendingOffsets
+from odradek.coordinator.group.pending_offsets import PendingOffsets
 from odradek.coordinator.runtime.result import CoordinatorResult
 from odradek.coordinator.runtime.timeline import SnapshotRegistry
 from odradek.coordinator.transaction import add_partitions, end_txn, init_producer_id, markers, timeouts

@@ -8,6 +8,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from odradek.coordinator.group.classic.states import GroupState, check_transition
+from odradek.coordinator.group.interface import SINCE_COMMIT
+from odradek.coordinator.runtime.record import CoordinatorRecord
+from odradek.protocol.coordinator_records import GroupMetadataKey
 from odradek.protocol.coordinator_records.consumer_protocol import CONSUMER_PROTOCOL_TYPE, subscribed_topics
 from odradek.protocol.errors import ErrorCode, MalformedMessage
 
@@ -99,6 +102,50 @@ class ClassicGroup:
     def is_subscribed_to(self, topic: str) -> bool:
         """Whether a member reads ``topic``; assumed of consumers whose subscriptions are not known."""
         return self.is_of_consumers if self.subscribed_topics is None else topic in self.subscribed_topics
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether nobody is in the group."""
+        return self.state is GroupState.EMPTY
+
+    def offsets_expire_since_ms(self) -> int | None:
+        """Part of ``interface.Group``: since the group is empty; since each commit where it is simple, or for unread topics."""
+        if self.state is GroupState.EMPTY:
+            return SINCE_COMMIT if self.protocol_type is None else self.state_since_ms
+        knows_topics = self.is_of_consumers and self.subscribed_topics is not None
+        return SINCE_COMMIT if self.state is GroupState.STABLE and knows_topics else None
+
+    def tombstones(self) -> list[CoordinatorRecord]:
+        """Part of ``interface.Group``: the record that deletes the group."""
+        return [CoordinatorRecord(GroupMetadataKey(self.group_id), None)]
+
+    def validate_delete(self) -> ErrorCode:
+        """Part of ``interface.Group``."""
+        return ErrorCode.NONE if self.state is GroupState.EMPTY else ErrorCode.NON_EMPTY_GROUP
+
+    def validate_offset_delete(self) -> ErrorCode:
+        """Part of ``interface.Group``: of consumers it is known which topics they read."""
+        return ErrorCode.NONE if self.is_of_consumers else self.validate_delete()
+
+    def validate_offset_commit(
+        self, member_id: str, group_instance_id: str | None, generation: int, *, is_transactional: bool
+    ) -> ErrorCode:
+        """Part of ``interface.Group``; the rules stand in ``offset_commit`` and ``txn_offsets``. HOT."""
+        if generation < 0:
+            if self.state is GroupState.EMPTY:
+                return ErrorCode.NONE
+            if not member_id and group_instance_id is None:
+                return ErrorCode.NONE if is_transactional else ErrorCode.UNKNOWN_MEMBER_ID
+        error = self.validate_member(member_id, group_instance_id)
+        if error is not ErrorCode.NONE:
+            return error
+        if generation != self.generation:
+            return ErrorCode.ILLEGAL_GENERATION
+        is_unassigned = self.state is GroupState.COMPLETING_REBALANCE and not is_transactional
+        return ErrorCode.REBALANCE_IN_PROGRESS if is_unassigned else ErrorCode.NONE
+
+    def __str__(self) -> str:
+        return f"group {self.group_id} in state {self.state}"
 
     def transition_to(self, state: GroupState, now_ms: int) -> None:
         """Go to ``state``. Raises IllegalTransition where the table does not permit it."""

@@ -13,7 +13,7 @@ from odradek.coordinator.runtime.timeline import TimelineDict
 from odradek.protocol.errors import ErrorCode
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
 
     from odradek.coordinator.group.classic.member import Member
     from odradek.coordinator.group.classic.sessions import Sessions
@@ -86,6 +86,18 @@ class ClassicGroups:
                 # Made by an offset commit, or deleted by an append that failed.
                 group = self._restore(group_id, value)
         return group
+
+    def stored_ids(self) -> Iterable[str]:
+        """The groups that the log has."""
+        return self.stored.keys()
+
+    def note_alive(self, group_id: str, member_id: str) -> None:
+        """A member has committed: its session begins anew. HOT."""
+        group = self.live.get(group_id)
+        if group is not None:
+            member = group.members.get(member_id)
+            if member is not None:
+                self.sessions.touch(group, member)
 
     def member(self, group_id: str, member_id: str) -> Member | None:
         """The member as it is now, or None."""

@@ -41,11 +41,6 @@ def new_group_record(group: ClassicGroup) -> CoordinatorRecord:
     )
 
 
-def tombstone(group_id: str) -> CoordinatorRecord:
-    """The record that takes the group back."""
-    return CoordinatorRecord(GroupMetadataKey(group_id), None)
-
-
 def restored_group(group_id: str, value: GroupMetadataValue) -> ClassicGroup:
     """The group as ``value`` has it: Stable where it has members, otherwise Empty.
 

@@ -1,0 +1,89 @@
+"""The offsets of one shard that transactions are about to commit.
+
+Of a partition's pending offset and a later commit the later one stays, in whatever order their transactions end:
+
+    TxnOffsetCommit 5 | OffsetCommit 7 | marker: commit          7
+    A: 5 | B: 6 | B: commit | A: commit                          6
+
+A tombstone removes pending offsets along with the committed one. The producer id of a batch tells which transaction its offsets
+belong to; a producer has one open transaction at most.
+
+Source: ``OffsetMetadataManager`` (``replay``, ``replayEndTransactionMarker``) of Apache Kafka.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, TypeAlias
+
+from odradek.coordinator.runtime.timeline import SnapshotRegistry, TimelineDict
+
+if TYPE_CHECKING:
+    from odradek.protocol.coordinator_records import OffsetCommitKey, OffsetCommitValue
+
+# Where a pending offset lies in the log, and the offset; None once a later commit is there.
+_Pending: TypeAlias = "tuple[int, OffsetCommitValue | None]"
+
+
+class PendingOffsets:
+    """The offsets of one shard that are pending in open transactions. Loop thread only."""
+
+    __slots__ = ("_by_producer", "_producers", "_snapshots")
+
+    def __init__(self, snapshots: SnapshotRegistry) -> None:
+        self._snapshots = snapshots
+        self._by_producer: TimelineDict[int, TimelineDict[OffsetCommitKey, _Pending]] = TimelineDict(snapshots)
+        self._producers: TimelineDict[OffsetCommitKey, frozenset[int]] = TimelineDict(snapshots)
+
+    def __len__(self) -> int:
+        """How many offsets have a pending one."""
+        return len(self._producers)
+
+    def __contains__(self, key: OffsetCommitKey) -> bool:
+        """Whether an open transaction is about to commit this offset."""
+        return key in self._producers
+
+    def of_group(self, group_id: str) -> list[OffsetCommitKey]:
+        """A group's offsets that are pending."""
+        return [key for key in self._producers if key.group == group_id]
+
+    def of_topic(self, topic: str) -> list[OffsetCommitKey]:
+        """The same for a topic, of all groups."""
+        return [key for key in self._producers if key.topic == topic]
+
+    def replay(self, producer_id: int, key: OffsetCommitKey, value: OffsetCommitValue, at_offset: int) -> None:
+        """A record of a transaction, at ``at_offset``."""
+        pending = self._by_producer.get(producer_id)
+        if pending is None:
+            pending = self._by_producer[producer_id] = TimelineDict(self._snapshots)
+        pending[key] = at_offset, value
+        producers = self._producers.get(key) or frozenset()
+        if producer_id not in producers:
+            self._producers[key] = producers | {producer_id}
+
+    def supersede(self, key: OffsetCommitKey, at_offset: int) -> None:
+        """The offset was committed at ``at_offset``: what was pending before does not count any more, and is pending still."""
+        for producer_id in self._producers.get(key) or ():
+            pending = self._by_producer[producer_id]
+            if pending[key][0] < at_offset:
+                pending[key] = pending[key][0], None
+
+    def forget(self, key: OffsetCommitKey) -> None:
+        """The offset is taken back, and what is pending with it."""
+        for producer_id in self._producers.pop(key) or ():
+            pending = self._by_producer[producer_id]
+            del pending[key]
+            if not pending:
+                del self._by_producer[producer_id]
+
+    def end(self, producer_id: int) -> list[tuple[OffsetCommitKey, int, OffsetCommitValue]]:
+        """A producer's transaction has ended: nothing of it is pending. (key, offset in the log, value) of what still counts."""
+        pending = self._by_producer.pop(producer_id)
+        if pending is None:
+            return []
+        for key in pending:
+            left = (self._producers.get(key) or frozenset()) - {producer_id}
+            if left:
+                self._producers[key] = left
+            else:
+                del self._producers[key]
+        return [(key, at_offset, value) for key, (at_offset, value) in pending.items() if value is not None]
