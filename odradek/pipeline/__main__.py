@@ -1,4 +1,4 @@
-"""What ``spark-submit`` runs: ``spark-submit --packages CONNECTOR .../odradek/pipeline/__main__.py run --warehouse DIR ...``."""
+"""The program for Spark: ``spark-submit --packages CONNECTOR .../odradek/pipeline/__main__.py run --warehouse DIR ...``."""
 
 import sys
 

@@ -1,10 +1,10 @@
-"""What Spark's checkpoint of a stream says of a micro-batch, before it is read: from where to where it goes.
+"""The offset range of a micro-batch, from the checkpoint of Spark's stream, before the micro-batch is read.
 
-    offsets/N       where micro-batch N ends: a version, the query's settings, and last the source's offsets, each on a line
-    sources/0/0     where the first one began: a version, and the source's offsets
+    offsets/N       the end of micro-batch N: a version, the query's settings, and last the source's offsets, each on a line
+    sources/0/0     the start of the first micro-batch: a version, and the source's offsets
 
-The source is Spark's for Kafka; its offsets are ``{"topic": {"partition": offset, ...}, ...}``. What cannot be read is not known,
-and nothing depends on its being so.
+The source is Spark's for Kafka. Its offsets are ``{"topic": {"partition": offset, ...}, ...}``. A file that cannot be read
+gives an unknown range. Correctness does not depend on the range: it only sizes the work.
 """
 
 import json
@@ -22,7 +22,7 @@ class Checkpoint:
         self._directory = Directory(spark, path)
 
     def offsets_in(self, batch: int) -> int | None:
-        """How many offsets micro-batch ``batch`` goes over: as many as it has records, but for markers; None if not known."""
+        """The number of offsets in micro-batch ``batch``: its records and its control records; None if unknown."""
         end = self._total(f"offsets/{batch}")
         begin = self._total(f"offsets/{batch - 1}" if batch else "sources/0/0")
         return None if begin is None or end is None else end - begin

@@ -1,6 +1,7 @@
-"""The cluster as the driver asks it, through the Admin client that comes with Spark's connector: id, topics, ends of partitions.
+"""The cluster as the driver sees it, through the Admin client of Spark's connector: id, topics, ends of partitions.
 
-No answer is larger than the cluster has partitions. Java's classes are reached as PySpark itself reaches them.
+The size of each answer is bounded by the number of the cluster's partitions. Java's classes are reached as PySpark reaches
+them.
 """
 
 import re
@@ -23,7 +24,7 @@ _PORT = re.compile(r"^(.+):(\d{1,5})$")
 
 
 def require_reachable(bootstrap_servers: str) -> None:
-    """Raise Unreachable unless something listens at one of ``HOST:PORT,HOST:PORT``; asked before a JVM is started for it."""
+    """Raise Unreachable unless something listens at one of ``HOST:PORT,HOST:PORT``; checked before a JVM is started."""
     failures = []
     for address in bootstrap_servers.split(","):
         named = _PORT.match(address.strip())
@@ -39,16 +40,19 @@ def require_reachable(bootstrap_servers: str) -> None:
 
 
 def source_options(bootstrap_servers: str, kafka_config: Mapping[str, str]) -> dict[str, str]:
-    """How Spark's Kafka source and sink are told of a cluster and of its clients' configs."""
+    """Spark's options for a Kafka source or sink: the cluster's address and its clients' configs."""
     return {**{f"kafka.{key}": value for key, value in kafka_config.items()}, "kafka.bootstrap.servers": bootstrap_servers}
 
 
 class Cluster:
-    """A cluster, closed at the end of its ``with``. Every method raises PipelineError, Unreachable where nobody answers."""
+    """A cluster, closed at the end of its ``with``.
+
+    Every method raises PipelineError, and Unreachable if the cluster does not answer.
+    """
 
     def __init__(self, spark: SparkSession, bootstrap_servers: str, config: Mapping[str, str]) -> None:
         self._bootstrap_servers = bootstrap_servers
-        # How PySpark itself talks to it.
+        # PySpark itself reaches Java through this attribute.
         jvm: Any = spark.sparkContext._jvm  # noqa: SLF001
         self._jvm = jvm
         settings = self._jvm.java.util.HashMap()
@@ -61,11 +65,11 @@ class Cluster:
             raise self._told(failure) from failure
 
     def cluster_id(self) -> str:
-        """The id that the cluster was formatted with."""
+        """The cluster id."""
         return str(self._wait(self._admin.describeCluster().clusterId()))
 
     def partitions(self, topics: Iterable[str]) -> dict[str, list[int]]:
-        """The partitions that have a leader, of those of the topics that are there."""
+        """The partitions with a leader, for those of ``topics`` that exist."""
         options = self._jvm.org.apache.kafka.clients.admin.ListTopicsOptions().listInternal(True)
         existing = self._wait(self._admin.listTopics(options).names())
         names = self._jvm.java.util.ArrayList()
@@ -79,15 +83,15 @@ class Cluster:
         }
 
     def end_offsets(self, topics: Iterable[str]) -> list[tuple[str, int, int]]:
-        """(topic, partition, high watermark) of each partition of the topics, left out where it has no leader."""
+        """(topic, partition, high watermark) of each partition of the topics. Partitions without a leader are omitted."""
         return self._offsets(topics, self._jvm.org.apache.kafka.clients.admin.OffsetSpec.latest())
 
     def begin_offsets(self, topics: Iterable[str]) -> list[tuple[str, int, int]]:
-        """The same of the offset that each begins at."""
+        """(topic, partition, log start offset), for the same partitions as ``end_offsets``."""
         return self._offsets(topics, self._jvm.org.apache.kafka.clients.admin.OffsetSpec.earliest())
 
     def offsets_at(self, topics: Iterable[str], time_ms: int) -> list[tuple[str, int, int]]:
-        """The same of the first record that is not older than this time, ms since the epoch; -1 where there is none."""
+        """(topic, partition, offset) of the first record at or after ``time_ms``, ms since the epoch; offset -1 for none."""
         return self._offsets(topics, self._jvm.org.apache.kafka.clients.admin.OffsetSpec.forTimestamp(time_ms))
 
     def _offsets(self, topics: Iterable[str], spec: Any) -> list[tuple[str, int, int]]:

@@ -1,20 +1,21 @@
-"""Fields of many rows read in step: numpy over the bytes of Arrow's columns, one field of all rows at a time.
+"""A decoder of many rows in step: numpy over the bytes of Arrow's columns, one field of all rows at a time.
 
-A ``Cursor`` stands somewhere in each of its rows and reads what ``protocol.coordinator_records.fields`` reads of one. Nothing is
-raised: a row whose bytes are too few, or not as they are asked to be, is out from then on, and the others go on. What is read of
-a row that is out means nothing, and is never looked for outside of the column's bytes.
+A ``Cursor`` has one position in each row. It reads the types that ``protocol.coordinator_records.fields`` reads from one
+record. It raises nothing. If a row is too short or malformed, the cursor drops the row and goes on with the others. A dropped
+row still yields values. They mean nothing, and reading them stays within the column's bytes.
 
     int8, int16, int32, int64    big-endian, signed
     uvarint                      of two bytes at most
     string, bytes                int16 or int32 size, -1 for a null string, and that many bytes
     compact string               uvarint size + 1, and that many bytes
-    array                        its elements, one behind the other; of all rows first those in front, then those behind them
+    array                        its elements in order; read as the first element of all rows, then the second of all, ...
     tagged fields                uvarint count, then for each a tag, a size, and that many bytes
 
-A field of numbers is an int64 a row. One of bytes is their place, two int64 a row: where they begin, and how many, -1 for null.
+A numeric field is an int64 for each row. A bytes field is a place for each row, two int64: its start, and its size, -1 for
+null.
 
-Left out, and so are the rows that have them: longer uvarints, arrays of more than 128 elements (a step of the loop over elements
-costs what a score of them cost when read one by one), tagged fields that are not known or not in order.
+Left out: longer uvarints, arrays of more than 128 elements, tagged fields that are unknown or out of order. Rows with any of
+these are dropped. (One step of the loop over elements costs as much as reading twenty elements one by one, hence the limit.)
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -30,12 +31,12 @@ Mask: TypeAlias = NDArray[np.bool_]
 Fields: TypeAlias = dict[str, Integers]
 
 _LONGEST_ARRAY = 128
-# A column's bytes are at least these many, so that there is something to read for a row that is out.
+# A column has at least this many bytes, so that reading a dropped row stays within the column.
 _LEAST_BYTES = 8
 
 
 class Column(NamedTuple):
-    """A column's bytes, and where each row's begin and how many they are."""
+    """A column's bytes, with the start, the size and the nullness of each row's value."""
 
     data: Bytes
     starts: Integers
@@ -44,7 +45,7 @@ class Column(NamedTuple):
 
     @classmethod
     def of(cls, array: pa.Array) -> "Column":
-        """The column, its bytes where they are. A slice is read from where it begins."""
+        """The column without a copy of its bytes. A sliced array is read from the start of its slice."""
         array = array.cast(pa.binary())
         _, offsets, buffer = array.buffers()
         bounds = np.frombuffer(offsets, np.int32)[array.offset : array.offset + len(array) + 1].astype(np.int64)
@@ -54,24 +55,24 @@ class Column(NamedTuple):
         return cls(data, bounds[:-1], np.diff(bounds), array.is_null().to_numpy(zero_copy_only=False))
 
     def cursor(self, rows: Integers) -> "Cursor":
-        """At the beginning of these rows, none of which is null."""
+        """A cursor at the start of these rows, none of which is null."""
         starts = self.starts[rows]
         return Cursor(self.data, starts, starts + self.sizes[rows])
 
     def versions(self) -> Integers:
-        """The int16 that each row begins with; -1 where it is null or shorter."""
+        """The int16 at the start of each row; -1 if the row is null or shorter."""
         has_one = ~self.is_null & (self.sizes >= 2)
         return np.where(has_one, integers(self.data, np.where(has_one, self.starts, 0), ">i2"), -1)
 
 
 class Elements(NamedTuple):
-    """Elements of arrays: the row that each is of, ascending, and their fields."""
+    """Elements of arrays: the row number of each element, ascending, and the elements' fields."""
 
     rows: Integers
     fields: Fields
 
     def where(self, is_kept: Mask) -> "Elements":
-        """Those of the rows that are kept, by the numbers that these have then."""
+        """The elements of the kept rows. Their row numbers count the kept rows only."""
         kept = np.flatnonzero(is_kept[self.rows])
         numbers = np.cumsum(is_kept) - 1
         return Elements(numbers[self.rows[kept]], {name: field.take(kept, axis=0) for name, field in self.fields.items()})
@@ -81,7 +82,7 @@ NO_ELEMENTS = Elements(np.zeros(0, np.int64), {})
 
 
 class Cursor:
-    """Where each of many rows is read next. ``fits`` tells the rows that are not out."""
+    """A position in each of many rows. ``fits`` is False for dropped rows."""
 
     __slots__ = ("_at", "_ends", "data", "fits")
 
@@ -92,20 +93,20 @@ class Cursor:
         self._ends = ends
 
     def require(self, is_so: Mask) -> None:
-        """The rows where it is not are out."""
+        """Drop the rows for which the condition is False."""
         self.fits &= is_so
 
     def is_whole(self) -> Mask:
-        """Which rows have been as asked for, and have been read to their ends."""
+        """Whether each row is well-formed and has been read to its end."""
         is_at_end: Mask = self._at == self._ends
         return self.fits & is_at_end
 
     def read_int8(self) -> Integers:
-        """One byte, signed."""
+        """One signed byte."""
         return self._read_integer(">i1")
 
     def read_uint16(self) -> Integers:
-        """Two bytes."""
+        """Two bytes, unsigned."""
         return self._read_integer(">u2")
 
     def read_int16(self) -> Integers:
@@ -121,7 +122,7 @@ class Cursor:
         return self._read_integer(">i8")
 
     def read_uvarint(self) -> Integers:
-        """Seven bits a byte, the least significant first."""
+        """Seven bits in each byte, the least significant first; two bytes at most."""
         low = self._read_integer(">u1")
         is_long = low > 0x7F
         if not is_long.any():
@@ -132,29 +133,29 @@ class Cursor:
         return (low & 0x7F) | (high << 7)
 
     def read_nullable_string(self) -> Integers:
-        """Places."""
+        """Places; size -1 for null."""
         sizes = self.read_int16()
         self.require(sizes >= -1)
         return self._read_place(sizes)
 
     def read_string(self) -> Integers:
-        """Places, none null."""
+        """Places. A row with a null is dropped."""
         return self._read_required(self.read_int16())
 
     def read_compact_string(self) -> Integers:
-        """Places, none null."""
+        """Places. A row with a null is dropped."""
         return self._read_required(self.read_uvarint() - 1)
 
     def read_nullable_compact_string(self) -> Integers:
-        """Places."""
+        """Places; size -1 for null."""
         return self._read_place(self.read_uvarint() - 1)
 
     def read_bytes(self) -> Integers:
-        """Places, none null."""
+        """Places. A row with a null is dropped."""
         return self._read_required(self.read_int32())
 
     def skip(self, sizes: Integers | int) -> Integers:
-        """Where so many bytes, not less than none, of each row begin. The next field is behind them."""
+        """Advance each row by ``sizes`` bytes (0 or more), and return the starts of the skipped bytes."""
         starts = self._at
         ends = starts + sizes
         has_them = ends <= self._ends
@@ -162,12 +163,16 @@ class Cursor:
             self._at = ends
             return starts
         self.fits &= has_them
-        # Column.of has made sure that from 0 on any integer can be read.
+        # Column.of makes sure that an integer of any kind can be read at 0.
         self._at = np.where(has_them, ends, 0)
         return np.where(has_them, starts, 0)
 
     def read_array(self, counts: Integers, least_bytes: int, read: Callable[["Cursor"], Fields]) -> Elements:
-        """The elements of an array of ``counts`` in each row, that ``read`` reads one in each row of, ``least_bytes`` each."""
+        """The elements of an array with ``counts`` elements in each row.
+
+        ``read`` is called with a cursor over several rows, and reads one element of each. An element has ``least_bytes`` or
+        more.
+        """
         rows: list[Integers] = []
         found: list[Fields] = []
         for having, part in self.elements(counts, least_bytes):
@@ -179,9 +184,10 @@ class Cursor:
         return Elements(flat[order], {name: field.take(order, axis=0) for name, field in together.items()})
 
     def elements(self, counts: Integers, least_bytes: int) -> Iterator[tuple[Integers, "Cursor"]]:
-        """For each place in arrays the rows that have an element there, and a cursor at them, to read them with meanwhile.
+        """For each index into the arrays: the rows with an element at it, and a cursor at these elements.
 
-        Once at least, if of no rows.
+        The caller reads the elements with the cursor before it takes the next index. At least one step is given, if without
+        rows.
         """
         self.require((counts >= 0) & (counts <= _LONGEST_ARRAY) & (counts * least_bytes <= self._ends - self._at))
         counts = np.where(self.fits, counts, 0)
@@ -194,7 +200,7 @@ class Cursor:
             self._join(having, part)
 
     def read_tagged_fields(self, sizes: Mapping[int, int]) -> dict[int, Integers]:
-        """By tag, ascending in ``sizes``, where in each row its value of that size begins, -1 where it is not there."""
+        """For each tag of ``sizes``, ascending: the start of its value in each row, -1 if absent. Values have these sizes."""
         found = {}
         for tag, having, inside in self.tagged_fields(sizes):
             starts = found[tag] = np.full(len(self.fits), -1)
@@ -202,7 +208,10 @@ class Cursor:
         return found
 
     def tagged_fields(self, tags: Iterable[int]) -> Iterator[tuple[int, Integers, "Cursor"]]:
-        """For each of these tags, ascending, the rows that have it, and a cursor in its value, to read all of that meanwhile."""
+        """For each of these tags, ascending: the rows that have it, and a cursor in its value.
+
+        The caller reads the whole value with the cursor before it takes the next tag.
+        """
         left = self.read_uvarint()
         for tag in tags:
             having = np.flatnonzero(self.fits & (left > 0) & (self._peek() == tag))
@@ -226,23 +235,23 @@ class Cursor:
         return np.stack((self.skip(np.maximum(sizes, 0)), sizes), axis=1)
 
     def _peek(self) -> Integers:
-        """The next byte; of a row that is at its end, any."""
+        """The next byte; arbitrary for a row at its end."""
         return integers(self.data, np.minimum(self._at, len(self.data) - 1), ">u1")
 
     def _part(self, rows: Integers) -> "Cursor":
-        """A cursor where these rows, none of them out, are read next."""
+        """A cursor at the present positions of these rows, none of them dropped."""
         return Cursor(self.data, self._at[rows], self._ends[rows])
 
     def _inside(self, sizes: Integers) -> "Cursor":
-        """A cursor in the next so many bytes of each row; this one is behind them."""
+        """A cursor within the next ``sizes`` bytes of each row. This cursor is advanced past them."""
         starts = self.skip(sizes)
-        # A row that has not as many is out there too, and has none.
+        # A row that is too short is dropped in both cursors, and its part is empty.
         part = Cursor(self.data, starts, np.where(self.fits, starts + sizes, 0))
         part.fits = self.fits.copy()
         return part
 
     def _join(self, rows: Integers, part: "Cursor") -> None:
-        """These rows have been read by ``part``."""
+        """Take over the positions of these rows, and which of them are dropped, from ``part``."""
         self._at[rows] = part._at  # noqa: SLF001  # one of its own
         self.fits[rows] = part.fits
 
@@ -250,7 +259,7 @@ class Cursor:
 def integers(data: Bytes, at: Integers, kind: str) -> Integers:
     """The integers at these places, of a numpy ``kind``."""
     dtype = np.dtype(kind)
-    # One that begins at each byte.
+    # A view with one integer starting at each byte.
     everywhere: NDArray[Any] = np.ndarray((len(data) - dtype.itemsize + 1,), dtype, data, strides=(1,))
     return everywhere[at].astype(np.int64)
 
@@ -261,35 +270,35 @@ def binaries(data: Bytes, places: Integers) -> pa.Array:
     if not count:
         return pa.array([], pa.binary())
     starts, sizes = places[:, 0], places[:, 1]
-    # They and what is between them are an array over the bytes as they lie; every other element is copied out of it.
+    # An array over the original bytes alternates between the places and the gaps; the places are copied out of it.
     bounds = np.stack((starts, starts + np.maximum(sizes, 0)), axis=1).astype(np.int32).reshape(-1)
     with_gaps = pa.Array.from_buffers(pa.binary(), 2 * count - 1, [None, pa.py_buffer(bounds), pa.py_buffer(data)])
     return with_gaps.take(pa.array(np.arange(0, 2 * count, 2), mask=sizes < 0))
 
 
 def each_once(data: Bytes, places: Integers, decode: Callable[[bytes], Any], decoded: pa.DataType) -> pa.Array:
-    """What ``decode`` makes of the bytes at these places, made once for all that are the same; null where they are."""
+    """``decode`` of the bytes at these places, called once for equal bytes; null for a null place."""
     found = binaries(data, places).dictionary_encode()
     return pa.array([decode(each) for each in found.dictionary.to_pylist()], decoded).take(found.indices)
 
 
 def places_among(is_there: Mask) -> pa.Array:
-    """To ``take`` the elements of a shorter array by: one for each row that is there, in order, and null for the others."""
+    """Indices for ``take`` out of an array that holds the present rows only: ascending, and null for an absent row."""
     return pa.array(np.cumsum(is_there) - 1, mask=~is_there)
 
 
 def strings(data: Bytes, places: Integers) -> pa.Array:
-    """The same as text. Raises ArrowInvalid where one is not UTF-8."""
+    """The bytes at these places as text. Raises ArrowInvalid if one is not UTF-8."""
     return binaries(data, places).cast(pa.string())
 
 
 def arrow_columns(data: Bytes, fields: Fields) -> dict[str, pa.Array]:
-    """Numbers and texts. Raises ArrowInvalid where one is not UTF-8."""
+    """Fields as Arrow's numbers and texts. Raises ArrowInvalid if one is not UTF-8."""
     return {name: strings(data, field) if field.ndim > 1 else pa.array(field) for name, field in fields.items()}
 
 
 def lists(elements: Elements, count: int, values: pa.Array) -> pa.Array:
-    """A list for each of ``count`` rows, of the ``values`` of its elements."""
+    """A list for each of ``count`` rows, made of the ``values`` of its elements."""
     bounds = np.zeros(count + 1, np.int32)
     np.cumsum(np.bincount(elements.rows, minlength=count), out=bounds[1:])
     return pa.ListArray.from_arrays(pa.array(bounds), values)

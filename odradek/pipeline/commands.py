@@ -1,8 +1,8 @@
-"""``odradek pipeline``, and what ``spark-submit`` runs: each job by its own name, and all of them by ``run``.
+"""``odradek pipeline``, also run by ``spark-submit``: each job by its own name, and ``run`` for all of them.
 
-Nothing of Spark is imported before a job begins, so that help and refusals need neither the extra nor Java. What stops a job is
-one line on stderr, and exit status 2; a stack trace is for ``--verbose``. What is done goes to stderr too, as one line that is
-written over on a terminal and as a line each time elsewhere.
+Spark is imported when a job begins, so that help and refusals need neither the extra nor Java. A failing job prints one line on
+stderr and exits with status 2; ``--verbose`` adds the stack trace. Progress goes to stderr: on a terminal one line is
+rewritten, elsewhere each step prints a line.
 """
 
 import gc
@@ -35,7 +35,7 @@ class _Stopped(click.ClickException):
 
 
 def _interval(_context: click.Context, _option: click.Parameter, text: str | None) -> float | None:
-    """``30s``, ``5m``, ``500ms`` in seconds."""
+    """Seconds of ``30s``, ``5m``, ``500ms``."""
     if text is None:
         return None
     told = re.fullmatch(r"(\d+(?:\.\d+)?)(ms|s|m|h)", text)
@@ -57,7 +57,7 @@ def _settings(_context: click.Context, _option: click.Parameter, texts: tuple[st
 
 @dataclass(frozen=True, slots=True)
 class _Spark:
-    """How the session is to be made."""
+    """The options that a session is made with."""
 
     master: str | None
     conf: dict[str, str]
@@ -65,7 +65,7 @@ class _Spark:
 
 
 class _Progress:
-    """One line on stderr."""
+    """Progress on stderr."""
 
     def __init__(self) -> None:
         self._shown = ""
@@ -80,14 +80,14 @@ class _Progress:
             click.echo(line, err=True)
 
     def end(self) -> None:
-        """Leave the line as it is, and go to the next."""
+        """Keep the present line, and start the next one."""
         if self._shown and sys.stderr.isatty():
             click.echo(err=True)
         self._shown = ""
 
 
 def _with(command: Callable[..., Any], options: Sequence[Callable[..., Any]]) -> Callable[..., Any]:
-    """The command with these options, in the order in which its help is to have them."""
+    """The command with these options, which its help lists in this order."""
     for option in reversed(options):
         command = option(command)
     return command
@@ -101,35 +101,37 @@ def _uses_spark(command: Callable[..., Any]) -> Callable[..., Any]:
         return command(spark=_Spark(master, conf, verbose), **arguments)
 
     options = (
-        click.option("--warehouse", required=True, metavar="DIR", help="Where records, tables and checkpoints are kept."),
+        click.option("--warehouse", required=True, metavar="DIR", help="The directory of records, tables and checkpoints."),
         click.option("--master", help="Spark's master: local[2], spark://HOST:7077, yarn.  [default: Spark's own: local[*]]"),
-        click.option(
-            "--conf", callback=_settings, multiple=True, metavar="KEY=VALUE", help="One of Spark's configs; repeatable."
-        ),
-        click.option("--verbose", is_flag=True, help="Show what Spark says, and stack traces."),
+        click.option("--conf", callback=_settings, multiple=True, metavar="KEY=VALUE", help="A config of Spark's; repeatable."),
+        click.option("--verbose", is_flag=True, help="Show Spark's output, and stack traces."),
     )
     return _with(with_spark, options)
 
 
 def _talks_to_a_cluster(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Adds the options of what is a client of a cluster."""
+    """Adds the options of a job that connects to a cluster."""
     options = (
         click.option(
-            "--bootstrap-server", default=DEFAULT_SERVER, show_default=True, metavar="HOST:PORT", help="A broker; or several."
+            "--bootstrap-server",
+            default=DEFAULT_SERVER,
+            show_default=True,
+            metavar="HOST:PORT",
+            help="One broker or several, separated by commas.",
         ),
         click.option(
             "--kafka-config",
             callback=_settings,
             multiple=True,
             metavar="KEY=VALUE",
-            help="A config of Kafka's clients, security.protocol and the like; repeatable.",
+            help="A config of Kafka's clients, such as security.protocol; repeatable.",
         ),
     )
     return _with(command, options)
 
 
 def _reads_a_cluster(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Adds the options of what reads from a cluster."""
+    """Adds the options of a job that reads from a cluster."""
     options = (
         _talks_to_a_cluster,
         click.option(
@@ -138,23 +140,25 @@ def _reads_a_cluster(command: Callable[..., Any]) -> Callable[..., Any]:
             show_default=True,
             help="Where the first run begins: earliest, latest, or JSON as Spark's Kafka source takes it.",
         ),
-        click.option("--once", is_flag=True, help="Take what there is, and end.  [default]"),
-        click.option("--every", callback=_interval, metavar="INTERVAL", help="Go on, with a pause of this long: 30s, 5m, 1h."),
+        click.option("--once", is_flag=True, help="Run the jobs once, and exit.  [default]"),
+        click.option(
+            "--every", callback=_interval, metavar="INTERVAL", help="Repeat the jobs, with a pause of this length: 30s, 5m, 1h."
+        ),
     )
     return _with(command, options)
 
 
 def _finds(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Adds the options of what looks for findings."""
+    """Adds the options of a job that looks for findings."""
     options = (
-        click.option("--findings-topic", metavar="TOPIC", help="A topic to send findings to, each once."),
+        click.option("--findings-topic", metavar="TOPIC", help="The topic to send findings to; each is sent once."),
         click.option(
             "--threshold",
             "thresholds",
             callback=_settings,
             multiple=True,
             metavar="NAME=NUMBER",
-            help="From where on something is a finding (docs/pipeline.md has the names); repeatable.",
+            help="A limit that makes a finding (names: docs/pipeline.md); repeatable.",
         ),
     )
     return _with(command, options)
@@ -163,7 +167,7 @@ def _finds(command: Callable[..., Any]) -> Callable[..., Any]:
 @click.group(invoke_without_command=True)
 @click.pass_context
 def pipeline(context: click.Context) -> None:
-    """What groups and transactions did, on any Kafka cluster, as tables: jobs on Spark."""
+    """Jobs on Spark that turn the history of a Kafka cluster's groups and transactions into tables."""
     if context.invoked_subcommand is None:
         click.echo(context.get_help(), err=True)
         context.exit(2)
@@ -173,7 +177,7 @@ def pipeline(context: click.Context) -> None:
 @_reads_a_cluster
 @_uses_spark
 def ingest(spark: _Spark, once: bool, every: float | None, **where: Any) -> int:
-    """Take what is new on the coordinators' topics into the warehouse."""
+    """Read new records of the coordinators' topics into the warehouse."""
     with _plainly(verbose=spark.verbose):
         options = _options(once=once, every=every, **where)
         return _repeat(spark, [_ingest_job(options)], every)
@@ -182,7 +186,7 @@ def ingest(spark: _Spark, once: bool, every: float | None, **where: Any) -> int:
 @pipeline.command()
 @_uses_spark
 def tables(spark: _Spark, warehouse: str) -> int:
-    """Make tables of what the warehouse has: groups' generations and members, commits, lag, transactions."""
+    """Build tables from the warehouse's records: groups' generations and members, commits, lag, transactions."""
     with _plainly(verbose=spark.verbose):
         return _repeat(spark, [_tables_job(warehouse)], None)
 
@@ -192,16 +196,16 @@ def tables(spark: _Spark, warehouse: str) -> int:
 @_finds
 @_uses_spark
 def findings(spark: _Spark, **what: Any) -> int:
-    """Look for trouble in the tables, print what is grave, and send it to a topic, if one is named."""
+    """Look for trouble in the tables, print the grave findings, and send all findings to a topic if one is named."""
     with _plainly(verbose=spark.verbose):
         return _repeat(spark, [_findings_job(**what), _print_findings(what["warehouse"])], None)
 
 
 @pipeline.command()
-@click.option("--out", required=True, metavar="FILE", help="Where to write the page.")
+@click.option("--out", required=True, metavar="FILE", help="The file to write.")
 @_uses_spark
 def report(spark: _Spark, warehouse: str, out: str) -> int:
-    """Write what the warehouse has as one page of HTML, which needs no network."""
+    """Write the warehouse's content as one page of HTML that needs no network."""
     with _plainly(verbose=spark.verbose):
         return _repeat(spark, [_report_job(warehouse, out)], None)
 
@@ -211,7 +215,7 @@ def report(spark: _Spark, warehouse: str, out: str) -> int:
 @_finds
 @_uses_spark
 def run(spark: _Spark, once: bool, every: float | None, **what: Any) -> int:
-    """All of it: ingest what is new, bring the tables there, look for findings in them."""
+    """Run all steps: ingest new records, update the tables, look for findings in them."""
     with _plainly(verbose=spark.verbose):
         options = _options(once=once, every=every, **what)
         del what["starting_offsets"]
@@ -223,7 +227,7 @@ Job = Callable[["SparkSession", _Progress], None]
 
 
 def _options(*, once: bool, every: float | None, **where: Any) -> "IngestOptions":
-    """What is to be ingested, from a cluster that is there."""
+    """What to ingest, from a reachable cluster."""
     if once and every is not None:
         raise click.UsageError("--once and --every exclude each other")
     from odradek.pipeline.ingest import IngestOptions, check
@@ -311,7 +315,7 @@ def _count(number: int, one: str, several: str = "") -> str:
 
 
 def _repeat(spark: _Spark, jobs: list[Job], pause_s: float | None) -> int:
-    """Run the jobs once, or for ever: then a cluster that has no records yet, or goes away, is waited for."""
+    """Run the jobs once, or repeatedly with a pause. If repeated, NoRecords and Unreachable are reported and retried."""
     progress = _Progress()
     with _session(spark, progress) as session:
         while True:
@@ -331,7 +335,7 @@ def _repeat(spark: _Spark, jobs: list[Job], pause_s: float | None) -> int:
 
 @contextmanager
 def _session(spark: _Spark, progress: _Progress) -> Iterator["SparkSession"]:
-    # What starts a broker fast, no garbage collection, is nothing for a job that goes on.
+    # The command turns garbage collection off so that a broker starts fast. A long job needs it.
     gc.enable()
     progress("starting Spark")
     from odradek.pipeline.session import spark_session
@@ -346,7 +350,7 @@ def _session(spark: _Spark, progress: _Progress) -> Iterator["SparkSession"]:
 
 @contextmanager
 def _plainly(*, verbose: bool) -> Iterator[None]:
-    """What stops a job, as one line."""
+    """Turn an exception into one line on stderr."""
     try:
         yield
     except ModuleNotFoundError as failure:

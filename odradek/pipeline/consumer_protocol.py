@@ -1,4 +1,4 @@
-"""What the members of consumers' groups subscribe to and are assigned, as columns have it; None where it is something else."""
+"""The subscription and the assignment of a consumer group's member, as column values; None for bytes of another protocol."""
 
 from functools import lru_cache
 from typing import Any
@@ -6,10 +6,10 @@ from typing import Any
 from odradek.protocol.coordinator_records import MalformedMessage, consumer_protocol
 
 
-# The members of a group say the same in every generation, and mostly the same as each other.
+# A member mostly sends the same bytes in every generation, and members mostly send the same as each other.
 @lru_cache(maxsize=4096)
 def subscribed_topics(subscription: bytes) -> list[str] | None:
-    """The topics, in their order."""
+    """The subscribed topics, in the order given."""
     try:
         return consumer_protocol.subscribed_topics(subscription)
     except MalformedMessage:
@@ -18,7 +18,7 @@ def subscribed_topics(subscription: bytes) -> list[str] | None:
 
 @lru_cache(maxsize=4096)
 def assigned_partitions(assignment: bytes) -> list[dict[str, Any]] | None:
-    """Topics with their partitions; no bytes at all are none."""
+    """The assigned topics with their partitions; an empty list for empty bytes."""
     try:
         assigned = consumer_protocol.assigned_partitions(assignment)
     except MalformedMessage:

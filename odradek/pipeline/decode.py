@@ -1,11 +1,12 @@
-"""Records of the coordinators' topics into rows: a batch of Arrow columns in, one batch of columns a kind of record out.
+"""Records of the coordinators' topics into rows: a batch of Arrow columns in, one batch of columns for each kind of record out.
 
-Records are read by columns, all of a kind and version at once: offset commits, generations of classic groups and states of
-transactional ids (``kinds``), and the newer groups' (``newer_groups``). What has an unusual form (a text that is not UTF-8, an
-array of more than 128, a tagged field that nobody knows) is read one by one (``one_by_one``), to the same rows, and so is what
-cannot be read: somebody has to say why.
+Records of one kind and version are read together, by columns: offset commits, generations of classic groups and states of
+transactional ids (``kinds``), and the newer groups' records (``newer_groups``). Unusual records (a text that is not UTF-8, an
+array of more than 128 elements, an unknown tagged field) are read one by one into the same rows (``one_by_one``). So are
+malformed records, in order to find the reason.
 
-What cannot be decoded has a ``reason``, and its key and value as they were; every other row has nulls there. Nothing is dropped.
+A record that cannot be decoded keeps its key and value and has a ``reason``; all other rows have nulls in these columns. No
+record is dropped.
 """
 
 from collections.abc import Iterable, Iterator
@@ -43,12 +44,12 @@ _KINDS = (OFFSET_COMMITS, GROUPS, TRANSACTIONS)
 
 
 def decode(records: DataFrame) -> DataFrame:
-    """What Spark's Kafka source gives, as ``DECODED``."""
+    """The rows of Spark's Kafka source as ``DECODED``."""
     return records.select(*_READ).mapInArrow(decode_batches, DECODED)
 
 
 def decode_batches(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Batches of ``_READ`` into batches of ``DECODED``; the order of records is not kept over kinds."""
+    """Batches of ``_READ`` into batches of ``DECODED``. Order is kept within a kind of record, not between kinds."""
     schema = to_arrow_schema(DECODED)
     for batch in batches:
         is_left = np.ones(batch.num_rows, np.bool_)
@@ -61,7 +62,7 @@ def decode_batches(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch
 
 
 def _read_by_columns(batch: pa.RecordBatch) -> Iterator[tuple[Integers, dict[str, Any]]]:
-    """The rows of each kind, as far as they have its form, and the columns of the kind."""
+    """For each kind: the rows that could be read by columns, and the columns of the kind."""
     key, value = Column.of(batch.column("key")), Column.of(batch.column("value"))
     key_versions, value_versions = key.versions(), value.versions()
     topics = batch.column("topic")
@@ -70,7 +71,7 @@ def _read_by_columns(batch: pa.RecordBatch) -> Iterator[tuple[Integers, dict[str
     for kind in _KINDS:
         is_of_kind = np.isin(key_versions, kind.key_versions) & (is_on_transaction_state == kind.is_on_transaction_state)
         for version in kind.value_versions:
-            # A tombstone is of no version, and so of the first.
+            # A tombstone has no version. It is read together with the first version.
             is_candidate = is_left & is_of_kind & (value.is_null | (value_versions == version))
             if not is_candidate.any():
                 continue
@@ -82,12 +83,12 @@ def _read_by_columns(batch: pa.RecordBatch) -> Iterator[tuple[Integers, dict[str
 
 
 def _take(batch: pa.RecordBatch, rows: Integers) -> pa.RecordBatch:
-    """These rows, which ascend."""
+    """These rows of the batch; their numbers ascend."""
     return batch if len(rows) == batch.num_rows else batch.take(pa.array(rows))
 
 
 def _batch(schema: pa.Schema, read: pa.RecordBatch, columns: dict[str, Any]) -> pa.RecordBatch:
-    """Rows of these columns and of where they were read, the others null."""
+    """A batch of these columns and the records' coordinates; all other columns are null."""
     count = read.num_rows
     built = {name: read.column(name) for name in _COORDINATES} | columns
     arrays = [_column(built[field.name], field.type) if field.name in built else pa.nulls(count, field.type) for field in schema]

@@ -1,4 +1,4 @@
-"""A directory of any file system that Spark knows, through Hadoop's, as PySpark itself talks to it."""
+"""A directory of any file system that Spark supports, through Hadoop's classes, reached as PySpark reaches them."""
 
 from typing import Any
 
@@ -9,9 +9,9 @@ from odradek.pipeline.errors import PipelineError
 
 
 class Directory:
-    """The directory ``path``, which need not be there. What is in it goes by its name below it; its own name is ``""``.
+    """The directory ``path``, which need not exist. Files in it are named relative to it; ``""`` names the directory itself.
 
-    Raises PipelineError where Spark knows no such file system. What the file system refuses is a Py4JJavaError.
+    Raises PipelineError if Spark does not support the file system. A refusal of the file system is a Py4JJavaError.
     """
 
     def __init__(self, spark: SparkSession, path: str) -> None:
@@ -25,11 +25,11 @@ class Directory:
             raise PipelineError(f"Spark has no file system for the warehouse {path}: {reason_of(failure)}") from failure
 
     def exists(self, name: str) -> bool:
-        """Whether it is there."""
+        """Whether the file or directory exists."""
         return bool(self._files.exists(self._path(name)))
 
     def read_text(self, name: str) -> str:
-        """All that a file says."""
+        """The whole text of a file."""
         stream = self._files.open(self._path(name))
         try:
             return str(self._jvm.org.apache.commons.io.IOUtils.toString(stream, "UTF-8"))
@@ -37,7 +37,7 @@ class Directory:
             stream.close()
 
     def write_text(self, name: str, text: str) -> None:
-        """Make it a file that says ``text``, whatever it was."""
+        """Create or replace a file with this text."""
         stream = self._files.create(self._path(name), True)
         try:
             stream.write(bytearray(text.encode()))
@@ -45,11 +45,11 @@ class Directory:
             stream.close()
 
     def rename(self, name: str, to: str) -> bool:
-        """Give it another name; False where that is taken."""
+        """Rename a file or directory; False if the new name is taken."""
         return bool(self._files.rename(self._path(name), self._path(to)))
 
     def delete(self, path: Any) -> None:
-        """Delete one of the paths that ``found`` gave, with all that is in it."""
+        """Delete a path given by ``found``, with all that it contains."""
         self._files.delete(path, True)
 
     def remove(self, name: str) -> None:
@@ -57,7 +57,7 @@ class Directory:
         self._files.delete(self._path(name), False)
 
     def found(self, pattern: str) -> list[Any]:
-        """Hadoop's paths of what there is of this pattern."""
+        """The Hadoop paths that match this pattern."""
         return [status.getPath() for status in self._files.globStatus(self._path(pattern)) or []]
 
     def _path(self, name: str) -> Any:
@@ -65,7 +65,7 @@ class Directory:
 
 
 def reason_of(failure: Py4JJavaError) -> str:
-    """What Java said, in one line."""
+    """Java's reason, in one line."""
     cause = failure.java_exception
     lines = str(cause.getMessage()).splitlines()
     return f"{lines[0] if lines else ''} ({cause.getClass().getSimpleName()})"

@@ -1,4 +1,4 @@
-"""What stops a job, told so that it can be mended: in one line, without a stack trace."""
+"""Errors that stop a job. Each has one line of text that names the remedy; no stack trace is needed."""
 
 import re
 
@@ -6,19 +6,19 @@ _CAUSE = re.compile(r"^(?:Caused by: |: )?([\w.]*(?:Error|Exception): .+)$", re.
 
 
 class PipelineError(Exception):
-    """One line: what is wrong, and what to do about it."""
+    """One line: the fault, and its remedy."""
 
 
 class Unreachable(PipelineError):
-    """The cluster did not answer. It may yet: a job that goes on for ever tries again."""
+    """The cluster did not answer. A repeating job retries."""
 
 
 class NoRecords(PipelineError):
-    """The cluster has none of the topics. They come with the first group or transaction."""
+    """The cluster has none of the topics yet. The first group or transaction creates them."""
 
 
 def root_cause(failure: BaseException | str) -> str:
-    """Of stack traces within stack traces, of either language, what the last one is about; in one line."""
+    """The innermost cause in nested stack traces of Python and Java, in one line."""
     text = str(failure).strip() or type(failure).__name__
     causes = _CAUSE.findall(text)
     line = causes[-1] if causes else text.partition("\n")[0].rpartition(" terminated with exception: ")[2]

@@ -7,7 +7,7 @@
     member   string member id | nullable string group instance id (3+) | string client id | string client host |
              int32 rebalance timeout (1+) | int32 session timeout | bytes subscription | bytes assignment
 
-What members of consumers' groups subscribe to and are assigned is decoded once for all that say the same.
+Equal subscriptions and equal assignments of consumers are decoded once.
 
 Left out: version 4, which no broker writes yet.
 """
@@ -26,7 +26,7 @@ from odradek.pipeline.kinds import Kind, Rows
 from odradek.pipeline.schema import GROUP_METADATA
 from odradek.protocol.coordinator_records.consumer_protocol import CONSUMER_PROTOCOL_TYPE
 
-# A member that says nothing, in the version that has least: three strings, a timeout, twice bytes.
+# The size of a member with empty fields in the smallest version: three strings, a timeout, two byte fields.
 _MEMBER_BYTES = 18
 _NONE = -1
 _NULL = (0, -1)
@@ -82,7 +82,7 @@ def _build(data: Bytes, rows: Rows) -> dict[str, pa.Array]:
 def _of_consumers(
     data: Bytes, places: Integers, is_consumer: Mask, decode: Callable[[bytes], Any], decoded: pa.DataType
 ) -> pa.Array:
-    """What the bytes at these places say; null where they are not a consumer's."""
+    """The decoded bytes at these places; null if the group is not of consumers."""
     return each_once(data, places[is_consumer], decode, decoded).take(places_among(is_consumer))
 
 

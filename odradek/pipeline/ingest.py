@@ -1,16 +1,16 @@
 """Ingest: both of the coordinators' topics, through Spark's own Kafka source, into the warehouse's ``raw`` and ``quarantine``.
 
-Exactly once, over any restart. The checkpoint has, before a micro-batch begins, from where to where it goes; one that was cut
-short is done again from the same place, and what it writes lies in directories that bear its number, which are replaced:
+Exactly once, across restarts. The checkpoint holds the offset range of each micro-batch before it begins. An interrupted
+micro-batch is repeated over the same range. Its output directories bear its number, so the repetition replaces them:
 
     raw/topic=T/date=D/batch=N/*.parquet          of micro-batch N, all or nothing once N + 1 begins
     quarantine/topic=T/date=D/batch=N/*.parquet   the same
-    end_offsets/*.parquet                         samples: one more does no harm
+    end_offsets/*.parquet                         samples; a duplicate is harmless
 
-Read is what was committed (``isolation.level``): an offset committed in a transaction is there when the transaction is. What
-lies behind one that is open on a partition of ``__consumer_offsets`` waits for its end.
+Ingest reads committed records only (``isolation.level``). An offset committed in a transaction is read when the transaction has
+committed. While a transaction is open on a partition of ``__consumer_offsets``, the records behind its first one wait.
 
-Left out: small files are not merged. A micro-batch writes one a topic and day, or several where it has many records.
+Left out: merging small files. A micro-batch writes one file for each topic and day, or several if it has many records.
 """
 
 import json
@@ -46,9 +46,10 @@ from odradek.pipeline.warehouse import Warehouse
 
 JOB = "ingest"
 _POLL_S = 1
-# Spark's newer way to look offsets up passes over internal topics, whether they are subscribed to or assigned. Its older one does
-# not; with a subscription it would join a consumer group, which would be in the very history that is read here. And a file is
-# open for each directory at a time, up to this many; with more of them records are sorted by directory first.
+# useDeprecatedOffsetFetching: Spark's newer offset lookup skips internal topics, whether subscribed or assigned; the older one
+# does not. (A subscription would create a consumer group, whose records would then be part of the history that is read.)
+# maxConcurrentOutputFileWriters: a task keeps one file open for each directory, up to this many; beyond that, Spark sorts the
+# records by directory first.
 _CONFIGS = {
     "spark.sql.streaming.kafka.useDeprecatedOffsetFetching": "true",
     "spark.sql.maxConcurrentOutputFileWriters": "8",
@@ -57,16 +58,16 @@ _CONFIGS = {
 _RECORDS_A_TASK = 125_000
 _RECORDS_A_POLL, _BYTES_A_POLL = "50000", str(4 * 1024 * 1024)
 _FETCH_WAIT_MS = "5"
-# What Kafka's clients say in a stack trace where nobody answers them, or not in time.
+# Signs in a client's stack trace that the cluster did not answer, or not in time.
 _UNREACHABLE = ("TimeoutException", "DisconnectException", "Connection refused", "UnknownHostException")
 
 
 @dataclass(frozen=True, slots=True)
 class IngestOptions:
-    """From where to where.
+    """Where to read from and where to write to.
 
-    ``starting_offsets`` counts where there is no checkpoint yet: ``earliest``, ``latest``, or JSON as Spark's source takes
-    it. ``kafka_config`` is for consumers and the Admin client alike (``security.protocol`` and so on).
+    ``starting_offsets`` applies while there is no checkpoint: ``earliest``, ``latest``, or JSON as Spark's source takes it.
+    ``kafka_config`` applies to consumers and the Admin client (``security.protocol`` and so on).
     """
 
     bootstrap_servers: str
@@ -78,7 +79,7 @@ class IngestOptions:
 
 @dataclass(frozen=True, slots=True)
 class Ingested:
-    """What a run has done so far: records read, how many of them went to quarantine, micro-batches."""
+    """The progress of a run: records read, records quarantined among them, micro-batches."""
 
     records: int = 0
     quarantined: int = 0
@@ -86,7 +87,7 @@ class Ingested:
 
 
 def check(options: IngestOptions) -> None:
-    """Raise PipelineError for what needs no Spark to be told: it takes its time to start."""
+    """Check the options as far as possible before Spark is started. Raises PipelineError."""
     offsets = options.starting_offsets
     try:
         is_known = offsets in {"earliest", "latest"} or isinstance(json.loads(offsets), dict)
@@ -95,7 +96,7 @@ def check(options: IngestOptions) -> None:
     if not is_known:
         form = '{"__consumer_offsets": {"0": 17, ...}, ...}'
         raise PipelineError(f"--starting-offsets is {offsets!r}: say earliest, latest or, for every partition, {form}")
-    # Spark and Hadoop would look for what matches, and find nothing.
+    # Spark and Hadoop would treat the path as a pattern, and find nothing.
     special = sorted(set(options.warehouse) & set("*?[]{}"))
     if special:
         raise PipelineError(
@@ -105,7 +106,7 @@ def check(options: IngestOptions) -> None:
 
 
 def ingest(spark: SparkSession, options: IngestOptions, on_progress: Callable[[Ingested], None] = lambda _: None) -> Ingested:
-    """Take what the topics have now and what the warehouse does not; return when that is done. Raises PipelineError."""
+    """Ingest the records that the topics have now and the warehouse does not have, and return. Raises PipelineError."""
     check(options)
     with Cluster(spark, options.bootstrap_servers, options.kafka_config) as cluster:
         warehouse = Warehouse(spark, options.warehouse)
@@ -121,7 +122,7 @@ def ingest(spark: SparkSession, options: IngestOptions, on_progress: Callable[[I
             query = stream.start()
         _finish(query, run, options, on_progress)
         if not run.done.batches:
-            # Nobody commits, and yet partitions may grow: that is what lag is about.
+            # Partitions may grow although no group commits, and then lag grows.
             run.sample_end_offsets()
         return run.done
 
@@ -129,8 +130,8 @@ def ingest(spark: SparkSession, options: IngestOptions, on_progress: Callable[[I
 def _source(spark: SparkSession, options: IngestOptions, partitions: dict[str, list[int]]) -> DataFrame:
     settings = {
         "kafka.isolation.level": "read_committed",
-        # Spark asks where the partition begins and ends after each poll, and throws away what else had been fetched. And a
-        # consumer fetches ahead: at the end of a partition that question waits behind a fetch that waits for more.
+        # Spark asks for a partition's start and end after each poll, and discards the records fetched ahead. At the end of a
+        # partition that question waits behind a long-polling fetch, hence the short wait.
         "kafka.fetch.max.wait.ms": _FETCH_WAIT_MS,
         "kafka.max.poll.records": _RECORDS_A_POLL,
         "kafka.max.partition.fetch.bytes": _BYTES_A_POLL,
@@ -138,7 +139,7 @@ def _source(spark: SparkSession, options: IngestOptions, partitions: dict[str, l
         "assign": json.dumps(partitions),
         "startingOffsets": options.starting_offsets,
         "maxOffsetsPerTrigger": str(options.max_records_per_batch),
-        # One hot group is one partition of the topic, and this lets several tasks share it.
+        # A hot group is in one partition of the topic. This lets several tasks share the partition.
         "maxRecordsPerPartition": str(_RECORDS_A_TASK),
     }
     return spark.readStream.format("kafka").options(**settings).load()
@@ -167,7 +168,7 @@ def _told(failure: StreamingQueryException, options: IngestOptions) -> PipelineE
 
 
 class _Run:
-    """One run: what it has written, and the topics whose ends it samples."""
+    """One run: its progress, and the topics whose end offsets it samples."""
 
     def __init__(self, spark: SparkSession, warehouse: str, cluster: Cluster, checkpoint: Checkpoint) -> None:
         self.done = Ingested()
@@ -177,7 +178,7 @@ class _Run:
         self._committed_to: set[str] = {row.topic for row in sampled.toLocalIterator()}
 
     def write(self, records: DataFrame, batch: int) -> None:
-        """Write one micro-batch; the same again where it has been written in part."""
+        """Write one micro-batch, replacing what an interrupted attempt wrote."""
         decoded = decode(records.coalesce(self._tasks(batch)))
         observed = Observation()
         committed_ms = f.when(f.col("kind") == OFFSET_COMMIT, f.unix_millis("timestamp"))
@@ -197,19 +198,19 @@ class _Run:
             self._replace(bad.select(*QUARANTINE.names), QUARANTINE_DIR)
         self._committed_to.update(json.loads(figures["topics"]))
         self.sample_end_offsets()
-        # None where nobody has committed.
+        # None if the micro-batch has no commits.
         if figures["first_ms"] is not None:
             self._sample_past_ends(figures["first_ms"], figures["last_ms"])
         done = self.done
         self.done = Ingested(done.records + figures["records"], done.quarantined + figures["quarantined"], done.batches + 1)
 
     def _tasks(self, batch: int) -> int:
-        """Many for many records, so that cores have equal shares however skewed the partitions are; for few records few files."""
+        """Many tasks for many records, so that skewed partitions load all cores; few tasks, and files, for few."""
         offsets = self._checkpoint.offsets_in(batch)
         return self._spark.sparkContext.defaultParallelism if offsets is None else max(1, -(-offsets // _RECORDS_A_TASK))
 
     def sample_end_offsets(self) -> None:
-        """Where the partitions end that groups have committed to."""
+        """Sample the end offsets of the topics that groups have committed to."""
         if not self._committed_to:
             return
         ends = self._asked(self._cluster.end_offsets, sorted(self._committed_to))
@@ -217,7 +218,7 @@ class _Run:
         self._append_samples(samples.withColumn("sampled_at", f.current_timestamp()))
 
     def _sample_past_ends(self, first_ms: int, last_ms: int) -> None:
-        """Where they ended while what has been read now was written."""
+        """Sample the end offsets at the time when this micro-batch's commits were written."""
         ends = self._asked(past_ends, self._cluster, sorted(self._committed_to), first_ms, last_ms)
         if ends:
             samples = local_rows(self._spark, "topic string, partition int, end_offset long, time_ms long", ends)
@@ -227,7 +228,7 @@ class _Run:
         try:
             return ask(*arguments)
         except PipelineError as failure:
-            # Spark makes a failure of its own of it, on its way through Java.
+            # On its way through Java the exception is wrapped by Spark; the original is kept here.
             self.failure = failure
             raise
 

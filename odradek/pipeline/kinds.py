@@ -1,7 +1,7 @@
-"""Records of one kind into columns: how the key and the value of one of its forms are read, and what becomes of the fields.
+"""Records of one kind into columns: how to read the key and the value of each version, and how to build columns of the fields.
 
-A row is read here only if all of its key and value has that form, and its texts are UTF-8; what is read then is what
-``protocol.coordinator_records`` would have read. All other rows are left to who reads records one by one.
+A row is read here only if its whole key and value are well-formed and its texts are UTF-8. The result equals that of
+``protocol.coordinator_records``. All other rows are left to ``one_by_one``.
 """
 
 from collections.abc import Callable
@@ -25,13 +25,13 @@ from odradek.pipeline.columns import (
 
 
 class Rows(NamedTuple):
-    """What was read of rows: their fields by the name of the column, and the elements of the array that they have, if any."""
+    """The fields of rows, by the name of the column, and the elements of the rows' array, if the kind has one."""
 
     fields: Fields
     elements: Elements = NO_ELEMENTS
 
     def where(self, is_kept: Mask) -> "Rows":
-        """Those that are kept, mostly all."""
+        """The kept rows. Mostly these are all rows."""
         if is_kept.all():
             return self
         kept = np.flatnonzero(is_kept)
@@ -39,10 +39,11 @@ class Rows(NamedTuple):
 
 
 class Kind(NamedTuple):
-    """A kind of record, on ``__transaction_state`` or on ``__consumer_offsets``, with keys and values of these versions.
+    """A kind of record on ``__transaction_state`` or ``__consumer_offsets``, with the versions of its keys and values.
 
-    Those of values are in the order in which they are looked for, the most frequent first: ``read_value`` is told which it reads.
-    ``build`` makes the columns, out of the values' bytes and what ``read_value`` read of them. It may raise ArrowInvalid.
+    ``value_versions`` are in the order in which they are tried, the most frequent first. ``read_value`` takes the version as
+    its first argument. ``build`` makes the columns, out of the values' bytes and the result of ``read_value``; it may raise
+    ArrowInvalid.
     """
 
     name: str
@@ -55,9 +56,9 @@ class Kind(NamedTuple):
 
 
 def read_rows(kind: Kind, version: int, key: Column, value: Column, rows: Integers) -> tuple[Integers, dict[str, pa.Array]]:
-    """Those of ``rows``, with keys of the kind and values of a ``version``, that have its form, and their columns.
+    """The well-formed ones among ``rows`` (keys of this kind, values of this ``version``), and their columns.
 
-    A null value is a tombstone: the columns that come from values are null there. None of the rows where a text is not UTF-8.
+    A tombstone (a null value) has nulls in the columns that come from values. If any text is not UTF-8, no row is returned.
     """
     keys = key.cursor(rows)
     named = Rows(kind.read_key(keys))
@@ -77,7 +78,7 @@ def read_rows(kind: Kind, version: int, key: Column, value: Column, rows: Intege
 
 
 def _with_nulls(columns: dict[str, pa.Array], is_null: Mask) -> dict[str, pa.Array]:
-    """Columns of the rows that have a value, with a null for each that has none."""
+    """Columns of the rows that have a value, extended by a null for each row without."""
     if not is_null.any():
         return columns
     places = places_among(~is_null)

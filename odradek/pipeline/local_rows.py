@@ -1,7 +1,7 @@
-"""Few rows, or none, as a DataFrame that Spark itself has.
+"""A DataFrame of few rows, or none, held by Spark itself.
 
-From a list Spark makes an RDD of Python's, and starts a Python worker for each reading of it, a quarter of a second. Out of an
-Arrow table it takes them into the plan; where there are none, what depends on them is left out before anything runs.
+From a list Spark would make an RDD of Python's, and start a Python worker for each reading, which takes a quarter of a second.
+The rows of an Arrow table become part of the plan, and Spark prunes the plan if there are none.
 """
 
 from collections.abc import Sequence
@@ -14,7 +14,7 @@ from pyspark.sql.types import StructType
 
 
 def local_rows(spark: SparkSession, schema: StructType | str, rows: Sequence[tuple[Any, ...]] = ()) -> DataFrame:
-    """These rows, as ``schema``. Raises pyarrow.ArrowInvalid for what a column does not hold."""
+    """These rows, as ``schema``. Raises pyarrow.ArrowInvalid for a value that does not fit its column."""
     struct = cast("StructType", StructType.fromDDL(schema)) if isinstance(schema, str) else schema
     fields = to_arrow_schema(struct)
     columns = zip(*rows, strict=True) if rows else [()] * len(fields)

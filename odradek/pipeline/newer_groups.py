@@ -1,10 +1,10 @@
 """The records of consumer (KIP-848), share and streams groups into JSON, by columns.
 
-What is written of a row is what ``json.dumps`` would write of what ``protocol.coordinator_records.newer_groups`` reads of it.
-Each field of all rows becomes a column of texts, and those of a row are joined. Strings, topic ids and bytes become text once
-for all that are the same.
+The text of a row equals ``json.dumps`` of the record as ``protocol.coordinator_records.newer_groups`` reads it. Each field of
+all rows becomes a column of texts, and the texts of a row are joined. Equal strings, topic ids and bytes become text once.
 
-Left out, and so are the rows that have them: what ``columns`` leaves out, texts that are not UTF-8, values of a newer version.
+Left out: everything that ``columns`` leaves out, texts that are not UTF-8, values of a newer version. Rows with any of these
+are dropped.
 """
 
 import json
@@ -40,7 +40,7 @@ _UUID_BYTES = 16
 
 
 def read_newer(key: Column, value: Column, key_versions: Integers, is_left: Mask) -> Iterator[tuple[Integers, dict[str, Any]]]:
-    """Of the rows that are left those of each kind, and their columns."""
+    """For each kind of newer groups' records: the rows of that kind among those that are left, and their columns."""
     for key_version in np.unique(key_versions[is_left]).tolist():
         kind = KINDS.get(key_version)
         if kind is not None:
@@ -73,7 +73,7 @@ def _read_kind(kind: Kind, key: Column, value: Column, rows: Integers) -> tuple[
 
 
 def _read(cursor: Cursor, kind: Type) -> pa.Array:
-    """The text of a field of each row; of one that is out, any or null."""
+    """The JSON text of a field in each row; arbitrary or null for a dropped row."""
     if isinstance(kind, Struct):
         return pc.binary_join_element_wise("{", _fields(cursor, kind), "}", "")
     if isinstance(kind, Nullable):
@@ -90,12 +90,12 @@ def _read(cursor: Cursor, kind: Type) -> pa.Array:
         return _texts(cursor, np.stack((starts, np.full(len(starts), _UUID_BYTES)), axis=1), _json_topic_id)
     if kind is Plain.NULLABLE_STRING:
         return pc.fill_null(_texts(cursor, cursor.read_nullable_compact_string(), _json_string), "null")
-    # Bytes that are compact have sizes as strings have.
+    # Compact bytes have the same size prefix as compact strings.
     return _texts(cursor, cursor.read_compact_string(), _json_bytes if kind is Plain.BYTES else _json_string)
 
 
 def _fields(cursor: Cursor, struct: Struct) -> pa.Array:
-    """A struct's fields, without its braces."""
+    """The JSON text of a struct's fields, without its braces."""
     told = _joined((name, _read(cursor, kind)) for name, kind in struct.fields.items())
     for tag, having, inside in cursor.tagged_fields(sorted(struct.tagged)):
         name, kind = struct.tagged[tag]
@@ -105,7 +105,7 @@ def _fields(cursor: Cursor, struct: Struct) -> pa.Array:
 
 
 def _elements(cursor: Cursor, counts: Integers, kind: Type) -> pa.Array:
-    """Of each row so many, with commas between them."""
+    """The JSON texts of the array elements of each row, joined by commas; ``counts`` elements in each row."""
     rows, texts = [], []
     for having, part in cursor.elements(counts, 1):
         rows.append(having)
@@ -124,7 +124,7 @@ def _joined(named: Any) -> pa.Array:
 
 
 def _texts(cursor: Cursor, places: Integers, write: Callable[[bytes], str | None]) -> pa.Array:
-    """What ``write`` makes of the bytes at these places; null where they are. Where it makes nothing of them the row is out."""
+    """``write`` of the bytes at these places; null for a null place. A row for which ``write`` returns None is dropped."""
     having = np.flatnonzero(cursor.fits & (places[:, 1] >= 0))
     texts = each_once(cursor.data, places[having], write, pa.string())
     if texts.null_count:
@@ -135,7 +135,7 @@ def _texts(cursor: Cursor, places: Integers, write: Callable[[bytes], str | None
 
 
 def _spread(texts: pa.Array, rows: Integers, count: int) -> pa.Array:
-    """The texts of these rows among ``count``, the others null."""
+    """The texts at these rows out of ``count`` rows; null at the others."""
     if len(rows) == count:
         return texts
     is_there = np.zeros(count, np.bool_)

@@ -1,11 +1,11 @@
-"""Committed offsets, most of all records, read by columns (``kinds``).
+"""Committed offsets, the most frequent records by far, read by columns (``kinds``).
 
     key      int16 version, 0 or 1 | string group | string topic | int32 partition
     value    int16 version | int64 offset | int32 leader epoch (3+) | string metadata, compact in 4 | int64 commit timestamp |
              int64 expire timestamp (1) | tagged fields (4): 0 topic id
              or null, a tombstone
 
-Brokers of today write version 4, and 1 where there is an expire timestamp; those before 4.2 write 3.
+Brokers from 4.2 on write version 4, and version 1 if there is an expire timestamp; older ones write 3.
 """
 
 from functools import lru_cache
@@ -52,16 +52,16 @@ def _build(data: Bytes, rows: Rows) -> dict[str, pa.Array]:
 
 
 def _topic_ids(data: Bytes, starts: Integers) -> pa.Array:
-    """As Kafka's tools print them; null where there is none. A batch has few different ones, and each is made once."""
+    """Topic ids as Kafka's tools print them; null for none. A batch has few different ids; each is converted once."""
     has_id = starts >= 0
     places = np.stack((starts[has_id], np.full(np.count_nonzero(has_id), _TOPIC_ID_BYTES)), axis=1)
     return each_once(data, places, topic_id, pa.string()).take(places_among(has_id))
 
 
-# A log names few topics many times.
+# A log repeats few topics many times.
 @lru_cache(maxsize=1024)
 def topic_id(raw: bytes) -> str | None:
-    """A topic's id as Kafka's tools print it; None for the id that says there is none."""
+    """A topic id as Kafka's tools print it; None for the zero id."""
     return None if raw == _ZERO_ID else topic_id_text(raw)
 
 

@@ -1,8 +1,8 @@
-"""Records of the coordinators' topics into columns, whatever they are and one after the other: for the few.
+"""Records of the coordinators' topics into columns, one record at a time; for the few that are not read by columns.
 
-The decoders are those of ``protocol.coordinator_records``, called once a record. Each kind has columns of its own, so records are
-told apart first and only the columns of their kind are built. Of a classic group's members, the subscription and the assignment
-are read where the protocol is that of consumers (``consumer_protocol``).
+The decoders are those of ``protocol.coordinator_records``. Each kind has columns of its own: records are grouped by kind first,
+and only the columns of their kind are built. The members' subscriptions and assignments are decoded if the group's protocol
+type is that of consumers (``consumer_protocol``).
 """
 
 import json
@@ -35,7 +35,7 @@ _NEWER = "newer"
 
 
 class _Record(NamedTuple):
-    """A record, decoded: its columns (``_COLUMNS_OF``), key and value; of one that could not be, the reason as its key."""
+    """A decoded record: its columns (``_COLUMNS_OF``), key and value. If it is malformed, ``key`` is the reason."""
 
     columns: str
     kind: str | None
@@ -44,9 +44,9 @@ class _Record(NamedTuple):
 
 
 def read_one_by_one(batch: pa.RecordBatch) -> Iterator[tuple[Integers, dict[str, Any]]]:
-    """The rows of each kind in a batch, and the columns of that kind; none of a batch without rows.
+    """The rows of each kind in a batch, and the columns of that kind.
 
-    Of rows that cannot be decoded these are the ``reason``, and ``key`` and ``value`` as they were.
+    Rows that cannot be decoded have the columns ``reason``, ``key`` and ``value``, the latter two as they were.
     """
     keys, values = batch.column("key").to_pylist(), batch.column("value").to_pylist()
     topics = batch.column("topic").to_pylist()
@@ -96,7 +96,7 @@ def _versions(column: list[bytes | None]) -> list[int | None]:
 
 
 def _fields(values: Sequence[Any], **names: str) -> dict[str, list[Any]]:
-    """Columns by name, of the fields of ``values`` that they are made of; null where the value is."""
+    """Columns by name, each one field of the ``values``; null for a null value."""
     return {column: [None if value is None else getattr(value, name) for value in values] for column, name in names.items()}
 
 

@@ -1,8 +1,8 @@
-"""The columns of what ingest writes, as Spark types: one definition for those who write and those who read.
+"""The columns that ingest writes, as Spark types: one definition for writers and readers.
 
-A record of ``__consumer_offsets`` or ``__transaction_state`` is one row of ``RAW``, whatever its kind: its coordinates, its kind,
-and the fields of that kind; the fields of other kinds are null, and so are a tombstone's beyond its key. Times that end in
-``_ms`` are as the record has them: ms since the epoch, -1 for none.
+A record of ``__consumer_offsets`` or ``__transaction_state`` is one row of ``RAW``, whatever its kind: its coordinates, its
+kind, and the fields of that kind. The fields of other kinds are null; a tombstone has only the fields of its key. Columns that
+end in ``_ms`` are as in the record: ms since the epoch, -1 for none.
 """
 
 from pyspark.errors import AnalysisException
@@ -38,18 +38,18 @@ CHECKPOINTS_DIR = "checkpoints"
 OFFSET_COMMIT = "offset_commit"
 GROUP_METADATA = "group_metadata"
 TRANSACTION = "transaction"
-# Besides these: the kinds of ``odradek.protocol.coordinator_records.newer_groups``, ``consumer_group_metadata`` and so on.
+# Further kinds: those of ``odradek.protocol.coordinator_records.newer_groups``, ``consumer_group_metadata`` and so on.
 
 
 def struct(**fields: DataType) -> StructType:
-    """Columns by name, in this order; any may be null."""
+    """Columns by name, in this order; all are nullable."""
     return StructType([StructField(name, kind) for name, kind in fields.items()])
 
 
 _STRING, _INT, _LONG = StringType(), IntegerType(), LongType()
 _PARTITION = struct(topic=_STRING, partition=_INT)
 ASSIGNMENT = ArrayType(struct(topic=_STRING, partitions=ArrayType(_INT)))
-# ``topics`` and ``assignment`` are null where the group's protocol is not that of consumers, or a member's is one of its own.
+# ``topics`` and ``assignment`` are null if the group's protocol type is not that of consumers, or if the bytes cannot be decoded.
 MEMBER = struct(
     member_id=_STRING,
     group_instance_id=_STRING,
@@ -97,7 +97,7 @@ RAW = struct(
     previous_producer_id=_LONG,
     next_producer_id=_LONG,
     client_transaction_version=_INT,
-    # The kinds that have no columns of their own: key and value as one JSON object.
+    # For kinds without columns of their own: key and value as one JSON object.
     fields=_STRING,
     date=DateType(),
     batch=_LONG,
@@ -115,12 +115,12 @@ PARTITIONED_BY = ("topic", "date", "batch")
 
 
 def read_raw(spark: SparkSession, warehouse: str) -> DataFrame:
-    """Every record that was decoded, as ``RAW``; no rows where there is nothing yet."""
+    """Every decoded record, as ``RAW``; no rows before the first ingest."""
     return read_parquet(spark, f"{warehouse}/{RAW_DIR}", RAW)
 
 
 def read_quarantine(spark: SparkSession, warehouse: str) -> DataFrame:
-    """Every record that was not, as ``QUARANTINE``."""
+    """Every record that could not be decoded, as ``QUARANTINE``."""
     return read_parquet(spark, f"{warehouse}/{QUARANTINE_DIR}", QUARANTINE)
 
 
@@ -130,7 +130,7 @@ def read_end_offsets(spark: SparkSession, warehouse: str) -> DataFrame:
 
 
 def read_parquet(spark: SparkSession, path: str, schema: StructType | str) -> DataFrame:
-    """The files of a directory, as ``schema``; no rows where it is not there yet."""
+    """The files of a directory, as ``schema``; no rows if the directory does not exist yet."""
     try:
         return spark.read.schema(schema).parquet(path)
     except AnalysisException as failure:

@@ -1,8 +1,9 @@
 """The Spark session that the jobs run in: Spark's own Kafka connector, UTC, state in RocksDB.
 
-Under ``spark-submit`` there is a JVM already, whose master, memory and packages are what the submitter chose; else one is
-started, here or as a driver of the cluster that ``master`` names, and fetches the connector from Maven Central at its first run.
-What does not fit together (no Java, an old one, Spark and connector of different versions) is told before any work is done.
+Under ``spark-submit`` the JVM exists already, with the master, memory and packages that the submitter chose. Otherwise a JVM is
+started here: it runs Spark itself, or is the driver of the cluster that ``master`` names, and fetches the connector from Maven
+Central at its first run. A mismatch (no Java, an old Java, different versions of Spark and connector) is reported before any
+work is done.
 """
 
 import os
@@ -32,9 +33,9 @@ _ROCKS_DB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStorePro
 _OLDEST_JAVA = 17
 _INSTALL_JAVA = "on Debian or Ubuntu: sudo apt-get install -y --no-install-recommends default-jre-headless"
 _TIMEOUT_S = 30
-# Where spark-submit, which runs this as its program, tells of its JVM.
+# spark-submit runs this code as its program, and names its JVM's port in this variable.
 _GATEWAY = "PYSPARK_GATEWAY_PORT"
-# Where Java, or Spark's launcher, finds options for a JVM beside Spark's own configuration.
+# Java and Spark's launcher take options for a JVM from these variables, too.
 _JAVA_OPTIONS = ("JAVA_TOOL_OPTIONS", "JDK_JAVA_OPTIONS", "_JAVA_OPTIONS", "PYSPARK_SUBMIT_ARGS")
 _COLLECTOR = "-XX:+UseParallelGC -XX:NewRatio=4"
 _CHOICE_OF_COLLECTOR = re.compile(r"-XX:\+Use\w+GC\b")
@@ -48,10 +49,10 @@ def spark_session(
     config: dict[str, str] | None = None,
     verbose: bool = True,
 ) -> SparkSession:
-    """The session, or the one there is already, with the jobs' settings. Raises PipelineError.
+    """A new session with the jobs' settings, or the present one with these settings. Raises PipelineError.
 
-    ``master`` None leaves it to Spark's own configuration, which says ``local[*]`` unless told otherwise; ``config`` weighs most.
-    What a JVM that is started here prints is shown where ``verbose``.
+    ``master`` None leaves the choice to Spark's own configuration, which is ``local[*]`` by default. ``config`` takes
+    precedence over all other settings. ``verbose`` shows the output of a JVM that is started here.
     """
     settings = {
         "spark.sql.session.timeZone": "UTC",
@@ -84,7 +85,7 @@ def spark_session(
 
 @contextmanager
 def configured(spark: SparkSession, configs: Mapping[str, str]) -> Iterator[None]:
-    """With these configs for what is asked of Spark, and for queries that are started, meanwhile; a query keeps them."""
+    """Set these configs for the duration of the ``with``. A query started meanwhile keeps them."""
     before = {key: str(spark.conf.get(key)) for key in configs}
     for key, value in configs.items():
         spark.conf.set(key, value)
@@ -98,18 +99,18 @@ def configured(spark: SparkSession, configs: Mapping[str, str]) -> Iterator[None
 def _at_home(master: str | None, config: Mapping[str, str]) -> dict[str, str]:
     if not (master or "local").startswith("local"):
         return {}
-    # Spark looks the machine's name up otherwise, and warns about what it finds.
+    # Otherwise Spark looks up the machine's name, and warns about the result.
     os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
-    # Spark's workers are Python's, and of those on the path the first need not be the one that has this package.
+    # Spark's workers are Python processes, and the first Python on the path need not have this package.
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     return {"spark.driver.bindAddress": "127.0.0.1", "spark.driver.host": "127.0.0.1", **_collector(config)}
 
 
 def _collector(config: Mapping[str, str]) -> dict[str, str]:
-    """The garbage collector of a JVM that does all the work, unless somebody has chosen one: Java refuses to start with two.
+    """The garbage collector of a JVM that runs Spark itself, unless the user chose one: Java refuses to start with two.
 
-    What Java takes by itself where there are two cores, G1, has the same work take a fifth longer. The old generation is to
-    hold what Spark keeps (spark.memory.fraction, 0.6 of the heap) and what lives beside that.
+    Java's default from two cores on, G1, makes the same work take a fifth longer. The old generation is sized for the memory
+    that Spark keeps (spark.memory.fraction, 0.6 of the heap) and the objects that live beside it.
     """
     home = os.environ.get("SPARK_CONF_DIR") or Path(_find_spark_home(), "conf")  # type: ignore[no-untyped-call]  # pyspark's
     defaults = Path(home, "spark-defaults.conf")
@@ -137,7 +138,7 @@ def _require_java() -> None:
 
 
 def _start_jvm(settings: dict[str, str], *, verbose: bool) -> None:
-    """Start the JVM as Spark itself would, except for where it prints: Ivy and the launcher know no log level."""
+    """Start the JVM as Spark itself would, except for its output: Ivy and the launcher ignore log levels."""
     conf = SparkConf(loadDefaults=False)
     for key, value in settings.items():
         conf.set(key, value)
@@ -151,7 +152,7 @@ def _start_jvm(settings: dict[str, str], *, verbose: bool) -> None:
 
 
 def _require_connector(spark: SparkSession) -> None:
-    """Raise PipelineError unless PySpark, Spark and the connector are of one version."""
+    """Raise PipelineError unless PySpark, Spark and the connector have the same version."""
     if spark.version != pyspark.__version__:
         reason = f"PySpark is {pyspark.__version__} and Spark is {spark.version}"
         raise PipelineError(

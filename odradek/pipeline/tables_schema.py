@@ -1,15 +1,15 @@
-"""The columns of the tables that are made of ``raw``, as Spark types: one definition for those who write and those who read.
+"""The columns of the tables that are built from ``raw``, as Spark types: one definition for writers and readers.
 
-    tables/NAME/batch=N/*.parquet    history: what pass N found; a pass only ever adds
-    state/NAME/batch=N/*.parquet     snapshots: how things stood after pass N; replaced at each pass
+    tables/NAME/batch=N/*.parquet    history: the new rows of pass N; append-only
+    state/NAME/batch=N/*.parquet     snapshots: the state after pass N; replaced at each pass
 
-Read either with ``odradek.pipeline.tables.read_table(spark, warehouse, name)``: it gives exactly the columns here, in this order;
-no rows where there is nothing yet; nothing of a pass that is not finished; rows in no particular order. History is all that was
-ever found, a snapshot is the newest.
+Read either with ``odradek.pipeline.tables.read_table(spark, warehouse, name)``. It returns exactly the columns below, in this
+order; no rows before the first pass; no rows of a pass that is not done; rows in no particular order. A history table has the
+rows of all passes, a snapshot those of the newest pass.
 
-``at`` is always the time that the broker gave the record which tells it, and ``record_partition`` and ``record_offset`` are that
-record's coordinates in its topic: two rows of one group, or of one transactional id, are in the order of ``record_offset``, also
-where they have one ``at``. Durations are in the unit that ends their name. What is not known is null.
+``at`` is always the broker's timestamp of the record behind the row. ``record_partition`` and ``record_offset`` are that
+record's coordinates in its topic: rows of one group, or of one transactional id, are ordered by ``record_offset``, also if
+their ``at`` is the same. Durations are in the unit that ends their name. Unknown values are null.
 """
 
 from pyspark.sql.types import (

@@ -8,7 +8,7 @@
     topic    string topic, compact in 1 | count of partitions | int32 each | no tagged field (1)
     count    int32, or -1 for null (0); uvarint count + 1, or 0 (1)
 
-Brokers of today write version 1, those before 4.0 version 0.
+Brokers from 4.0 on write version 1, older ones version 0.
 
 Left out: a status that Kafka does not have, a next producer epoch (KIP-939).
 """
@@ -23,7 +23,7 @@ from odradek.pipeline.columns import Bytes, Cursor, Elements, Fields, Integers, 
 from odradek.pipeline.kinds import Kind, Rows
 from odradek.pipeline.schema import TRANSACTION
 
-# By the number in the log, as DescribeTransactions says them.
+# Names as in DescribeTransactions, by the status in the record.
 STATUSES = (
     "Empty",
     "Ongoing",
@@ -34,7 +34,7 @@ STATUSES = (
     "Dead",
     "PrepareEpochFence",
 )
-# A topic without a name or partitions, in the version that has least.
+# The size of a topic with an empty name and no partitions, in the smallest version.
 _TOPIC_BYTES = 3
 _PARTITION_BYTES = 4
 _PREVIOUS_PRODUCER_ID_TAG, _NEXT_PRODUCER_ID_TAG, _CLIENT_VERSION_TAG = 0, 1, 2
@@ -68,7 +68,7 @@ def _read_value(version: int, value: Cursor) -> Rows:
 
 
 def _read_count(version: int, cursor: Cursor) -> Integers:
-    """An array's; a null one has none."""
+    """The count of an array; 0 for a null one."""
     return np.maximum(cursor.read_uvarint() - 1 if version >= 1 else cursor.read_int32(), 0)
 
 
@@ -94,13 +94,13 @@ def _build(data: Bytes, rows: Rows) -> dict[str, pa.Array]:
 
 
 def _partitions(data: Bytes, topics: Elements, count: int) -> pa.Array:
-    """Of each row its partitions by topic and number, each once, as lists of structs."""
+    """The partitions of each row, ordered by topic and number, without duplicates, as lists of structs."""
     counts = topics.fields["count"]
     of_topic = np.repeat(np.arange(len(counts)), counts)
     places = np.arange(len(of_topic)) - np.repeat(np.cumsum(counts) - counts, counts)
     partition = integers(data, topics.fields["partitions_at"][of_topic] + _PARTITION_BYTES * places, ">i4")
     names = strings(data, topics.fields["topic"]).dictionary_encode()
-    # UTF-8's bytes are in the order of the text's characters.
+    # UTF-8 bytes sort in the order of code points.
     by_name = pc.array_sort_indices(names.dictionary).to_numpy()
     ranks = np.empty_like(by_name)
     ranks[by_name] = np.arange(len(by_name))

@@ -1,4 +1,4 @@
-"""A warehouse: a directory of any file system that Spark knows, which says in ``_cluster.json`` whose records it holds."""
+"""A warehouse: a directory of any file system that Spark supports, with the cluster's id in ``_cluster.json``."""
 
 import json
 
@@ -14,14 +14,14 @@ _PROBE_FILE = "_writable"
 
 
 class Warehouse:
-    """The directory ``path``. Raises PipelineError where it is of no use."""
+    """The directory ``path``. Raises PipelineError if it cannot be used."""
 
     def __init__(self, spark: SparkSession, path: str) -> None:
         self._directory = Directory(spark, path)
         self.path = self._directory.path
 
     def prepare(self, cluster_id: str, job: str) -> str:
-        """Make it, or make sure that it is this cluster's and can be written to; the directory of the job's checkpoint."""
+        """Create the warehouse, or check that it is writable and this cluster's; the directory of the job's checkpoint."""
         try:
             self._directory.write_text(_PROBE_FILE, "")
             self._directory.remove(_PROBE_FILE)
@@ -44,14 +44,14 @@ class Warehouse:
         return f"{self.path}/{checkpoint}"
 
     def require_records(self) -> str:
-        """The id of the cluster whose records it holds. Raises NoRecords where ingest has not brought any."""
+        """The id of the cluster whose records it holds. Raises NoRecords before the first ingest."""
         known = self.known_cluster()
         if known is None:
             raise NoRecords(f"there is no warehouse at {self.path}: odradek pipeline ingest makes it; or correct --warehouse")
         return known
 
     def known_cluster(self) -> str | None:
-        """The id of the cluster whose records it holds; None where there are none yet."""
+        """The id of the cluster whose records it holds; None before the first ingest."""
         if not self._directory.exists(_CLUSTER_FILE):
             return None
         text = self._directory.read_text(_CLUSTER_FILE)

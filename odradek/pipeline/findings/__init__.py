@@ -1,12 +1,12 @@
-"""Findings: what of a cluster's history its operator wants to be told, each a row of ``FINDING`` in ``<warehouse>/findings``.
+"""Findings: events in a cluster's history that its operator should know about. ``<warehouse>/findings`` has rows of ``FINDING``.
 
-They are made of the tables alone, by Spark SQL, and anew at each pass: the same tables give the same findings, ids included,
-in whatever passes they came. So a pass that was cut short is mended by the next, and ``findings`` is replaced, not added to.
-Nothing here asks what time it is: now is the newest time in the tables.
+Spark SQL computes them from the tables alone, anew at each pass. The same tables give the same findings and the same ids,
+whatever passes they were built in. Each pass replaces ``findings``, so the next pass repairs an interrupted one. No detector
+reads a clock: "now" is the newest time in the tables.
 
-    rows.py          the row, and what detectors share      groups.py        rebalances, members, assignments
-    thresholds.py    from where on it is one                offsets.py       lag, and what stands still
-    sink.py          messages of them, each sent once       transactions.py  hanging, slow, aborted
+    rows.py          the row, and helpers of the detectors  groups.py        rebalances, members, assignments
+    thresholds.py    the limits that make a finding         offsets.py       lag, stuck partitions, backward commits
+    sink.py          findings as messages, each sent once   transactions.py  hanging, slow, aborted
 """
 
 from functools import cache, reduce
@@ -55,12 +55,12 @@ DETECTORS = (
 
 
 def detect(read: Read, thresholds: Thresholds) -> DataFrame:
-    """All that there is to be found in these tables."""
+    """All findings in these tables."""
     return reduce(DataFrame.unionByName, (detector(read, thresholds) for detector in DETECTORS))
 
 
 def describe(spark: SparkSession, warehouse: str) -> list[str]:
-    """What was found of high and medium severity as lines for a terminal, the gravest first, then the newest."""
+    """The findings of high and medium severity as lines for a terminal: the gravest first, then the newest."""
     grave = read_findings(spark, warehouse).where(f.col("severity").isin(HIGH, MEDIUM))
     when = f.concat_ws(" to ", *(f.date_format(time, "yyyy-MM-dd HH:mm:ss") for time in ("from_time", "to_time")))
     line = f.format_string("%-6s  %-20s  %-20s  %s  %s", "severity", "kind", "subject", when, "evidence")
@@ -73,9 +73,9 @@ def describe(spark: SparkSession, warehouse: str) -> list[str]:
 def build_findings(
     spark: SparkSession, warehouse: str, thresholds: Thresholds | None = None, topic: FindingsTopic | None = None
 ) -> int:
-    """Put what is to be found in the warehouse's tables in place of what was found before, and send what is new of it.
+    """Replace the warehouse's findings by those of the present tables, and send the new ones.
 
-    How many messages were sent. Raises PipelineError.
+    Returns the number of messages sent. Raises PipelineError.
     """
     Warehouse(spark, warehouse).require_records()
     read = cache(lambda name: read_table(spark, warehouse, name))

@@ -1,14 +1,15 @@
-"""What groups did: figures of their rebalances, storms of them, members that flap, assignments that are uneven.
+"""Findings about groups: figures of rebalances, rebalance storms, flapping members, uneven assignments.
 
     kind             severity                           within the subject, a group
     rebalances       low                                a window
     rebalance_storm  high                               an episode
-    flapping_member  high; medium where it rejoined     client, an episode
-                     as the static member it was
+    flapping_member  high; medium if it rejoined as     client, an episode
+                     the same static member
     uneven_assignment  medium                           the newest generation
 
-A member is known again by its group.instance.id or, since it has another member id each time, by client id and host. Several
-members may share these: as many returns as there were members at once are taken for one deployment.
+A returning member is recognised by its group.instance.id. A dynamic member gets a new member id each time, and is recognised by
+client id and host. Several members may share these. If as many members return as there were at once, they count as one
+deployment.
 """
 
 from pyspark.sql import Column, DataFrame, Window, WindowSpec
@@ -21,10 +22,10 @@ _GONE = ("left", "expired")
 
 
 def rebalance_figures(read: Read, thresholds: Thresholds) -> DataFrame:
-    """What operators watch, a row a group and window in which it rebalanced.
+    """Rebalance figures for an operator's dashboard: one row for each group and window with a rebalance.
 
-    ``sync_ms`` is the part of a rebalance that the log tells: from the end of the join phase to the assignment. ``failed`` are
-    the generations of which there is no record, that is whose assignment never came.
+    ``sync_ms`` is the part of a rebalance that the log shows: from the end of the join phase to the assignment. ``failed``
+    counts the generations without a record: their assignment never arrived.
     """
     generations = read("group_generations").withColumn("before", f.lag("generation").over(_in_order()))
     missed = f.greatest(f.col("generation") - f.col("before") - 1, f.lit(0))
@@ -51,7 +52,7 @@ def rebalance_figures(read: Read, thresholds: Thresholds) -> DataFrame:
 
 
 def rebalance_storms(read: Read, thresholds: Thresholds) -> DataFrame:
-    """Groups that hardly did anything else."""
+    """Groups with ``storm_rebalances`` or more rebalances within ``storm_window_s``."""
     found = episodes(
         read("group_generations").select("group", "at"),
         ("group",),
@@ -68,7 +69,7 @@ def rebalance_storms(read: Read, thresholds: Thresholds) -> DataFrame:
 
 
 def _most_changes(storms: DataFrame, changes: DataFrame) -> DataFrame:
-    """``group``, ``episode``, ``most_changes_by``: the client that came and went most often meanwhile, in ``changes`` of them."""
+    """``group``, ``episode``, ``most_changes_by``, ``changes``: the client that joined and left most often, and how often."""
     during = changes.join(f.broadcast(storms.select("group", "episode", "from_time", "to_time")), "group")
     during = during.where(f.col("at").between(f.col("from_time"), f.col("to_time")))
     clients = during.groupBy("group", "episode", "client_id").agg(f.count(f.lit(1)).alias("changes"))
@@ -79,9 +80,9 @@ def _most_changes(storms: DataFrame, changes: DataFrame) -> DataFrame:
 
 
 def flapping_members(read: Read, thresholds: Thresholds) -> DataFrame:
-    """Members that come back again and again."""
+    """Members that repeatedly leave and return."""
     by = ("group", "group_instance_id", "client_id", "client_host")
-    # An instance may move; a client without a host of its own is what it is.
+    # A static member may move to another host; a dynamic member is recognised by its host too.
     host = f.when(f.col("group_instance_id").isNull(), f.col("client_host"))
     changes = (
         read("member_changes")
@@ -110,7 +111,7 @@ def flapping_members(read: Read, thresholds: Thresholds) -> DataFrame:
 
 
 def uneven_assignments(read: Read, thresholds: Thresholds) -> DataFrame:
-    """Groups whose newest generation of some duration has one member do much more than another."""
+    """Groups whose newest stable generation of ``uneven_s`` or more gives one member far more partitions than another."""
     generations = read("group_generations")
     newest = generations.agg(f.max("at").alias("newest"))
     after = f.lead("at").over(_in_order())

@@ -1,11 +1,13 @@
-"""What became of offsets: partitions that stand still, lag, commits that went backward.
+"""Findings about offsets: stuck partitions, lag, backward commits.
 
-kind              severity                                      within the subject, a group
-stuck_partition   high; medium once it moved again, low where   topic, partition, the offset it stands at
-nobody was there to move it
-lag               medium where it is much and not made up       a window
-soon, else low
-backward_commits  low                                           topic, a window
+    kind              severity                                      within the subject, a group
+    stuck_partition   high; medium if it moved again since, low     topic, partition, the committed offset
+                      if the group had no members
+    lag               medium if large and not caught up soon,       a window
+                      else low
+    backward_commits  low                                           topic, a window
+
+End offsets are known from samples only, so the times of stuck partitions and of lag are those of samples.
 """
 
 from pyspark.sql import DataFrame, Window
@@ -18,9 +20,9 @@ _PARTITION = ("group", "topic", "partition")
 
 
 def stuck_partitions(read: Read, thresholds: Thresholds) -> DataFrame:
-    """Partitions whose committed offset stayed where it was while their end grew away from it.
+    """Partitions whose committed offset stayed the same while their end offset grew.
 
-    What can be said is what samples say: from the first one at which the offset was this to the last one at which the end grew.
+    The times are those of samples: from the first sample at this offset to the last sample at which the end had grown.
     """
     in_order = Window.partitionBy(*_PARTITION).orderBy("sampled_at")
     before = f.lag("committed_offset").over(in_order)
@@ -52,7 +54,7 @@ def stuck_partitions(read: Read, thresholds: Thresholds) -> DataFrame:
 
 
 def _with_members(stuck: DataFrame, generations: DataFrame, stuck_s: float) -> DataFrame:
-    """Adds ``had_members``: the group had some by the time that it was stuck. Unknown, as of one of KIP-848, counts as yes."""
+    """Adds ``had_members``: whether the group had members while it was stuck. Unknown counts as yes, as for KIP-848 groups."""
     known_stuck = f.timestamp_micros(f.unix_micros("from_time") + round(stuck_s * 1e6))
     until = f.lead("at").over(Window.partitionBy("group").orderBy("partition", "offset"))
     known = generations.select(f.col("group").alias("of"), "at", until.alias("until"), "member_count")
@@ -62,7 +64,7 @@ def _with_members(stuck: DataFrame, generations: DataFrame, stuck_s: float) -> D
 
 
 def lag_figures(read: Read, thresholds: Thresholds) -> DataFrame:
-    """How far groups were behind, a row a group and window, and how long it would take to catch up at the pace of the window.
+    """The lag of groups, one row for each group and window, and the time to catch up at the window's rate.
 
     Percentiles are over partitions and samples. A rate needs two samples in the window.
     """
@@ -102,14 +104,14 @@ def lag_figures(read: Read, thresholds: Thresholds) -> DataFrame:
     is_trouble = (f.col("lag") >= thresholds.lag_records) & (
         f.col("catch_up_s").isNull() | (f.col("catch_up_s") > thresholds.catch_up_s)
     )
-    # One sample says nothing about where it goes.
+    # A single sample shows no trend.
     severity = f.when(is_trouble & elapsed.isNotNull(), MEDIUM).otherwise(LOW)
     evidence = ("lag", "lag_p50", "lag_p95", "lag_p99", "lag_max", "consumed_per_s", "produced_per_s", "catch_up_s")
     return findings_of(figures, "lag", severity, subject="group", evidence=evidence)
 
 
 def backward_commits(read: Read, thresholds: Thresholds) -> DataFrame:
-    """Offsets that were committed below those before: what lies between is worked on twice."""
+    """Commits below the committed offset: the records between the two are processed again."""
     backward = read("offset_commits").where(f.col("kind") == "backward")
     found = backward.groupBy("group", "topic", windows("at", thresholds.window_s).alias("window")).agg(
         f.count(f.lit(1)).alias("commits"),

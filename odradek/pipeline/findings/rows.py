@@ -1,4 +1,4 @@
-"""A finding as a row, and what the detectors share: tables by name, seconds, episodes out of events."""
+"""A finding as a row, and helpers of the detectors: tables by name, seconds, episodes out of events."""
 
 from collections.abc import Callable
 from functools import reduce
@@ -40,7 +40,7 @@ def findings_of(
     within: tuple[str, ...] = (),
     evidence: tuple[str, ...],
 ) -> DataFrame:
-    """Rows as ``FINDING``: ``subject`` and the times are columns of theirs, and so are those of ``within`` and ``evidence``."""
+    """Rows as ``FINDING``. ``subject``, the times, and the names in ``within`` and ``evidence`` are columns of ``rows``."""
     named = [f.lit(kind), f.col(subject), *(f.col(name).cast("string") for name in within)]
     identity = f.concat_ws("\0", *named, f.unix_micros(from_time).cast("string"))
     return rows.select(
@@ -60,20 +60,20 @@ def seconds(time: str) -> Column:
 
 
 def seconds_between(earlier: Column, later: Column) -> Column:
-    """How long it was, rounded to milliseconds."""
+    """The duration, rounded to milliseconds."""
     return f.round((f.unix_micros(later) - f.unix_micros(earlier)) / f.lit(1e6), 3)
 
 
 def windows(time: str, length_s: float) -> Column:
-    """The window that a time lies in; it begins at a multiple of its length."""
+    """The window that contains a time. Windows start at multiples of their length."""
     return f.window(time, f"{round(length_s * 1e6)} microseconds")
 
 
 def episodes(events: DataFrame, by: tuple[str, ...], *, window_s: float, at_least: float) -> DataFrame:
-    """Where ``at_least`` events (``by``, ``at``) lie within ``window_s`` there is an episode; those that overlap are one.
+    """Episodes: ``at_least`` events (``by``, ``at``) within ``window_s`` form one, and overlapping ones are merged.
 
-    Its columns: ``by``, ``episode``, ``from_time`` and ``to_time`` of its first and last event, ``events``, how many there are.
-    Equal times count together. No shuffle but the one by ``by``.
+    Columns: ``by``, ``episode``, ``from_time`` and ``to_time`` of the first and last event, ``events`` (their number). Events
+    at the same time count together. The only shuffle is by ``by``.
     """
     micros = round(window_s * 1e6)
     in_order = Window.partitionBy(*by).orderBy("micros")
@@ -99,7 +99,7 @@ def episodes(events: DataFrame, by: tuple[str, ...], *, window_s: float, at_leas
 
 
 def newest(read: Read) -> DataFrame:
-    """One row: ``newest``, the newest time that the tables know of, which stands for now."""
+    """One row, ``newest``: the newest time in the tables, used as "now"."""
     times = (
         read("group_generations").select("at"),
         read("transactions").select(f.col("completed_at").alias("at")),
@@ -110,5 +110,5 @@ def newest(read: Read) -> DataFrame:
 
 
 def read_findings(spark: SparkSession, warehouse: str) -> DataFrame:
-    """What was found last, as ``FINDING``; no rows where nothing was looked for yet."""
+    """The newest findings, as ``FINDING``; no rows before the first pass."""
     return read_parquet(spark, f"{warehouse}/{FINDINGS_DIR}", FINDING)

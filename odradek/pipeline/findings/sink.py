@@ -1,15 +1,15 @@
-"""Findings as messages on a topic, through Spark's Kafka sink: key the finding's ``id``, value a JSON object of its columns.
+"""Findings as messages on a topic, through Spark's Kafka sink. Key: the finding's ``id``; value: its columns as a JSON object.
 
-A finding is sent once: when it is first found, and again only when it has become graver. Figures of a window are sent when the
-window is over. What is to be sent is written down before it is, so that a run that is cut short is finished by the next:
+A finding is sent when it is first found, and again only when its severity has risen. A finding of a window is sent after the
+window has ended. Messages are written to an outbox before they are sent, so that the next run finishes an interrupted one:
 
-    findings_sent/outbox/batch=N/   one file: id, severity, value, topic, cluster_id, and ``ends``, where the topic's partitions
-                                    ended before the batch was sent, as JSON
-    findings_sent/done/             a row a batch that is on its topic, whole
+    findings_sent/outbox/batch=N/   one file: id, severity, value, topic, cluster_id, and ``ends``, the end offsets of the
+                                    topic's partitions before the batch was sent, as JSON
+    findings_sent/done/             a row for each batch that is on its topic completely
 
-The next run reads the topic from those ends on and sends, of a batch that is not done, what is not there. Left out: two jobs at a
-time for one warehouse, and a task of a Spark cluster that fails half-way and is tried again there: then a message may be on the
-topic twice, under one key.
+For a batch that is not done, the next run reads the topic from ``ends`` on and sends the messages that are missing. Left out:
+two concurrent jobs on one warehouse, and a task of a Spark cluster that fails half-way and is retried there. In both cases a
+message may be on the topic twice, under the same key.
 """
 
 import json
@@ -28,14 +28,14 @@ from odradek.pipeline.schema import read_parquet
 _OUTBOX = "findings_sent/outbox"
 _DONE = "findings_sent/done"
 _MESSAGE = "id string, severity string, value string, topic string, cluster_id string, ends string"
-# These are of a window, which has figures until it is over.
+# Kinds that describe a window. Their figures change until the window has ended.
 WINDOWED = ("rebalances", "lag", "backward_commits", "aborted_share")
 _EARLIEST = -2
 
 
 @dataclass(frozen=True, slots=True)
 class FindingsTopic:
-    """Where messages go. ``kafka_config`` is for producer, consumer and Admin client alike."""
+    """The topic to send to. ``kafka_config`` applies to producer, consumer and Admin client."""
 
     topic: str
     bootstrap_servers: str
@@ -43,7 +43,7 @@ class FindingsTopic:
 
 
 def send_findings(spark: SparkSession, warehouse: str, read: Read, to: FindingsTopic) -> int:
-    """Send what was found and has not been sent; how many messages that were. Raises PipelineError."""
+    """Send the findings that have not been sent; returns the number of messages. Raises PipelineError."""
     require_reachable(to.bootstrap_servers)
     with Cluster(spark, to.bootstrap_servers, to.kafka_config) as cluster:
         outbox = _Outbox(spark, warehouse, to, cluster)
@@ -51,7 +51,7 @@ def send_findings(spark: SparkSession, warehouse: str, read: Read, to: FindingsT
 
 
 def ready(spark: SparkSession, warehouse: str, read: Read) -> DataFrame:
-    """Findings that will not change while nothing new happens, as messages: id, severity, value."""
+    """Findings that are final, given the present tables, as messages: id, severity, value."""
     found = read_findings(spark, warehouse).crossJoin(f.broadcast(newest(read)))
     is_over = ~f.col("kind").isin(*WINDOWED) | (f.col("to_time") <= f.col("newest"))
     head = f.to_json(f.struct("id", "kind", "severity", "subject", "from_time", "to_time"))
@@ -60,17 +60,17 @@ def ready(spark: SparkSession, warehouse: str, read: Read) -> DataFrame:
 
 
 class _Outbox:
-    """What was sent to a topic, and what is being sent."""
+    """The messages sent, and being sent, to a topic."""
 
     def __init__(self, spark: SparkSession, warehouse: str, to: FindingsTopic, cluster: Cluster) -> None:
         self._spark, self._warehouse, self._to, self._cluster = spark, warehouse, to, cluster
         self._cluster_id = cluster.cluster_id()
 
     def finish(self) -> int:
-        """Send what is left of batches that an earlier run began."""
+        """Send the rest of a batch that an earlier run began; returns the number of messages."""
         done = self._read(_DONE, "batch long")
         open_batches = self._written().join(done, "batch", "left_anti")
-        # One run leaves one at most.
+        # A run leaves at most one open batch.
         begun = open_batches.groupBy("batch").agg(f.first("ends").alias("ends")).orderBy("batch").take(1)
         if not begun:
             return 0
@@ -78,7 +78,7 @@ class _Outbox:
         return self._send(left, begun[0].batch)
 
     def send(self, messages: DataFrame) -> int:
-        """Send those that were not sent, or were less grave then, as a batch."""
+        """Send the messages that are new or have risen in severity, as a batch; returns their number."""
         sent = self._written().groupBy("id").agg(f.max(_gravity()).alias("gravity"))
         is_new = f.col("gravity").isNull() | (_gravity() > f.col("gravity"))
         new = messages.join(sent, "id", "left").where(is_new).select("id", "severity", "value")
@@ -104,14 +104,14 @@ class _Outbox:
         return count
 
     def _arrived_since(self, ends: dict[str, int]) -> DataFrame:
-        """Id and severity of the messages that are on the topic from these offsets on."""
+        """Id and severity of the topic's messages from these offsets on."""
         topic = self._to.topic
         partitions = self._cluster.partitions([topic]).get(topic, [])
         if not partitions:
             return local_rows(self._spark, "id string, severity string")
         settings = source_options(self._to.bootstrap_servers, self._to.kafka_config) | {
             "assign": json.dumps({topic: partitions}),
-            # A partition that was not there then is read from its beginning.
+            # A partition that is missing in ``ends`` is newer than the batch, and is read from its beginning.
             "startingOffsets": json.dumps({topic: {str(each): ends.get(str(each), _EARLIEST) for each in partitions}}),
             "failOnDataLoss": "false",
         }
@@ -120,7 +120,7 @@ class _Outbox:
         return messages.select(f.col("key").cast("string").alias("id"), severity.alias("severity")).distinct()
 
     def _written(self) -> DataFrame:
-        """What was to be sent to this topic, with its batch."""
+        """The outbox of this topic, with batch numbers."""
         is_here = (f.col("topic") == self._to.topic) & (f.col("cluster_id") == self._cluster_id)
         return self._read(_OUTBOX, f"{_MESSAGE}, batch long").where(is_here)
 

@@ -1,4 +1,4 @@
-"""From where on something is a finding, and how grave it is. Seconds end in ``_s``; each can be set by its name."""
+"""The limits that make a finding, and its severity. Names that end in ``_s`` are seconds. Each limit can be set by its name."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
@@ -12,22 +12,22 @@ class Thresholds:
     """The defaults suit a cluster whose groups are deployed a few times a day.
 
     Attributes:
-        window_s: the windows of the figures (``rebalances``, ``lag``); they begin at multiples of it.
-        storm_rebalances: so many rebalances of a group within ``storm_window_s`` are a storm.
-        storm_window_s: the same.
-        flap_returns: a member that came back so many times within ``flap_window_s`` flaps.
-        flap_window_s: the same.
-        stuck_s: a partition stopped moving where what is committed has been the same for so long, while its end grew.
-        lag_records: lag below it is no trouble, however slowly it shrinks.
-        catch_up_s: nor is lag that would be made up within this time.
-        uneven_ratio: an assignment is uneven where one member has so many times the partitions of another.
-        uneven_partitions: and so many more of them.
-        uneven_s: and has lasted so long; in the midst of a rebalance it may be.
-        slow_transaction_s: a transaction that took so long is slow
-        slow_ratio: where it is also so many times the median of its application.
-        open_grace_s: how far past its timeout a transaction may be open before it is hanging, and how long one may be in prepare.
-        aborted_share: an application that aborts this share of its transactions, of at least ``aborted_transactions`` an hour.
-        aborted_transactions: the same.
+        window_s: length of the windows of the figures (``rebalances``, ``lag``); windows start at its multiples.
+        storm_rebalances: the number of a group's rebalances within ``storm_window_s`` that make a storm.
+        storm_window_s: see ``storm_rebalances``.
+        flap_returns: the number of a member's returns within ``flap_window_s`` that make it flap.
+        flap_window_s: see ``flap_returns``.
+        stuck_s: a partition is stuck if its committed offset stayed the same for this long while its end offset grew.
+        lag_records: lag below this is no trouble, however slowly it shrinks.
+        catch_up_s: lag that would be caught up within this time is no trouble.
+        uneven_ratio: an assignment is uneven if one member has this many times the partitions of another,
+        uneven_partitions: at least this many more of them,
+        uneven_s: and for this long; during a rebalance an uneven assignment is normal.
+        slow_transaction_s: a transaction is slow if it took this long,
+        slow_ratio: and this many times the median of its application.
+        open_grace_s: a transaction is hanging if it is open this long past its timeout, or in a prepare state this long.
+        aborted_share: an application that aborts this share of its transactions in an hour has severity medium,
+        aborted_transactions: if it had this many transactions in the hour.
     """
 
     window_s: float = 300.0
@@ -48,7 +48,7 @@ class Thresholds:
     aborted_transactions: float = 10.0
 
     def with_settings(self, settings: Mapping[str, str]) -> Self:
-        """With these instead. Raises PipelineError for a name or a number that is none."""
+        """The thresholds with these settings. Raises PipelineError for an unknown name or a malformed number."""
         known = {field.name for field in fields(self)}
         changed = {}
         for name, text in settings.items():

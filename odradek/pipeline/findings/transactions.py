@@ -1,4 +1,4 @@
-"""What became of transactions: those that hung, those that were slow, and how many an application aborted.
+"""Findings about transactions: hanging ones, slow ones, and an application's share of aborted ones.
 
     kind                 severity                      subject
     hanging_transaction  high                          a transactional id
@@ -6,7 +6,7 @@
     aborted_share        medium where it is above the  an application, in an hour
                          threshold, else low
 
-An application is what its transactional ids have in common: numbers and UUIDs at their end are of its instances.
+An application is the common part of transactional ids: numbers and UUIDs at the end of an id name an instance.
 """
 
 from pyspark.sql import Column, DataFrame
@@ -21,14 +21,14 @@ _WHO = ("producer_id", "producer_epoch", "timeout_ms", "partitions")
 
 
 def application() -> Column:
-    """``payments`` of ``payments-0``, and of Kafka Streams' ``payments-UUID-1``; all of an id that has no such end."""
+    """``payments`` for ``payments-0`` and for Kafka Streams' ``payments-UUID-1``; the whole id if it has no such end."""
     return f.regexp_replace("transactional_id", _INSTANCE, "")
 
 
 def hanging_transactions(read: Read, thresholds: Thresholds) -> DataFrame:
-    """Transactions that their producer did not end: the coordinator did at their timeout, or nobody has yet.
+    """Transactions that their producer did not end: the coordinator aborted them at their timeout, or they are still open.
 
-    Until then, and where they wrote, those who read what is committed see nothing that came after.
+    While one is open, read_committed consumers see no later record of the partitions it wrote to.
     """
     over = read("transactions").where(f.col("outcome") == "timed_out")
     ended = over.select(
@@ -65,7 +65,7 @@ def hanging_transactions(read: Read, thresholds: Thresholds) -> DataFrame:
 
 
 def slow_transactions(read: Read, thresholds: Thresholds) -> DataFrame:
-    """Transactions that took long, and much longer than those of the same application do; those that hung are told above."""
+    """Transactions that took long, and far longer than the median of their application. Hanging ones are excluded."""
     ended = read("transactions").withColumn("application", application())
     medians = ended.groupBy("application").agg(f.percentile_approx("total_ms", 0.5).alias("median_ms"))
     long = ended.where((f.col("total_ms") >= thresholds.slow_transaction_s * 1000) & (f.col("outcome") != "timed_out"))
@@ -93,7 +93,7 @@ def slow_transactions(read: Read, thresholds: Thresholds) -> DataFrame:
 
 
 def aborted_shares(read: Read, thresholds: Thresholds) -> DataFrame:
-    """How many of its transactions an application aborted in an hour, of its own accord or not."""
+    """The share of transactions that an application aborted in an hour, for whatever reason."""
     ended = read("transactions").withColumn("application", application())
     shares = ended.groupBy("application", windows("completed_at", _HOUR_S).alias("window")).agg(
         f.count(f.lit(1)).alias("transactions"),

@@ -1,10 +1,10 @@
-"""The report: one page of HTML that needs no network, of what the warehouse has: findings first, then groups, lag, transactions.
+"""The report: one page of HTML that needs no network and shows the warehouse: findings, groups, lag, transactions.
 
-    data.py      what is shown, aggregated by Spark, each query with a bound
+    data.py      the data, aggregated by Spark, each query with a bound
     figures.py   the drawings, with plotly
     page.py      HTML around them; page.css, page.js
 
-Its size is bounded too: some 5 MB, most of which is plotly's own code, and at the worst twice that.
+The page's size is bounded too: some 5 MB, most of it plotly's own code, and at most twice that.
 """
 
 from collections.abc import Callable
@@ -25,7 +25,7 @@ __all__ = ["compose", "write_report"]
 
 
 def write_report(spark: SparkSession, warehouse: str, out: str, on_progress: Callable[[str], None] = lambda _: None) -> int:
-    """Write the report of a warehouse to the file ``out``; its size in bytes. Raises PipelineError."""
+    """Write the report of a warehouse to the file ``out``, and return its size in bytes. Raises PipelineError."""
     path = Path(out)
     if not path.absolute().parent.is_dir():
         raise PipelineError(f"there is no directory {path.absolute().parent} for the report: make it, or give another --out")

@@ -1,8 +1,8 @@
-"""What the report shows, out of the warehouse: every query aggregates in Spark, and has a bound on the rows it gives.
+"""The data of the report, out of the warehouse. Every query aggregates in Spark and bounds the number of its rows.
 
-The bounds make the page's size a matter of what is drawn, not of how long the history is: groups are chosen by what was found of
-them, times are cut into buckets, and of lanes, segments and moves the newest or busiest are taken. ``Shown.of`` says out of how
-many.
+With the bounds the page's size does not grow with the length of the history. Groups are chosen by their findings. Times are cut
+into buckets. Of lanes, segments and moves the newest or the busiest are taken. ``Shown.of`` is the number of rows without the
+bound.
 """
 
 from dataclasses import dataclass
@@ -30,17 +30,17 @@ LOW_FINDINGS = 100
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """From the first to the last that is known, UTC without a zone."""
+    """The span between the first and the last time in the tables, UTC without a zone."""
 
     first: pd.Timestamp
     last: pd.Timestamp
 
     def end(self) -> Column:
-        """Its last moment."""
+        """The end of the span."""
         return f.timestamp_micros(f.lit(self.last.value // 1000))
 
     def bucket(self, time: str) -> Column:
-        """The start of the bucket that a time lies in, of ``BUCKETS`` in the span."""
+        """The start of the bucket that contains a time; the span has ``BUCKETS`` buckets."""
         first_us = self.first.value // 1000
         width_us = max(1, (self.last.value // 1000 - first_us) // BUCKETS)
         return f.timestamp_micros(f.lit(first_us) + f.floor((f.unix_micros(time) - first_us) / width_us) * width_us)
@@ -48,7 +48,7 @@ class Span:
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """Rows, and how many there would be without the bound."""
+    """Rows, and the number of rows without the bound."""
 
     rows: pd.DataFrame
     of: int
@@ -56,7 +56,7 @@ class Shown:
 
 @dataclass(frozen=True, slots=True)
 class Counted:
-    """How much of what there is."""
+    """Numbers of rows in the tables."""
 
     groups: int
     generations: int
@@ -65,7 +65,7 @@ class Counted:
 
 
 def span_and_counts(read: Read) -> tuple[Span, Counted]:
-    """Over all tables; a span of no length where they are empty."""
+    """The span and the counts over all tables. The span of empty tables has no length."""
     tables = {"group_generations": "at", "transactions": "completed_at", "lag": "sampled_at", "offset_commits": "at"}
     found = {}
     for name, time in tables.items():
@@ -85,7 +85,7 @@ def span_and_counts(read: Read) -> tuple[Span, Counted]:
 
 
 def findings(found: DataFrame) -> tuple[Shown, Shown]:
-    """Those of high and of medium severity, and those of low; the gravest first, then the newest."""
+    """The findings of high and medium severity, and those of low: the gravest first, then the newest."""
     is_low = ~f.col("severity").isin(HIGH, MEDIUM)
     gravity = f.when(f.col("severity") == HIGH, 0).otherwise(1)
     newest_first = (gravity, f.desc("from_time"), "kind", "subject", "id")
@@ -97,7 +97,7 @@ def findings(found: DataFrame) -> tuple[Shown, Shown]:
 
 
 def groups(read: Read, found: DataFrame) -> Shown:
-    """``group``, ``generations``, ``members`` (now), ``high``, ``medium``: the worst first, then the busiest."""
+    """``group``, ``generations``, ``members`` (now), ``high``, ``medium``: the gravest findings first, then the busiest."""
     grave = found.groupBy(f.col("subject").alias("group")).agg(
         f.count(f.when(f.col("severity") == HIGH, 1)).alias("high"),
         f.count(f.when(f.col("severity") == MEDIUM, 1)).alias("medium"),
@@ -114,7 +114,7 @@ def groups(read: Read, found: DataFrame) -> Shown:
 
 
 def generations(read: Read, shown: list[str], span: Span) -> DataFrame:
-    """The newest generations of the groups that are shown, with ``until``, when the next one came."""
+    """The newest generations of the groups that are shown, with ``until``, the time of the next generation."""
     in_order = Window.partitionBy("group").orderBy("partition", "offset")
     newest_first = Window.partitionBy("group").orderBy(f.desc("partition"), f.desc("offset"))
     until = f.coalesce(f.lead("at").over(in_order), f.greatest(span.end(), "at"))
@@ -124,14 +124,15 @@ def generations(read: Read, shown: list[str], span: Span) -> DataFrame:
 
 
 def ticks(newest: DataFrame) -> pd.DataFrame:
-    """``group``, ``at``, ``generation``, ``reason``, ``member_count``: a row a generation."""
+    """``group``, ``at``, ``generation``, ``reason``, ``member_count``: a row for each generation."""
     return newest.select("group", "at", "generation", "reason", "member_count").orderBy("group", "at").toPandas()
 
 
 def segments(read: Read, newest: DataFrame) -> pd.DataFrame:
-    """``group``, ``lane``, ``at``, ``until``, ``first``, ``last`` (generation), ``partitions``: a member, while it owned as many.
+    """``group``, ``lane``, ``at``, ``until``, ``first``, ``last`` (generation), ``partitions``: the bars of the members' lanes.
 
-    A lane is a member by the name that its operator gave it: group.instance.id or client id, numbered where several share it.
+    A lane is a member by the name that its operator gave it: group.instance.id or client id, numbered if several members share
+    it.
     """
     mine = f.filter("assignment", lambda each: each.member_id == f.col("member_id"))
     count = f.aggregate(mine, f.lit(0), lambda total, each: total + f.size(each.partitions))
@@ -159,7 +160,8 @@ def segments(read: Read, newest: DataFrame) -> pd.DataFrame:
 def moves(read: Read, shown: list[str]) -> pd.DataFrame:
     """``group``, ``at``, ``lane`` (topic and partition), ``moved`` (from whom to whom), ``rebalance_kind``, ``generation``.
 
-    What nobody had, or nobody has now, came with the group's first generation or went with its last one: the members say so.
+    Left out: first owners in a group's first generation, and last owners when the group became empty; the members' lanes show
+    these.
     """
     changed_hands = f.col("from_member").isNotNull() & f.col("to_member").isNotNull()
     rows = read("partition_moves").where(f.col("group").isin(shown) & changed_hands)
@@ -176,13 +178,13 @@ def moves(read: Read, shown: list[str]) -> pd.DataFrame:
 
 
 def lag_of_partitions(read: Read, shown: list[str], span: Span) -> pd.DataFrame:
-    """``group``, ``line`` (topic and partition), ``at``, ``lag``: the partitions of a group that were farthest behind."""
+    """``group``, ``line`` (topic and partition), ``at``, ``lag``: those partitions of each group that were farthest behind."""
     rows = read("lag").where(f.col("group").isin(shown)).withColumn("line", f.concat_ws("-", "topic", "partition"))
     return _farthest_behind(rows, ("group", "line"), "group", span)
 
 
 def lag_of_groups(read: Read, span: Span) -> pd.DataFrame:
-    """``line`` (the group), ``at``, ``lag``: all of its partitions together, of the groups that were farthest behind."""
+    """``line`` (the group), ``at``, ``lag``: the sum over each group's partitions, for the groups farthest behind."""
     rows = read("lag").groupBy(f.col("group").alias("line"), "sampled_at").agg(f.sum("lag").alias("lag"))
     return _farthest_behind(rows, ("line",), None, span)
 
@@ -190,7 +192,7 @@ def lag_of_groups(read: Read, span: Span) -> pd.DataFrame:
 def transactions(read: Read, span: Span) -> pd.DataFrame:
     """``transactional_id``, ``application``, ``at``, ``total_ms``, ``outcome``, ``alike``.
 
-    A row is the slowest of its application, outcome and bucket, of which there are ``alike``.
+    A row is the slowest of the ``alike`` transactions with the same application, outcome and bucket.
     """
     rows = read("transactions").withColumns({"application": application(), "bucket": span.bucket("completed_at")})
     slowest = rows.groupBy("application", "outcome", "bucket").agg(
@@ -203,7 +205,7 @@ def transactions(read: Read, span: Span) -> pd.DataFrame:
 
 
 def applications(read: Read) -> Shown:
-    """``application``, ``transactional_ids``, ``transactions``, ``aborted``, ``timed_out``, ``fenced``, and durations, ms."""
+    """``application``, ``transactional_ids``, ``transactions``, ``aborted``, ``timed_out``, ``fenced``, and durations in ms."""
     rows = (
         read("transactions")
         .groupBy(application().alias("application"))
@@ -226,7 +228,7 @@ def _names(read: Read) -> DataFrame:
 
 
 def _busiest(rows: DataFrame, lane: str, time: str, lanes: int, at_most: int) -> DataFrame:
-    """Of each group the lanes with most rows, and of these the newest rows."""
+    """In each group the lanes with the most rows, and the newest rows of these lanes."""
     of_lane = rows.groupBy("group", lane).agg(f.count(f.lit(1)).alias("rows"))
     rank = f.row_number().over(Window.partitionBy("group").orderBy(f.desc("rows"), lane))
     kept = of_lane.withColumn("rank", rank).where(f.col("rank") <= lanes).select("group", lane)

@@ -1,23 +1,23 @@
-"""The drawings, as plotly figures without colours of their own for paper and ink: the page sets those, for light and for dark."""
+"""The drawings, as plotly figures. The page sets the colours of paper and ink, for light and for dark."""
 
 import pandas as pd
 import plotly.graph_objects as go
 
 from odradek.pipeline.report.data import Span
 
-# Told apart by those who see colours otherwise, on white and on near black.
+# Distinguishable with colour-vision deficiency, on white and on near black.
 COLOURS = ("#2f7ebc", "#d9822b", "#0f9d8a", "#b0559c", "#7a6fd0", "#b5543c", "#5b8c3e", "#8a8f98")
 OUTCOME_COLOURS = {"committed": "#2f7ebc", "aborted": "#d9822b", "timed_out": "#d64545", "fenced": "#7a6fd0"}
 _BUSY, _IDLE, _TICK = "#2f7ebc", "#8a8f98", "#d9822b"
 _LANE_PX, _FRAME_PX = 26, 96
 _GENERATIONS = "generation"
 _LABEL = 22
-# The same for all, so that one time is at one place in all drawings of a group; the page takes less on a phone.
+# The same in all drawings of a group, so that their time axes align; the page uses less on a phone.
 _LEFT_PX = 170
 
 
 def members(ticks: pd.DataFrame, segments: pd.DataFrame, span: Span) -> go.Figure:
-    """A group's generations: a lane a member, a bar while it owned so many partitions, and a tick a generation on top."""
+    """A group's generations: a lane for each member, a bar while it owns as many partitions, a tick for each generation."""
     figure = go.Figure()
     lanes = list(dict.fromkeys(segments.sort_values("at")["lane"]))
     for name, colour, rows in (
@@ -29,7 +29,7 @@ def members(ticks: pd.DataFrame, segments: pd.DataFrame, span: Span) -> go.Figur
             name=name,
             orientation="h",
             base=_texts(rows["at"]),
-            # What is shorter than a pixel would not be seen at all.
+            # A bar shorter than a pixel would be invisible.
             x=duration_ms.clip(lower=_length_ms(span) / 1000),
             y=rows["lane"],
             marker={"color": colour, "opacity": _opacities(rows["partitions"], int(segments["partitions"].max()))},
@@ -49,7 +49,7 @@ def members(ticks: pd.DataFrame, segments: pd.DataFrame, span: Span) -> go.Figur
 
 
 def moves(rows: pd.DataFrame, span: Span) -> go.Figure:
-    """Partitions that changed hands: a lane a partition."""
+    """Partitions that changed owners: a lane for each partition."""
     figure = go.Figure()
     for kind, symbol, colour in (("eager", "circle", COLOURS[1]), ("cooperative", "diamond", COLOURS[2])):
         of_kind = rows[rows["rebalance_kind"] == kind]
@@ -66,7 +66,7 @@ def moves(rows: pd.DataFrame, span: Span) -> go.Figure:
 
 
 def lag(rows: pd.DataFrame, span: Span) -> go.Figure:
-    """Records behind, a line each."""
+    """Records behind: a line for each partition or group."""
     figure = go.Figure()
     for colour, (name, line) in zip(COLOURS, rows.groupby("line", sort=False), strict=False):
         figure.add_scatter(
@@ -83,7 +83,7 @@ def lag(rows: pd.DataFrame, span: Span) -> go.Figure:
 
 
 def transactions(rows: pd.DataFrame, span: Span) -> go.Figure:
-    """How long transactions took, by outcome; the scale of durations is logarithmic."""
+    """Durations of transactions, by outcome, on a logarithmic scale."""
     figure = go.Figure()
     for outcome, colour in OUTCOME_COLOURS.items():
         of_outcome = rows[rows["outcome"] == outcome]
@@ -93,7 +93,7 @@ def transactions(rows: pd.DataFrame, span: Span) -> go.Figure:
             name=outcome.replace("_", " "),
             mode="markers",
             x=_texts(of_outcome["at"]),
-            # A logarithm has no 0.
+            # A logarithmic scale has no 0.
             y=of_outcome["total_ms"].clip(lower=1),
             marker={"size": 7, "color": colour, "opacity": 0.8},
             customdata=of_outcome[["transactional_id", "alike"]],
@@ -140,7 +140,7 @@ def _length_ms(span: Span) -> float:
 
 
 def _texts(times: pd.Series) -> pd.Series:
-    """As plotly takes them, without a zone: it would make them the reader's."""
+    """Times as text without a zone. With a zone plotly would convert them to the reader's."""
     return times.dt.strftime("%Y-%m-%d %H:%M:%S.%f")
 
 

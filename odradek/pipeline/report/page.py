@@ -1,6 +1,6 @@
-"""The page: HTML around the drawings, with all that it needs within. It asks for nothing from any network, and may not.
+"""The page: HTML around the drawings, with all code and styles inline. It loads nothing from a network; its policy forbids it.
 
-Every text of a cluster's goes through ``escape``: names of groups and clients are what their owners make them.
+Every text that comes from a cluster goes through ``escape``: owners of groups and clients choose their names freely.
 """
 
 import json
@@ -42,14 +42,14 @@ _APPLICATION_COLUMNS = {
 
 
 class Page:
-    """A page that grows from top to bottom."""
+    """A page, built from top to bottom."""
 
     def __init__(self) -> None:
         self._parts: list[str] = []
         self._figures: list[str] = []
 
     def head(self, cluster_id: str | None, span: Span, counted: Counted, severities: dict[str, int]) -> None:
-        """What it is of, and how much there is."""
+        """The heading: the cluster, the span, and the numbers of rows and findings."""
         of = f"Cluster {escape(cluster_id)}, " if cluster_id else ""
         self._add(
             f'<h1>What groups and transactions did</h1><p class="soft">{of}{_time(span.first)} to {_time(span.last)} UTC</p>'
@@ -68,7 +68,7 @@ class Page:
         self._add("</ul>")
 
     def findings(self, grave: Shown, low: Shown) -> None:
-        """The grave ones, and behind a click the others."""
+        """The grave findings, and the low ones in a fold."""
         self.title("Findings")
         if grave.rows.empty:
             self.text("Nothing of high or medium severity.")
@@ -83,11 +83,11 @@ class Page:
         self._add(f"<h2>{escape(text)}</h2>")
 
     def text(self, text: str) -> None:
-        """A line between."""
+        """A line of text."""
         self._add(f'<p class="soft">{escape(text)}</p>')
 
     def group(self, row: Any, figures: Iterable[tuple[str, go.Figure]]) -> None:
-        """A group with its drawings; open if anything was found of it."""
+        """A group with its drawings, unfolded if the group has findings."""
         badges = "".join(
             f' <span class="badge {name}">{count:,} {name}</span>'
             for name, count in (("high", int(row.high)), ("medium", int(row.medium)))
@@ -109,7 +109,7 @@ class Page:
         self._add(f'<div class="chart" style="height:{height_px}px" data-figure="{name}"></div>')
 
     def applications(self, shown: Shown) -> None:
-        """A table, a row an application."""
+        """A table, one row for each application."""
         heads = "".join(f"<th>{name}</th>" for name in _APPLICATION_COLUMNS.values())
         self._add(f'<div class="scrolls"><table><thead><tr>{heads}</tr></thead><tbody>')
         for row in shown.rows[list(_APPLICATION_COLUMNS)].itertuples(index=False):
@@ -119,7 +119,7 @@ class Page:
         self._rest(shown, "applications")
 
     def html(self) -> str:
-        """All of it."""
+        """The whole page."""
         here = files("odradek.pipeline.report")
         style, script = (here.joinpath(name).read_text("utf-8") for name in ("page.css", "page.js"))
         return "\n".join(
@@ -179,5 +179,5 @@ def _time(time: pd.Timestamp) -> str:
 
 
 def _within_script(text: str) -> str:
-    """JSON that does not end the element it stands in."""
+    """JSON, escaped so that it does not end the script element that contains it."""
     return text.replace("<", "\\u003c")

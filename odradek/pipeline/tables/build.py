@@ -1,4 +1,4 @@
-"""A pass over the micro-batches that are new: each family of tables in turn, then the mark that it is done."""
+"""A pass over the new micro-batches: each family of tables in turn, then the mark that the pass is done."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -20,16 +20,16 @@ from odradek.pipeline.tables.writing import Writer, fixed_plans
 
 @dataclass(frozen=True, slots=True)
 class Built:
-    """What a pass has taken: records, and samples of partitions' ends; none where nothing was new."""
+    """The input of a pass: numbers of records and of end offset samples; 0 if nothing was new."""
 
     records: int = 0
     samples: int = 0
 
 
 def build_tables(spark: SparkSession, warehouse: str, on_progress: Callable[[str], None] = lambda _: None) -> Built:
-    """Bring the tables to where ``raw`` and the samples of ``end_offsets`` are now. One job at a time may do so.
+    """Update the tables to the present ``raw`` and ``end_offsets``. Only one job at a time may do so.
 
-    Raises NoRecords where ingest has not been. ``on_progress`` is told what is being done.
+    Raises NoRecords before the first ingest. ``on_progress`` is called with a description of each step.
     """
     files = Files(spark, warehouse)
     if not files.has(RAW_DIR) and not files.has(CHECKPOINTS_DIR):
@@ -42,7 +42,7 @@ def build_tables(spark: SparkSession, warehouse: str, on_progress: Callable[[str
     if not paths and not figures["count"]:
         return Built()
     sampled_until_us = figures["until_us"] if figures["count"] else last.sampled_until_us
-    # Another sample may be written meanwhile: it is the next pass's. And one of the past is there twice where ingest began anew.
+    # A sample written meanwhile belongs to the next pass. A sample of the past is there twice if ingest began anew.
     samples = samples.where(sampled_at_us <= sampled_until_us)
     samples = samples.groupBy("topic", "partition", "sampled_at").agg(f.max("end_offset").alias("end_offset"))
     raw = local_rows(spark, RAW)
@@ -68,7 +68,7 @@ def build_tables(spark: SparkSession, warehouse: str, on_progress: Callable[[str
 
 @dataclass(frozen=True, slots=True)
 class _Run:
-    """One pass, on top of the ``last`` that was done."""
+    """One pass, on top of the ``last`` one that is done."""
 
     spark: SparkSession
     files: Files
@@ -77,7 +77,7 @@ class _Run:
     on_progress: Callable[[str], None]
 
     def take(self, raw: DataFrame, kinds: set[str], samples: DataFrame) -> None:
-        """Write the tables' part for these records, of these kinds, and these samples."""
+        """Write the tables' rows for these records, of these kinds, and these samples."""
         offsets_before = self._state("offsets_now", offsets.STATE)
         if OFFSET_COMMIT in kinds:
             self.on_progress("tables: offsets")

@@ -1,9 +1,9 @@
-"""A warehouse's directories as Hadoop's file systems see them: what of ``raw`` is new, which passes are done, what may go.
+"""A warehouse's directories through Hadoop's file systems: new parts of ``raw``, done passes, obsolete state.
 
-    checkpoints/ingest/commits/N       micro-batch N is in ``raw`` whole
+    checkpoints/ingest/commits/N       micro-batch N is in ``raw`` completely
     state/passes/N.json                pass N is done; written under another name first, then renamed
 
-What is listed are directories, of which there is one a micro-batch, day and topic, never rows.
+Only directories are listed, one for each micro-batch, day and topic; never rows.
 """
 
 import json
@@ -28,10 +28,10 @@ _STATES = {
 
 @dataclass(frozen=True, slots=True)
 class Pass:
-    """A pass that is done: how far the tables are.
+    """A pass that is done: the position of the tables.
 
-    ``raw_batch`` is the last micro-batch it took, ``sampled_until_us`` the time of the last sample, in µs since the epoch. The
-    others are the passes that wrote the states, this one or one before it: where it had no records of a kind, the state stays.
+    ``raw_batch`` is the last micro-batch read, ``sampled_until_us`` the time of the last sample read, in µs since the epoch.
+    The other fields are the passes that wrote the states: this one, or an earlier one if this one had no records of that kind.
     """
 
     number: int = -1
@@ -42,7 +42,7 @@ class Pass:
     transactions_pass: int = -1
 
     def state_pass(self, name: str) -> int:
-        """Which pass wrote this state; -1 where none has."""
+        """The number of the pass that wrote this state; -1 for none."""
         return int(getattr(self, _STATES[name]))
 
 
@@ -54,7 +54,7 @@ class Files:
         self.path = self._directory.path
 
     def new_raw(self, after: int) -> tuple[list[str], int]:
-        """Directories of the micro-batches after this one, of those that are whole, and the number of the last of them."""
+        """The directories of the complete micro-batches after ``after``, and the number of the last complete micro-batch."""
         names = self._names(f"{_COMMITS}/*")
         last = max((int(name) for name in names if name.isdecimal()), default=-1)
         found = [
@@ -65,25 +65,28 @@ class Files:
         return sorted(found), max(last, after)
 
     def has(self, directory: str) -> bool:
-        """Whether it is there."""
+        """Whether the directory exists."""
         return self._directory.exists(directory)
 
     def last_pass(self) -> Pass:
-        """How far the tables are."""
+        """The newest pass that is done: the position of the tables."""
         names = [name.partition(".")[0] for name in self._names(f"{_PASSES}/*.json")]
         if not names:
             return Pass()
         return Pass(**json.loads(self._directory.read_text(f"{_PASSES}/{max(map(int, names))}.json")))
 
     def mark(self, done: Pass) -> None:
-        """From now on the pass is done, and readers see what it wrote."""
+        """Mark the pass as done: from now on readers see its output."""
         written = f"{_PASSES}/{done.number}.json.part"
         self._directory.write_text(written, json.dumps(asdict(done)) + "\n")
         if not self._directory.rename(written, f"{_PASSES}/{done.number}.json"):
             raise PipelineError(f"another job is building the tables of {self.path}: let one of them do it")
 
     def forget_before(self, last: Pass) -> None:
-        """Delete what is older than the pass before the newest, ``last``: who began to read then still has its state."""
+        """Delete states and marks older than those of ``last``, the newest pass but one.
+
+        A reader that began at that pass still has its state.
+        """
         for name in _STATES:
             for path in self._directory.found(f"{STATE_DIR}/{name}/batch=*"):
                 if int(str(path.getName()).partition("=")[2]) < last.state_pass(name):

@@ -1,11 +1,12 @@
-"""``group_generations`` and ``groups_now``; and groups' records in order, which member changes and partition moves come from.
+"""``group_generations`` and ``groups_now``; and groups' records in order, the input of member changes and partition moves.
 
-A classic group's record says all there is of it: generation and members. A record with the generation of the one before is not a
-new generation: a static member came back under another member id. One of generation 0 says that the group was made.
+A classic group's record holds its whole state: generation and members. A record with the generation of the one before is not a
+new generation: a static member returned under another member id. A record of generation 0 creates the group.
 
-A group of a thousand members has records to match, and most say of the members what the one before said. So what goes in order
-through windows are ``steps``: records without their members, with hashes of who they are and of what they are assigned instead.
-Steps in a row that have one hash are a run, numbered within the group; members are looked at only where one begins or ends.
+The records of a group with a thousand members are large, and mostly repeat the members of the record before. The window
+functions therefore work on ``steps``: records without their members, with hashes of the member ids and of the assignments
+instead. Consecutive steps with equal hashes are a run, numbered within the group. Members are read only at the start or the end
+of a run.
 """
 
 from pyspark import StorageLevel
@@ -23,7 +24,7 @@ from odradek.pipeline.tables_schema import GROUP_GENERATIONS, GROUPS_NOW
 _KEY = "group"
 _RECORD_ORDER = ("record_partition", "record_offset")
 _GENERATION = StructType([StructField("at", TimestampType())])
-# ``_era`` counts how often the group was empty or deleted, ``_generation`` says when the present one began.
+# ``_era`` counts how often the group was empty or deleted. ``_generation`` has the time of the present generation's first record.
 STATE = StructType(
     [
         *GROUPS_NOW.fields,
@@ -38,12 +39,12 @@ _ASSIGNMENT = """sort_array(flatten(transform(members, member -> coalesce(
         member.member_id AS member_id, each.topic AS topic, sort_array(each.partitions) AS partitions)),
     array()))))"""
 _IDS = "sort_array(transform(members, member -> member.member_id))"
-# What a member is known by: static members are the same under another member id.
+# The names that members are recognised by: a static member keeps its instance id under another member id.
 _KNOWN_BY = "sort_array(transform(members, member -> coalesce(member.group_instance_id, member.member_id)))"
 
 
 def build_groups(raw: DataFrame, before: DataFrame, owners: DataFrame, commits: Commits, writer: Writer) -> None:
-    """Write all tables of groups out of new ``RAW`` rows, the ``STATE`` and the owners of partitions before them."""
+    """Write all tables of groups out of new ``RAW`` rows, the ``STATE`` before them, and the owners of partitions before them."""
     records = _records(raw, before)
     members = records.select(_KEY, *_RECORD_ORDER, "members")
     steps = _steps(records).persist(StorageLevel.DISK_ONLY)
@@ -59,7 +60,7 @@ def build_groups(raw: DataFrame, before: DataFrame, owners: DataFrame, commits: 
 
 
 def _records(raw: DataFrame, before: DataFrame) -> DataFrame:
-    """Old and new records, tombstones too."""
+    """Old and new records, including tombstones."""
     new = raw.where(f.col("kind") == GROUP_METADATA).select(
         _KEY,
         "protocol_type",
@@ -78,7 +79,7 @@ def _records(raw: DataFrame, before: DataFrame) -> DataFrame:
 
 
 def _steps(records: DataFrame) -> DataFrame:
-    """Records without their members, each with what it follows, spread by group."""
+    """Records without their members, each with columns of the record before it, partitioned by group."""
     is_there = f.col("members").isNotNull()
     rows = records.withColumns(
         {
@@ -116,7 +117,7 @@ def _steps(records: DataFrame) -> DataFrame:
 
 
 def _generation() -> Column:
-    """Of the record that a generation begins with; of one that deletes the group, nothing known."""
+    """The time of a generation's first record. A record that deletes the group resets it to null."""
     known = f.struct("at").cast(_GENERATION)
     unknown = f.struct(f.lit(None).cast("timestamp").alias("at")).cast(_GENERATION)
     return (
@@ -125,7 +126,7 @@ def _generation() -> Column:
 
 
 def _generations(begun: DataFrame) -> DataFrame:
-    """``GROUP_GENERATIONS`` of the records that a generation begins with."""
+    """``GROUP_GENERATIONS``, out of the first record of each generation."""
     is_known = "size(members) = 0 OR exists(members, member -> member.assignment IS NOT NULL)"
     return begun.selectExpr(
         "group",

@@ -1,7 +1,7 @@
-"""``lag``: each sample of a partition's end against what each group had committed there by then.
+"""``lag``: each sample of a partition's end offset against each group's committed offset at that time.
 
-Of the commits that a pass knows each was the newest of its group and partition for a time; a sample belongs to the one in whose
-time it was taken. Samples are few, one a partition and micro-batch, and go to where the commits are.
+Each commit in a pass was the newest of its group and partition during an interval. A sample is joined to the commit whose
+interval contains the sample's time. Samples are few, one for each partition and micro-batch, and are broadcast to the commits.
 """
 
 from pyspark.sql import DataFrame

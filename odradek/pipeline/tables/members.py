@@ -1,15 +1,15 @@
-"""``member_changes``: who is in a group's record and not in the one before, and the other way round.
+"""``member_changes``: members that are in a group's record and not in the one before, or the other way round.
 
-Each member is followed by itself, over the runs of records that have the same members: it came with the first run that has it
-after one that has not, and went with the next one that has not. So a large group is as many small histories.
+Each member is followed by itself, over the runs of records with the same members. It joined in the first run that has it after
+a run without it, and it left in the next run without it. So a large group becomes many small histories.
 
-Whether a member left or expired is not in the log. It expired if that is the one way to read what is there: since the record
-before, its session timeout has passed (or the rebalance timeout, if that is shorter) and
+The log does not say whether a member left or expired. A change is ``expired`` if nothing else explains the log: the session
+timeout (or the rebalance timeout, if shorter) has passed since the record before, and
 
-    it is static      such a member does not leave when it is closed; or
-    it had committed  for partitions of its own since the record before, and then nothing for as long as its session timeout
+    the member is static      closing a static member does not make it leave; or
+    the member had committed  for partitions of its own since the record before, and then nothing for its session timeout
 
-Of any other ``left`` is said: also of one that never commits and was lost, and of one that was removed by an administrator.
+Every other change is ``left``. These include a lost member that never commits, and a member that an administrator removed.
 """
 
 from pyspark.sql import DataFrame, Window
@@ -33,7 +33,7 @@ _TOLD = (
 
 
 def build_member_changes(steps: DataFrame, members: DataFrame, commits: Commits, writer: Writer) -> None:
-    """Write the table for new records of groups, as ``groups`` has ordered them, and their members."""
+    """Write the table for new records of groups, as ordered by ``groups``, and their members."""
     changes = _changes(steps, members)
     heard = _heard(changes.where("_is_suspect AND group_instance_id IS NULL"), commits)
     has_gone_silent = "_heard_at > _previous_at AND unix_millis(at) - unix_millis(_heard_at) >= session_timeout"
@@ -44,7 +44,7 @@ def build_member_changes(steps: DataFrame, members: DataFrame, commits: Commits,
 
 
 def _changes(steps: DataFrame, members: DataFrame) -> DataFrame:
-    """A row a change, with the member as it was then; ``_is_suspect`` where it may have expired."""
+    """A row for each change, with the member as it was then; ``_is_suspect`` if the member may have expired."""
     rows = _seen(steps, members)
     in_order = Window.partitionBy("group", "known_by").orderBy("run")
     rows = rows.withColumns(
@@ -64,14 +64,14 @@ def _changes(steps: DataFrame, members: DataFrame) -> DataFrame:
         "group", "_member_run AS run", "generation", "at", "_previous_at", *_RECORD_ORDER
     )
     rows = rows.join(begun, ["group", "run"])
-    # Before version 1 of the record there is no rebalance timeout: it is the session's.
+    # Records before version 1 have no rebalance timeout; the session timeout applies.
     timeout_ms = "least(session_timeout, if(rebalance_timeout < 0, session_timeout, rebalance_timeout))"
     is_suspect = f"change = 'left' AND unix_millis(at) - unix_millis(_previous_at) >= {timeout_ms}"
     return rows.withColumn("_is_suspect", f.coalesce(f.expr(is_suspect), f.lit(False)))
 
 
 def _seen(steps: DataFrame, members: DataFrame) -> DataFrame:
-    """A row a member and run of records that have it, as the last of them says it, spread by member."""
+    """A row for each member and run that has it, with its fields in the run's last record, partitioned by member."""
     ended = steps.where("_ends_member_run AND _is_there").select("group", *_RECORD_ORDER, f.col("_member_run").alias("run"))
     rows = ended.join(members, ["group", *_RECORD_ORDER]).selectExpr(
         "group",
@@ -90,7 +90,7 @@ def _seen(steps: DataFrame, members: DataFrame) -> DataFrame:
 
 
 def _heard(suspects: DataFrame, commits: Commits) -> DataFrame:
-    """When a commit was last made for a partition that the member had, before the record that it is missing from."""
+    """The time of the last commit for a partition of the member, before the record that the member is missing from."""
     owned = suspects.selectExpr("group", *_RECORD_ORDER, "member_id", "inline(assignment)")
     owned = owned.select("group", *_RECORD_ORDER, "member_id", "topic", f.explode("partitions").alias("partition"))
     made = commits.found.where("kind != 'deleted'").select(*KEY, *_RECORD_ORDER, "at")

@@ -1,8 +1,8 @@
-"""``partition_moves``, and ``partition_owners``, the state behind them: who had a partition last.
+"""``partition_moves``, and ``partition_owners``, the state behind them: the last owner of each partition.
 
-A partition is somebody's in each generation whose assignment has it. It has moved where that is another than the last one who
-had it, static members being known by their instance: also one who had it some generations ago, while it was nobody's, which is
-how cooperative assignors move what they move. When a group is empty nobody has anything, and who comes then takes it from nobody.
+A partition has an owner in each generation that assigns it. It has moved if the owner is another than the last owner; static
+members are recognised by their instance id. The last owner may have had it some generations ago, with no owner in between:
+cooperative assignors move partitions this way. An empty group has no owners, and the next owners take partitions from nobody.
 """
 
 from pyspark import StorageLevel
@@ -15,8 +15,8 @@ from odradek.pipeline.tables.writing import Writer, by_key
 from odradek.pipeline.tables_schema import PARTITION_MOVES
 
 _RECORD_ORDER = ("record_partition", "record_offset")
-# ``known_by`` is the instance of a static member, the member id of another. ``run``: the last run of records with one assignment
-# in which the partition was the owner's.
+# ``known_by``: the instance id of a static member, the member id of a dynamic one. ``run``: the last run of records with equal
+# assignments in which the partition had this owner.
 _OWNER = StructType(
     [
         StructField("member_id", StringType()),
@@ -40,7 +40,7 @@ STATE = StructType(
 
 
 def build_moves(steps: DataFrame, members: DataFrame, before: DataFrame, writer: Writer) -> None:
-    """Write the table and the state for new records of groups, as ``groups`` has ordered them, and their members."""
+    """Write the table and the state for new records of groups, as ordered by ``groups``, and their members."""
     begun = steps.where("_begins_assignment_run AND _is_there AND NOT _is_before")
     rows = _owned(begun.join(members, ["group", *_RECORD_ORDER]), before).persist(StorageLevel.DISK_ONLY)
     try:
@@ -54,7 +54,7 @@ def build_moves(steps: DataFrame, members: DataFrame, before: DataFrame, writer:
 
 
 def _owned(begun: DataFrame, before: DataFrame) -> DataFrame:
-    """A row a partition and run in which somebody has it, with the owner before; the last owners of before among them."""
+    """A row for each partition and run with an owner, and the owner before; includes the last owners of earlier passes."""
     held = """inline(flatten(transform(members, member -> transform(coalesce(member.assignment, array()), each -> struct(
         each.topic AS topic,
         each.partitions AS partitions,
@@ -68,7 +68,7 @@ def _owned(begun: DataFrame, before: DataFrame) -> DataFrame:
     rows = rows.select(*KEY, "generation", "at", "protocol", *_RECORD_ORDER, owner.alias("owner"))
     rows = rows.withColumn("_is_before", f.lit(False))
     rows = by_key(rows.unionByName(before.withColumn("_is_before", f.lit(True)), allowMissingColumns=True), *KEY)
-    # An assignor of its own may give a partition to two members: one order of them, whichever it is.
+    # A custom assignor may give a partition to two members. Their order is arbitrary, but always the same.
     in_order = Window.partitionBy(*KEY).orderBy(*_RECORD_ORDER, "owner.member_id")
     return rows.withColumns(
         {
@@ -79,7 +79,7 @@ def _owned(begun: DataFrame, before: DataFrame) -> DataFrame:
 
 
 def _taken(rows: DataFrame) -> DataFrame:
-    """``PARTITION_MOVES`` of partitions that have another owner now."""
+    """``PARTITION_MOVES`` of partitions with a new owner."""
     rows = rows.where("NOT _is_before").withColumn("_from", f.expr("CASE WHEN _previous.era = owner.era THEN _previous END"))
     rows = rows.where("_from IS NULL OR _from.known_by != owner.known_by")
     is_cooperative = f"{_IS_COOPERATIVE} OR coalesce(owner.run - _from.run > 1, false)"
@@ -97,7 +97,7 @@ def _taken(rows: DataFrame) -> DataFrame:
 
 
 def _lost(rows: DataFrame, begun: DataFrame) -> DataFrame:
-    """``PARTITION_MOVES`` of partitions whose group has become empty."""
+    """``PARTITION_MOVES`` of partitions whose group became empty."""
     emptied = begun.where("state = 'Empty'").selectExpr(
         "group", "_assignment_run AS run", "generation", "at", "_previous_protocol AS protocol", *_RECORD_ORDER
     )

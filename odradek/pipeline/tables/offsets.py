@@ -1,8 +1,8 @@
-"""``offset_commits`` and ``offsets_now``: commits against the commit before, of each group and partition.
+"""``offset_commits`` and ``offsets_now``: each commit against the commit before, of the same group and partition.
 
-The files of ``offset_commits`` have three columns besides those that are promised, for the jobs that come after in the same pass:
-``_since`` and ``_until``, from when to when a commit was the newest (null: it still is), which overlap nowhere even where clocks
-went back, and ``_is_oldest``, of the first commit that the pass knows of a key.
+The files of ``offset_commits`` have three private columns, for later jobs in the same pass. ``_since`` and ``_until`` bound the
+interval in which a commit was the newest (``_until`` null: it still is); intervals do not overlap even where clocks went back.
+``_is_oldest`` marks the first commit of a key in the pass.
 """
 
 from dataclasses import dataclass
@@ -30,7 +30,7 @@ STATE = StructType([*OFFSETS_NOW.fields, StructField("_since", TimestampType())]
 
 @dataclass(frozen=True, slots=True)
 class Commits:
-    """The commits that a pass found, as ``STORED_COMMITS``, and those there were before it, as ``STATE``."""
+    """The new commits of a pass, as ``STORED_COMMITS``, and the newest commits before it, as ``STATE``."""
 
     found: DataFrame
     before: DataFrame
@@ -49,7 +49,7 @@ def build_offsets(raw: DataFrame, before: DataFrame, writer: Writer) -> Commits:
 
 
 def _commits(raw: DataFrame, before: DataFrame) -> DataFrame:
-    """The new commits, spread by key."""
+    """The new commits, partitioned by key."""
     new = raw.where(f.col("kind") == OFFSET_COMMIT).select(
         "group",
         f.col("commit_topic").alias("topic"),

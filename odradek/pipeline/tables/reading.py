@@ -1,4 +1,4 @@
-"""Tables as their readers see them: the passes that are done, and the columns that are promised."""
+"""Tables for their readers: passes that are done, and public columns only."""
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
@@ -9,13 +9,13 @@ from odradek.pipeline.schema import TABLES_DIR
 from odradek.pipeline.tables.files import Files, Pass
 from odradek.pipeline.tables_schema import HISTORY, SNAPSHOTS, STATE_DIR, TABLES
 
-# Read out of the state of all transactional ids.
+# A view of the state of all transactional ids.
 _OPEN = "open_transactions"
 _OPEN_STATUSES = ("Ongoing", "PrepareCommit", "PrepareAbort")
 
 
 def read_table(spark: SparkSession, warehouse: str, name: str) -> DataFrame:
-    """A table of ``tables_schema.TABLES`` with its columns there; no rows where there is nothing yet. Raises KeyError."""
+    """A table with its columns of ``tables_schema.TABLES``; no rows before the first pass. KeyError for an unknown name."""
     schema = TABLES[name]
     files = Files(spark, warehouse)
     done = files.last_pass()
@@ -33,7 +33,7 @@ def read_table(spark: SparkSession, warehouse: str, name: str) -> DataFrame:
 
 
 def read_state(spark: SparkSession, files: Files, name: str, schema: StructType, done: Pass) -> DataFrame:
-    """How it stood after this pass; no rows before the first."""
+    """A state after this pass; no rows before the first."""
     number = done.state_pass(name)
     if number < 0:
         return local_rows(spark, schema)

@@ -1,9 +1,10 @@
-"""``transactions`` and ``transactional_ids_now``, which ``open_transactions`` is read out of.
+"""``transactions`` and ``transactional_ids_now``, from which ``open_transactions`` is read.
 
-A transaction begins with the first record after one that is Empty, Complete* or not there. Who ended it is told from its epochs:
-a client before KIP-890 ends it in the epoch that it is in, one after it in the next, and the coordinator, which fences whoever
-is there, in a later one than that; of the newer clients the log does not tell an abort of their own from being fenced by
-another instance, and ``aborted`` is said. What the coordinator ended, or may have, after the timeout is ``timed_out``.
+A transaction begins with the first record after an Empty or Complete* record, a tombstone, or no record. The epochs tell who
+ended it. A client before KIP-890 ends it in its own epoch; a newer client ends it in the next epoch; the coordinator fences the
+producer and ends it in a later epoch than either. For newer clients the log does not distinguish an abort by the producer from
+fencing by another instance; the outcome is then ``aborted``. A transaction that the coordinator ended, or may have ended, after
+the timeout is ``timed_out``.
 """
 
 from pyspark import StorageLevel
@@ -18,7 +19,7 @@ from odradek.pipeline.tables_schema import TRANSACTIONAL_IDS_NOW, TRANSACTIONS
 _KEY = "transactional_id"
 _RECORD_ORDER = ("record_partition", "record_offset")
 _NEWER_CLIENT = 2
-# How the transaction began that a record belongs to: all null where that is not known, or none has begun.
+# The beginning of the transaction that a record belongs to: all null if unknown, or if no transaction has begun.
 _BEGINNING = StructType(
     [
         StructField("at", TimestampType()),
@@ -44,7 +45,7 @@ def build_transactions(raw: DataFrame, before: DataFrame, writer: Writer) -> Non
 
 
 def _records(raw: DataFrame, before: DataFrame) -> DataFrame:
-    """Old and new records with the beginning and the decision of their transactions, spread by id."""
+    """Old and new records with the beginning and the decision of their transactions, partitioned by id."""
     new = raw.where(f.col("kind") == TRANSACTION).select(
         _KEY,
         "producer_id",
@@ -81,7 +82,7 @@ def _records(raw: DataFrame, before: DataFrame) -> DataFrame:
 
 
 def _beginning() -> Column:
-    """Of the record that a transaction begins with; nothing known of one that is not Ongoing."""
+    """The beginning of a transaction, from its first record; all null if that record is not Ongoing."""
     version = f.col("client_transaction_version").alias("client_version")
     known = f.struct(f.col("_at").alias("at"), "producer_id", "producer_epoch", version).cast(_BEGINNING)
     unknown = f.struct(*[f.lit(None).cast(field.dataType).alias(field.name) for field in _BEGINNING.fields])
@@ -90,7 +91,7 @@ def _beginning() -> Column:
 
 
 def _prepared() -> Column:
-    """Of the record that decides a transaction; nothing from its beginning until then."""
+    """The decision of a transaction, from its prepare record; all null from the transaction's beginning until then."""
     known = f.struct(f.col("_at").alias("at"), "producer_epoch").cast(_PREPARED)
     unknown = f.struct(*[f.lit(None).cast(field.dataType).alias(field.name) for field in _PREPARED.fields])
     decides = f.col("status").isin("PrepareCommit", "PrepareAbort")
@@ -98,7 +99,7 @@ def _prepared() -> Column:
 
 
 def _ended(over: DataFrame) -> DataFrame:
-    """``TRANSACTIONS`` of their completing records."""
+    """``TRANSACTIONS``, out of the completing records."""
     partitions = f.when(f.col("_begins"), f.col("partitions")).otherwise(f.col("_previous_partitions"))
     rows = over.withColumns(
         {

@@ -1,9 +1,9 @@
-"""How a pass writes: the same rows into the same files, whatever the machines, cores and splits they were computed with.
+"""Reproducible writing: the same rows go into the same files, whatever the machines, cores and splits they were computed with.
 
-Rows are spread by their key, and sorted within each partition, of which there are ``spark.sql.shuffle.partitions``, or more where
-the pass takes many records. Adaptive execution, which would merge partitions by what a run finds out about their sizes, is off
-meanwhile. What is kept on disk for a second look goes there through memory, some rows at a time: by default ten thousand,
-which is too many where they have large groups.
+Rows are partitioned by their key, and sorted within each partition. There are ``spark.sql.shuffle.partitions`` of these, or
+more if the pass has many records. Adaptive execution is off meanwhile, because it merges partitions by their run-time sizes.
+Rows persisted on disk are written in batches that are built in memory. Spark's default of ten thousand rows in a batch is too
+many for records of large groups.
 """
 
 from dataclasses import dataclass
@@ -14,12 +14,12 @@ from odradek.pipeline.schema import TABLES_DIR
 from odradek.pipeline.tables_schema import STATE_DIR
 
 _PARTITIONS = "spark.sql.shuffle.partitions"
-# So that what a task sorts has room in its share of a small driver's memory: on disk it takes half as long again.
+# With this many records a task's sort fits in its share of a small driver's memory; a sort on disk takes half as long again.
 _RECORDS_A_PARTITION = 1_000_000
 
 
 def fixed_plans(spark: SparkSession, records: int) -> dict[str, str]:
-    """Configs for plans that depend on what is asked for, and on how many records there are, alone."""
+    """Configs for plans that depend only on the query and on the number of records."""
     partitions = max(_partitions(spark), -(-records // _RECORDS_A_PARTITION))
     return {
         "spark.sql.adaptive.enabled": "false",
@@ -29,7 +29,7 @@ def fixed_plans(spark: SparkSession, records: int) -> dict[str, str]:
 
 
 def by_key(rows: DataFrame, *key: str) -> DataFrame:
-    """The rows, spread by their key: windows over it need no other exchange."""
+    """The rows partitioned by their key; window functions over the key need no further exchange."""
     return rows.repartition(_partitions(rows.sparkSession), *key)
 
 
@@ -39,17 +39,17 @@ def _partitions(spark: SparkSession) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Writer:
-    """Where pass ``number`` writes. What an earlier attempt at it has written is replaced."""
+    """The output of pass ``number``. It replaces the output of an earlier attempt at the pass."""
 
     warehouse: str
     number: int
 
     def table(self, name: str, rows: DataFrame, *order: str) -> str:
-        """Write what is new in a table, and give its directory; ``rows`` are spread by key, ``order`` tells any two apart."""
+        """Write a table's new rows, and return their directory. ``rows`` are partitioned by key; ``order`` is total."""
         return self._write(f"{self.warehouse}/{TABLES_DIR}/{name}/batch={self.number}", rows, order)
 
     def state(self, name: str, rows: DataFrame, *order: str) -> str:
-        """Write how things stand now; the same."""
+        """Write a state; the arguments are those of ``table``."""
         return self._write(f"{self.warehouse}/{STATE_DIR}/{name}/batch={self.number}", rows, order)
 
     @staticmethod
