@@ -1,4 +1,4 @@
-"""One file an API key, each with a ``handle(broker, context, request)``.
+"""One file an API key, each with a ``handle(services, context, request)``.
 
 ``SERVED`` is the one table of what the broker serves: ApiVersions is answered from it and dispatch obeys it. A handler's module
 is imported by the first request that needs it. ``handle`` returns the canonical response (``protocol.messages``), or a
