@@ -38,7 +38,8 @@ def _whole(campaign: Campaign, more: list[str]) -> list[str]:
 
 
 def _short(more: list[str]) -> list[str]:
-    return [sys.executable, "-m", "pytest", "-n", "3", "--dist", "loadgroup", *SHORT_TESTS, *more]
+    # Appended, so that the sources beside the tests do not come before the compiled build (make campaign-compiled).
+    return [sys.executable, "-m", "pytest", "--import-mode=append", "-n", "3", "--dist", "loadgroup", *SHORT_TESTS, *more]
 
 
 if __name__ == "__main__":
