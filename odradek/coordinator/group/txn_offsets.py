@@ -27,10 +27,6 @@ _Topic: Final = _M.TxnOffsetCommitResponseTopic
 _Partition: Final = _M.TxnOffsetCommitResponsePartition
 
 _new_tuple: Final = tuple.__new__
-# A compiled module looks up what is not final by name.
-_Key: Final = OffsetCommitKey
-_Value: Final = OffsetCommitValue
-_Record: Final = CoordinatorRecord
 _NO_TIME: Final = -1
 
 
@@ -58,11 +54,12 @@ def commit_offsets_in_transaction(offsets: CommittedOffsets, request: Any) -> Co
                 is_any_too_large = True
                 continue
             # The quick way to make named tuples.
-            key = _new_tuple(_Key, (group_id, topic.name, partition.partition_index))
+            key = _new_tuple(OffsetCommitKey, (group_id, topic.name, partition.partition_index))
             value = _new_tuple(
-                _Value, (partition.committed_offset, partition.committed_leader_epoch, metadata, now_ms, _NO_TIME, None)
+                OffsetCommitValue,
+                (partition.committed_offset, partition.committed_leader_epoch, metadata, now_ms, _NO_TIME, None),
             )
-            records.append(_new_tuple(_Record, (key, value)))
+            records.append(_new_tuple(CoordinatorRecord, (key, value)))
     offsets.counters.commits += len(records)
     producer = (request.producer_id, request.producer_epoch) if records else None
     return CoordinatorResult(records, _too_large(request.topics, limit) if is_any_too_large else None, producer=producer)

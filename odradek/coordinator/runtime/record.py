@@ -1,6 +1,6 @@
 """A change to a coordinator's persistent state, as an object; bytes it becomes when it is appended."""
 
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 from odradek.protocol.coordinator_records import (
     CoordinatorKey,
@@ -18,12 +18,6 @@ from odradek.protocol.coordinator_records import (
     transactions,
 )
 
-# A compiled module looks up what is not final by name.
-_OffsetKey: Final = OffsetCommitKey
-_OffsetValue: Final = OffsetCommitValue
-_TransactionKey: Final = TransactionLogKey
-_TransactionValue: Final = TransactionLogValue
-
 
 class CoordinatorRecord(NamedTuple):
     """One record of a coordinator's log: a key of ``protocol.coordinator_records`` and its value, None for a tombstone.
@@ -38,9 +32,9 @@ class CoordinatorRecord(NamedTuple):
 def encode_record(record: CoordinatorRecord) -> tuple[bytes, bytes | None]:
     """(key, value) as the log has them. Raises struct.error for a string too long for its 16-bit length."""
     key, value = record
-    if type(key) is _OffsetKey and type(value) is _OffsetValue:
+    if type(key) is OffsetCommitKey and type(value) is OffsetCommitValue:
         return offsets.encode_key(key), offsets.encode_value(value)
-    if type(key) is _TransactionKey and type(value) is _TransactionValue:
+    if type(key) is TransactionLogKey and type(value) is TransactionLogValue:
         return transactions.encode_key(key), transactions.encode_value(value)
     return encode_key(key), None if value is None else encode_value(value)
 

@@ -14,8 +14,6 @@ if TYPE_CHECKING:
 DURATION_BOUNDS_MS: Final = (1, 2, 5, 10, 25, 50, 100, 250, 500, 1_000, 2_500, 5_000, 10_000, 30_000, 60_000, 300_000, 900_000)
 # The outcomes, by the states that say them.
 OUTCOMES: Final = {TransactionState.COMPLETE_COMMIT: "commit", TransactionState.COMPLETE_ABORT: "abort"}
-# A compiled module looks up what is not final by name.
-_bisect_left: Final = bisect_left
 _COMMITTED: Final = int(TransactionState.COMPLETE_COMMIT)
 _ABORTED: Final = int(TransactionState.COMPLETE_ABORT)
 
@@ -44,5 +42,5 @@ class TransactionCounters:
         if state in (_COMMITTED, _ABORTED):
             # Of a wall clock that may have been set back.
             duration_ms = max(value.last_update_ms - value.start_ms, 0)
-            self.duration_buckets[state][_bisect_left(DURATION_BOUNDS_MS, duration_ms)] += 1
+            self.duration_buckets[state][bisect_left(DURATION_BOUNDS_MS, duration_ms)] += 1
             self.duration_sum_ms[state] += duration_ms

@@ -25,9 +25,8 @@ if TYPE_CHECKING:
     from odradek.coordinator.transaction.transactions import Transactions
     from odradek.protocol.coordinator_records import TransactionLogValue
 
-# The quick way to make a named tuple; and a compiled module looks up what is not final by name.
+# The quick way to make a named tuple.
 _new_tuple: Final = tuple.__new__
-_Marker: Final = EndTxnMarker
 
 _PREPARE_COMMIT: Final = TransactionState.PREPARE_COMMIT
 _COMPLETE_COMMIT: Final = TransactionState.COMPLETE_COMMIT
@@ -77,7 +76,7 @@ class Markers:
     def write(self, transactional_id: str, value: TransactionLogValue, *, is_first: bool = True) -> None:
         """Write the markers that can be written now."""
         marker = _new_tuple(
-            _Marker,
+            EndTxnMarker,
             (
                 value.producer_id,
                 value.producer_epoch,

@@ -25,9 +25,6 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 _new_tuple: Final = tuple.__new__
-# A compiled module looks up what is not final by name.
-_Record: Final = CoordinatorRecord
-_Key: Final = TransactionLogKey
 
 
 class Transactions:
@@ -99,7 +96,7 @@ class Transactions:
 def record_of(transactional_id: str, value: TransactionLogValue | None) -> CoordinatorRecord:
     """The record that says so; None is a tombstone."""
     # The quick way to make one: each transaction has five.
-    return _new_tuple(_Record, (_new_tuple(_Key, (transactional_id,)), value))
+    return _new_tuple(CoordinatorRecord, (_new_tuple(TransactionLogKey, (transactional_id,)), value))
 
 
 def concurrent(state: int) -> KafkaError:

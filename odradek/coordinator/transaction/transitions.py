@@ -23,8 +23,6 @@ LAST_EPOCH: Final = 2**15 - 2
 EPOCH_BUMPING_VERSION: Final = 2
 OLDEST_VERSION: Final = 0
 _new_tuple: Final = tuple.__new__
-# A compiled module looks up what is not final by name.
-_Value: Final = TransactionLogValue
 
 _ONGOING: Final = TransactionState.ONGOING
 _PREPARE_COMMIT: Final = TransactionState.PREPARE_COMMIT
@@ -129,7 +127,7 @@ def _moved(
     check_transition(current.status, target)
     # The quick way to make one: each transaction goes through five.
     return _new_tuple(
-        _Value,
+        TransactionLogValue,
         (
             current.producer_id if producer_id is None else producer_id,
             current.producer_epoch if producer_epoch is None else producer_epoch,
