@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from odradek.broker.config.broker_config import BrokerConfig
     from odradek.broker.config.endpoints import Endpoint
     from odradek.broker.metadata.controller import Controller
+    from odradek.broker.network.gate import Gate
     from odradek.broker.replica.delayed_fetch import DelayedFetch
     from odradek.broker.replica.delayed_produce import DelayedProduce
     from odradek.storage.filesystem import FileSystem
@@ -62,8 +63,9 @@ class Broker:
         file_system: FileSystem | None = None,
         random: Random | None = None,
         call_soon: Callable[[Callable[[], None]], object] | None = None,
+        gate: Gate | None = None,
     ) -> None:
-        """``call_soon`` stands in for the running event loop's."""
+        """``call_soon`` stands in for the running event loop's; ``gate`` stands in front of every handler."""
         self.config = config
         self.clock: Clock = clock or SystemClock()
         self.background: Background = background or ThreadedBackground()
@@ -89,7 +91,7 @@ class Broker:
         self.groups = GroupCoordinator(services)
         self.transactions = TransactionCoordinator(services, self.groups.write_marker)
         self.moves = ReplicaMoves(self)
-        self.dispatcher = Dispatcher(self, self.clock, SERVED, load_handler)
+        self.dispatcher = Dispatcher(self, self.clock, SERVED, load_handler, gate)
         self.connections = ConnectionRegistry(
             self._connection_limits,
             self.clock,

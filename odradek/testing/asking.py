@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from odradek.broker.context import CLOSE_CONNECTION, NO_RESPONSE, Reply, RequestContext, Session
-from odradek.broker.handlers import load_handler
 from odradek.broker.network.dispatch import CloseConnection
 from odradek.protocol.errors import MalformedMessage
 from odradek.testing.answer import Answer
@@ -21,7 +20,7 @@ _LENGTH_BYTES = 4
 def ask_core(core: BrokerCore, api_key: ApiKey, version: int, client_id: str | None, request: Any) -> Answer:
     """Have the handler of an API answer ``request``. Its faults are raised here, not turned into UNKNOWN_SERVER_ERROR."""
     context = RequestContext(api_key, version, 0, client_id, _session(core))
-    outcome: Any = load_handler(api_key)(core, context, request)
+    outcome: Any = core.dispatcher.call(context, request)
     answer = Answer()
     answered = answer.convert(lambda response: _as_message(api_key, version, response))
     if isinstance(outcome, Reply):

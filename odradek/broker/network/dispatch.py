@@ -103,6 +103,18 @@ class Dispatcher:
         route.buckets[0 if total_ms <= _FIRST_BOUND_MS else bisect_left(TOTAL_TIME_BOUNDS_MS, total_ms)] += 1
         return chunks
 
+    def call(self, context: RequestContext, request: Any) -> Any:
+        """The outcome for a request that needs no decoding: a response, NO_RESPONSE, CLOSE_CONNECTION, or a Reply of these.
+
+        It goes through the gate to the handler, whose faults are raised. Nothing of it is counted.
+        """
+        handle = self._load_handler(context.api_key)
+        if self._gate is None:
+            return handle(self._services, context, request)
+        return self._gate.answer(
+            context, request, lambda context, request: handle(self._services, context, request), lambda: request
+        )
+
     def _wait(self, reply: Reply[Any], context: RequestContext, route: Route, arrived_ms: float) -> Reply[list[Any] | None]:
         """A Reply of the chunks; completed with None where they cannot be told: who completes ``reply`` has no part in that."""
         waits_from_ms = self._monotonic_ms()

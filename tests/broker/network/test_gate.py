@@ -2,12 +2,16 @@
 
 import pytest
 
-from odradek.broker.context import ANONYMOUS, CLOSE_CONNECTION, NO_RESPONSE, Reply, Session
+from odradek.broker.config import load
+from odradek.broker.context import ANONYMOUS, CLOSE_CONNECTION, NO_RESPONSE, Reply, RequestContext, Session
 from odradek.broker.handlers import SERVED
 from odradek.broker.network.dispatch import CloseConnection, Dispatcher
+from odradek.broker.server import Broker
 from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages import messages
+from odradek.storage.memory_filesystem import MemoryFileSystem
+from odradek.timing.background import InlineBackground
 from odradek.timing.clock import VirtualClock
 from tests.raw_client import decode_response, encode_request
 
@@ -155,6 +159,22 @@ def test_an_answer_that_comes_later_is_released_too(setup):
     assert told(answer.response) == ErrorCode.GROUP_AUTHORIZATION_FAILED
 
 
+def test_a_message_that_needs_no_decoding_goes_through_the_gate_too(setup):
+    request = _m.HeartbeatRequest(group_id="g")
+    context = RequestContext(ApiKey.HEARTBEAT, 4, 1, "client", SESSION)
+    assert setup.dispatcher.call(context, request) is setup.answer
+    assert setup.handled == [request]
+    setup.gate.verdict = refused = refusal()
+    assert setup.dispatcher.call(context, request) is refused
+    assert setup.handled == [request]
+
+
+def test_a_message_is_handled_without_a_gate(setup):
+    dispatcher = Dispatcher(setup.services, VirtualClock(), SERVED, lambda api_key: setup.handle)
+    context = RequestContext(ApiKey.HEARTBEAT, 4, 1, "client", SESSION)
+    assert dispatcher.call(context, _m.HeartbeatRequest(group_id="g")) is setup.answer
+
+
 @pytest.mark.parametrize("step", ["verdict", "released"])
 def test_a_gate_that_fails_is_a_fault_of_the_server(setup, step, capsys):
     setattr(setup.gate, step, ZeroDivisionError())
@@ -188,3 +208,12 @@ def test_a_produce_that_is_held_back_keeps_its_records_when_its_frame_is_overwri
     buffer[:] = bytes(len(buffer))
     verdict.complete(None)
     assert seen == [records]
+
+
+def test_a_broker_takes_its_gate_with_its_config():
+    gate = Gate()
+    gate.verdict = refused = refusal()
+    config = load(overrides={"log.dirs": "/data"})
+    broker = Broker(config, clock=VirtualClock(), file_system=MemoryFileSystem(), background=InlineBackground(), gate=gate)
+    context = RequestContext(ApiKey.HEARTBEAT, 4, 1, "client", SESSION)
+    assert broker.dispatcher.call(context, _m.HeartbeatRequest(group_id="g")) is refused
