@@ -51,23 +51,7 @@ def open_storage(broker: "Broker", file_system: FileSystem | None) -> OpenStorag
     identity = log_manager.start()
     try:
         now_ms = broker.clock.now_ms()
-        controller = Controller(
-            MetadataLog.open(
-                file_system,
-                log_manager.directories.metadata.path,
-                now_ms=now_ms,
-                warn=log.warn,
-                config=LogConfig(
-                    segment_bytes=config["metadata.log.segment.bytes"], segment_ms=config["metadata.log.segment.ms"]
-                ),
-            ),
-            node_id=broker.node_id,
-            directory_counts=log_manager.counts,
-            config=config,
-            clock=broker.clock,
-            background=broker.background,
-            new_topic_id=broker.new_uuid,
-        )
+        controller = _open_controller(broker, file_system, log_manager)
         image = controller.image
         overrides = BrokerOverrides(broker, image)
         overrides.apply()
@@ -80,26 +64,7 @@ def open_storage(broker: "Broker", file_system: FileSystem | None) -> OpenStorag
             now_ms=now_ms,
             warn=log.warn,
         ).run()
-        directories = PartitionDirectories(
-            broker.partitions,
-            log_manager,
-            image,
-            node_id=broker.node_id,
-            clock=broker.clock,
-            log_config_for=controller.log_config_for,
-            wake_fetches=broker.fetch_purgatory.check_and_complete,
-            before_delete=broker.moves.cancel,
-            after_delete=lambda: broker.housekeeping.remove_deleted_after(config["log.segment.delete.delay.ms"]),
-        )
-        failures = DirectoryFailures(
-            broker.partitions,
-            log_manager,
-            wake_produces=broker.produce_purgatory.check_and_complete,
-            cancel_moves=broker.moves.directory_failed,
-            fail=broker.fail,
-        )
-        # Soon, and not from within what met the error.
-        log_manager.on_failure = lambda directory: broker.timer.call_after(0, lambda: failures.failed(directory))
+        directories = _partition_directories(broker, log_manager, controller)
         directories.lead_all()
         controller.record_directories(directories.places())
     except BaseException:
@@ -109,6 +74,50 @@ def open_storage(broker: "Broker", file_system: FileSystem | None) -> OpenStorag
     controller.subscribe(overrides, PublishingOrder.BROKER_CONFIGS)
     controller.subscribe(LogConfigs(broker.partitions, controller.log_config_for), PublishingOrder.TOPIC_CONFIGS)
     return OpenStorage(log_manager, controller, identity.cluster_id)
+
+
+def _open_controller(broker: "Broker", file_system: FileSystem, log_manager: LogManager) -> Controller:
+    config = broker.config
+    metadata_log = MetadataLog.open(
+        file_system,
+        log_manager.directories.metadata.path,
+        now_ms=broker.clock.now_ms(),
+        warn=log.warn,
+        config=LogConfig(segment_bytes=config["metadata.log.segment.bytes"], segment_ms=config["metadata.log.segment.ms"]),
+    )
+    return Controller(
+        metadata_log,
+        node_id=broker.node_id,
+        directory_counts=log_manager.counts,
+        config=config,
+        clock=broker.clock,
+        background=broker.background,
+        new_topic_id=broker.new_uuid,
+    )
+
+
+def _partition_directories(broker: "Broker", log_manager: LogManager, controller: Controller) -> PartitionDirectories:
+    """What keeps partitions in step with the metadata, and takes them offline when their directory fails."""
+    failures = DirectoryFailures(
+        broker.partitions,
+        log_manager,
+        wake_produces=broker.produce_purgatory.check_and_complete,
+        cancel_moves=broker.moves.directory_failed,
+        fail=broker.fail,
+    )
+    # Called soon, and not from within the operation that met the error.
+    log_manager.on_failure = lambda directory: broker.timer.call_after(0, lambda: failures.failed(directory))
+    return PartitionDirectories(
+        broker.partitions,
+        log_manager,
+        controller.image,
+        node_id=broker.node_id,
+        clock=broker.clock,
+        log_config_for=controller.log_config_for,
+        wake_fetches=broker.fetch_purgatory.check_and_complete,
+        before_delete=broker.moves.cancel,
+        after_delete=lambda: broker.housekeeping.remove_deleted_after(broker.config["log.segment.delete.delay.ms"]),
+    )
 
 
 class BrokerOverrides:

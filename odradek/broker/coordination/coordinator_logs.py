@@ -82,9 +82,20 @@ class PartitionLogs:
 
     @property
     def partition_count(self) -> int:
-        """How many partitions the topic has; created if it is not there."""
+        """How many partitions the topic has; created if it is not there.
+
+        KafkaError: COORDINATOR_NOT_AVAILABLE while it is being created, or why it cannot be.
+        """
         count = len(self._partitions.of_topic(self._topic))
-        return count or len(self._services.controller().ensure_internal_topic(self._topic).partitions)
+        if count:
+            return count
+        reply = self._services.controller().ensure_internal_topic(self._topic)
+        if not reply.done:
+            raise KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE, f"{self._topic} is being created")
+        topic = reply.response
+        if isinstance(topic, KafkaError):
+            raise topic
+        return len(topic.partitions)
 
     def open(self, partition: int) -> PartitionLog:
         """The log of a partition. KafkaError: UNKNOWN_TOPIC_OR_PARTITION, KAFKA_STORAGE_ERROR."""

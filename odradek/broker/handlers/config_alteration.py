@@ -5,15 +5,16 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from odradek.broker.config.dynamic import ConfigView
-from odradek.broker.metadata.alterations import Alteration, alter_resources
+from odradek.broker.metadata.alterations import Alteration, Answer, alter_resources
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from odradek.broker.handlers.services import TopicServices
+    from odradek.timing.reply import Reply
 
 
-def alter(services: TopicServices, alterations: Sequence[Alteration], *, validate_only: bool) -> Sequence[tuple[int, str | None]]:
+def alter(services: TopicServices, alterations: Sequence[Alteration], *, validate_only: bool) -> Reply[list[Answer]]:
     """Carry out each alteration, or only validate it; (error code, message) of each."""
     image = services.controller.image
     return alter_resources(

@@ -18,16 +18,21 @@ from odradek.protocol.message_types.create_partitions import (
 if TYPE_CHECKING:
     from odradek.broker.context import RequestContext
     from odradek.broker.handlers.services import TopicServices
+    from odradek.timing.reply import Reply
 
 
-def handle(services: "TopicServices", _context: "RequestContext", request: CreatePartitionsRequest) -> CreatePartitionsResponse:
+def handle(
+    services: "TopicServices", _context: "RequestContext", request: CreatePartitionsRequest
+) -> "Reply[CreatePartitionsResponse]":
     """Add, or only validate, the partitions of ``request``."""
     asked = [_new_partitions(topic) for topic in request.topics]
-    try:
-        results = services.controller.create_partitions(asked, validate_only=request.validate_only)
-    except KafkaError as error:
-        results = [TopicResult(name=topic.name, error=error) for topic in asked]
-    return CreatePartitionsResponse(results=[_answer(result) for result in results])
+
+    def respond(outcome: list[TopicResult] | KafkaError) -> CreatePartitionsResponse:
+        if isinstance(outcome, KafkaError):
+            outcome = [TopicResult(name=topic.name, error=outcome) for topic in asked]
+        return CreatePartitionsResponse(results=[_answer(result) for result in outcome])
+
+    return services.controller.create_partitions(asked, validate_only=request.validate_only).then(respond)
 
 
 def _new_partitions(topic: CreatePartitionsTopic) -> NewPartitions:

@@ -26,22 +26,25 @@ from odradek.protocol.message_types.create_topics import (
 if TYPE_CHECKING:
     from odradek.broker.context import RequestContext
     from odradek.broker.handlers.services import TopicServices
+    from odradek.timing.reply import Reply
 
 
 _FIRST_VERSION_WITH_CONFIGS = 5
 
 
-def handle(services: "TopicServices", context: "RequestContext", request: CreateTopicsRequest) -> CreateTopicsResponse:
+def handle(services: "TopicServices", context: "RequestContext", request: CreateTopicsRequest) -> "Reply[CreateTopicsResponse]":
     """Create, or only validate, the topics of ``request``."""
     asked = [_new_topic(topic) for topic in request.topics]
-    try:
-        results = services.controller.create_topics(asked, validate_only=request.validate_only)
-    except KafkaError as error:
-        results = [TopicResult(name=topic.name, error=error) for topic in asked]
-    topics = [_answer(result) for result in results]
-    if context.version >= _FIRST_VERSION_WITH_CONFIGS:
-        topics = _with_configs(services, asked, topics)
-    return CreateTopicsResponse(topics=topics)
+
+    def respond(outcome: list[TopicResult] | KafkaError) -> CreateTopicsResponse:
+        if isinstance(outcome, KafkaError):
+            outcome = [TopicResult(name=topic.name, error=outcome) for topic in asked]
+        topics = [_answer(result) for result in outcome]
+        if context.version >= _FIRST_VERSION_WITH_CONFIGS:
+            topics = _with_configs(services, asked, topics)
+        return CreateTopicsResponse(topics=topics)
+
+    return services.controller.create_topics(asked, validate_only=request.validate_only).then(respond)
 
 
 def _new_topic(topic: CreatableTopic) -> NewTopic:

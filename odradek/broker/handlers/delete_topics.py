@@ -26,22 +26,27 @@ if TYPE_CHECKING:
     from odradek.broker.context import RequestContext
     from odradek.broker.handlers.services import TopicServices
     from odradek.broker.metadata.controller import Controller
+    from odradek.timing.reply import Reply
 
 
-def handle(services: "TopicServices", context: "RequestContext", request: DeleteTopicsRequest) -> DeleteTopicsResponse:
+def handle(
+    services: "TopicServices", context: "RequestContext", request: DeleteTopicsRequest
+) -> "DeleteTopicsResponse | Reply[DeleteTopicsResponse]":
     """Delete the topics of ``request``."""
     if not services.config["delete.topic.enable"]:
         code = ErrorCode.INVALID_REQUEST if context.version < 3 else ErrorCode.TOPIC_DELETION_DISABLED
         error = KafkaError(code, "Topic deletion is disabled.")
         return DeleteTopicsResponse(responses=[_refusal(error, topic.name, topic.topic_id) for topic in request.topics])
     names, responses = _select(services.controller, request.topics)
-    try:
-        deleted = services.controller.delete_topics(names)
-    except KafkaError as error:
-        responses.extend(_refusal(error, name, topic_id) for topic_id, name in names.items())
-    else:
-        responses.extend(DeletableTopicResult(name=names[topic_id], topic_id=topic_id) for topic_id in deleted)
-    return DeleteTopicsResponse(responses=responses)
+
+    def respond(outcome: set[UUID] | KafkaError) -> DeleteTopicsResponse:
+        if isinstance(outcome, KafkaError):
+            done = [_refusal(outcome, name, topic_id) for topic_id, name in names.items()]
+        else:
+            done = [DeletableTopicResult(name=names[topic_id], topic_id=topic_id) for topic_id in outcome]
+        return DeleteTopicsResponse(responses=[*responses, *done])
+
+    return services.controller.delete_topics(names).then(respond)
 
 
 def _select(controller: "Controller", topics: "Iterable[DeleteTopicState]") -> tuple[dict[UUID, str], list[DeletableTopicResult]]:

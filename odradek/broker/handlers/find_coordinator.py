@@ -46,8 +46,7 @@ def _ensure_topic(services: "NodeServices", key_type: int) -> ErrorCode:
     topic = _TOPICS.get(key_type)
     if topic is None:
         return ErrorCode.INVALID_REQUEST
-    try:
-        services.controller.ensure_internal_topic(topic)
-    except KafkaError:
-        return ErrorCode.COORDINATOR_NOT_AVAILABLE
-    return ErrorCode.NONE
+    reply = services.controller.ensure_internal_topic(topic)
+    # While the topic is being created, clients ask again.
+    is_there = reply.done and not isinstance(reply.response, KafkaError)
+    return ErrorCode.NONE if is_there else ErrorCode.COORDINATOR_NOT_AVAILABLE

@@ -24,25 +24,30 @@ from odradek.protocol.message_types.incremental_alter_configs import (
 if TYPE_CHECKING:
     from odradek.broker.context import RequestContext
     from odradek.broker.handlers.services import TopicServices
+    from odradek.broker.metadata.alterations import Answer
+    from odradek.timing.reply import Reply
 
 
 def handle(
     services: "TopicServices", _context: "RequestContext", request: IncrementalAlterConfigsRequest
-) -> IncrementalAlterConfigsResponse:
+) -> "Reply[IncrementalAlterConfigsResponse]":
     """Alter the overrides of every resource of ``request``, each by itself."""
     alterations = [_alteration(resource) for resource in request.resources]
-    outcomes = alter(services, alterations, validate_only=request.validate_only)
-    return IncrementalAlterConfigsResponse(
-        responses=[
-            AlterConfigsResourceResponse(
-                error_code=code,
-                error_message=message,
-                resource_type=resource.resource_type,
-                resource_name=resource.resource_name,
-            )
-            for resource, (code, message) in zip(request.resources, outcomes, strict=True)
-        ]
-    )
+
+    def respond(answers: "list[Answer]") -> IncrementalAlterConfigsResponse:
+        return IncrementalAlterConfigsResponse(
+            responses=[
+                AlterConfigsResourceResponse(
+                    error_code=code,
+                    error_message=message,
+                    resource_type=resource.resource_type,
+                    resource_name=resource.resource_name,
+                )
+                for resource, (code, message) in zip(request.resources, answers, strict=True)
+            ]
+        )
+
+    return alter(services, alterations, validate_only=request.validate_only).then(respond)
 
 
 def _alteration(resource: AlterConfigsResource) -> Alteration:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from odradek.broker.context import RequestContext
 from odradek.broker.handlers.topic_description import CLUSTER_OPERATIONS, NO_OPERATIONS, TOPIC_OPERATIONS, partition_state
 from odradek.broker.metadata.topic_names import INTERNAL_TOPICS
-from odradek.protocol.errors import ErrorCode
+from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.message_types.metadata import (
     MetadataRequest,
     MetadataRequestTopic,
@@ -24,6 +24,7 @@ from odradek.protocol.message_types.metadata import (
 
 if TYPE_CHECKING:
     from odradek.broker.handlers.services import ClusterServices
+    from odradek.broker.metadata.decisions import TopicResult
     from odradek.broker.metadata.topic import Topic
 
 
@@ -84,8 +85,13 @@ def _create(services: "ClusterServices", request: MetadataRequest, name: str) ->
     """Create a topic that was asked for, where that is allowed; otherwise the code that says why there is none."""
     if not request.allow_auto_topic_creation or not services.config["auto.create.topics.enable"]:
         return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-    (result,) = services.controller.auto_create([name])
-    return ErrorCode.NONE if result.error is None else result.error.code
+    reply = services.controller.auto_create([name])
+    if not reply.done:
+        # Clients ask again, as they do where Kafka has not created the topic yet.
+        return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    outcome: list[TopicResult] | KafkaError = reply.response
+    error = outcome if isinstance(outcome, KafkaError) else outcome[0].error
+    return ErrorCode.NONE if error is None else error.code
 
 
 def _describe(services: "ClusterServices", topic: "Topic", operations: int) -> MetadataResponseTopic:

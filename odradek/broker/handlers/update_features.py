@@ -15,13 +15,18 @@ from odradek.protocol.message_types.update_features import (
 if TYPE_CHECKING:
     from odradek.broker.context import RequestContext
     from odradek.broker.handlers.services import TopicServices
+    from odradek.timing.reply import Reply
 
 
-def handle(services: "TopicServices", _context: "RequestContext", request: UpdateFeaturesRequest) -> UpdateFeaturesResponse:
+def handle(
+    services: "TopicServices", _context: "RequestContext", request: UpdateFeaturesRequest
+) -> "Reply[UpdateFeaturesResponse]":
     """Update, or only validate, the features of ``request``."""
     updates = [(update.feature, update.max_version_level, update.upgrade_type) for update in request.feature_updates]
-    try:
-        services.controller.update_features(updates, validate_only=request.validate_only)
-    except KafkaError as error:
+    return services.controller.update_features(updates, validate_only=request.validate_only).then(_response)
+
+
+def _response(error: KafkaError | None) -> UpdateFeaturesResponse:
+    if error is not None:
         return UpdateFeaturesResponse(error_code=error.code, error_message=error.reason)
     return UpdateFeaturesResponse()

@@ -23,6 +23,7 @@ from odradek.broker.config.dynamic import (
 from odradek.broker.config.table import BROKER_CONFIGS, TOPIC_CONFIGS
 from odradek.broker.metadata.topic_names import validate_topic_name
 from odradek.protocol.errors import ErrorCode, KafkaError
+from odradek.timing.reply import Reply
 
 # (resource type, resource name, config, value or None to remove the override): a ConfigRecord to be.
 ConfigChange = tuple[int, str, str, str | None]
@@ -51,8 +52,10 @@ class Alteration(NamedTuple):
 
 
 def alter_resources(
-    view: ConfigView, alterations: Sequence[Alteration], commit: Callable[[list[ConfigChange]], None] | None
-) -> list[Answer]:
+    view: ConfigView,
+    alterations: Sequence[Alteration],
+    commit: Callable[[list[ConfigChange]], Reply[KafkaError | None]] | None,
+) -> Reply[list[Answer]]:
     """Decide on every alteration and commit those that may be, all at once; without ``commit`` only decide. Answers in order."""
     named = [(alteration.resource_type, alteration.resource_name) for alteration in alterations]
     answers: list[Answer] = []
@@ -66,12 +69,17 @@ def alter_resources(
             answers.append((error.code, error.reason))
         else:
             answers.append((ErrorCode.NONE, None))
-    if commit is not None and changes:
-        try:
-            commit(changes)
-        except KafkaError as error:
-            return [(error.code, error.reason) if answer[0] == ErrorCode.NONE else answer for answer in answers]
-    return answers
+    if commit is None or not changes:
+        reply: Reply[list[Answer]] = Reply()
+        reply.complete(answers)
+        return reply
+
+    def answer_all(error: KafkaError | None) -> list[Answer]:
+        if error is None:
+            return answers
+        return [(error.code, error.reason) if answer[0] == ErrorCode.NONE else answer for answer in answers]
+
+    return commit(changes).then(answer_all)
 
 
 def decide(view: ConfigView, alteration: Alteration) -> list[ConfigChange]:

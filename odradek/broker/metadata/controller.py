@@ -5,10 +5,12 @@ image, and publishes what they changed (``publishing``): to partitions, coordina
 is therefore on disk, and one that was not is there whole or not at all. ``Reconciliation`` finishes at the next start what a
 publisher could not finish.
 
-Synchronous, on the loop thread: an operation costs one fsync, and metadata changes seldom.
+An operation answers by a Reply, as that of a controller in another process will: it is completed when the records are committed.
+Here that is before the call returns, on the loop thread, for one fsync; metadata changes seldom.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import TypeVar
 from uuid import UUID, uuid4
 
 from odradek.broker.config import BrokerConfig
@@ -20,10 +22,12 @@ from odradek.broker.metadata.image import TOPIC_RESOURCE, MetadataImage
 from odradek.broker.metadata.internal_topics import internal_topic
 from odradek.broker.metadata.loader import MetadataLoader
 from odradek.broker.metadata.metadata_log import MetadataBatch, MetadataLog
+from odradek.broker.metadata.producer_ids import ProducerIdManager
 from odradek.broker.metadata.publishing import MetadataPublisher, Publishers, PublishingOrder
 from odradek.broker.metadata.snapshot_generator import SnapshotGenerator
 from odradek.broker.metadata.topic import Topic
 from odradek.broker.metadata.topic_names import INTERNAL_TOPICS
+from odradek.protocol.errors import KafkaError
 from odradek.protocol.metadata_records import (
     ConfigRecord,
     MetadataRecord,
@@ -33,10 +37,13 @@ from odradek.protocol.metadata_records import (
 from odradek.storage.log_config import LogConfig
 from odradek.timing.background import Background, InlineBackground
 from odradek.timing.clock import Clock
+from odradek.timing.reply import Reply
 
 PRODUCER_ID_BLOCK_SIZE = 1000
 
 ConfigChange = tuple[int, str, str, str | None]
+
+T = TypeVar("T")
 
 
 class Controller:
@@ -64,7 +71,7 @@ class Controller:
         self.clock = clock
         self._new_topic_id = new_topic_id
         self._publishers = Publishers()
-        self._producer_ids = iter(range(0))
+        self.next_producer_id = ProducerIdManager(self.allocate_producer_id_block).next_producer_id
         self._placement = Placement(
             node_id=node_id,
             directory_counts=directory_counts,
@@ -87,79 +94,77 @@ class Controller:
         """Tell ``publisher`` of every later change, when it is committed and in the image."""
         self._publishers.add(publisher, order)
 
-    def create_topics(self, topics: Sequence[NewTopic], *, validate_only: bool = False) -> list[TopicResult]:
-        """Create ``topics``, each by itself; duplicates are answered once, at the end. Raises KafkaError if the log fails."""
-        decision = decisions.create_topics(
-            self.image, topics, self._placement, self._config.validate_topic_configs, self._new_topic_id
-        )
-        if not validate_only:
-            self._commit(decision.records)
-        return decision.results
+    def create_topics(self, topics: Sequence[NewTopic], *, validate_only: bool = False) -> Reply[list[TopicResult] | KafkaError]:
+        """Create ``topics``, each by itself; the results of duplicates come once, at the end."""
 
-    def auto_create(self, names: Iterable[str]) -> list[TopicResult]:
+        def decide() -> tuple[list[TopicResult], Sequence[MetadataRecord]]:
+            decision = decisions.create_topics(
+                self.image, topics, self._placement, self._config.validate_topic_configs, self._new_topic_id
+            )
+            return decision.results, [] if validate_only else decision.records
+
+        return self._operate(decide)
+
+    def auto_create(self, names: Iterable[str]) -> Reply[list[TopicResult] | KafkaError]:
         """Create those of ``names`` that are not there, with the broker's defaults, or as the coordinators want their own."""
         missing = [name for name in dict.fromkeys(names) if name not in self.image.topics]
         return self.create_topics(
             [internal_topic(name, self._config) if name in INTERNAL_TOPICS else NewTopic(name=name) for name in missing]
         )
 
-    def ensure_internal_topic(self, name: str) -> Topic:
-        """The internal topic ``name``, created if it is not there. Raises KafkaError where it cannot be."""
-        for result in self.auto_create([name]):
-            if result.error is not None:
-                raise result.error
-        return self.image.topics[name]
+    def ensure_internal_topic(self, name: str) -> Reply[Topic | KafkaError]:
+        """The internal topic ``name``, created if it is not there."""
 
-    def delete_topics(self, topic_ids: Iterable[UUID]) -> set[UUID]:
-        """Delete topics and tell which were there to delete. Raises KafkaError if the log fails."""
-        topics = [
-            self.image.topics_by_id[topic_id] for topic_id in dict.fromkeys(topic_ids) if topic_id in self.image.topics_by_id
+        def topic_of(outcome: list[TopicResult] | KafkaError) -> Topic | KafkaError:
+            if isinstance(outcome, KafkaError):
+                return outcome
+            return next((result.error for result in outcome if result.error is not None), None) or self.image.topics[name]
+
+        return self.auto_create([name]).then(topic_of)
+
+    def delete_topics(self, topic_ids: Iterable[UUID]) -> Reply[set[UUID] | KafkaError]:
+        """Delete topics; those that were there to delete."""
+        found = [topic_id for topic_id in dict.fromkeys(topic_ids) if topic_id in self.image.topics_by_id]
+        return self._operate(lambda: (set(found), [RemoveTopicRecord(topic_id=topic_id) for topic_id in found]))
+
+    def create_partitions(
+        self, topics: Sequence[NewPartitions], *, validate_only: bool = False
+    ) -> Reply[list[TopicResult] | KafkaError]:
+        """Add partitions to ``topics``, each by itself."""
+
+        def decide() -> tuple[list[TopicResult], Sequence[MetadataRecord]]:
+            decision = decisions.create_partitions(self.image, topics, self._placement)
+            return decision.results, [] if validate_only else decision.records
+
+        return self._operate(decide)
+
+    def alter_configs(self, changes: Sequence[ConfigChange]) -> Reply[KafkaError | None]:
+        """Set configs, validated by the caller, all or nothing.
+
+        A change is (resource type, resource name, config, value or None to remove it).
+        """
+        records = [
+            ConfigRecord(resource_type=resource_type, resource_name=resource_name, name=name, value=value)
+            for resource_type, resource_name, name, value in changes
         ]
-        self._commit([RemoveTopicRecord(topic_id=topic.topic_id) for topic in topics])
-        return {topic.topic_id for topic in topics}
+        return self._operate(lambda: (None, records))
 
-    def create_partitions(self, topics: Sequence[NewPartitions], *, validate_only: bool = False) -> list[TopicResult]:
-        """Add partitions to ``topics``, each by itself. Raises KafkaError if the log fails."""
-        decision = decisions.create_partitions(self.image, topics, self._placement)
-        if not validate_only:
-            self._commit(decision.records)
-        return decision.results
+    def update_features(
+        self, updates: Iterable[tuple[str, int, int]], *, validate_only: bool = False
+    ) -> Reply[KafkaError | None]:
+        """Finalize feature levels, (feature, level, upgrade type), all or nothing. KafkaError: INVALID_UPDATE_VERSION."""
 
-    def alter_configs(self, changes: Sequence[ConfigChange]) -> None:
-        """Set configs, validated by the caller: (resource type, resource name, config, value or None to remove it).
+        def decide() -> tuple[None, Sequence[MetadataRecord]]:
+            records = update_features(self.image.features, updates, self.node_id)
+            return None, [] if validate_only else records
 
-        All or nothing. Raises KafkaError if the log fails.
-        """
-        self._commit(
-            [
-                ConfigRecord(resource_type=resource_type, resource_name=resource_name, name=name, value=value)
-                for resource_type, resource_name, name, value in changes
-            ]
-        )
+        return self._operate(decide)
 
-    def update_features(self, updates: Iterable[tuple[str, int, int]], *, validate_only: bool = False) -> None:
-        """Finalize feature levels: (feature, level, upgrade type), all or nothing.
-
-        Raises KafkaError(INVALID_UPDATE_VERSION), or what the log raises.
-        """
-        records = update_features(self.image.features, updates, self.node_id)
-        if not validate_only:
-            self._commit(records)
-
-    def allocate_producer_id_block(self) -> range:
-        """PRODUCER_ID_BLOCK_SIZE producer ids that nobody had and nobody will have. Raises KafkaError if the log fails."""
+    def allocate_producer_id_block(self) -> Reply[range | KafkaError]:
+        """PRODUCER_ID_BLOCK_SIZE producer ids that nobody has had and nobody will have."""
         start = self.image.next_producer_id
         block = range(start, start + PRODUCER_ID_BLOCK_SIZE)
-        self._commit([ProducerIdsRecord(broker_id=self.node_id, next_producer_id=block.stop)])
-        return block
-
-    def next_producer_id(self) -> int:
-        """A producer id nobody had, from the block at hand or from a new one. Raises KafkaError if the log fails."""
-        producer_id = next(self._producer_ids, None)
-        if producer_id is None:
-            self._producer_ids = iter(self.allocate_producer_id_block())
-            producer_id = next(self._producer_ids)
-        return producer_id
+        return self._operate(lambda: (block, [ProducerIdsRecord(broker_id=self.node_id, next_producer_id=block.stop)]))
 
     def record_directories(self, places: Iterable[tuple[UUID, int, UUID]]) -> None:
         """Record where partitions lie: (topic id, partition, directory id). Raises KafkaError if the log fails."""
@@ -191,6 +196,21 @@ class Controller:
         if not self.image.features:
             self._commit(BOOTSTRAP_RECORDS)
         self._commit(list(elect(self.image, self.node_id)))
+
+    def _operate(self, decide: Callable[[], tuple[T, Sequence[MetadataRecord]]]) -> Reply[T | KafkaError]:
+        """Commit what ``decide`` has decided; its answer when that is committed, or the error of either.
+
+        With one controller, records are committed before this returns. No caller may count on that.
+        """
+        reply: Reply[T | KafkaError] = Reply()
+        try:
+            answer, records = decide()
+            self._commit(records)
+        except KafkaError as error:
+            reply.complete(error)
+        else:
+            reply.complete(answer)
+        return reply
 
     def _behind_snapshot(self) -> Iterator[MetadataBatch]:
         for batch in self._log.read_all():

@@ -23,6 +23,7 @@ from odradek.storage.memory_filesystem import MemoryFileSystem
 from odradek.timing.background import InlineBackground
 from odradek.timing.clock import VirtualClock
 from odradek.timing.purgatory import Purgatory
+from odradek.timing.reply import Reply
 from odradek.timing.timer import Timer
 
 
@@ -69,7 +70,7 @@ def make_broker(**overrides: str) -> Any:
 
 def create(broker: Any, name: str, partition_count: int = 1, *configs: tuple[str, str], records: int = 0) -> Any:
     """A topic with ``records`` records in partition 0; returns it as the image has it."""
-    (result,) = broker.controller.create_topics([NewTopic(name=name, partition_count=partition_count, configs=configs)])
+    (result,) = broker.controller.create_topics([NewTopic(name=name, partition_count=partition_count, configs=configs)]).response
     assert result.error is None
     topic = broker.controller.image.topics[name]
     for _ in range(records):
@@ -83,6 +84,9 @@ def ask(broker: Any, api_key: ApiKey, version: int | None = None, **fields: Any)
     version = served.max_version if version is None else version
     context = RequestContext(api_key, version, 7, "client", Session("PLAINTEXT", ("127.0.0.1", 1)))
     response = load_handler(api_key)(broker, context, messages(api_key).request(**fields))
+    if isinstance(response, Reply):
+        assert response.done
+        response = response.response
     for each in range(oldest_version(api_key, version), served.max_version + 1):
         assert response_encoder(api_key, each)(7, response)
     return response

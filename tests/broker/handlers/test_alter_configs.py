@@ -22,7 +22,7 @@ def alter(broker, *resources, validate_only=False):
         ],
         validate_only=validate_only,
     )
-    return alter_configs.handle(broker, None, request).responses
+    return alter_configs.handle(broker, None, request).response.responses
 
 
 def alter_incrementally(broker, *resources, validate_only=False):
@@ -40,7 +40,7 @@ def alter_incrementally(broker, *resources, validate_only=False):
         ],
         validate_only=validate_only,
     )
-    return incremental_alter_configs.handle(broker, None, request).responses
+    return incremental_alter_configs.handle(broker, None, request).response.responses
 
 
 def test_incremental_changes_are_in_the_image_and_leave_the_others():

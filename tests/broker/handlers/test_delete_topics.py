@@ -38,7 +38,7 @@ def test_a_topic_is_deleted_by_id():
 
 def test_an_internal_topic_may_be_deleted():
     broker = make_broker()
-    topic = broker.controller.ensure_internal_topic("__transaction_state")
+    topic = broker.controller.ensure_internal_topic("__transaction_state").response
     assert delete(broker, ("__transaction_state", None)) == [(topic.name, topic.topic_id, ErrorCode.NONE)]
 
 

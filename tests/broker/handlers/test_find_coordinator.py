@@ -2,6 +2,7 @@ import pytest
 
 from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.errors import ErrorCode, KafkaError
+from odradek.timing.reply import Reply
 
 from .metadata_broker import ask, make_broker
 
@@ -31,13 +32,14 @@ def test_no_keys_are_no_coordinators_and_no_topic():
     assert broker.controller.image.topics == {}
 
 
-def test_a_coordinator_whose_topic_cannot_be_made_is_not_available(monkeypatch):
+@pytest.mark.parametrize("is_done", [True, False], ids=["refused", "not yet"])
+def test_a_coordinator_whose_topic_cannot_be_made_is_not_available(monkeypatch, is_done):
     broker = make_broker()
+    reply = Reply()
+    if is_done:
+        reply.complete(KafkaError(ErrorCode.KAFKA_STORAGE_ERROR))
 
-    def fail(name):
-        raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR)
-
-    monkeypatch.setattr(broker.controller, "ensure_internal_topic", fail)
+    monkeypatch.setattr(broker.controller, "ensure_internal_topic", lambda _: reply)
     (answer,) = ask(broker, ApiKey.FIND_COORDINATOR, 3, key_type=0, coordinator_keys=("a",)).coordinators
     assert (answer.error_code, answer.node_id) == (ErrorCode.COORDINATOR_NOT_AVAILABLE, -1)
     assert answer.error_message

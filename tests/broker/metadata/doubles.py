@@ -1,7 +1,7 @@
 """A metadata log in memory, a publisher that remembers, and a controller on them."""
 
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING
+from typing import TypeVar
 from uuid import UUID
 
 from odradek.broker.config import BrokerConfig, load
@@ -9,11 +9,12 @@ from odradek.broker.metadata.controller import Controller
 from odradek.broker.metadata.delta import MetadataDelta
 from odradek.broker.metadata.image import MetadataImage
 from odradek.broker.metadata.metadata_log import MetadataBatch
+from odradek.protocol.errors import KafkaError
 from odradek.protocol.metadata_records import MetadataRecord, decode, encode
 from odradek.timing.clock import VirtualClock
+from odradek.timing.reply import Reply
 
-if TYPE_CHECKING:
-    from odradek.protocol.errors import KafkaError
+T = TypeVar("T")
 
 NODE_ID = 1
 DIRECTORY_ID = UUID(int=99)
@@ -86,3 +87,12 @@ def make_controller(log: RecordedLog, config: BrokerConfig | None = None, topic_
         clock=VirtualClock(),
         new_topic_id=lambda: UUID(int=next(ids)),
     )
+
+
+def done(reply: Reply[T | KafkaError]) -> T:
+    """What a reply that is done has answered. Raises the KafkaError that it was failed with."""
+    assert reply.done
+    if isinstance(reply.response, KafkaError):
+        raise reply.response
+    response: T = reply.response
+    return response

@@ -14,6 +14,7 @@ from odradek.broker.metadata.alterations import (
     decide,
 )
 from odradek.protocol.errors import ErrorCode, KafkaError
+from odradek.timing.reply import Reply
 from tests.broker.config.doubles import make_view
 
 TOPIC = ResourceType.TOPIC
@@ -197,28 +198,47 @@ def test_other_resources_have_no_configs(resource_type):
     assert refusal_of(make_view(), resource_type, "x", ("interval.ms", SET, "5")).code is ErrorCode.INVALID_REQUEST
 
 
+def completed(outcome):
+    reply = Reply()
+    reply.complete(outcome)
+    return reply
+
+
+def test_the_answers_come_when_the_changes_are_committed():
+    reply = Reply()
+    answers = alter_resources(make_view(topics=["events"]), [setting("events", "1")], lambda _: reply)
+    assert not answers.done
+    reply.complete(None)
+    assert [code for code, _ in answers.response] == [ErrorCode.NONE]
+
+
 def setting(topic, value):
     return Alteration(TOPIC, topic, [Operation("retention.ms", SET, value)])
 
 
 def test_resources_fail_alone_and_the_others_are_committed_at_once():
     committed = []
+
+    def commit(changes):
+        committed.append(changes)
+        return completed(None)
+
     alterations = [setting("events", "1"), setting("nowhere", "1"), setting("clicks", "2")]
-    answers = alter_resources(make_view(topics=["events", "clicks"]), alterations, committed.append)
+    answers = alter_resources(make_view(topics=["events", "clicks"]), alterations, commit).response
     assert [code for code, _ in answers] == [ErrorCode.NONE, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.NONE]
     assert committed == [[(2, "events", "retention.ms", "1"), (2, "clicks", "retention.ms", "2")]]
 
 
 def test_a_resource_named_twice_is_altered_not_at_all():
     committed = []
-    answers = alter_resources(make_view(), [setting("events", "1"), setting("events", "1")], committed.append)
+    answers = alter_resources(make_view(), [setting("events", "1"), setting("events", "1")], committed.append).response
     assert [code for code, _ in answers] == [ErrorCode.INVALID_REQUEST, ErrorCode.INVALID_REQUEST]
     assert committed == []
 
 
 def test_a_log_that_fails_is_the_answer_to_all_that_would_have_been_done():
     def fail(_changes):
-        raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, "disk full")
+        return completed(KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, "disk full"))
 
-    answers = alter_resources(make_view(), [setting("events", "1"), setting("nowhere", "1")], fail)
+    answers = alter_resources(make_view(), [setting("events", "1"), setting("nowhere", "1")], fail).response
     assert [code for code, _ in answers] == [ErrorCode.KAFKA_STORAGE_ERROR, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION]

@@ -17,7 +17,7 @@ from odradek.protocol.metadata_records import (
     TopicRecord,
 )
 
-from .doubles import DIRECTORY_ID, RecordedLog, Witness, make_controller
+from .doubles import DIRECTORY_ID, RecordedLog, Witness, done, make_controller
 
 
 def state(image: MetadataImage) -> object:
@@ -160,7 +160,7 @@ def test_no_producer_id_is_given_without_a_block_on_disk(controller: Controller,
 def test_a_feature_level_that_cannot_be_is_refused(controller: Controller, log: RecordedLog, update: tuple[str, int, int]):
     before = len(log.batches)
     with pytest.raises(KafkaError) as caught:
-        controller.update_features([("metadata.version", 30, 1), update])
+        done(controller.update_features([("metadata.version", 30, 1), update]))
     assert caught.value.code == ErrorCode.INVALID_UPDATE_VERSION
     assert len(log.batches) == before
 

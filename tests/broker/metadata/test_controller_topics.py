@@ -10,16 +10,16 @@ from odradek.broker.metadata.decisions import NewPartitions, NewTopic
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.metadata_records import ConfigRecord, PartitionRecord, RemoveTopicRecord, TopicRecord
 
-from .doubles import DIRECTORY_ID, RecordedLog, Witness, make_controller
+from .doubles import DIRECTORY_ID, RecordedLog, Witness, done, make_controller
 
 
 def create(controller: Controller, *topics: NewTopic, validate_only: bool = False) -> dict[str, ErrorCode]:
-    results = controller.create_topics(topics, validate_only=validate_only)
+    results = done(controller.create_topics(topics, validate_only=validate_only))
     return {result.name: result.error.code if result.error else ErrorCode.NONE for result in results}
 
 
 def grow(controller: Controller, *topics: NewPartitions, validate_only: bool = False) -> dict[str, ErrorCode]:
-    results = controller.create_partitions(topics, validate_only=validate_only)
+    results = done(controller.create_partitions(topics, validate_only=validate_only))
     return {result.name: result.error.code if result.error else ErrorCode.NONE for result in results}
 
 
@@ -57,13 +57,13 @@ def test_a_created_topic_is_told_to_observers(controller: Controller, witness: W
 
 def test_the_default_number_of_partitions_is_the_brokers():
     controller = make_controller(RecordedLog(), load(overrides={"num.partitions": "4"}))
-    (result,) = controller.create_topics([NewTopic(name="t")])
+    (result,) = done(controller.create_topics([NewTopic(name="t")]))
     assert result.partition_count == len(controller.image.topics["t"].partitions) == 4
 
 
 def test_validate_only_answers_and_does_nothing(controller: Controller, log: RecordedLog, witness: Witness):
     before = list(log.batches)
-    (result,) = controller.create_topics([NewTopic(name="t", partition_count=3)], validate_only=True)
+    (result,) = done(controller.create_topics([NewTopic(name="t", partition_count=3)], validate_only=True))
     assert (result.error, result.partition_count) == (None, 3)
     assert (log.batches, controller.image.topics, witness.created) == (before, {}, [])
 
@@ -126,7 +126,7 @@ def test_a_name_is_free_again_when_what_it_collided_with_is_deleted(controller: 
 
 
 def test_a_topic_named_twice_is_refused_once(controller: Controller):
-    results = controller.create_topics([NewTopic(name="d"), NewTopic(name="x"), NewTopic(name="d")])
+    results = done(controller.create_topics([NewTopic(name="d"), NewTopic(name="x"), NewTopic(name="d")]))
     assert [(result.name, result.error.code if result.error else None) for result in results] == [
         ("x", None),
         ("d", ErrorCode.INVALID_REQUEST),
@@ -148,7 +148,7 @@ def test_a_failed_append_leaves_no_topic(controller: Controller, log: RecordedLo
 def test_a_deleted_topic_is_gone_with_its_configs(controller: Controller, log: RecordedLog, witness: Witness):
     create(controller, NewTopic(name="t", configs=[("retention.ms", "5")]))
     topic_id = controller.image.topics["t"].topic_id
-    assert controller.delete_topics([topic_id]) == {topic_id}
+    assert done(controller.delete_topics([topic_id])) == {topic_id}
     assert log.last_records == [RemoveTopicRecord(topic_id=topic_id)]
     assert (controller.image.topics, controller.image.topics_by_id) == ({}, {})
     assert controller.image.configs(2, "t") == {}
@@ -157,7 +157,7 @@ def test_a_deleted_topic_is_gone_with_its_configs(controller: Controller, log: R
 
 def test_deleting_what_is_not_there_writes_nothing(controller: Controller, log: RecordedLog):
     before = len(log.batches)
-    assert controller.delete_topics([UUID(int=1)]) == set()
+    assert done(controller.delete_topics([UUID(int=1)])) == set()
     assert len(log.batches) == before
 
 
@@ -214,7 +214,7 @@ def test_a_topic_asked_to_grow_twice_is_refused(controller: Controller):
 
 def test_auto_creation_creates_what_is_missing(controller: Controller):
     create(controller, NewTopic(name="there"))
-    results = controller.auto_create(["there", "missing", "missing", "not legal"])
+    results = done(controller.auto_create(["there", "missing", "missing", "not legal"]))
     assert {result.name: result.error and result.error.code for result in results} == {
         "missing": None,
         "not legal": ErrorCode.INVALID_TOPIC_EXCEPTION,
@@ -223,7 +223,7 @@ def test_auto_creation_creates_what_is_missing(controller: Controller):
 
 @pytest.mark.parametrize("name", ["__consumer_offsets", "__transaction_state"])
 def test_an_internal_topic_is_compacted_and_has_its_own_number_of_partitions(controller: Controller, name: str):
-    topic = controller.ensure_internal_topic(name)
+    topic = done(controller.ensure_internal_topic(name))
     assert len(topic.partitions) == 50
     assert controller.image.configs(2, name)["cleanup.policy"] == "compact"
     assert controller.image.configs(2, name)["segment.bytes"] == "104857600"

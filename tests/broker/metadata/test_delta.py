@@ -32,7 +32,7 @@ from odradek.protocol.metadata_records.security import (
     RemoveAccessControlEntryRecord,
 )
 
-from .doubles import Witness
+from .doubles import Witness, done
 
 TOPIC_ID, DIRECTORY = UUID(int=1), UUID(int=1000)
 BROKER = RegisterBrokerRecord(
@@ -220,6 +220,6 @@ def test_a_publisher_that_fails_keeps_nothing_from_the_others(controller: Contro
     witness = Witness()
     controller.subscribe(Failing(), PublishingOrder.PARTITIONS)
     controller.subscribe(witness, PublishingOrder.COORDINATORS)
-    (result,) = controller.create_topics([NewTopic(name="t")])
+    (result,) = done(controller.create_topics([NewTopic(name="t")]))
     assert (result.error, witness.created) == (None, [("t", [0])])
     assert "Failing" in capfd.readouterr().err

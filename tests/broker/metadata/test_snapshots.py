@@ -27,7 +27,7 @@ from odradek.storage.log_config import LogConfig
 from odradek.storage.memory_filesystem import MemoryFileSystem
 from odradek.timing.clock import VirtualClock
 
-from .doubles import DIRECTORY_ID
+from .doubles import DIRECTORY_ID, done
 from .storage_doubles import Killed, MortalFileSystem
 
 # Of segments, each of which takes one batch.
@@ -75,7 +75,7 @@ class Bed:
         )
 
     def create(self, *names: str) -> None:
-        results = self.controller.create_topics([NewTopic(name=name, configs=[("retention.ms", "5")]) for name in names])
+        results = done(self.controller.create_topics([NewTopic(name=name, configs=[("retention.ms", "5")]) for name in names]))
         assert all(result.error is None for result in results)
 
     def delete(self, name: str) -> None:

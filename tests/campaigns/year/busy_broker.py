@@ -141,7 +141,7 @@ class BusyBroker:
 
     def _create(self, topics: dict[str, dict[str, str]]) -> None:
         new = [NewTopic(name, 2, configs=list((config | _SEGMENT).items())) for name, config in topics.items()]
-        assert [result.error for result in self.broker.controller.create_topics(new)] == [None] * len(new)
+        assert [result.error for result in self.broker.controller.create_topics(new).response] == [None] * len(new)
 
     def _change_topics(self) -> None:
         name = f"day-{self.day}"

@@ -1,0 +1,34 @@
+"""Producer ids from blocks that the controller hands out (Kafka: ProducerIdManager)."""
+
+from collections.abc import Callable, Iterator
+
+from odradek.protocol.errors import ErrorCode, KafkaError
+from odradek.timing.reply import Reply
+
+
+class ProducerIdManager:
+    """Gives each producer id once. ``request_block`` asks the controller for the next block."""
+
+    def __init__(self, request_block: Callable[[], Reply[range | KafkaError]]) -> None:
+        self._request_block = request_block
+        self._block: Iterator[int] = iter(range(0))
+        self._requested: Reply[range | KafkaError] | None = None
+
+    def next_producer_id(self) -> int:
+        """A producer id that nobody has had.
+
+        KafkaError: COORDINATOR_LOAD_IN_PROGRESS while the next block is on its way, or what the controller answered.
+        """
+        producer_id = next(self._block, None)
+        if producer_id is not None:
+            return producer_id
+        requested = self._requested or self._request_block()
+        if not requested.done:
+            self._requested = requested
+            raise KafkaError(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, "the next block of producer ids is on its way")
+        self._requested = None
+        block = requested.response
+        if isinstance(block, KafkaError):
+            raise block
+        self._block = iter(block)
+        return next(self._block)
