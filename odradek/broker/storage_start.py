@@ -2,7 +2,8 @@
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
+from uuid import UUID
 
 from odradek.broker.config.dynamic import CLUSTER_DEFAULT, ConfigView, ResourceType, apply_broker_overrides
 from odradek.broker.logging import log
@@ -12,13 +13,24 @@ from odradek.broker.metadata.image import MetadataImage
 from odradek.broker.metadata.metadata_log import MetadataLog
 from odradek.broker.metadata.publishing import PublishingOrder
 from odradek.broker.metadata.reconcile import Reconciliation
+from odradek.broker.replica.group_commit import GroupCommit
+from odradek.broker.replica.host import ReplicaHost
 from odradek.broker.replica.partition_directories import DirectoryFailures, LogConfigs, PartitionDirectories
 from odradek.storage.filesystem import FileSystem, RealFileSystem
 from odradek.storage.log_config import LogConfig
 from odradek.storage.log_manager import LogManager
 
 if TYPE_CHECKING:
-    from odradek.broker.server import Broker
+    from odradek.broker.config.broker_config import BrokerConfig
+
+
+class StorageHost(ReplicaHost, Protocol):
+    """The broker that the storage is opened for."""
+
+    group_commit: GroupCommit
+
+    def new_uuid(self) -> UUID:
+        """A random UUID, by the broker's seed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +42,7 @@ class OpenStorage:
     cluster_id: str
 
 
-def open_storage(broker: "Broker", file_system: FileSystem | None) -> OpenStorage:
+def open_storage(broker: StorageHost, file_system: FileSystem | None) -> OpenStorage:
     """Open ``log.dirs`` and fill ``broker.partitions``. A directory that does not work is offline, if others do.
 
     Raises DataDirectoryLocked, InconsistentDataDirectory, MetadataUnreadable, LogCorrupt (the metadata log), OSError; no lock is
@@ -53,7 +65,7 @@ def open_storage(broker: "Broker", file_system: FileSystem | None) -> OpenStorag
         now_ms = broker.clock.now_ms()
         controller = _open_controller(broker, file_system, log_manager)
         image = controller.image
-        overrides = BrokerOverrides(broker, image)
+        overrides = BrokerOverrides(config, image)
         overrides.apply()
         Reconciliation(
             image=image,
@@ -123,8 +135,8 @@ def _partition_directories(broker: "Broker", log_manager: LogManager, controller
 class BrokerOverrides:
     """Puts dynamic broker configs in force when they change."""
 
-    def __init__(self, broker: "Broker", image: MetadataImage) -> None:
-        self._view = ConfigView(broker.config, image.configs, image.topics.__contains__)
+    def __init__(self, config: "BrokerConfig", image: MetadataImage) -> None:
+        self._view = ConfigView(config, image.configs, image.topics.__contains__)
 
     def apply(self) -> None:
         """Lay the image's overrides over the static configuration."""

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from odradek.broker.metrics.definitions import Reading
-    from odradek.broker.server import Broker
+    from odradek.broker.metrics.metered import MeteredBroker
 
 _OPERATION = ("delayedOperation",)
 _PURGATORY = "kafka.server:type=DelayedOperationPurgatory"
@@ -75,7 +75,7 @@ INFO = Metric(
 )
 
 
-def _read_purgatories(broker: Broker) -> Iterator[Reading]:
+def _read_purgatories(broker: MeteredBroker) -> Iterator[Reading]:
     purgatories = broker.purgatories
     yield WATCHED, [((purgatory.name,), purgatory.watched) for purgatory in purgatories]
     yield DELAYED, [((purgatory.name,), purgatory.delayed) for purgatory in purgatories]
@@ -83,7 +83,7 @@ def _read_purgatories(broker: Broker) -> Iterator[Reading]:
     yield EXPIRED, [((purgatory.name,), purgatory.expired) for purgatory in purgatories]
 
 
-def _read_broker(broker: Broker) -> Iterator[Reading]:
+def _read_broker(broker: MeteredBroker) -> Iterator[Reading]:
     sessions = broker.fetch_sessions
     yield SESSIONS, [((), len(sessions))]
     yield SESSION_PARTITIONS, [((), sessions.partitions_cached)]

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from odradek.broker.metrics.definitions import Reading
-    from odradek.broker.server import Broker
+    from odradek.broker.metrics.metered import MeteredBroker
 
 _MANAGER = "kafka.log:type=LogCleanerManager"
 _CLEANER = "kafka.log:type=LogCleaner"
@@ -60,7 +60,7 @@ LAST_CLEAN = Metric(
 CLEANS = Metric("odradek_log_cleans", Kind.COUNTER, (), "", "Cleans that have come to their end, each of one partition.")
 
 
-def _read(broker: Broker) -> Iterator[Reading]:
+def _read(broker: MeteredBroker) -> Iterator[Reading]:
     cleaner = broker.log_cleaner
     stats = cleaner.last_stats
     yield UNCLEANABLE, [((), len(cleaner.uncleanable))]

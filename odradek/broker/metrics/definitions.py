@@ -65,7 +65,7 @@ Reading: TypeAlias = "tuple[Metric, list[Sample]]"
 
 @dataclass(frozen=True, slots=True)
 class Section:
-    """Metrics that are read together: ``read`` takes a Broker, on its loop thread, and yields readings of ``metrics``."""
+    """Metrics that are read together: ``read`` (loop thread) takes a ``MeteredBroker`` and yields readings of ``metrics``."""
 
     title: str
     metrics: tuple[Metric, ...]

@@ -15,7 +15,7 @@ from odradek.broker.metrics.exposition import render
 from odradek.broker.metrics.table import read_all
 
 if TYPE_CHECKING:
-    from odradek.broker.server import Broker
+    from odradek.broker.metrics.metered import MeteredBroker
 
 PATH = "/metrics"
 _MAX_HEAD_BYTES = 16 * 1024
@@ -36,7 +36,7 @@ class _Refused(Exception):
 class MetricsEndpoint:
     """Serves one broker's metrics. Loop thread only."""
 
-    def __init__(self, broker: Broker) -> None:
+    def __init__(self, broker: MeteredBroker) -> None:
         self._broker = broker
         self._server: asyncio.Server | None = None
         self._writers: set[asyncio.StreamWriter] = set()

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from odradek.broker.metrics.definitions import Reading
-    from odradek.broker.server import Broker
+    from odradek.broker.metrics.metered import MeteredBroker
     from odradek.coordinator.group.group_shard import GroupShard
 
 _MANAGER = "kafka.coordinator.group:type=GroupMetadataManager"
@@ -98,7 +98,7 @@ APPENDED_RECORDS = _own("coordinator_appended_records", Kind.COUNTER, "Records a
 APPENDS_FAILED = _own("coordinator_appends_failed", Kind.COUNTER, "Appends that failed; what was decided on them was taken back.")
 
 
-def _shards(broker: Broker) -> list[GroupShard]:
+def _shards(broker: MeteredBroker) -> list[GroupShard]:
     """The shards that are active; none before the first request that asks for one makes the runtime."""
     if not broker.groups.is_made:
         return []
@@ -107,7 +107,7 @@ def _shards(broker: Broker) -> list[GroupShard]:
     return [runtime.read(partition, lambda shard, _: shard) for partition in active]
 
 
-def _read_groups(broker: Broker) -> Iterator[Reading]:
+def _read_groups(broker: MeteredBroker) -> Iterator[Reading]:
     shards = _shards(broker)
     states: Counter[GroupState] = Counter()
     members = joining = syncing = 0
@@ -128,7 +128,7 @@ def _read_groups(broker: Broker) -> Iterator[Reading]:
     yield from _read_rebalances(broker, shards)
 
 
-def _read_rebalances(broker: Broker, shards: list[GroupShard]) -> Iterator[Reading]:
+def _read_rebalances(broker: MeteredBroker, shards: list[GroupShard]) -> Iterator[Reading]:
     counters = [shard.classic.counters for shard in shards]
     yield REBALANCES, [((), sum(c.rebalances_completed for c in counters))]
     begun = {cause: sum(c.rebalances_by_cause.get(cause, 0) for c in counters) for cause in RebalanceCause}
@@ -148,7 +148,7 @@ def _sums(rows: Iterable[list[int]]) -> list[int]:
     return [sum(column) for column in zip(*rows, strict=True)]
 
 
-def _read_offsets(broker: Broker) -> Iterator[Reading]:
+def _read_offsets(broker: MeteredBroker) -> Iterator[Reading]:
     offsets = [shard.offsets for shard in _shards(broker)]
     yield OFFSETS, [((), sum(map(len, offsets)))]
     yield COMMITS, [((), sum(of_shard.counters.commits for of_shard in offsets))]
@@ -156,7 +156,7 @@ def _read_offsets(broker: Broker) -> Iterator[Reading]:
     yield DELETIONS, [((), sum(of_shard.counters.deletions for of_shard in offsets))]
 
 
-def _read_shards(broker: Broker) -> Iterator[Reading]:
+def _read_shards(broker: MeteredBroker) -> Iterator[Reading]:
     is_made = broker.groups.is_made
     states = Counter(broker.groups.runtime.states().values() if is_made else ())
     counters = broker.groups.runtime.counters if is_made else RuntimeCounters()

@@ -10,8 +10,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from odradek.broker.metrics.definitions import Reading, Sample
+    from odradek.broker.metrics.metered import MeteredBroker
     from odradek.broker.replica.partition import Partition
-    from odradek.broker.server import Broker
 
 _TOPIC = ("topic",)
 _PARTITION = ("topic", "partition")
@@ -49,7 +49,7 @@ GLOBAL_PARTITIONS = _broker_gauge("KafkaController", "GlobalPartitionCount", "Pa
 OFFLINE_PARTITIONS = _broker_gauge("KafkaController", "OfflinePartitionsCount", "Partitions without a leader.", "controller")
 
 
-def _read_topics(broker: Broker) -> Iterator[Reading]:
+def _read_topics(broker: MeteredBroker) -> Iterator[Reading]:
     records: dict[str, int] = {}
     bytes_in: dict[str, int] = {}
     bytes_out: dict[str, int] = {}
@@ -62,7 +62,7 @@ def _read_topics(broker: Broker) -> Iterator[Reading]:
         yield metric, [((topic,), count) for topic, count in counts.items()]
 
 
-def _read_partitions(broker: Broker) -> Iterator[Reading]:
+def _read_partitions(broker: MeteredBroker) -> Iterator[Reading]:
     samples: dict[Metric, list[Sample]] = {metric: [] for metric in (SIZE, SEGMENTS, START_OFFSET, END_OFFSET, HIGH_WATERMARK)}
     offline = 0
     for partition in broker.partitions:

@@ -12,8 +12,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from odradek.broker.metrics.definitions import Reading
+    from odradek.broker.metrics.metered import MeteredBroker
     from odradek.broker.network.route import Route
-    from odradek.broker.server import Broker
     from odradek.protocol.api_keys import ApiKey
 
 _REQUEST_METRICS = "kafka.network:type=RequestMetrics"
@@ -112,7 +112,7 @@ CONNECTIONS_CLOSED_MALFORMED = Metric(
 )
 
 
-def _read_requests(broker: Broker) -> Iterator[Reading]:
+def _read_requests(broker: MeteredBroker) -> Iterator[Reading]:
     routes = broker.dispatcher.routes()
     yield REQUESTS, [((request_name(route.api_key), str(route.version)), route.requests) for route in routes]
     by_api: dict[str, list[Route]] = {}
@@ -145,7 +145,7 @@ def _errors(routes: list[Route]) -> dict[str, int]:
     return counts
 
 
-def _read_connections(broker: Broker) -> Iterator[Reading]:
+def _read_connections(broker: MeteredBroker) -> Iterator[Reading]:
     connections = broker.connections
     open_now: dict[str, int] = dict.fromkeys(broker.listener_names, 0)
     for connection in connections:

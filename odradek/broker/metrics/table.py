@@ -13,7 +13,7 @@ from odradek.broker.metrics.transactions import TRANSACTION_SECTION, TRANSACTION
 
 if TYPE_CHECKING:
     from odradek.broker.metrics.definitions import Reading
-    from odradek.broker.server import Broker
+    from odradek.broker.metrics.metered import MeteredBroker
 
 SECTIONS = (
     REQUEST_SECTION,
@@ -31,6 +31,6 @@ SECTIONS = (
 )
 
 
-def read_all(broker: Broker) -> list[Reading]:
+def read_all(broker: MeteredBroker) -> list[Reading]:
     """What every metric says now. Loop thread only; the result is the caller's, wherever it goes."""
     return [reading for section in SECTIONS for reading in section.read(broker)]

@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from odradek.broker.metrics.definitions import Reading, Sample
+    from odradek.broker.metrics.metered import MeteredBroker
     from odradek.broker.replica.partition import Partition
-    from odradek.broker.server import Broker
     from odradek.coordinator.transaction.transaction_shard import TransactionShard
 
 _MARKERS = "kafka.coordinator.transaction:type=TransactionMarkerChannelManager"
@@ -100,7 +100,7 @@ APPENDS_FAILED = _own(
 )
 
 
-def _shards(broker: Broker) -> list[TransactionShard]:
+def _shards(broker: MeteredBroker) -> list[TransactionShard]:
     """The shards that are active; none before the first request that asks for one makes the runtime."""
     if not broker.transactions.is_made:
         return []
@@ -109,7 +109,7 @@ def _shards(broker: Broker) -> list[TransactionShard]:
     return [runtime.read(partition, lambda shard, _: shard) for partition in active]
 
 
-def _read_transactions(broker: Broker) -> Iterator[Reading]:
+def _read_transactions(broker: MeteredBroker) -> Iterator[Reading]:
     shards = _shards(broker)
     states: Counter[int] = Counter()
     starts_ms = []
@@ -144,7 +144,7 @@ def _read_ends(shards: list[TransactionShard]) -> Iterator[Reading]:
     yield IDS_EXPIRED, [((), sum(each.expired for each in counters))]
 
 
-def _read_producers(broker: Broker) -> Iterator[Reading]:
+def _read_producers(broker: MeteredBroker) -> Iterator[Reading]:
     latest_ms = broker.clock.now_ms() - broker.config["transaction.max.timeout.ms"] - _LATE_AFTER_MS
     producer_ids = late = 0
     for partition in broker.partitions:
@@ -161,7 +161,7 @@ def _is_late(partition: Partition, latest_ms: int) -> bool:
     return first_offset is not None and 0 < producers.by_id[producers.open_transactions[first_offset]].last_timestamp < latest_ms
 
 
-def _read_shards(broker: Broker) -> Iterator[Reading]:
+def _read_shards(broker: MeteredBroker) -> Iterator[Reading]:
     is_made = broker.transactions.is_made
     states = Counter(broker.transactions.runtime.states().values() if is_made else ())
     counters = broker.transactions.runtime.counters if is_made else RuntimeCounters()

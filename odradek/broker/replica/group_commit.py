@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from concurrent.futures import Future
 
+    from odradek.broker.replica.host import ReplicaHost
     from odradek.broker.replica.partition import Partition
-    from odradek.broker.server import Broker
     from odradek.storage.log import Log
 
 _THREADS: Final = "flush"
@@ -29,7 +29,7 @@ _THREADS: Final = "flush"
 class GroupCommit:
     """The syncs of one broker that producers wait for. Loop thread only."""
 
-    def __init__(self, broker: Broker, call_soon: Callable[[Callable[[], None]], object] | None = None) -> None:
+    def __init__(self, broker: ReplicaHost, call_soon: Callable[[Callable[[], None]], object] | None = None) -> None:
         """``call_soon`` stands in for the running event loop's."""
         self._broker = broker
         self._call_soon = call_soon

@@ -14,8 +14,8 @@ from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.storage.errors import MoveCancelled, TargetFailed
 
 if TYPE_CHECKING:
+    from odradek.broker.replica.host import ReplicaHost
     from odradek.broker.replica.partition import Partition
-    from odradek.broker.server import Broker
     from odradek.storage.data_directory import DataDirectory
     from odradek.storage.log_move import CopyTask, LogMove
 
@@ -29,7 +29,7 @@ _RETRY_MS = 50
 class ReplicaMoves:
     """The moves of one broker, by topic and partition. Loop thread only."""
 
-    def __init__(self, broker: Broker) -> None:
+    def __init__(self, broker: ReplicaHost) -> None:
         self._broker = broker
         self._moves: dict[tuple[str, int], LogMove] = {}
         # The one that is being copied.

@@ -42,7 +42,9 @@ async def test_a_log_that_was_given_up_is_counted_until_it_is_gone():
     def scenario(bed):
         _fill(bed, "a")
         log = bed.broker.partitions.require("a", 0).require_log()
-        next(iter(log.segments)).file.data[70] ^= 1
+        segment = next(iter(log.segments))
+        # Below what severs it, and the handle.
+        segment.file._file._file.data[70] ^= 1
         bed.clock.advance(BACKOFF_MS)
         given_up = bed.read()
         bed.broker.controller.delete_topics([bed.broker.controller.image.topics["a"].topic_id])

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from odradek.broker.logging import lines_to
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.storage.checkpoints import CLEAN_SHUTDOWN_FILE
 from odradek.storage.segment import segment_path
@@ -15,7 +16,7 @@ from tests.campaigns.power_loss.clients import Producer, commit, committed, plai
 from tests.campaigns.power_loss.disk import RecordingDisk
 from tests.campaigns.power_loss.ledger import Ends
 from tests.campaigns.power_loss.log_checks import check_keys, check_log, committed_values
-from tests.campaigns.power_loss.node import DATA, TRANSACTION_TIMEOUT_MS, lines_to
+from tests.campaigns.power_loss.node import DATA, TRANSACTION_TIMEOUT_MS
 from tests.campaigns.power_loss.run import Run
 from tests.campaigns.simulation.violation import Violation
 
@@ -80,7 +81,7 @@ def examine(loop: asyncio.AbstractEventLoop, state: Mapping[str, bytes | None], 
         seed=_SEED,
         directories=expected.directories,
     )
-    with lines_to(run.lines):
+    with lines_to(run.lines.note):
         try:
             _start(run.node)
             _check_all(run, expected, _states_of_logs(files, expected.directories))

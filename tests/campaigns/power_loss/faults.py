@@ -10,6 +10,7 @@ from __future__ import annotations
 import errno
 from typing import TYPE_CHECKING, NamedTuple
 
+from odradek.broker.logging import lines_to
 from odradek.protocol.errors import ErrorCode, KafkaError
 from tests.campaigns.power_loss import workload
 from tests.campaigns.power_loss.checks import Expectation, examine
@@ -19,7 +20,7 @@ from tests.campaigns.power_loss.explore import Tally
 from tests.campaigns.power_loss.ledger import Written
 from tests.campaigns.power_loss.log_checks import check_log
 from tests.campaigns.power_loss.model import DiskModel
-from tests.campaigns.power_loss.node import Unanswered, lines_to
+from tests.campaigns.power_loss.node import Unanswered
 from tests.campaigns.power_loss.run import Run
 from tests.campaigns.power_loss.states import after
 from tests.campaigns.simulation.violation import Violation
@@ -107,7 +108,7 @@ def _try(loop: asyncio.AbstractEventLoop, flush_messages: int | None, trouble: T
     run = Run(loop, flush_messages=flush_messages)
     where = f"log.flush.interval.messages={flush_messages}, {trouble.name} at operation {number}"
     try:
-        with lines_to(run.lines):
+        with lines_to(run.lines.note):
             run.node.start()
             run.disk.fault = injector
             _work(run, trouble)

@@ -16,6 +16,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
+from odradek.broker.logging import lines_to
 from odradek.protocol.errors import KafkaError, MalformedMessage
 from odradek.protocol.record_batch import iter_batches
 from odradek.storage.errors import InconsistentDataDirectory
@@ -25,7 +26,6 @@ from tests.campaigns.power_loss.explore import Tally
 from tests.campaigns.power_loss.ledger import Written
 from tests.campaigns.power_loss.log_checks import check_producers, check_reads, read_batches
 from tests.campaigns.power_loss.model import DiskModel
-from tests.campaigns.power_loss.node import lines_to
 from tests.campaigns.power_loss.run import Run
 from tests.campaigns.simulation.violation import Violation
 
@@ -107,7 +107,7 @@ def _look(
 ) -> None:
     files = {name: content for name, content in state.items() if content is not None}
     run = Run(loop, flush_messages=1, disk=RecordingDisk(files), now_ms=now_ms, seed=_SEED)
-    with lines_to(run.lines):
+    with lines_to(run.lines.note):
         try:
             run.node.start()
         except (KafkaError, OSError, ValueError, InconsistentDataDirectory) as error:

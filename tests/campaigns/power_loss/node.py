@@ -6,7 +6,6 @@ It has no listeners.
 from __future__ import annotations
 
 import asyncio
-from contextlib import contextmanager
 from dataclasses import replace
 from functools import cache
 from random import Random
@@ -15,7 +14,6 @@ from typing import TYPE_CHECKING, Any
 from odradek.broker.config import load
 from odradek.broker.context import RequestContext, Session
 from odradek.broker.handlers import load_handler
-from odradek.broker.logging import log as broker_log
 from odradek.broker.server import Broker
 from odradek.coordinator.runtime.states import ShardState
 from odradek.timing.background import InlineBackground
@@ -24,7 +22,7 @@ from tests.campaigns.simulation.violation import Violation
 from tests.raw_client import as_response
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Mapping
 
     from odradek.broker.config.broker_config import BrokerConfig
     from odradek.broker.replica.partition import Partition
@@ -65,34 +63,18 @@ def _config(flush_messages: int | None, directories: tuple[str, ...]) -> BrokerC
 
 
 class Lines:
-    """As much of a structlog logger as the broker's log calls: ``events`` are (level, event, fields)."""
+    """The broker's log: ``events`` are (level, event, fields)."""
 
     def __init__(self) -> None:
-        self.events: list[tuple[str, str, dict[str, Any]]] = []
+        self.events: list[tuple[str, str, Mapping[str, Any]]] = []
 
-    def info(self, event: str, **fields: Any) -> None:
-        self.events.append(("info", event, fields))
-
-    def warning(self, event: str, **fields: Any) -> None:
-        self.events.append(("warning", event, fields))
-
-    def error(self, event: str, **fields: Any) -> None:
-        self.events.append(("error", event, fields))
+    def note(self, level: str, event: str, fields: Mapping[str, Any]) -> None:
+        """What ``lines_to`` calls."""
+        self.events.append((level, event, fields))
 
     def texts(self) -> list[str]:
         """What a person would read of warnings and errors."""
         return [f"{event} {fields}" for level, event, fields in self.events if level != "info"]
-
-
-@contextmanager
-def lines_to(lines: Lines) -> Iterator[None]:
-    """Within, the broker's log goes to ``lines``."""
-    before = broker_log._logger
-    broker_log._logger = lines
-    try:
-        yield
-    finally:
-        broker_log._logger = before
 
 
 class Unanswered(Exception):

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from odradek.broker.logging import lines_to
 from odradek.broker.metadata.decisions import NewTopic
 from odradek.protocol.errors import KafkaError
 from odradek.timing.clock import VirtualClock
 from tests.campaigns.power_loss.disk import RecordingDisk
 from tests.campaigns.power_loss.ledger import Ends, Ledger
-from tests.campaigns.power_loss.node import DATA, Lines, Node, lines_to
+from tests.campaigns.power_loss.node import DATA, Lines, Node
 
 if TYPE_CHECKING:
     import asyncio
@@ -50,18 +51,19 @@ class Run:
     def new_node(self) -> Node:
         """The next process."""
         self._seed += 1
-        return Node(
-            self.loop,
-            self.disk,
-            self.clock,
-            flush_messages=self.flush_messages,
-            seed=self._seed,
-            directories=self.directories,
-        )
+        with lines_to(self.lines.note):
+            return Node(
+                self.loop,
+                self.disk,
+                self.clock,
+                flush_messages=self.flush_messages,
+                seed=self._seed,
+                directories=self.directories,
+            )
 
     def go(self, steps: Sequence[Callable[[Run], None]]) -> None:
         """Start the broker, and take all steps."""
-        with lines_to(self.lines):
+        with lines_to(self.lines.note):
             self.node.start()
             self.acknowledge_all()
             for step in steps:

@@ -9,10 +9,10 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING
 
+from odradek.broker.logging import lines_to
 from tests.campaigns.simulation import runner
 from tests.campaigns.simulation.transactions.ending import end
 from tests.campaigns.simulation.transactions.faults import Faults
-from tests.campaigns.simulation.transactions.server import lines_to
 from tests.campaigns.simulation.transactions.world import World
 
 if TYPE_CHECKING:
@@ -26,8 +26,11 @@ _REPLAYED_SHARE = 0.3
 
 def run(seed: int, *, show: Callable[[str], None] | None = None) -> tuple[World, Exception | None]:
     """The history of ``seed``, and what it ended with before its time."""
-    world = World(seed, show=show)
-    with lines_to(world.note_line):
+    worlds: list[World] = []
+    # Around the making of the world, too: what a timer does is told to whom it was made within.
+    with lines_to(lambda _, event, fields: worlds[0].note_line(event, dict(fields))):
+        world = World(seed, show=show)
+        worlds.append(world)
         try:
             _live(world)
         except Exception as error:  # noqa: BLE001  whatever it is, it is the seed's

@@ -8,7 +8,6 @@ Left out: what a broker does now and then by the clock; its logs are flushed and
 from __future__ import annotations
 
 from collections import deque
-from contextlib import contextmanager
 from dataclasses import replace
 from functools import cache
 from typing import TYPE_CHECKING, Any, cast
@@ -30,7 +29,6 @@ from odradek.broker.handlers import (
     txn_offset_commit,
     write_txn_markers,
 )
-from odradek.broker.logging import log as broker_log
 from odradek.broker.metadata.decisions import NewTopic
 from odradek.broker.metadata.topic_names import CONSUMER_OFFSETS_TOPIC, TRANSACTION_STATE_TOPIC
 from odradek.broker.replica.log_cleaner import LogCleaner
@@ -235,26 +233,3 @@ class Server(Broker):
         for name, runtime in self.runtimes():
             if name == topic:
                 runtime.start_loading(index, partition.leader_epoch)
-
-
-class _Lines:
-    """As much of a structlog logger as the broker's log calls."""
-
-    def __init__(self, told: Callable[[str, dict[str, Any]], None]) -> None:
-        self._told = told
-
-    def info(self, event: str, **fields: Any) -> None:
-        self._told(event, fields)
-
-    warning = error = info
-
-
-@contextmanager
-def lines_to(told: Callable[[str, dict[str, Any]], None]) -> Iterator[None]:
-    """Within, the broker's log is ``told`` its lines: event and fields."""
-    before = broker_log._logger
-    broker_log._logger = _Lines(told)
-    try:
-        yield
-    finally:
-        broker_log._logger = before
