@@ -92,7 +92,7 @@ class Broker:
         self.transactions = TransactionCoordinator(services, self.groups.write_marker)
         self.moves = ReplicaMoves(self)
         self.dispatcher = Dispatcher(self, self.clock, SERVED, load_handler, gate)
-        self.connections = ConnectionRegistry(
+        self.connections: ConnectionRegistry = ConnectionRegistry(
             self._connection_limits,
             self.clock,
             self.timer,

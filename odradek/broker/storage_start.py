@@ -88,7 +88,7 @@ def open_storage(broker: StorageHost, file_system: FileSystem | None) -> OpenSto
     return OpenStorage(log_manager, controller, identity.cluster_id)
 
 
-def _open_controller(broker: "Broker", file_system: FileSystem, log_manager: LogManager) -> Controller:
+def _open_controller(broker: StorageHost, file_system: FileSystem, log_manager: LogManager) -> Controller:
     config = broker.config
     metadata_log = MetadataLog.open(
         file_system,
@@ -108,7 +108,7 @@ def _open_controller(broker: "Broker", file_system: FileSystem, log_manager: Log
     )
 
 
-def _partition_directories(broker: "Broker", log_manager: LogManager, controller: Controller) -> PartitionDirectories:
+def _partition_directories(broker: StorageHost, log_manager: LogManager, controller: Controller) -> PartitionDirectories:
     """What keeps partitions in step with the metadata, and takes them offline when their directory fails."""
     failures = DirectoryFailures(
         broker.partitions,
