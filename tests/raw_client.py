@@ -16,7 +16,6 @@ from kio.serial import entity_reader
 from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.records import Record, build_batch
 from odradek.protocol.request_encoder import request_header
-from odradek.protocol.responses import framed
 from odradek.protocol.schemas import field_specs, load
 from odradek.protocol.writers import Write, compile_writer
 
@@ -50,11 +49,6 @@ def _message(entity: type[Any], fields: dict[str, Any]) -> Any:
         values[spec.name] = value
     assert not fields, f"{entity.__name__} has no {sorted(fields)}"
     return SimpleNamespace(**values)
-
-
-def as_response(api_key: ApiKey, version: int, outcome: Any) -> Any:
-    """What a handler has returned, as an object: it may be a body, encoded already."""
-    return decode_response(api_key, version, framed(0, outcome)[4:])[1] if isinstance(outcome, bytes) else outcome
 
 
 def decode_response(api_key: ApiKey, version: int, frame: bytes) -> tuple[int, Any]:

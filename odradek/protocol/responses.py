@@ -57,11 +57,6 @@ def response_encoder(api_key: ApiKey, version: int) -> Encoder:
     return encode
 
 
-def framed(correlation_id: int, body: bytes) -> bytes:
-    """The frame of a response of a flexible version (ApiVersions is not meant) whose ``body`` is encoded already."""
-    return _HEADER_V1(len(body) + 5, correlation_id, 0) + body
-
-
 def _produce_encoder(encode: Encoder, version: int) -> Encoder:
     """``encode``, unless every partition has taken its batch: then the body is written by hand."""
     from odradek.protocol.produce_response import FIRST_WRITTEN, body_if_all_appended
@@ -73,7 +68,7 @@ def _produce_encoder(encode: Encoder, version: int) -> Encoder:
         body = body_if_all_appended(response, version)
         if body is None:
             return encode(correlation_id, response)
-        return [framed(correlation_id, body)]
+        return [_HEADER_V1(len(body) + 5, correlation_id, 0) + body]
 
     return encode_appended
 

@@ -4,42 +4,44 @@ NON_EMPTY_GROUP and GROUP_ID_NOT_FOUND are each group's own. A group that is nam
 """
 
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.errors import KafkaError
-from odradek.protocol.messages import messages
+from odradek.protocol.message_types.delete_groups import (
+    DeletableGroupResult,
+    DeleteGroupsRequest,
+    DeleteGroupsResponse,
+)
 from odradek.timing.reply import Reply
 
 if TYPE_CHECKING:
     from odradek.broker.context import RequestContext
-    from odradek.broker.server import Broker
+    from odradek.broker.handlers.services import GroupServices
     from odradek.coordinator.group.group_shard import GroupShard
     from odradek.coordinator.runtime.result import CoordinatorResult
 
-M = messages(ApiKey.DELETE_GROUPS)
 
-
-def handle(broker: "Broker", _context: "RequestContext", request: Any) -> Any:
+def handle(
+    services: "GroupServices", _context: "RequestContext", request: DeleteGroupsRequest
+) -> "DeleteGroupsResponse | Reply[DeleteGroupsResponse]":
     """Ask each group's shard; answer when all have."""
-    reply: Reply[Any] = Reply()
-    results: dict[str, Any] = dict.fromkeys(request.groups_names)
-    missing = len(results)
+    reply: Reply[DeleteGroupsResponse] = Reply()
+    group_ids = list(dict.fromkeys(request.groups_names))
+    results: dict[str, DeletableGroupResult] = {}
 
-    def finish(group_id: str, outcome: Any) -> None:
-        nonlocal missing
-        failed = isinstance(outcome, KafkaError)
-        results[group_id] = M.DeletableGroupResult(group_id=group_id, error_code=outcome.code) if failed else outcome
-        missing -= 1
-        if not missing:
-            reply.complete(M.DeleteGroupsResponse(results=list(results.values())))
+    def finish(group_id: str, outcome: DeletableGroupResult | KafkaError) -> None:
+        if isinstance(outcome, KafkaError):
+            outcome = DeletableGroupResult(group_id=group_id, error_code=outcome.code)
+        results[group_id] = outcome
+        if len(results) == len(group_ids):
+            reply.complete(DeleteGroupsResponse(results=[results[each] for each in group_ids]))
 
-    if not results:
-        return M.DeleteGroupsResponse()
-    for group_id in list(results):
-        broker.groups.runtime.write(group_id, partial(_delete, group_id)).when_done(partial(finish, group_id))
+    if not group_ids:
+        return DeleteGroupsResponse()
+    for group_id in group_ids:
+        services.groups.runtime.write(group_id, partial(_delete, group_id)).when_done(partial(finish, group_id))
     return reply
 
 
-def _delete(group_id: str, shard: "GroupShard") -> "CoordinatorResult[Any]":
+def _delete(group_id: str, shard: "GroupShard") -> "CoordinatorResult[DeletableGroupResult]":
     return shard.delete_group(group_id)

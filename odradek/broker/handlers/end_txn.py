@@ -6,21 +6,22 @@ gets an epoch of its own for the next transaction (KIP-890).
 Deliberate gap: no authorisation.
 """
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from odradek.coordinator.transaction.config import ProducerIdentity
-from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.errors import ErrorCode, KafkaError
-from odradek.protocol.messages import messages
-from odradek.protocol.transaction_messages import FIRST_FLEXIBLE, ended_transaction_body
+from odradek.protocol.message_types.end_txn import (
+    EndTxnRequest,
+    EndTxnResponse,
+)
 
 if TYPE_CHECKING:
     from odradek.broker.context import RequestContext
-    from odradek.broker.server import Broker
+    from odradek.broker.handlers.services import TransactionServices
+    from odradek.timing.reply import Reply
 
 _new_tuple: Final = tuple.__new__
 
-M: Final = messages(ApiKey.END_TXN)
 
 _FIRST_WITH_FENCED: Final = 2
 _FIRST_WITH_EPOCH: Final = 5
@@ -28,24 +29,24 @@ _CLIENT_VERSION: Final = 0
 _EPOCH_BUMPING_VERSION: Final = 2
 
 
-def handle(broker: "Broker", context: "RequestContext", request: Any) -> Any:
+def handle(
+    services: "TransactionServices", context: "RequestContext", request: EndTxnRequest
+) -> "EndTxnResponse | Reply[EndTxnResponse]":
     """Hand the request to its transactional id's shard."""
     version = context.version
     transactional_id = request.transactional_id
     if not transactional_id:
-        return M.EndTxnResponse(error_code=ErrorCode.INVALID_REQUEST)
+        return EndTxnResponse(error_code=ErrorCode.INVALID_REQUEST)
     producer = _new_tuple(ProducerIdentity, (request.producer_id, request.producer_epoch))
     client_version = _EPOCH_BUMPING_VERSION if version >= _FIRST_WITH_EPOCH else _CLIENT_VERSION
 
-    def finish(outcome: ProducerIdentity | KafkaError) -> Any:
+    def finish(outcome: ProducerIdentity | KafkaError) -> EndTxnResponse:
         if isinstance(outcome, ProducerIdentity):
-            if version >= FIRST_FLEXIBLE:
-                return ended_transaction_body(version, outcome.producer_id, outcome.producer_epoch)
-            return M.EndTxnResponse()
+            return _new_tuple(EndTxnResponse, (0, ErrorCode.NONE, outcome.producer_id, outcome.producer_epoch))
         is_fenced = outcome.code == ErrorCode.PRODUCER_FENCED and version < _FIRST_WITH_FENCED
-        return M.EndTxnResponse(error_code=ErrorCode.INVALID_PRODUCER_EPOCH if is_fenced else outcome.code)
+        return EndTxnResponse(error_code=ErrorCode.INVALID_PRODUCER_EPOCH if is_fenced else outcome.code)
 
-    return broker.transactions.runtime.write(
+    return services.transactions.runtime.write(
         transactional_id,
         lambda shard: shard.end_txn(transactional_id, producer, commit=request.committed, client_version=client_version),
     ).then(finish)

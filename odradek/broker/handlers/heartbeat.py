@@ -3,26 +3,27 @@
 As Kafka, a coordinator that is still loading answers NONE: the member is not to look for another one, nor to join again.
 """
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING
 
-from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.errors import ErrorCode, KafkaError
-from odradek.protocol.messages import messages
+from odradek.protocol.message_types.heartbeat import (
+    HeartbeatRequest,
+    HeartbeatResponse,
+)
 
 if TYPE_CHECKING:
     from odradek.broker.context import RequestContext
-    from odradek.broker.server import Broker
+    from odradek.broker.handlers.services import GroupServices
+    from odradek.timing.reply import Reply
 
-M: Final = messages(ApiKey.HEARTBEAT)
 
-
-def handle(broker: "Broker", _context: "RequestContext", request: Any) -> Any:
+def handle(services: "GroupServices", _context: "RequestContext", request: HeartbeatRequest) -> "Reply[HeartbeatResponse]":
     """Hand the request to its group's shard. HOT."""
-    return broker.groups.runtime.write(request.group_id, lambda shard: shard.heartbeat(request)).then(_response)
+    return services.groups.runtime.write(request.group_id, lambda shard: shard.heartbeat(request)).then(_response)
 
 
-def _response(outcome: Any) -> Any:
+def _response(outcome: HeartbeatResponse | KafkaError) -> HeartbeatResponse:
     if not isinstance(outcome, KafkaError):
         return outcome
     is_loading = outcome.code == ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
-    return M.HeartbeatResponse(error_code=ErrorCode.NONE if is_loading else outcome.code)
+    return HeartbeatResponse(error_code=ErrorCode.NONE if is_loading else outcome.code)

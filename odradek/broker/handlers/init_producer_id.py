@@ -14,69 +14,73 @@ Deliberate gap: to take over a transaction that is open (``keepPreparedTxn``) is
 coordinator cannot do it either.
 """
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
-from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.errors import ErrorCode, KafkaError
-from odradek.protocol.messages import messages
+from odradek.protocol.message_types.init_producer_id import (
+    InitProducerIdRequest,
+    InitProducerIdResponse,
+)
 from odradek.timing.reply import Reply
 
 if TYPE_CHECKING:
     from odradek.broker.context import RequestContext
-    from odradek.broker.server import Broker
+    from odradek.broker.handlers.services import ProducerIdServices
 
-M: Final = messages(ApiKey.INIT_PRODUCER_ID)
 
 _FIRST_WITH_FENCED: Final = 4
 
 
-def handle(broker: "Broker", context: "RequestContext", request: Any) -> Any:
+def handle(
+    services: "ProducerIdServices", context: "RequestContext", request: InitProducerIdRequest
+) -> "InitProducerIdResponse | Reply[InitProducerIdResponse]":
     """Give a producer id, or say why not."""
-    error = _error(broker, request)
+    error = _error(services, request)
     if error != ErrorCode.NONE:
         return _refusal(error)
     if request.transactional_id is not None:
-        return _initialize(broker, context.version, request)
+        return _initialize(services, context.version, request.transactional_id, request)
     try:
-        producer_id = broker.controller.next_producer_id()
+        producer_id = services.controller.next_producer_id()
     except KafkaError as failure:
         return _refusal(failure.code)
-    return M.InitProducerIdResponse(producer_id=producer_id, producer_epoch=0)
+    return InitProducerIdResponse(producer_id=producer_id, producer_epoch=0)
 
 
-def _error(broker: "Broker", request: Any) -> ErrorCode:
+def _error(services: "ProducerIdServices", request: InitProducerIdRequest) -> ErrorCode:
     # An id without an epoch, or the reverse, says nothing.
     if (request.producer_id == -1) != (request.producer_epoch == -1) or request.transactional_id == "":
         return ErrorCode.INVALID_REQUEST
     if request.transactional_id is None:
         return ErrorCode.NONE
-    if request.enable2_pc and not broker.config["transaction.two.phase.commit.enable"]:
+    if request.enable2_pc and not services.config["transaction.two.phase.commit.enable"]:
         return ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
     if request.keep_prepared_txn:
         return ErrorCode.UNSUPPORTED_VERSION
-    if not (request.enable2_pc or 0 < request.transaction_timeout_ms <= broker.config["transaction.max.timeout.ms"]):
+    if not (request.enable2_pc or 0 < request.transaction_timeout_ms <= services.config["transaction.max.timeout.ms"]):
         return ErrorCode.INVALID_TRANSACTION_TIMEOUT
     return ErrorCode.NONE
 
 
-def _initialize(broker: "Broker", version: int, request: Any) -> Reply[Any]:
+def _initialize(
+    services: "ProducerIdServices", version: int, transactional_id: str, request: InitProducerIdRequest
+) -> Reply[InitProducerIdResponse]:
     from odradek.coordinator.transaction.config import NO_TIMEOUT_MS, ProducerIdentity
 
-    transactional_id = request.transactional_id
     timeout_ms = NO_TIMEOUT_MS if request.enable2_pc else request.transaction_timeout_ms
     expected = ProducerIdentity(request.producer_id, request.producer_epoch)
 
-    def finish(outcome: ProducerIdentity | KafkaError) -> Any:
+    def finish(outcome: ProducerIdentity | KafkaError) -> InitProducerIdResponse:
         if isinstance(outcome, ProducerIdentity):
-            return M.InitProducerIdResponse(producer_id=outcome.producer_id, producer_epoch=outcome.producer_epoch)
+            return InitProducerIdResponse(producer_id=outcome.producer_id, producer_epoch=outcome.producer_epoch)
         is_fenced = outcome.code == ErrorCode.PRODUCER_FENCED and version < _FIRST_WITH_FENCED
         return _refusal(ErrorCode.INVALID_PRODUCER_EPOCH if is_fenced else outcome.code)
 
-    runtime = broker.transactions.runtime
+    runtime = services.transactions.runtime
     return runtime.write(transactional_id, lambda shard: shard.init_producer_id(transactional_id, timeout_ms, expected)).then(
         finish
     )
 
 
-def _refusal(error: ErrorCode) -> Any:
-    return M.InitProducerIdResponse(error_code=error, producer_id=-1, producer_epoch=-1)
+def _refusal(error: ErrorCode) -> InitProducerIdResponse:
+    return InitProducerIdResponse(error_code=error, producer_id=-1, producer_epoch=-1)

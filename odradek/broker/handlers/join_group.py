@@ -7,34 +7,35 @@ spares a returning static leader the assignment (KIP-814). What is decided stand
 Deliberate gap: a group of the new consumer protocol (KIP-848) cannot be joined, for there is none.
 """
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from odradek.coordinator.group.config import MemberContext
-from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.errors import KafkaError
-from odradek.protocol.messages import messages
+from odradek.protocol.message_types.join_group import (
+    JoinGroupRequest,
+    JoinGroupResponse,
+)
 from odradek.timing.reply import Reply
 
 if TYPE_CHECKING:
     from odradek.broker.context import RequestContext
-    from odradek.broker.server import Broker
+    from odradek.broker.handlers.services import GroupServices
 
-M: Final = messages(ApiKey.JOIN_GROUP)
 
 _NULLABLE_PROTOCOL_SINCE: Final = 7
 
 
-def handle(broker: "Broker", context: "RequestContext", request: Any) -> Any:
+def handle(services: "GroupServices", context: "RequestContext", request: JoinGroupRequest) -> "Reply[JoinGroupResponse]":
     """Hand the request to its group's shard."""
-    reply: Reply[Any] = Reply()
+    reply: Reply[JoinGroupResponse | KafkaError] = Reply()
     version = context.version
     member = MemberContext(context.client_id or "", f"/{context.peer[0]}", version)
-    broker.groups.runtime.write(request.group_id, lambda shard: shard.join_group(member, request, reply), reply)
+    services.groups.runtime.write(request.group_id, lambda shard: shard.join_group(member, request, reply), reply)
     return reply.then(lambda outcome: _response(outcome, version))
 
 
-def _response(outcome: Any, version: int) -> Any:
-    response = M.JoinGroupResponse(error_code=outcome.code) if isinstance(outcome, KafkaError) else outcome
+def _response(outcome: JoinGroupResponse | KafkaError, version: int) -> JoinGroupResponse:
+    response = JoinGroupResponse(error_code=outcome.code) if isinstance(outcome, KafkaError) else outcome
     if response.protocol_name is None and version < _NULLABLE_PROTOCOL_SINCE:
         return response._replace(protocol_name="")
     return response

@@ -4,29 +4,31 @@ Since version 3 several members at once, static ones also by instance id alone (
 version 3 the one member's error is the response's. What is decided stands in ``coordinator.group.classic.leave``.
 """
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
-from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.errors import KafkaError
-from odradek.protocol.messages import messages
+from odradek.protocol.message_types.leave_group import (
+    LeaveGroupRequest,
+    LeaveGroupResponse,
+)
 
 if TYPE_CHECKING:
     from odradek.broker.context import RequestContext
-    from odradek.broker.server import Broker
+    from odradek.broker.handlers.services import GroupServices
+    from odradek.timing.reply import Reply
 
-M: Final = messages(ApiKey.LEAVE_GROUP)
 
 _MEMBERS_SINCE: Final = 3
 
 
-def handle(broker: "Broker", context: "RequestContext", request: Any) -> Any:
+def handle(services: "GroupServices", context: "RequestContext", request: LeaveGroupRequest) -> "Reply[LeaveGroupResponse]":
     """Hand the request to its group's shard."""
     version = context.version
 
-    def finish(outcome: Any) -> Any:
-        response = M.LeaveGroupResponse(error_code=outcome.code) if isinstance(outcome, KafkaError) else outcome
+    def finish(outcome: LeaveGroupResponse | KafkaError) -> LeaveGroupResponse:
+        response = LeaveGroupResponse(error_code=outcome.code) if isinstance(outcome, KafkaError) else outcome
         if version < _MEMBERS_SINCE and response.members:
-            return M.LeaveGroupResponse(error_code=response.error_code or response.members[0].error_code)
+            return LeaveGroupResponse(error_code=response.error_code or response.members[0].error_code)
         return response
 
-    return broker.groups.runtime.write(request.group_id, lambda shard: shard.leave_group(request)).then(finish)
+    return services.groups.runtime.write(request.group_id, lambda shard: shard.leave_group(request)).then(finish)

@@ -7,45 +7,49 @@ broker knows: which topics there are. What is wrong with one partition is answer
 Deliberate gaps: no authorisation; members of consumer groups (KIP-848's protocol), and so STALE_MEMBER_EPOCH.
 """
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from odradek.coordinator.group.offset_commit import commit_offsets
-from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.message_types.offset_commit import (
     OffsetCommitRequest,
     OffsetCommitRequestTopic,
+    OffsetCommitResponse,
+    OffsetCommitResponsePartition,
     OffsetCommitResponseTopic,
 )
-from odradek.protocol.messages import messages
 
 if TYPE_CHECKING:
-    from odradek.broker.context import RequestContext
-    from odradek.broker.replica.partitions import Partitions
-    from odradek.broker.server import Broker
+    from collections.abc import Iterable
+    from uuid import UUID
 
-M: Final = messages(ApiKey.OFFSET_COMMIT)
-_Topic: Final = M.OffsetCommitResponseTopic
-_Partition: Final = M.OffsetCommitResponsePartition
+    from odradek.broker.context import RequestContext
+    from odradek.broker.handlers.services import OffsetServices
+    from odradek.broker.replica.partitions import Partitions
+    from odradek.protocol.message_types.offset_commit import OffsetCommitRequestPartition
+    from odradek.timing.reply import Reply
+
 # Named tuples are made without their constructors, in a third of the time: all fields are given, in their order.
 _new: Final = tuple.__new__
 
 _FIRST_VERSION_BY_ID: Final = 10
 
 
-def handle(broker: "Broker", context: "RequestContext", request: Any) -> Any:
+def handle(
+    services: "OffsetServices", context: "RequestContext", request: OffsetCommitRequest
+) -> "OffsetCommitResponse | Reply[OffsetCommitResponse]":
     """Commit the offsets of topics and partitions that exist; a Reply unless there is none."""
     version = context.version
-    request, refused = _set_aside_unknown(broker.partitions, request, by_id=version >= _FIRST_VERSION_BY_ID)
+    request, refused = _set_aside_unknown(services.partitions, request, by_id=version >= _FIRST_VERSION_BY_ID)
     if not request.topics:
-        return M.OffsetCommitResponse(topics=refused)
+        return OffsetCommitResponse(topics=refused)
 
-    def finish(outcome: Any) -> Any:
+    def finish(outcome: OffsetCommitResponse | KafkaError) -> OffsetCommitResponse:
         if isinstance(outcome, KafkaError):
             return _failed(request, refused, outcome.code)
-        return M.OffsetCommitResponse(topics=_merged(outcome.topics, refused)) if refused else outcome
+        return OffsetCommitResponse(topics=_merged(outcome.topics, refused)) if refused else outcome
 
-    reply = broker.groups.runtime.write(request.group_id, lambda shard: commit_offsets(shard.offsets, request, version))
+    reply = services.groups.runtime.write(request.group_id, lambda shard: commit_offsets(shard.offsets, request, version))
     # The shard decides its operations in the order in which they come.
     reply.is_decided = True
     return reply.then(finish)
@@ -81,23 +85,37 @@ def _set_aside_unknown(
     return _new(OffsetCommitRequest, known_request), refused
 
 
-def _refusal(topic: Any, partitions: Any, error_code: ErrorCode) -> Any:
-    return _Topic(
+def _refusal(
+    topic: OffsetCommitRequestTopic | OffsetCommitResponseTopic,
+    partitions: "Iterable[OffsetCommitRequestPartition | OffsetCommitResponsePartition]",
+    error_code: ErrorCode,
+) -> OffsetCommitResponseTopic:
+    return OffsetCommitResponseTopic(
         name=topic.name,
         topic_id=topic.topic_id,
-        partitions=[_Partition(partition_index=partition.partition_index, error_code=error_code) for partition in partitions],
+        partitions=[
+            OffsetCommitResponsePartition(partition_index=partition.partition_index, error_code=error_code)
+            for partition in partitions
+        ],
     )
 
 
-def _merged(committed: list[Any], refused: list[Any]) -> list[Any]:
-    """One answer a topic, of what was committed and what was refused. What was committed is not written to."""
-    partitions: dict[tuple[str, Any], list[Any]] = {}
+def _merged(
+    committed: "Iterable[OffsetCommitResponseTopic]", refused: list[OffsetCommitResponseTopic]
+) -> list[OffsetCommitResponseTopic]:
+    """One answer a topic, of what was committed and what was refused."""
+    partitions: dict[tuple[str, UUID | None], list[OffsetCommitResponsePartition]] = {}
     for topic in (*refused, *committed):
         partitions.setdefault((topic.name, topic.topic_id), []).extend(topic.partitions)
-    return [_Topic(name=name, topic_id=topic_id, partitions=each) for (name, topic_id), each in partitions.items()]
+    return [
+        OffsetCommitResponseTopic(name=name, topic_id=topic_id, partitions=each) for (name, topic_id), each in partitions.items()
+    ]
 
 
-def _failed(request: Any, refused: list[Any], error_code: ErrorCode) -> Any:
+def _failed(
+    request: OffsetCommitRequest, refused: list[OffsetCommitResponseTopic], error_code: ErrorCode
+) -> OffsetCommitResponse:
     """The same error for each partition of the request, whatever else was wrong with it."""
-    topics = [_refusal(topic, topic.partitions, error_code) for topic in [*refused, *request.topics]]
-    return M.OffsetCommitResponse(topics=topics)
+    topics = [_refusal(topic, topic.partitions, error_code) for topic in refused]
+    topics += [_refusal(topic, topic.partitions, error_code) for topic in request.topics]
+    return OffsetCommitResponse(topics=topics)

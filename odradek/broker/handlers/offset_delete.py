@@ -6,40 +6,40 @@ What is wrong with the group is the error of the whole: INVALID_GROUP_ID, GROUP_
 Deliberate gap: no authorisation.
 """
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from odradek.coordinator.group.offset_delete import delete_offsets
-from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.message_types.offset_delete import (
     OffsetDeleteRequest,
+    OffsetDeleteResponse,
     OffsetDeleteResponsePartition,
     OffsetDeleteResponseTopic,
 )
-from odradek.protocol.messages import messages
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from odradek.broker.context import RequestContext
+    from odradek.broker.handlers.services import OffsetServices
     from odradek.broker.replica.partitions import Partitions
-    from odradek.broker.server import Broker
-
-M = messages(ApiKey.OFFSET_DELETE)
+    from odradek.timing.reply import Reply
 
 
-def handle(broker: "Broker", _context: "RequestContext", request: Any) -> Any:
+def handle(
+    services: "OffsetServices", _context: "RequestContext", request: OffsetDeleteRequest
+) -> "OffsetDeleteResponse | Reply[OffsetDeleteResponse]":
     """Delete the offsets of partitions that exist: a Reply."""
     if not request.group_id:
-        return M.OffsetDeleteResponse(error_code=ErrorCode.INVALID_GROUP_ID)
-    request, refused = _set_aside_unknown(broker.partitions, request)
+        return OffsetDeleteResponse(error_code=ErrorCode.INVALID_GROUP_ID)
+    request, refused = _set_aside_unknown(services.partitions, request)
 
-    def finish(outcome: Any) -> Any:
+    def finish(outcome: OffsetDeleteResponse | KafkaError) -> OffsetDeleteResponse:
         if isinstance(outcome, KafkaError):
-            return M.OffsetDeleteResponse(error_code=outcome.code)
-        return M.OffsetDeleteResponse(topics=_merged(outcome.topics, refused))
+            return OffsetDeleteResponse(error_code=outcome.code)
+        return OffsetDeleteResponse(topics=_merged(outcome.topics, refused))
 
-    return broker.groups.runtime.write(request.group_id, lambda shard: delete_offsets(shard.offsets, request)).then(finish)
+    return services.groups.runtime.write(request.group_id, lambda shard: delete_offsets(shard.offsets, request)).then(finish)
 
 
 def _set_aside_unknown(

@@ -10,43 +10,48 @@ group that is loading for one without offsets.
 Deliberate gaps: no authorisation; members of consumer groups (KIP-848's protocol), and so the checks of member id and epoch.
 """
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from odradek.coordinator.group.offset_fetch import LATEST, NO_OFFSET, fetch_offsets
 from odradek.coordinator.runtime.result import CoordinatorResult
-from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.errors import ErrorCode, KafkaError
-from odradek.protocol.messages import messages
+from odradek.protocol.message_types.offset_fetch import (
+    OffsetFetchRequest,
+    OffsetFetchRequestGroup,
+    OffsetFetchRequestTopics,
+    OffsetFetchResponse,
+    OffsetFetchResponseGroup,
+    OffsetFetchResponsePartitions,
+    OffsetFetchResponseTopics,
+)
 from odradek.timing.reply import Reply
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
 
     from odradek.broker.context import RequestContext
-    from odradek.broker.server import Broker
-    from odradek.protocol.message_types.offset_fetch import OffsetFetchRequestTopics, OffsetFetchResponseTopics
+    from odradek.broker.handlers.services import OffsetFetchServices
 
-M: Final = messages(ApiKey.OFFSET_FETCH)
 
 _FIRST_VERSION_BY_ID: Final = 10
 _FIRST_VERSION_WITH_GROUP_ERROR: Final = 2
 _FIRST_VERSION_WITH_MANY_GROUPS: Final = 8
 
 
-def handle(broker: "Broker", context: "RequestContext", request: Any) -> Any:
+def handle(
+    services: "OffsetFetchServices", context: "RequestContext", request: OffsetFetchRequest
+) -> "OffsetFetchResponse | Reply[OffsetFetchResponse]":
     """Answer each group of ``request``: at once, or where stable offsets are required as a Reply."""
-    fetches = [_GroupFetch(broker, context.version, group) for group in request.groups]
+    fetches = [_GroupFetch(services, context.version, group) for group in request.groups]
     if not request.require_stable or not fetches:
-        return M.OffsetFetchResponse(groups=[fetch.read() for fetch in fetches])
-    reply: Reply[Any] = Reply()
-    answers: list[Any] = [None] * len(fetches)
-    waiting = set(range(len(fetches)))
+        return OffsetFetchResponse(groups=[fetch.read() for fetch in fetches])
+    reply: Reply[OffsetFetchResponse] = Reply()
+    answers: dict[int, OffsetFetchResponseGroup] = {}
 
-    def answered(place: int, answer: Any) -> None:
+    def answered(place: int, answer: OffsetFetchResponseGroup) -> None:
         answers[place] = answer
-        waiting.discard(place)
-        if not waiting:
-            reply.complete(M.OffsetFetchResponse(groups=answers))
+        if len(answers) == len(fetches):
+            reply.complete(OffsetFetchResponse(groups=[answers[each] for each in range(len(fetches))]))
 
     for place, fetch in enumerate(fetches):
         fetch.read_stable(place, answered)
@@ -56,39 +61,41 @@ def handle(broker: "Broker", context: "RequestContext", request: Any) -> Any:
 class _GroupFetch:
     """What is asked of one group. Topics asked by id are given their names here, and unknown ones are set aside."""
 
-    def __init__(self, broker: "Broker", version: int, group: Any) -> None:
-        self._broker = broker
+    def __init__(self, services: "OffsetFetchServices", version: int, group: OffsetFetchRequestGroup) -> None:
+        self._services = services
         self._version = version
         self._by_id = version >= _FIRST_VERSION_BY_ID
         self._is_for_all = group.topics is None
         self._unknown: list[OffsetFetchResponseTopics] = []
-        self._group = group._replace(topics=self._named(group.topics)) if self._by_id and not self._is_for_all else group
+        self._group = group
+        if self._by_id and group.topics is not None:
+            self._group = group._replace(topics=self._named(group.topics))
 
-    def read(self) -> Any:
+    def read(self) -> OffsetFetchResponseGroup:
         """The OffsetFetchResponseGroup."""
         group = self._group
         try:
-            answer = self._broker.groups.runtime.read(
+            answer = self._services.groups.runtime.read(
                 group.group_id, lambda shard, committed_offset: fetch_offsets(shard.offsets, group, committed_offset)
             )
         except KafkaError as error:
             return self._failed(error.code)
         return self._finished(answer)
 
-    def read_stable(self, place: int, answered: Any) -> None:
+    def read_stable(self, place: int, answered: "Callable[[int, OffsetFetchResponseGroup], None]") -> None:
         """Call ``answered`` with ``place`` and the OffsetFetchResponseGroup once all that it says is committed."""
         group = self._group
 
-        def finish(outcome: Any) -> None:
+        def finish(outcome: OffsetFetchResponseGroup | KafkaError) -> None:
             answered(place, self._failed(outcome.code) if isinstance(outcome, KafkaError) else self._finished(outcome))
 
-        self._broker.groups.runtime.write(
+        self._services.groups.runtime.write(
             group.group_id, lambda shard: CoordinatorResult((), fetch_offsets(shard.offsets, group, LATEST))
         ).when_done(finish)
 
     def _named(self, topics: "Iterable[OffsetFetchRequestTopics]") -> "list[OffsetFetchRequestTopics]":
         """The topics that exist, with their names."""
-        known = self._broker.controller.image.topics_by_id
+        known = self._services.controller.image.topics_by_id
         named = []
         for topic in topics:
             found = None if topic.topic_id is None else known.get(topic.topic_id)
@@ -98,28 +105,28 @@ class _GroupFetch:
                 named.append(topic._replace(name=found.name))
         return named
 
-    def _finished(self, answer: Any) -> Any:
+    def _finished(self, answer: OffsetFetchResponseGroup) -> OffsetFetchResponseGroup:
         topics = answer.topics
         if self._by_id and self._is_for_all:
             # Offsets of topics that are not there any more have no id to be told by.
-            known = self._broker.controller.image.topics
+            known = self._services.controller.image.topics
             topics = [topic._replace(topic_id=known[topic.name].topic_id) for topic in topics if topic.name in known]
         return answer if topics is answer.topics and not self._unknown else answer._replace(topics=[*topics, *self._unknown])
 
-    def _failed(self, error_code: ErrorCode) -> Any:
+    def _failed(self, error_code: ErrorCode) -> OffsetFetchResponseGroup:
         # The Java client gives up on COORDINATOR_NOT_AVAILABLE here, and looks for the coordinator again on the other. As Kafka.
         code = ErrorCode.NOT_COORDINATOR if error_code == ErrorCode.COORDINATOR_NOT_AVAILABLE else error_code
         group = self._group
-        topics = []
-        if self._version < _FIRST_VERSION_WITH_MANY_GROUPS and not self._is_for_all:
+        topics: list[OffsetFetchResponseTopics] = []
+        if self._version < _FIRST_VERSION_WITH_MANY_GROUPS and group.topics is not None:
             topics = [_refusal(topic, code) for topic in group.topics]
         group_error = code if self._version >= _FIRST_VERSION_WITH_GROUP_ERROR else ErrorCode.NONE
-        return M.OffsetFetchResponseGroup(group_id=group.group_id, topics=topics, error_code=group_error)
+        return OffsetFetchResponseGroup(group_id=group.group_id, topics=topics, error_code=group_error)
 
 
-def _refusal(topic: Any, error_code: ErrorCode) -> Any:
+def _refusal(topic: OffsetFetchRequestTopics, error_code: ErrorCode) -> OffsetFetchResponseTopics:
     partitions = [
-        M.OffsetFetchResponsePartitions(partition_index=index, committed_offset=NO_OFFSET, metadata="", error_code=error_code)
+        OffsetFetchResponsePartitions(partition_index=index, committed_offset=NO_OFFSET, metadata="", error_code=error_code)
         for index in topic.partition_indexes
     ]
-    return M.OffsetFetchResponseTopics(name=topic.name, topic_id=topic.topic_id, partitions=partitions)
+    return OffsetFetchResponseTopics(name=topic.name, topic_id=topic.topic_id, partitions=partitions)

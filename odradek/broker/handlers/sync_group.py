@@ -4,28 +4,28 @@ Since version 3 for static members (KIP-345), since 5 with the protocol that the
 stands in ``coordinator.group.classic.sync``.
 """
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING
 
 from odradek.coordinator.group.config import MemberContext
-from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.errors import KafkaError
-from odradek.protocol.messages import messages
+from odradek.protocol.message_types.sync_group import (
+    SyncGroupRequest,
+    SyncGroupResponse,
+)
 from odradek.timing.reply import Reply
 
 if TYPE_CHECKING:
     from odradek.broker.context import RequestContext
-    from odradek.broker.server import Broker
-
-M: Final = messages(ApiKey.SYNC_GROUP)
+    from odradek.broker.handlers.services import GroupServices
 
 
-def handle(broker: "Broker", context: "RequestContext", request: Any) -> Any:
+def handle(services: "GroupServices", context: "RequestContext", request: SyncGroupRequest) -> "Reply[SyncGroupResponse]":
     """Hand the request to its group's shard."""
-    reply: Reply[Any] = Reply()
+    reply: Reply[SyncGroupResponse | KafkaError] = Reply()
     member = MemberContext(context.client_id or "", f"/{context.peer[0]}", context.version)
-    broker.groups.runtime.write(request.group_id, lambda shard: shard.sync_group(member, request, reply), reply)
+    services.groups.runtime.write(request.group_id, lambda shard: shard.sync_group(member, request, reply), reply)
     return reply.then(_response)
 
 
-def _response(outcome: Any) -> Any:
-    return M.SyncGroupResponse(error_code=outcome.code) if isinstance(outcome, KafkaError) else outcome
+def _response(outcome: SyncGroupResponse | KafkaError) -> SyncGroupResponse:
+    return SyncGroupResponse(error_code=outcome.code) if isinstance(outcome, KafkaError) else outcome

@@ -11,53 +11,59 @@ Deliberate gap: no authorisation.
 """
 
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from odradek.broker.metadata.topic_names import CONSUMER_OFFSETS_TOPIC
 from odradek.coordinator.group.txn_offsets import commit_offsets_in_transaction
-from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.errors import ErrorCode, KafkaError
-from odradek.protocol.message_types.txn_offset_commit import TxnOffsetCommitRequest, TxnOffsetCommitRequestTopic
-from odradek.protocol.messages import messages
-from odradek.protocol.transaction_messages import FIRST_FLEXIBLE, accepted_offsets_body
+from odradek.protocol.message_types.txn_offset_commit import (
+    TxnOffsetCommitRequest,
+    TxnOffsetCommitRequestTopic,
+    TxnOffsetCommitResponse,
+    TxnOffsetCommitResponsePartition,
+    TxnOffsetCommitResponseTopic,
+)
 from odradek.timing.reply import Reply
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from odradek.broker.context import RequestContext
+    from odradek.broker.handlers.services import TransactionOffsetServices
     from odradek.broker.replica.partitions import Partitions
-    from odradek.broker.server import Broker
     from odradek.coordinator.group.group_shard import GroupShard
     from odradek.coordinator.runtime.runtime import CoordinatorRuntime
 
-M: Final = messages(ApiKey.TXN_OFFSET_COMMIT)
-_Topic: Final = M.TxnOffsetCommitResponseTopic
-_Partition: Final = M.TxnOffsetCommitResponsePartition
+_Topic: Final = TxnOffsetCommitResponseTopic
+_Partition: Final = TxnOffsetCommitResponsePartition
 
+# Named tuples are made without their constructors, in a third of the time: all fields are given, in their order.
+_new: Final = tuple.__new__
 _NONE: Final = ErrorCode.NONE
 _FIRST_WITH_LOADING: Final = 2
 _FIRST_WITH_ABORTABLE: Final = 4
 _FIRST_THAT_ADDS: Final = 5
 
 
-def handle(broker: "Broker", context: "RequestContext", request: Any) -> Any:
+def handle(
+    services: "TransactionOffsetServices", context: "RequestContext", request: TxnOffsetCommitRequest
+) -> "TxnOffsetCommitResponse | Reply[TxnOffsetCommitResponse]":
     """Commit the offsets of topics and partitions that exist; a Reply unless there is none."""
     version = context.version
     if not request.group_id:
         return _answer(request.topics, ErrorCode.INVALID_GROUP_ID)
-    request, unknown = _set_aside_unknown(broker, request)
+    request, unknown = _set_aside_unknown(services, request)
     if not request.topics:
         return _answer(unknown, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
-    reply: Reply[Any] = Reply()
+    reply: Reply[TxnOffsetCommitResponse] = Reply()
     respond = partial(_respond, reply, request, unknown, version)
-    runtime = broker.groups.runtime
+    runtime = services.groups.runtime
     try:
         partition = runtime.partition_for(request.group_id)
     except KafkaError as error:
         respond(error)
         return reply
-    verdict = broker.transactions.verify(
+    verdict = services.transactions.verify(
         request.transactional_id,
         request.producer_id,
         request.producer_epoch,
@@ -73,7 +79,10 @@ def handle(broker: "Broker", context: "RequestContext", request: Any) -> Any:
 
 
 def _commit(
-    runtime: "CoordinatorRuntime[GroupShard]", request: Any, respond: "Callable[[Any], None]", verdict: ErrorCode
+    runtime: "CoordinatorRuntime[GroupShard]",
+    request: TxnOffsetCommitRequest,
+    respond: "Callable[[TxnOffsetCommitResponse | KafkaError | None], None]",
+    verdict: ErrorCode,
 ) -> None:
     """Commit, if the transaction may have offsets."""
     if verdict != _NONE:
@@ -82,11 +91,14 @@ def _commit(
     runtime.write(request.group_id, lambda shard: commit_offsets_in_transaction(shard.offsets, request)).when_done(respond)
 
 
-def _respond(reply: Reply[Any], request: Any, unknown: list[Any], version: int, outcome: Any) -> None:
+def _respond(
+    reply: Reply[TxnOffsetCommitResponse],
+    request: TxnOffsetCommitRequest,
+    unknown: list[TxnOffsetCommitRequestTopic],
+    version: int,
+    outcome: TxnOffsetCommitResponse | KafkaError | None,
+) -> None:
     if outcome is None:
-        if not unknown and version >= FIRST_FLEXIBLE:
-            reply.complete(accepted_offsets_body(request.topics))
-            return
         outcome = _answer(request.topics, ErrorCode.NONE)
     elif isinstance(outcome, KafkaError):
         outcome = _answer(request.topics, _told(outcome.code, version))
@@ -109,12 +121,12 @@ def _told(code: ErrorCode, version: int) -> ErrorCode:
 
 
 def _set_aside_unknown(
-    broker: "Broker", request: TxnOffsetCommitRequest
+    services: "TransactionOffsetServices", request: TxnOffsetCommitRequest
 ) -> tuple[TxnOffsetCommitRequest, list[TxnOffsetCommitRequestTopic]]:
     """The request for what exists; the rest, as topics of the same kind."""
-    if _all_exist(broker.partitions, request.topics):
+    if _all_exist(services.partitions, request.topics):
         return request, []
-    find = broker.partitions.get
+    find = services.partitions.get
     unknown = []
     known = []
     for topic in request.topics:
@@ -139,14 +151,11 @@ def _all_exist(partitions: "Partitions", topics: "Sequence[TxnOffsetCommitReques
     return True
 
 
-def _answer(topics: Any, error_code: ErrorCode) -> Any:
+def _answer(topics: "Sequence[TxnOffsetCommitRequestTopic]", error_code: ErrorCode) -> TxnOffsetCommitResponse:
     """The same answer for all; NONE if nothing has failed."""
-    return M.TxnOffsetCommitResponse(
+    return TxnOffsetCommitResponse(
         topics=[
-            _Topic(
-                name=topic.name,
-                partitions=[_Partition(partition_index=each.partition_index, error_code=error_code) for each in topic.partitions],
-            )
+            _new(_Topic, (topic.name, [_new(_Partition, (each.partition_index, error_code)) for each in topic.partitions]))
             for topic in topics
         ]
     )

@@ -23,7 +23,7 @@ from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.errors import ErrorCode, MalformedMessage
 from odradek.protocol.headers import read_request_header
 from odradek.protocol.messages import messages
-from odradek.protocol.responses import framed, response_encoder
+from odradek.protocol.responses import response_encoder
 from odradek.timing.clock import Clock
 
 _FIRST_BOUND_MS: Final = TOTAL_TIME_BOUNDS_MS[0]
@@ -170,9 +170,6 @@ class Dispatcher:
 
 
 def _encode(context: RequestContext, route: Route, response: Any) -> list[Any]:
-    if type(response) is bytes:
-        # The body, as its handler has written it for a version that is flexible; it says that all is well.
-        return [framed(context.correlation_id, response)]
     if response is NO_RESPONSE:
         return []
     if response is CLOSE_CONNECTION:

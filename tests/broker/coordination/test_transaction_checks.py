@@ -9,7 +9,6 @@ from odradek.protocol.errors import ErrorCode
 from odradek.protocol.produce_request import ProduceRequest
 from odradek.protocol.record_batch import ensure_intact, iter_batches
 from tests.broker.handlers.metadata_broker import create, make_broker
-from tests.raw_client import as_response
 from tests.storage.support import batch
 from tests.storage.transactional import transactional_batch
 
@@ -66,7 +65,7 @@ def send(broker, *batches, version=ADDS, transactional_id="tx", acks=-1):
 
 
 def codes(response):
-    (topic,) = as_response(ApiKey.PRODUCE, ADDS, response).responses
+    (topic,) = response.responses
     return [partition.error_code for partition in topic.partition_responses]
 
 

@@ -19,7 +19,6 @@ from odradek.coordinator.runtime.states import ShardState
 from odradek.timing.background import InlineBackground
 from odradek.timing.reply import Reply
 from tests.campaigns.simulation.violation import Violation
-from tests.raw_client import as_response
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -150,12 +149,12 @@ class Node:
         context = RequestContext(api_key, version, 0, "client", Session("PLAINTEXT", ("127.0.0.1", 1)))
         outcome = self.call(load_handler(api_key), self.broker, context, request)
         if not isinstance(outcome, Reply):
-            return as_response(api_key, version, outcome)
+            return outcome
         answers: list[Any] = []
         outcome.when_done(answers.append)
         for _ in range(_MOST_TURNS):
             if answers:
-                return as_response(api_key, version, answers[0])
+                return answers[0]
             self.turn()
             if not answers:
                 self.wait(1)

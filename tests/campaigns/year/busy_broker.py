@@ -33,7 +33,6 @@ from odradek.protocol.records import Record, build_batch
 from odradek.timing.background import InlineBackground
 from odradek.timing.reply import Reply
 from tests.campaigns.simulation.transactions import requests
-from tests.raw_client import as_response
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -122,12 +121,12 @@ class BusyBroker:
         context = RequestContext(api_key, version, 0, "client", Session("PLAINTEXT", ("127.0.0.1", 1)))
         outcome = self._call(load_handler(api_key), self.broker, context, request)
         if not isinstance(outcome, Reply):
-            return as_response(api_key, version, outcome)
+            return outcome
         answers: list[Any] = []
         outcome.when_done(answers.append)
         while not answers:
             self._call(self._clock.advance, 1)
-        return as_response(api_key, version, answers[0])
+        return answers[0]
 
     def _call(self, function: Callable[..., Any], *arguments: Any) -> Any:
         """Call, and let the loop do what is to be done soon."""

@@ -38,7 +38,6 @@ from odradek.coordinator.runtime.states import ShardState
 from odradek.protocol.api_keys import ApiKey
 from odradek.timing.background import InlineBackground
 from odradek.timing.reply import Reply
-from tests.raw_client import as_response
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -206,9 +205,9 @@ class Server(Broker):
         context = RequestContext(api_key, version, 0, "client", Session("PLAINTEXT", ("127.0.0.1", 1)))
         outcome = _HANDLERS[api_key](self, context, request)
         if isinstance(outcome, Reply):
-            outcome.when_done(lambda response: answered(as_response(api_key, version, response)))
+            outcome.when_done(answered)
         else:
-            answered(as_response(api_key, version, outcome))
+            answered(outcome)
 
     def runtimes(self) -> Iterator[tuple[str, CoordinatorRuntime[Any]]]:
         """Those that are made, with their topics."""
