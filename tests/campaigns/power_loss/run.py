@@ -144,13 +144,13 @@ class Run:
     def create_topic(self, topic: str, partition_count: int, **configs: str) -> UUID | None:
         """Configs with underscores for dots. None where it could not be."""
         asked = [(name.replace("_", "."), value) for name, value in configs.items()]
-        try:
-            (result,) = self.node.call(
-                self.node.broker.controller.create_topics,
-                [NewTopic(name=topic, partition_count=partition_count, configs=asked)],
-            )
-        except KafkaError:
+        outcome = self.node.call(
+            self.node.broker.controller.create_topics,
+            [NewTopic(name=topic, partition_count=partition_count, configs=asked)],
+        ).response
+        if isinstance(outcome, KafkaError):
             return None
+        (result,) = outcome
         if result.error is not None or result.topic_id is None:
             return None
         topic_id = result.topic_id
@@ -174,9 +174,7 @@ class Run:
             promises.passing.add(topic)
 
         self.note(end)
-        try:
-            self.node.call(self.node.broker.controller.delete_topics, [topic_id])
-        except KafkaError:
+        if isinstance(self.node.call(self.node.broker.controller.delete_topics, [topic_id]).response, KafkaError):
             return
 
         def tell(promises: Promises) -> None:

@@ -149,7 +149,8 @@ class BusyBroker:
         self._send(name, 0, self._records(5))
         if len(self._topics) > _TOPIC_LIFE:
             topics = self.broker.controller.image.topics
-            self._call(self.broker.controller.delete_topics, [topics[self._topics.popleft()].topic_id])
+            topic_id = topics[self._topics.popleft()].topic_id
+            assert self._call(self.broker.controller.delete_topics, [topic_id]).response == {topic_id}
             self._call(self.broker.housekeeping.remove_deleted_after, 0)
 
     def _records(self, count: int, keys: Iterable[bytes] = (), *, deleted: Iterable[bytes] = ()) -> list[Record]:
