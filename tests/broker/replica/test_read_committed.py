@@ -12,6 +12,8 @@ from odradek.broker.replica.fetch_sessions import FetchPartition, FetchPartition
 from odradek.broker.replica.partition import Partition
 from odradek.coordinator.runtime.marker import EndTxnMarker
 from odradek.protocol.api_keys import ApiKey
+from odradek.protocol.message_types.fetch import FetchPartition as FetchRequestPartition
+from odradek.protocol.message_types.list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
 from odradek.protocol.record_batch import iter_batches
 from odradek.storage.log_config import LogConfig
 from odradek.timing.clock import VirtualClock
@@ -45,14 +47,7 @@ class Broker:
     def reader(self, offset=0, *, committed=True, max_bytes=1 << 20, min_bytes=1):
         asked = FetchPartition(
             "t",
-            SimpleNamespace(
-                partition=0,
-                fetch_offset=offset,
-                partition_max_bytes=max_bytes,
-                current_leader_epoch=-1,
-                last_fetched_epoch=-1,
-                log_start_offset=-1,
-            ),
+            FetchRequestPartition(fetch_offset=offset, partition_max_bytes=max_bytes),
         )
         wanted = FetchPartitions()
         wanted._order[asked] = None
@@ -63,8 +58,8 @@ class Broker:
         return data
 
     def list_offset(self, timestamp, isolation_level):
-        asked = SimpleNamespace(partition_index=0, timestamp=timestamp, current_leader_epoch=-1)
-        request = SimpleNamespace(topics=[SimpleNamespace(name="t", partitions=[asked])], isolation_level=isolation_level)
+        topic = ListOffsetsTopic(name="t", partitions=[ListOffsetsPartition(timestamp=timestamp)])
+        request = ListOffsetsRequest(topics=[topic], isolation_level=isolation_level)
         context = RequestContext(ApiKey.LIST_OFFSETS, 11, 1, "client", Session("PLAINTEXT", ("127.0.0.1", 1)))
         partitions = SimpleNamespace(require=lambda _topic, _index: self.partition)
         response = list_offsets.handle(SimpleNamespace(partitions=partitions), context, request)
