@@ -1,7 +1,7 @@
 # make run      serve on 127.0.0.1:9092, in an environment of its own (.venv)
 # make test     every test, set-up included
 # make test-compiled  the same tests against odradek as C extensions (three minutes to make), less those of what is not compiled
-# make check    style, types, import contracts, lengths, no clock outside timing/
+# make check    style, types, import contracts, no circle of imports, lengths, no clock outside timing/
 # make bench    side by side with Apache Kafka, odradek compiled, on the system's Python; with COMPILED=no, odradek as it is
 # make campaign NAME=soak ARGS="--minutes 60"  a program that takes minutes: kills, power losses, simulations; without a name, the list
 # make demo     a minute of life with trouble in it, what the pipeline finds of that, and its report
@@ -42,6 +42,7 @@ check: $(INSTALLED)-check
 	$(BIN)/mypy --strict odradek
 	$(BIN)/lint-imports
 	$(BIN)/python tools/check_lengths.py odradek tests tools benchmarks demo
+	$(BIN)/python tools/check_circles.py odradek
 	$(BIN)/python tools/check_wall_clock.py odradek
 
 # Both brokers run on what the system ships, Kafka on its Java: PYTHON=/path/to/python runs odradek on another one.
