@@ -1,10 +1,10 @@
-"""Configuration: the table of every config odradek knows, server.properties, and overrides made while it runs.
+"""Configuration: the table of all configs, server.properties, and dynamic overrides.
 
-``definitions`` says what a config is, ``validators`` what it may hold; ``table_server``, ``table_log`` and ``table_topic`` list
-them all. ``broker_config`` reads the static ones, ``checks`` looks at them together, ``topic_config`` derives a topic's.
-``dynamic`` lays the overrides of the metadata log over them; ``metadata.alterations`` decides on changes to those. Clients are
-told what ``describe`` says, and ``document`` writes docs/configuration.md. Names, types, defaults and limits are Apache Kafka
-4.3's; where a default differs, the table says why.
+``definitions`` has the type of a table row, ``validators`` the checks of values. ``table_server``, ``table_log`` and
+``table_topic`` have the rows. ``broker_config`` holds the broker's configs, ``checks`` checks them together, ``topic_config``
+derives a topic's. ``dynamic`` applies the overrides of the metadata log on top, and ``metadata.alterations`` decides on changes
+to these. ``describe`` makes the answers for clients, and ``document`` writes docs/configuration.md. Names, types, defaults and
+limits are Apache Kafka 4.3's. Where a default differs, its row gives the reason.
 """
 
 from odradek.broker.config.broker_config import BrokerConfig, InvalidConfig, load

@@ -1,7 +1,7 @@
-"""The broker's configuration: server.properties and command line at the start, dynamic overrides on top of them later.
+"""The broker's configuration: server.properties and the command line, and dynamic overrides on top of them.
 
-``config["num.partitions"]`` is the value in force, whoever set it last. A key that is not in the table is a warning; one that is,
-with a value it may not have, is an error that stops the start.
+``config["num.partitions"]`` is the value in force, whatever its source. An unknown key is a warning. An invalid value of a
+known key stops the start.
 """
 
 from collections.abc import Mapping
@@ -19,16 +19,16 @@ __all__ = ["BrokerConfig", "InvalidConfig", "load", "parse_properties"]
 
 
 def load(properties: str | None = None, overrides: Mapping[str, str] | None = None) -> "BrokerConfig":
-    """The configuration in the text of a server.properties, with ``overrides`` over it; raises InvalidConfig."""
+    """The configuration in the text of a server.properties, overridden by ``overrides``; raises InvalidConfig."""
     texts = parse_properties(properties) if properties else {}
     texts.update(overrides or {})
     return BrokerConfig(texts)
 
 
 class BrokerConfig:
-    """Every broker config by name: ``config["fetch.max.bytes"]``, typed, the value in force.
+    """The typed values in force of all broker configs, by name: ``config["fetch.max.bytes"]``.
 
-    ``static`` is what was set at the start, as text, unknown keys included; ``warnings`` tells of those. Loop thread only.
+    ``static`` has the texts set at the start, unknown keys included; ``warnings`` names the unknown keys. Loop thread only.
     """
 
     __slots__ = ("_values", "static", "warnings")
@@ -47,14 +47,14 @@ class BrokerConfig:
         return self._values[name]
 
     def override(self, *layers: Mapping[str, str]) -> None:
-        """Put dynamic overrides in force, in place of earlier ones: the cluster's, then this broker's. Raises InvalidConfig."""
+        """Replace the dynamic overrides: the cluster's, then this broker's, which take precedence. Raises InvalidConfig."""
         self._values = self.overridden(*layers)
 
     def overridden(self, *layers: Mapping[str, str]) -> dict[str, Any]:
         """The values that would be in force with ``layers`` of dynamic overrides; raises InvalidConfig."""
         texts = dict(self.static)
         for layer in layers:
-            # A dynamic log.retention.ms, say, wins over a static log.retention.hours, and the other way round.
+            # A dynamic log.retention.ms, for example, overrides a static log.retention.hours, and the other way round.
             for name in layer:
                 for synonym in synonyms(name):
                     texts.pop(synonym, None)
@@ -62,20 +62,20 @@ class BrokerConfig:
         return values_in_force(texts)
 
     def topic_config(self, overrides: Mapping[str, str]) -> dict[str, Any]:
-        """Every topic config of a topic with ``overrides``, typed, by name."""
+        """The typed values of all topic configs, by name, for a topic with ``overrides``."""
         return effective(self._values, overrides)
 
     def log_config(self, overrides: Mapping[str, str]) -> LogConfig:
-        """What the logs of a topic with ``overrides`` act on."""
+        """The configs that the log of a topic with ``overrides`` uses."""
         return log_config(self._values, overrides)
 
     def validate_topic_configs(self, overrides: Mapping[str, str]) -> None:
-        """Raise KafkaError(INVALID_CONFIG) where ``overrides`` may not be those of a topic."""
+        """Raise KafkaError(INVALID_CONFIG) if ``overrides`` are invalid for a topic."""
         validate_overrides(self._values, overrides)
 
 
 def values_in_force(texts: Mapping[str, str]) -> dict[str, Any]:
-    """The typed value of every broker config, by what was set as text; raises InvalidConfig."""
+    """The typed values of all broker configs, given the texts that are set; raises InvalidConfig."""
     values: dict[str, Any] = dict(BROKER_DEFAULTS)
     for name, text in texts.items():
         definition = BROKER_CONFIGS.get(name)
@@ -89,7 +89,7 @@ def values_in_force(texts: Mapping[str, str]) -> dict[str, Any]:
 
 
 def _with_both_ids(static: Mapping[str, str]) -> dict[str, str]:
-    """node.id and its older name broker.id: one stands for the other."""
+    """The texts with node.id and its older name broker.id both set, if one of them is."""
     texts = dict(static)
     node_id = texts.get("node.id", texts.get("broker.id"))
     if node_id is not None:

@@ -1,4 +1,4 @@
-"""What configs must be together, which none of them can tell alone. The rules are those of Kafka's ``validateValues``."""
+"""Checks across configs, which no single config's validator can do. The rules are those of Kafka's ``validateValues``."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -11,7 +11,7 @@ _MIB = 1024 * 1024
 
 
 def check(values: Mapping[str, Any]) -> None:
-    """Raise InvalidConfig, naming the config that most likely is the wrong one."""
+    """Raise InvalidConfig, which names the config that is most likely wrong."""
     check_listeners(values)
     _check_connections(values)
     _check_retention(values)

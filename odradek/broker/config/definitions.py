@@ -1,8 +1,8 @@
-"""What a config is, and how its text becomes a value and a value its text.
+"""The definition of a config, and the conversion of its text to a value and back.
 
-The types are those of DescribeConfigs (KIP-226, KIP-569); text is read as Kafka reads it: space around a value goes, a boolean
-is true or false in any case, a number is decimal, a list is separated by commas and keeps the first of equal entries. A config
-that is not set is None. Typed values: bool, str, int (int, short and long), float, tuple of str (list).
+The types are those of DescribeConfigs (KIP-226, KIP-569). Text is parsed as Kafka parses it: surrounding space is removed, a
+boolean is true or false in any case, a number is decimal, a list is separated by commas and keeps the first of equal entries.
+An unset config is None. Typed values: bool, str, int (int, short and long), float, tuple of str (list).
 """
 
 import re
@@ -49,7 +49,7 @@ BOOLEAN, STRING, INT, SHORT, LONG, DOUBLE, LIST = (
 
 
 class InvalidConfig(Exception):
-    """A known key with a value it may not have. Start-up stops; a request to set it is refused."""
+    """An invalid value of a known key. It stops the start, and a request to set it is refused."""
 
     def __init__(self, key: str, value: str, allowed: str) -> None:
         super().__init__(key, value, allowed)
@@ -64,10 +64,10 @@ class InvalidConfig(Exception):
 class ConfigDefinition(NamedTuple):
     """One config: a row of the table.
 
-    ``importance`` is Kafka's high, medium or low. ``update_mode`` says whether it can be changed in a running broker, and for one
-    broker or the whole cluster (topic configs always can, for one topic). ``server_default`` is the broker config a topic config
-    falls back to. Where odradek's default is not Kafka's, ``kafka_default`` is Kafka's as text and ``difference`` the reason.
-    ``internal`` configs are for tests: not described unless set.
+    ``importance`` is Kafka's high, medium or low. ``update_mode`` says whether a running broker can change it, for one broker
+    or for the whole cluster; topic configs always can, for one topic. ``server_default`` is the broker config that a topic
+    config falls back to. If odradek's default is not Kafka's, ``kafka_default`` is Kafka's as text and ``difference`` the
+    reason. ``internal`` configs are for tests: they are described only if set.
     """
 
     name: str
@@ -84,25 +84,25 @@ class ConfigDefinition(NamedTuple):
 
     @property
     def sensitive(self) -> bool:
-        """Whether clients are told that it is set, but not to what."""
+        """Whether the value is hidden from clients."""
         return self.type is ConfigType.PASSWORD
 
 
-# Java's Double.parseDouble without the hexadecimal form, which nobody writes in a properties file. Compiled when it is needed.
+# Java's Double.parseDouble without the hexadecimal form, which properties files do not use. Compiled on first use.
 _DECIMAL = r"[+-]?(?:(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?|Infinity|NaN)[fFdD]?"
 _MAX_DIGITS = 40
 _BITS = {ConfigType.SHORT: 16, ConfigType.INT: 32, ConfigType.LONG: 64}
 
 
 def parse(definition: ConfigDefinition, text: str) -> Value:
-    """The typed value of a config; raises InvalidConfig."""
+    """The typed value of a config's text; raises InvalidConfig."""
     value = _typed(definition, text)
     complain(definition, value)
     return value
 
 
 def complain(definition: ConfigDefinition, value: Value) -> None:
-    """Raise InvalidConfig for a typed value that is out of the config's bounds."""
+    """Raise InvalidConfig if a typed value is out of the config's bounds."""
     if value is not None and definition.valid is not None:
         complaint = definition.valid(value)
         if complaint is not None:
@@ -136,13 +136,13 @@ def _typed(definition: ConfigDefinition, text: str) -> Value:
 
 
 def parse_list(text: str) -> tuple[str, ...]:
-    """The entries of a list, in order, each once."""
+    """The entries of a list, in order, without duplicates."""
     stripped = text.strip()
     return tuple(dict.fromkeys(entry.strip() for entry in stripped.split(","))) if stripped else ()
 
 
 def to_text(value: Value) -> str | None:
-    """A value as clients are told it; None where it is not set."""
+    """A value as text for clients; None if unset."""
     if value is None or isinstance(value, str):
         return value
     if isinstance(value, bool):
@@ -153,7 +153,7 @@ def to_text(value: Value) -> str | None:
 
 
 def _double_to_text(value: float) -> str:
-    """As Java writes a double: plain from 0.001 up to ten million, else with an exponent, and never without a fraction."""
+    """A double as Java prints it: plain from 0.001 up to ten million, else with an exponent, and always with a fraction."""
     if value != value or value in (float("inf"), float("-inf")):  # noqa: PLR0124  only NaN is not itself
         return {"nan": "NaN", "inf": "Infinity", "-inf": "-Infinity"}[str(value)]
     if value == 0 or 1e-3 <= abs(value) < 1e7:

@@ -1,8 +1,8 @@
-"""What clients are told of configs: values, where each comes from, and what else could have set it (KIP-226, KIP-569).
+"""Configs for DescribeConfigs: values, their sources, and their synonyms (KIP-226, KIP-569).
 
-An entry's synonyms are all that is set for it, first the one in force. A topic's fall back to the broker config of the same
-meaning; as in Kafka, the coarser units of one (``log.retention.hours`` below ``log.retention.ms``) are told only where the
-finest is set.
+An entry's synonyms are all settings that could decide its value, the one in force first. A topic config falls back to the
+broker config of the same meaning. As in Kafka, that config's coarser units (``log.retention.hours`` for ``log.retention.ms``)
+are listed only if the finest unit is set.
 """
 
 from collections.abc import Iterator, Mapping
@@ -15,7 +15,7 @@ from odradek.broker.config.table import BROKER_CONFIGS, BROKER_DEFAULTS, TOPIC_C
 
 
 class ConfigSource(IntEnum):
-    """Where the value of a config comes from."""
+    """The source of a config's value."""
 
     DYNAMIC_TOPIC_CONFIG = 1
     DYNAMIC_BROKER_CONFIG = 2
@@ -25,7 +25,7 @@ class ConfigSource(IntEnum):
 
 
 class Synonym(NamedTuple):
-    """Something that sets a config: under which name, to what, from where."""
+    """A setting that could decide a config: its name, value and source."""
 
     name: str
     value: str | None
@@ -33,7 +33,7 @@ class Synonym(NamedTuple):
 
 
 class ConfigEntry(NamedTuple):
-    """One config as it is told; the value of a sensitive one is not."""
+    """One config in a response; the value of a sensitive config is None."""
 
     name: str
     value: str | None
@@ -46,7 +46,7 @@ class ConfigEntry(NamedTuple):
 
 
 def topic_entries(view: ConfigView, overrides: Mapping[str, str]) -> Iterator[ConfigEntry]:
-    """Every config of a topic with ``overrides``."""
+    """All configs of a topic with ``overrides``."""
     values = view.config.topic_config(overrides)
     for name, definition in TOPIC_CONFIGS.items():
         if definition.internal and name not in overrides:
@@ -59,7 +59,7 @@ def topic_entries(view: ConfigView, overrides: Mapping[str, str]) -> Iterator[Co
 
 
 def broker_entries(view: ConfigView) -> Iterator[ConfigEntry]:
-    """Every config of this broker, and every key that was set without being one: a plugin's, to Kafka, and not to be shown."""
+    """All configs of this broker, and all unknown keys that are set. Kafka treats these as a plugin's, and hides their values."""
     config = view.config
     dynamic = [*view.overrides(ResourceType.BROKER, view.node_id), *view.overrides(ResourceType.BROKER, CLUSTER_DEFAULT)]
     extra = dict.fromkeys(name for name in (*config.static, *dynamic) if name not in BROKER_CONFIGS)
@@ -72,7 +72,7 @@ def broker_entries(view: ConfigView) -> Iterator[ConfigEntry]:
 
 
 def cluster_default_entries(view: ConfigView) -> Iterator[ConfigEntry]:
-    """What is overridden for every broker of the cluster, and nothing else."""
+    """The overrides for every broker of the cluster, and nothing else."""
     for name, text in view.overrides(ResourceType.BROKER, CLUSTER_DEFAULT).items():
         set_by = (Synonym(name, text, ConfigSource.DYNAMIC_DEFAULT_BROKER_CONFIG),)
         definition = BROKER_CONFIGS.get(name)
@@ -83,7 +83,7 @@ def cluster_default_entries(view: ConfigView) -> Iterator[ConfigEntry]:
 
 
 def _told(view: ConfigView, name: str) -> Value:
-    """The value in force, but as it was configured where the broker makes something else of it."""
+    """The configured value if the broker derives another one from it, else the value in force."""
     static = view.config.static
     if name == "broker.id":
         value: Any = view.config["node.id"]

@@ -13,16 +13,15 @@ _OPENING = """\
 This page is generated from the table in `odradek/broker/config/`, by
 `python -m odradek.broker.config.document > docs/configuration.md`.
 
-Names, types, defaults and limits are those of Apache Kafka 4.3. Where odradek's default is another one, it says so and why; all
-of those are listed at the end.
+Names, types, defaults and limits are those of Apache Kafka 4.3. The last section lists every default that differs, and why.
 
 A config is set in a file given with `--config server.properties` (the format is Kafka's), or on the command line with
-`--set key=value`, which wins over the file; `--host`, `--port` and `--data-dir` win over both. A config that is *dynamic* can
-also be changed while the broker runs, with `kafka-configs.sh` or any admin client: for one broker, or for the whole cluster.
-Topic configs are given when a topic is created, and can be altered later. Dynamic and topic configs survive a restart.
+`--set key=value`, which overrides the file; `--host`, `--port` and `--data-dir` override both. A *dynamic* config can also be
+changed while the broker runs, with `kafka-configs.sh` or any admin client: for one broker, or for the whole cluster. Topic
+configs are given when a topic is created, and can be altered later. Dynamic and topic configs survive a restart.
 
-A key that is not listed here is ignored with a warning. That includes keys Apache Kafka knows and odradek has no use for, so a
-`server.properties` written for Kafka can be used as it is. A known key with a value it may not have stops the start, with exit
+An unlisted key is ignored with a warning. Some of these are configs of Apache Kafka that odradek has no use for, so a
+`server.properties` written for Kafka can be used as it is. A listed key with an invalid value stops the start, with exit
 status 2.
 """
 
@@ -41,7 +40,7 @@ def _lines() -> Iterator[str]:
         yield f"### {title}\n"
         yield from _table(rows)
     yield "## Topic configs\n"
-    yield "Where a topic has none of its own, the broker config under *falls back to* counts.\n"
+    yield "A topic config that is not set takes the value of the broker config under *falls back to*.\n"
     yield from _table(TOPIC_DEFINITIONS)
     yield "## Differences from Kafka's defaults\n"
     yield "| config | odradek | Apache Kafka | why |"

@@ -1,8 +1,8 @@
 """Overrides made while the broker runs: for one topic, for one broker, for every broker of the cluster.
 
-They are records in the metadata log, and the controller's image holds them as text; here they are laid over the static
-configuration. A topic's override wins over everything the broker says. For the broker's own configs this broker's override wins
-over the cluster's (the broker named ""), and both over server.properties.
+They are records in the metadata log, and the controller's image holds them as text. This module applies them on top of the
+static configuration. A topic's override takes precedence over the broker's configs. Among the broker's configs, this broker's
+override takes precedence over the cluster's (the broker named ""), and both over server.properties.
 """
 
 from collections.abc import Callable, Mapping
@@ -19,14 +19,14 @@ from odradek.broker.config.definitions import (
 )
 from odradek.broker.config.table import BROKER_CONFIGS, update_mode
 
-CLUSTER_DEFAULT = ""  # the name of the broker resource whose overrides are every broker's
+CLUSTER_DEFAULT = ""  # the broker resource whose overrides apply to every broker
 _PER_LISTENER = "listener.name."
-# What Kafka lets the cluster set for a listener; anything else of a listener is set broker by broker.
+# The configs of a listener that Kafka lets the cluster set. A listener's other configs are set for each broker.
 _CLUSTER_WIDE_OF_LISTENERS = frozenset({"max.connections", "max.connection.creation.rate", "num.network.threads"})
 
 
 class ResourceType(IntEnum):
-    """What a config belongs to, in requests and in the metadata log."""
+    """The kind of resource that a config belongs to, in requests and in the metadata log."""
 
     TOPIC = 2
     BROKER = 4
@@ -36,7 +36,7 @@ class ResourceType(IntEnum):
 
 
 class ConfigView(NamedTuple):
-    """What is needed to tell or change configs: the broker's, the overrides of a (resource type, name), and which topics are."""
+    """The broker's configs, overrides by (resource type, name), and existing topics, for describing and altering configs."""
 
     config: BrokerConfig
     overrides: Callable[[int, str], Mapping[str, str]]
@@ -44,22 +44,22 @@ class ConfigView(NamedTuple):
 
     @property
     def node_id(self) -> str:
-        """This broker as the name of a resource."""
+        """This broker's name as a resource."""
         return str(self.config["node.id"])
 
 
 def base_name(name: str) -> str:
-    """The config that a key sets: for ``listener.name.<listener>.<config>`` the config."""
+    """The config that a key sets; for ``listener.name.<listener>.<config>`` this is ``<config>``."""
     return name.split(".", 3)[3] if name.startswith(_PER_LISTENER) and name.count(".") > 2 else name
 
 
 def definition_of(name: str) -> ConfigDefinition | None:
-    """The row of the table behind a broker config, be it for one listener only."""
+    """The table's row for a broker config, including one for a single listener."""
     return BROKER_CONFIGS.get(name) or BROKER_CONFIGS.get(base_name(name))
 
 
 def is_dynamic(name: str) -> bool:
-    """Whether a broker config may change while the broker runs. One that nobody knows may: to Kafka it is a plugin's."""
+    """Whether a broker config may change while the broker runs. Unknown ones may: Kafka treats them as a plugin's."""
     return name.startswith(_PER_LISTENER) or update_mode(name) != READ_ONLY
 
 
@@ -70,10 +70,11 @@ def is_for_one_broker_only(name: str) -> bool:
 
 
 def apply_broker_overrides(view: ConfigView) -> list[str]:
-    """Put in force what is overridden for the cluster and for this broker, as it stands now.
+    """Apply the present overrides of the cluster and of this broker.
 
-    To be called when the metadata log was replayed, and when overrides of a broker changed. An override that cannot be applied
-    is left out, and told in the answer: it was valid when it was made, under another static configuration or version.
+    Call it after the metadata log has been replayed, and after a broker's overrides have changed. An override that cannot be
+    applied is left out, with a warning in the result: it was valid when it was made, under another static configuration or
+    version.
     """
     cluster, broker = (view.overrides(ResourceType.BROKER, name) for name in (CLUSTER_DEFAULT, view.node_id))
     if not cluster and not broker:
@@ -91,7 +92,7 @@ def apply_broker_overrides(view: ConfigView) -> list[str]:
 
 
 def applicable(overrides: Mapping[str, str], *, for_cluster: bool) -> tuple[dict[str, str], list[str]]:
-    """Those of a broker's, or the cluster's, ``overrides`` that can be applied, and a word on each of the others."""
+    """The applicable ones of a broker's, or the cluster's, ``overrides``, and a warning for each of the others."""
     fine: dict[str, str] = {}
     warnings = []
     for name, text in overrides.items():

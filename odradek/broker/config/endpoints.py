@@ -1,7 +1,7 @@
-"""Listeners as they are written in a configuration, and whether they make sense together.
+"""Parses the listeners of a configuration, and checks that they are consistent.
 
-``NAME://HOST:PORT``: the name in any case, an empty host for every interface, an IPv6 host in brackets. ``NAME:VALUE`` maps, for
-security protocols and for connection limits by address, are parted at the last colon, so that an address may have its own.
+``NAME://HOST:PORT``: the name in any case, an empty host for every interface, an IPv6 host in brackets. ``NAME:VALUE`` maps,
+for security protocols and for connection limits by address, are split at the last colon, since an address may contain colons.
 """
 
 from collections.abc import Mapping, Sequence
@@ -15,7 +15,7 @@ _ANY_ADDRESS = ("0.0.0.0", "::")  # noqa: S104  compared, not bound
 
 
 class Endpoint(NamedTuple):
-    """A listener as configured; an empty host is every interface, port 0 a free one."""
+    """A configured listener; an empty host is every interface, port 0 a free port."""
 
     name: str
     host: str
@@ -23,13 +23,13 @@ class Endpoint(NamedTuple):
 
 
 def opened_listeners(listeners: Sequence[str], controller_listener_names: Sequence[str]) -> tuple[str, ...]:
-    """Those of ``listeners`` that are opened: all but Kafka's controller's."""
+    """The ``listeners`` that the broker opens: all but those for Kafka's controllers."""
     withheld = {name.upper() for name in controller_listener_names}
     return tuple(listener for listener in listeners if listener.partition("://")[0].strip().upper() not in withheld)
 
 
 def check_listeners(values: Mapping[str, Any]) -> None:
-    """Raise InvalidConfig where listeners cannot be parsed, bound or secured, or what is advertised is not listened on."""
+    """Raise InvalidConfig if listeners cannot be parsed, bound or secured, or if an advertised listener is not listened on."""
     protocols = _security_protocols(values["listener.security.protocol.map"])
     listeners = parse_endpoints("listeners", values["listeners"])
     if not listeners:
@@ -85,7 +85,7 @@ def _check_bindable(listeners: Sequence[Endpoint], protocols: Mapping[str, str])
             raise InvalidConfig("listeners", endpoint.name, "given a protocol in listener.security.protocol.map")
         if protocol != "PLAINTEXT":
             raise InvalidConfig("listeners", endpoint.name, f"a PLAINTEXT listener, not {protocol}: there is no TLS or SASL")
-        # As in Kafka an IPv4 and an IPv6 listener may share a port, and no others.
+        # As in Kafka, only an IPv4 and an IPv6 listener may share a port.
         place = (endpoint.port, ":" in endpoint.host)
         if endpoint.port and place in taken:
             raise InvalidConfig("listeners", f"{taken[place]},{endpoint.name}", "on different ports")

@@ -1,8 +1,9 @@
-"""Broker configs that Kafka 4.3 knows and odradek has no use for, by the reason why.
+"""Broker configs of Kafka 4.3 that odradek ignores, by reason.
 
-Read only when an unknown key turns up: a server.properties written for Kafka is then told which of its keys do nothing, and
-which are spelt wrong. ``*`` marks what Kafka lets change while it runs, for one broker or for all; ``+`` for one broker only. Its
-``ssl.`` configs it lets change for one listener only (``listener.name.<listener>.ssl...``), so here they have no mark.
+The module is imported only if there is an unknown key: a server.properties written for Kafka then gets a warning for each key
+without effect and for each misspelt one. ``*`` marks configs that Kafka can change while it runs, for one broker or for all;
+``+`` those for one broker only. Kafka can change its ``ssl.`` configs for one listener only
+(``listener.name.<listener>.ssl...``), so they have no mark here.
 """
 
 from typing import NamedTuple
@@ -11,7 +12,7 @@ from odradek.broker.config.definitions import CLUSTER_WIDE, PER_BROKER, READ_ONL
 
 
 class Ignored(NamedTuple):
-    """Why a config of Kafka's does nothing here, and whether Kafka lets it change while it runs."""
+    """The reason why a config of Kafka's is ignored, and whether Kafka can change it while it runs."""
 
     reason: str
     update_mode: str

@@ -1,8 +1,9 @@
-r"""server.properties, by the rules of java.util.Properties, which Kafka reads it with.
+r"""Parses server.properties by the rules of java.util.Properties, as Kafka does.
 
-A line is a key and a value, parted by ``=``, ``:`` or white space, each with white space around it. ``#`` and ``!`` open a
-comment at the start of a line. A backslash at the end of a line goes on with the next one, less its indent; before ``t``,
-``n``, ``r``, ``f`` and ``uXXXX`` it means what it means in Java; before anything else it is dropped.
+A line is a key and a value, separated by ``=``, ``:`` or white space, each surrounded by optional white space. ``#`` and ``!``
+at the start of a line begin a comment. A backslash at the end of a line continues it with the next line, less that line's
+indent. A backslash before ``t``, ``n``, ``r``, ``f`` and ``uXXXX`` means what it means in Java; before any other character it
+is dropped.
 """
 
 import re
@@ -18,11 +19,11 @@ _KEY = r"((?:\\.|[^\\=: \t\f])*)[ \t\f]*[=:]?[ \t\f]*"
 
 
 def parse_properties(text: str) -> dict[str, str]:
-    r"""The keys and values in ``text``; of equal keys the last. Raises InvalidConfig for a ``\u`` without its four digits."""
+    r"""The keys and values in ``text``; the last of equal keys. Raises InvalidConfig for a ``\u`` without four digits."""
     properties = {}
     for line in _logical_lines(text):
         key = re.match(_KEY, line)
-        if key is not None:  # as it always is: an empty key is one, too
+        if key is not None:  # always true: a key may be empty
             properties[_unescape(key[1])] = _unescape(line[key.end() :])
     return properties
 

@@ -10,25 +10,25 @@ BROKER_CONFIGS: dict[str, ConfigDefinition] = {row.name: row for _, rows in SECT
 TOPIC_CONFIGS: dict[str, ConfigDefinition] = {row.name: row for row in TOPIC_DEFINITIONS}
 BROKER_DEFAULTS: dict[str, Value] = {name: row.default for name, row in BROKER_CONFIGS.items()}
 
-# Configs that say one thing in several units: the finer unit wins over the coarser, whatever their order in a file.
+# Configs with the same meaning in several units: the finer unit takes precedence, whatever their order in a file.
 _FAMILIES = (
     ("log.roll.ms", "log.roll.hours"),
     ("log.roll.jitter.ms", "log.roll.jitter.hours"),
     ("log.retention.ms", "log.retention.minutes", "log.retention.hours"),
 )
 _SYNONYMS = {name: family for family in _FAMILIES for name in family} | {
-    # One way only: the scheduler's interval is what flushing by age falls back to, and a config of its own besides.
+    # One direction only: flushing by age falls back to the scheduler's interval, which is also a config of its own.
     "log.flush.interval.ms": ("log.flush.interval.ms", "log.flush.scheduler.interval.ms"),
 }
 
 
 def synonyms(name: str) -> tuple[str, ...]:
-    """The names that decide a broker config, first the one that wins."""
+    """The names that decide a broker config, by precedence."""
     return _SYNONYMS.get(name, (name,))
 
 
 def update_mode(name: str) -> str:
-    """Whether a broker config may change while the broker runs. Kafka takes keys it does not know: plugins may."""
+    """Whether a broker config may change while the broker runs. Unknown keys may, as in Kafka: plugins may have them."""
     definition = BROKER_CONFIGS.get(name)
     if definition is not None:
         return definition.update_mode

@@ -1,4 +1,4 @@
-"""The table, first part: who the broker is, its listeners and connections, requests, topics, groups, transactions."""
+"""The table, first part: the broker's identity, its listeners and connections, requests, topics, groups, transactions."""
 
 from odradek.broker.config.definitions import (
     BOOLEAN,
@@ -33,7 +33,7 @@ IDENTITY = (
         "log.dirs",
         LIST,
         None,
-        "The data directories, separated by commas. A new partition goes where there are the fewest.",
+        "The data directories, separated by commas. A new partition is placed in the directory with the fewest.",
         Entries(least=1),
         "high",
     ),
@@ -41,17 +41,17 @@ IDENTITY = (
         "log.dir",
         LIST,
         None,
-        "The data directories, where log.dirs is not set. Without either, data is kept in the platform's folder for user data.",
+        "The data directories, if log.dirs is not set. Without either, the directory is the platform's for user data.",
         Entries(least=1),
         "high",
         kafka_default="/tmp/kafka-logs",  # noqa: S108  it is not ours
-        difference="what is in a folder for temporary files is lost at the next boot",
+        difference="a folder for temporary files is emptied at the next boot",
     ),
     _Config(
         "metadata.log.dir",
         STRING,
         None,
-        "The directory of the metadata log. Unset: the first of log.dirs. Without it the broker does not run.",
+        "The directory of the metadata log. Unset: the first of log.dirs. The broker cannot run without it.",
         None,
         "high",
     ),
@@ -109,14 +109,14 @@ LISTENERS = (
         Entries(least=1),
         "high",
         kafka_default="PLAINTEXT://:9092",
-        difference="a broker without authentication is not put on the network unasked",
+        difference="a broker without authentication is not exposed to the network by default",
     ),
     _Config(
         "advertised.listeners",
         LIST,
         None,
-        "What clients are told to connect to, listener by listener, where it is not what is listened on: behind a port mapping. "
-        "Port 0 stands for the port the listener is bound to.",
+        "The addresses that clients connect to, where they differ from the listeners, as behind a port mapping. "
+        "Port 0 stands for the port that the listener is bound to.",
         Entries(least=1),
         "high",
     ),
@@ -132,13 +132,13 @@ LISTENERS = (
         "inter.broker.listener.name",
         STRING,
         None,
-        "The listener for brokers among themselves. There is one broker: it must name a listener, and nothing comes of it.",
+        "The listener for connections between brokers. It must name a listener; with one broker it has no effect.",
     ),
     _Config(
         "controller.listener.names",
         LIST,
         (),
-        "Listeners that Kafka keeps for its controllers. The controller is in this process, so they are not opened: "
+        "Listeners of Kafka's controllers. The controller runs in the broker's process, so they are not opened: "
         "a server.properties written for Kafka can be used as it is.",
         Entries(),
         "high",
@@ -157,25 +157,25 @@ CONNECTIONS = (
         "socket.busy.poll.us",
         INT,
         200,
-        "For how long after an answer the broker looks for the client's next request before it sleeps, in microseconds, while "
-        "clients do come back within that time; 0: it sleeps at once. It takes processor time, and saves clients the wake-up.",
+        "How long the broker polls for the next request after a response before it sleeps, in microseconds, as long as "
+        "clients do send one within that time. 0: it sleeps at once. Polling costs processor time and saves the wake-up.",
         AtLeast(0),
         "low",
         kafka_default="none: Kafka has no such config",
-        difference="one thread serves all clients, and waking it costs more than many a request does",
+        difference="one thread serves all clients, and waking it costs more than serving many a request",
     ),
     _Config(
         "socket.request.max.bytes", INT, 104857600, "The largest request; a larger one closes its connection.", AtLeast(1), "high"
     ),
     _Config("connections.max.idle.ms", LONG, 600000, "A connection idle for this long is closed; never, if negative."),
     _Config(
-        "max.connections", INT, MAX_INT, "Connections open at a time, over all listeners.", AtLeast(0), "medium", CLUSTER_WIDE
+        "max.connections", INT, MAX_INT, "The most open connections, over all listeners.", AtLeast(0), "medium", CLUSTER_WIDE
     ),
     _Config(
         "max.connections.per.ip",
         INT,
         MAX_INT,
-        "Connections open at a time from one address. Zero needs exceptions in max.connections.per.ip.overrides.",
+        "The most open connections from one address. 0 requires exceptions in max.connections.per.ip.overrides.",
         AtLeast(0),
         "medium",
         CLUSTER_WIDE,
@@ -193,61 +193,77 @@ CONNECTIONS = (
         "max.connection.creation.rate",
         INT,
         MAX_INT,
-        "New connections accepted per second, over all listeners.",
+        "The most new connections accepted per second, over all listeners.",
         AtLeast(0),
         "medium",
         CLUSTER_WIDE,
     ),
     _Config(
-        "queued.max.requests", INT, 500, "Requests read and not yet answered; beyond it no more are read.", AtLeast(1), "high"
+        "queued.max.requests",
+        INT,
+        500,
+        "The most requests read and not yet answered; beyond this, reading pauses.",
+        AtLeast(1),
+        "high",
     ),
-    _Config("queued.max.request.bytes", LONG, -1, "Bytes of requests read and not yet answered; no limit where not positive."),
+    _Config(
+        "queued.max.request.bytes", LONG, -1, "The most bytes of requests read and not yet answered; no limit unless positive."
+    ),
 )
 
 REQUESTS = (
     _Config(
-        "fetch.max.bytes", INT, 57671680, "The most that one Fetch response carries, whatever the client asks.", AtLeast(1024)
+        "fetch.max.bytes", INT, 57671680, "The most that one Fetch response carries, whatever the client asks for.", AtLeast(1024)
     ),
     _Config(
         "max.incremental.fetch.session.cache.slots",
         INT,
         1000,
-        "Fetch sessions remembered (KIP-227); a client beyond it sends whole requests.",
+        "The most fetch sessions kept (KIP-227); further clients send full requests.",
         AtLeast(0),
     ),
     _Config(
         "max.request.partition.size.limit",
         INT,
         2000,
-        "Partitions in one page of DescribeTopicPartitions (KIP-966).",
+        "The most partitions in one page of DescribeTopicPartitions (KIP-966).",
         AtLeast(1),
     ),
-    _Config("fetch.purgatory.purge.interval.requests", INT, 1000, "Finished waiting Fetch requests kept before they are swept."),
     _Config(
-        "producer.purgatory.purge.interval.requests", INT, 1000, "Finished waiting Produce requests kept before they are swept."
+        "fetch.purgatory.purge.interval.requests", INT, 1000, "Completed delayed Fetch requests kept before they are purged."
+    ),
+    _Config(
+        "producer.purgatory.purge.interval.requests", INT, 1000, "Completed delayed Produce requests kept before they are purged."
     ),
     _Config(
         "delete.records.purgatory.purge.interval.requests",
         INT,
         1,
-        "Finished waiting DeleteRecords requests kept before they are swept.",
+        "Completed delayed DeleteRecords requests kept before they are purged.",
     ),
 )
 
 TOPICS = (
     _Config(
-        "auto.create.topics.enable", BOOLEAN, True, "Whether a topic that a client asks for by name is created.", None, "high"
+        "auto.create.topics.enable",
+        BOOLEAN,
+        True,
+        "Whether a missing topic is created when a client asks for it by name.",
+        None,
+        "high",
     ),
-    _Config("delete.topic.enable", BOOLEAN, True, "Whether DeleteTopics deletes, or is refused.", None, "high"),
-    _Config("num.partitions", INT, 1, "Partitions of a topic created without saying how many.", AtLeast(1)),
     _Config(
-        "default.replication.factor", INT, 1, "Replicas of a topic created without saying how many; one broker can hold one."
+        "delete.topic.enable", BOOLEAN, True, "Whether topics can be deleted; otherwise DeleteTopics is refused.", None, "high"
+    ),
+    _Config("num.partitions", INT, 1, "Partitions of a topic created without a number of partitions.", AtLeast(1)),
+    _Config(
+        "default.replication.factor", INT, 1, "Replicas of a topic created without a replication factor; one broker can hold one."
     ),
     _Config(
         "min.insync.replicas",
         INT,
         1,
-        "Replicas that must have a record before acks=all is answered. More than one cannot be met by one broker.",
+        "Replicas that must have a record before acks=all is answered. One broker cannot meet more than one.",
         AtLeast(1),
         "high",
         CLUSTER_WIDE,
@@ -256,7 +272,7 @@ TOPICS = (
         "unclean.leader.election.enable",
         BOOLEAN,
         False,
-        "Whether a replica out of sync may lead. One broker has none.",
+        "Whether an out-of-sync replica may become leader. One broker has none.",
         None,
         "high",
         CLUSTER_WIDE,
@@ -272,15 +288,15 @@ GROUPS = (
         0,
         "How long the first rebalance of an empty group waits for more members.",
         kafka_default="3000",
-        difference="on a laptop and in tests three seconds are lost on every new group, and there is seldom a second member",
+        difference="on a laptop and in tests every new group would lose three seconds, and a second member is rare",
     ),
-    _Config("group.max.size", INT, MAX_INT, "Members in one group.", AtLeast(1)),
+    _Config("group.max.size", INT, MAX_INT, "The most members in one group.", AtLeast(1)),
     _Config("offset.metadata.max.bytes", INT, 4096, "The longest metadata that may be committed with an offset.", None, "high"),
     _Config(
         "offsets.commit.timeout.ms",
         INT,
         5000,
-        "How long a commit waits for the offsets topic to take it, before REQUEST_TIMED_OUT.",
+        "How long a commit may wait for its append to the offsets topic, before REQUEST_TIMED_OUT.",
         AtLeast(1),
         "high",
     ),
@@ -298,7 +314,7 @@ GROUPS = (
         "offsets.topic.num.partitions",
         INT,
         50,
-        "Partitions of __consumer_offsets. It decides which partition a group lives on: not to be changed later.",
+        "Partitions of __consumer_offsets. It decides the partition of each group, and must not be changed later.",
         AtLeast(1),
         "high",
     ),
@@ -328,7 +344,7 @@ TRANSACTIONS = (
         "producer.id.expiration.ms",
         INT,
         86400000,
-        "How long a partition remembers a producer that writes no more.",
+        "How long a partition remembers a producer after its last write.",
         AtLeast(1),
         "low",
         CLUSTER_WIDE,
@@ -345,9 +361,7 @@ TRANSACTIONS = (
     _Config(
         "transaction.max.timeout.ms", INT, 900000, "The longest transaction timeout a producer may ask for.", AtLeast(1), "high"
     ),
-    _Config(
-        "transactional.id.expiration.ms", INT, 604800000, "How long a transactional id without use is kept.", AtLeast(1), "high"
-    ),
+    _Config("transactional.id.expiration.ms", INT, 604800000, "How long an unused transactional id is kept.", AtLeast(1), "high"),
     _Config(
         "transaction.abort.timed.out.transaction.cleanup.interval.ms",
         INT,
@@ -377,7 +391,7 @@ TRANSACTIONS = (
         "transaction.two.phase.commit.enable",
         BOOLEAN,
         False,
-        "Whether producers may have transactions without a timeout, which an outside manager ends (KIP-939).",
+        "Whether producers may have transactions without a timeout, ended by an external manager (KIP-939).",
         None,
         "low",
     ),
@@ -385,7 +399,7 @@ TRANSACTIONS = (
         "transaction.state.log.num.partitions",
         INT,
         50,
-        "Partitions of __transaction_state. It decides which partition a transactional id lives on: not to be changed later.",
+        "Partitions of __transaction_state. It decides the partition of each transactional id, and must not be changed later.",
         AtLeast(1),
         "high",
     ),

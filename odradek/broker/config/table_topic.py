@@ -1,4 +1,4 @@
-"""The table, third part: what can be said for one topic. Without a word there, the broker's default of the same meaning holds."""
+"""The table, third part: topic configs. One that is not set falls back to the broker config of the same meaning."""
 
 from odradek.broker.config.definitions import (
     BOOLEAN,
@@ -23,7 +23,7 @@ from odradek.broker.config.table_log import (
 )
 from odradek.broker.config.validators import AtLeast, Between, ThrottledReplicas, Validator
 
-_NO_REMOTE_STORAGE = "Kafka's remote storage, which is not here:"
+_NO_REMOTE_STORAGE = "For Kafka's remote storage, which odradek does not have:"
 _WEEK_MS = 604800000
 
 
@@ -44,7 +44,7 @@ TOPIC_DEFINITIONS = (
         LONG,
         86400000,
         "log.cleaner.delete.retention.ms",
-        "How long compaction keeps a deletion mark.",
+        "How long compaction keeps a tombstone.",
         AtLeast(0),
     ),
     _config(
@@ -52,7 +52,7 @@ TOPIC_DEFINITIONS = (
         LONG,
         60000,
         "log.segment.delete.delay.ms",
-        "How long the files of a dropped segment stay on disk.",
+        "How long the files of a deleted segment stay on disk.",
         AtLeast(0),
     ),
     _config(
@@ -60,7 +60,7 @@ TOPIC_DEFINITIONS = (
         LONG,
         MAX_LONG,
         "log.flush.interval.messages",
-        "Flush when so many records are unflushed; 1 is an fsync before every acknowledgement.",
+        "Flush when this many records are unflushed; 1 is an fsync before every acknowledgement.",
         AtLeast(1),
     ),
     _config(
@@ -71,10 +71,10 @@ TOPIC_DEFINITIONS = (
         LIST,
         (),
         None,
-        "Replicas whose copying is slowed. One broker copies nothing: no effect.",
+        "Replicas whose replication is throttled. No effect: one broker does not replicate.",
         ThrottledReplicas(),
     ),
-    _config("index.interval.bytes", INT, 4096, "log.index.interval.bytes", "An index entry every so many bytes.", AtLeast(0)),
+    _config("index.interval.bytes", INT, 4096, "log.index.interval.bytes", "One index entry for this many bytes.", AtLeast(0)),
     ConfigDefinition(
         "internal.segment.bytes", INT, None, "segment.bytes without its lower bound, for tests.", AtLeast(1), internal=True
     ),
@@ -83,7 +83,7 @@ TOPIC_DEFINITIONS = (
         LIST,
         (),
         None,
-        "Replicas whose copying is slowed. One broker copies nothing: no effect.",
+        "Replicas whose replication is throttled. No effect: one broker does not replicate.",
         ThrottledReplicas(),
     ),
     _config("local.retention.bytes", LONG, -2, "log.local.retention.bytes", f"{_NO_REMOTE_STORAGE} no effect.", AtLeast(-2)),
@@ -96,7 +96,9 @@ TOPIC_DEFINITIONS = (
         "How long a record may wait for compaction.",
         AtLeast(1),
     ),
-    _config("max.message.bytes", INT, 1048588, "message.max.bytes", "The largest batch, as it came.", AtLeast(0)),
+    _config(
+        "max.message.bytes", INT, 1048588, "message.max.bytes", "The largest record batch, as sent by the producer.", AtLeast(0)
+    ),
     _config(
         "message.timestamp.after.max.ms",
         LONG,
@@ -118,7 +120,7 @@ TOPIC_DEFINITIONS = (
         STRING,
         "CreateTime",
         "log.message.timestamp.type",
-        "Whose time a record bears: its producer's, or that of the append.",
+        "The timestamp of a record: its producer's, or the time of the append.",
         TIMESTAMP_TYPES,
     ),
     _config(
@@ -126,7 +128,7 @@ TOPIC_DEFINITIONS = (
         DOUBLE,
         0.5,
         "log.cleaner.min.cleanable.ratio",
-        "Compact when so much was written since the last time.",
+        "Compact when this share was written since the last clean.",
         Between(0, 1),
     ),
     _config(
@@ -134,7 +136,7 @@ TOPIC_DEFINITIONS = (
         LONG,
         0,
         "log.cleaner.min.compaction.lag.ms",
-        "How long a record is left alone by compaction; not more than max.compaction.lag.ms.",
+        "How long a record is exempt from compaction; at most max.compaction.lag.ms.",
         AtLeast(0),
     ),
     _config(
@@ -146,31 +148,39 @@ TOPIC_DEFINITIONS = (
         AtLeast(1),
     ),
     _config(
-        "preallocate", BOOLEAN, False, "log.preallocate", "Whether new segments get their space at once. They do not: no effect."
+        "preallocate",
+        BOOLEAN,
+        False,
+        "log.preallocate",
+        "Kafka's preallocation of segment files. No effect: files are not preallocated.",
     ),
     _config("remote.log.copy.disable", BOOLEAN, False, None, f"{_NO_REMOTE_STORAGE} no effect."),
     _config("remote.log.delete.on.disable", BOOLEAN, False, None, f"{_NO_REMOTE_STORAGE} no effect."),
     _config("remote.storage.enable", BOOLEAN, False, None, f"{_NO_REMOTE_STORAGE} true is refused."),
-    _config("retention.bytes", LONG, -1, "log.retention.bytes", "Old segments go while the partition is larger than this."),
+    _config(
+        "retention.bytes", LONG, -1, "log.retention.bytes", "Old segments are deleted while the partition is larger than this."
+    ),
     _config(
         "retention.ms",
         LONG,
         _WEEK_MS,
         "log.retention.ms",
-        "Segments go when their newest record is this old; -1 keeps them.",
+        "Segments are deleted when their newest record is this old; -1 keeps them.",
         AtLeast(-1),
     ),
     _config(
         "segment.bytes", INT, 1073741824, "log.segment.bytes", "A segment is closed before it grows past this.", SMALLEST_SEGMENT
     ),
     _config("segment.index.bytes", INT, 10485760, "log.index.size.max.bytes", "The size of a full index.", AtLeast(4)),
-    _config("segment.jitter.ms", LONG, 0, "log.roll.jitter.ms", "At most this, at random, is taken off segment.ms.", AtLeast(0)),
+    _config(
+        "segment.jitter.ms", LONG, 0, "log.roll.jitter.ms", "The most that is subtracted from segment.ms, at random.", AtLeast(0)
+    ),
     _config("segment.ms", LONG, _WEEK_MS, "log.roll.ms", "A segment is closed when it is this old.", AtLeast(1)),
     _config(
         "unclean.leader.election.enable",
         BOOLEAN,
         False,
         "unclean.leader.election.enable",
-        "Whether a replica out of sync may lead. One broker has none.",
+        "Whether an out-of-sync replica may become leader. One broker has none.",
     ),
 )

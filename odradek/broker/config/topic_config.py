@@ -1,6 +1,6 @@
-"""A topic's configuration: its overrides, and below them the broker's defaults of the same meaning.
+"""A topic's configuration: its overrides, and below them the broker's configs of the same meaning.
 
-The broker says some of them in several units (``log.retention.ms``, ``.minutes``, ``.hours``); the finest that is set counts.
+Some of the broker's have several units (``log.retention.ms``, ``.minutes``, ``.hours``); the finest unit that is set applies.
 """
 
 from collections.abc import Mapping
@@ -30,7 +30,7 @@ def _in_hours_unless_set(ms_name: str, hours_name: str, values: Mapping[str, Any
 
 
 def broker_default(definition: ConfigDefinition, values: Mapping[str, Any]) -> Value:
-    """What a topic config is without an override, by the broker's ``values``."""
+    """The value of a topic config without an override, given the broker's ``values``."""
     match definition.name:
         case "retention.ms":
             return _retention_ms(values)
@@ -53,7 +53,7 @@ def effective(values: Mapping[str, Any], overrides: Mapping[str, str]) -> dict[s
 
 
 def validate_overrides(values: Mapping[str, Any], overrides: Mapping[str, str]) -> None:
-    """Raise KafkaError(INVALID_CONFIG) where ``overrides`` may not be those of a topic."""
+    """Raise KafkaError(INVALID_CONFIG) if ``overrides`` are invalid for a topic."""
     for name in overrides:
         if name not in TOPIC_CONFIGS:
             raise KafkaError(ErrorCode.INVALID_CONFIG, f"Unknown topic config name: {name}")
@@ -72,7 +72,7 @@ def validate_overrides(values: Mapping[str, Any], overrides: Mapping[str, str]) 
 
 
 def check_defaults(values: Mapping[str, Any]) -> None:
-    """Raise InvalidConfig where a topic without overrides would have a config that no topic may have."""
+    """Raise InvalidConfig if a topic without overrides would have an invalid config."""
     for definition in TOPIC_CONFIGS.values():
         if definition.server_default is not None:
             complain(definition._replace(name=definition.server_default), broker_default(definition, values))
@@ -85,7 +85,7 @@ def check_defaults(values: Mapping[str, Any]) -> None:
 
 
 def log_config(values: Mapping[str, Any], overrides: Mapping[str, str]) -> LogConfig:
-    """What the log of a topic with ``overrides`` acts on."""
+    """The configs that the log of a topic with ``overrides`` uses."""
     topic = effective(values, overrides)
     if topic["internal.segment.bytes"] is not None:
         topic["segment.bytes"] = topic["internal.segment.bytes"]

@@ -1,4 +1,4 @@
-"""What to say of a key in server.properties that does nothing. Imported only when there is one."""
+"""The warning for a key in server.properties that has no effect. Imported only if there is such a key."""
 
 import difflib
 
@@ -9,7 +9,7 @@ _PER_LISTENER = "listener.name."
 
 
 def warning(name: str) -> str:
-    """One line: that ``name`` is ignored, why, and which config may have been meant."""
+    """One line: ``name`` is ignored, the reason, and the config that may have been meant."""
     ignored = IGNORED.get(name)
     if ignored is not None:
         return f"{name} is ignored: {ignored.reason}"

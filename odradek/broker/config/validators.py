@@ -1,19 +1,19 @@
-"""What a config may hold, beyond its type: ranges, choices, lists.
+"""Checks of a config's value, beyond its type: ranges, choices, lists.
 
-A validator is called with a typed value and answers None, or as text the part of the value that is not allowed. ``allowed``
-says in words what is; it completes "must be ...". None, the value of a config that is not set, is never shown to a validator.
+A validator is called with a typed value, and returns None or the invalid part of the value as text. ``allowed`` is the rule in
+words; it completes "must be ...". A validator is never called with None, the value of an unset config.
 """
 
 from typing import Any, Protocol
 
 
 class Validator(Protocol):
-    """What every class below is."""
+    """The interface of all validators."""
 
     allowed: str
 
     def __call__(self, value: Any) -> str | None:
-        """Tell what is wrong with ``value``."""
+        """The invalid part of ``value``, or None."""
 
 
 class AtLeast:
@@ -26,12 +26,12 @@ class AtLeast:
         self._low = low
 
     def __call__(self, value: Any) -> str | None:
-        """Tell a smaller number."""
+        """The value if it is smaller."""
         return None if value >= self._low else str(value)
 
 
 class Between:
-    """A number from ``low`` to ``high``, or ``besides``, a number outside the range that means something of its own."""
+    """A number from ``low`` to ``high``, or ``besides``, a number outside the range with a meaning of its own."""
 
     __slots__ = ("_besides", "_high", "_low", "allowed")
 
@@ -42,7 +42,7 @@ class Between:
         self._besides = besides
 
     def __call__(self, value: Any) -> str | None:
-        """Tell a number outside."""
+        """The value if it is outside."""
         return None if self._low <= value <= self._high or value == self._besides else str(value)
 
 
@@ -56,12 +56,12 @@ class OneOf:
         self._choices = choices
 
     def __call__(self, value: Any) -> str | None:
-        """Tell any other value."""
+        """The value if it is another one."""
         return None if value in self._choices else str(value)
 
 
 class Entries:
-    """A list of entries that are not empty, ``least`` to ``most`` of them, and among ``choices`` where there are any."""
+    """A list of non-empty entries, ``least`` to ``most`` of them, each one of ``choices`` if there are any."""
 
     __slots__ = ("_choices", "_least", "_most", "allowed")
 
@@ -77,7 +77,7 @@ class Entries:
         self._most = most
 
     def __call__(self, value: Any) -> str | None:
-        """Tell an entry that may not be there, or the whole list if it is too long or too short or has a hole."""
+        """The first invalid entry, or the whole list if its length is wrong or an entry is empty."""
         if len(value) < self._least or (self._most is not None and len(value) > self._most) or "" in value:
             return ",".join(value)
         return next((entry for entry in value if self._choices and entry not in self._choices), None)
@@ -92,7 +92,7 @@ class ThrottledReplicas:
         self.allowed = "* or a list of partition:broker"
 
     def __call__(self, value: Any) -> str | None:
-        """Tell a list that is not one of replicas."""
+        """The value if it is not such a list."""
         pairs = [entry.split(":") for entry in value]
         if value == ("*",) or all(len(pair) == 2 and pair[0].isdecimal() and pair[1].isdecimal() for pair in pairs):
             return None

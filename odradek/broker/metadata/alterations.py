@@ -1,10 +1,11 @@
-"""Decides on changes to overrides: from what was asked to the ConfigRecords to be, or to the error Kafka gives.
+"""Decides on changes to overrides: from a request's alterations to ConfigRecords, or to the error that Kafka gives.
 
-Nothing here changes anything. ``alter_resources`` runs a whole request: each resource is decided by itself, and what was
-decided is handed to the controller as one batch. Topics answer INVALID_CONFIG to a value they cannot have, brokers
-INVALID_REQUEST, as in Kafka (KAFKA-13609).
+This module changes no state. ``alter_resources`` handles a whole request: it decides on each resource separately, and hands all
+records to the controller as one batch. An invalid value is INVALID_CONFIG for a topic and INVALID_REQUEST for a broker, as in
+Kafka (KAFKA-13609).
 
-Left out: CLIENT_METRICS and GROUP, whose protocols are not served, and loggers, of which there are none by Kafka's names.
+Left out: CLIENT_METRICS and GROUP, whose protocols are not served, and BROKER_LOGGER, since odradek has no loggers by Kafka's
+names.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -25,7 +26,7 @@ from odradek.broker.metadata.topic_names import validate_topic_name
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.timing.reply import Reply
 
-# (resource type, resource name, config, value or None to remove the override): a ConfigRecord to be.
+# (resource type, resource name, config, value or None to remove the override): the content of a ConfigRecord.
 ConfigChange = tuple[int, str, str, str | None]
 # (error code, message): the answer for one resource.
 Answer = tuple[int, str | None]
@@ -35,7 +36,7 @@ _LIST_OPERATIONS = {APPEND: "append", SUBTRACT: "subtract"}
 
 
 class Operation(NamedTuple):
-    """One config of one resource, and what is to be done with it: SET, DELETE, APPEND or SUBTRACT ``value``."""
+    """A change to one config of a resource: SET, DELETE, APPEND or SUBTRACT ``value``."""
 
     name: str
     kind: int
@@ -43,7 +44,7 @@ class Operation(NamedTuple):
 
 
 class Alteration(NamedTuple):
-    """What is asked for one resource. ``replaces``: its overrides shall be these and no others (AlterConfigs)."""
+    """The changes to one resource. ``replaces``: they replace all of its overrides (AlterConfigs)."""
 
     resource_type: int
     resource_name: str
@@ -56,7 +57,7 @@ def alter_resources(
     alterations: Sequence[Alteration],
     commit: Callable[[list[ConfigChange]], Reply[KafkaError | None]] | None,
 ) -> Reply[list[Answer]]:
-    """Decide on every alteration and commit those that may be, all at once; without ``commit`` only decide. Answers in order."""
+    """Decide on every alteration and commit the valid ones as one batch; without ``commit`` only decide. Answers are in order."""
     named = [(alteration.resource_type, alteration.resource_name) for alteration in alterations]
     answers: list[Answer] = []
     changes: list[ConfigChange] = []
@@ -83,7 +84,7 @@ def alter_resources(
 
 
 def decide(view: ConfigView, alteration: Alteration) -> list[ConfigChange]:
-    """The records that make ``alteration`` so, none where it is so already; raises KafkaError."""
+    """The records for ``alteration``, none if it changes nothing; raises KafkaError."""
     resource_type, resource_name, operations, replaces = alteration
     _check_operations(operations)
     match resource_type:
@@ -121,7 +122,7 @@ def _check_operations(operations: Sequence[Operation]) -> None:
 
 
 def _wanted(current: Mapping[str, str], alteration: Alteration, definitions: Mapping[str, ConfigDefinition]) -> dict[str, str]:
-    """The overrides as they will be."""
+    """The overrides after the alteration."""
     wanted = {} if alteration.replaces else dict(current)
     for name, kind, value in alteration.operations:
         if kind in _LIST_OPERATIONS:

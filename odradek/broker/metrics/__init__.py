@@ -1,7 +1,7 @@
-"""What the broker tells those who watch it, in Prometheus' formats.
+"""The broker's metrics, in Prometheus' formats.
 
-Each room counts in plain numbers of its own, and nothing here is imported, let alone called, until somebody asks. ``definitions``
-says what a metric is; ``requests``, ``partitions``, ``groups``, ``transactions`` and ``broker`` list them and read the numbers,
-on the loop thread that owns them; ``table`` has them all; ``exposition`` makes them text, in another thread; ``endpoint`` is the
-HTTP side of it; ``document`` writes docs/metrics.md.
+Each room counts in plain numbers of its own. This package is imported at the first scrape, and called at no other time.
+``definitions`` has the type of a metric. ``requests``, ``partitions``, ``groups``, ``transactions`` and ``broker`` list the
+metrics and read the numbers, on the loop thread that owns them. ``table`` has all metrics, ``exposition`` formats them as text
+in another thread, ``endpoint`` serves them over HTTP, ``document`` writes docs/metrics.md.
 """

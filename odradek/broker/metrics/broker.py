@@ -1,4 +1,4 @@
-"""The broker itself: who waits in its purgatories, its fetch sessions, and whether its event loop keeps up."""
+"""The broker itself: its purgatories, its fetch sessions, and the lateness of its event loop."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ WATCHED = Metric(
     Kind.GAUGE,
     _OPERATION,
     f"{_PURGATORY},name=PurgatorySize,delayedOperation=",
-    "Operations that are watched, counted under each key they wait for.",
+    "Operations that are watched, counted once for each key they wait for.",
 )
 DELAYED = Metric(
     "kafka_server_delayedoperationpurgatory_numdelayedoperations",
@@ -32,7 +32,11 @@ DELAYED = Metric(
     "Operations that wait.",
 )
 COMPLETED = Metric(
-    "odradek_purgatory_completed", Kind.COUNTER, _OPERATION, "", "Operations completed, in whatever way and whether they waited."
+    "odradek_purgatory_completed",
+    Kind.COUNTER,
+    _OPERATION,
+    "",
+    "Operations completed, with or without waiting, expired ones included.",
 )
 EXPIRED = Metric("odradek_purgatory_expired", Kind.COUNTER, _OPERATION, "", "Operations completed by their deadline.")
 SESSIONS = Metric(
@@ -40,38 +44,38 @@ SESSIONS = Metric(
     Kind.GAUGE,
     (),
     f"{_SESSIONS},name=NumIncrementalFetchSessions",
-    "Fetch sessions kept.",
+    "Fetch sessions.",
 )
 SESSION_PARTITIONS = Metric(
     "kafka_server_fetchsessioncache_numincrementalfetchpartitionscached",
     Kind.GAUGE,
     (),
     f"{_SESSIONS},name=NumIncrementalFetchPartitionsCached",
-    "Partitions over all fetch sessions.",
+    "Partitions in all fetch sessions.",
 )
 SESSION_EVICTIONS = Metric(
     "kafka_server_fetchsessioncache_incrementalfetchsessionevictions",
     Kind.COUNTER,
     (),
     f"{_SESSIONS},name=IncrementalFetchSessionEvictionsPerSec",
-    "Fetch sessions that had to make room for others.",
+    "Fetch sessions evicted to make room for others.",
 )
 LATENESS = Metric(
     "odradek_event_loop_lateness_ms",
     Kind.SUMMARY,
     (),
     "",
-    "How much later than asked the event loop woke the broker's timer, in ms: what everything else waits too.",
+    "How late the event loop woke the broker's timer, in ms. All other work is as late.",
 )
 BUSY_POLLS = Metric(
     "odradek_event_loop_busy_polls",
     Kind.COUNTER,
     (),
     "",
-    "How often the event loop looked for a client's next request instead of sleeping (socket.busy.poll.us).",
+    "How often the event loop polled for a client's next request instead of sleeping (socket.busy.poll.us).",
 )
 INFO = Metric(
-    "odradek_broker_info", Kind.GAUGE, ("version", "cluster_id", "node_id"), "", "Always 1; its labels say who this is."
+    "odradek_broker_info", Kind.GAUGE, ("version", "cluster_id", "node_id"), "", "Always 1; its labels identify the broker."
 )
 
 

@@ -1,4 +1,4 @@
-"""Compaction: whether it keeps up, and whether a log has been given up."""
+"""Compaction: its progress, and logs that are no longer cleaned."""
 
 from __future__ import annotations
 
@@ -20,44 +20,44 @@ UNCLEANABLE = Metric(
     Kind.GAUGE,
     (),
     f"{_MANAGER},name=uncleanable-partitions-count,logDirectory=",
-    "Partitions that are not compacted any more, until the next start: the broker's log says why.",
+    "Partitions that are not compacted again before the next start; the broker's log has the reason.",
 )
 MAX_DIRTY = Metric(
     "kafka_log_logcleanermanager_max_dirty_percent",
     Kind.GAUGE,
     (),
     f"{_MANAGER},name=max-dirty-percent",
-    "Of the log to be compacted next, how much is not compacted, in percent; 0 where it is time for none.",
+    "The share of the next log to be cleaned that is dirty, in percent; 0 if no log needs cleaning.",
 )
 SINCE_LAST_LOOK = Metric(
     "kafka_log_logcleanermanager_time_since_last_run_ms",
     Kind.GAUGE,
     (),
     f"{_MANAGER},name=time-since-last-run-ms",
-    "How long ago the cleaner looked what there is to do, in ms.",
+    "The time since the cleaner last looked for logs to clean, in ms.",
 )
 RECOPY = Metric(
     "kafka_log_logcleaner_cleaner_recopy_percent",
     Kind.GAUGE,
     (),
     f"{_CLEANER},name=cleaner-recopy-percent",
-    "Of what the last clean read, how much it wrote again, in percent.",
+    "The share of the bytes read by the last clean that it wrote again, in percent.",
 )
 UTILIZATION = Metric(
     "kafka_log_logcleaner_max_buffer_utilization_percent",
     Kind.GAUGE,
     (),
     f"{_CLEANER},name=max-buffer-utilization-percent",
-    "How much of its memory for keys the last clean used, in percent: at 100 it did not get to the end of the log.",
+    "The share of the memory for keys that the last clean used, in percent. At 100 it did not reach the end of the log.",
 )
 LAST_CLEAN = Metric(
     "kafka_log_logcleaner_max_clean_time_secs",
     Kind.GAUGE,
     (),
     f"{_CLEANER},name=max-clean-time-secs",
-    "How long the last clean took, in seconds.",
+    "The duration of the last clean, in seconds.",
 )
-CLEANS = Metric("odradek_log_cleans", Kind.COUNTER, (), "", "Cleans that have come to their end, each of one partition.")
+CLEANS = Metric("odradek_log_cleans", Kind.COUNTER, (), "", "Finished cleans, each of one partition.")
 
 
 def _read(broker: MeteredBroker) -> Iterator[Reading]:

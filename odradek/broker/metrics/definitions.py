@@ -1,9 +1,9 @@
-"""What a metric is, and what a reading of one looks like.
+"""Metrics, and the values that reading them yields.
 
-A metric that Kafka has too bears the name that Prometheus' JMX exporter, with the configuration usual for Kafka, makes of its
-MBean: ``kafka.network:type=RequestMetrics,name=RequestsPerSec,request=,version=`` becomes
-``kafka_network_requestmetrics_requests_total{request=,version=}``. What Kafka does not have begins with ``odradek_``. Times are
-in milliseconds, as in Kafka and as the names say.
+A metric that Kafka also has is named as Prometheus' JMX exporter, with the configuration usual for Kafka, names its MBean:
+``kafka.network:type=RequestMetrics,name=RequestsPerSec,request=,version=`` becomes
+``kafka_network_requestmetrics_requests_total{request=,version=}``. All others begin with ``odradek_``. Times are in
+milliseconds, as in Kafka, and names say so.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class Kind(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Metric:
-    """One row of the table. ``name`` is without what its kind adds to it; ``mbean`` is Kafka's, empty where there is none."""
+    """One row of the table. ``name`` lacks the suffix of its kind; ``mbean`` is Kafka's, empty if Kafka has none."""
 
     name: str
     kind: Kind
@@ -37,13 +37,13 @@ class Metric:
 
     @property
     def shown_name(self) -> str:
-        """As it is scraped."""
+        """The name that is scraped."""
         return f"{self.name}_total" if self.kind is Kind.COUNTER else self.name
 
 
 @dataclass(frozen=True, slots=True)
 class Distribution:
-    """A histogram's state: ``counts[i]`` fell at or below ``bounds[i]`` and above the one before; the last beyond all bounds."""
+    """A histogram: ``counts[i]`` values were at or below ``bounds[i]`` and above ``bounds[i - 1]``; the last are above all."""
 
     bounds: Sequence[float]
     counts: Sequence[int]
@@ -52,20 +52,20 @@ class Distribution:
 
 @dataclass(frozen=True, slots=True)
 class Sum:
-    """A summary's state: how many there were, and their total."""
+    """A summary: the number of values, and their sum."""
 
     count: int
     total: float
 
 
-# A metric's value for each tuple of label values.
+# Label values, and the metric's value for them.
 Sample: TypeAlias = "tuple[tuple[str, ...], float | Distribution | Sum]"
 Reading: TypeAlias = "tuple[Metric, list[Sample]]"
 
 
 @dataclass(frozen=True, slots=True)
 class Section:
-    """Metrics that are read together: ``read`` (loop thread) takes a ``MeteredBroker`` and yields readings of ``metrics``."""
+    """Metrics that are read together. ``read`` (loop thread only) takes a MeteredBroker, and yields readings of ``metrics``."""
 
     title: str
     metrics: tuple[Metric, ...]

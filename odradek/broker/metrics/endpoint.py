@@ -1,8 +1,9 @@
 """``GET /metrics``: just enough HTTP/1.1 for a scraper, on the broker's own event loop.
 
-The numbers are read on the loop, whose they are, and written as text in a thread. A connection serves one request and is closed.
+The numbers are read on the loop thread, which owns them, and formatted in another thread. A connection serves one request and
+is closed.
 
-Left out: TLS, authentication, keep-alive, compression. What answers here is meant for a network one trusts.
+Left out: TLS, authentication, keep-alive, compression. Serve it on trusted networks only.
 """
 
 from __future__ import annotations
@@ -20,13 +21,13 @@ if TYPE_CHECKING:
 PATH = "/metrics"
 _MAX_HEAD_BYTES = 16 * 1024
 _REQUEST_TIMEOUT_S = 10.0
-# Scrapers come one or two at a time; who opens more is turned away.
+# Scrapers come one or two at a time; further connections are closed.
 _MAX_CONNECTIONS = 16
 _TEXT = "text/plain; charset=utf-8"
 
 
 class _Refused(Exception):
-    """What is asked for cannot be had: the status line's code and reason."""
+    """A request that cannot be served, with the status line's code and reason."""
 
     def __init__(self, status: str) -> None:
         super().__init__(status)
@@ -44,24 +45,24 @@ class MetricsEndpoint:
 
     @property
     def url(self) -> str:
-        """Where a scraper finds it."""
+        """The URL for a scraper."""
         host, port = self.address
         return f"http://{f'[{host}]' if ':' in host else host or 'localhost'}:{port}{PATH}"
 
     async def bind(self, host: str, port: int) -> None:
-        """Take the address, without accepting connections; port 0 takes a free one, an empty host is every interface. OSError."""
+        """Bind the address; accept no connections yet. Port 0: a free port; empty host: every interface. Raises OSError."""
         self._server = await asyncio.start_server(
             self._serve_connection, host or None, port, limit=_MAX_HEAD_BYTES, start_serving=False
         )
         self.address = (host, self._server.sockets[0].getsockname()[1])
 
     async def serve(self) -> None:
-        """Accept connections; the broker has started."""
+        """Accept connections. Call it when the broker has started."""
         if self._server is not None:
             await self._server.start_serving()
 
     def close(self) -> None:
-        """Accept no more, and drop who is connected."""
+        """Stop accepting, and abort open connections."""
         if self._server is not None:
             self._server.close()
         for writer in self._writers:
@@ -77,7 +78,7 @@ class MetricsEndpoint:
                 writer.write(await self._respond(reader))
                 await writer.drain()
         except (OSError, TimeoutError, asyncio.IncompleteReadError):
-            # Gone, or too slow: nobody to tell.
+            # The scraper has gone or is too slow: nobody is left to answer.
             writer.transport.abort()
         finally:
             self._writers.discard(writer)
@@ -109,7 +110,7 @@ class MetricsEndpoint:
 
 
 async def _read_head(reader: asyncio.StreamReader) -> tuple[str, str, dict[str, str]]:
-    """(method, path, headers by lower-case name). A body, which a GET need not have, is not read."""
+    """(method, path, headers by lower-case name). A body is not read: a GET needs none."""
     try:
         head = (await reader.readuntil(b"\r\n\r\n")).decode("latin-1")
     except asyncio.LimitOverrunError:

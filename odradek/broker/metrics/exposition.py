@@ -1,7 +1,7 @@
-"""Readings as text: Prometheus' own client library does it, in the format that whoever asks prefers.
+"""Readings as text, formatted by Prometheus' own client library in the format that the scraper prefers.
 
-The library takes some 50 ms to import and so does a reading of thousands of partitions to write, which is why ``render`` is meant
-for a thread other than the loop's. The process's own figures (``process_cpu_seconds_total`` and so on) come from the library.
+Importing the library takes some 50 ms, and so does formatting a reading of thousands of partitions. ``render`` is therefore
+meant for a thread other than the loop's. The library adds the process metrics (``process_cpu_seconds_total`` and so on).
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def render(readings: list[Reading], accept: str) -> tuple[bytes, str]:
-    """(body, its content type) for the Accept header ``accept``: OpenMetrics where that is asked for, else the text format."""
+    """(body, content type) for the Accept header ``accept``: OpenMetrics if it is asked for, else the text format."""
     from prometheus_client.exposition import choose_encoder
 
     encode, content_type = choose_encoder(accept)
@@ -26,13 +26,13 @@ def render(readings: list[Reading], accept: str) -> tuple[bytes, str]:
 
 
 class _Snapshot:
-    """To the library, a registry: it only wants to be told the metric families."""
+    """A registry, as far as the library needs one: it yields the metric families."""
 
     def __init__(self, readings: list[Reading]) -> None:
         self._readings = readings
 
     def collect(self) -> Iterator[Any]:
-        """The families, ours and then the process's."""
+        """The broker's families, then the process's."""
         from prometheus_client.process_collector import ProcessCollector
 
         for metric, samples in self._readings:
@@ -61,7 +61,7 @@ def _family(metric: Metric, samples: list[Sample]) -> Any:
 
 
 def _cumulated(distribution: Distribution) -> list[tuple[str, int]]:
-    """Prometheus' buckets: how many are at or below each bound, ``+Inf`` last."""
+    """Prometheus' cumulative buckets: for each bound the number of values at or below it, ``+Inf`` last."""
     buckets = []
     so_far = 0
     for bound, count in zip((*map(str, map(float, distribution.bounds)), "+Inf"), distribution.counts, strict=True):

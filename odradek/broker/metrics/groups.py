@@ -1,6 +1,7 @@
-"""The group coordinator: groups, rebalances, sessions, offsets, and how its shards load and append.
+"""The group coordinator: groups, rebalances, sessions, offsets, and its shards' loads and appends.
 
-A shard counts from its load on. All are loaded when the broker starts; one that comes back later begins at 0 again.
+A shard's counters begin at 0 when it is loaded: for all shards at the broker's start, and again for a shard that is loaded
+anew.
 """
 
 from __future__ import annotations
@@ -42,7 +43,7 @@ def _own(name: str, kind: Kind, help_: str, label: str = "") -> Metric:
     return Metric(f"odradek_{name}", kind, (label,) if label else (), "", help_)
 
 
-GROUPS = _manager_gauge("NumGroups", "Groups, those included that are nothing but committed offsets.")
+GROUPS = _manager_gauge("NumGroups", "Groups, including those that consist of committed offsets only.")
 GROUPS_BY_STATE = {
     state: _manager_gauge(f"NumGroups{state.value}", f"Groups in state {state.value}.")
     for state in GroupState
@@ -53,23 +54,25 @@ MEMBERS = _own("group_members", Kind.GAUGE, "Members of all groups.")
 WAITING = _own(
     "group_members_waiting",
     Kind.GAUGE,
-    "Members whose JoinGroup or SyncGroup is held back until the others have come, by which of the two.",
+    "Members whose JoinGroup or SyncGroup waits for other members, by API.",
     "for",
 )
 REBALANCES = _coordinator(
     "group_completed_rebalance", Kind.COUNTER, "group-completed-rebalance-count", "Rebalances that ended in a stable group."
 )
-REBALANCES_BEGUN = _own("group_rebalances_begun", Kind.COUNTER, "Rebalances begun, by the kind of reason.", "cause")
-REBALANCES_FAILED = _own(
-    "group_rebalances_failed", Kind.COUNTER, "Rebalances that were given up before they ended, since another one had to begin."
+REBALANCES_BEGUN = _own("group_rebalances_begun", Kind.COUNTER, "Rebalances begun, by cause.", "cause")
+REBALANCES_FAILED = _own("group_rebalances_failed", Kind.COUNTER, "Rebalances abandoned because another one had to begin.")
+REBALANCE_LATENCY = _own(
+    "group_rebalance_latency_ms", Kind.HISTOGRAM, "The time from a rebalance's cause to the stable group, in ms."
 )
-REBALANCE_LATENCY = _own("group_rebalance_latency_ms", Kind.HISTOGRAM, "From a rebalance's cause to the stable group, in ms.")
-REBALANCE_LATENCY_MAX = _own("group_rebalance_latency_max_ms", Kind.GAUGE, "The longest of them, in ms.")
+REBALANCE_LATENCY_MAX = _own("group_rebalance_latency_max_ms", Kind.GAUGE, "The longest rebalance, in ms.")
 LAST_REBALANCE = _own(
-    "group_last_rebalance_age_ms", Kind.GAUGE, "How long ago the last rebalance of any group ended, in ms; absent before it."
+    "group_last_rebalance_age_ms",
+    Kind.GAUGE,
+    "The time since the last rebalance of any group ended, in ms; absent before the first.",
 )
 HEARTBEATS = _own("group_heartbeats", Kind.COUNTER, "Heartbeats of members.")
-SESSIONS_EXPIRED = _own("group_sessions_expired", Kind.COUNTER, "Members removed because their session ran out.")
+SESSIONS_EXPIRED = _own("group_sessions_expired", Kind.COUNTER, "Members removed because their session expired.")
 GROUPS_DELETED = _own("groups_deleted", Kind.COUNTER, "Groups deleted by request.")
 COMMITS = _coordinator("offset_commit", Kind.COUNTER, "offset-commit-count", "Offsets committed.")
 EXPIRATIONS = _coordinator("offset_expiration", Kind.COUNTER, "offset-expiration-count", "Offsets that expired.")
@@ -77,29 +80,33 @@ DELETIONS = _coordinator(
     "offset_deletion", Kind.COUNTER, "offset-deletion-count", "Offsets deleted by request or with their topic."
 )
 SHARDS = _coordinator(
-    "num_partitions", Kind.GAUGE, "num-partitions", "Partitions of __consumer_offsets by the state of their shard.", "state"
+    "num_partitions", Kind.GAUGE, "num-partitions", "Partitions of __consumer_offsets, by the state of their shard.", "state"
 )
-LOAD_TIME = _coordinator(
-    "partition_load_time", Kind.SUMMARY, "partition-load-time-avg", "How long the shards took to load, in ms."
+LOAD_TIME = _coordinator("partition_load_time", Kind.SUMMARY, "partition-load-time-avg", "The time to load a shard, in ms.")
+LOAD_TIME_MAX = _coordinator(
+    "partition_load_time_max", Kind.GAUGE, "partition-load-time-max", "The longest load of a shard, in ms."
 )
-LOAD_TIME_MAX = _coordinator("partition_load_time_max", Kind.GAUGE, "partition-load-time-max", "The longest of them, in ms.")
 LOADS_FAILED = _own("coordinator_loads_failed", Kind.COUNTER, "Shards whose log could not be read.")
-LOADED_BYTES = _own("coordinator_loaded_bytes", Kind.COUNTER, "Bytes read by loading.")
-LOADED_RECORDS = _own("coordinator_loaded_records", Kind.COUNTER, "Records read by loading.")
-SKIPPED_RECORDS = _own("coordinator_skipped_records", Kind.COUNTER, "Records among them of a version that is not known here.")
+LOADED_BYTES = _own("coordinator_loaded_bytes", Kind.COUNTER, "Bytes read while loading shards.")
+LOADED_RECORDS = _own("coordinator_loaded_records", Kind.COUNTER, "Records read while loading shards.")
+SKIPPED_RECORDS = _own(
+    "coordinator_skipped_records", Kind.COUNTER, "Records of an unknown version, skipped while loading shards."
+)
 APPEND_TIME = _coordinator(
     "batch_flush_time_ms",
     Kind.SUMMARY,
     "batch-flush-time-ms-p50 and others",
-    "How long appends to __consumer_offsets took, in ms.",
+    "The time of an append to __consumer_offsets, in ms.",
 )
-APPEND_TIME_MAX = _coordinator("batch_flush_time_ms_max", Kind.GAUGE, "batch-flush-time-ms-max", "The longest of them, in ms.")
+APPEND_TIME_MAX = _coordinator("batch_flush_time_ms_max", Kind.GAUGE, "batch-flush-time-ms-max", "The longest append, in ms.")
 APPENDED_RECORDS = _own("coordinator_appended_records", Kind.COUNTER, "Records appended to __consumer_offsets.")
-APPENDS_FAILED = _own("coordinator_appends_failed", Kind.COUNTER, "Appends that failed; what was decided on them was taken back.")
+APPENDS_FAILED = _own(
+    "coordinator_appends_failed", Kind.COUNTER, "Appends that failed; operations that depended on them were rolled back."
+)
 
 
 def _shards(broker: MeteredBroker) -> list[GroupShard]:
-    """The shards that are active; none before the first request that asks for one makes the runtime."""
+    """The active shards; none before the first request for a group creates the runtime."""
     if not broker.groups.is_made:
         return []
     runtime = broker.groups.runtime
@@ -113,7 +120,7 @@ def _read_groups(broker: MeteredBroker) -> Iterator[Reading]:
     members = joining = syncing = 0
     for shard in shards:
         live = shard.classic.live
-        # A group that is stored and not live yet is a simple one, made by a commit.
+        # A group that is stored and not live is a simple group, created by a commit.
         states[GroupState.EMPTY] += sum(group_id not in live for group_id in shard.classic.stored)
         for group in live.values():
             states[group.state] += 1

@@ -1,4 +1,4 @@
-"""Topics and partitions: what goes in and out, sizes, offsets, and what is offline."""
+"""Topics and partitions: throughput, sizes, offsets, offline partitions."""
 
 from __future__ import annotations
 
@@ -34,16 +34,16 @@ def _broker_gauge(type_: str, mbean: str, help_: str, domain: str = "server") ->
 
 RECORDS_IN = _topic_counter("messagesin", "MessagesInPerSec", "Records appended since the broker started.")
 BYTES_IN = _topic_counter("bytesin", "BytesInPerSec", "Bytes of record batches appended since the broker started.")
-BYTES_OUT = _topic_counter(
-    "bytesout", "BytesOutPerSec", "Bytes of record batches handed out to consumers since the broker started."
-)
+BYTES_OUT = _topic_counter("bytesout", "BytesOutPerSec", "Bytes of record batches sent to consumers since the broker started.")
 SIZE = _log_gauge("Size", "Bytes of record batches in the log.")
 SEGMENTS = _log_gauge("NumLogSegments", "Segments of the log.")
 START_OFFSET = _log_gauge("LogStartOffset", "Offset of the log's first record.")
-END_OFFSET = _log_gauge("LogEndOffset", "Offset that the next record will have.")
-HIGH_WATERMARK = Metric("odradek_partition_high_watermark", Kind.GAUGE, _PARTITION, "", "Up to which offset consumers may read.")
+END_OFFSET = _log_gauge("LogEndOffset", "Offset of the next record.")
+HIGH_WATERMARK = Metric(
+    "odradek_partition_high_watermark", Kind.GAUGE, _PARTITION, "", "The offset up to which consumers may read."
+)
 PARTITIONS = _broker_gauge("ReplicaManager", "PartitionCount", "Partitions on this broker.")
-OFFLINE_REPLICAS = _broker_gauge("ReplicaManager", "OfflineReplicaCount", "Partitions on this broker whose log cannot be used.")
+OFFLINE_REPLICAS = _broker_gauge("ReplicaManager", "OfflineReplicaCount", "Partitions on this broker whose log is unusable.")
 TOPICS = _broker_gauge("KafkaController", "GlobalTopicCount", "Topics.", "controller")
 GLOBAL_PARTITIONS = _broker_gauge("KafkaController", "GlobalPartitionCount", "Partitions of all topics.", "controller")
 OFFLINE_PARTITIONS = _broker_gauge("KafkaController", "OfflinePartitionsCount", "Partitions without a leader.", "controller")
@@ -74,14 +74,14 @@ def _read_partitions(broker: MeteredBroker) -> Iterator[Reading]:
     here = len(broker.partitions)
     yield PARTITIONS, [((), here)]
     yield OFFLINE_REPLICAS, [((), offline)]
-    # The one broker is the cluster: what is here is all there is, and a partition whose log is offline has no leader.
+    # The one broker is the cluster: its partitions are all partitions, and a partition whose log is offline has no leader.
     yield TOPICS, [((), len(broker.controller.image.topics))]
     yield GLOBAL_PARTITIONS, [((), here)]
     yield OFFLINE_PARTITIONS, [((), offline)]
 
 
 def _log_values(partition: Partition) -> Iterator[tuple[Metric, int]]:
-    """Nothing for one that is offline: a gap says more than the numbers of the past."""
+    """Values of an online partition; none for an offline one, since a gap is better than outdated figures."""
     log = partition.log
     if log is not None:
         yield SIZE, log.size_bytes

@@ -1,4 +1,4 @@
-"""Requests and connections: how many, how long, what went wrong, how many bytes."""
+"""Requests and connections: counts, times, errors, bytes."""
 
 from __future__ import annotations
 
@@ -24,21 +24,21 @@ REQUESTS = Metric(
     Kind.COUNTER,
     ("request", "version"),
     f"{_REQUEST_METRICS},name=RequestsPerSec,request=,version=",
-    "Requests answered, or that wanted no answer, by API and version.",
+    "Requests handled, including those without a response, by API and version.",
 )
 ERRORS = Metric(
     "kafka_network_requestmetrics_errors",
     Kind.COUNTER,
     ("request", "error"),
     f"{_REQUEST_METRICS},name=ErrorsPerSec,request=,error=",
-    "Error codes in responses, each partition's, group's or topic's counted. Kafka counts NONE too; odradek does not.",
+    "Error codes in responses, one for each failed partition, group or topic. Unlike in Kafka, NONE is not counted.",
 )
 TOTAL_TIME = Metric(
     "kafka_network_requestmetrics_totaltimems",
     Kind.HISTOGRAM,
     ("request",),
     f"{_REQUEST_METRICS},name=TotalTimeMs,request=",
-    "From when a request had come to when its response was handed on, in ms.",
+    "The time from a request's arrival to the hand-over of its response, in ms.",
 )
 QUEUE_TIME = Metric(
     "kafka_network_requestmetrics_requestqueuetimems",
@@ -59,7 +59,7 @@ REMOTE_TIME = Metric(
     Kind.SUMMARY,
     ("request",),
     f"{_REQUEST_METRICS},name=RemoteTimeMs,request=",
-    "The part of the total time spent waiting for something to happen (more data, other members), in ms.",
+    "The part of the total time spent waiting for an event (more data, other members), in ms.",
 )
 CONNECTIONS = Metric(
     "kafka_server_socket_server_metrics_connection_count",
@@ -94,21 +94,21 @@ CONNECTIONS_REFUSED = Metric(
     Kind.COUNTER,
     (),
     "",
-    "Connections closed at once for max.connections or max.connections.per.ip.",
+    "Connections refused because of max.connections or max.connections.per.ip.",
 )
 CONNECTIONS_CLOSED_IDLE = Metric(
     "odradek_connections_closed_idle",
     Kind.COUNTER,
     (),
     "",
-    "Connections closed for connections.max.idle.ms.",
+    "Connections closed because of connections.max.idle.ms.",
 )
 CONNECTIONS_CLOSED_MALFORMED = Metric(
     "odradek_connections_closed_malformed",
     Kind.COUNTER,
     (),
     "",
-    "Connections closed for a request that could not be read, or that is not served.",
+    "Connections closed because of a malformed or unsupported request.",
 )
 
 
@@ -132,7 +132,7 @@ def _read_requests(broker: MeteredBroker) -> Iterator[Reading]:
 
 
 def request_name(api_key: ApiKey) -> str:
-    """An API as Kafka calls it: ``ListOffsets``."""
+    """Kafka's name of an API: ``ListOffsets``."""
     return "".join(word.capitalize() for word in api_key.name.split("_"))
 
 

@@ -1,4 +1,4 @@
-"""Every metric there is, and one reading of them all."""
+"""All metrics, and a reading of them all."""
 
 from __future__ import annotations
 
@@ -32,5 +32,5 @@ SECTIONS = (
 
 
 def read_all(broker: MeteredBroker) -> list[Reading]:
-    """What every metric says now. Loop thread only; the result is the caller's, wherever it goes."""
+    """The present values of all metrics. Loop thread only; the result may be passed to another thread."""
     return [reading for section in SECTIONS for reading in section.read(broker)]

@@ -1,6 +1,6 @@
-"""The transaction coordinator: transactional ids, transactions open and ended, markers, and how its shards load and append.
+"""The transaction coordinator: transactional ids, open and ended transactions, markers, and its shards' loads and appends.
 
-A shard counts from its load on, as the group coordinator's do. What partitions know of producers is here too.
+A shard's counters begin at 0 when it is loaded, as the group coordinator's do. The partitions' producer ids are here too.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ _SHOWN_SHARDS = (ShardState.LOADING, ShardState.ACTIVE, ShardState.FAILED)
 _SHOWN_STATES = tuple(
     state for state in TransactionState if state not in {TransactionState.DEAD, TransactionState.PREPARE_EPOCH_FENCE}
 )
-# What is still neither committed nor aborted where it was written.
+# The states of a transaction that is neither committed nor aborted completely.
 _OPEN = PREPARED | {TransactionState.ONGOING}
-# How much longer than a transaction may last it has to be open to be called late, as in Kafka.
+# As in Kafka, a transaction is late if it is open this much longer than the longest transaction timeout.
 _LATE_AFTER_MS = 5 * 60 * 1000
 
 
@@ -44,24 +44,31 @@ def _own(name: str, kind: Kind, help_: str, label: str = "") -> Metric:
     return Metric(f"odradek_{name}", kind, (label,) if label else (), "", help_)
 
 
-IDS = _own("transactional_ids", Kind.GAUGE, "Transactional ids, by the state that they are in.", "state")
-OPEN = _own("transactions_open", Kind.GAUGE, "Transactions that are open, or being committed or aborted.")
-OLDEST = _own("transaction_oldest_open_age_ms", Kind.GAUGE, "How long ago the oldest of them began, in ms; absent without any.")
-ENDED = _own("transactions_ended", Kind.COUNTER, "Transactions committed and aborted, markers included.", "result")
-DURATION = _own(
-    "transaction_duration_ms", Kind.HISTOGRAM, "From a transaction's first partition to its last marker, in ms.", "result"
+IDS = _own("transactional_ids", Kind.GAUGE, "Transactional ids, by state.", "state")
+OPEN = _own("transactions_open", Kind.GAUGE, "Transactions that are ongoing, or being committed or aborted.")
+OLDEST = _own(
+    "transaction_oldest_open_age_ms", Kind.GAUGE, "The age of the oldest open transaction, in ms; absent if none is open."
 )
-TIMED_OUT = _own("transactions_timed_out", Kind.COUNTER, "Transactions that were aborted for their timeout.")
-IDS_EXPIRED = _own("transactional_ids_expired", Kind.COUNTER, "Transactional ids forgotten since nobody used them any more.")
+ENDED = _own(
+    "transactions_ended", Kind.COUNTER, "Transactions completed: committed or aborted, with all markers written.", "result"
+)
+DURATION = _own(
+    "transaction_duration_ms",
+    Kind.HISTOGRAM,
+    "The time from a transaction's first partition to its last marker, in ms.",
+    "result",
+)
+TIMED_OUT = _own("transactions_timed_out", Kind.COUNTER, "Transactions aborted at their timeout.")
+IDS_EXPIRED = _own("transactional_ids_expired", Kind.COUNTER, "Unused transactional ids that expired.")
 MARKERS_WAITING = _gauge(
     _MARKERS,
     "UnknownDestinationQueueSize",
-    "Markers still to be written: their partition cannot be written to, or there are too many for one turn of the event loop.",
+    "Markers still to be written: their partition is unavailable, or they exceed one turn of the event loop.",
 )
 COMPLETIONS_WAITING = _gauge(
     _MARKERS,
     "LogAppendRetryQueueSize",
-    "Transactions that have all their markers, and whose end is not yet in __transaction_state.",
+    "Transactions with all markers written, whose completion is not yet in __transaction_state.",
 )
 PRODUCER_IDS = _gauge(
     _REPLICA_MANAGER, "ProducerIdCount", "Producer ids that partitions remember, each counted once a partition."
@@ -69,12 +76,12 @@ PRODUCER_IDS = _gauge(
 LATE = _gauge(
     _REPLICA_MANAGER,
     "PartitionsWithLateTransactionsCount",
-    "Partitions whose oldest open transaction had its last record five minutes more than transaction.max.timeout.ms ago.",
+    "Partitions whose oldest open transaction wrote last more than transaction.max.timeout.ms and five minutes ago.",
 )
 SHARDS = _own(
     "transaction_coordinator_partitions",
     Kind.GAUGE,
-    "Partitions of __transaction_state by the state of their shard.",
+    "Partitions of __transaction_state, by the state of their shard.",
     "state",
 )
 LOAD_TIME = Metric(
@@ -82,26 +89,28 @@ LOAD_TIME = Metric(
     Kind.SUMMARY,
     (),
     f"{_COORDINATOR} (partition-load-time-avg)",
-    "How long the shards took to load, in ms.",
+    "The time to load a shard, in ms.",
 )
 LOAD_TIME_MAX = Metric(
     "kafka_server_transaction_coordinator_metrics_partition_load_time_max",
     Kind.GAUGE,
     (),
     f"{_COORDINATOR} (partition-load-time-max)",
-    "The longest of them, in ms.",
+    "The longest load of a shard, in ms.",
 )
 LOADS_FAILED = _own("transaction_coordinator_loads_failed", Kind.COUNTER, "Shards whose log could not be read.")
-LOADED_RECORDS = _own("transaction_coordinator_loaded_records", Kind.COUNTER, "Records read by loading.")
-APPEND_TIME = _own("transaction_coordinator_append_time_ms", Kind.SUMMARY, "How long appends to __transaction_state took, in ms.")
+LOADED_RECORDS = _own("transaction_coordinator_loaded_records", Kind.COUNTER, "Records read while loading shards.")
+APPEND_TIME = _own("transaction_coordinator_append_time_ms", Kind.SUMMARY, "The time of an append to __transaction_state, in ms.")
 APPENDED_RECORDS = _own("transaction_coordinator_appended_records", Kind.COUNTER, "Records appended to __transaction_state.")
 APPENDS_FAILED = _own(
-    "transaction_coordinator_appends_failed", Kind.COUNTER, "Appends that failed; what was decided on them was taken back."
+    "transaction_coordinator_appends_failed",
+    Kind.COUNTER,
+    "Appends that failed; operations that depended on them were rolled back.",
 )
 
 
 def _shards(broker: MeteredBroker) -> list[TransactionShard]:
-    """The shards that are active; none before the first request that asks for one makes the runtime."""
+    """The active shards; none before the first request for a transaction creates the runtime."""
     if not broker.transactions.is_made:
         return []
     runtime = broker.transactions.runtime
