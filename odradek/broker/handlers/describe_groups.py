@@ -29,9 +29,6 @@ def handle(services: "GroupServices", context: "RequestContext", request: Descri
 
 def _describe(services: "GroupServices", group_id: str, version: int) -> DescribedGroup:
     try:
-        described: DescribedGroup = services.groups.runtime.read(
-            group_id, lambda shard, offset: shard.describe_group(group_id, version, offset)
-        )
+        return services.groups.runtime.read(group_id, lambda shard, offset: shard.describe_group(group_id, version, offset))
     except KafkaError as error:
         return DescribedGroup(group_id=group_id, error_code=error.code)
-    return described

@@ -30,9 +30,8 @@ def _describe(services: "TransactionServices", transactional_id: str) -> Transac
     if not transactional_id:
         return TransactionState(transactional_id=transactional_id, error_code=ErrorCode.INVALID_REQUEST)
     try:
-        described: TransactionState = services.transactions.runtime.read(
+        return services.transactions.runtime.read(
             transactional_id, lambda shard, offset: shard.describe_transaction(transactional_id, offset)
         )
     except KafkaError as error:
         return TransactionState(transactional_id=transactional_id, error_code=error.code)
-    return described

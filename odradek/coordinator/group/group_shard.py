@@ -7,7 +7,7 @@ Requests and responses are canonical messages. A JoinGroup or SyncGroup may be h
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING, Any, ClassVar, Final, cast
+from typing import TYPE_CHECKING, Any, ClassVar, cast
 
 from odradek.coordinator.group.classic.describe import describe_group, list_groups
 from odradek.coordinator.group.classic.groups import ClassicGroups
@@ -21,23 +21,27 @@ from odradek.coordinator.group.offset_expiry import schedule_expiry
 from odradek.coordinator.group.offsets import CommittedOffsets
 from odradek.coordinator.runtime.result import CoordinatorResult
 from odradek.coordinator.runtime.shard import WriteOrder
-from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.coordinator_records import GroupMetadataKey, OffsetCommitKey, OffsetCommitValue
 from odradek.protocol.errors import ErrorCode
-from odradek.protocol.messages import messages
+from odradek.protocol.message_types.delete_groups import DeletableGroupResult
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
+    from odradek.coordinator.group.classic.member import JoinReply, SyncReply
     from odradek.coordinator.group.config import GroupConfig, GroupReports, MemberContext
     from odradek.coordinator.group.offsets import OffsetConfig
     from odradek.coordinator.runtime.marker import EndTxnMarker
     from odradek.coordinator.runtime.record import CoordinatorRecord
     from odradek.coordinator.runtime.shard_context import ShardContext
     from odradek.protocol.coordinator_records import GroupMetadataValue
+    from odradek.protocol.message_types.describe_groups import DescribedGroup
+    from odradek.protocol.message_types.heartbeat import HeartbeatRequest, HeartbeatResponse
+    from odradek.protocol.message_types.join_group import JoinGroupRequest, JoinGroupResponse
+    from odradek.protocol.message_types.leave_group import LeaveGroupRequest, LeaveGroupResponse
+    from odradek.protocol.message_types.list_groups import ListedGroup
+    from odradek.protocol.message_types.sync_group import SyncGroupRequest, SyncGroupResponse
     from odradek.timing.reply import Reply
-
-_DELETE: Final = messages(ApiKey.DELETE_GROUPS)
 
 
 class GroupShard:
@@ -87,39 +91,43 @@ class GroupShard:
             shrink_to_capacity(self.classic, group)
         schedule_expiry(self.offsets)
 
-    def on_unloaded(self) -> Iterable[tuple[Reply[Any], Any]]:
+    def on_unloaded(self) -> Iterable[tuple[Reply[Any], object]]:
         """Answer the JoinGroups and SyncGroups that are held."""
         return self.classic.unload()
 
-    def join_group(self, context: MemberContext, request: Any, reply: Reply[Any]) -> CoordinatorResult[Any]:
+    def join_group(
+        self, context: MemberContext, request: JoinGroupRequest, reply: JoinReply
+    ) -> CoordinatorResult[JoinGroupResponse]:
         """JoinGroup."""
         return join_group(self.classic, context, request, reply)
 
-    def sync_group(self, context: MemberContext, request: Any, reply: Reply[Any]) -> CoordinatorResult[Any]:
+    def sync_group(
+        self, context: MemberContext, request: SyncGroupRequest, reply: SyncReply
+    ) -> CoordinatorResult[SyncGroupResponse]:
         """SyncGroup."""
         return sync_group(self.classic, context, request, reply)
 
-    def heartbeat(self, request: Any) -> CoordinatorResult[Any]:
+    def heartbeat(self, request: HeartbeatRequest) -> CoordinatorResult[HeartbeatResponse]:
         """Heartbeat."""
         return heartbeat(self.classic, request)
 
-    def leave_group(self, request: Any) -> CoordinatorResult[Any]:
+    def leave_group(self, request: LeaveGroupRequest) -> CoordinatorResult[LeaveGroupResponse]:
         """LeaveGroup."""
         return leave_group(self.classic, request)
 
-    def describe_group(self, group_id: str, version: int, committed_offset: int) -> Any:
+    def describe_group(self, group_id: str, version: int, committed_offset: int) -> DescribedGroup:
         """The DescribedGroup of DescribeGroups."""
         return describe_group(self.classic, group_id, version, committed_offset)
 
-    def list_groups(self, states: Iterable[str], types: Iterable[str], committed_offset: int) -> list[Any]:
+    def list_groups(self, states: Iterable[str], types: Iterable[str], committed_offset: int) -> list[ListedGroup]:
         """The ListedGroups of ListGroups."""
         return list_groups(self.classic, states, types, committed_offset)
 
-    def delete_group(self, group_id: str) -> CoordinatorResult[Any]:
+    def delete_group(self, group_id: str) -> CoordinatorResult[DeletableGroupResult]:
         """The DeletableGroupResult of DeleteGroups: what is deleted goes with its offsets."""
         group = self.classic.find(group_id) if group_id in self.classic.stored else None
         error = ErrorCode.GROUP_ID_NOT_FOUND if group is None else group.validate_delete()
-        response = _DELETE.DeletableGroupResult(group_id=group_id, error_code=error)
+        response = DeletableGroupResult(group_id=group_id, error_code=error)
         if group is None or error is not ErrorCode.NONE:
             return CoordinatorResult((), response)
         self.classic.counters.groups_deleted += 1

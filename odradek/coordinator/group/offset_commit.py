@@ -12,22 +12,24 @@ The table is that of a classic group. Source: ``OffsetMetadataManager.commitOffs
 
 from collections.abc import Iterable
 from functools import lru_cache
-from typing import Any, Final, TypeAlias
+from typing import Final, TypeAlias
 from uuid import UUID
 
 from odradek.coordinator.group.offsets import CommittedOffsets
 from odradek.coordinator.runtime.record import CoordinatorRecord
 from odradek.coordinator.runtime.result import CoordinatorResult
 from odradek.protocol.accepted_commit import AcceptedCommit
-from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.coordinator_records import OffsetCommitKey, OffsetCommitValue
 from odradek.protocol.errors import ErrorCode, KafkaError
-from odradek.protocol.messages import messages
+from odradek.protocol.message_types.offset_commit import (
+    OffsetCommitRequest,
+    OffsetCommitResponse,
+    OffsetCommitResponsePartition,
+    OffsetCommitResponseTopic,
+)
 
-_M: Final = messages(ApiKey.OFFSET_COMMIT)
-_Response: Final = _M.OffsetCommitResponse
-_Topic: Final = _M.OffsetCommitResponseTopic
-_Partition: Final = _M.OffsetCommitResponsePartition
+_Topic: Final = OffsetCommitResponseTopic
+_Partition: Final = OffsetCommitResponsePartition
 
 # Name, id, and the index and error code of each partition.
 _AnsweredTopic: TypeAlias = tuple[str, UUID | None, tuple[tuple[int, ErrorCode], ...]]
@@ -40,7 +42,9 @@ _NO_RETENTION_TIME: Final = -1
 _NO_EXPIRE_TIMESTAMP: Final = -1
 
 
-def commit_offsets(offsets: CommittedOffsets, request: Any, version: int) -> CoordinatorResult[Any]:
+def commit_offsets(
+    offsets: CommittedOffsets, request: OffsetCommitRequest, version: int
+) -> CoordinatorResult[OffsetCommitResponse]:
     """Decide on an OffsetCommit whose topics, each with its name and its id, and partitions are known to exist.
 
     Metadata beyond ``offset.metadata.max.bytes`` is answered OFFSET_METADATA_TOO_LARGE, partition by partition. Raises KafkaError
@@ -77,8 +81,8 @@ def commit_offsets(offsets: CommittedOffsets, request: Any, version: int) -> Coo
     return CoordinatorResult(records, _answer(answered) if is_refusing else _accept(tuple(answered)))
 
 
-def _answer(topics: Iterable[_AnsweredTopic]) -> Any:
-    return _Response(
+def _answer(topics: Iterable[_AnsweredTopic]) -> OffsetCommitResponse:
+    return OffsetCommitResponse(
         topics=[
             _Topic(
                 name=name,
@@ -92,12 +96,12 @@ def _answer(topics: Iterable[_AnsweredTopic]) -> Any:
 
 # Groups commit the same partitions again and again. Only what exists is answered so: of one topic there are not many forms.
 @lru_cache(maxsize=4096)
-def _accept(topics: tuple[_AnsweredTopic, ...]) -> Any:
+def _accept(topics: tuple[_AnsweredTopic, ...]) -> OffsetCommitResponse:
     """The answer to a commit of which all was taken, encoded but once; nobody writes to it."""
     return AcceptedCommit(topics=_answer(topics).topics)
 
 
-def _check_committer(offsets: CommittedOffsets, request: Any, version: int) -> None:
+def _check_committer(offsets: CommittedOffsets, request: OffsetCommitRequest, version: int) -> None:
     """Raise what keeps the request from committing, or note that its member lives."""
     groups = offsets.groups
     generation = request.generation_id_or_member_epoch

@@ -5,14 +5,18 @@ Source: ``OffsetMetadataManager.deleteOffsets`` and ``onTopicsDeleted`` of Apach
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from odradek.coordinator.group.offsets import offset_tombstone
 from odradek.coordinator.runtime.result import CoordinatorResult
-from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.coordinator_records import OffsetCommitKey
 from odradek.protocol.errors import ErrorCode, KafkaError
-from odradek.protocol.messages import messages
+from odradek.protocol.message_types.offset_delete import (
+    OffsetDeleteRequest,
+    OffsetDeleteResponse,
+    OffsetDeleteResponsePartition,
+    OffsetDeleteResponseTopic,
+)
 
 if TYPE_CHECKING:
     from uuid import UUID
@@ -21,12 +25,11 @@ if TYPE_CHECKING:
     from odradek.coordinator.group.offsets import CommittedOffsets
     from odradek.coordinator.runtime.record import CoordinatorRecord
 
-_M: Final = messages(ApiKey.OFFSET_DELETE)
-_Topic: Final = _M.OffsetDeleteResponseTopic
-_Partition: Final = _M.OffsetDeleteResponsePartition
+_Topic: Final = OffsetDeleteResponseTopic
+_Partition: Final = OffsetDeleteResponsePartition
 
 
-def delete_offsets(offsets: CommittedOffsets, request: Any) -> CoordinatorResult[Any]:
+def delete_offsets(offsets: CommittedOffsets, request: OffsetDeleteRequest) -> CoordinatorResult[OffsetDeleteResponse]:
     """Decide on an OffsetDelete whose topics and partitions are known to exist.
 
     A topic that a member is subscribed to is answered GROUP_SUBSCRIBED_TO_TOPIC; a partition without an offset is deleted as any
@@ -53,7 +56,7 @@ def delete_offsets(offsets: CommittedOffsets, request: Any) -> CoordinatorResult
                 or OffsetCommitKey(group.group_id, topic.name, index) in offsets.pending
             ]
     offsets.counters.deletions += len(records)
-    return CoordinatorResult(records, _M.OffsetDeleteResponse(topics=topics))
+    return CoordinatorResult(records, OffsetDeleteResponse(topics=topics))
 
 
 def delete_offsets_of_topic(offsets: CommittedOffsets, topic: str, topic_id: UUID) -> CoordinatorResult[None]:

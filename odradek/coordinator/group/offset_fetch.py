@@ -9,25 +9,29 @@ Who requires stable offsets is answered UNSTABLE_OFFSET_COMMIT for a partition w
 Source: ``OffsetMetadataManager.fetchOffsets`` and ``fetchAllOffsets`` of Apache Kafka.
 """
 
-from typing import Any, Final
+from typing import Final
+from uuid import UUID
 
 from odradek.coordinator.group.offsets import CommittedOffsets, TopicOffsets
-from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.coordinator_records import OffsetCommitKey, OffsetCommitValue
 from odradek.protocol.errors import ErrorCode
-from odradek.protocol.messages import messages
+from odradek.protocol.message_types.offset_fetch import (
+    OffsetFetchRequestGroup,
+    OffsetFetchResponseGroup,
+    OffsetFetchResponsePartitions,
+    OffsetFetchResponseTopics,
+)
 
-_M: Final = messages(ApiKey.OFFSET_FETCH)
-_Group: Final = _M.OffsetFetchResponseGroup
-_Topic: Final = _M.OffsetFetchResponseTopics
-_Partition: Final = _M.OffsetFetchResponsePartitions
+_Group: Final = OffsetFetchResponseGroup
+_Topic: Final = OffsetFetchResponseTopics
+_Partition: Final = OffsetFetchResponsePartitions
 
 NO_OFFSET: Final = -1
 # Beyond every offset of a log: the state there is now, committed or not.
 LATEST: Final = 2**63 - 1
 
 
-def fetch_offsets(offsets: CommittedOffsets, request: Any, at_offset: int) -> Any:
+def fetch_offsets(offsets: CommittedOffsets, request: OffsetFetchRequestGroup, at_offset: int) -> OffsetFetchResponseGroup:
     """The OffsetFetchResponseGroup for an OffsetFetchRequestGroup, as the log has it at ``at_offset``; ``LATEST`` for now.
 
     Topics are asked by name; one with an id, too, is answered with both. Where all are asked for (null), they come without ids.
@@ -40,7 +44,9 @@ def fetch_offsets(offsets: CommittedOffsets, request: Any, at_offset: int) -> An
     return _fetch(request, topics, at_offset)
 
 
-def _with_unstable(request: Any, answer: Any, pending: frozenset[OffsetCommitKey]) -> Any:
+def _with_unstable(
+    request: OffsetFetchRequestGroup, answer: OffsetFetchResponseGroup, pending: frozenset[OffsetCommitKey]
+) -> OffsetFetchResponseGroup:
     group_id = request.group_id
     return _Group(
         group_id=group_id,
@@ -58,11 +64,11 @@ def _with_unstable(request: Any, answer: Any, pending: frozenset[OffsetCommitKey
     )
 
 
-def _unstable(index: int) -> Any:
+def _unstable(index: int) -> OffsetFetchResponsePartitions:
     return _Partition(partition_index=index, committed_offset=NO_OFFSET, metadata="", error_code=ErrorCode.UNSTABLE_OFFSET_COMMIT)
 
 
-def _fetch(request: Any, topics: "TopicOffsets | None", at_offset: int) -> Any:
+def _fetch(request: OffsetFetchRequestGroup, topics: "TopicOffsets | None", at_offset: int) -> OffsetFetchResponseGroup:
     if request.topics is None:
         found = () if topics is None else topics.items_at(at_offset)
         answered = [
@@ -84,7 +90,7 @@ def _fetch(request: Any, topics: "TopicOffsets | None", at_offset: int) -> Any:
     return _Group(group_id=request.group_id, topics=answered)
 
 
-def _committed(index: int, value: OffsetCommitValue) -> Any:
+def _committed(index: int, value: OffsetCommitValue) -> OffsetFetchResponsePartitions:
     return _Partition(
         partition_index=index,
         committed_offset=value.offset,
@@ -93,5 +99,5 @@ def _committed(index: int, value: OffsetCommitValue) -> Any:
     )
 
 
-def _is_of_another_topic(value: OffsetCommitValue, topic_id: Any) -> bool:
+def _is_of_another_topic(value: OffsetCommitValue, topic_id: UUID | None) -> bool:
     return topic_id is not None and value.topic_id is not None and value.topic_id != topic_id

@@ -8,23 +8,29 @@ Source: ``OffsetMetadataManager.commitTransactionalOffset`` of Apache Kafka; KIP
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from odradek.coordinator.runtime.record import CoordinatorRecord
 from odradek.coordinator.runtime.result import CoordinatorResult
-from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.coordinator_records import OffsetCommitKey, OffsetCommitValue
 from odradek.protocol.errors import ErrorCode, KafkaError
-from odradek.protocol.messages import messages
+from odradek.protocol.message_types.txn_offset_commit import (
+    TxnOffsetCommitRequest,
+    TxnOffsetCommitRequestTopic,
+    TxnOffsetCommitResponse,
+    TxnOffsetCommitResponsePartition,
+    TxnOffsetCommitResponseTopic,
+)
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from odradek.coordinator.group.offsets import CommittedOffsets
     from odradek.coordinator.runtime.marker import EndTxnMarker
 
-_M: Final = messages(ApiKey.TXN_OFFSET_COMMIT)
-_Response: Final = _M.TxnOffsetCommitResponse
-_Topic: Final = _M.TxnOffsetCommitResponseTopic
-_Partition: Final = _M.TxnOffsetCommitResponsePartition
+_Response: Final = TxnOffsetCommitResponse
+_Topic: Final = TxnOffsetCommitResponseTopic
+_Partition: Final = TxnOffsetCommitResponsePartition
 
 _new_tuple: Final = tuple.__new__
 _NO_TIME: Final = -1
@@ -35,7 +41,9 @@ def end_transaction(marker: EndTxnMarker) -> CoordinatorResult[None]:
     return CoordinatorResult((), None, marker=marker)
 
 
-def commit_offsets_in_transaction(offsets: CommittedOffsets, request: Any) -> CoordinatorResult[Any]:
+def commit_offsets_in_transaction(
+    offsets: CommittedOffsets, request: TxnOffsetCommitRequest
+) -> CoordinatorResult[TxnOffsetCommitResponse | None]:
     """Decide on a TxnOffsetCommit of a transaction that has this group's partition, whose topics and partitions exist.
 
     The response is None where all offsets are taken. Metadata beyond ``offset.metadata.max.bytes`` is answered
@@ -65,7 +73,7 @@ def commit_offsets_in_transaction(offsets: CommittedOffsets, request: Any) -> Co
     return CoordinatorResult(records, _too_large(request.topics, limit) if is_any_too_large else None, producer=producer)
 
 
-def _too_large(topics: Any, limit: int) -> Any:
+def _too_large(topics: Sequence[TxnOffsetCommitRequestTopic], limit: int) -> TxnOffsetCommitResponse:
     """The response where some metadata has more than ``limit`` characters."""
     return _Response(
         topics=[
@@ -86,7 +94,7 @@ def _too_large(topics: Any, limit: int) -> Any:
     )
 
 
-def _check_committer(offsets: CommittedOffsets, request: Any) -> None:
+def _check_committer(offsets: CommittedOffsets, request: TxnOffsetCommitRequest) -> None:
     """Raise what keeps the request from committing, or note that its member lives."""
     group = offsets.groups.find(request.group_id)
     if group is None:

@@ -57,7 +57,7 @@ class Answers:
         if result.response is not LATER:
             self._give(reply, result.response)
 
-    def give(self, responses: Iterable[tuple[Reply[Any], Any]]) -> None:
+    def give(self, responses: Iterable[tuple[Reply[Any], object]]) -> None:
         """Complete these replies."""
         for reply, response in responses:
             self._give(reply, response)

@@ -121,7 +121,7 @@ class _Load:
         self.records += 1
 
 
-def _replay_in_transaction(shard: Any, producer_id: int, record: CoordinatorRecord, offset: int) -> None:
+def _replay_in_transaction(shard: TransactionalShard, producer_id: int, record: CoordinatorRecord, offset: int) -> None:
     shard.replay_in_transaction(record, offset, producer_id)
 
 

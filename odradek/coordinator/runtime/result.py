@@ -55,7 +55,7 @@ class CoordinatorResult(Generic[T]):
         atomic: bool = True,
         producer: tuple[int, int] | None = None,
         marker: EndTxnMarker | None = None,
-        responses: Sequence[tuple[Reply[Any], Any]] = (),
+        responses: Sequence[tuple[Reply[Any], object]] = (),
     ) -> None:
         self.records = records
         self.response = response

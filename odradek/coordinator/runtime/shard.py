@@ -43,7 +43,7 @@ class CoordinatorShard(Protocol):
     def on_loaded(self, now_ms: int) -> None:
         """The log has been replayed; operations follow. Deadlines may be set here. ``now_ms``: wall time."""
 
-    def on_unloaded(self) -> Iterable[tuple[Reply[Any], Any]]:
+    def on_unloaded(self) -> Iterable[tuple[Reply[Any], object]]:
         """The shard is let go, its deadlines are dropped. Returns the replies that it still holds, with their responses."""
 
 

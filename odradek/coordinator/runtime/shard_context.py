@@ -92,7 +92,7 @@ class ShardContext:
     def _expire(self, key: Hashable, operation: Callable[[], CoordinatorResult[Any]], *, retry: bool) -> None:
         del self._tasks[key]
 
-        def finished(outcome: Any) -> None:
+        def finished(outcome: object) -> None:
             if retry and isinstance(outcome, KafkaError) and key not in self._tasks:
                 self.schedule(key, RETRY_BACKOFF_MS, operation)
 

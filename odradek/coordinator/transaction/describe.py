@@ -9,20 +9,18 @@ import re
 from collections.abc import Collection
 from dataclasses import dataclass
 from itertools import groupby
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from odradek.coordinator.transaction.states import PREPARED, STATE_NAMES, TransactionState
-from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.errors import ErrorCode, KafkaError
-from odradek.protocol.messages import messages
+from odradek.protocol.message_types.describe_transactions import TopicData
+from odradek.protocol.message_types.describe_transactions import TransactionState as DescribedTransaction
+from odradek.protocol.message_types.list_transactions import TransactionState as ListedTransaction
 
 if TYPE_CHECKING:
     from odradek.coordinator.transaction.markers import Markers
     from odradek.coordinator.transaction.transactions import Transactions
     from odradek.protocol.coordinator_records import TransactionLogValue
-
-_DESCRIBE: Final = messages(ApiKey.DESCRIBE_TRANSACTIONS)
-_LIST: Final = messages(ApiKey.LIST_TRANSACTIONS)
 
 # Beyond these a pattern is none of RE2's, which is what Kafka reads: look-around, and references to groups.
 _NOT_IN_RE2: Final = re.compile(r"\(\?(?:[=!>(]|<[=!]|P=)|\\[1-9]|[*+?}]\+")
@@ -60,19 +58,21 @@ def compile_pattern(pattern: str | None) -> re.Pattern[str] | None:
     raise KafkaError(ErrorCode.INVALID_REGULAR_EXPRESSION, "the pattern is not a regular expression")
 
 
-def describe_transaction(transactions: Transactions, markers: Markers, transactional_id: str, at_offset: int) -> Any:
+def describe_transaction(
+    transactions: Transactions, markers: Markers, transactional_id: str, at_offset: int
+) -> DescribedTransaction:
     """The TransactionState of DescribeTransactions; while a transaction is ended, its partitions are those without a marker."""
     value = transactions.by_id.get_at(transactional_id, at_offset)
     if value is None:
-        return _DESCRIBE.TransactionState(transactional_id=transactional_id, error_code=ErrorCode.TRANSACTIONAL_ID_NOT_FOUND)
+        return DescribedTransaction(transactional_id=transactional_id, error_code=ErrorCode.TRANSACTIONAL_ID_NOT_FOUND)
     partitions = sorted(value.partitions)
     if value.status in PREPARED:
         partitions = sorted(markers.remaining.get(transactional_id, partitions))
     topics = [
-        _DESCRIBE.TopicData(topic=topic, partitions=[index for _, index in group])
+        TopicData(topic=topic, partitions=[index for _, index in group])
         for topic, group in groupby(partitions, key=lambda each: each[0])
     ]
-    return _DESCRIBE.TransactionState(
+    return DescribedTransaction(
         transactional_id=transactional_id,
         transaction_state=STATE_NAMES[TransactionState(value.status)],
         transaction_timeout_ms=value.timeout_ms,
@@ -83,11 +83,11 @@ def describe_transaction(transactions: Transactions, markers: Markers, transacti
     )
 
 
-def list_transactions(transactions: Transactions, asked: TransactionFilter, at_offset: int) -> list[Any]:
+def list_transactions(transactions: Transactions, asked: TransactionFilter, at_offset: int) -> list[ListedTransaction]:
     """The TransactionStates of ListTransactions."""
     now_ms = transactions.clock.now_ms()
     return [
-        _LIST.TransactionState(
+        ListedTransaction(
             transactional_id=transactional_id,
             producer_id=value.producer_id,
             transaction_state=STATE_NAMES[TransactionState(value.status)],

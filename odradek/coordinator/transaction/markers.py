@@ -11,7 +11,7 @@ Left out: a queue for each destination broker. There is one broker, and it is th
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from odradek.coordinator.runtime.marker import EndTxnMarker
 from odradek.coordinator.runtime.result import CoordinatorResult
@@ -117,7 +117,7 @@ class Markers:
     def _complete(self, transactional_id: str) -> None:
         context = self._transactions.context
 
-        def finished(outcome: Any) -> None:
+        def finished(outcome: object) -> None:
             if isinstance(outcome, KafkaError):
                 # The deadline tries it again from then on.
                 context.schedule(("markers", transactional_id), RETRY_BACKOFF_MS, lambda: self._completion(transactional_id))

@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from odradek.coordinator.transaction.config import MarkerWriter, ProducerIdentity, TransactionConfig, TransactionReports
     from odradek.protocol.coordinator_records import TransactionLogValue
     from odradek.protocol.errors import ErrorCode
+    from odradek.protocol.message_types.describe_transactions import TransactionState as DescribedTransaction
+    from odradek.protocol.message_types.list_transactions import TransactionState as ListedTransaction
     from odradek.timing.reply import Reply
 
 
@@ -57,7 +59,7 @@ class TransactionShard:
         self.timeouts.load()
         self.markers.resume()
 
-    def on_unloaded(self) -> Iterable[tuple[Reply[Any], Any]]:
+    def on_unloaded(self) -> Iterable[tuple[Reply[Any], object]]:
         """No reply is held here."""
         return ()
 
@@ -85,10 +87,10 @@ class TransactionShard:
         """EndTxn."""
         return end_txn(self.transactions, self.markers, transactional_id, producer, commit=commit, client_version=client_version)
 
-    def describe_transaction(self, transactional_id: str, committed_offset: int) -> Any:
+    def describe_transaction(self, transactional_id: str, committed_offset: int) -> DescribedTransaction:
         """The TransactionState of DescribeTransactions."""
         return describe_transaction(self.transactions, self.markers, transactional_id, committed_offset)
 
-    def list_transactions(self, asked: TransactionFilter, committed_offset: int) -> list[Any]:
+    def list_transactions(self, asked: TransactionFilter, committed_offset: int) -> list[ListedTransaction]:
         """The TransactionStates of ListTransactions."""
         return list_transactions(self.transactions, asked, committed_offset)

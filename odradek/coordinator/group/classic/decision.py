@@ -34,7 +34,7 @@ class Decision:
         self._commit_hooks: list[Callable[[], None]] = []
         self._failure_hooks: list[Callable[[KafkaError], None]] = []
 
-    def answer(self, reply: Reply[Any] | None, response: Any) -> None:
+    def answer(self, reply: Reply[T | KafkaError] | None, response: T) -> None:
         """Give ``reply`` its response when the records are committed; nothing for None."""
         if reply is not None:
             self._responses.append((reply, response))

@@ -1,37 +1,34 @@
 """DescribeGroups and ListGroups: classic groups as they are shown to others."""
 
 from collections.abc import Iterable
-from typing import Any, Final
+from typing import Final
 
 from odradek.coordinator.group.classic.group import ClassicGroup
 from odradek.coordinator.group.classic.groups import ClassicGroups
 from odradek.coordinator.group.classic.member import Member
 from odradek.coordinator.group.classic.states import GroupState
-from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.errors import ErrorCode
-from odradek.protocol.messages import messages
-
-_DESCRIBE: Final = messages(ApiKey.DESCRIBE_GROUPS)
-_LIST: Final = messages(ApiKey.LIST_GROUPS)
+from odradek.protocol.message_types.describe_groups import DescribedGroup, DescribedGroupMember
+from odradek.protocol.message_types.list_groups import ListedGroup
 
 GROUP_TYPE: Final = "classic"
 # Since then a group that is not there is an error (KIP-1043); before, it was Dead.
 _NOT_FOUND_SINCE: Final = 6
 
 
-def describe_group(groups: ClassicGroups, group_id: str, version: int, committed_offset: int) -> Any:
+def describe_group(groups: ClassicGroups, group_id: str, version: int, committed_offset: int) -> DescribedGroup:
     """A DescribedGroup; what members said of themselves is shown only when it is settled which protocol is in use."""
     group = groups.described(group_id, committed_offset)
     if group is None:
         is_error = version >= _NOT_FOUND_SINCE
-        return _DESCRIBE.DescribedGroup(
+        return DescribedGroup(
             group_id=group_id,
             group_state=GroupState.DEAD.value,
             error_code=ErrorCode.GROUP_ID_NOT_FOUND if is_error else ErrorCode.NONE,
             error_message=f"Group {group_id} not found." if is_error else None,
         )
     is_stable = group.state is GroupState.STABLE
-    return _DESCRIBE.DescribedGroup(
+    return DescribedGroup(
         group_id=group_id,
         group_state=group.state.value,
         protocol_type=group.protocol_type or "",
@@ -40,7 +37,7 @@ def describe_group(groups: ClassicGroups, group_id: str, version: int, committed
     )
 
 
-def list_groups(groups: ClassicGroups, states: Iterable[str], types: Iterable[str], committed_offset: int) -> list[Any]:
+def list_groups(groups: ClassicGroups, states: Iterable[str], types: Iterable[str], committed_offset: int) -> list[ListedGroup]:
     """The ListedGroups in one of ``states`` and of one of ``types``, however they are written; none given means all."""
     wanted_states = {state.strip().lower() for state in states}
     wanted_types = {group_type.strip().lower() for group_type in types}
@@ -53,8 +50,8 @@ def list_groups(groups: ClassicGroups, states: Iterable[str], types: Iterable[st
     ]
 
 
-def _describe(member: Member, protocol: str | None) -> Any:
-    return _DESCRIBE.DescribedGroupMember(
+def _describe(member: Member, protocol: str | None) -> DescribedGroupMember:
+    return DescribedGroupMember(
         member_id=member.member_id,
         group_instance_id=member.group_instance_id,
         client_id=member.client_id,
@@ -64,8 +61,8 @@ def _describe(member: Member, protocol: str | None) -> Any:
     )
 
 
-def _list(group: ClassicGroup) -> Any:
-    return _LIST.ListedGroup(
+def _list(group: ClassicGroup) -> ListedGroup:
+    return ListedGroup(
         group_id=group.group_id,
         protocol_type=group.protocol_type or "",
         group_state=group.state.value,

@@ -5,7 +5,7 @@ Left out: who answers, what is written, when anything is due.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from odradek.coordinator.group.classic.states import GroupState, check_transition
 from odradek.coordinator.group.interface import SINCE_COMMIT
@@ -15,9 +15,8 @@ from odradek.protocol.coordinator_records.consumer_protocol import CONSUMER_PROT
 from odradek.protocol.errors import ErrorCode, MalformedMessage
 
 if TYPE_CHECKING:
-    from odradek.coordinator.group.classic.member import Member, Protocols
+    from odradek.coordinator.group.classic.member import JoinReply, Member, Protocols
     from odradek.coordinator.group.classic.rebalance_notes import RebalanceNotes
-    from odradek.timing.reply import Reply
 
 MAX_GENERATION: Final = 2**31 - 1
 
@@ -220,13 +219,13 @@ class ClassicGroup:
 
     # ------------------------------------------------------------------------------------------------------ waiting
 
-    def hold_join(self, member: Member, reply: Reply[Any]) -> None:
+    def hold_join(self, member: Member, reply: JoinReply) -> None:
         """Keep a member's JoinGroup unanswered."""
         if member.waiting_join is None:
             self.waiting_joins += 1
         member.waiting_join = reply
 
-    def release_join(self, member: Member) -> Reply[Any] | None:
+    def release_join(self, member: Member) -> JoinReply | None:
         """The reply of the JoinGroup that is held for a member, which from now on is not; None where there is none."""
         reply = member.waiting_join
         if reply is not None:

@@ -136,9 +136,9 @@ class ClassicGroups:
         self._is_loaded = True
         return [self._restore(group_id, value) for group_id, value in self.stored.items()]
 
-    def unload(self) -> list[tuple[Reply[Any], Any]]:
+    def unload(self) -> list[tuple[Reply[Any], object]]:
         """Let go of the groups; NOT_COORDINATOR for each reply that they hold. Timers are dropped by the runtime."""
-        responses: list[tuple[Reply[Any], Any]] = []
+        responses: list[tuple[Reply[Any], object]] = []
         for group in self.live.values():
             for member in group.members.values():
                 join = group.release_join(member)

@@ -7,20 +7,17 @@
 for a member of the generation; else UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID, ILLEGAL_GENERATION. HOT: the most frequent request.
 """
 
-from typing import Any, Final
+from typing import Final
 
 from odradek.coordinator.group.classic.groups import ClassicGroups
 from odradek.coordinator.group.classic.states import GroupState
 from odradek.coordinator.runtime.result import CoordinatorResult
-from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.errors import ErrorCode
-from odradek.protocol.messages import messages
-
-_M: Final = messages(ApiKey.HEARTBEAT)
+from odradek.protocol.message_types.heartbeat import HeartbeatRequest, HeartbeatResponse
 
 
-def _answer(error_code: ErrorCode) -> CoordinatorResult[Any]:
-    return CoordinatorResult((), _M.HeartbeatResponse(error_code=error_code))
+def _answer(error_code: ErrorCode) -> CoordinatorResult[HeartbeatResponse]:
+    return CoordinatorResult((), HeartbeatResponse(error_code=error_code))
 
 
 # Nothing in them differs from one request to the next, and nobody writes to them.
@@ -30,7 +27,7 @@ _OTHER_GENERATION: Final = _answer(ErrorCode.ILLEGAL_GENERATION)
 _UNKNOWN: Final = _answer(ErrorCode.UNKNOWN_MEMBER_ID)
 
 
-def heartbeat(groups: ClassicGroups, request: Any) -> CoordinatorResult[Any]:
+def heartbeat(groups: ClassicGroups, request: HeartbeatRequest) -> CoordinatorResult[HeartbeatResponse]:
     """Decide on a Heartbeat."""
     groups.counters.heartbeats += 1
     group = groups.live.get(request.group_id) or groups.find(request.group_id)

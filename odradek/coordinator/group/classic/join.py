@@ -11,12 +11,12 @@ Without a member id: a static member takes the place of its predecessor (``stati
 is given a member id and sent back with MEMBER_ID_REQUIRED (KIP-394), older ones are taken in at once.
 """
 
-from typing import Any, Final
+from typing import Final
 
 from odradek.coordinator.group.classic.decision import Decision
 from odradek.coordinator.group.classic.group import ClassicGroup
 from odradek.coordinator.group.classic.groups import ClassicGroups
-from odradek.coordinator.group.classic.member import Member, Protocols
+from odradek.coordinator.group.classic.member import JoinReply, Member, Protocols
 from odradek.coordinator.group.classic.rebalance import (
     complete_if_all_joined,
     go_on,
@@ -32,14 +32,16 @@ from odradek.coordinator.group.classic.stored import new_group_record
 from odradek.coordinator.group.config import MemberContext
 from odradek.coordinator.runtime.result import LATER, CoordinatorResult
 from odradek.protocol.errors import ErrorCode, KafkaError
-from odradek.timing.reply import Reply
+from odradek.protocol.message_types.join_group import JoinGroupRequest, JoinGroupResponse
 
 _MEMBER_ID_REQUIRED_SINCE: Final = 4
 # A client's reason is text of the client's, for the log: as much of it as the Java client sends (KIP-800).
 _REASON_LENGTH: Final = 255
 
 
-def join_group(groups: ClassicGroups, context: MemberContext, request: Any, reply: Reply[Any]) -> CoordinatorResult[Any]:
+def join_group(
+    groups: ClassicGroups, context: MemberContext, request: JoinGroupRequest, reply: JoinReply
+) -> CoordinatorResult[JoinGroupResponse]:
     """Decide on a JoinGroup; ``reply`` has its response with this result, or with the one that ends the rebalance."""
     decision = Decision()
     config = groups.config()
@@ -80,7 +82,7 @@ def _write_new_group(groups: ClassicGroups, group: ClassicGroup, decision: Decis
     decision.on_failure(give_up)
 
 
-def _log_refusal(groups: ClassicGroups, request: Any, code: ErrorCode) -> None:
+def _log_refusal(groups: ClassicGroups, request: JoinGroupRequest, code: ErrorCode) -> None:
     groups.reports.info(
         "a JoinGroup was refused",
         group=request.group_id,
@@ -98,8 +100,8 @@ class _Join:
         groups: ClassicGroups,
         group: ClassicGroup,
         context: MemberContext,
-        request: Any,
-        reply: Reply[Any],
+        request: JoinGroupRequest,
+        reply: JoinReply,
         decision: Decision,
     ) -> None:
         self._groups = groups
@@ -236,5 +238,5 @@ class _Join:
         _log_refusal(self._groups, self._request, code)
         self._answer(join_error(code, member_id))
 
-    def _answer(self, response: Any) -> None:
+    def _answer(self, response: JoinGroupResponse) -> None:
         self._decision.answer(self._reply, response)

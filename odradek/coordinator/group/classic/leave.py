@@ -4,7 +4,7 @@ A static member may be removed by whoever knows its instance id, with no member 
 a member that leaves is answered UNKNOWN_MEMBER_ID.
 """
 
-from typing import Any, Final
+from typing import Final
 
 from odradek.coordinator.group.classic.decision import Decision
 from odradek.coordinator.group.classic.group import ClassicGroup
@@ -14,18 +14,16 @@ from odradek.coordinator.group.classic.rebalance_notes import RebalanceCause, na
 from odradek.coordinator.group.classic.responses import join_error, sync_error
 from odradek.coordinator.group.classic.states import GroupState
 from odradek.coordinator.runtime.result import CoordinatorResult
-from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.errors import ErrorCode
-from odradek.protocol.messages import messages
+from odradek.protocol.message_types.leave_group import LeaveGroupRequest, LeaveGroupResponse, MemberIdentity, MemberResponse
 
-_M: Final = messages(ApiKey.LEAVE_GROUP)
 _REASON_LENGTH: Final = 255
 
 
-def leave_group(groups: ClassicGroups, request: Any) -> CoordinatorResult[Any]:
+def leave_group(groups: ClassicGroups, request: LeaveGroupRequest) -> CoordinatorResult[LeaveGroupResponse]:
     """Decide on a LeaveGroup. Who is not in the group is told so; that does not keep the others from leaving."""
     if not request.group_id:
-        return CoordinatorResult((), _M.LeaveGroupResponse(error_code=ErrorCode.INVALID_GROUP_ID))
+        return CoordinatorResult((), LeaveGroupResponse(error_code=ErrorCode.INVALID_GROUP_ID))
     group = groups.find(request.group_id)
     decision = Decision()
     gone: dict[str, str] = {}
@@ -33,7 +31,7 @@ def leave_group(groups: ClassicGroups, request: Any) -> CoordinatorResult[Any]:
     for identity in request.members:
         error = ErrorCode.UNKNOWN_MEMBER_ID if group is None else _leave(groups, group, identity, gone, decision)
         answers.append(
-            _M.MemberResponse(member_id=identity.member_id, group_instance_id=identity.group_instance_id, error_code=error)
+            MemberResponse(member_id=identity.member_id, group_instance_id=identity.group_instance_id, error_code=error)
         )
     if group is not None and gone:
         if group.state is GroupState.PREPARING_REBALANCE:
@@ -43,13 +41,16 @@ def leave_group(groups: ClassicGroups, request: Any) -> CoordinatorResult[Any]:
             reasons = sorted(set(gone.values()))[:3]
             why = f"{', '.join(named(gone))} left; their clients' reasons: {', '.join(reasons)}"
             prepare(groups, group, RebalanceCause.MEMBER_LEFT, why, decision)
-    return decision.result(_M.LeaveGroupResponse(members=answers))
+    return decision.result(LeaveGroupResponse(members=answers))
 
 
-def _leave(groups: ClassicGroups, group: ClassicGroup, identity: Any, gone: dict[str, str], decision: Decision) -> ErrorCode:
+def _leave(
+    groups: ClassicGroups, group: ClassicGroup, identity: MemberIdentity, gone: dict[str, str], decision: Decision
+) -> ErrorCode:
     member_id = identity.member_id
     if not member_id:
-        member_id = group.static_members.get(identity.group_instance_id, "")
+        instance_id = identity.group_instance_id
+        member_id = "" if instance_id is None else group.static_members.get(instance_id, "")
     elif member_id not in group.pending_joins:
         error = group.validate_member(member_id, identity.group_instance_id)
         if error is not ErrorCode.NONE:

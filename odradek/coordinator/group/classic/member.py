@@ -4,13 +4,20 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from math import inf
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 if TYPE_CHECKING:
+    from odradek.protocol.errors import KafkaError
+    from odradek.protocol.message_types.join_group import JoinGroupResponse
+    from odradek.protocol.message_types.sync_group import SyncGroupResponse
     from odradek.timing.reply import Reply
 
 # (name, metadata) in the member's order of preference.
 Protocols: TypeAlias = tuple[tuple[str, bytes], ...]
+
+# The replies that a group holds until a rebalance has come so far.
+JoinReply: TypeAlias = "Reply[JoinGroupResponse | KafkaError]"
+SyncReply: TypeAlias = "Reply[SyncGroupResponse | KafkaError]"
 
 
 @dataclass(slots=True, eq=False)
@@ -33,8 +40,8 @@ class Member:
     assignment: bytes = b""
     is_new: bool = False
     is_nameless: bool = False
-    waiting_join: Reply[Any] | None = None
-    waiting_sync: Reply[Any] | None = None
+    waiting_join: JoinReply | None = None
+    waiting_sync: SyncReply | None = None
     session_deadline_ms: float = inf
     timer_deadline_ms: float = inf
 

@@ -14,12 +14,12 @@ and a generation that nobody could be told of is followed by the next (``_begin_
 
 from collections.abc import Iterable
 from functools import partial
-from typing import Any, Final
+from typing import Final
 
 from odradek.coordinator.group.classic.decision import Decision
 from odradek.coordinator.group.classic.group import ClassicGroup
 from odradek.coordinator.group.classic.groups import ClassicGroups
-from odradek.coordinator.group.classic.member import Member
+from odradek.coordinator.group.classic.member import JoinReply, Member
 from odradek.coordinator.group.classic.rebalance_notes import RebalanceCause, RebalanceNotes, named
 from odradek.coordinator.group.classic.responses import join_error, joined, sync_error
 from odradek.coordinator.group.classic.sessions import NOTHING
@@ -27,7 +27,7 @@ from odradek.coordinator.group.classic.states import GroupState
 from odradek.coordinator.group.classic.stored import group_record
 from odradek.coordinator.runtime.result import CoordinatorResult
 from odradek.protocol.errors import ErrorCode, KafkaError
-from odradek.timing.reply import Reply
+from odradek.protocol.message_types.sync_group import SyncGroupResponse
 
 # A rebalance timeout is a client's to choose, and may be nothing: that is not to keep the loop busy while nobody comes.
 _WAIT_ON_MS: Final = 1_000
@@ -53,7 +53,7 @@ def prepare(groups: ClassicGroups, group: ClassicGroup, cause: RebalanceCause, w
         _wait_for_joins(groups, group)
 
 
-def hold_join(groups: ClassicGroups, group: ClassicGroup, member: Member, reply: Reply[Any], decision: Decision) -> None:
+def hold_join(groups: ClassicGroups, group: ClassicGroup, member: Member, reply: JoinReply, decision: Decision) -> None:
     """Keep a member's JoinGroup unanswered until the rebalance ends, or the batch that it is decided in cannot be appended."""
     group.hold_join(member, reply)
 
@@ -114,7 +114,9 @@ def reset_assignments(groups: ClassicGroups, group: ClassicGroup, error_code: Er
         answer_sync(groups, group, member, sync_error(error_code), decision)
 
 
-def answer_sync(groups: ClassicGroups, group: ClassicGroup, member: Member, response: Any, decision: Decision) -> None:
+def answer_sync(
+    groups: ClassicGroups, group: ClassicGroup, member: Member, response: SyncGroupResponse, decision: Decision
+) -> None:
     """Answer the SyncGroup that is held for a member, if there is one."""
     if member.waiting_sync is not None:
         decision.answer(member.waiting_sync, response)

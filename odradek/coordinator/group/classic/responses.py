@@ -1,35 +1,29 @@
 """What members are answered. Where an older version cannot say something, its handler says it otherwise."""
 
-from typing import Any, Final
-
 from odradek.coordinator.group.classic.group import ClassicGroup
-from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.errors import ErrorCode
-from odradek.protocol.messages import messages
-
-_JOIN: Final = messages(ApiKey.JOIN_GROUP)
-_SYNC: Final = messages(ApiKey.SYNC_GROUP)
+from odradek.protocol.message_types.join_group import JoinGroupResponse, JoinGroupResponseMember
+from odradek.protocol.message_types.sync_group import SyncGroupResponse
 
 
-def join_error(error_code: ErrorCode, member_id: str = "") -> Any:
+def join_error(error_code: ErrorCode, member_id: str = "") -> JoinGroupResponse:
     """A JoinGroup that is refused, or sent back for another try."""
-    return _JOIN.JoinGroupResponse(error_code=error_code, member_id=member_id)
+    return JoinGroupResponse(error_code=error_code, member_id=member_id)
 
 
-def joined(group: ClassicGroup, member_id: str, *, skip_assignment: bool = False) -> Any:
+def joined(group: ClassicGroup, member_id: str, *, skip_assignment: bool = False) -> JoinGroupResponse:
     """A JoinGroup that is granted: the generation, and for its leader alone what every member said of itself."""
-    members: tuple[Any, ...] = ()
+    members: tuple[JoinGroupResponseMember, ...] = ()
     if group.leader == member_id:
-        member_class = _JOIN.JoinGroupResponseMember
         members = tuple(
-            member_class(
+            JoinGroupResponseMember(
                 member_id=member.member_id,
                 group_instance_id=member.group_instance_id,
                 metadata=member.metadata(group.protocol),
             )
             for member in group.members.values()
         )
-    return _JOIN.JoinGroupResponse(
+    return JoinGroupResponse(
         generation_id=group.generation,
         protocol_type=group.protocol_type,
         protocol_name=group.protocol,
@@ -40,13 +34,13 @@ def joined(group: ClassicGroup, member_id: str, *, skip_assignment: bool = False
     )
 
 
-def joined_in_place_of(group: ClassicGroup, member_id: str, leader: str) -> Any:
+def joined_in_place_of(group: ClassicGroup, member_id: str, leader: str) -> JoinGroupResponse:
     """A static member's JoinGroup before version 9, granted without a rebalance.
 
     ``leader`` is who led before: where that was the member itself, under its former id, it does not recognise itself, and so
     does not compute an assignment that nobody would use (KIP-814 says it with ``skip_assignment``).
     """
-    return _JOIN.JoinGroupResponse(
+    return JoinGroupResponse(
         generation_id=group.generation,
         protocol_type=group.protocol_type,
         protocol_name=group.protocol,
@@ -55,11 +49,11 @@ def joined_in_place_of(group: ClassicGroup, member_id: str, leader: str) -> Any:
     )
 
 
-def sync_error(error_code: ErrorCode) -> Any:
+def sync_error(error_code: ErrorCode) -> SyncGroupResponse:
     """A SyncGroup that is refused."""
-    return _SYNC.SyncGroupResponse(error_code=error_code)
+    return SyncGroupResponse(error_code=error_code)
 
 
-def synced(group: ClassicGroup, assignment: bytes) -> Any:
+def synced(group: ClassicGroup, assignment: bytes) -> SyncGroupResponse:
     """A SyncGroup that is granted: what the leader gave this member."""
-    return _SYNC.SyncGroupResponse(protocol_type=group.protocol_type, protocol_name=group.protocol, assignment=assignment)
+    return SyncGroupResponse(protocol_type=group.protocol_type, protocol_name=group.protocol, assignment=assignment)

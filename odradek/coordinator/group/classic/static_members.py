@@ -5,19 +5,19 @@ In a stable group whose protocol stays as it is there is no rebalance: the new m
 with the generation that is. Where the member leads, it is told so since version 9, and not to assign again (KIP-814).
 """
 
-from typing import Any, Final
+from typing import Final
 
 from odradek.coordinator.group.classic.decision import Decision
 from odradek.coordinator.group.classic.group import ClassicGroup
 from odradek.coordinator.group.classic.groups import ClassicGroups
-from odradek.coordinator.group.classic.member import Member, Protocols
+from odradek.coordinator.group.classic.member import JoinReply, Member, Protocols
 from odradek.coordinator.group.classic.rebalance import complete_if_all_joined, hold_join, prepare
 from odradek.coordinator.group.classic.rebalance_notes import RebalanceCause
 from odradek.coordinator.group.classic.responses import join_error, joined, joined_in_place_of, sync_error
 from odradek.coordinator.group.classic.states import GroupState
 from odradek.coordinator.group.classic.stored import group_record
 from odradek.protocol.errors import ErrorCode, KafkaError
-from odradek.timing.reply import Reply
+from odradek.protocol.message_types.join_group import JoinGroupRequest, JoinGroupResponse
 
 _SKIP_ASSIGNMENT_SINCE: Final = 9
 
@@ -37,7 +37,7 @@ class Replacement:
         self._old_rebalance_timeout_ms = self._member.rebalance_timeout_ms
         self._old_session_timeout_ms = self._member.session_timeout_ms
 
-    def decide(self, request: Any, protocols: Protocols, reason: str, reply: Reply[Any], decision: Decision) -> None:
+    def decide(self, request: JoinGroupRequest, protocols: Protocols, reason: str, reply: JoinReply, decision: Decision) -> None:
         """Fence the former member, put the new one in its place, and rebalance where that cannot be avoided."""
         group = self._group
         member = self._member
@@ -64,7 +64,7 @@ class Replacement:
             why = f"{who} {how}; its client's reason: {reason}"
             prepare(self._groups, group, RebalanceCause.STATIC_MEMBER_CHANGED, why, decision)
 
-    def _write(self, reply: Reply[Any], decision: Decision) -> None:
+    def _write(self, reply: JoinReply, decision: Decision) -> None:
         group = self._group
         group.refresh_subscribed_topics()
         generation = group.generation
@@ -100,7 +100,7 @@ class Replacement:
             member=self._new_id,
         )
 
-    def _response(self) -> Any:
+    def _response(self) -> JoinGroupResponse:
         if self._version < _SKIP_ASSIGNMENT_SINCE:
             return joined_in_place_of(self._group, self._new_id, self._old_leader)
         return joined(self._group, self._new_id, skip_assignment=self._group.leader == self._new_id)

@@ -11,12 +11,12 @@ Since version 5 a client says which protocol it believes in, INCONSISTENT_GROUP_
 """
 
 from functools import partial
-from typing import Any, Final
+from typing import Final
 
 from odradek.coordinator.group.classic.decision import Decision
 from odradek.coordinator.group.classic.group import ClassicGroup
 from odradek.coordinator.group.classic.groups import ClassicGroups
-from odradek.coordinator.group.classic.member import Member
+from odradek.coordinator.group.classic.member import Member, SyncReply
 from odradek.coordinator.group.classic.rebalance import (
     answer_sync,
     note_stable,
@@ -31,12 +31,14 @@ from odradek.coordinator.group.classic.stored import group_record
 from odradek.coordinator.group.config import MemberContext
 from odradek.coordinator.runtime.result import LATER, CoordinatorResult
 from odradek.protocol.errors import ErrorCode, KafkaError
-from odradek.timing.reply import Reply
+from odradek.protocol.message_types.sync_group import SyncGroupRequest, SyncGroupResponse
 
 _PROTOCOL_REQUIRED_SINCE: Final = 5
 
 
-def sync_group(groups: ClassicGroups, context: MemberContext, request: Any, reply: Reply[Any]) -> CoordinatorResult[Any]:
+def sync_group(
+    groups: ClassicGroups, context: MemberContext, request: SyncGroupRequest, reply: SyncReply
+) -> CoordinatorResult[SyncGroupResponse]:
     """Decide on a SyncGroup; ``reply`` has its response with this result, or with the one that has the assignment."""
     decision = Decision()
     group = groups.find(request.group_id)
@@ -66,14 +68,14 @@ def sync_group(groups: ClassicGroups, context: MemberContext, request: Any, repl
     return decision.result(LATER)
 
 
-def _take_back(groups: ClassicGroups, group: ClassicGroup, member: Member, reply: Reply[Any], _: KafkaError) -> None:
+def _take_back(groups: ClassicGroups, group: ClassicGroup, member: Member, reply: SyncReply, _: KafkaError) -> None:
     """The batch that the SyncGroup was decided in failed: so does ``reply``, and the member joins again."""
     if member.waiting_sync is reply and groups.is_live(group):
         member.waiting_sync = None
         groups.sessions.touch(group, member)
 
 
-def _validate(group: ClassicGroup | None, context: MemberContext, request: Any) -> ErrorCode:
+def _validate(group: ClassicGroup | None, context: MemberContext, request: SyncGroupRequest) -> ErrorCode:
     if context.version >= _PROTOCOL_REQUIRED_SINCE and (request.protocol_type is None or request.protocol_name is None):
         return ErrorCode.INCONSISTENT_GROUP_PROTOCOL
     if not request.group_id:
@@ -94,7 +96,9 @@ def _differ(requested: str | None, actual: str | None) -> bool:
     return requested is not None and actual is not None and requested != actual
 
 
-def _write_assignment(groups: ClassicGroups, group: ClassicGroup, leader: Member, request: Any, decision: Decision) -> None:
+def _write_assignment(
+    groups: ClassicGroups, group: ClassicGroup, leader: Member, request: SyncGroupRequest, decision: Decision
+) -> None:
     generation = group.generation
     given = {assignment.member_id: bytes(assignment.assignment) for assignment in request.assignments}
     # Who the leader left out has nothing; of members that it made up nothing is kept.
