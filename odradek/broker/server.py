@@ -79,6 +79,8 @@ class Broker:
         self.fetch_sessions = FetchSessions(config["max.incremental.fetch.session.cache.slots"], self.random)
         self.group_commit = GroupCommit(self, call_soon)
         self._call_soon = call_soon
+        # Called each time that the coordinators have loaded much state, which stays.
+        self.on_much_loaded: Callable[[], object] = _ignore
         services = CoordinatorServices(
             config=config,
             partitions=self.partitions,
@@ -87,6 +89,7 @@ class Broker:
             random=self.random,
             call_soon=self._soon,
             call_at_turn_end=lambda callback: self._soon(partial(self.connections.outbox.run, callback)),
+            on_much_loaded=lambda: self.on_much_loaded(),  # noqa: PLW0108  it is set later
         )
         self.groups = GroupCoordinator(services)
         self.transactions = TransactionCoordinator(services, self.groups.write_marker)
@@ -228,3 +231,7 @@ class Broker:
             per_ip_overrides=per_ip_overrides(config["max.connections.per.ip.overrides"]),
             max_idle_ms=config["connections.max.idle.ms"],
         )
+
+
+def _ignore() -> None:
+    """Nobody wants to know."""

@@ -119,6 +119,8 @@ async def _serve(
         stopping.set()
 
     broker.on_failed = fail
+    # The collector would look through the coordinators' state over and over while it grows, for tens of milliseconds each time.
+    broker.on_much_loaded = gc.freeze
     try:
         # Before the start, so that a port that is taken leaves the data directory as it is.
         metrics = None if metrics_port is None else await _bind_metrics(broker, metrics_host, metrics_port)

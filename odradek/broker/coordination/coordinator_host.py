@@ -121,6 +121,7 @@ class CoordinatorHost(ABC, Generic[ShardT]):
             services.timer,
             on_fault=log.error,
             load_buffer_bytes=min(about.load_buffer_bytes, DEFAULT_LOAD_BUFFER_BYTES),
+            on_much_loaded=services.on_much_loaded,
         )
         for partition in services.partitions.of_topic(about.topic).values():
             runtime.start_loading(partition.index, partition.leader_epoch)

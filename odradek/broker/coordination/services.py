@@ -17,10 +17,11 @@ if TYPE_CHECKING:
 class CoordinatorServices:
     """``call_soon`` is the event loop's; ``call_at_turn_end`` also sends the answers given by its callback together.
 
-    ``controller`` returns the controller, which is there once the broker is open.
+    ``controller`` returns the controller, which is there once the broker is open. ``on_much_loaded`` is called each time that
+    some thousand more records of a coordinator's topic have become state.
     """
 
-    __slots__ = ("call_at_turn_end", "call_soon", "config", "controller", "partitions", "random", "timer")
+    __slots__ = ("call_at_turn_end", "call_soon", "config", "controller", "on_much_loaded", "partitions", "random", "timer")
 
     def __init__(
         self,
@@ -32,6 +33,7 @@ class CoordinatorServices:
         random: Random,
         call_soon: Callable[[Callable[[], None]], object],
         call_at_turn_end: Callable[[Callable[[], None]], None],
+        on_much_loaded: Callable[[], object],
     ) -> None:
         self.config = config
         self.partitions = partitions
@@ -40,3 +42,4 @@ class CoordinatorServices:
         self.random = random
         self.call_soon = call_soon
         self.call_at_turn_end = call_at_turn_end
+        self.on_much_loaded = on_much_loaded

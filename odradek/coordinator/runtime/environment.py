@@ -22,7 +22,18 @@ ShardT = TypeVar("ShardT", bound=CoordinatorShard)
 class RuntimeEnvironment(Generic[ShardT]):
     """Made once, and passed to each part. See ``CoordinatorRuntime`` for what the callables do."""
 
-    __slots__ = ("clock", "counters", "decode", "load_buffer_bytes", "logs", "make_shard", "on_fault", "timer", "turn_end")
+    __slots__ = (
+        "clock",
+        "counters",
+        "decode",
+        "load_buffer_bytes",
+        "logs",
+        "make_shard",
+        "on_fault",
+        "on_much_loaded",
+        "timer",
+        "turn_end",
+    )
 
     def __init__(
         self,
@@ -32,6 +43,7 @@ class RuntimeEnvironment(Generic[ShardT]):
         timer: Timer,
         on_fault: Callable[[str, Exception], None],
         load_buffer_bytes: int,
+        on_much_loaded: Callable[[], object],
     ) -> None:
         self.logs = logs
         self.make_shard = make_shard
@@ -40,5 +52,6 @@ class RuntimeEnvironment(Generic[ShardT]):
         self.clock = timer.clock
         self.on_fault = on_fault
         self.load_buffer_bytes = load_buffer_bytes
+        self.on_much_loaded = on_much_loaded
         self.counters = RuntimeCounters()
         self.turn_end = TurnEnd(logs.call_soon, on_fault)

@@ -9,7 +9,6 @@ others it is counted as skipped.
 
 from __future__ import annotations
 
-import gc
 from collections import deque
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
@@ -36,8 +35,7 @@ _SLICE_STEPS: Final = 12
 # Between two looks at the clock: some fifty offsets, or one group with a few dozen members.
 _STEP_COST: Final = 4096
 _RECORD_COST: Final = 64
-# Each time so many records have been replayed, the garbage collector is told to leave alone what there is. That is state, to
-# stay; and to look through all of it over and over while it grows stops the loop for tens of milliseconds each time.
+# So many records leave state behind that a garbage collection would take tens of milliseconds to look through.
 _MANY_RECORDS: Final = 10_000
 
 
@@ -131,7 +129,7 @@ class LoadQueue:
     def __init__(self, environment: RuntimeEnvironment[Any]) -> None:
         self._environment = environment
         self._loads: deque[_Load] = deque()
-        self._unfrozen_records = 0
+        self._untold_records = 0
 
     def __len__(self) -> int:
         return len(self._loads)
@@ -152,10 +150,10 @@ class LoadQueue:
         # It may have been unloaded since.
         if load.hosted.state is not ShardState.LOADING or self._run_steps(load):
             self._loads.popleft()
-        self._unfrozen_records += load.records - records_before
-        if self._unfrozen_records >= _MANY_RECORDS:
-            self._unfrozen_records = 0
-            gc.freeze()
+        self._untold_records += load.records - records_before
+        if self._untold_records >= _MANY_RECORDS:
+            self._untold_records = 0
+            self._environment.on_much_loaded()
         if self._loads:
             self._environment.logs.call_soon(self._run_slice)
 

@@ -33,11 +33,16 @@ DEFAULT_LOAD_BUFFER_BYTES: Final = 1024 * 1024
 _MAX_KNOWN_IDS: Final = 16_384
 
 
+def _ignore() -> None:
+    """Nobody wants to know."""
+
+
 class CoordinatorRuntime(Generic[ShardT]):
     """The shards of one coordinator. Loop thread only.
 
     ``decode`` makes a record of the log's bytes, None where it does not know the key's version. ``on_fault`` is told of what
     should not happen, and goes on happening to nobody else: a failed append, an unreadable log, an exception in a callback.
+    ``on_much_loaded`` is called each time that some thousand more records have been replayed: their state stays.
     """
 
     def __init__(
@@ -50,11 +55,12 @@ class CoordinatorRuntime(Generic[ShardT]):
         *,
         on_fault: Callable[[str, Exception], None],
         load_buffer_bytes: int = DEFAULT_LOAD_BUFFER_BYTES,
+        on_much_loaded: Callable[[], object] = _ignore,
     ) -> None:
         self.name = name
         self._logs = logs
         self._on_fault = on_fault
-        self._environment = RuntimeEnvironment(logs, make_shard, decode, timer, on_fault, load_buffer_bytes)
+        self._environment = RuntimeEnvironment(logs, make_shard, decode, timer, on_fault, load_buffer_bytes, on_much_loaded)
         self.counters = self._environment.counters
         self._hosted: dict[int, HostedShard[ShardT]] = {}
         self._loads = LoadQueue(self._environment)

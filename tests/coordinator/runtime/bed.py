@@ -72,7 +72,7 @@ class AppendingShard(Shard):
 class Bed:
     """``answers`` are what operations were answered with, errors as their codes, in order."""
 
-    def __init__(self, partition_count=1, make_shard=None, load=True, shard_class=Shard, **log_options):
+    def __init__(self, partition_count=1, make_shard=None, load=True, shard_class=Shard, runtime_options=None, **log_options):
         self.clock = VirtualClock()
         self.timer = Timer(self.clock)
         self.logs = MemoryLogs(partition_count, **log_options)
@@ -88,6 +88,7 @@ class Bed:
             decode_group_record,
             self.timer,
             on_fault=lambda what, error: self.faults.append((what, error)),
+            **(runtime_options or {}),
         )
         if load:
             for partition in range(partition_count):

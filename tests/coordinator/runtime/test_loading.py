@@ -1,5 +1,7 @@
 """Loading and unloading: state comes from the log alone, in slices, and who comes too early or too late is told."""
 
+import gc
+
 import pytest
 
 from odradek.coordinator.runtime.record import encode_record
@@ -291,3 +293,21 @@ def test_no_state_leads_where_the_table_does_not():
             else:
                 with pytest.raises(RuntimeError):
                     ensure_transition(old, new)
+
+
+def test_whoever_runs_the_process_is_told_of_much_state_that_was_loaded():
+    told = []
+    bed = filled(
+        [put(str(number % 7), number) for number in range(25_000)],
+        per_batch=1000,
+        runtime_options={"on_much_loaded": lambda: told.append(bed.shard.replayed.get())},
+    )
+    load(bed)
+    assert [replayed // 10_000 for replayed in told] == [1, 2]
+
+
+def test_loading_leaves_the_garbage_collector_alone():
+    bed = filled([put(str(number % 7), number) for number in range(25_000)], per_batch=1000)
+    frozen = gc.get_freeze_count()
+    load(bed)
+    assert gc.get_freeze_count() == frozen
