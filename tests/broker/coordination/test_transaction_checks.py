@@ -8,7 +8,7 @@ from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.produce_request import ProduceRequest
 from odradek.protocol.record_batch import ensure_intact, iter_batches
-from tests.broker.handlers.metadata_broker import create, make_broker
+from tests.broker.handlers.bed import create, make_broker
 from tests.storage.support import batch
 from tests.storage.transactional import transactional_batch
 

@@ -2,11 +2,12 @@
 
 from odradek.broker.handlers import alter_configs, incremental_alter_configs
 from odradek.broker.metadata.alterations import APPEND, SET
+from odradek.broker.metadata.metadata_log import MetadataLog
 from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.messages import messages
 
-from .config_doubles import make_broker
+from .bed import make_broker
 
 
 def alter(broker, *resources, validate_only=False):
@@ -43,8 +44,13 @@ def alter_incrementally(broker, *resources, validate_only=False):
     return incremental_alter_configs.handle(broker, None, request).response.responses
 
 
+def batches(broker):
+    """What the metadata log holds."""
+    return list(broker.controller._log.read_all())
+
+
 def test_incremental_changes_are_in_the_image_and_leave_the_others():
-    broker = make_broker()
+    broker = make_broker("events")
     broker.controller.alter_configs([(2, "events", "flush.ms", "6")])
     (answer,) = alter_incrementally(broker, (2, "events", ("retention.ms", SET, "5"), ("cleanup.policy", APPEND, "compact")))
     assert (answer.error_code, answer.error_message) == (ErrorCode.NONE, None)
@@ -57,7 +63,7 @@ def test_incremental_changes_are_in_the_image_and_leave_the_others():
 
 
 def test_altering_replaces_all_overrides():
-    broker = make_broker()
+    broker = make_broker("events")
     broker.controller.alter_configs([(2, "events", "flush.ms", "6")])
     (answer,) = alter(broker, (2, "events", ("retention.ms", "5")))
     assert (answer.error_code, answer.error_message) == (ErrorCode.NONE, None)
@@ -65,8 +71,8 @@ def test_altering_replaces_all_overrides():
 
 
 def test_what_is_only_validated_is_answered_and_not_done():
-    broker = make_broker()
-    written = len(broker.log.batches)
+    broker = make_broker("events")
+    written = len(batches(broker))
     fine, wrong = alter_incrementally(
         broker, (2, "events", ("retention.ms", SET, "5")), (4, "1", ("num.partitions", SET, "5")), validate_only=True
     )
@@ -76,31 +82,34 @@ def test_what_is_only_validated_is_answered_and_not_done():
         ErrorCode.INVALID_REQUEST,
         ErrorCode.NONE,
     ]
-    assert len(broker.log.batches) == written
+    assert len(batches(broker)) == written
 
 
 def test_one_request_is_one_batch_of_the_metadata_log():
-    broker = make_broker(topics=("events", "clicks"))
-    written = len(broker.log.batches)
+    broker = make_broker("events", "clicks")
+    written = len(batches(broker))
     alter_incrementally(
         broker,
         (2, "events", ("retention.ms", SET, "5")),
         (2, "nowhere", ("retention.ms", SET, "5")),
         (2, "clicks", ("retention.ms", SET, "5")),
     )
-    assert len(broker.log.batches) == written + 1
-    assert len(broker.log.last_records) == 2
+    assert len(batches(broker)) == written + 1
+    assert len(batches(broker)[-1].records) == 2
 
 
 def test_a_refusal_tells_its_reason():
-    (answer,) = alter(make_broker(), (2, "events", ("retention.ms", "soon")))
+    (answer,) = alter(make_broker("events"), (2, "events", ("retention.ms", "soon")))
     assert answer.error_code == ErrorCode.INVALID_CONFIG
     assert "retention.ms" in answer.error_message
 
 
-def test_a_metadata_log_that_fails_is_answered():
-    broker = make_broker()
-    broker.log.failure = KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, "disk full")
+def test_a_metadata_log_that_fails_is_answered(monkeypatch):
+    def fail(*_, **__):
+        raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, "disk full")
+
+    broker = make_broker("events")
+    monkeypatch.setattr(MetadataLog, "append", fail)
     (answer,) = alter_incrementally(broker, (2, "events", ("retention.ms", SET, "5")))
     assert answer.error_code == ErrorCode.KAFKA_STORAGE_ERROR
     assert broker.controller.image.configs(2, "events") == {}

@@ -2,7 +2,7 @@ from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages import messages
 
-from .metadata_broker import ask, create, make_broker
+from .bed import ask, create, make_broker
 
 M = messages(ApiKey.CREATE_PARTITIONS)
 

@@ -4,7 +4,7 @@ from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages import messages
 
-from .metadata_broker import ask, make_broker
+from .bed import ask, make_broker
 
 M = messages(ApiKey.CREATE_TOPICS)
 

@@ -6,7 +6,7 @@ from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages import messages
 
-from .metadata_broker import ask, create, make_broker
+from .bed import ask, create, make_broker
 
 M = messages(ApiKey.DELETE_TOPICS)
 NOBODYS_ID = UUID(int=77)

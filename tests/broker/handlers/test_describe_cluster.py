@@ -3,7 +3,7 @@ import pytest
 from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.errors import ErrorCode
 
-from .metadata_broker import ask, make_broker
+from .bed import ask, make_broker
 
 
 def describe(broker, endpoint_type=1, *, operations=False):

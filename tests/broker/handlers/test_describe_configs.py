@@ -4,7 +4,7 @@ from odradek.broker.handlers.describe_configs import handle
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.message_types.describe_configs import DescribeConfigsRequest, DescribeConfigsResource
 
-from .config_doubles import make_broker
+from .bed import make_broker
 
 
 def describe(broker, *resources, keys=(), synonyms=False, documentation=False):
@@ -19,7 +19,7 @@ def describe(broker, *resources, keys=(), synonyms=False, documentation=False):
 
 
 def test_a_topic_is_described_with_its_override():
-    broker = make_broker()
+    broker = make_broker("events")
     broker.controller.alter_configs([(2, "events", "retention.ms", "5")])
     (result,) = describe(broker, (2, "events"), keys=("retention.ms", "no.such.config"))
     assert (result.error_code, result.resource_type, result.resource_name) == (ErrorCode.NONE, 2, "events")
@@ -29,13 +29,13 @@ def test_a_topic_is_described_with_its_override():
 
 @pytest.mark.parametrize("keys", [None, ()])
 def test_without_keys_every_config_is_described(keys):
-    (topic, broker) = describe(make_broker(), (2, "events"), (4, "1"), keys=keys)
+    (topic, broker) = describe(make_broker("events"), (2, "events"), (4, "1"), keys=keys)
     assert len(topic.configs) == 33
     assert len(broker.configs) > 90
 
 
 def test_synonyms_and_documentation_come_only_when_asked_for():
-    broker = make_broker("log.segment.bytes=2000000")
+    broker = make_broker("events", log_segment_bytes="2000000")
     ((without,),) = (result.configs for result in describe(broker, (2, "events"), keys=("segment.bytes",)))
     assert (without.synonyms, without.documentation) == ([], None)
     (asked,) = describe(broker, (2, "events"), keys=("segment.bytes",), synonyms=True, documentation=True)
@@ -47,14 +47,14 @@ def test_synonyms_and_documentation_come_only_when_asked_for():
 
 
 def test_the_clusters_default_broker_has_the_name_of_nobody():
-    broker = make_broker()
+    broker = make_broker("events")
     broker.controller.alter_configs([(4, "", "max.connections", "5")])
     (result,) = describe(broker, (4, ""))
     assert [(config.name, config.value, config.config_source) for config in result.configs] == [("max.connections", "5", 3)]
 
 
 def test_a_broker_has_no_loggers():
-    (result,) = describe(make_broker(), (8, "1"))
+    (result,) = describe(make_broker("events"), (8, "1"))
     assert (result.error_code, list(result.configs)) == (ErrorCode.NONE, [])
 
 
@@ -75,7 +75,7 @@ def test_a_broker_has_no_loggers():
     ],
 )
 def test_what_cannot_be_described_has_its_error_and_the_rest_is_described(resource, code):
-    refused, described = describe(make_broker(), resource, (2, "events"))
+    refused, described = describe(make_broker("events"), resource, (2, "events"))
     assert (refused.error_code, refused.resource_type, refused.resource_name) == (code, *resource)
     assert not refused.configs
     assert described.error_code == ErrorCode.NONE

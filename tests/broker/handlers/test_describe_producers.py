@@ -5,7 +5,7 @@ from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages import messages
 from tests.storage.transactional import transactional_batch
 
-from .metadata_broker import ask, create, make_broker
+from .bed import ask, create, make_broker
 
 M = messages(ApiKey.DESCRIBE_PRODUCERS)
 

@@ -4,7 +4,7 @@ from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.timing.reply import Reply
 
-from .metadata_broker import ask, make_broker
+from .bed import ask, make_broker
 
 
 @pytest.mark.parametrize(("key_type", "topic"), [(0, "__consumer_offsets"), (1, "__transaction_state")])

@@ -4,11 +4,11 @@ from odradek.broker.handlers.list_config_resources import handle
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.message_types.list_config_resources import ListConfigResourcesRequest
 
-from .config_doubles import make_broker
+from .bed import make_broker
 
 
 def listed(*types):
-    response = handle(make_broker(topics=("a", "b")), None, ListConfigResourcesRequest(resource_types=types))
+    response = handle(make_broker("a", "b"), None, ListConfigResourcesRequest(resource_types=types))
     return response.error_code, [(each.resource_type, each.resource_name) for each in response.config_resources]
 
 

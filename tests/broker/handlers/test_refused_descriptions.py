@@ -7,7 +7,7 @@ import pytest
 from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages import messages
-from tests.broker.handlers.metadata_broker import ask, create, make_broker
+from tests.broker.handlers.bed import ask, create, make_broker
 
 TOPIC_ID = UUID(int=7)
 

@@ -1,12 +1,13 @@
 import pytest
 
-from odradek.broker.coordination.transaction_coordinator import TransactionCoordinator
+from odradek.broker.metadata.topic_names import CONSUMER_OFFSETS_TOPIC
 from odradek.protocol.api_keys import ApiKey
-from odradek.protocol.errors import ErrorCode, KafkaError
+from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages import messages
+from odradek.protocol.records import Record, build_batch
 from tests.storage.transactional import transactional_batch
 
-from .metadata_broker import ask, create, make_broker
+from .bed import ask, create, make_broker
 
 M = messages(ApiKey.WRITE_TXN_MARKERS)
 
@@ -14,10 +15,6 @@ M = messages(ApiKey.WRITE_TXN_MARKERS)
 @pytest.fixture
 def broker():
     broker = make_broker()
-    broker.transactions = TransactionCoordinator(
-        broker,
-        lambda partition, marker: broker.groups.write_marker(partition, marker),  # noqa: PLW0108  made by some of the tests
-    )
     create(broker, "t", 2)
     broker.partitions.get("t", 0).append(transactional_batch(epoch=3, timestamp=0), 0, True)
     return broker
@@ -66,10 +63,8 @@ def test_version_2_says_how_the_epoch_is_judged(broker):
     assert write(broker, 0, epoch=4, transaction_version=2) == {0: ErrorCode.NONE}
 
 
-@pytest.mark.interpreted
-def test_a_group_coordinator_that_is_not_there_yet_is_no_leader(broker):
-    def refuse(partition, marker):
-        raise KafkaError(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, "loading")
-
-    broker.groups = type("Groups", (), {"write_marker": staticmethod(refuse)})
-    assert write(broker, 0, topic="__consumer_offsets") == {0: ErrorCode.NOT_LEADER_OR_FOLLOWER}
+async def test_a_group_coordinator_that_is_not_there_yet_is_no_leader(broker):
+    broker.controller.ensure_internal_topic(CONSUMER_OFFSETS_TOPIC)
+    # There is something to load, and so it takes a turn of the loop.
+    broker.partitions.get(CONSUMER_OFFSETS_TOPIC, 0).append(build_batch([Record(timestamp=0, key=b"k", value=b"v")]), 0)
+    assert write(broker, 0, topic=CONSUMER_OFFSETS_TOPIC) == {0: ErrorCode.NOT_LEADER_OR_FOLLOWER}
