@@ -1,7 +1,7 @@
 """``python -m benchmarks``: run the benchmarks, print the table.
 
-First each broker is started several times, then taken through the restarts with many offsets, many partitions and much unflushed
-data, and through compaction, one at a time; then all are brought up together and take the loads in turn (``benchmarks.rounds``).
+First the brokers are measured one at a time: repeated starts, restarts with many offsets, many partitions and much unflushed
+data, and compaction. Then all brokers run at once and take the loads in turn (``benchmarks.rounds``).
 """
 
 import argparse
@@ -27,13 +27,13 @@ from odradek.build import description
 
 T = TypeVar("T")
 
-# The first start that counts, and the last.
+# The range of counted starts: the first one's number, and the last one's.
 _STARTS, _QUICK_STARTS = (2, 6), (1, 1)
 _OFFSETS_RUNS, _QUICK_OFFSETS_RUNS = 2, 1
 
 
 def parse_arguments(arguments: Sequence[str] | None = None) -> argparse.Namespace:
-    """Read the command line; ends the program on a name that is not known."""
+    """Parse the command line; an unknown name ends the program."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description="odradek side by side with Apache Kafka")
     parser.add_argument(
         "--only", nargs="+", choices=NAMES, metavar="NAME", default=USUAL, help="run these alone: " + ", ".join(NAMES)
@@ -52,7 +52,7 @@ def parse_arguments(arguments: Sequence[str] | None = None) -> argparse.Namespac
 
 
 def peers_named(names: Sequence[str], scratch: Path) -> list[Peer]:
-    """The brokers of these names."""
+    """The brokers with these names."""
     peers: list[Peer] = []
     for name in names:
         if name == "kafka":
@@ -65,7 +65,7 @@ def peers_named(names: Sequence[str], scratch: Path) -> list[Peer]:
 
 
 def run_starts(peers: Sequence[Peer], scratch: Path, *, quick: bool, failures: Failures) -> list[Figure]:
-    """Start each broker several times, in turn; the first start fills the page cache and, in a full run, does not count."""
+    """Start each broker several times, in turn. The first start fills the page cache; a full run does not count it."""
     starts: dict[str, list[start_up.Start]] = {}
     first_counted, last = _QUICK_STARTS if quick else _STARTS
     for turn in range(1, last + 1):
@@ -87,7 +87,8 @@ def run_offsets(peers: Sequence[Peer], scratch: Path, *, quick: bool, failures: 
     for turn in range(1, (_QUICK_OFFSETS_RUNS if quick else _OFFSETS_RUNS) + 1):
         for peer in peers if turn % 2 else reversed(peers):
             try:
-                # Kafka takes half a minute for its two restarts, and they differ by more than chance: once is enough.
+                # Kafka takes half a minute for its two restarts. Once is enough: they differ from odradek's by far more than
+                # chance.
                 directory = scratch / f"offsets-{peer.name}-{turn}"
                 run = committed_offsets.measure(peer, directory, quick=quick, with_restarts=turn == 1)
             except (BrokerFailed, LoadFailed) as failure:
@@ -101,12 +102,12 @@ def run_offsets(peers: Sequence[Peer], scratch: Path, *, quick: bool, failures: 
 def run_restarts(
     name: str, peers: Sequence[Peer], scratch: Path, measure: Callable[[Peer, Path], restarts.Restart], failures: Failures
 ) -> dict[str, Sequence[restarts.Restart]]:
-    """Have each broker that keeps its data restarted on much of it."""
+    """Restart each broker that keeps its data, with much of it."""
     return {peer: [run] for peer, run in _once(name, peers, scratch, measure, failures).items()}
 
 
 def run_compaction(peers: Sequence[Peer], scratch: Path, chosen: argparse.Namespace, failures: Failures) -> list[Figure]:
-    """Have each broker compact under load, and odradek reload what it has compacted; as far as that is chosen."""
+    """Measure latency under compaction, and odradek's reload of compacted logs, as far as they are chosen."""
     figures: list[Figure] = []
     with_cleaner = [peer for peer in peers if peer.name != "kfake"]
     if RELOAD in chosen.only:
@@ -122,7 +123,7 @@ def run_compaction(peers: Sequence[Peer], scratch: Path, chosen: argparse.Namesp
 def _once(
     name: str, peers: Sequence[Peer], scratch: Path, measure: Callable[[Peer, Path], T], failures: Failures
 ) -> dict[str, T]:
-    """What was measured of each broker that got there."""
+    """Measure each broker once; brokers that failed are absent."""
     measured: dict[str, T] = {}
     for peer in peers:
         try:
@@ -135,7 +136,7 @@ def _once(
 
 
 def run_loads(peers: Sequence[Peer], scratch: Path, chosen: argparse.Namespace, failures: Failures) -> list[Figure]:
-    """Bring the brokers up, and run the chosen loads on them."""
+    """Start the brokers, and run the chosen loads on them."""
     loads = [load for load in LOADS if load.name in chosen.only]
     figures: list[Figure] = []
     if not loads:
@@ -158,7 +159,8 @@ def run_loads(peers: Sequence[Peer], scratch: Path, chosen: argparse.Namespace, 
 def main() -> int:
     """Run what the command line chose.
 
-    Gives 0 when everything ran, targets reached or not; 1 when something failed; 2 when a tool is missing or does not build.
+    Returns 0 when everything ran, whether or not targets were reached; 1 when something failed; 2 when a tool is missing or
+    does not build.
     """
     chosen = parse_arguments()
     signal.signal(signal.SIGTERM, _leave)
@@ -192,7 +194,7 @@ def main() -> int:
 
 
 def _leave(signal_number: int, _frame: FrameType | None) -> None:
-    """Leave by way of every ``finally``, so that no broker and no data stays behind."""
+    """Exit through every ``finally``, so that no broker and no data is left behind."""
     sys.exit(128 + signal_number)
 
 

@@ -1,10 +1,10 @@
-"""200,000 committed offsets: the time a broker takes to accept them, and to have them again after a restart.
+"""200,000 committed offsets: the time to accept them, and the time until a restarted broker serves them again.
 
-A broker of its own, so that its log holds these offsets and hardly more. The load generator's ``commit-offsets`` commits 200
-partitions for each of 1,000 groups, after a warm-up with other groups. Then the broker is restarted twice on the same data: once
-it was stopped as its users stop it (SIGTERM), once it was killed. ``fetch-offsets`` is already running by then and waits for the
-address; the clock starts before the broker is spawned and stops when the last group's OffsetFetch has answered, with every offset
-that was committed.
+The broker is separate from that of the loads, so that its log holds these offsets and hardly more. The load generator's
+``commit-offsets`` commits 200 partitions for each of 1,000 groups, after a warm-up with other groups. Then the broker is
+restarted twice on the same data: after a clean stop (SIGTERM) and after a kill. ``fetch-offsets`` runs before each restart and
+waits for the address. The clock starts before the broker is spawned and stops when the last group's OffsetFetch has returned
+every committed offset.
 """
 
 import os
@@ -27,14 +27,14 @@ _TOPIC = ("-topic=offsets", "-partitions=200")
 
 @dataclass(frozen=True, slots=True)
 class Offsets:
-    """One broker's way; None for what it was not taken through.
+    """The measurements of one broker; None for steps that were not run.
 
     Args:
-        accept_s: how long it took to accept all offsets.
-        accept_cpu_s: CPU time it spent on that.
-        stop_s: from SIGTERM to its end.
-        after_stop_s: from spawning it again to the last group's answer.
-        after_kill_s: the same after it was killed.
+        accept_s: the time to accept all offsets.
+        accept_cpu_s: the CPU time that the broker spent on that.
+        stop_s: the time from SIGTERM to the end of the process.
+        after_stop_s: the time from spawning the broker again to the last group's response.
+        after_kill_s: the same after a kill.
     """
 
     accept_s: float
@@ -45,7 +45,7 @@ class Offsets:
 
 
 def measure(peer: Peer, directory: Path, *, quick: bool, with_restarts: bool) -> Offsets:
-    """Take one broker the way, to its end or until it has all offsets; BrokerFailed or LoadFailed when it does not get there."""
+    """Measure one broker. Without ``with_restarts``, only the acceptance. Raises BrokerFailed or LoadFailed."""
     directory.mkdir(parents=True)
     command = peer.prepare(directory, UNDER_LOAD[peer.name])
     groups = f"-groups={_QUICK_GROUPS if quick else _GROUPS}"
@@ -69,7 +69,7 @@ def measure(peer: Peer, directory: Path, *, quick: bool, with_restarts: bool) ->
 
 
 def _restart_and_kill(peer: Peer, command: list[str], directory: Path, groups: str) -> float:
-    """Start the broker on the data it has, and kill it; the seconds until the last group's offsets were there."""
+    """Start the broker on its data, and kill it; the seconds until the last group's offsets were served."""
     os.sync()
     with load_tool.waiting("fetch-offsets", (*_TOPIC, groups)) as tell:
         began_s = time.perf_counter()
@@ -85,7 +85,7 @@ def _restart_and_kill(peer: Peer, command: list[str], directory: Path, groups: s
 
 
 def _stop(process: subprocess.Popen[str]) -> float:
-    """Stop the broker as its users do; how long that took."""
+    """Stop the broker by SIGTERM; the seconds until it ended."""
     began_s = time.perf_counter()
     process.terminate()
     try:

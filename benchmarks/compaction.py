@@ -1,12 +1,13 @@
-"""Compaction: what it does to a broker's latency, and to the coordinators' reload.
+"""Compaction: its effect on a broker's latency, and on the coordinators' reload.
 
-``latency-compacting``: 1,500,000 records of 100 B under 100,000 keys lie in one partition; ``latency`` at 2,000 records a second
-into another topic, first while nothing else goes on, then while the cleaner goes over them, which begins when the topic's
-``cleanup.policy`` is changed. Both brokers' cleaners read and write at most 20 MB a second, so that it lasts.
+``latency-compacting``: one partition holds 1,500,000 records of 100 B under 100,000 keys. ``latency`` runs at 2,000 records a
+second on another topic: first on an otherwise idle broker, then while the cleaner compacts that partition. Changing the topic's
+``cleanup.policy`` starts the cleaner. The cleaners of both brokers read and write at most 20 MB a second, so that compaction
+outlasts the load.
 
-``reload-compacted``: 200,000 offsets are committed fifty times over, into segments of 1 MiB. The broker is stopped and started,
-then started with its cleaner until that is through, stopped and started again; both starts are timed until the last group's
-OffsetFetch has answered, as in ``offsets-200k``. odradek alone: what is compared is before and after.
+``reload-compacted``: 200,000 offsets are committed fifty times each, into segments of 1 MiB. The broker is stopped and started.
+Then it runs with its cleaner until compaction is done, and is stopped and started again. Both starts are timed until the last
+group's OffsetFetch has answered, as in ``offsets-200k``. Only odradek is measured: the comparison is before and after.
 """
 
 import os
@@ -44,7 +45,7 @@ _BYTES_PER_MIB = 1024 * 1024
 
 @dataclass(frozen=True, slots=True)
 class Latencies:
-    """One broker's: runs while nothing else goes on, and runs while it compacts."""
+    """One broker's runs: idle otherwise, and while it compacts."""
 
     quiet: Sequence[Measurement]
     compacting: Sequence[Measurement]
@@ -52,7 +53,7 @@ class Latencies:
 
 @dataclass(frozen=True, slots=True)
 class Reload:
-    """One broker's: the offsets' log in MiB and seconds from spawn to the last group, as it was written and compacted."""
+    """One broker's offsets log in MiB and seconds from spawn to the last group's response: as written, and compacted."""
 
     before_mib: float
     before_s: float
@@ -62,7 +63,7 @@ class Reload:
 
 
 def measure_latency(peer: Peer, directory: Path, *, quick: bool) -> Latencies:
-    """LoadFailed where the cleaner was through before the loads were."""
+    """Measure one broker. Raises LoadFailed if the cleaner finished before the loads."""
     count = _QUICK_LATENCY_RECORDS if quick else _LATENCY_RECORDS
     runs = 1 if quick else _LATENCY_RUNS
 
@@ -95,7 +96,7 @@ def measure_latency(peer: Peer, directory: Path, *, quick: bool) -> Latencies:
 
 
 def measure_reload(peer: Peer, directory: Path, *, quick: bool) -> Reload:
-    """BrokerFailed or LoadFailed when it does not get there."""
+    """Measure one broker. Raises BrokerFailed or LoadFailed."""
     directory.mkdir(parents=True)
     groups = f"-groups={_QUICK_GROUPS if quick else _GROUPS}"
     try:
@@ -114,7 +115,7 @@ def measure_reload(peer: Peer, directory: Path, *, quick: bool) -> Reload:
 
 @contextmanager
 def _serving(peer: Peer, directory: Path, settings: Mapping[str, str]) -> Iterator[Running]:
-    """Run a broker on the data in ``directory``, and stop it as its users do."""
+    """Run a broker on the data in ``directory``, and stop it by SIGTERM."""
     process = spawn(_command(peer, directory, settings), directory)
     try:
         running = Running(process, peer.address(process, directory))
@@ -130,7 +131,7 @@ def _serving(peer: Peer, directory: Path, settings: Mapping[str, str]) -> Iterat
 
 
 def _command(peer: Peer, directory: Path, settings: Mapping[str, str]) -> list[str]:
-    """The command that starts it, on the data that there is, if any."""
+    """The command that starts the broker, on existing data if there is any."""
     data, kept = directory / "data", directory / "kept"
     if data.exists():
         data.rename(kept)
@@ -142,7 +143,7 @@ def _command(peer: Peer, directory: Path, settings: Mapping[str, str]) -> list[s
 
 
 def _reload(peer: Peer, directory: Path, groups: str) -> float:
-    """Start on the data that there is, and stop; the seconds until the last group's offsets were there."""
+    """Start the broker on its data, and stop it; the seconds until the last group's offsets were served."""
     os.sync()
     command = _command(peer, directory, {**_SMALL_SEGMENTS, "log.cleaner.enable": "false"})
     with load_tool.waiting("fetch-offsets", (*_OFFSETS, groups)) as tell:
@@ -171,7 +172,7 @@ def _begin_to_compact(address: str) -> None:
 
 
 def _wait_until_compacted(directory: Path) -> None:
-    """Until each of the offsets' logs is compacted up to its newest segment."""
+    """Wait until each partition of the offsets topic is compacted up to its newest segment."""
     deadline_s = time.perf_counter() + _CLEAN_TIMEOUT_S
     while not _newest_segments(directory).items() <= _cleaned_offsets(directory).items():
         if time.perf_counter() > deadline_s:
@@ -181,7 +182,7 @@ def _wait_until_compacted(directory: Path) -> None:
 
 
 def _newest_segments(directory: Path) -> dict[tuple[str, int], int]:
-    """The newest segment's base offset of each log that has several."""
+    """The base offset of the newest segment, for each partition of the offsets topic with several segments."""
     found = {}
     for log in (directory / "data").glob("__consumer_offsets-*"):
         bases = sorted(int(file.stem) for file in log.glob("*.log"))
@@ -191,7 +192,7 @@ def _newest_segments(directory: Path) -> dict[tuple[str, int], int]:
 
 
 def _cleaned_offsets(directory: Path) -> dict[tuple[str, int], int]:
-    """What ``cleaner-offset-checkpoint`` says."""
+    """The content of ``cleaner-offset-checkpoint``."""
     try:
         text = (directory / "data" / "cleaner-offset-checkpoint").read_text(encoding="ascii")
     except FileNotFoundError:
@@ -201,7 +202,7 @@ def _cleaned_offsets(directory: Path) -> dict[tuple[str, int], int]:
 
 
 def _log_mib(directory: Path) -> float:
-    """The size of the offsets' logs."""
+    """The size of the offsets topic's logs."""
     return sum(file.stat().st_size for file in (directory / "data").glob("__consumer_offsets-*/*.log")) / _BYTES_PER_MIB
 
 
@@ -220,7 +221,7 @@ def latency_figures(measured: Mapping[str, Latencies]) -> list[Figure]:
 
 
 def reload_figures(measured: Mapping[str, Reload]) -> list[Figure]:
-    """One run each."""
+    """Figures of one run for each broker."""
 
     def one(name: str, read: Callable[[Reload], float], target: Target | None = None) -> Figure:
         return Figure(RELOAD_TITLE, name, {peer: read(reload) for peer, reload in measured.items()}, target)

@@ -1,7 +1,7 @@
-"""Finds Apache Kafka's jars, or fetches them once: the whole broker, or the few that its tools for log files take.
+"""Finds or downloads Apache Kafka's jars: those of the whole broker, or the few that its tools for log files need.
 
-Kafka comes from Maven Central by Apache Ivy, whose jar PySpark ships (an extra of this project), so that no Maven and no
-Kafka distribution need be installed: only Java. What was fetched stays in the user's cache directory.
+Apache Ivy fetches them from Maven Central. PySpark, an extra of this project, ships Ivy's jar, so that only Java has to be
+installed: neither Maven nor a Kafka distribution. Downloaded jars stay in the user's cache directory.
 """
 
 import importlib.util
@@ -21,12 +21,12 @@ LIBS_VARIABLE = "ODRADEK_KAFKA_LIBS"
 
 @dataclass(frozen=True, slots=True)
 class Jars:
-    """Some of Kafka's jars.
+    """A set of Kafka's jars.
 
     Args:
         directory: the name of the directory in the cache that holds them.
         modules: organisation, module and revision of each.
-        transitive: whether all that these depend on comes with them.
+        transitive: whether their dependencies are included.
     """
 
     directory: str
@@ -46,7 +46,7 @@ BROKER = Jars(
     ),
     transitive=True,
 )
-# What DumpLogSegments loads classes from, with any of its decoders: 16 MB.
+# The classes that DumpLogSegments loads, with any of its decoders: 16 MB.
 LOG_TOOLS = Jars(
     directory=f"kafka-tools-{VERSION}",
     modules=(
@@ -69,7 +69,7 @@ _FETCH_TIMEOUT_S = 600.0
 
 
 def java() -> str:
-    """The path of ``java``, JAVA_HOME's if that is set; MissingTool when there is none."""
+    """The path of ``java``: JAVA_HOME's if that is set. Raises MissingTool if there is none."""
     home = os.environ.get("JAVA_HOME")
     found = shutil.which(str(Path(home, "bin", "java")) if home else "java")
     if found is None:
@@ -79,7 +79,7 @@ def java() -> str:
 
 
 def libraries(wanted: Jars = BROKER) -> Path:
-    """The directory that holds these jars: the one that ODRADEK_KAFKA_LIBS names, or the cache, filled if need be."""
+    """The directory with these jars: the one that ODRADEK_KAFKA_LIBS names, or the cache, filled if necessary."""
     named = os.environ.get(LIBS_VARIABLE)
     if named:
         directory = Path(named)
@@ -88,7 +88,7 @@ def libraries(wanted: Jars = BROKER) -> Path:
             raise MissingTool(reason)
         return directory
     cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "odradek"
-    # Whoever has the whole broker has its tools.
+    # The jars of the whole broker include those of its tools.
     for there in (BROKER, wanted):
         if (cache / there.directory).is_dir():
             return cache / there.directory
@@ -97,7 +97,7 @@ def libraries(wanted: Jars = BROKER) -> Path:
 
 
 def _fetch(wanted: Jars, cache: Path) -> None:
-    """Resolve the modules into a directory beside the right one, and move it into place when it is whole."""
+    """Resolve the modules into a temporary directory beside the final one, and rename it when it is complete."""
     cache.mkdir(parents=True, exist_ok=True)
     ivy = _ivy()
     with tempfile.TemporaryDirectory(dir=cache) as scratch:
@@ -117,7 +117,7 @@ def _fetch(wanted: Jars, cache: Path) -> None:
 
 
 def _ivy_file(wanted: Jars) -> str:
-    """What Ivy reads: the modules, and whether of each only its own jar is wanted or all that it needs when it runs."""
+    """Ivy's input: the modules, each with its own jar only or with all run-time dependencies."""
     configuration = "default->default" if wanted.transitive else "default->master"
     dependencies = "".join(
         f'<dependency org="{organisation}" name="{module}" rev="{revision}" conf="{configuration}"/>'

@@ -16,19 +16,19 @@ SOURCE = Path(__file__).parent / "load"
 BINARY = Path(__file__).parent / "build" / "load"
 
 _BUILD_TIMEOUT_S = 600.0
-# A load gives up by itself a little before the harness gives up on it, so that its own reason is what is told.
+# A load times out slightly before the harness does, so that its own reason is reported.
 _LOAD_TIMEOUT_S = 60.0
 _GRACE_S = 10.0
-# For those that wait for a broker which has much to load first.
+# For loads that wait for a broker with much to load first.
 _WAITING_TIMEOUT_S = 300.0
 
 
 class LoadFailed(Exception):
-    """A load did not run to its end; the message is the load generator's."""
+    """A load did not finish; the message is the load generator's."""
 
 
 class MissingTool(Exception):
-    """A program that the benchmarks need is not installed; the message says how to get it."""
+    """A required program is not installed; the message says how to install it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,15 +36,15 @@ class Measurement:
     """One run of one load.
 
     Args:
-        records: records, or committed offsets, that passed; 0 where the load counts none.
-        requests: requests of the kind that the load is about, where it counts them; else 0.
-        groups: groups that the load took through their steps; 0 where it has none.
-        seconds: how long it took.
-        p50_ms: median latency; NaN where the load measures none.
-        p99_ms: its 99th percentile, likewise.
-        server_cpu_s: CPU time that the broker spent meanwhile.
-        client_cpu_s: CPU time that the load generator spent.
-        steps_ms: how long the steps of a group took, by their names.
+        records: the number of records, or of committed offsets; 0 if the load counts none.
+        requests: the number of requests of the load's own kind; 0 if the load counts none.
+        groups: the number of groups that the load took through their steps; 0 if it has none.
+        seconds: the duration.
+        p50_ms: median latency; NaN if the load measures none.
+        p99_ms: 99th percentile of latency; NaN if the load measures none.
+        server_cpu_s: CPU time of the broker during the load.
+        client_cpu_s: CPU time of the load generator.
+        steps_ms: durations of a group's steps, by name.
     """
 
     records: int
@@ -64,22 +64,22 @@ class Measurement:
 
     @property
     def server_cpu_s_per_million(self) -> float:
-        """CPU seconds that the broker spent on a million records, which is microseconds on one."""
+        """The broker's CPU time for a million records, in seconds (for one record, in microseconds)."""
         return self.server_cpu_s / self.records * 1e6
 
     @property
     def server_cpu_us_per_request(self) -> float:
-        """CPU microseconds that the broker spent on one request, which is milliseconds on a thousand."""
+        """The broker's CPU time for one request, in microseconds (for a thousand, in milliseconds)."""
         return self.server_cpu_s / self.requests * 1e6
 
     @property
     def server_cpu_ms_per_group(self) -> float:
-        """CPU milliseconds that the broker spent on one group, from its members' first requests to its deletion."""
+        """The broker's CPU time for one group, in milliseconds, from its members' first requests to its deletion."""
         return self.server_cpu_s / self.groups * 1e3
 
 
 def parse_measurement(line: str) -> Measurement:
-    """Read the line of JSON that a load prints."""
+    """Parse the line of JSON that a load prints."""
     told: dict[str, Any] = json.loads(line)
     return Measurement(
         records=int(told.get("records", 0)),
@@ -95,7 +95,7 @@ def parse_measurement(line: str) -> Measurement:
 
 
 def build() -> None:
-    """Compile the load generator; a build that is up to date takes Go well under a second."""
+    """Compile the load generator. Without changes this takes Go well under a second."""
     go = shutil.which("go")
     if go is None:
         reason = (
@@ -120,7 +120,7 @@ def command(
     server_pid: int = 0,
     timeout_s: float = _LOAD_TIMEOUT_S,
 ) -> list[str]:
-    """The command line of one load; an empty broker makes those that wait for one read the address from their standard input."""
+    """The command line of a load. If ``broker`` is empty, a waiting load reads the address from its standard input."""
     return [
         str(BINARY),
         subcommand,
@@ -132,7 +132,7 @@ def command(
 
 
 def run(subcommand: str, broker: str, arguments: tuple[str, ...] = (), *, server_pid: int = 0) -> str:
-    """Run one load to its end and give the line it printed; LoadFailed when it fails or hangs."""
+    """Run a load, and return the line that it printed. Raises LoadFailed if it fails or hangs."""
     try:
         done = subprocess.run(
             command(subcommand, broker, arguments, server_pid=server_pid),
@@ -151,15 +151,16 @@ def run(subcommand: str, broker: str, arguments: tuple[str, ...] = (), *, server
 
 
 def measure(subcommand: str, broker: str, arguments: tuple[str, ...], *, server_pid: int) -> Measurement:
-    """Run one load and read what it measured."""
+    """Run a load, and return its measurement."""
     return parse_measurement(run(subcommand, broker, arguments, server_pid=server_pid))
 
 
 @contextmanager
 def waiting(subcommand: str, arguments: tuple[str, ...] = ()) -> Iterator[Callable[[str], str]]:
-    """Have a load running that waits to be told a broker's address.
+    """Run a load that waits for a broker's address.
 
-    Yields what tells it, and gives the line it then prints: empty when it failed, or is silent for too long.
+    Yields a function that passes the address to the load and returns the line that the load prints; empty if the load failed or
+    timed out.
     """
     waiting_for_address = command(subcommand, "", arguments, timeout_s=_WAITING_TIMEOUT_S)
     client = subprocess.Popen(waiting_for_address, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)

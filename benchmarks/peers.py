@@ -1,7 +1,7 @@
-"""The brokers that are measured, and how each is started: odradek, Apache Kafka (one KRaft node), franz-go's kfake.
+"""The measured brokers and how to start them: odradek, Apache Kafka (one KRaft node), franz-go's kfake.
 
-Every broker gets a fresh data directory and a free port of 127.0.0.1, and is started as its users start it: odradek by its
-command, Kafka with the heap and the JVM flags of its own scripts and the settings of the ``server.properties`` it ships.
+Every broker gets a fresh data directory and a free port of 127.0.0.1, and starts as its users start it: odradek by its command,
+Kafka with the heap and the JVM flags of its own scripts and the settings of the ``server.properties`` it ships.
 """
 
 import compileall
@@ -24,10 +24,11 @@ _READY_TIMEOUT_S = 30.0
 _FORMAT_TIMEOUT_S = 60.0
 _TAIL_LINES = 15
 
-# What a load wrote is deleted from disk as soon as its topic is. By default that happens a minute later, and by then the kernel
-# is writing it out under the next load, which halves what that reaches. Kafka begins to look 30 s after its start, unless told.
+# A load's data is deleted from disk together with its topic. The default delay is a minute. By then the kernel would be writing
+# the data out under the next load, which halves that load's throughput. Kafka's file deletion begins 30 s after its start by
+# default.
 _DELETE_SOON: Mapping[str, str] = {"log.segment.delete.delay.ms": "100"}
-# Kafka's default has a new group wait 3 s for more members, odradek's does not: with the same for both, the broker is measured.
+# Kafka's default makes a new group wait 3 s for more members; odradek's does not. With equal settings the brokers are compared.
 _NO_DELAY: Mapping[str, str] = {"group.initial.rebalance.delay.ms": "0"}
 UNDER_LOAD: Mapping[str, Mapping[str, str]] = {
     "odradek": {**_DELETE_SOON, **_NO_DELAY},
@@ -60,7 +61,7 @@ _KAFKA_SETTINGS: Mapping[str, str] = {
 
 
 class BrokerFailed(Exception):
-    """A broker did not come up; the message has the end of what it logged."""
+    """A broker did not start; the message has the end of its log."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,15 +73,15 @@ class Running:
 
 
 class Peer(Protocol):
-    """A broker that can be measured."""
+    """A broker to be measured."""
 
     name: str
 
     def prepare(self, directory: Path, settings: Mapping[str, str]) -> list[str]:
-        """Lay out what must be there before the first start (not measured) and give the command that starts it."""
+        """Prepare ``directory`` for the first start (not measured), and return the command that starts the broker."""
 
     def address(self, process: subprocess.Popen[str], directory: Path) -> str:
-        """The HOST:PORT of the broker just spawned; it need not answer there yet."""
+        """The HOST:PORT of the broker just spawned. It may not accept connections there yet."""
 
 
 class Odradek:
@@ -89,42 +90,42 @@ class Odradek:
     name = "odradek"
 
     def prepare(self, directory: Path, settings: Mapping[str, str]) -> list[str]:
-        """The modules compiled, as an installed package has them; odradek makes its data directory itself."""
+        """Compile the modules, as in an installed package. odradek creates its data directory itself."""
         compileall.compile_dir(str(Path(odradek.__file__).parent), quiet=2)
         chosen = [word for key, value in settings.items() for word in ("--set", f"{key}={value}")]
         return [sys.executable, "-m", "odradek", "serve", "--port", "0", "--data-dir", str(directory / "data"), *chosen]
 
     def address(self, process: subprocess.Popen[str], directory: Path) -> str:
-        """What the ready line says."""
+        """The address in the ready line."""
         return _ready_address(process, directory, "odradek ready on ")
 
 
 class Kfake:
-    """franz-go's broker for tests, on disk: what the protocol costs when it is compiled."""
+    """franz-go's broker for tests, with data on disk: the cost of the protocol in compiled code."""
 
     name = "kfake"
 
     def prepare(self, directory: Path, settings: Mapping[str, str]) -> list[str]:
-        """Nothing to lay out; it has none of the settings."""
+        """Nothing to prepare; kfake has none of the settings."""
         del settings
         return [str(load_tool.BINARY), "serve-kfake", "-data-dir", str(directory / "data")]
 
     def address(self, process: subprocess.Popen[str], directory: Path) -> str:
-        """What its ready line says."""
+        """The address in its ready line."""
         return _ready_address(process, directory, "kfake ready on ")
 
 
 class Kafka:
-    """Apache Kafka: broker and controller in one process, its data directory formatted beforehand."""
+    """Apache Kafka: broker and controller in one process, with a data directory formatted beforehand."""
 
     name = "kafka"
 
     def __init__(self, template: Path) -> None:
-        """``template``: an empty directory; formatted at the first use, copied for every start."""
+        """``template`` is an empty directory. It is formatted at the first use, and copied for every start."""
         self._template = template
 
     def prepare(self, directory: Path, settings: Mapping[str, str]) -> list[str]:
-        """Write ``server.properties``, copy a formatted data directory."""
+        """Write ``server.properties``, and copy a formatted data directory."""
         port, controller_port = free_ports(2)
         (directory / "port").write_text(str(port), encoding="ascii")
         properties = directory / "server.properties"
@@ -169,7 +170,7 @@ def server_properties(data_dir: Path, port: int, controller_port: int, settings:
 
 
 def free_ports(count: int) -> list[int]:
-    """Ports of 127.0.0.1 that nobody listens on, all different."""
+    """Distinct free ports of 127.0.0.1."""
     sockets = [socket.create_server(("127.0.0.1", 0)) for _ in range(count)]
     ports = [bound.getsockname()[1] for bound in sockets]
     for bound in sockets:
@@ -178,14 +179,14 @@ def free_ports(count: int) -> list[int]:
 
 
 def spawn(command: list[str], directory: Path) -> subprocess.Popen[str]:
-    """Start a broker; what it logs goes to a file in its directory."""
+    """Start a broker that logs to a file in its directory."""
     with (directory / "stderr.log").open("w", encoding="utf-8") as log:
         return subprocess.Popen(command, cwd=_ROOT, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=log, text=True)
 
 
 @contextmanager
 def serving(peer: Peer, directory: Path) -> Iterator[Running]:
-    """Run a broker, set up for loads, until the end of the ``with`` block, which begins when it has served its first record."""
+    """Run a broker, configured for loads, during the ``with`` block, which begins when the broker has served its first record."""
     directory.mkdir(parents=True)
     process = spawn(peer.prepare(directory, UNDER_LOAD[peer.name]), directory)
     try:
@@ -202,13 +203,13 @@ def serving(peer: Peer, directory: Path) -> Iterator[Running]:
 
 
 def tail(directory: Path) -> str:
-    """The end of what a broker logged."""
+    """The end of a broker's log."""
     lines = (directory / "stderr.log").read_text(encoding="utf-8", errors="replace").splitlines()
     return "\n".join(lines[-_TAIL_LINES:])
 
 
 def _ready_address(process: subprocess.Popen[str], directory: Path, prefix: str) -> str:
-    """Wait for the ready line on a broker's standard output; BrokerFailed when something else comes, or nothing in time."""
+    """Wait for the ready line on a broker's standard output. Raises BrokerFailed on any other line, or none in time."""
     if process.stdout is None:
         reason = "the broker's standard output is not a pipe"
         raise BrokerFailed(reason)

@@ -1,7 +1,7 @@
-"""What the harness asks of the operating system about a broker's process.
+"""A broker's process as the operating system sees it.
 
-Linux only: everything comes from ``/proc``. CPU time under load is read by the load generator itself, around the load;
-here is what is read while a broker idles, and how it is ended.
+Linux only: all figures come from ``/proc``. The load generator reads CPU time around a load by itself; this module reads the
+figures of an idle broker, and ends brokers.
 """
 
 import os
@@ -18,8 +18,8 @@ class Memory:
     """A process's resident memory.
 
     Args:
-        pss_mib: proportional set size: pages shared with others are counted by their share, MiB.
-        rss_mib: resident set size: shared pages are counted in full, MiB.
+        pss_mib: proportional set size in MiB: a shared page is split among the processes that share it.
+        rss_mib: resident set size in MiB: a shared page counts in full.
     """
 
     pss_mib: float
@@ -32,7 +32,7 @@ def memory_of(pid: int) -> Memory:
 
 
 def parse_smaps_rollup(text: str) -> Memory:
-    """Take Pss and Rss out of the text of a ``smaps_rollup`` (its sizes are in kB, meaning KiB)."""
+    """Parse Pss and Rss of a ``smaps_rollup`` (its sizes are in kB, meaning KiB)."""
     kib: dict[str, int] = {}
     for line in text.splitlines():
         name, _, rest = line.partition(":")
@@ -52,9 +52,9 @@ def cpu_seconds_of(pid: int) -> float:
 
 
 def parse_stat_cpu_ticks(text: str) -> int:
-    """Add utime and stime, fields 14 and 15 of ``/proc/<pid>/stat``.
+    """utime plus stime, fields 14 and 15 of ``/proc/<pid>/stat``.
 
-    The command's name, in brackets, may hold blanks and brackets: fields are counted from behind the last bracket.
+    The command's name, in brackets, may contain blanks and brackets, so fields are counted from the last bracket on.
     """
     fields_from_state = text.rpartition(")")[2].split()
     user_ticks, system_ticks = fields_from_state[11:13]
@@ -62,7 +62,7 @@ def parse_stat_cpu_ticks(text: str) -> int:
 
 
 def end(process: subprocess.Popen[str]) -> None:
-    """Kill a process this harness started, and reap it. Its data directory is thrown away: nothing is owed a clean stop."""
+    """Kill a process that this harness started, and reap it. Its data directory is deleted anyway, so no clean stop is needed."""
     process.kill()
     process.wait()
     for stream in (process.stdin, process.stdout):

@@ -1,9 +1,9 @@
-"""``python -m benchmarks.profile_server LOAD``: where odradek spends its time under one of the loads.
+"""``python -m benchmarks.profile_server LOAD``: a profile of odradek under one of the loads.
 
-With cProfile (the default) the broker runs as ``python -m cProfile -m odradek serve ...``: every Python function is there with
-its own time, but a call costs more than it does unprofiled, so figures are for comparing parts, not for quoting. With ``--perf``
-the broker runs as ever and Linux's sampling profiler looks at it from outside: no distortion, and C code and the kernel are seen
-too, but Python functions are not told apart.
+With cProfile (the default) the broker runs as ``python -m cProfile -m odradek serve ...``. The profile shows the time of every
+Python function. Calls cost more than unprofiled, so the figures compare parts and are not for quoting. With ``--perf`` the
+broker runs unchanged, and Linux's sampling profiler observes it from outside: without distortion, and with C code and the
+kernel, but without a distinction between Python functions.
 """
 
 import argparse
@@ -28,7 +28,7 @@ _PERF_TIMEOUT_S = 60.0
 
 
 def parse_arguments() -> argparse.Namespace:
-    """Read the command line."""
+    """Parse the command line."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.profile_server", description="profile odradek under a load")
     parser.add_argument("load", choices=[load.name for load in LOADS])
     parser.add_argument("--perf", action="store_true", help="sample with Linux's perf instead of cProfile")
@@ -43,7 +43,7 @@ def parse_arguments() -> argparse.Namespace:
 
 @contextmanager
 def odradek(directory: Path, python_flags: tuple[str, ...]) -> Iterator[Running]:
-    """Run odradek, its interpreter with these flags, and stop it as a user would: then a profile is written."""
+    """Run odradek, its interpreter with these flags, and stop it by SIGTERM, so that a profile is written."""
     peer = Odradek()
     interpreter, *rest = peer.prepare(directory, {})
     process = spawn([interpreter, *python_flags, *rest], directory)
@@ -56,7 +56,7 @@ def odradek(directory: Path, python_flags: tuple[str, ...]) -> Iterator[Running]
 
 
 def under_load(load: Load, broker: Running, *, full: bool, around: Callable[[], subprocess.Popen[bytes] | None]) -> None:
-    """Run the load once; ``around`` starts what shall watch meanwhile, after the topic of a reading load is filled."""
+    """Run the load once. ``around`` starts the observer, after the topic of a reading load has been filled."""
     count = load.count if full else load.quick_count
     with filled_topic(load, broker.address, count) as flags:
         watcher = around()
@@ -76,7 +76,7 @@ def with_cprofile(load: Load, chosen: argparse.Namespace, scratch: Path) -> None
 
 
 def with_perf(load: Load, chosen: argparse.Namespace, scratch: Path) -> None:
-    """Sample the broker's process, its C code and the kernel, during the load alone."""
+    """Sample the broker's process, its C code and the kernel, during the load only."""
     perf = shutil.which("perf")
     if perf is None:
         raise MissingTool("there is no `perf` on the PATH: apt-get install linux-perf")
@@ -91,7 +91,7 @@ def with_perf(load: Load, chosen: argparse.Namespace, scratch: Path) -> None:
 
 
 def main() -> int:
-    """Profile as the command line says; 1 when the broker or the load failed, 2 when a tool is missing."""
+    """Profile as the command line says. Returns 1 if the broker or the load failed, 2 if a tool is missing."""
     chosen = parse_arguments()
     load = next(load for load in LOADS if load.name == chosen.load)
     profiler = with_perf if chosen.perf else with_cprofile

@@ -1,4 +1,4 @@
-"""The table: a line for each figure, a column for each broker, the ratio to Kafka's, the target and whether it is reached."""
+"""The table: a line for each figure, a column for each broker, the ratio to Kafka's, the target and whether it is met."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -13,7 +13,7 @@ _THOUSAND = 1_000
 
 @dataclass(frozen=True, slots=True)
 class Figure:
-    """One line: a figure of every broker that was measured, by its name; a broker whose run failed is absent."""
+    """One line: a figure by the name of each measured broker; a broker whose run failed is absent."""
 
     title: str
     measure: str
@@ -22,7 +22,7 @@ class Figure:
 
     @property
     def ratio(self) -> float | None:
-        """The figure of odradek over Kafka's; None unless both were measured and Kafka's is above zero."""
+        """odradek's figure divided by Kafka's; None unless both were measured and Kafka's is above zero."""
         own, reference = self.values.get(SUBJECT), self.values.get(REFERENCE)
         if own is None or not reference:
             return None
@@ -30,7 +30,7 @@ class Figure:
 
     @property
     def reached(self) -> bool | None:
-        """Whether the target is met; None where there is none, or it cannot be told."""
+        """Whether the target is met; None if there is no target, or not enough figures."""
         own = self.values.get(SUBJECT)
         if self.target is None or own is None:
             return None
@@ -38,7 +38,7 @@ class Figure:
 
 
 def quantity(value: float | None) -> str:
-    """A figure as the table shows it: 2.91 M, 14.2 k, 0.731, or a dash."""
+    """A figure as in the table: 2.91 M, 14.2 k, 0.731, or a dash."""
     if value is None or value != value:  # noqa: PLR0124 - NaN: the load does not measure it
         return "-"
     if value >= _MILLION:

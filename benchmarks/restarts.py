@@ -1,11 +1,11 @@
 """Starting on much data: 10,000 partitions, and 5 GB of log after an unclean stop.
 
-A broker of its own, with the machine to itself. The clock starts before it is spawned on the data it has, and stops when the load
-generator's ``first-record``, which is running by then, has made a topic and has its record back.
+The broker has the machine to itself. The clock starts before the broker is spawned on its data. It stops when the load
+generator's ``first-record``, started beforehand, has created a topic and fetched its record back.
 
-``partitions-10k``: ten topics of a thousand partitions, two records in each. Stopped as users stop it (SIGTERM) and started; left
-alone for two seconds, in which its memory and CPU time are read; two more records into each partition, killed (SIGKILL) and
-started again. ``unclean-5gb``: 5 GB of records of 1 KB in 6 partitions, killed and started.
+``partitions-10k``: ten topics of a thousand partitions, two records in each. The broker is stopped by SIGTERM and started. It
+idles for two seconds, in which its memory and CPU time are read. Two more records go into each partition; the broker is killed
+(SIGKILL) and started again. ``unclean-5gb``: 5 GB of records of 1 KB in 6 partitions; the broker is killed and started.
 """
 
 import os
@@ -31,14 +31,14 @@ _ATTEMPTS = 5
 
 @dataclass(frozen=True, slots=True)
 class Restart:
-    """One broker's way; None for what it was not taken through.
+    """The measurements of one broker; None for steps that were not run.
 
     Args:
-        after_kill_s: from spawning it, after it was killed, to the first record.
+        after_kill_s: the time from spawning the broker after a kill to the first record.
         after_stop_s: the same after a clean stop.
-        stop_s: from SIGTERM to its end.
-        idle_pss_mib: its memory after the clean start.
-        idle_cpu_s_per_s: CPU time it spends in a second, left alone.
+        stop_s: the time from SIGTERM to the end of the process.
+        idle_pss_mib: memory after the clean start.
+        idle_cpu_s_per_s: CPU time in a second of idling.
     """
 
     after_kill_s: float
@@ -49,7 +49,7 @@ class Restart:
 
 
 class _Broker:
-    """A broker on one directory that is started again and again."""
+    """A broker on one directory, for repeated starts."""
 
     def __init__(self, peer: Peer, directory: Path) -> None:
         directory.mkdir(parents=True)
@@ -61,7 +61,7 @@ class _Broker:
         load_tool.run("first-record", self.address, ("-topic=warm-up",))
 
     def stop(self) -> float:
-        """Stop it as its users do; how long that took."""
+        """Stop the broker by SIGTERM; the seconds until it ended."""
         began_s = time.perf_counter()
         self.process.terminate()
         try:
@@ -72,7 +72,7 @@ class _Broker:
         return time.perf_counter() - began_s
 
     def start(self) -> float:
-        """Start it, which does not run, on the data it has; the seconds until its first record was back."""
+        """Start the stopped broker on its data; the seconds until its first record was fetched back."""
         os.sync()
         with load_tool.waiting("first-record", (f"-topic=restart-{time.monotonic_ns()}",)) as tell:
             began_s = time.perf_counter()
@@ -85,20 +85,20 @@ class _Broker:
         return took_s
 
     def idle(self) -> tuple[float, float]:
-        """Leave it alone: its memory in MiB (PSS), and CPU seconds a second."""
+        """Let the broker idle: its memory in MiB (PSS), and CPU seconds in a second."""
         before_s = processes.cpu_seconds_of(self.process.pid)
         time.sleep(_IDLE_S)
         cpu_s = processes.cpu_seconds_of(self.process.pid) - before_s
         return processes.memory_of(self.process.pid).pss_mib, cpu_s / _IDLE_S
 
     def kill(self) -> None:
-        """End it at once."""
+        """Kill the broker."""
         self.process.kill()
         self.process.wait()
 
 
 def measure_partitions(peer: Peer, directory: Path, *, quick: bool) -> Restart:
-    """Many partitions. BrokerFailed or LoadFailed where it does not get there."""
+    """Measure a broker with many partitions. Raises BrokerFailed or LoadFailed."""
 
     def measured(broker: _Broker) -> Restart:
         topics = _QUICK_TOPICS if quick else _TOPICS
@@ -121,13 +121,13 @@ def _fill_partitions(broker: _Broker, topics: int) -> None:
                 load_tool.run("produce", broker.address, arguments)
                 break
             except load_tool.LoadFailed:
-                # Kafka answers for a topic of so many partitions before it has them all.
+                # Kafka answers CreateTopics for so many partitions before all of them exist.
                 if attempt == _ATTEMPTS - 1:
                     raise
 
 
 def measure_unclean(peer: Peer, directory: Path, *, quick: bool) -> Restart:
-    """Much data that a kill leaves unflushed. BrokerFailed or LoadFailed where it does not get there."""
+    """Measure a broker with much data that a kill leaves unflushed. Raises BrokerFailed or LoadFailed."""
 
     def measured(broker: _Broker) -> Restart:
         records = 10**9 // _RECORD_BYTES

@@ -1,8 +1,8 @@
 """Runs one load on every broker, in turn.
 
-The brokers run at the same time and take each load one after the other (A B, B A, A B), so that whatever else the machine is
-doing falls on all alike; those whose turn it is not, idle. Each is warmed up with a short run of the load first: a JVM compiles
-what it has seen run. Of the runs that count, each figure is shown at its best.
+All brokers run at the same time and take each load in alternating order (A B, B A, A B), so that other activity of the machine
+affects all alike. Brokers idle when it is not their turn. A short run of the load warms each broker up first, since a JVM
+compiles code that has run. Each figure is the best of the counted runs.
 """
 
 import os
@@ -22,24 +22,24 @@ _SETTLE_S = 0.3
 
 
 class Failures:
-    """What went wrong, told at once and again by the exit status."""
+    """Failures, printed when they occur, and counted for the exit status."""
 
     def __init__(self) -> None:
         self.count = 0
 
     def tell(self, what: str, failure: Exception) -> None:
-        """Count and print one failure."""
+        """Print and count one failure."""
         self.count += 1
         note(f"FAILED {what}: {failure}")
 
 
 def note(text: str) -> None:
-    """Say on standard error how far the run is; standard output has the table alone."""
+    """Print progress on standard error; standard output has only the table."""
     print(text, file=sys.stderr, flush=True)
 
 
 def run_load(load: Load, brokers: Mapping[str, Running], *, quick: bool, failures: Failures) -> list[Figure]:
-    """Run one load on every broker, in turn, and give each figure at its best."""
+    """Run one load on every broker, in turn, and return the best of each figure."""
     count = load.quick_count if quick else load.count
     runs: dict[str, list[Measurement]] = {}
     with ExitStack() as topics:
@@ -50,7 +50,7 @@ def run_load(load: Load, brokers: Mapping[str, Running], *, quick: bool, failure
             except LoadFailed as failure:
                 failures.tell(f"filling the topic of {load.name} on {name}", failure)
         for turn in range((_QUICK_ROUNDS if quick else _ROUNDS) + 1):
-            # Round 0 warms up and is not counted.
+            # Round 0 is the warm-up and is not counted.
             arguments = load.arguments_for(count if turn else load.quick_count)
             for name in flags if turn % 2 else reversed(flags):
                 settle_disk()
@@ -74,13 +74,13 @@ def measure(load: Load, broker: Running, arguments: tuple[str, ...]) -> Measurem
 
 
 def summary(load: Load, measured: Measurement) -> str:
-    """All figures of one run, in a line."""
+    """All figures of one run, in one line."""
     return ", ".join(f"{each.read(measured):,.3f} {each.name}" for each in load.measures)
 
 
 @contextmanager
 def filled_topic(load: Load, address: str, count: int) -> Iterator[tuple[str, ...]]:
-    """Write what a load will read, and delete it afterwards; gives the flags that make the load read it, if it reads."""
+    """Fill the topic of a reading load, and delete it afterwards. Yields the flags that name it; none for other loads."""
     if load.fill is None:
         yield ()
         return
@@ -89,15 +89,15 @@ def filled_topic(load: Load, address: str, count: int) -> Iterator[tuple[str, ..
     try:
         yield flags
     finally:
-        # A broker that fell over under the load has failed already, and its data goes with its directory.
+        # A broker that crashed under the load has been reported already, and its data is deleted with its directory.
         with suppress(LoadFailed):
             load_tool.run("delete-topic", address, flags[:1])
 
 
 def settle_disk() -> None:
-    """Have the disk written out now what it would write out under the load that comes.
+    """Flush the disk now, so that the kernel does not write old data out under the next load.
 
-    The pause lets a broker delete what the last load wrote: then there is nothing to write.
+    The pause lets a broker delete the data of the last load, which then need not be written.
     """
     time.sleep(_SETTLE_S)
     os.sync()

@@ -1,7 +1,7 @@
-"""What is measured, and what is to be reached.
+"""The loads, their measures, and their targets.
 
-A load is a subcommand of the load generator and its arguments. A measure is one figure taken from each run of it, with the
-ratio to Apache Kafka's that odradek is to reach, if any.
+A load is a subcommand of the load generator with its arguments. A measure is one figure of each run of a load, with an optional
+target: a bound on the figure, or on its ratio to Apache Kafka's.
 """
 
 from collections.abc import Callable, Sequence
@@ -15,9 +15,9 @@ class Target:
     """A bound on a figure, or on its ratio to Kafka's.
 
     Args:
-        bound: the value to be reached.
-        at_least: whether the figure must be at least, or at most, that.
-        of_ratio: whether the bound is on the ratio odradek / Kafka, or on odradek's own figure.
+        bound: the value to reach.
+        at_least: whether ``bound`` is a minimum; otherwise it is a maximum.
+        of_ratio: whether ``bound`` applies to the ratio odradek / Kafka; otherwise it applies to odradek's own figure.
     """
 
     bound: float
@@ -25,7 +25,7 @@ class Target:
     of_ratio: bool = True
 
     def reached(self, own: float, ratio: float | None) -> bool | None:
-        """Whether the target is met; None when it cannot be told, Kafka not having been measured."""
+        """Whether the target is met; None if the ratio is unknown because Kafka was not measured."""
         value = ratio if self.of_ratio else own
         if value is None:
             return None
@@ -41,10 +41,10 @@ class Measure:
     """One figure of a load.
 
     Args:
-        name: what it is called, with its unit.
-        read: takes it from a run.
-        target: what it is to reach, if anything.
-        higher_is_better: as throughput is; latency and CPU time are not.
+        name: its name, with the unit.
+        read: takes the figure from a run.
+        target: its target, if any.
+        higher_is_better: true for throughput, false for latency and CPU time.
     """
 
     name: str
@@ -53,7 +53,7 @@ class Measure:
     higher_is_better: bool = False
 
     def best(self, runs: Sequence[Measurement]) -> float:
-        """The best of several runs: what else the machine does can only make a figure worse."""
+        """The best of several runs: other activity of the machine can only make a figure worse."""
         figures = [self.read(run) for run in runs]
         return max(figures) if self.higher_is_better else min(figures)
 
@@ -63,15 +63,15 @@ class Load:
     """A load, run several times on each broker.
 
     Args:
-        name: what ``--only`` calls it.
-        title: what the table calls it.
+        name: its name for ``--only``.
+        title: its name in the table.
         subcommand: of the load generator.
-        arguments: its flags that stay the same.
-        count: its size in a full run, in its own unit (records or requests; or how long it goes on, in milliseconds).
-        quick_count: its size with ``--quick``, and when it warms a broker up.
+        arguments: its constant flags.
+        count: its size in a full run, in its own unit (records or requests; or its duration, in milliseconds).
+        quick_count: its size with ``--quick``, and in a warm-up.
         count_flag: the flag that takes the count.
-        measures: the figures that are taken.
-        fill: for a load that reads: the flags of the ``produce`` that fills its topic first.
+        measures: its figures.
+        fill: for a reading load: the flags of the ``produce`` that fills its topic first.
     """
 
     name: str
@@ -85,7 +85,7 @@ class Load:
     fill: tuple[str, ...] | None = None
 
     def arguments_for(self, count: int) -> tuple[str, ...]:
-        """The whole argument list for a run of this size."""
+        """All arguments for a run of this size."""
         return (*self.arguments, f"{self.count_flag}={count}")
 
 
@@ -129,7 +129,7 @@ _FIVE_TIMES = Target(5.0, at_least=True)
 
 
 def _transactions(producers: int, *, offsets: bool, as_many: Target) -> Load:
-    """Transactions of one record, or of ten and an offset, one after the other from each producer."""
+    """Transactions of one record, or of ten records and an offset commit; each producer has one open at a time."""
     title = f"{'10 records and an offset' if offsets else '1 record'} a transaction"
     return Load(
         name=f"txn-{'offsets-' if offsets else ''}{producers}",
@@ -166,7 +166,7 @@ def _small_batches(records: int, *, producers: int, requests: int) -> Load:
 def _flushed(
     name: str, title: str, subcommand: str, arguments: tuple[str, ...], count: int, measures: tuple[Measure, ...]
 ) -> Load:
-    """A load on a topic that has every batch on disk before it is acknowledged."""
+    """A load on a topic that flushes every batch to disk before acknowledging it."""
     return Load(
         name=name,
         title=f"{title}, flush.messages=1",
@@ -202,7 +202,7 @@ LOADS: tuple[Load, ...] = (
     _flushed("latency-flushed", "latency, one in flight", "latency", (), 600, _LATENCY[:2]),
     Load("latency", "latency, one in flight", "latency", (), 2_000, 500, _LATENCY),
     Load("latency-2000", "latency at 2,000 records/s", "latency", ("-rate=2000",), 8_000, 1_000, _LATENCY),
-    # Sixteen before one: what a warm-up of so few transactions as Kafka has of one producer leaves cold, these have warmed.
+    # Sixteen producers before one: Kafka's warm-up with one producer has too few transactions to warm it.
     _transactions(16, offsets=False, as_many=_FIVE_TIMES),
     _transactions(16, offsets=True, as_many=_FIVE_TIMES),
     _transactions(1, offsets=False, as_many=_TWENTY_TIMES),
@@ -234,5 +234,5 @@ RELOAD_TITLE = "200,000 offsets, fifty times over"
 LATENCY_TARGET = Target(1.0, at_least=False)
 
 NAMES: tuple[str, ...] = (START, OFFSETS, PARTITIONS, UNCLEAN, RELOAD, COMPACTING, *(load.name for load in LOADS))
-# The one that takes minutes by itself has to be asked for.
+# This load takes minutes, so it runs only if named.
 USUAL: tuple[str, ...] = tuple(name for name in NAMES if name != RELOAD)

@@ -1,8 +1,8 @@
 """Start-up: from spawning a broker on a fresh data directory to its first record, produced with acks=all and fetched back.
 
-The client is the load generator's ``first-record``: one plain TCP connection, already running and waiting for an address when
-the broker is spawned, and trying every millisecond from then on. The clock starts before the broker is spawned and stops when
-the client says that the record is back. Then the broker is left alone for two seconds and its memory is read.
+The client is the load generator's ``first-record``, one plain TCP connection. It is started beforehand, waits for the address,
+and then tries to connect every millisecond. The clock starts before the broker is spawned and stops when the client has the
+record back. Then the broker idles for two seconds, and its memory is read.
 """
 
 import shutil
@@ -22,7 +22,7 @@ _IDLE_S = 2.0
 
 @dataclass(frozen=True, slots=True)
 class Start:
-    """One start: seconds to the first record; memory, and CPU used in a second, once idle."""
+    """One start: seconds to the first record; memory, and CPU seconds in a second, when idle."""
 
     seconds: float
     memory: processes.Memory
@@ -30,7 +30,7 @@ class Start:
 
 
 def measure(peer: Peer, directory: Path) -> Start:
-    """Start a broker once, and end it; BrokerFailed when no record comes back."""
+    """Start a broker once, and end it. Raises BrokerFailed if no record comes back."""
     directory.mkdir(parents=True)
     command = peer.prepare(directory, {})
     process = None
@@ -57,7 +57,7 @@ def _idle(pid: int, took_s: float) -> Start:
 
 
 def figures(starts: dict[str, Sequence[Start]]) -> list[Figure]:
-    """Medians over each broker's starts."""
+    """The medians of each broker's starts."""
     seconds = {name: median(start.seconds for start in runs) for name, runs in starts.items()}
     pss_mib = {name: median(start.memory.pss_mib for start in runs) for name, runs in starts.items()}
     rss_mib = {name: median(start.memory.rss_mib for start in runs) for name, runs in starts.items()}

@@ -1,7 +1,7 @@
 """README's table: ``python -m benchmarks.summary COMPILED.json INTERPRETED.json``.
 
-The files are those of two runs, ``make bench ARGS="--json COMPILED.json"`` and the same with ``COMPILED=no``. Prints Markdown to
-be pasted into README. Kafka's figures are those of the first run. The date is that of the first file.
+The files come from two runs: ``make bench ARGS="--json COMPILED.json"``, and the same with ``COMPILED=no``. Prints Markdown to
+paste into README. Kafka's figures and the date are those of the first file.
 """
 
 import json
@@ -13,7 +13,7 @@ from pathlib import Path
 from benchmarks.report import REFERENCE, SUBJECT, quantity
 from benchmarks.scenarios import START_TITLE
 
-# (title and measure in the benchmarks' table, what README calls them)
+# (title and measure in the benchmarks' table, name in README)
 ROWS = (
     (START_TITLE, "spawn to first record s", "start, to the first record produced and fetched: s"),
     (START_TITLE, "idle memory (PSS) MiB", "memory when idle: MiB"),
@@ -37,7 +37,7 @@ NOT_MEASURED = "-"
 
 
 def markdown(compiled: Sequence[Mapping[str, object]], interpreted: Sequence[Mapping[str, object]], day: str) -> str:
-    """The table, of the figures that two runs have written as JSON."""
+    """The table of the figures that two runs wrote as JSON."""
     lines = [f"Measured on {day}:", "", f"| {' | '.join(HEADER)} |", "|---|---:|---:|---:|"]
     for title, measure, name in ROWS:
         values = (
@@ -58,7 +58,7 @@ def _value(figures: Sequence[Mapping[str, object]], title: str, measure: str, br
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Print it; 2 where the files are not named."""
+    """Print the table; the exit status is 2 unless two files are named."""
     if len(arguments) != 2:
         print(__doc__, file=sys.stderr)
         return 2

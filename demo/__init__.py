@@ -1,7 +1,9 @@
-"""``make demo``: a broker, a minute of life on it with real clients, and what the pipeline finds in what that left behind.
+"""``make demo``: a broker, a minute of activity of real clients, and the findings of the pipeline.
 
-life.py      who does what when, trouble included (``PLANTED``)
-members.py   members of consumer groups: confluent-kafka, kafka-python, aiokafka
-producers.py producers, transactional and not: confluent-kafka
-__main__.py  the broker, the life, the pipeline, the report
+    life.py      the clients' events and their times, planted trouble included (``PLANTED``)
+    members.py   members of consumer groups: confluent-kafka, kafka-python, aiokafka
+    producers.py producers, transactional and not: confluent-kafka
+    __main__.py  the broker, the life, the pipeline, the report
+
+Run it from the repository's root.
 """

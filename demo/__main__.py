@@ -1,7 +1,7 @@
-"""A broker, a minute of life on it, the pipeline over what that left behind, its findings and its report.
+"""A broker, a minute of client activity, the pipeline over the resulting logs, its findings and its report.
 
-Run from the repository's root: ``python -m demo [--directory build/demo]``, or ``make demo``. What is in the directory is
-replaced. Ends with status 1 where a planted trouble was not found, or anything else was found to be as grave.
+Run from the repository's root: ``python -m demo [--directory build/demo]``, or ``make demo``. The directory's content is
+replaced. The exit status is 1 if a planted trouble was not found, or if an unplanted finding is as grave.
 """
 
 import argparse
@@ -26,7 +26,7 @@ _LINE_WIDTH = 80
 
 
 def main() -> int:
-    """Live, look, tell; the exit status."""
+    """Run the demo; the exit status."""
     parser = argparse.ArgumentParser(
         prog="python -m demo", description="A minute of a broker's life, and what the pipeline finds in it."
     )
@@ -44,10 +44,10 @@ def main() -> int:
 
 
 def demonstrate(directory: Path, master: str) -> list[str]:
-    """All of it, in this directory; what is wrong with what was found."""
+    """Run all steps in this directory; the list of wrong findings."""
     shutil.rmtree(directory, ignore_errors=True)
     directory.mkdir(parents=True)
-    # Rebalances are what this is about, and clients log each.
+    # Rebalances are the subject here, and clients log each of them.
     logging.disable(logging.CRITICAL)
     warehouse, report = str(directory / "warehouse"), directory / "report.html"
     progress = _Progress()
@@ -70,7 +70,7 @@ def demonstrate(directory: Path, master: str) -> list[str]:
 
 
 def compare(high: Iterable[tuple[str, str]], medium: Iterable[tuple[str, str]]) -> list[str]:
-    """What is wrong with these findings, (kind, subject) each, a line a complaint: none if all that was planted was found."""
+    """Complaints about these findings, (kind, subject) each, a line each; none if exactly the planted trouble was found."""
     high, medium = set(high), set(medium)
     missed = sorted((PLANTED_HIGH - high) | (PLANTED_MEDIUM - medium))
     unplanted = sorted(high - PLANTED_HIGH)
@@ -86,7 +86,7 @@ def _found(spark: SparkSession, warehouse: str, severity: str) -> list[tuple[str
 
 
 class _Progress:
-    """One line on stderr, written over on a terminal; elsewhere a line for each stage."""
+    """Progress on stderr: on a terminal one line is rewritten, elsewhere each stage prints a line."""
 
     def __init__(self) -> None:
         self._stage = ""
@@ -100,7 +100,7 @@ class _Progress:
         self._stage = stage
 
     def end(self) -> None:
-        """Make way for what is on stdout."""
+        """End the line, before output goes to stdout."""
         if sys.stderr.isatty():
             print(f"\r{' ' * _LINE_WIDTH}\r", end="", flush=True, file=sys.stderr)
 

@@ -1,17 +1,19 @@
-"""The life of the demo: some fifty seconds in which most goes well, and some does not.
+"""The life of the demo: fifty seconds of clients' events, with some trouble among them.
 
-group     library            what happens
-checkout  confluent-kafka    one member, two, three, and two again; cooperative
-invoices  confluent-kafka    three static members, restarted one after the other: nobody else notices
-clicks    aiokafka           two members, and a third that comes and goes           trouble
-billing   kafka-python       one of its partitions is polled no more                trouble
-search    confluent-kafka    three topics, two members: range gives one twice as much
+    group     library            events
+    checkout  confluent-kafka    one member, two, three, and two again; cooperative
+    invoices  confluent-kafka    three static members, restarted one after the other: no rebalance
+    clicks    aiokafka           two members, and a third that repeatedly joins and leaves  trouble
+    billing   kafka-python       one of its partitions is no longer polled                  trouble
+    search    confluent-kafka    three topics, two members: range gives one twice as much
 
-transactional id             what happens
-payments-0, payments-1       commit
-refunds-0                    aborts every second                                    trouble
-reports-0                    takes twelve seconds for one of them                   trouble
-exports-0                    begins one and is gone: aborted at its timeout         trouble
+    transactional id             events
+    payments-0, payments-1       commit
+    refunds-0                    aborts every second transaction                            trouble
+    reports-0                    one transaction takes twelve seconds                       trouble
+    exports-0                    begins one and stops: aborted at its timeout               trouble
+
+The pipeline must find all of the trouble, and nothing else as grave.
 """
 
 import threading
@@ -89,7 +91,7 @@ _LIBRARIES: dict[str, type[Member]] = {
 
 
 def script() -> list[tuple[float, str, str]]:
-    """(seconds from the beginning, what happens, to whom), in order."""
+    """(seconds from the start, event, subject), in order."""
     late = {"checkout-b", "checkout-c", "clicks-flaky"}
     steps = [(0.0, "join", name) for name in _MEMBERSHIPS if name not in late]
     steps += [(8.0, "join", "checkout-b"), (16.0, "join", "checkout-c"), (36.0, "leave", "checkout-c")]
@@ -103,7 +105,7 @@ def script() -> list[tuple[float, str, str]]:
 
 
 class Life:
-    """What happens at the broker ``address``: ``live`` it once."""
+    """The events at the broker ``address``: call ``live`` once."""
 
     def __init__(self, address: str) -> None:
         self._address = address
@@ -112,7 +114,7 @@ class Life:
         self._hanging: list[HangingTransaction] = []
 
     def live(self, on_progress: Callable[[float], None] = lambda _: None) -> None:
-        """All of it, and return when every client has ended; the one that hangs is left to hang."""
+        """Run all events, and return when every client has ended, except the producer that hangs."""
         self._create_topics()
         self._start_producers()
         happen = {
@@ -159,7 +161,7 @@ class Life:
     def _stick(self, topic: str) -> None:
         for member in self._members.values():
             if isinstance(member, KafkaPythonMember):
-                # Whose partition 0 is, one of the two knows.
+                # One of the two members owns partition 0; the other ignores this.
                 member.stick(topic, 0)
 
     def _stop(self, who: str) -> None:

@@ -1,7 +1,7 @@
-"""Members of consumer groups, each in a thread of its own: they poll, commit what they polled, and leave when they are told to.
+"""Members of consumer groups, each in a thread: they poll, commit what they polled, and leave on request.
 
-Three libraries, as in the wild: librdkafka (cooperative rebalances, static members), kafka-python (which can pause a partition)
-and aiokafka (which here comes and goes).
+Three libraries: librdkafka (cooperative rebalances, static members), kafka-python (which can pause a partition) and aiokafka
+(whose member here joins and leaves).
 """
 
 import asyncio
@@ -22,7 +22,7 @@ _SESSION_TIMEOUT_MS = 30_000
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Membership:
-    """Who it is, and of which group. ``instance_id`` makes it a static member."""
+    """A member's client id and group. With an ``instance_id`` it is a static member."""
 
     group: str
     topics: tuple[str, ...]
@@ -32,7 +32,7 @@ class Membership:
 
 
 class Member(ABC):
-    """A member: it joins as it is made."""
+    """A member. It joins when it is constructed."""
 
     def __init__(self, address: str, membership: Membership) -> None:
         self.address, self.membership = address, membership
@@ -41,11 +41,11 @@ class Member(ABC):
         self._thread.start()
 
     def tell_to_leave(self) -> None:
-        """Ask it to leave, and do not wait for it."""
+        """Ask the member to leave, without waiting."""
         self._is_told_to_leave.set()
 
     def leave(self) -> None:
-        """Have it leave, or go without a word if it is a static one, and wait for that."""
+        """Make the member leave, and wait for its end. A static member ends without LeaveGroup."""
         self.tell_to_leave()
         self._thread.join(_END_TIMEOUT_S)
         if self._thread.is_alive():
@@ -53,11 +53,11 @@ class Member(ABC):
 
     @abstractmethod
     def _live(self) -> None:
-        """Poll and commit until it is to leave."""
+        """Poll and commit until told to leave."""
 
 
 def leave_together(members: Iterable[Member]) -> None:
-    """Have them all leave at once, as when a deployment is taken down."""
+    """Make all members leave at once, as when a deployment is taken down."""
     members = tuple(members)
     for member in members:
         member.tell_to_leave()
@@ -93,14 +93,14 @@ class LibrdkafkaMember(Member):
 
 
 class KafkaPythonMember(Member):
-    """kafka-python. ``stick`` has it poll one partition no more, while it heartbeats and goes on with the others."""
+    """kafka-python. After ``stick`` it no longer polls one partition, but heartbeats and polls the others."""
 
     def __init__(self, address: str, membership: Membership) -> None:
         self._to_stick: TopicPartition | None = None
         super().__init__(address, membership)
 
     def stick(self, topic: str, partition: int) -> None:
-        """From now on, as one whose thread for that partition hangs."""
+        """Behave from now on as if the thread for this partition hung."""
         self._to_stick = TopicPartition(topic, partition)
 
     def _live(self) -> None:

@@ -1,4 +1,4 @@
-"""Producers, each in a thread of its own: one that feeds every topic, and transactional ones, of which some are in trouble."""
+"""Producers, each in a thread: one that feeds every topic, and transactional ones, some of them in trouble."""
 
 import threading
 from collections.abc import Sequence
@@ -11,7 +11,7 @@ _END_TIMEOUT_S = 30.0
 
 
 class _Worker:
-    """A thread that works until it is told to end."""
+    """A thread that works until told to end."""
 
     def __init__(self, name: str) -> None:
         self._is_told_to_end = threading.Event()
@@ -22,7 +22,7 @@ class _Worker:
         self._thread.start()
 
     def end(self) -> None:
-        """Have it end what it does, and wait for that."""
+        """Make the thread end, and wait for it."""
         self._is_told_to_end.set()
         self._thread.join(_END_TIMEOUT_S)
         if self._thread.is_alive():
@@ -33,7 +33,7 @@ class _Worker:
 
 
 class Feed(_Worker):
-    """A record to each partition of each topic, again and again."""
+    """Repeatedly produces one record to each partition of each topic."""
 
     def __init__(self, address: str, partitions: Sequence[tuple[str, int]], *, pause_s: float) -> None:
         super().__init__("feed")
@@ -52,7 +52,7 @@ class Feed(_Worker):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Habits:
-    """How a transactional producer goes about it: every ``abort_every``-th is aborted, ``slow_at`` takes ``slow_s``."""
+    """A transactional producer's behaviour: every ``abort_every``-th transaction aborts, number ``slow_at`` takes ``slow_s``."""
 
     pause_s: float = 0.4
     abort_every: int | None = None
@@ -61,7 +61,7 @@ class Habits:
 
 
 class Transactions(_Worker):
-    """One transaction after the other."""
+    """Consecutive transactions."""
 
     def __init__(self, address: str, transactional_id: str, topic: str, habits: Habits) -> None:
         super().__init__(transactional_id)
@@ -86,7 +86,7 @@ class Transactions(_Worker):
 
 
 class HangingTransaction:
-    """A producer that begins a transaction and is not heard of again: the coordinator aborts it at its timeout."""
+    """A producer that begins a transaction and stops: the coordinator aborts the transaction at its timeout."""
 
     def __init__(self, address: str, transactional_id: str, topic: str, *, timeout_ms: int) -> None:
         self._producer = _transactional(address, transactional_id, timeout_ms=timeout_ms)

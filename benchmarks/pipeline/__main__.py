@@ -1,7 +1,7 @@
-"""``python -m benchmarks.pipeline``: a synthetic history into a broker, the jobs over it, and the table of what they took.
+"""``python -m benchmarks.pipeline``: produce a synthetic history, run the jobs over it, print a table of times and memory.
 
-Each master has a process of its own with an empty warehouse, over the same broker, and they take each job in turn. ``local[1]``
-has one core, for itself and for the broker; ``local[2]`` has two.
+Each master has a process of its own with an empty warehouse, on the same broker, and they take each job in turn. Under
+``local[1]`` the process and the broker share one core, under ``local[2]`` two.
 """
 
 import argparse
@@ -28,7 +28,7 @@ from benchmarks.pipeline.tree import Watched
 from benchmarks.pipeline.wire import Wire
 from benchmarks.processes import end
 
-# Nothing is to be compacted or expired while it is read, and nobody is to be waited for.
+# Keep all records while they are read, and wait for no further group members.
 _SETTINGS = {
     "log.cleaner.enable": "false",
     "offsets.retention.minutes": str(2**31 - 1),
@@ -39,16 +39,16 @@ _MIB = 1024 * 1024
 
 @dataclass(slots=True)
 class Run:
-    """What the jobs took under one master.
+    """The measurements of the jobs under one master.
 
     Args:
-        master: Spark's.
-        cores: those that its processes could use.
+        master: Spark's master.
+        cores: the number of cores its processes could use.
         seconds: by job, wall time without Spark's start.
         cpu_s: by job, CPU time of the JVM and of Python's workers.
-        jvm_mib: the most memory of the JVM at any moment.
-        python_mib: that of Python's workers together.
-        written_mib: size of the directories of the warehouse.
+        jvm_mib: peak memory of the JVM.
+        python_mib: peak memory of Python's workers together.
+        written_mib: size of the warehouse's directories.
     """
 
     master: str
@@ -61,7 +61,7 @@ class Run:
 
 
 def main() -> int:
-    """The exit status."""
+    """Run the benchmark; the exit status."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.pipeline", description="The pipeline over a synthetic history")
     parser.add_argument("--records", type=int, default=1_000_000, help="in the history (default: 1,000,000)")
     parser.add_argument("--groups", type=int, default=2_000)
@@ -72,7 +72,7 @@ def main() -> int:
     parser.add_argument("--scratch", type=Path, help="where the broker's log and the warehouses go (default: the system's)")
     chosen = parser.parse_args()
     jobs = chosen.jobs.split(",")
-    # However it ends, the broker and the jobs end too.
+    # End the broker and the jobs on SIGTERM too.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
     with tempfile.TemporaryDirectory(prefix="odradek-pipeline-bench-", dir=chosen.scratch) as scratch:
         directory = Path(scratch, "broker")
@@ -104,9 +104,9 @@ def _load(address: str, shape: Shape) -> None:
 
 
 class _Started:
-    """A process that does the jobs under one master, when told to, in a warehouse of its own. A context manager.
+    """A process that runs jobs under one master on request, in a warehouse of its own. A context manager.
 
-    For ``local[1]`` it and the broker have one core, else all: what one core does, and what two do.
+    Under ``local[1]`` the process and the broker are pinned to one core; otherwise they may use all.
     """
 
     def __init__(self, address: str, broker_pid: int, warehouse: Path, master: str) -> None:
@@ -116,7 +116,7 @@ class _Started:
         self._cores = {max(all_cores)} if master == "local[1]" else all_cores
         self.run = Run(master, len(self._cores))
         self._command = [sys.executable, "-m", "benchmarks.pipeline.job", address, str(warehouse), master]
-        # Inherited by all that it starts.
+        # Its child processes inherit the affinity.
         os.sched_setaffinity(0, self._cores)
         try:
             self._process = subprocess.Popen(self._command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
@@ -125,7 +125,7 @@ class _Started:
         self.run.seconds["start"] = self._told()["seconds"]
 
     def take(self, job: str, records: int) -> None:
-        """Do a job, whose ``records`` are the whole history."""
+        """Run a job; ``records`` is the size of the whole history."""
         os.sched_setaffinity(self._broker_pid, self._cores)
         with Watched(self._process.pid) as watched:
             before = watched.cpu_s()
@@ -157,7 +157,7 @@ class _Started:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None) -> None:
-        # It ends with its input.
+        # The process ends when its input does.
         self._process.__exit__(kind, error, traceback)
         if self._warehouse.is_dir():
             directories = [path for path in sorted(self._warehouse.iterdir()) if path.is_dir()]
@@ -166,7 +166,7 @@ class _Started:
 
 
 def _round(address: str, broker_pid: int, scratch: Path, masters: Sequence[str], jobs: Sequence[str], records: int) -> list[Run]:
-    """Each job under each master, one after the other: what else the machine does meanwhile, it does to all of them."""
+    """Run each job under each master in turn, so that other activity of the machine affects all masters alike."""
     with ExitStack() as stack:
         started = [
             stack.enter_context(_Started(address, broker_pid, scratch / f"warehouse-{number}", master))
@@ -179,7 +179,7 @@ def _round(address: str, broker_pid: int, scratch: Path, masters: Sequence[str],
 
 
 def _best(rounds: Sequence[Run]) -> Run:
-    """Of one master's rounds: each job at its fastest, memory at its most."""
+    """The best of one master's rounds: each job's shortest time, and the highest memory."""
     best = rounds[0]
     for other in rounds[1:]:
         for job, seconds in other.seconds.items():

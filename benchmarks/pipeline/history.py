@@ -1,12 +1,12 @@
-"""A synthetic history: what a cluster's coordinators would have written in two days, from a seed.
+"""A synthetic history: the records that a cluster's coordinators would have written in two days, from a seed.
 
-    88 %  offset commits: offsets go on, now and then one is repeated or goes back
-    10 %  transactions: Ongoing, PrepareCommit, CompleteCommit; one in twenty aborts, and the last of some ids hang
-     2 %  generations of groups, whose members come and go
+    88 %  offset commits: offsets advance, sometimes one is repeated or goes back
+    10 %  transactions: Ongoing, PrepareCommit, CompleteCommit; one in twenty aborts, and the last ones of some ids hang
+     2 %  generations of groups, whose members join and leave
 
-Groups are skewed: one has a quarter of all commits, the others have by Zipf. As in a real cluster all that a group or a
-transactional id writes is in one partition, in the order of its times, and a batch has one timestamp. Commits, the many, are laid
-out by numpy; their names have one length, so that a batch of them is an array of records of one size.
+Groups are skewed: one has a quarter of all commits, the others are Zipf-distributed. As in a real cluster, all records of a
+group or a transactional id are in one partition, in the order of their times, and a batch has one timestamp. Commits, the
+majority, are built by numpy. Their names have equal lengths, so that a batch of them is an array of records of one size.
 
 Left out: tombstones, and groups that are not consumers'.
 """
@@ -33,12 +33,12 @@ _COMMITS_A_BATCH = 256
 _OTHERS_A_BATCH = 32
 TRANSACTIONS_SHARE, GENERATIONS_SHARE = 0.10, 0.02
 _PARTITIONS_A_GROUP = 24
-# Of the topics that are committed to: as many as there are services, and few enough to make them all.
+# Topics that groups commit to: as many as there are services, and few enough to create them all.
 TOPICS = 40
 
 _GROUP_BYTES, _TOPIC_BYTES, _TOPIC_ID_BYTES = 13, 11, 16
-# A record whose offset delta takes one byte, and two. Length: 2 bytes as a varint, 1 attributes, 1 timestamp delta, the offset
-# delta, 1 length of the key, key, 1 length of the value, value, 1 headers.
+# A record with an offset delta of one byte, and one with two. Layout: 2 bytes length (varint), 1 attributes, 1 timestamp delta,
+# the offset delta, 1 length of the key, key, 1 length of the value, value, 1 headers.
 _ONE_BYTE_DELTAS = 64
 
 
@@ -76,7 +76,7 @@ _SIZE = Struct("<BB")
 
 
 class History:
-    """The batches of a history, a slice of its time after the other."""
+    """The batches of a history, in slices of time."""
 
     def __init__(self, shape: Shape, offsets_partitions: int, transactions_partitions: int) -> None:
         self._shape = shape
@@ -88,7 +88,7 @@ class History:
             [(index + 1).to_bytes(_TOPIC_ID_BYTES, "big") for index in range(TOPICS)], dtype=f"V{_TOPIC_ID_BYTES}"
         )
         self._log_of_group = np.array([partition_for(name, offsets_partitions) for name in groups])
-        # By Zipf, but for the hot one.
+        # Zipf's distribution, except for the hot group.
         weights = 1.0 / (np.arange(shape.groups) + 10.0)
         weights[0] = 0.0
         weights *= (1.0 - shape.hot_share) / weights.sum()
@@ -99,7 +99,7 @@ class History:
         self._transactions = Transactions(transactions_partitions, shape)
 
     def slices(self) -> Iterator[Batches]:
-        """What is to be produced, in order."""
+        """The batches to produce, in order, one slice of time after the other."""
         left = self._shape.records
         count = -(-left // _SLICE_RECORDS)
         span_ms = _SPAN_MS // count
@@ -124,7 +124,7 @@ class History:
         return {place: [batch for _, batch in sorted(batches, key=lambda each: each[0])] for place, batches in timed.items()}
 
     def _commits(self, size: int, from_ms: int, span_ms: int) -> Iterator[tuple[int, tuple[int, bytes]]]:
-        """(partition of the topic, (timestamp, batch)) of each batch of commits."""
+        """(partition of the offsets topic, (timestamp, batch)) for each batch of commits."""
         random = self._random
         at_ms = from_ms + np.sort(random.integers(0, span_ms, size))
         groups = np.minimum(np.searchsorted(self._weights, random.random(size)), self._shape.groups - 1)
@@ -141,7 +141,7 @@ class History:
                 yield int(logs[rows[0]]), (last_ms, batch)
 
     def _offsets(self, places: NDArray[np.int64]) -> NDArray[np.int64]:
-        """What each commit says: on from the place's last, ten records at most; one in a hundred repeats it, few go back."""
+        """The offset of each commit: up to ten past the last one of its place; one in a hundred repeats it, few go back."""
         random = self._random
         steps = random.integers(1, 11, len(places))
         chance = random.random(len(places))
@@ -154,7 +154,7 @@ class History:
         before = np.repeat(total[starts] - steps[order][starts], np.diff(starts, append=len(places)))
         offsets = np.empty(len(places), np.int64)
         offsets[order] = np.maximum(self._committed[ordered] + total - before, 0)
-        # Of several at one place the last stays.
+        # Of several commits at one place the last one stays.
         self._committed[ordered] = offsets[order]
         return offsets
 
@@ -191,7 +191,7 @@ class History:
 
 
 def _fill(records: NDArray[np.void], deltas: NDArray[np.int64]) -> None:
-    """What is the same in all, and the offset deltas."""
+    """Fill in the constant fields of all records, and the offset deltas."""
     size = (records.dtype.itemsize - 2) * 2
     records["size"] = (size & 0x7F | 0x80, size >> 7)
     zigzag = deltas * 2

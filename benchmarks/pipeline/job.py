@@ -1,6 +1,6 @@
-"""Jobs in a process of their own, as ``python -m benchmarks.pipeline.job ADDRESS WAREHOUSE MASTER``: those named on stdin.
+"""Jobs in a process of their own: ``python -m benchmarks.pipeline.job ADDRESS WAREHOUSE MASTER`` runs those named on stdin.
 
-For each job, and Spark's start before them, a line of JSON on stdout: what it is, how many seconds it took, what it says.
+Spark's start and then each job print a line of JSON on stdout: name, seconds, result.
 """
 
 import gc
@@ -16,7 +16,7 @@ from odradek.pipeline.ingest import IngestOptions, ingest
 from odradek.pipeline.session import spark_session
 from odradek.pipeline.tables import build_tables
 
-# As little as a laptop would give, and the same for all runs.
+# As little as a laptop has to spare, and the same for all runs.
 DRIVER_MEMORY = "2g"
 
 
@@ -42,7 +42,7 @@ JOBS: dict[str, Callable[[SparkSession, str, str], dict[str, int]]] = {
 
 
 def main(address: str, warehouse: str, master: str) -> None:
-    """Run jobs until there are no more names."""
+    """Run jobs until the names end."""
     gc.enable()
     began_s = time.perf_counter()
     spark = spark_session(master, config={"spark.driver.memory": DRIVER_MEMORY}, verbose=False)

@@ -1,4 +1,4 @@
-"""How large a synthetic history is, and what of it is made record by record: generations of groups, and transactions."""
+"""The size of a synthetic history, and the records that are built one by one: generations of groups, and transactions."""
 
 import random
 from collections import defaultdict
@@ -28,15 +28,15 @@ _HANGING = 50
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """How large a history is to be.
+    """The size of a history.
 
     Args:
-        records: how many there are, of all kinds, about.
-        groups: who commits.
-        transactional_ids: who writes transactions.
-        seed: the same makes the same history.
-        hot_share: of all commits, those of one group.
-        session_timeout_ms: of members; a broker that loads the history waits this long for them.
+        records: the approximate number of records of all kinds.
+        groups: the number of groups that commit.
+        transactional_ids: the number of transactional ids.
+        seed: equal seeds give equal histories.
+        hot_share: the share of all commits that one group has.
+        session_timeout_ms: the members' session timeout; a broker that loads the history waits this long for them.
     """
 
     records: int
@@ -48,7 +48,7 @@ class Shape:
 
 
 class Generations:
-    """Groups whose members come and go."""
+    """Groups whose members join and leave."""
 
     def __init__(self, groups: Sequence[str], topics: Sequence[bytes], partitions: int, logs: int, shape: Shape) -> None:
         self._random = random.Random(shape.seed)
@@ -64,7 +64,7 @@ class Generations:
         """``size`` generations, spread over the groups and the span."""
         found: Records = defaultdict(list)
         for at_ms in sorted(self._random.randrange(span_ms) for _ in range(size)):
-            # All groups have their turn first.
+            # Each group gets its first generation before any gets a second one.
             index = self._random.randrange(len(self._groups))
             key, name, log = self._groups[index]
             found[log].append((from_ms + at_ms, key, self._rebalance(index, name, from_ms + at_ms)))
@@ -104,7 +104,7 @@ class Generations:
 
 
 class Transactions:
-    """Transactional ids, each with one transaction after the other, in the three states that are seen in the log of each."""
+    """Transactional ids, each with consecutive transactions. A transaction has the three states that appear in the log."""
 
     def __init__(self, logs: int, shape: Shape) -> None:
         ids = shape.transactional_ids
@@ -115,7 +115,7 @@ class Transactions:
         self._until_ms = [0] * ids
 
     def records(self, size: int, from_ms: int, span_ms: int, *, is_last: bool) -> Records:
-        """About ``size`` records; in the last span some ids stop within a transaction."""
+        """About ``size`` records. In the last span some ids stop within a transaction."""
         found: Records = defaultdict(list)
         for _ in range(size // _STATES):
             index = self._random.randrange(len(self._ids))

@@ -1,4 +1,4 @@
-"""The memory and CPU time of a job's processes, JVMs and Python's workers: what Linux has in ``/proc``, watched from outside."""
+"""Memory and CPU time of a job's processes, JVMs and Python's workers, observed from outside through Linux's ``/proc``."""
 
 import threading
 from collections.abc import Iterable
@@ -9,17 +9,17 @@ from typing import Self
 
 from benchmarks import processes
 
-# A look at a JVM has the kernel go through all of its memory.
+# Each reading of a JVM makes the kernel walk all of its memory, so readings are rare.
 _EVERY_S = 1.0
 _MIB = 1024.0
 
 
 @dataclass(slots=True)
 class Peaks:
-    """Of processes together: the most memory at any moment, in MiB, and their CPU time, in seconds.
+    """Of a set of processes: the peak of their total memory, in MiB, and their CPU time, in seconds.
 
-    Memory is resident, and of what is shared each process has its part. CPU time of a process that has ended is what it was when
-    it was last seen.
+    Memory is resident; shared memory is split among the processes that share it. A process that has ended counts with the CPU
+    time of its last reading.
     """
 
     jvm_mib: float = 0.0
@@ -29,7 +29,7 @@ class Peaks:
 
 
 class Watched:
-    """What is below these processes, themselves left out, looked at until the end of the ``with``: see ``peaks``."""
+    """Watches the descendants of these processes during the ``with``; ``peaks`` has the result."""
 
     def __init__(self, *pids: int) -> None:
         self.peaks = Peaks()
@@ -38,7 +38,7 @@ class Watched:
         self._thread = threading.Thread(target=self._watch, daemon=True)
 
     def cpu_s(self) -> tuple[float, float]:
-        """CPU time until now of JVMs and of Python's workers."""
+        """CPU time so far: of JVMs, and of Python's workers."""
         self._look()
         return sum(self.peaks.jvm_cpu_s.values()), sum(self.peaks.python_cpu_s.values())
 
@@ -54,7 +54,7 @@ class Watched:
                 mib = processes.memory_of(pid).pss_mib
                 cpu_s = processes.cpu_seconds_of(pid)
             except (OSError, KeyError):
-                # It has ended meanwhile.
+                # The process has ended meanwhile.
                 continue
             if is_jvm:
                 jvm_mib += mib
@@ -75,7 +75,7 @@ class Watched:
 
 
 def descendants(pids: Iterable[int]) -> list[int]:
-    """Children of these, and theirs, as long as they live."""
+    """The living descendants of these processes."""
     found: list[int] = []
     left = list(pids)
     while left:

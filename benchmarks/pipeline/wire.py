@@ -1,7 +1,7 @@
-"""Record batches that are built already, into any topic, the coordinators' own included, of any broker.
+"""Produces prebuilt record batches to any topic of any broker, including the coordinators' own topics.
 
-A blocking socket and the oldest forms of a few requests, written by hand. Kafka lets only its own tools
-write to internal topics, and knows them by their client id.
+A blocking socket, with the oldest versions of a few requests written by hand. Kafka lets only its own tools write to internal
+topics, and recognises them by their client id.
 """
 
 import socket
@@ -19,7 +19,7 @@ _FIND_COORDINATOR, _LIST_GROUPS, _LIST_TRANSACTIONS = 10, 16, 66
 _GROUP, _TRANSACTION = 0, 1
 _TIMEOUT_MS = 30_000
 _READY_TIMEOUT_S = 30.0
-# Together in a request, and well below what a broker takes.
+# The batches of one request, well below a broker's limit for requests.
 _REQUEST_BYTES = 4 * 1024 * 1024
 
 Batches = Mapping[tuple[str, int], list[bytes]]
@@ -27,11 +27,11 @@ Batches = Mapping[tuple[str, int], list[bytes]]
 
 
 class ProduceRefused(Exception):
-    """A broker did not take a batch."""
+    """A broker rejected a batch."""
 
 
 class Wire:
-    """A connection to the one broker of a cluster, closed at the end of its ``with``."""
+    """A connection to the only broker of a cluster, closed at the end of its ``with``."""
 
     def __init__(self, address: str) -> None:
         host, _, port = address.rpartition(":")
@@ -40,28 +40,28 @@ class Wire:
         self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
 
     def wake_coordinators(self) -> None:
-        """Have the broker make both internal topics, as for the first that asks for a coordinator, and wait until it has them.
+        """Make the broker create both internal topics, and wait until their shards are loaded.
 
-        A coordinator that is still loading would take for its own what is produced here, and go on from there.
+        A coordinator that is still loading would replay the records produced here as its own.
         """
         for kind in (_GROUP, _TRANSACTION):
             key = _string(b"whoever") + struct.pack(">b", kind)
             _until(lambda key=key: not struct.unpack_from(">ih", self._ask(_FIND_COORDINATOR, 1, key))[1])
         _until(lambda: not struct.unpack_from(">h", self._ask(_LIST_GROUPS, 0, b""))[0])
-        # Of a flexible version: no states, no producer ids, no tagged fields, here and in the headers.
+        # A flexible version: no states, no producer ids, no tagged fields in the body or the headers.
         _until(lambda: not struct.unpack_from(">xih", self._ask(_LIST_TRANSACTIONS, 0, b"\1\1\0", b"\0"))[1])
 
     def partition_counts(self, topics: Iterable[str]) -> dict[str, int]:
-        """How many partitions each topic has."""
+        """The number of partitions of each topic."""
         known = AdminClient({"bootstrap.servers": self._address}).list_topics(timeout=_READY_TIMEOUT_S).topics
         return {topic: len(known[topic].partitions) for topic in topics}
 
     def produce(self, batches: Batches) -> None:
-        """Append every batch, each partition's in order. Raises ProduceRefused."""
+        """Append every batch; a partition's batches in order. Raises ProduceRefused."""
         left = {place: list(reversed(of_partition)) for place, of_partition in batches.items()}
         while left:
             body, size = [], 0
-            # Of each partition one batch a request: what Kafka takes.
+            # One batch of each partition in a request, which is what Kafka accepts.
             for topic, partition in list(left):
                 batch = left[topic, partition].pop()
                 if not left[topic, partition]:
@@ -83,11 +83,11 @@ class Wire:
             _, partition, code = struct.unpack_from(">iih", answer, at)
             if code:
                 raise ProduceRefused(f"partition {partition}: error {code}")
-            # Behind the code: base offset and append time.
+            # After the error code: base offset and append time.
             at += 10 + 16
 
     def _ask(self, api_key: int, version: int, body: bytes, tagged_fields: bytes = b"") -> bytes:
-        """What the response has behind its correlation id."""
+        """The response without its correlation id."""
         head = struct.pack(">hhi", api_key, version, 0) + _string(ADMIN_CLIENT_ID) + tagged_fields
         self._socket.sendall(struct.pack(">i", len(head) + len(body)) + head + body)
         [size] = struct.unpack(">i", self._receive(4))
