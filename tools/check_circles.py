@@ -1,9 +1,9 @@
-"""Fails where modules import each other in a circle, and names the modules of each.
+"""Fails if modules import each other in a circle, and prints the modules of each circle.
 
 Usage: check_circles.py PACKAGE_DIRECTORY...
 
-Every import counts: those within functions and those for type checkers only, too. A package's ``__init__`` is a module of its
-own; to import a module does not count as importing the packages that it is in.
+Every import counts, including imports within functions and imports for type checkers only. A package's ``__init__`` is a module
+of its own. An import of a module does not count as an import of the packages that contain it.
 """
 
 import ast
@@ -13,14 +13,14 @@ from pathlib import Path
 
 
 def read_imports(package: Path) -> dict[str, set[str]]:
-    """Which module of the package imports which others of it."""
+    """The imports between the package's modules: importing module -> imported modules."""
     root = package.parent
     files = {_module_name(path.relative_to(root)): path for path in package.rglob("*.py")}
     return {name: set(_imported(path, files)) - {name} for name, path in files.items()}
 
 
 def circles(imports: dict[str, set[str]]) -> list[list[str]]:
-    """Modules of which each reaches each other one: the strongly connected components of more than one."""
+    """The circles: strongly connected components of more than one module."""
     found: set[frozenset[str]] = set()
     reached = {name: _reach(imports, name) for name in imports}
     for name, others in reached.items():

@@ -1,9 +1,9 @@
-"""Fails where a file or a function has grown too long to be read in one go; notes those that are close.
+"""Fails if a file or a function is too long to be read in one go; notes those that are close.
 
 Usage: check_lengths.py DIRECTORY...
 
-A file may have 500 lines and a function 70, from its ``def`` to its last line. Decorators do not count; nested functions do,
-both on their own and as part of what they are nested in.
+A file may have 500 lines and a function 70, from its ``def`` to its last line. Decorators do not count. A nested function
+counts both on its own and as part of the function that contains it.
 """
 
 import ast
@@ -26,7 +26,7 @@ def measure(path: Path) -> Iterator[tuple[str, int, int, int]]:
 
 
 def main(directories: list[str]) -> int:
-    """Print what is too long or nearly so; 1 if anything is too long."""
+    """Print the files and functions that are too long or nearly so; 1 if any is too long."""
     failed = False
     for directory in directories:
         for path in sorted(Path(directory).rglob("*.py")):

@@ -1,10 +1,10 @@
-"""Fails where something outside the timing room asks what time it is.
+"""Fails if a module outside the timing room reads a clock.
 
 Usage: check_wall_clock.py PACKAGE_DIRECTORY
 
-Time comes in as an argument or through a Clock, so that a whole broker runs under a virtual one. Found by syntax: any import of
-``time``, ``now``, ``utcnow`` and ``today`` of ``datetime`` and ``date``, and any call of a method ``time()`` without arguments,
-which is what an event loop has.
+Other rooms get the time as an argument or through a Clock, so that a whole broker runs under a virtual clock. The check is
+syntactic. It finds any import of ``time``, ``now``, ``utcnow`` and ``today`` of ``datetime`` and ``date``, and any call of a
+method ``time()`` without arguments, which event loops have.
 """
 
 import ast
@@ -18,7 +18,7 @@ DATE_READINGS = frozenset({"now", "today", "utcnow"})
 
 
 def readings(tree: ast.AST) -> Iterator[tuple[int, str]]:
-    """Yield (line, what) for each place in a module that reads a clock."""
+    """Yield (line, reason) for each place in a module that reads a clock."""
     for node in ast.walk(tree):
         match node:
             case ast.Import(names=names) if any(name.name == "time" for name in names):

@@ -1,12 +1,12 @@
-"""Writes odradek/protocol/message_types from kio's schemas: one module an API, one class a struct.
+"""Writes odradek/protocol/message_types from kio's schemas: a module for each API, a class for each struct.
 
     python tools/generate_messages.py
 
-A canonical class has the fields of the newest version, and those few of older versions that the broker still honours
-(``OLDER_FIELDS``). A field may be null where any version of it may. Kafka's defaults are the defaults. Where a request and a
-response use one name for two structs, the request's class is called ``Request...``; its schema name is the key in ``REQUEST``.
+A canonical class has the fields of the newest version, and those fields of older versions that the broker still honours
+(``OLDER_FIELDS``). A field is nullable if any version of it is. Defaults are Kafka's. If a request and a response use one name
+for two structs, the request's class is called ``Request...``; ``REQUEST`` is keyed by its schema name.
 
-``tests/protocol/test_message_types.py`` fails where what is checked in differs from what this writes.
+``tests/protocol/test_message_types.py`` fails if the checked-in files differ from this tool's output.
 """
 
 import re
@@ -25,7 +25,8 @@ from odradek.protocol.schemas import FieldSpec, field_specs, load
 
 PACKAGE = Path(__file__).resolve().parent.parent / "odradek/protocol/message_types"
 
-# What the newest version dropped and an answer to an older one, or a handler, still needs: class -> field -> its declaration.
+# Fields that the newest version dropped, and that a handler or a response to an older version needs: class -> field ->
+# declaration.
 OLDER_FIELDS: dict[ApiKey, dict[str, dict[str, str]]] = {
     ApiKey.METADATA: {
         "MetadataRequest": {"include_cluster_authorized_operations": "bool = False"},
@@ -48,14 +49,14 @@ OLDER_FIELDS: dict[ApiKey, dict[str, dict[str, str]]] = {
     },
     ApiKey.UPDATE_FEATURES: {"UpdateFeaturesResponse": {"results": "Sequence[UpdatableFeatureResult] = ()"}},
 }
-# Structs that only older versions have, with the version to take them from.
+# Structs of older versions only, with the version to take them from.
 OLDER_STRUCTS: dict[ApiKey, dict[str, int]] = {ApiKey.UPDATE_FEATURES: {"UpdatableFeatureResult": 1}}
-# Requests whose batches stay in the frame have a class written by hand.
+# Requests with handwritten classes, because their batches stay in the frame.
 BY_HAND = {"ProduceRequest": "odradek.protocol.produce_request"}
 
 _PYTHON_TYPES = {"string": "str", "bytes": "bytes", "records": "Sized", "bool": "bool", "uuid": "UUID", "float64": "float"}
 _IMPORTS = {"Sequence": "collections.abc", "Sized": "collections.abc", "UUID": "uuid"}
-# A tuple has methods of these names; a field takes their place.
+# A tuple has methods of these names, which the fields hide.
 _METHODS_OF_TUPLE = {"count", "index"}
 
 
@@ -69,7 +70,7 @@ def generate() -> dict[str, str]:
 
 
 class _Module:
-    """One API's module as it grows."""
+    """The module of one API while it is generated."""
 
     def __init__(self, api_key: ApiKey) -> None:
         self._api_key = api_key
@@ -113,10 +114,10 @@ class _Module:
         )
 
     def _declaration(self, kind: str, owner: str, spec: FieldSpec) -> str:
-        """Type and default of a field."""
+        """The type and default of a field."""
         python = _python_type(spec) if spec.entity is None else self._names[kind, spec.entity.__name__]
         if spec.is_array:
-            # The zero id is None.
+            # The zero id is read as None.
             python = f"Sequence[{python} | None]" if spec.kafka_type == "uuid" else f"Sequence[{python}]"
         default = "()" if spec.is_array and spec.default == () else _literal(spec, python)
         may_be_null = spec.default is None or (kind, owner, spec.name) in self._nullable
@@ -165,13 +166,13 @@ def _literal(spec: FieldSpec, python: str) -> str:
 
 
 def _nullable_fields(api_key: ApiKey) -> set[tuple[str, str, str]]:
-    """(kind, class, field) of what may be null in any version."""
+    """(kind, class, field) for the fields that are nullable in any version."""
     found = set()
     for version in schema_name_map[api_key.name.lower()]:
         for kind in ("request", "response"):
             for entity in _structs(load(api_key, version, kind)):
                 for spec in field_specs(entity):
-                    # A time that is null on the wire is -1 with us, and the zero id is None.
+                    # A null time on the wire is -1 in a canonical class, and the zero id is None.
                     if (spec.nullable and spec.kafka_type != "datetime_i64") or (spec.kafka_type == "uuid" and not spec.is_array):
                         found.add((kind, entity.__name__, spec.name))
     return found
@@ -189,7 +190,7 @@ def _camel(api_key: ApiKey) -> str:
 
 
 def main() -> None:
-    """Write the package, and remove from it what is no API's."""
+    """Write the package, and delete files in it that belong to no API."""
     PACKAGE.mkdir(exist_ok=True)
     files = generate()
     for path in PACKAGE.glob("*.py"):

@@ -1,12 +1,12 @@
-"""The port through which long disk work leaves the event loop, beside ``Clock``; and the simplest implementation of it.
+"""The port for long disk work beside the event loop, as ``Clock`` is the port for time; and its simplest implementation.
 
     InlineBackground   at once, on the loop                                    tests; a broker that must never use a thread
     ThreadedBackground in threads of its own (``threaded_background``)         ``odradek serve``
     SeededBackground   on the loop, in an order that a seed decides            simulations
                        (``seeded_background``)
 
-Work runs away from the loop, on files that the loop does not write; its outcome comes back on the loop thread. Long work may have
-something done on the loop meanwhile, and says at which points it may be interrupted.
+Work runs off the loop thread, on files that the loop does not write. Its outcome is delivered on the loop thread. Long work can
+run actions on the loop thread meanwhile, and marks the points at which it may be interrupted.
 """
 
 from __future__ import annotations
@@ -21,57 +21,57 @@ T = TypeVar("T")
 
 
 class WorkAbandoned(BaseException):
-    """Ends long work whose broker is gone. No handler of errors is to catch it."""
+    """Ends long work whose broker is gone. Error handlers must not catch it, so it is no Exception."""
 
 
 class Beside(Protocol):
-    """What long work is given: its way to the loop. Belongs to the thread that works."""
+    """The interface of long work to the loop. Belongs to the working thread."""
 
     @property
     def is_cancelled(self) -> bool:
-        """Whether the work is to end as soon as it can."""
+        """Whether the work should end as soon as possible."""
 
     def on_loop(self, action: Callable[[], T]) -> T:
-        """Run ``action`` on the loop thread, and wait for it. Raises what it raises."""
+        """Run ``action`` on the loop thread, and wait for it. Its exception is raised here."""
 
     def checkpoint(self) -> None:
-        """The work may be interrupted here. Costs nothing where it never is."""
+        """A point at which the work may be interrupted. Free of cost in implementations that never interrupt."""
 
     def rest(self, duration_ms: float) -> None:
-        """Leave the processor to others for so long, or until the work is cancelled."""
+        """Leave the processor to other threads for ``duration_ms``, or until the work is cancelled."""
 
 
 class LongWork(Protocol):
-    """Long work, seen from the loop."""
+    """Long work, as the loop sees it."""
 
     def cancel(self) -> None:
-        """Ask it to end; its outcome comes as ever."""
+        """Ask the work to end. Its outcome is delivered as always."""
 
 
 class Background(Protocol):
-    """Where a broker's long disk work runs. Loop thread only; each broker has its own.
+    """Runs a broker's long disk work. Loop thread only; each broker has its own.
 
     ``then`` is called on the loop thread with the work's outcome, a future that is done.
     """
 
     def run(self, work: Callable[[], T], then: Callable[[Future[T]], object], *, name: str = "disk") -> None:
-        """Do ``work``. Works of one ``name`` may wait for each other, never for those of another."""
+        """Do ``work``. Works with the same ``name`` may wait for each other, but never for those with another."""
 
     def run_long(self, work: Callable[[Beside], T], then: Callable[[Future[T]], object], *, name: str) -> LongWork:
         """Do ``work`` that takes seconds or minutes."""
 
     def for_each(self, action: Callable[[T], object], items: Iterable[T], *, name: str) -> None:
-        """Call ``action`` with each of ``items``, several at a time if possible, and wait for all. It must not raise."""
+        """Call ``action``, which must not raise, with each of ``items``, several at a time if possible, and wait for all."""
 
     async def finish(self) -> None:
-        """Wait until all outcomes have been delivered, and let go of all threads."""
+        """Wait until all outcomes have been delivered, and end all threads."""
 
     def abandon(self) -> None:
-        """End as if the process ended: nothing more is begun, and no outcome is delivered."""
+        """Behave as if the process had ended: start no further work, and deliver no outcome."""
 
 
 class InlineBackground:
-    """Does everything at once, where it is asked for."""
+    """Does all work at once, within the call."""
 
     def run(self, work: Callable[[], T], then: Callable[[Future[T]], object], *, name: str = "disk") -> None:  # noqa: ARG002
         """Part of Background."""
@@ -95,7 +95,7 @@ class InlineBackground:
 
 
 class _Inline:
-    """Work that is over before anybody could cancel it."""
+    """Work that is done before it could be cancelled."""
 
     is_cancelled = False
 
@@ -116,7 +116,7 @@ _OVER = _Inline()
 
 
 def outcome_of(work: Callable[[], T]) -> Future[T]:
-    """Do ``work``. What is no Exception passes through: the process ends."""
+    """Do ``work``. An exception that is no Exception passes through, and ends the process."""
     outcome: Future[T] = Future()
     try:
         outcome.set_result(work())

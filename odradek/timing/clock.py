@@ -1,9 +1,8 @@
-"""The port through which the broker is told the time, and the virtual clock; the real one is ``system_clock``.
+"""The port through which the broker reads the time, and the virtual clock; the real clock is in ``system_clock``.
 
-A clock has two faces. The wall face (`now_ms`, milliseconds since the Unix epoch) stamps records and may jump when an
-operator sets the machine's time; the monotonic face (`monotonic_ms`, milliseconds from an arbitrary start) never goes
-back, and every deadline is measured on it. A virtual clock stands still until a test moves it, and runs what falls due on
-the way.
+A clock has two faces. The wall face (`now_ms`, milliseconds since the Unix epoch) stamps records and may jump when an operator
+sets the machine's time. The monotonic face (`monotonic_ms`, milliseconds from an arbitrary start) never goes back; every
+deadline is measured on it. A virtual clock stands still until a test advances it, and then runs the callbacks that fall due.
 """
 
 from __future__ import annotations
@@ -13,21 +12,21 @@ from typing import Protocol
 
 
 class ClockedTimer(Protocol):
-    """What a virtual clock needs to know of a timer to run it."""
+    """A timer, as a virtual clock sees it."""
 
     def next_deadline_ms(self) -> float | None:
-        """The monotonic time at which something falls due next; None when nothing is pending."""
+        """The monotonic time of the earliest deadline; None when nothing is pending."""
 
     def advance(self) -> int:
-        """Run what is due by now; the number of callbacks run."""
+        """Run the callbacks that are due by now; returns their number."""
 
 
 class Clock(Protocol):
-    """The port through which everything outside this room is told the time."""
+    """The port through which all other rooms read the time."""
 
     @property
     def passes_by_itself(self) -> bool:
-        """Whether an event loop is to be asked to wake timers; a clock that is moved runs them itself."""
+        """True if time passes without `advance`: an event loop must wake timers. A clock that is advanced runs them itself."""
 
     def now_ms(self) -> int:
         """Wall time in milliseconds since the Unix epoch."""
@@ -36,57 +35,57 @@ class Clock(Protocol):
         """Milliseconds since an arbitrary start; never goes back."""
 
     def attach(self, timer: ClockedTimer) -> None:
-        """Told by every timer that reads this clock when it is made."""
+        """Called by every timer of this clock when it is created."""
 
     def detach(self, timer: ClockedTimer) -> None:
-        """Told by the timer when it closes."""
+        """Called by the timer when it closes."""
 
 
 class VirtualClock:
-    """Time that moves only when told to, and runs the timers that read it.
+    """A clock that moves only when advanced, and runs its timers.
 
-    `now_ms` is the wall time it starts at, `monotonic_ms` the monotonic one.
+    `now_ms` is its initial wall time, `monotonic_ms` the initial monotonic time.
     """
 
     __slots__ = ("_monotonic_ms", "_timers", "_wall_offset_ms")
 
     @property
     def passes_by_itself(self) -> bool:
-        """It moves when it is told to."""
+        """False: it moves when advanced."""
         return False
 
     def __init__(self, now_ms: int = 1_700_000_000_000, monotonic_ms: int = 0) -> None:
         self._monotonic_ms: float = monotonic_ms
         self._wall_offset_ms = now_ms - monotonic_ms
-        # Each with the context in which it was made: what it runs belongs to the same broker.
+        # Each timer with the context in which it was created, since its callbacks belong to the same broker.
         self._timers: dict[ClockedTimer, Context] = {}
 
     def now_ms(self) -> int:
-        """Wall time in milliseconds since the Unix epoch, as set and moved."""
+        """Wall time in milliseconds since the Unix epoch, as set and advanced."""
         return int(self._monotonic_ms) + self._wall_offset_ms
 
     def monotonic_ms(self) -> float:
-        """Milliseconds that have passed by `advance`, and the start given."""
+        """The initial monotonic time plus all milliseconds that `advance` has let pass."""
         return self._monotonic_ms
 
     def attach(self, timer: ClockedTimer) -> None:
-        """Run this timer too as time passes."""
+        """Run this timer, too, as time passes."""
         self._timers[timer] = copy_context()
 
     def detach(self, timer: ClockedTimer) -> None:
-        """Run this timer no longer; nothing happens when it was not attached."""
+        """Stop running this timer; no effect if it is not attached."""
         self._timers.pop(timer, None)
 
     def set(self, now_ms: int) -> None:
-        """Set the wall face alone, as an operator or NTP would, back as well as forth. Deadlines do not notice."""
+        """Set the wall face only, as an operator or NTP would, forward or back. Deadlines do not move."""
         self._wall_offset_ms = now_ms - int(self._monotonic_ms)
 
     def advance(self, duration_ms: int) -> int:
-        """Let `duration_ms` pass; the number of callbacks run.
+        """Let `duration_ms` pass; returns the number of callbacks run.
 
-        Everything that falls due on the way runs in the order of its deadline, over all timers (in the order they
-        were made where deadlines are equal), with both faces reading that very moment. This includes what the
-        callbacks themselves schedule. Raises ValueError when asked to go back.
+        All callbacks that fall due run in the order of their deadlines, over all timers (equal deadlines: in the order of the
+        timers' creation), while both faces read the deadline's time. This includes callbacks that callbacks schedule. Raises
+        ValueError for a negative duration.
         """
         if duration_ms < 0:
             raise ValueError(f"time does not go back: {duration_ms} ms")
@@ -95,7 +94,7 @@ class VirtualClock:
         while (due := self._next_due(end_ms)) is not None:
             deadline_ms, timer = due
             self._move_to(deadline_ms)
-            # A copy, since a context cannot be entered twice, and a callback may advance the clock.
+            # A copy, since a context cannot be entered twice, and a callback may itself advance the clock.
             callbacks_run += self._timers[timer].copy().run(timer.advance)
         self._move_to(end_ms)
         return callbacks_run

@@ -1,7 +1,7 @@
 """Joins a timer to an asyncio event loop, with at most one loop timer armed however many tasks are pending.
 
-A loop timer is armed for the earliest deadline known. When that task is cancelled the loop timer is left alone: it fires
-once for nothing and is armed anew, which costs less than re-arming at every cancel, since nearly all tasks are cancelled.
+A loop timer is armed for the earliest known deadline. If that task is cancelled, the loop timer stays: it fires once without
+effect and is armed anew. This costs less than re-arming at every cancel, since nearly all tasks are cancelled.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ if TYPE_CHECKING:
 
 
 class AsyncioDriver:
-    """Runs `timer` on `loop` until closed. For a clock that passes by itself only: a `VirtualClock` runs its timers.
+    """Runs `timer` on `loop` until closed. Only for a clock that passes by itself: a `VirtualClock` runs its own timers.
 
-    `wakings` and `late_ms` say how often the loop woke it, and how much later than asked in all: how far the loop lags behind.
+    `wakings` counts the wake-ups by the loop, and `late_ms` sums up their lateness: they measure how far the loop lags behind.
     """
 
     __slots__ = ("_armed_deadline_ms", "_asked_ms", "_handle", "_loop", "_timer", "late_ms", "wakings")
@@ -35,7 +35,7 @@ class AsyncioDriver:
         self._arm_next()
 
     def close(self) -> None:
-        """Let go of loop and timer; what is pending in the timer stays there."""
+        """Detach from loop and timer; the timer's tasks stay pending."""
         self._timer.on_earlier_deadline = None
         self._disarm()
 
@@ -47,8 +47,8 @@ class AsyncioDriver:
         now_ms = self._timer.clock.monotonic_ms()
         delay_ms = max(ceil(deadline_ms - now_ms), 0)
         self._asked_ms = now_ms + delay_ms
-        # Rounded up to what every loop resolves: uvloop counts whole milliseconds, and a timer that fires a fraction
-        # too early would find nothing due and spin until it is.
+        # Rounded up to a resolution that every loop has: uvloop counts whole milliseconds. A timer that fired a fraction too
+        # early would find nothing due, and spin until it is.
         self._handle = self._loop.call_soon(self._fire) if delay_ms == 0 else self._loop.call_later(delay_ms / 1000, self._fire)
 
     def _arm_next(self) -> None:
@@ -66,7 +66,7 @@ class AsyncioDriver:
         self._handle = None
         self.wakings += 1
         self.late_ms += max(self._timer.clock.monotonic_ms() - self._asked_ms, 0.0)
-        # While callbacks run, nothing they add needs a loop timer of its own.
+        # While callbacks run, new tasks need no loop timer: the earliest one is armed afterwards.
         self._armed_deadline_ms = float("-inf")
         try:
             self._timer.advance()

@@ -1,4 +1,4 @@
-"""How much the rest of the process computes, told to a thread that wants to stay out of its way."""
+"""Measures the processor time of the process's other threads, for a thread that yields to them."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from time import process_time, thread_time
 
 
 class OtherThreads:
-    """Reads the processor time of all threads but the one that asks. Belongs to that thread."""
+    """Reads the processor time of all threads except the calling one. Belongs to that thread."""
 
     __slots__ = ("_seen_ms",)
 
@@ -14,7 +14,7 @@ class OtherThreads:
         self._seen_ms = _used_ms()
 
     def used_ms(self) -> float:
-        """Milliseconds of processor time that the others have used since this was last asked, or since it was made."""
+        """Milliseconds of processor time that the other threads have used since the last call, or since construction."""
         seen_ms, self._seen_ms = self._seen_ms, _used_ms()
         return self._seen_ms - seen_ms
 

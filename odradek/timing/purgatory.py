@@ -1,11 +1,11 @@
-"""Where operations wait for something to happen, or for their deadline: Kafka's DelayedOperationPurgatory.
+"""Operations that wait for an event or for their deadline: Kafka's DelayedOperationPurgatory.
 
-An operation that cannot complete now is watched under keys. Whoever changes what operations may be waiting for (an append
-moves a high watermark, a member rejoins) checks the key afterwards, and the operations under it are tried again. An
-operation completes exactly once, by such a try or by force at its deadline, and leaves all its keys and the timer at once.
+An operation that cannot complete now is watched under keys. Code that changes a state which operations may wait for (an append
+moves a high watermark, a member rejoins) checks the key afterwards, and the operations under that key are tried again. An
+operation completes exactly once, by such a try or at its deadline by force. It then leaves all its keys and the timer at once.
 
-Kafka leaves completed operations in their watch lists until a reaper purges them, since there many threads share the
-lists. Here one thread owns them, so an operation takes itself out, counts are exact and there is no garbage to bound.
+Kafka leaves completed operations in their watch lists until a reaper purges them, since many threads share the lists. Here one
+thread owns the lists, so an operation removes itself, counts are exact, and no garbage accumulates.
 
 Left out: locks, shards, the reaper thread.
 """
@@ -22,9 +22,9 @@ if TYPE_CHECKING:
 
 
 class DelayedOperation(ABC):
-    """Something that completes once: as soon as `try_complete` finds it can, or at `deadline_ms` (monotonic) by force.
+    """An operation that completes once: as soon as `try_complete` succeeds, or at `deadline_ms` (monotonic) by force.
 
-    `purgatory`, `watch_keys` and `timer_task` are the purgatory's notes on it: where it is, and what to undo when it leaves.
+    `purgatory`, `watch_keys` and `timer_task` belong to the purgatory: where the operation is, and what to undo when it leaves.
     """
 
     __slots__ = ("_is_completed", "deadline_ms", "purgatory", "timer_task", "watch_keys")
@@ -43,17 +43,17 @@ class DelayedOperation(ABC):
 
     @abstractmethod
     def try_complete(self) -> bool:
-        """Look whether the operation can complete now; if so return `self.force_complete()`, otherwise False."""
+        """Check whether the operation can complete now. If so return `self.force_complete()`, otherwise False."""
 
     @abstractmethod
     def on_complete(self) -> None:
-        """Finish the operation. Called exactly once; may check keys and hand in operations itself."""
+        """Finish the operation. Called exactly once; may check keys and add operations itself."""
 
     def on_expiration(self) -> None:  # noqa: B027 - most operations have nothing to add to their completion
-        """Called after `on_complete` when it was the deadline that forced it."""
+        """Called after `on_complete` if the deadline forced the completion."""
 
     def force_complete(self) -> bool:
-        """Complete now, whatever the state of things; False when it was complete already."""
+        """Complete now, unconditionally; False if it is complete already."""
         if self._is_completed:
             return False
         self._is_completed = True
@@ -67,11 +67,11 @@ OperationT = TypeVar("OperationT", bound=DelayedOperation)
 
 
 class Purgatory(Generic[OperationT]):
-    """The operations of one kind that wait. `name` is Kafka's (`Fetch`, `Produce`, `Rebalance`, ...), for the metrics.
+    """The waiting operations of one kind. `name` is Kafka's (`Fetch`, `Produce`, `Rebalance`, ...), for the metrics.
 
-    Counts: `watched` (operations over all keys, one under three keys counts three times; Kafka's PurgatorySize), `delayed`
-    (operations that wait; NumDelayedOperations); and, growing only, `completed` (in whatever way) and `expired` (those of
-    them that their deadline forced).
+    Gauges: `watched`, the operations over all keys (one under three keys counts three times; Kafka's PurgatorySize), and
+    `delayed`, the operations that wait (NumDelayedOperations). Counters: `completed`, in whatever way, and `expired`, those of
+    them that their deadline forced.
     """
 
     __slots__ = ("_checks", "_timer", "_watchers", "completed", "delayed", "expired", "name", "watched")
@@ -90,8 +90,8 @@ class Purgatory(Generic[OperationT]):
     def try_complete_else_watch(self, operation: OperationT, keys: Iterable[Hashable]) -> bool:
         """Complete `operation` if it can complete now, otherwise watch it under `keys` until its deadline.
 
-        True when it was completed by this call's own try; then it has cost neither watching nor timer. Raises ValueError
-        when it would have to wait under no key at all.
+        True if this call completed it; this needs neither watching nor a timer. Raises ValueError if it would wait under no
+        key.
         """
         operation.purgatory = self
         checks_before = self._checks
@@ -100,8 +100,8 @@ class Purgatory(Generic[OperationT]):
         if operation.is_completed:
             return False
         self._watch(operation, keys)
-        # A key checked while the operation was being tried found it not yet watched. Had none been, nothing can have been
-        # missed, for whoever changes something checks afterwards: so only then is a second, costly try worth while.
+        # A key checked during the first try did not yet watch this operation, so a second, costly try is needed. If no key was
+        # checked, no change was missed, since every change is followed by a check.
         if self._checks != checks_before and operation.try_complete():
             return True
         if operation.watch_keys:
@@ -109,7 +109,7 @@ class Purgatory(Generic[OperationT]):
         return False
 
     def check_and_complete(self, key: Hashable) -> int:
-        """Try what is watched under `key`, in order of arrival; the number this completed."""
+        """Try the operations under `key`, in order of arrival; returns the number completed."""
         self._checks += 1
         if not self._watchers:
             return 0
@@ -118,13 +118,13 @@ class Purgatory(Generic[OperationT]):
             return 0
         completed = 0
         for operation in tuple(watchers):
-            # One that has gone meanwhile was completed or cancelled by another's on_complete.
+            # An operation may be gone: another one's on_complete may have completed or cancelled it.
             if operation in watchers and operation.try_complete():
                 completed += 1
         return completed
 
     def cancel_for_key(self, key: Hashable) -> list[OperationT]:
-        """Let go of what is watched under `key`, uncompleted: from its other keys and the timer too. In order of arrival."""
+        """Remove the operations under `key`, uncompleted, from all their keys and the timer. Returns them in order of arrival."""
         operations = list(self._watchers.get(key, ()))
         for operation in operations:
             self._release(operation)
@@ -132,7 +132,7 @@ class Purgatory(Generic[OperationT]):
         return operations
 
     def note_completed(self, operation: OperationT) -> None:
-        """Told by an operation that was handed in, when it completes in whatever way."""
+        """Called by an operation of this purgatory when it completes, in whatever way."""
         self.completed += 1
         self._release(operation)
 

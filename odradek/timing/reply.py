@@ -1,4 +1,4 @@
-"""A response that is not there yet: what is returned in place of one that has to wait."""
+"""A response that is not available yet, returned in place of one that has to wait."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ R = TypeVar("R")
 
 
 class Reply(Generic[T]):
-    """Completed once; its one owner is called at that moment, on the loop thread.
+    """A response that is completed once. Its only owner is then called back, on the loop thread.
 
-    ``is_decided``: the request's effects come before those of any that begins now, and only its response waits. ``response`` is
-    None until the reply is ``done``.
+    ``is_decided``: the request's effects precede those of any request that begins now, and only the response waits.
+    ``response`` is None until the reply is ``done``.
 
-    A reply that may fail is one of ``T | KafkaError``, and its owner turns the error into a response (``then``).
+    A reply that may fail is one of ``T | KafkaError``; its owner turns the error into a response (``then``).
     """
 
     __slots__ = ("_convert", "_when_done", "done", "is_decided", "response")
@@ -34,7 +34,7 @@ class Reply(Generic[T]):
         if self.done:
             raise RuntimeError("this reply was completed before")
         self.done = True
-        # A callback may know this reply: a circle of the two would be left to the garbage collector.
+        # A callback may hold this reply: a cycle of the two would be left to the garbage collector.
         convert, self._convert = self._convert, None
         self.response = response if convert is None else convert(response)
         when_done = self._when_done
@@ -43,7 +43,7 @@ class Reply(Generic[T]):
             when_done(self.response)
 
     def then(self, convert: Callable[[T], R]) -> Reply[R]:
-        """This reply, from now on of what ``convert`` makes of the response. Once at most."""
+        """Convert the response by ``convert`` when it is complete; returns this reply. May be called once."""
         if self.done:
             self.response = convert(self.response)
         elif self._convert is not None:
@@ -53,7 +53,7 @@ class Reply(Generic[T]):
         return cast("Reply[R]", self)
 
     def when_done(self, callback: Callable[[T], None]) -> None:
-        """Call back with the response, immediately if it is there."""
+        """Call back with the response, immediately if the reply is done."""
         if self.done:
             callback(self.response)
         else:

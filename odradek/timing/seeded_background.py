@@ -1,8 +1,9 @@
-"""Long disk work whose interleaving with the loop, and with other work, a seed decides: the same seed, the same history.
+"""Long disk work whose interleaving is decided by a seed: the same seed gives the same history.
 
-Each turn of the loop draws how many steps are made, and whose. A work has two: it runs, and its outcome is delivered. Long work
-has one more for each of its checkpoints, rests and visits to the loop. It runs on a thread, because plain code can be suspended
-in no other way; but a thread runs only while the loop waits for it to reach its next point, so no two ever run at the same time.
+In each turn of the loop the seed decides how many steps are made, and by which works. A work has two steps: it runs, and its
+outcome is delivered. Long work has one more step for each checkpoint, rest and call of ``on_loop``. Long work runs on a thread,
+because plain code cannot be suspended otherwise. The loop waits while that thread runs to its next step, so no two threads ever
+run at the same time.
 """
 
 from __future__ import annotations
@@ -24,12 +25,12 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-# How likely another step is made in a turn of the loop.
+# The probability of a further step in the same turn of the loop.
 _STEP_CHANCE = 0.5
 
 
 class SeededBackground:
-    """See ``Background``. ``call_soon`` stands in for the running loop's."""
+    """See ``Background``. ``call_soon`` takes the place of the running loop's."""
 
     def __init__(self, random: Random, call_soon: Callable[[Callable[[], None]], object] | None = None) -> None:
         self._random = random
@@ -49,7 +50,7 @@ class SeededBackground:
         return strand
 
     def for_each(self, action: Callable[[T], object], items: Iterable[T], *, name: str) -> None:  # noqa: ARG002
-        """Part of Background: in an order that is drawn."""
+        """Part of Background. The seed decides the order."""
         drawn = list(items)
         self._random.shuffle(drawn)
         for item in drawn:
@@ -101,11 +102,11 @@ class _Work(ABC):
 
     @abstractmethod
     def step(self) -> None:
-        """Go on; with an ``outcome`` it is over."""
+        """Make the next step; ``outcome`` is set after the last one."""
 
     @abstractmethod
     def abandon(self) -> None:
-        """Do not go on."""
+        """Make no further steps."""
 
 
 class _ShortWork(_Work):
@@ -173,14 +174,14 @@ class _Strand(_Work):
         self._pause()
 
     def _resume(self) -> None:
-        """The loop's side: let the thread run up to its next pause, or its end."""
+        """On the loop's side: let the thread run to its next pause, or to its end."""
         if not self._thread.is_alive():
             self._thread.start()
         self._may_run.release()
         self._has_paused.acquire()
 
     def _pause(self) -> None:
-        """The thread's side."""
+        """On the thread's side: pause until the next step."""
         if not self._is_abandoned:
             self._has_paused.release()
             self._may_run.acquire()

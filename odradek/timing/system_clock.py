@@ -1,4 +1,4 @@
-"""The machine's clock, asked several times for each request."""
+"""The machine's clock, read several times for each request."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 if TYPE_CHECKING:
     from odradek.timing.clock import ClockedTimer
 
-# 39 ns a call where compiled, and 48 ns by way of the module.
+# A call takes 39 ns where compiled, against 48 ns through the module.
 _monotonic: Final = time.monotonic
 _time_ns: Final = time.time_ns
 
@@ -20,7 +20,7 @@ class SystemClock:
 
     @property
     def passes_by_itself(self) -> bool:
-        """It does."""
+        """True."""
         return True
 
     def now_ms(self) -> int:
@@ -28,11 +28,11 @@ class SystemClock:
         return _time_ns() // 1_000_000
 
     def monotonic_ms(self) -> float:
-        """Milliseconds since the machine started, or thereabouts."""
+        """Milliseconds since about the machine's start."""
         return _monotonic() * 1000.0
 
     def attach(self, timer: ClockedTimer) -> None:
-        """Nothing to remember: real time passes by itself, and `AsyncioDriver` notices."""
+        """No effect: real time passes by itself, and `AsyncioDriver` wakes the timer."""
 
     def detach(self, timer: ClockedTimer) -> None:
-        """Nothing was remembered."""
+        """No effect."""

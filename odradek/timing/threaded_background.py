@@ -1,7 +1,7 @@
-"""Long disk work in threads of its own: a small pool for each name, a thread for each long work.
+"""Long disk work in threads of its own: a small pool for each name, and a thread for each long work.
 
-A thread runs in the context (``contextvars``) of whoever asked for the work. Threads end with ``finish``; once ``abandon`` was
-called, with the work that they are at.
+A thread runs in the context (``contextvars``) of the caller. Threads end with ``finish``. After ``abandon`` a thread ends with
+its present work.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 _POOL_THREADS = 4
-# A disk writes many files at once as fast as one.
+# A disk writes many files at once as fast as one file.
 _FOR_EACH_THREADS = 16
 
 
 class ThreadedBackground:
-    """See ``Background``. ``beside_long_work`` makes a context that long work runs within: what the process wants meanwhile."""
+    """See ``Background``. ``beside_long_work`` makes the context manager around long work, for process-wide settings."""
 
     def __init__(self, beside_long_work: Callable[[], AbstractContextManager[object]] = nullcontext) -> None:
         self._beside_long_work = beside_long_work
@@ -91,7 +91,7 @@ class ThreadedBackground:
             pool.shutdown()
 
     def abandon(self) -> None:
-        """Part of Background. What a thread is at, it ends."""
+        """Part of Background. A thread finishes its present work."""
         self._is_abandoned = True
         for long in self._long:
             long.abandon()
@@ -108,7 +108,7 @@ class ThreadedBackground:
         return pool
 
     def _begun(self, then: Callable[[Future[Any]], object]) -> Callable[[Future[Any]], None]:
-        """Count a work; what its thread is to call when it is over."""
+        """Count a work as begun; returns the callback for its thread to call at the end."""
         loop = asyncio.get_running_loop()
         context = copy_context()
         self._running += 1
@@ -122,7 +122,7 @@ class ThreadedBackground:
                 self._idle = None
 
         def over(outcome: Future[Any]) -> None:
-            # The loop may be closed by now, and then nobody waits for it.
+            # The loop may be closed by now; then the outcome has no receiver.
             with suppress(RuntimeError):
                 loop.call_soon_threadsafe(deliver, outcome, context=context)
 
@@ -130,7 +130,7 @@ class ThreadedBackground:
 
 
 class _Long:
-    """Both ends of one long work: part of Beside, and of LongWork."""
+    """Both ends of a long work: part of Beside, and of LongWork."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self._loop = loop
