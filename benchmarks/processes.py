@@ -52,7 +52,7 @@ def cpu_seconds_of(pid: int) -> float:
 
 
 def parse_stat_cpu_ticks(text: str) -> int:
-    """utime plus stime, fields 14 and 15 of ``/proc/<pid>/stat``.
+    """The sum of utime and stime, fields 14 and 15 of ``/proc/<pid>/stat``.
 
     The command's name, in brackets, may contain blanks and brackets, so fields are counted from the last bracket on.
     """

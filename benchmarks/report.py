@@ -22,7 +22,7 @@ class Figure:
 
     @property
     def ratio(self) -> float | None:
-        """odradek's figure divided by Kafka's; None unless both were measured and Kafka's is above zero."""
+        """The figure of odradek divided by Kafka's; None unless both were measured and Kafka's is above zero."""
         own, reference = self.values.get(SUBJECT), self.values.get(REFERENCE)
         if own is None or not reference:
             return None

@@ -1,9 +1,9 @@
-"""Hatchling's build hook: with ODRADEK_COMPILE=1 the hot path goes into the wheel compiled to C by mypyc, beside its source.
+"""Hatchling's build hook: with ODRADEK_COMPILE=1, mypyc compiles the hot path to C; the wheel has the extensions and the source.
 
     ODRADEK_COMPILE=1 pip wheel --no-deps --wheel-dir dist .
 
-The same Python files, nothing added: mypyc makes of each module what CPython's interpreter would do with it, as a C extension. It
-takes a C compiler and some three minutes. Without the variable, and for editable installations, nothing here does anything.
+The Python files are the same, without additions: mypyc turns each module into a C extension with the same behaviour. This needs
+a C compiler and some three minutes. Without the variable, and for editable installations, the hook does nothing.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from typing import Any
 
 from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
-# What the event loop runs for a request. All else stays as it is: what runs at start-up only, and above all what runs in threads
-# of its own (recovery, compaction), since compiled code does not let the loop have the interpreter in the middle of a loop.
+# The modules that the event loop runs for a request. Start-up code stays interpreted. So does code that runs in threads of its
+# own (recovery, compaction), since a compiled loop does not release the interpreter to the event loop.
 COMPILED = {
     "odradek/timing": "*",
     "odradek/coordinator": "**/*",
@@ -42,7 +42,7 @@ COMPILED = {
         offset_commit offset_fetch produce sync_group txn_offset_commit
     """,
 }
-# Interfaces only, what others derive from, and packages' own files.
+# Interfaces, base classes, and packages' own files.
 INTERPRETED = {
     "__init__.py",
     "background.py",
@@ -69,21 +69,21 @@ def compiled_modules(root: Path) -> list[str]:
 
 
 def is_wanted() -> bool:
-    """Whether whoever builds has asked for it."""
+    """Whether ODRADEK_COMPILE asks for compilation."""
     return os.environ.get("ODRADEK_COMPILE", "") not in {"", "0"}
 
 
 class CustomBuildHook(BuildHookInterface):  # type: ignore[type-arg]
-    """Adds the extensions to a wheel, and makes it one for this machine and this Python."""
+    """Adds the extensions to a wheel, and tags it for this machine and this Python."""
 
     def dependencies(self) -> list[str]:
-        """What the environment of the build needs: the compilers, and whatever types the modules use."""
+        """The packages that the build environment needs: the compilers, and the types that the modules use."""
         if not is_wanted():
             return []
         return ["mypy>=2.4", "setuptools>=77", *self.metadata.core.dependencies]
 
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:
-        """Compile, outside of the source tree, before the wheel is put together."""
+        """Compile, outside of the source tree, before the wheel is built."""
         if version == "editable" or not is_wanted():
             return
         self._built = tempfile.TemporaryDirectory()
@@ -93,18 +93,18 @@ class CustomBuildHook(BuildHookInterface):  # type: ignore[type-arg]
         build_data["infer_tag"] = True
 
     def finalize(self, version: str, build_data: dict[str, Any], artifact_path: str) -> None:  # noqa: ARG002  hatchling's signature
-        """Remove what went into the wheel."""
+        """Remove the temporary extensions after the build."""
         if hasattr(self, "_built"):
             self._built.cleanup()
 
 
 def compile_modules(root: Path, target: Path, level: str = "3") -> list[Path]:
-    """The extensions made of ``root``'s modules, below ``target``. Raises CalledProcessError; the compiler has said why.
+    """Compile ``root``'s modules; returns the extensions, below ``target``. Raises CalledProcessError.
 
-    ``level`` is how hard the C compiler tries.
+    ``level`` is the C compiler's optimisation level.
     """
     with tempfile.TemporaryDirectory() as scratch:
-        # A copy by itself: the compilers write beside what they read, and read the settings of the project they are in.
+        # A separate copy, since the compilers write beside their input, and read the settings of the project that contains it.
         shutil.copytree(root / "odradek", Path(scratch, "odradek"), ignore=shutil.ignore_patterns("__pycache__"))
         Path(scratch, "setup.py").write_text(_SETUP.format(modules=compiled_modules(root), level=level))
         command = [sys.executable, "setup.py", "--quiet", "build_ext", "--build-lib", str(target), "--build-temp", "objects"]
