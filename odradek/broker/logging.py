@@ -31,7 +31,7 @@ def lines_to(sink: LineSink | None) -> Iterator[None]:
         _sink.reset(token)
 
 
-class Log:
+class BrokerLogger:
     """Events with their fields; each method takes a short phrase, and what it is about as keywords."""
 
     def __init__(self) -> None:
@@ -91,4 +91,4 @@ def _structlog_logger() -> Any:
     return structlog.wrap_logger(_StandardError(), processors=processors, wrapper_class=structlog.BoundLogger)
 
 
-log = Log()
+log = BrokerLogger()

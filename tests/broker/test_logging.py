@@ -6,7 +6,7 @@ import sys
 
 import structlog
 
-from odradek.broker.logging import Log
+from odradek.broker.logging import BrokerLogger
 
 
 class Terminal(io.StringIO):
@@ -15,7 +15,7 @@ class Terminal(io.StringIO):
 
 
 def test_off_a_terminal_a_line_is_a_json_object_with_its_fields(capsys):
-    Log().warn("torn tail truncated", topic="orders", bytes=512)
+    BrokerLogger().warn("torn tail truncated", topic="orders", bytes=512)
     line = json.loads(capsys.readouterr().err)
     assert line.pop("timestamp").endswith("Z")
     assert line == {"event": "torn tail truncated", "level": "warning", "topic": "orders", "bytes": 512}
@@ -24,7 +24,7 @@ def test_off_a_terminal_a_line_is_a_json_object_with_its_fields(capsys):
 def test_on_a_terminal_a_line_is_for_people(monkeypatch):
     terminal = Terminal()
     monkeypatch.setattr(sys, "stderr", terminal)
-    Log().info("data directory", path="/data")
+    BrokerLogger().info("data directory", path="/data")
     assert "data directory" in terminal.getvalue()
     assert not terminal.getvalue().startswith("{")
 
@@ -33,14 +33,14 @@ def test_an_exception_is_told_with_its_traceback(capsys):
     try:
         int("broken")
     except ValueError as error:
-        Log().error("a request failed", exception=error, api="FETCH")
+        BrokerLogger().error("a request failed", exception=error, api="FETCH")
     line = json.loads(capsys.readouterr().err)
     assert (line["level"], line["api"]) == ("error", "FETCH")
     assert "ValueError: invalid literal" in line["exception"]
 
 
 def test_the_log_follows_stderr_where_it_is_put(monkeypatch):
-    log = Log()
+    log = BrokerLogger()
     first, second = io.StringIO(), io.StringIO()
     monkeypatch.setattr(sys, "stderr", first)
     log.info("first")
@@ -50,7 +50,7 @@ def test_the_log_follows_stderr_where_it_is_put(monkeypatch):
 
 
 def test_a_log_that_cannot_be_written_is_lost_without_an_error(monkeypatch):
-    log = Log()
+    log = BrokerLogger()
     closed = io.StringIO()
     closed.close()
     for stream in (closed, None):
@@ -59,5 +59,5 @@ def test_a_log_that_cannot_be_written_is_lost_without_an_error(monkeypatch):
 
 
 def test_structlogs_global_configuration_is_left_alone(capsys):
-    Log().info("hello")
+    BrokerLogger().info("hello")
     assert not structlog.is_configured()
