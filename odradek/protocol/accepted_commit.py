@@ -1,12 +1,12 @@
-"""The response to an OffsetCommit of which everything was taken, given again and again."""
+"""The response to an OffsetCommit without errors, shared by many requests."""
 
 from odradek.protocol.message_types.offset_commit import OffsetCommitResponse
 
 
 class AcceptedCommit(OffsetCommitResponse):
-    """An OffsetCommitResponse without an error that its maker keeps and gives to many: the encoder keeps the bytes, too.
+    """An OffsetCommitResponse without errors that its maker keeps and returns repeatedly; the encoder caches its bytes.
 
-    A module that is not compiled: mypyc makes no class of a named tuple's kind.
+    This module is not compiled: mypyc cannot compile a subclass of a named tuple.
     """
 
     __slots__ = ()

@@ -1,4 +1,4 @@
-"""Every API key of the Kafka protocol (protocol guide, "Api Keys"); which of them are served is the broker's business."""
+"""Every API key of the Kafka protocol (protocol guide, "Api Keys"). The broker decides which of them it serves."""
 
 from enum import IntEnum
 
@@ -97,7 +97,7 @@ class ApiKey(IntEnum):
     DELETE_SHARE_GROUP_OFFSETS = 92
 
 
-# The newest version kio 0.6.5 has of each, which is what Kafka 4.3 speaks; a test holds the two together.
+# The newest version of each in kio 0.6.5, which is Kafka 4.3's; a test compares the two.
 NEWEST_VERSION: dict[ApiKey, int] = {
     ApiKey.PRODUCE: 13,
     ApiKey.FETCH: 18,
@@ -190,7 +190,7 @@ NEWEST_VERSION: dict[ApiKey, int] = {
     ApiKey.DELETE_SHARE_GROUP_OFFSETS: 0,
 }
 
-# The oldest version of those that have lost older ones (KIP-896); of all others it is 0.
+# The oldest version of APIs whose first versions were removed (KIP-896); 0 for all others.
 OLDEST_VERSION: dict[ApiKey, int] = {
     ApiKey.PRODUCE: 3,
     ApiKey.FETCH: 4,

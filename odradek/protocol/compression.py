@@ -1,16 +1,16 @@
 """The codecs of record batches, by their number in a batch's attributes: 0 none, 1 gzip, 2 snappy, 3 lz4, 4 zstd (KIP-110).
 
-Two of them need a word. Snappy has no framing of its own that Kafka uses: Java clients cut the data into blocks as xerial's
-snappy-java does, others send one raw block, and a reader takes both. xerial's stream is
+Two of them have variants. Kafka's snappy has no framing of its own: Java clients split the data into blocks as xerial's
+snappy-java does, others send one raw block, and a reader accepts both. xerial's stream is
 
     0   82 53 4e 41 50 50 59 00     magic
     8   version int32, compatible version int32
     16  blocks: length int32, then that many bytes of raw snappy
 
-and is what is written here, since every client reads it. An lz4 frame has to have independent blocks: Java clients refuse
+``compress`` writes this stream, since every client reads it. An lz4 frame must have independent blocks: Java clients reject
 linked ones.
 
-What comes out of ``decompress`` is limited before memory is taken for it. cramjam is imported at the first use.
+``decompress`` limits the size of its result before it allocates memory. cramjam is imported on first use.
 """
 
 import struct
@@ -28,7 +28,7 @@ LZ4 = 3
 ZSTD = 4
 
 _GZIP_DEFAULT = -1
-# Kafka's lz4 has a fast way, which it calls level 9, and for all other levels a thorough one.
+# Kafka's lz4 has a fast method, its level 9, and a thorough one for all other levels.
 _LZ4_DEFAULT = 9
 _LZ4_FAST = 1
 _LZ4_LEAST_HIGH = 3
@@ -39,15 +39,15 @@ _XERIAL_MAGIC = b"\x82SNAPPY\x00"
 _XERIAL_HEADER = _XERIAL_MAGIC + struct.pack(">ii", 1, 1)
 _XERIAL_BLOCK_BYTES = 32 * 1024
 _BLOCK_LENGTH = struct.Struct(">i")
-# How much a byte can become at most, by the format: DEFLATE's longest match in two bits, an lz4 length byte,
-# a zstd block of 128 KiB in four bytes, a snappy copy of 64 bytes in three.
+# The largest expansion of a byte, by the format: DEFLATE's longest match in two bits, an lz4 length byte, a zstd block of 128 KiB
+# in four bytes, a snappy copy of 64 bytes in three.
 _MAX_EXPANSION = {GZIP: 1032, LZ4: 255, ZSTD: 32 * 1024}
 _MAX_SNAPPY_EXPANSION = 22
 _SMALLEST_ROOM_BYTES = 128 * 1024
 
 
 def decompress(codec: int, data: "Buffer", limit_bytes: int = DEFAULT_LIMIT_BYTES) -> bytes:
-    """``data`` opened. Raises MalformedMessage where it is not what ``codec`` writes, or would be more than ``limit_bytes``."""
+    """``data`` decompressed. Raises MalformedMessage if it is not of ``codec``, or if the result exceeds ``limit_bytes``."""
     if codec == NONE:
         return bytes(data)
     if codec == SNAPPY:
@@ -58,9 +58,9 @@ def decompress(codec: int, data: "Buffer", limit_bytes: int = DEFAULT_LIMIT_BYTE
 
 
 def compress(codec: int, data: "Buffer", level: int | None = None) -> bytes:
-    """``data`` as Kafka's clients expect it compressed. Raises ValueError for an unknown codec.
+    """``data`` compressed as Kafka's clients expect it. Raises ValueError for an unknown codec.
 
-    ``level`` is one of Kafka's for this codec (KIP-390), where -1 for gzip and 9 for lz4 stand for its own default.
+    ``level`` is one of Kafka's levels for this codec (KIP-390); -1 for gzip and 9 for lz4 select the codec's own default.
     """
     if codec == NONE:
         return bytes(data)
@@ -84,7 +84,7 @@ def compress(codec: int, data: "Buffer", level: int | None = None) -> bytes:
 
 
 def _decompress_stream(codec: int, data: "Buffer", limit_bytes: int) -> bytes:
-    """gzip, lz4 or zstd into a room of the size allowed: pages of an anonymous mapping cost nothing until they are written."""
+    """gzip, lz4 or zstd into a buffer of the allowed size: pages of an anonymous mapping cost nothing until they are written."""
     import mmap
 
     import cramjam
@@ -123,7 +123,7 @@ def _decompress_snappy(data: "Buffer", limit_bytes: int) -> bytes:
 
 
 def _decompress_raw_snappy(block: "Buffer", limit_bytes: int) -> bytes:
-    """One raw block, which says in front how long it will be."""
+    """One raw block, which begins with its decompressed length."""
     import cramjam
 
     try:

@@ -1,11 +1,12 @@
 """Control batches: the markers that end a transaction in a partition (KIP-98).
 
-A batch with the transactional and control attributes, under the producer's id and epoch, without sequence numbers, of one record:
+A batch with the transactional and control attributes, with the producer's id and epoch, without sequence numbers, and with one
+record:
 
     key     int16 version 0, int16 type: 0 abort, 1 commit
     value   int16 version 0, int32 coordinator epoch
 
-Consumers never see the record; a type they do not know they pass over.
+Consumers do not deliver the record; they skip an unknown type.
 
 Left out: the control records of KRaft's metadata log (leader change, snapshot header and footer, voters).
 """
@@ -31,16 +32,16 @@ def build_end_txn_marker(producer_id: int, producer_epoch: int, coordinator_epoc
     return assembled(0, -1, TRANSACTIONAL_MASK | CONTROL_MASK, 1, timestamp_ms, producer_id, producer_epoch, [b"", record])
 
 
-# A coordinator's epoch changes with its leader only.
+# A coordinator's epoch changes only with its leader.
 @lru_cache(maxsize=256)
 def _marker(coordinator_epoch: int, commit: bool) -> bytes:
-    """The one record, whose offset and timestamp are the batch's."""
+    """The record, whose offset and timestamp are the batch's."""
     marker = Record(key=_KEY.pack(_VERSION, COMMIT if commit else ABORT), value=_VALUE.pack(_VERSION, coordinator_epoch))
     return build_batch([marker])[HEADER_SIZE:]
 
 
 def read_control_record(record: Record) -> tuple[int, int]:
-    """(type, coordinator epoch) of a control record; the epoch is -1 where the type is neither ABORT nor COMMIT.
+    """(type, coordinator epoch) of a control record; the epoch is -1 if the type is neither ABORT nor COMMIT.
 
     Later versions begin with the same fields. Raises MalformedMessage.
     """

@@ -1,7 +1,7 @@
-"""Which error codes a response holds: one flat function per API, compiled from the schemas' field metadata.
+"""The error codes in a response: one flat function for each API, compiled from the schemas' field metadata.
 
-A response may have a code at its top, one for each topic, group or partition, or all of these. Every field of type error code is
-looked at; parts of a response that cannot hold one are not walked through. NONE is not reported.
+A response may have a code at its top, one for each topic, group or partition, or all of these. The function reads every field
+of type error code, and skips parts of a response that have no such field. NONE is not reported.
 """
 
 from collections.abc import Callable
@@ -12,10 +12,10 @@ from odradek.protocol.schemas import field_specs, load
 
 
 class ErrorTally(Protocol):
-    """Who is told of the codes."""
+    """The receiver of the codes."""
 
     def note_error(self, code: int) -> None:
-        """Told once for each time a code other than NONE occurs."""
+        """Called once for each occurrence of a code other than NONE."""
 
 
 ErrorScan = Callable[[Any, ErrorTally], None]

@@ -1,8 +1,8 @@
 """Kafka's error table, and the three exceptions that carry it.
 
-Codes and names are those of the protocol guide ("Error Codes"). A ``KafkaError`` is an answer to a client: a code it knows,
-and a reason in our own words for the log or for the response's error message where it has one. ``MalformedMessage`` is no
-answer: the bytes could not be read, so the connection that sent them is closed.
+Codes and names are those of the protocol guide ("Error Codes"). A ``KafkaError`` becomes a response: it has a code that the
+client knows, and a reason in our own words for the log or for the response's error message, if it has one. A
+``MalformedMessage`` does not become a response: the bytes could not be read, and the connection that sent them is closed.
 """
 
 from enum import IntEnum
@@ -192,7 +192,7 @@ _RETRIABLE = frozenset(
 
 
 class KafkaError(Exception):
-    """What a request, or a part of it, is answered with: ``code`` for the client, ``reason`` for people."""
+    """The failure of a request, or of a part of it: ``code`` for the client, ``reason`` for people."""
 
     def __init__(self, code: ErrorCode, reason: str = "") -> None:
         super().__init__(code, reason)
@@ -204,9 +204,9 @@ class KafkaError(Exception):
 
 
 class InvalidRecords(KafkaError):
-    """A batch refused for some of its records (KIP-467).
+    """A batch rejected because of some of its records (KIP-467).
 
-    ``record_errors`` holds a pair of (index of the record in its batch, reason) for each of them.
+    ``record_errors`` has (index of the record in its batch, reason) for each of these records.
     """
 
     def __init__(self, code: ErrorCode, reason: str, record_errors: tuple[tuple[int, str], ...]) -> None:
@@ -215,7 +215,7 @@ class InvalidRecords(KafkaError):
 
 
 class MalformedMessage(Exception):
-    """Bytes that are not the message they claim to be: the one error that parsing raises."""
+    """Bytes that cannot be parsed as the expected message: the only exception that parsing raises."""
 
     def __init__(self, reason: str) -> None:
         super().__init__(reason)

@@ -1,15 +1,16 @@
-"""Cutting a byte stream into frames.
+"""Splits a byte stream into frames.
 
 A frame is a four-byte big-endian length and that many bytes (protocol guide, "Protocol Primitives"). ``FrameReader`` owns one
-receive buffer that the socket fills in place: the transport asks for room (``writable``), says how much it filled (``filled``)
-and takes the whole frames that are there. A small frame comes out as ``bytes`` of its own; a large one, most of which is records
-on their way to a file, as a view of the buffer, valid until ``writable`` is next called. Room is given so that a large frame
-ends where the room does: nothing behind it has to be moved.
+receive buffer, which the socket fills in place: the transport asks for room (``writable``), reports how much it filled
+(``filled``), and gets the complete frames. A small frame is returned as ``bytes`` of its own. A large frame, which is mostly
+records on their way to a file, is returned as a view of the buffer, valid until the next call of ``writable``. The room is
+sized so that a large frame ends where the room ends: no bytes behind it have to be moved.
 
-The buffer starts small and grows as bytes come, not as they are announced. It is kept for the next large frame, but for one of
-extraordinary size, until ``trim``: taking fresh memory from the system for each would cost more than the copy that is saved.
+The buffer starts small and grows with the bytes received, not with the length announced. It is kept for the next large frame
+until ``trim``, unless it is extraordinarily large: new memory from the system for each frame would cost more than the copy it
+saves.
 
-Left out: anything about what is inside a frame.
+Left out: the content of frames.
 """
 
 from typing import Final
@@ -18,20 +19,20 @@ from odradek.protocol.errors import MalformedMessage
 
 _IDLE_BYTES: Final = 4 * 1024
 _READ_BYTES: Final = 64 * 1024
-# A producer with a megabyte for each of a few partitions sends them in one request.
+# A producer sends a megabyte for each of a few partitions in one request.
 _KEEP_BYTES: Final = 32 * 1024 * 1024
-# Below this a copy is cheaper than the care a view wants.
+# Below this, a copy is cheaper than keeping a view valid.
 _VIEW_FROM_BYTES: Final = 16 * 1024
 # The smallest request is a v0 header without a client id: key, version, correlation id.
 MIN_FRAME_BYTES: Final = 8
 
 
 class FrameReader:
-    """Frames out of a stream, whatever the sizes in which it arrives.
+    """Splits a stream into frames, whatever the sizes of its reads.
 
-    ``max_frame_bytes`` is ``socket.request.max.bytes``: a frame that announces more, or less than a header needs, raises
-    ``MalformedMessage`` and the stream cannot go on. Where whole frames came before it in the same read, these are returned and
-    ``error`` is what is to be raised after them.
+    ``max_frame_bytes`` is ``socket.request.max.bytes``. If a frame announces more, or less than a header needs,
+    ``MalformedMessage`` is raised and the stream cannot continue. If complete frames precede it in the same read, they are
+    returned, and ``error`` is the exception to raise after them.
     """
 
     __slots__ = ("_buffer", "_end", "_max_frame_bytes", "_start", "_view", "error")
@@ -45,23 +46,23 @@ class FrameReader:
 
     @property
     def buffered_bytes(self) -> int:
-        """Bytes received that are not yet part of a frame taken."""
+        """The number of received bytes that were not yet returned in a frame."""
         return self._end - self._start
 
     @property
     def allocated_bytes(self) -> int:
-        """What the buffer takes."""
+        """The size of the buffer."""
         return len(self._buffer)
 
     def writable(self) -> memoryview:
-        """Room for the socket to fill, never empty. Ends the life of the views that ``filled`` gave out."""
+        """Room for the socket to fill, never empty. Invalidates the views that ``filled`` returned."""
         wanted = self._wanted()
         if len(self._buffer) - self._end < wanted:
             self._make_room(wanted)
         return self._view[self._end : self._end + max(wanted, _READ_BYTES)]
 
     def filled(self, count: int) -> list[bytes | memoryview]:
-        """Account for ``count`` bytes the socket has put at ``writable()``; return the frames now whole, in order."""
+        """Add ``count`` bytes, written by the socket to ``writable()``; return the frames that are now complete, in order."""
         buffer = self._buffer
         end = self._end + count
         start = self._start
@@ -91,7 +92,7 @@ class FrameReader:
         return frames
 
     def feed(self, data: bytes) -> list[bytes]:
-        """``writable`` and ``filled`` in one, for callers that hold the bytes already; every frame is a copy."""
+        """``writable`` and ``filled`` in one, for callers that have the bytes already; every frame is a copy."""
         frames: list[bytes] = []
         position = 0
         while position < len(data):
@@ -103,12 +104,12 @@ class FrameReader:
         return frames
 
     def trim(self) -> None:
-        """Give back the memory of a buffer that large frames have left, if nothing is in it."""
+        """Release the memory of a buffer enlarged by large frames, if the buffer is empty."""
         if self._end == 0 and len(self._buffer) > _IDLE_BYTES:
             self._set_buffer(bytearray(_IDLE_BYTES))
 
     def _wanted(self) -> int:
-        """How much room is worth having: the rest of the frame under way, or a first little bit."""
+        """The useful amount of room: the rest of the present frame, or a small first part."""
         have = self._end - self._start
         if have < 4:
             return _IDLE_BYTES // 2
@@ -116,11 +117,11 @@ class FrameReader:
         return max(4 + length - have, 1)
 
     def _make_room(self, wanted: int) -> None:
-        """Move what is there to the front, of a larger buffer where this one is too small."""
+        """Move the present bytes to the front, of a larger buffer if this one is too small."""
         have = self._end - self._start
         needed = have + wanted
         if needed > len(self._buffer):
-            # Doubling, not all at once: a frame's length is only a claim until its bytes have come.
+            # Double the size instead of trusting the frame's length, which is only a claim until its bytes have arrived.
             size = min(max(needed, _READ_BYTES), max(2 * len(self._buffer), 2 * _READ_BYTES))
             larger = bytearray(max(size, have + 1))
             larger[:have] = self._view[self._start : self._end]

@@ -5,9 +5,9 @@
     response header v0:  correlation_id int32
     response header v1:  correlation_id int32, tagged fields
 
-A flexible API version has header v2 and is answered with header v1; the one exception is ApiVersions, always answered with
-header v0 since its client does not know yet what the broker speaks (KIP-511). Version 0 of the request header belonged to
-ControlledShutdown v0, which Kafka 4 no longer has.
+A flexible API version has request header v2 and response header v1. The only exception is ApiVersions: its response always has
+header v0, since the client does not know the broker's versions yet (KIP-511). Request header v0 belonged to ControlledShutdown
+v0, which Kafka 4 has removed.
 """
 
 from struct import Struct
@@ -26,7 +26,7 @@ Header = tuple[int, int, int, str | None, int]
 def read_request_header(frame: bytes | memoryview) -> Header:
     """``(api_key, api_version, correlation_id, client_id, position)`` of a frame.
 
-    ``position`` is where header v1 ends: for a flexible version the tagged fields begin there (``skip_tagged_fields``).
+    ``position`` is the end of header v1. In a flexible version the tagged fields begin there (``skip_tagged_fields``).
     """
     if len(frame) < _FIXED_SIZE:
         raise MalformedMessage(f"a request of {len(frame)} bytes is too short for its header")
@@ -46,7 +46,7 @@ def read_request_header(frame: bytes | memoryview) -> Header:
 
 
 def skip_tagged_fields(frame: bytes | memoryview, position: int) -> int:
-    """The position after the tagged fields at ``position``, none of which the caller knows."""
+    """The position after the tagged fields at ``position``. All of them are unknown to the caller."""
     if position < len(frame) and frame[position] == 0:
         return position + 1
     count, position = read_uvarint(frame, position)

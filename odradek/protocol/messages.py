@@ -1,12 +1,13 @@
-"""The canonical messages: one class per API and struct, whatever version a client speaks.
+"""The canonical messages: one class for each API and struct, the same for all versions.
 
-A canonical class has the fields of the newest version, and those few that only older versions have and the broker still honours.
-It is a named tuple: nobody can write to a message, so one may be answered to many. Every field has Kafka's default, so a handler
-names only what it means to say. Values are plain: ``int``, ``str``, ``bytes``, sequences, ``uuid.UUID | None`` (None is the zero
-id), milliseconds for durations and times. Arrays of a message that was decoded are tuples.
+A canonical class has the fields of the newest version, and the few of older versions that the broker still honours. It is a
+named tuple: a message is immutable, so one response may be sent to many clients. Every field has Kafka's default, so a handler
+names only the fields it sets. Values are plain: ``int``, ``str``, ``bytes``, sequences, ``uuid.UUID | None`` (None is the zero
+id), milliseconds for durations and times. Arrays of a decoded message are tuples.
 
-The classes are in ``odradek.protocol.message_types``, a module an API, where type checkers see them; a module is imported with
-the handler that needs it. ``messages(ApiKey.METADATA)`` gives them to what works for any API: the codecs, dispatch, tests.
+The classes are in ``odradek.protocol.message_types``, a module for each API, where type checkers see them. A module is imported
+with the handler that needs it. Code that works for any API (codecs, dispatch, tests) gets the classes by
+``messages(ApiKey.METADATA)``.
 """
 
 from collections import namedtuple
@@ -17,21 +18,21 @@ from odradek.protocol.api_keys import ApiKey
 
 
 class Messages:
-    """The canonical classes of one API; ``request`` and ``response`` are the two at the top.
+    """The canonical classes of one API; ``request`` and ``response`` are the two messages.
 
-    The classes are attributes under their schema names. Where a request and a response use one name for two structs
-    (DescribeQuorum's ``PartitionData``), the attribute is the response's; ``classes`` keeps the two apart.
+    The classes are attributes under their schema names. If a request and a response use one name for two structs
+    (DescribeQuorum's ``PartitionData``), the attribute is the response's; ``classes`` has both.
     """
 
     def __init__(self, api_key: ApiKey) -> None:
         module = import_module(f"odradek.protocol.message_types.{api_key.name.lower()}")
         self.classes: dict[str, dict[str, type[Any]]] = {"request": module.REQUEST, "response": module.RESPONSE}
-        # A struct stands behind those that it holds, and so the message itself at the end.
+        # A struct is defined after those that it contains, so the message itself is the last one.
         self.request: type[Any] = next(reversed(module.REQUEST.values()))
         self.response: type[Any] = next(reversed(module.RESPONSE.values()))
 
     def __getattr__(self, name: str) -> Any:
-        """The class of that schema name, kept as a plain attribute from then on."""
+        """The class with that schema name, stored as a plain attribute for later accesses."""
         for classes in (self.classes["response"], self.classes["request"]):
             if name in classes:
                 setattr(self, name, classes[name])
@@ -40,7 +41,7 @@ class Messages:
 
 
 def make_class(name: str, defaults: dict[str, object]) -> type[Any]:
-    """A named tuple with these defaults, for a struct of kio's that no canonical class stands for."""
+    """A named tuple with these defaults, for a struct of kio's without a canonical class."""
     return namedtuple(name, defaults, defaults=defaults.values())  # noqa: PYI024  made at run time
 
 

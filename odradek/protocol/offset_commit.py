@@ -1,4 +1,4 @@
-"""OffsetCommit by hand, for it comes most often after Produce: requests of the flexible versions, 8 to 10, and plain answers.
+"""Reading OffsetCommit by hand, since it is the most frequent request after Produce: the flexible versions, 8 to 10.
 
     group id           compact string
     generation         int32
@@ -13,9 +13,9 @@
             metadata   compact nullable string
             tags       after each partition, each topic and the request
 
-A member commits again and again, and the bytes before the first partition's index are the same each time: they are remembered and
-not read again, nor is a response encoded again in which all is well. Older versions have the compiled reader. Unknown tags are
-skipped (KIP-482). Tests hold this against kio's writers.
+A member commits repeatedly, and the bytes before the first partition's index are the same each time. They are cached with their
+decoded fields, and a response without errors is not encoded again. Older versions have the compiled reader. Unknown tags are
+skipped (KIP-482). Tests compare this with kio's writers.
 """
 
 import struct
@@ -46,14 +46,14 @@ _OFFSET_SIZE: Final = 17
 _EMPTY: Final = 1
 _NO_RETENTION_TIME: Final = -1
 _ONE_BYTE_VARINT: Final = 0x80
-# A client whose names are longer is read anew each time. What is remembered is a few MiB at most.
+# Requests with longer names are not cached. The cache takes a few MiB at most.
 _LONGEST_REMEMBERED: Final = 512
 _MOST_REMEMBERED: Final = 4096
 _ZERO_ID: Final = bytes(16)
 
 
 class _Beginning(NamedTuple):
-    """A request up to its first topic's partitions, which ``size`` bytes said."""
+    """The decoded fields of a request up to its first topic's partitions, and the ``size`` of these bytes."""
 
     size: int
     group_id: str
@@ -65,9 +65,10 @@ class _Beginning(NamedTuple):
     topic_id: UUID | None
 
 
-# Named tuples are made without their constructors, in a third of the time: all fields are given, in their order.
+# Named tuples are made without their constructors, in a third of the time: all fields are given, in order.
 _new: Final = tuple.__new__
-# Beginnings by their bytes, of versions by name and of those by id; and how long it was in a frame and behind a header as long.
+# Beginnings by their bytes, for versions by name and for those by id; and the size of the last beginning in a frame of the same
+# length with a header of the same length.
 _beginnings: tuple[dict[bytes, _Beginning], dict[bytes, _Beginning]] = ({}, {})
 _sizes: dict[tuple[int, int], int] = {}
 
@@ -122,7 +123,7 @@ def _read_beginning(frame: bytes, start: int, *, by_id: bool) -> _Beginning:
 
 
 def _read_topic(frame: bytes, position: int, *, by_id: bool) -> tuple[str, UUID | None, int]:
-    """(name, id, position behind them): one of the two, as the version has it."""
+    """(name, id, position after them): the name or the id, by version."""
     if by_id:
         return "", _topic_id(frame[position : position + 16]), position + 16
     name, position = read_string(frame, position, "a topic's name")
@@ -130,7 +131,7 @@ def _read_topic(frame: bytes, position: int, *, by_id: bool) -> tuple[str, UUID 
 
 
 def read_partitions(frame: bytes, position: int, partition: type[P]) -> tuple[tuple[P, ...], int]:
-    """The partitions of a topic, each a ``partition`` of the request, and the position behind the topic's tags."""
+    """The partitions of a topic, each a ``partition`` of the request, and the position after the topic's tags."""
     partitions = []
     count, position = read_count(frame, position)
     for _ in range(count):
@@ -146,7 +147,7 @@ def read_partitions(frame: bytes, position: int, partition: type[P]) -> tuple[tu
 
 
 def read_count(frame: bytes, position: int) -> tuple[int, int]:
-    """An array's count, which may not be null; one too large for the request ends at the request's end."""
+    """An array's count. Null is malformed; a count too large for the request fails at the request's end."""
     count, position = read_uvarint(frame, position)
     if count == 0:
         raise MalformedMessage("null for an array")
@@ -154,7 +155,7 @@ def read_count(frame: bytes, position: int) -> tuple[int, int]:
 
 
 def read_string(frame: bytes, position: int, what: str) -> tuple[str, int]:
-    """A compact string that may not be null, and the position behind it; ``what`` it is, for the error."""
+    """A compact string, not null, and the position after it; ``what`` names it in the error."""
     text, position = read_nullable_string(frame, position)
     if text is None:
         raise MalformedMessage(f"{what} is null")
@@ -162,7 +163,7 @@ def read_string(frame: bytes, position: int, what: str) -> tuple[str, int]:
 
 
 def read_nullable_string(frame: bytes, position: int) -> tuple[str | None, int]:
-    """A compact string or null, and the position behind it."""
+    """A compact string or null, and the position after it."""
     size = frame[position]
     position += 1
     if size >= _ONE_BYTE_VARINT:
@@ -171,12 +172,12 @@ def read_nullable_string(frame: bytes, position: int) -> tuple[str | None, int]:
         return None, position
     end = position + size - 1
     if end >= len(frame):
-        # Something always follows a string, if only tags.
+        # A string is never the last field: tags follow.
         raise MalformedMessage("a string goes past the end of the request")
     return str(frame[position:end], "utf-8"), end
 
 
-# A client commits the same topics again and again, and a UUID takes longer to make than the rest of a partition.
+# A client commits the same topics repeatedly, and making a UUID takes longer than the rest of a partition.
 @lru_cache(maxsize=1024)
 def _topic_id(raw: bytes) -> UUID | None:
     if len(raw) != len(_ZERO_ID):

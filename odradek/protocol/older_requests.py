@@ -1,7 +1,8 @@
-"""Requests whose older versions have another shape than the canonical message.
+"""Requests whose older versions differ in shape from the canonical message.
 
-The reader of such a version makes an object of that version's own fields (``older`` below). A function here makes the canonical
-request of it: a list of one where one coordinator key, group, member or transaction was asked for, topics where names were.
+The reader of such a version makes an object with that version's own fields (``older`` below). A function in this module turns
+it into the canonical request: a single coordinator key, group, member or transaction becomes a list of one, topic names become
+topics.
 """
 
 from collections.abc import Callable
@@ -17,7 +18,7 @@ _CLIENT_METRICS = 16
 
 
 class OlderShape(NamedTuple):
-    """What is done up to version ``last``; structs in ``reshaped`` are read into that version's own fields, too."""
+    """A shape that holds up to version ``last``; structs in ``reshaped`` also keep that version's own fields."""
 
     last: int
     rewrite: Callable[[Any], Any]
@@ -25,19 +26,19 @@ class OlderShape(NamedTuple):
 
 
 def older_shape(api_key: ApiKey, version: int) -> OlderShape | None:
-    """How that version differs from the canonical request; None where field names alone tell what is what."""
+    """How that version differs from the canonical request; None if the fields correspond by name."""
     return next((shape for shape in _SHAPES.get(api_key, ()) if version <= shape.last), None)
 
 
 def _canonical(api_key: ApiKey, older: Any, **fields: Any) -> Any:
-    """The canonical request with these fields, and the others as ``older`` has them."""
+    """The canonical request with these fields; the other fields are copied from ``older``."""
     request = messages(api_key).request
     common = {name: getattr(older, name) for name in request._fields if hasattr(older, name)}
     return request(**{**common, **fields})
 
 
 def _metadata(older: Any) -> Any:
-    # In version 0 no topics meant all of them; since version 1 that is null, and an empty list means none.
+    # In version 0 an empty list meant all topics. Since version 1 null means all, and an empty list means none.
     return _canonical(ApiKey.METADATA, older, topics=older.topics or None)
 
 
@@ -67,7 +68,7 @@ def _update_features(older: Any) -> Any:
 
 
 def _list_config_resources(older: Any) -> Any:
-    # Version 0 was ListClientMetricsResources, and keeps its meaning.
+    # Version 0 was ListClientMetricsResources, and keeps that meaning.
     return _canonical(ApiKey.LIST_CONFIG_RESOURCES, older, resource_types=(_CLIENT_METRICS,))
 
 
@@ -105,7 +106,7 @@ def _add_partitions_to_txn(older: Any) -> Any:
     return m.AddPartitionsToTxnRequest(transactions=(transaction,))
 
 
-# From the version after a shape's last the next line holds, if there is one.
+# A shape holds up to its last version; from the next version on, the following line applies, if there is one.
 _SHAPES: dict[ApiKey, tuple[OlderShape, ...]] = {
     ApiKey.METADATA: (OlderShape(0, _metadata),),
     ApiKey.FIND_COORDINATOR: (OlderShape(3, _find_coordinator),),

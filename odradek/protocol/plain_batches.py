@@ -1,9 +1,9 @@
-"""Batches of the broker's own records, built and read faster than ``protocol.records`` can: no headers, one timestamp for all.
+"""Batches of the broker's own records, built and read faster than by ``protocol.records``: no headers, one timestamp for all.
 
-What is written is what any reader of Kafka's format reads, and any batch can be read; but of each record only offset, key and
-value are told.
+The batches are valid for any reader of Kafka's format. The reader accepts any batch, but returns only the offset, key and value
+of each record.
 
-    batch header (protocol.record_batch) | records, compressed together where the header says so
+    batch header (protocol.record_batch) | records, compressed together if the header says so
     record: varint length | attributes 0 | timestamp delta 0 | varint offset delta | varint key length | key |
             varint value length, -1 for null | value | header count 0
 """
@@ -42,11 +42,11 @@ def build_batch(
     leader_epoch: int = -1,
     attributes: int = 0,
 ) -> bytes:
-    """A batch of (key, value) records, one at least, at one time (ms since the epoch).
+    """A batch of (key, value) records, one at least, with one timestamp (ms since the epoch).
 
-    With a ``producer``, its id and epoch, the batch is part of its transaction. ``attributes`` are those besides.
+    With a ``producer`` (id and epoch) the batch is part of the producer's transaction. ``attributes`` are added to that.
     """
-    # The first is for the header.
+    # The first chunk becomes the header.
     chunks = [b""]
     for delta, (key, value) in enumerate(records):
         key_size = len(key)
@@ -54,7 +54,7 @@ def build_batch(
         key_varint = _VARINTS[key_size] if key_size < _KNOWN_VARINTS else _varint(key_size)
         value_size = 0 if value is None else len(value)
         value_varint = _NULL if value is None else _VARINTS[value_size] if value_size < _KNOWN_VARINTS else _varint(value_size)
-        # Two bytes in front of the delta, the count of headers behind the value.
+        # Two bytes before the delta, and the count of headers after the value.
         size = 3 + len(delta_varint) + len(key_varint) + key_size + len(value_varint) + value_size
         size_varint = _VARINTS[size] if size < _KNOWN_VARINTS else _varint(size)
         chunks += (size_varint, b"\0\0", delta_varint, key_varint, key, value_varint, value or b"", b"\0")
@@ -70,9 +70,9 @@ def build_batch(
 
 
 def read_batch(buffer: Buffer, position: int = 0) -> Iterator[tuple[int, bytes | None, bytes | None]]:
-    """(offset, key, value) of each record of the batch at ``position``, whose size and CRC are checked already.
+    """(offset, key, value) of each record of the batch at ``position``. The caller has checked its size and CRC.
 
-    Raises MalformedMessage, on the way too.
+    Raises MalformedMessage, also in mid-iteration.
     """
     header = read_batch_header(buffer, position)
     payload = memoryview(buffer)[position + HEADER_SIZE : position + header.size_bytes]
@@ -86,7 +86,7 @@ def read_batch(buffer: Buffer, position: int = 0) -> Iterator[tuple[int, bytes |
         end = at + size
         if size < _MIN_RECORD_BYTES - 1 or end > len(data):
             raise MalformedMessage(f"a record of {size} bytes in {len(data) - at}")
-        # One byte of attributes, then the timestamp's delta, of which only the end matters.
+        # One byte of attributes, then the timestamp delta, which is skipped.
         at += 1
         while at < end and data[at] > 0x7F:
             at += 1
@@ -96,7 +96,7 @@ def read_batch(buffer: Buffer, position: int = 0) -> Iterator[tuple[int, bytes |
         at += max(size, 0)
         size, at = read_varint(data, at)
         value = None if size < 0 else data[at : at + size]
-        # Headers, if any, lie between here and the end.
+        # Headers, if any, are between this position and the end.
         if at + max(size, 0) >= end:
             raise MalformedMessage(f"a record's fields go beyond its {end} bytes")
         at = end

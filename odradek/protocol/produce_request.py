@@ -1,4 +1,4 @@
-"""Reading a Produce request, by hand: the one request whose bytes are worth not copying.
+"""Reading a Produce request by hand, without copying its batches.
 
     transactional id   nullable string          compact from version 9 on
     acks               int16
@@ -10,9 +10,9 @@
             records    nullable bytes           compact from version 9 on
             tags                                from version 9 on, and after each topic and the request
 
-kio would copy every batch out of the frame, and a frame of a megabyte is little else. Here ``records`` is a slice of the frame:
-a view where the frame is one, and as valid as the frame is. Unknown tags are skipped (KIP-482). Tests hold it against kio's
-writers.
+kio would copy every batch out of the frame, and a frame of a megabyte consists of little else. Here ``records`` is a slice of
+the frame: if the frame is a view, so is the slice, and it is valid as long as the frame. Unknown tags are skipped (KIP-482).
+Tests compare this with kio's writers.
 """
 
 import struct
@@ -37,7 +37,7 @@ ProduceTopic: TypeAlias = tuple[str | bytes, Sequence[tuple[int, Buffer | None]]
 
 
 class ProduceRequest(NamedTuple):
-    """A Produce request of any version served. ``topics`` name theirs by id from version 13 on."""
+    """A Produce request of any served version. From version 13 on, ``topics`` have ids in place of names."""
 
     transactional_id: str | None = None
     acks: int = 0
@@ -122,7 +122,7 @@ def _read_legacy(frame: Buffer, position: int) -> ProduceRequest:
 
 
 def _count(count: int) -> int:
-    """A count that may not be null; one too large for its request ends at the request's end."""
+    """A count. Null is malformed; a count too large for its request fails at the request's end."""
     if count < 0:
         raise MalformedMessage("a Produce request with a null for an array")
     return count

@@ -1,6 +1,6 @@
-"""The body of a Produce response in which every partition has taken its batch: by hand, for it comes most often.
+"""The body of a Produce response without errors, written by hand because it is the most frequent one.
 
-Of the flexible versions, 9 to 13. Byte for byte what the general writer makes of such a response:
+For the flexible versions, 9 to 13. The bytes equal those of the general writer:
 
     topics             array of
         topic          compact string, or from version 13 on the 16 bytes of its id
@@ -33,12 +33,12 @@ _new: Final = tuple.__new__
 
 
 def appended(index: int, base_offset: int, log_append_time_ms: int, log_start_offset: int) -> PartitionProduceResponse:
-    """A partition that has taken its batch; the log append time is -1 for CreateTime."""
+    """The response for a partition that appended its batch; the log append time is -1 for CreateTime."""
     return _new(PartitionProduceResponse, (index, 0, base_offset, log_append_time_ms, log_start_offset, (), None, _NO_LEADER))
 
 
 def body_if_all_appended(response: ProduceResponse, version: int) -> bytes | None:
-    """The body of a response of version 9 or later; None where it says more than what was appended."""
+    """The body of a response of version 9 or later; None if a field has a value beyond those above."""
     if response.throttle_time_ms or response.node_endpoints:
         return None
     by_id = version >= FIRST_BY_ID

@@ -1,18 +1,19 @@
-"""Decoding: one flat function per class, compiled from kio's field metadata; the other way round, ``writers``.
+"""Decoding: one flat function for each class, compiled from kio's field metadata; ``writers`` is the other direction.
 
-kio decodes in Rust, to classes of its own, one for each version. What is wanted is the canonical class, and the way there cost
-more than kio did: a walk to see that no array lies about its length (kio takes memory by the count alone), kio's object, a copy.
-So each class of kio's becomes a function ``read(b, p, end)`` that makes a canonical object of what lies from ``p`` on in ``b``, a
-frame of ``end`` bytes. Each field is read into a variable ``f_NAME``: neighbouring fields of fixed width go through one
-``unpack_from``, everything else is a few lines written out in place. The last line makes the named tuple. Arrays are tuples. A
-test holds what comes out against kio, for every version of every API.
+kio decodes in Rust, to classes of its own, one for each version. Converting these to the canonical class cost more than kio
+did: a walk to check array counts (kio allocates memory by the count alone), kio's object, a copy. So each class of kio's
+becomes a function ``read(b, p, end)`` that makes a canonical object of the bytes from ``p`` on in ``b``, a frame of ``end``
+bytes. Each field is read into a variable ``f_NAME``. Neighbouring fields of fixed width share one ``unpack_from``; every other
+field is a few lines written out in place. The last line makes the named tuple. Arrays are tuples. A test compares the results
+with kio's, for every version of every API.
 
     string, bytes        int16 or int32 length (negative: null), compact: uvarint length + 1 (0: null)
     array                int32 count (negative: null), compact: uvarint count + 1 (0: null)
     nullable struct      int8 -1 for null (KIP-893)
     tagged fields        uvarint count, then per field uvarint tag, uvarint size, value; unknown ones are skipped (KIP-482)
 
-An item takes a byte at least, so a count above the bytes that are left is a lie, and is refused before anything is made of it.
+An item takes one byte at least, so a count above the number of bytes left is malformed, and is rejected before memory is
+allocated.
 """
 
 import struct
@@ -27,7 +28,7 @@ from odradek.protocol.schemas import FieldSpec, field_specs
 from odradek.protocol.varint import read_uvarint
 from odradek.protocol.writers import FIXED_WIDTHS
 
-# The object, and the position behind it.
+# The object, and the position after it.
 Read = Callable[[bytes, int, int], tuple[Any, int]]
 ReadFrame = Callable[[Any, int], tuple[Any, int]]
 
@@ -35,11 +36,11 @@ _ZERO_UUID = bytes(16)
 
 
 def compile_reader(entity: type[Any], canonical: Mapping[str, type[Any]], *, views: bool = False) -> ReadFrame:
-    """``read(frame, position)``: the canonical object that lies there in the form of ``entity``, a class of kio's, and its end.
+    """``read(frame, position)``: the canonical object at ``position``, in the format of kio's class ``entity``, and its end.
 
-    A struct that is not in ``canonical`` gets a class of its own, with every field under its ``FieldSpec.name``; a field that the
-    canonical class lacks is read over. With ``views`` the frame is a memoryview, and records are views of it; everything else is
-    copied. ``read`` raises MalformedMessage.
+    A struct that is not in ``canonical`` gets a class of its own, with every field under its ``FieldSpec.name``. A field that
+    the canonical class lacks is skipped. With ``views`` the frame is a memoryview, and records are views of it; all other
+    values are copied. ``read`` raises MalformedMessage.
     """
     read_struct = _Compiler(entity, canonical, views=views).compile()
 
@@ -67,7 +68,7 @@ def _refuse_count(name: str, count: int, left: int) -> None:
 
 
 class _Compiler:
-    """Source and scope of one class's function as they grow: ``b`` the frame, ``p`` the position, ``end`` the frame's."""
+    """The source and scope of one class's function while they are built: ``b`` the frame, ``p`` the position, ``end`` its end."""
 
     def __init__(self, entity: type[Any], canonical: Mapping[str, type[Any]], *, views: bool) -> None:
         self._entity = entity
@@ -112,7 +113,7 @@ class _Compiler:
         return self._scope["read"]  # type: ignore[no-any-return]
 
     def _defaults(self, read: set[str]) -> None:
-        """What this version does not say, or need not say, is what the canonical class has for it."""
+        """Fields that this version lacks, or may leave out, have the canonical class's defaults."""
         for name in self._fields:
             if name not in read:
                 self._scope[f"default_{name}"] = self._target._field_defaults[name]
@@ -169,7 +170,7 @@ class _Compiler:
         return [*self._count("int16" if is_string else "int32"), *_unless_null(spec, to, lines, nullable=nullable)]
 
     def _count(self, legacy: str = "int32") -> list[str]:
-        """``n``: the length or count at ``p``, below zero for null."""
+        """``n``: the length or count at ``p``, negative for null."""
         if not self._flexible:
             return [f"n, = {legacy}(b, p)", f"p += {2 if legacy == 'int16' else 4}"]
         return ["n = b[p] - 1", "p += 1", "if n > 126:", "    n, p = uvarint(b, p - 1)", "    n -= 1"]
@@ -188,7 +189,7 @@ class _Compiler:
             value = "bytes(b[p:p + 16])" if self._views else "b[p:p + 16]"
             item = [f"item = {value}", "p += 16", "if p > end:", "    short()", f"item = {_uuid('item')}"]
         else:
-            # Only the array itself may be null, never an item of it.
+            # Only the array itself is nullable, never an item.
             item = self._string_or_bytes(spec, "item", nullable=False)
         return [*lines, *_indented([*item, "items.append(item)"]), f"{to} = tuple(items)"]
 
@@ -201,7 +202,7 @@ class _Compiler:
         self._lines += ["p += 1", "if b[p - 1]:", f"    p, ({destinations}) = {name}(b, p - 1, end)"]
 
     def _value_reader(self, spec: FieldSpec) -> Read:
-        """A function for the value of one tagged field, in which a struct has no mark of being there."""
+        """A function for the value of one tagged field, in which a struct has no presence byte."""
         if spec.kafka_type in FIXED_WIDTHS and not spec.is_array:
             return self._function([*self._fixed([spec], ["v"]), "return v, p"])
         if spec.entity is not None and not spec.is_array:
@@ -214,7 +215,7 @@ def _uuid(value: str) -> str:
 
 
 def _unless_null(spec: FieldSpec, to: str, lines: list[str], *, nullable: bool) -> list[str]:
-    """``lines`` where ``n`` is not the count of null."""
+    """``lines``, executed only if ``n`` is not null's count."""
     null = f"{to} = None" if nullable else f"null({spec.name!r})"
     return ["if n < 0:", f"    {null}", "else:", *_indented(lines)]
 
@@ -226,7 +227,7 @@ def _indented(lines: list[str]) -> list[str]:
 def _read_tagged(
     readers: Mapping[int, tuple[int, Read]], defaults: list[Any], frame: bytes, position: int, end: int
 ) -> tuple[int, list[Any]]:
-    """The position behind the tagged fields, and their values, in the order of ``defaults``."""
+    """The position after the tagged fields, and their values, in the order of ``defaults``."""
     values = defaults.copy()
     count, position = read_uvarint(frame, position)
     for _ in range(count):

@@ -1,7 +1,6 @@
-"""The record batch, format v2, as bytes: its header read and checked, its head stamped, its records left alone.
+"""The record batch, format v2, as bytes: its header is read and checked and its first bytes stamped; its records stay unread.
 
-This is all that the produce and fetch paths know of records; ``odradek.protocol.records`` opens a batch. Layout (KIP-98,
-big-endian):
+The produce and fetch paths need no more than this; ``odradek.protocol.records`` reads the records. Layout (KIP-98, big-endian):
 
     0   base offset             int64     written by the broker
     8   batch length            int32     bytes from here on
@@ -18,9 +17,10 @@ big-endian):
     57  record count            int32
     61  records                 compressed together where the attributes say so
 
-The CRC leaves out what the broker writes, so stamping a batch does not touch it, except where the log's append time goes in.
+The CRC does not cover the fields that the broker writes, so stamping a batch keeps its CRC. A log append time changes it.
 
-Left out: message formats v0 and v1, which no longer travel; such a message is recognised by its magic, for the right refusal.
+Left out: message formats v0 and v1, which no longer travel. Such a message is recognised by its magic, so that it is rejected
+with the right error.
 """
 
 import struct
@@ -52,28 +52,28 @@ _LAST_COMPRESSION: Final = 4
 HEADER: Final = struct.Struct(">qiibIhiqqqhii")
 _LENGTH: Final = struct.Struct(">8xi")
 _pack_stamp: Final = struct.Struct(">qii").pack
-# What ``stamped_head`` writes in front of the rest: base offset, batch length, leader epoch.
+# The size of ``stamped_head``: base offset, batch length, leader epoch.
 STAMPED_BYTES: Final = 16
 _APPEND_TIME: Final = struct.Struct(">hiqq")
 _CRC: Final = struct.Struct(">bI")
 _pack_uint32: Final = struct.Struct(">I").pack
-# The header's two parts: up to the CRC, and what that covers.
+# The header's two parts: up to the CRC, and the part that the CRC covers.
 _pack_front: Final = struct.Struct(">qiibI").pack
 _pack_covered: Final = struct.Struct(">hiqqqhii").pack
 _MAGIC_POSITION: Final = 16
 _CRC_POSITION: Final = 17
 _CRC_START: Final = 21
 _APPEND_TIME_END: Final = 43
-# Up to this size a copy takes less time than a view.
+# Up to this size a copy is faster than a view.
 _COPIED_BYTES: Final = 1024
 # The smallest message of formats v0 and v1, after its offset and length.
 _MIN_OLD_MESSAGE_BYTES: Final = 14
 
 
 def _crc32c() -> Callable[[Buffer, int], int]:
-    """``crc32c.crc32c`` out of its extension module alone.
+    """``crc32c.crc32c``, loaded from its extension module only.
 
-    The package's own ``__init__`` pulls in argparse and importlib.metadata: tens of milliseconds of a start-up that has few.
+    The package's own ``__init__`` imports argparse and importlib.metadata, which takes tens of milliseconds of start-up.
     """
     module = sys.modules.get("crc32c")
     if module is None:
@@ -92,7 +92,7 @@ crc32c: Final = _crc32c()
 
 
 class BatchHeader(NamedTuple):
-    """The 61 bytes in front of a batch's records. Timestamps are ms since the epoch; ``batch_length`` is what the wire says."""
+    """The 61 bytes before a batch's records. Timestamps are in ms since the epoch; ``batch_length`` is the field on the wire."""
 
     base_offset: int
     batch_length: int
@@ -110,22 +110,22 @@ class BatchHeader(NamedTuple):
 
     @property
     def size_bytes(self) -> int:
-        """The whole batch, from its base offset on."""
+        """The size of the whole batch, including base offset and length."""
         return self.batch_length + LOG_OVERHEAD
 
     @property
     def last_offset(self) -> int:
-        """The last record's offset, or the offset it had before compaction."""
+        """The last record's offset. In a compacted batch, the last offset before compaction."""
         return self.base_offset + self.last_offset_delta
 
     @property
     def next_offset(self) -> int:
-        """The offset behind the batch."""
+        """The offset after the batch."""
         return self.base_offset + self.last_offset_delta + 1
 
     @property
     def compression(self) -> int:
-        """0 none, 1 gzip, 2 snappy, 3 lz4, 4 zstd; 5 to 7 mean nothing yet."""
+        """0 none, 1 gzip, 2 snappy, 3 lz4, 4 zstd; 5 to 7 are undefined."""
         return self.attributes & COMPRESSION_MASK
 
     @property
@@ -140,7 +140,7 @@ class BatchHeader(NamedTuple):
 
     @property
     def is_control(self) -> bool:
-        """Whether its record is a transaction marker, not a producer's."""
+        """Whether the batch is a transaction marker."""
         return self.attributes & CONTROL_MASK != 0
 
     @property
@@ -150,7 +150,7 @@ class BatchHeader(NamedTuple):
 
     @property
     def last_sequence(self) -> int:
-        """The last record's sequence number: after 2^31-1 they go on at 0 (KIP-98). NO_SEQUENCE where there are none."""
+        """The last record's sequence number; after 2^31-1 the numbers continue at 0 (KIP-98). NO_SEQUENCE if there are none."""
         if self.base_sequence == NO_SEQUENCE:
             return NO_SEQUENCE
         return (self.base_sequence + self.last_offset_delta) & 0x7FFFFFFF
@@ -161,10 +161,10 @@ _new_tuple: Final = tuple.__new__
 
 
 def read_header(buffer: Buffer, position: int = 0) -> BatchHeader:
-    """The header at ``position``, unpacked and not judged: ``validate`` does that.
+    """The header at ``position``, unpacked but not checked; ``validate`` checks it.
 
-    Of a v0 or v1 message only ``base_offset``, ``batch_length`` and ``magic`` mean anything.
-    Raises MalformedMessage where there is no whole header, or a length that no batch can have.
+    Of a v0 or v1 message only ``base_offset``, ``batch_length`` and ``magic`` are meaningful. Raises MalformedMessage if the
+    header is incomplete or the length impossible.
     """
     try:
         fields = _unpack_header(buffer, position)
@@ -176,7 +176,7 @@ def read_header(buffer: Buffer, position: int = 0) -> BatchHeader:
 
 
 def _read_short_header(buffer: Buffer, position: int) -> BatchHeader:
-    """What ``read_header`` makes of fewer than 61 bytes: an old message's head if they are one."""
+    """``read_header`` for fewer than 61 bytes: the head of a v0 or v1 message, if they are one."""
     available = len(buffer) - position
     if available <= _MAGIC_POSITION or buffer[position + _MAGIC_POSITION] not in (0, 1):
         raise MalformedMessage(f"a record batch header of {max(available, 0)} bytes")
@@ -194,7 +194,7 @@ def batch_crc(buffer: Buffer, position: int, size: int) -> int:
 
 
 def sealed(head: bytes, payload: Buffer) -> bytes:
-    """The batch of a header, whose CRC is not in it yet, and of the records behind it."""
+    """The batch made of a header without CRC, and of its records; the CRC is filled in."""
     covered = head[_CRC_START:]
     return b"".join((head[:_CRC_POSITION], _pack_uint32(crc32c(payload, crc32c(covered, 0))), covered, payload))
 
@@ -209,9 +209,9 @@ def assembled(
     producer_epoch: int,
     chunks: list[bytes],
 ) -> bytes:
-    """A batch of the broker's own, its records all of one time and without sequence numbers.
+    """A batch of the broker's own, with one timestamp for all records and without sequence numbers.
 
-    ``chunks`` are the records in pieces behind a first piece that is replaced.
+    ``chunks`` are the parts of the records; the first one is replaced by the header.
     """
     chunks[0] = _pack_covered(
         attributes, record_count - 1, timestamp_ms, timestamp_ms, producer_id, producer_epoch, NO_SEQUENCE, record_count
@@ -222,7 +222,7 @@ def assembled(
 
 
 def ensure_intact(header: BatchHeader, buffer: Buffer, position: int = 0) -> None:
-    """Raise unless the batch is all there and its bytes are those that were written.
+    """Raise unless the batch is complete and its CRC is right.
 
     KafkaError: INVALID_RECORD for message formats v0 and v1, CORRUPT_MESSAGE for any other fault.
     """
@@ -239,11 +239,11 @@ def ensure_intact(header: BatchHeader, buffer: Buffer, position: int = 0) -> Non
 
 
 def validate(header: BatchHeader, buffer: Buffer, position: int = 0) -> None:
-    """Raise unless the batch is intact and such as a producer may send: what can be told without opening it.
+    """Raise unless the batch is intact and valid for a producer to send, as far as the header shows.
 
-    A batch that was compacted has fewer records than offsets and does not pass: for a log's own batches use ``ensure_intact``.
-    KafkaError: as ``ensure_intact``, and INVALID_RECORD for counts that contradict each other, a control batch, a producer id
-    without a sequence, an unknown codec.
+    A compacted batch has fewer records than offsets and is invalid here: for a log's own batches use ``ensure_intact``.
+    KafkaError: as ``ensure_intact``, and INVALID_RECORD for contradictory counts, a control batch, a producer id without a
+    sequence, an unknown codec.
     """
     ensure_intact(header, buffer, position)
     if header.last_offset_delta + 1 != header.record_count or header.record_count < 1:
@@ -260,7 +260,7 @@ def validate(header: BatchHeader, buffer: Buffer, position: int = 0) -> None:
 
 
 def stamped_head(batch_length: int, base_offset: int, leader_epoch: int) -> bytes:
-    """The batch's first bytes as the log has them: to be written in front of the rest of the batch, which is not copied.
+    """The first bytes of the batch as they are in the log, to be written before the rest of the batch, which is not copied.
 
     head = stamped_head(header.batch_length, base_offset, leader_epoch)
     file.append([head, memoryview(buffer)[position + len(head) : position + header.size_bytes]])
@@ -271,7 +271,7 @@ def stamped_head(batch_length: int, base_offset: int, leader_epoch: int) -> byte
 def stamped_head_append_time(
     header: BatchHeader, buffer: Buffer, position: int, base_offset: int, leader_epoch: int, timestamp_ms: int
 ) -> bytes:
-    """``stamped_head`` for ``message.timestamp.type=LogAppendTime``: timestamp type, max timestamp and CRC are rewritten too."""
+    """``stamped_head`` for ``message.timestamp.type=LogAppendTime``: also rewrites timestamp type, max timestamp and CRC."""
     covered = _APPEND_TIME.pack(
         header.attributes | TIMESTAMP_TYPE_MASK, header.last_offset_delta, header.base_timestamp, timestamp_ms
     )[: _APPEND_TIME_END - _CRC_START]
@@ -281,10 +281,9 @@ def stamped_head_append_time(
 
 
 def iter_batches(buffer: Buffer) -> Iterator[tuple[int, BatchHeader]]:
-    """(position, header) of each batch in ``buffer``, one behind the other, checked no further than is needed to find the next.
+    """(position, header) of each batch in ``buffer``. A batch is checked only as far as needed to find the next one.
 
-    Stops at a batch that is not all there, as a fetch's last one may be. Raises MalformedMessage at a length or magic that no
-    batch has.
+    Stops at an incomplete batch, as a fetch's last one may be. Raises MalformedMessage at an impossible length or magic.
     """
     position = 0
     end = len(buffer)

@@ -1,6 +1,6 @@
-"""Records: a batch opened and built, for those who need what is inside. ``odradek.protocol.record_batch`` is for the others.
+"""Records: reads and builds the content of a batch. Code that needs only the header uses ``odradek.protocol.record_batch``.
 
-One record, of the batch's records as they are once decompressed (protocol guide, "Record"; KIP-82, KIP-98):
+A record, after decompression of the batch's records (protocol guide, "Record"; KIP-82, KIP-98):
 
     length            varint      bytes from here on
     attributes        int8        unused
@@ -37,7 +37,7 @@ from odradek.protocol.record_batch import (
 )
 from odradek.protocol.varint import read_varint, write_varint
 
-# Length, attributes, timestamp, offset, key, value and headers, a byte each.
+# Length, attributes, timestamp, offset, key, value and headers, one byte each.
 _MIN_RECORD_BYTES = 7
 _MIN_HEADER_BYTES = 2
 _MIN_INT64 = -(1 << 63)
@@ -46,7 +46,7 @@ _MAX_INT32 = (1 << 31) - 1
 
 
 class Record(NamedTuple):
-    """One record. ``timestamp`` in ms since the epoch, -1 for none; ``offset`` -1 lets ``build_batch`` give the next one."""
+    """One record. ``timestamp`` is in ms since the epoch, -1 for none; ``build_batch`` replaces ``offset`` -1 by the next one."""
 
     offset: int = -1
     timestamp: int = -1
@@ -58,8 +58,8 @@ class Record(NamedTuple):
 def read_records(buffer: Buffer, position: int = 0, *, limit_bytes: int = DEFAULT_LIMIT_BYTES) -> Iterator[Record]:
     """The records of the batch at ``position``, one at a time, with absolute offsets and timestamps.
 
-    The batch is decompressed at once, to at most ``limit_bytes``; its CRC is ``ensure_intact``'s to check. Raises
-    MalformedMessage for anything that is no such batch, on the way too: take a list to have all of the records or none.
+    The batch is decompressed at once, to at most ``limit_bytes``. The CRC is not checked; ``ensure_intact`` does that. Raises
+    MalformedMessage, also in mid-iteration: make a list to get either all records or none.
     """
     header = read_header(buffer, position)
     if header.magic != MAGIC:
@@ -85,7 +85,7 @@ def _iterate(header: BatchHeader, data: bytes) -> Iterator[Record]:
 
 
 def _read_record(header: BatchHeader, data: bytes, position: int) -> tuple[Record, int]:
-    """(the record at ``position``, the position behind it)."""
+    """(the record at ``position``, the position after it)."""
     length, position = read_varint(data, position)
     end = position + length
     if length < _MIN_RECORD_BYTES - 1 or end > len(data):
@@ -148,8 +148,8 @@ def build_batch(  # noqa: PLR0913 - a header has as many fields, all by name
 ) -> bytes:
     """A v2 batch of ``records``, one at least.
 
-    Records without an offset follow on from the one before; offsets given are absolute, rise and start no lower than
-    ``base_offset``. Raises ValueError where there are no records, their offsets do not rise, or the codec is unknown.
+    Records without an offset follow the one before. Given offsets are absolute, ascend, and are not below ``base_offset``.
+    Raises ValueError if there are no records, if offsets do not ascend, or if the codec is unknown.
     """
     if not records:
         raise ValueError("a batch has one record at least")

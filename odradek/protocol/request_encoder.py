@@ -1,9 +1,9 @@
-"""Encoding requests, for clients: the canonical message, in the version that the peer serves, as a frame.
+"""Encodes requests, for clients: the canonical message, in a version that the peer serves, as a frame.
 
-``requests`` is the other direction. A field that the version lacks is left out; a caller for which it matters asks for a version
-that has it. A version that says the same in another shape (one coordinator key for a list of them, topic names for topics) gets
-the object that its writer reads from ``_REWRITES``. What that shape cannot hold is refused with UNSUPPORTED_VERSION, as Kafka's
-own clients do.
+``requests`` is the other direction. Fields that the version lacks are omitted; a caller that needs such a field must choose a
+version that has it. If a version has the same content in another shape (one coordinator key for a list of them, topic names for
+topics), ``_REWRITES`` makes the object that its writer reads. Content that does not fit the shape is refused with
+UNSUPPORTED_VERSION, as by Kafka's own clients.
 """
 
 from __future__ import annotations
@@ -45,10 +45,10 @@ T = TypeVar("T")
 
 @cache
 def request_encoder(api_key: ApiKey, version: int) -> Encoder:
-    """``encode(correlation_id, client_id, request)``: the frame, length included, as chunks of anything with a length.
+    """``encode(correlation_id, client_id, request)``: the frame with its length, as chunks of any sized type.
 
-    ``encode`` raises KafkaError: UNSUPPORTED_VERSION for what the version cannot say, INVALID_REQUEST for a value that does not
-    fit into its field.
+    ``encode`` raises KafkaError: UNSUPPORTED_VERSION for content that the version cannot express, INVALID_REQUEST for a value
+    that does not fit its field.
     """
     entity = load(api_key, version, "request")
     rewrite = next((rewrite for last, rewrite in _REWRITES.get(api_key, ()) if version <= last), None)
@@ -76,7 +76,7 @@ def request_header(api_key: int, version: int, correlation_id: int, client_id: s
 
 
 def _only(items: Sequence[T], api: str) -> T:
-    """The one item that an older version has room for."""
+    """The only item. An older version has room for just one."""
     if len(items) != 1:
         raise KafkaError(ErrorCode.UNSUPPORTED_VERSION, f"{api}: this version takes one, not {len(items)}")
     return items[0]
@@ -110,7 +110,7 @@ def _data(partitions: Iterable[tuple[int, Any]]) -> list[SimpleNamespace]:
 
 
 def _first_metadata(request: MetadataRequest) -> SimpleNamespace:
-    # In version 0 an empty list means all topics, which is null later; there is no way to ask for none.
+    # In version 0 an empty list means all topics, which later versions express by null; version 0 cannot ask for none.
     if request.topics is not None and not request.topics:
         raise KafkaError(ErrorCode.UNSUPPORTED_VERSION, "METADATA: version 0 cannot ask for no topic")
     return SimpleNamespace(topics=request.topics or ())
@@ -175,9 +175,9 @@ def _only_client_metrics(request: ListConfigResourcesRequest) -> ListConfigResou
     return request
 
 
-# Up to a version; where it is not the last with another shape, the next line goes on from there.
+# A rewrite applies up to its version; if that is not the last version with another shape, the next line continues.
 _REWRITES: dict[ApiKey, tuple[tuple[int, Callable[[Any], object]], ...]] = {
-    # The canonical request is the hand-written one, whose batches lie where they are.
+    # The canonical request is the hand-written one, whose batches stay where they are.
     ApiKey.PRODUCE: ((FIRST_PRODUCE_BY_ID - 1, _produce_by_name), (NEWEST_VERSION[ApiKey.PRODUCE], _produce_by_id)),
     ApiKey.METADATA: ((0, _first_metadata),),
     ApiKey.FIND_COORDINATOR: ((3, _one_key),),

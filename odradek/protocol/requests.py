@@ -1,10 +1,10 @@
-"""Decoding requests: the reader of the version that came makes the canonical message (``readers``).
+"""Decoding requests: the reader of the request's version makes the canonical message (``readers``).
 
-Between versions most fields agree by name; those that a version lacks have their defaults. Where an older version has another
+Most fields have the same name in all versions; fields that a version lacks have their defaults. If an older version has another
 shape (one coordinator key for a list of them, topic names for topics), ``older_requests`` makes the canonical message of it.
 
-Produce has a reader of its own (``produce_request``), which leaves the records where they are, and so have the newer versions of
-what comes most often after it: OffsetCommit (``offset_commit``), TxnOffsetCommit and EndTxn (``transaction_messages``).
+Produce has a handwritten reader (``produce_request``), which does not copy the records. So have the newer versions of the next
+most frequent requests: OffsetCommit (``offset_commit``), TxnOffsetCommit and EndTxn (``transaction_messages``).
 """
 
 from collections.abc import Callable
@@ -27,7 +27,7 @@ Decoder = Callable[[Buffer, int], Any]
 def request_decoder(api_key: ApiKey, version: int) -> Decoder:
     """``decode(frame, position)``: the canonical request in a frame whose header v1 ends at ``position``.
 
-    ``decode`` raises ``MalformedMessage``, never else.
+    ``decode`` raises ``MalformedMessage`` only.
     """
     read = _make_decoder(api_key, version)
 
@@ -73,7 +73,7 @@ def _make_general_decoder(api_key: ApiKey, version: int) -> Decoder:
 
     def decode(frame: Buffer, position: int) -> Any:
         if type(frame) is not bytes:
-            # A large frame is a view of a buffer that will be written to again.
+            # A large frame is a view of a buffer that will be overwritten.
             frame = bytes(frame)
         if flexible:
             position = skip_tagged_fields(frame, position)
@@ -101,7 +101,7 @@ def _make_offset_commit_decoder(version: int) -> Decoder:
 
 
 def _make_flexible_decoder(read: Callable[[bytes, int], Any]) -> Decoder:
-    """``read`` behind the header's tags, for a frame that may be a view."""
+    """``read`` after the header's tags, for a frame that may be a view."""
 
     def decode(frame: Buffer, position: int) -> Any:
         if type(frame) is not bytes:

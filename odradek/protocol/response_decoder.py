@@ -1,9 +1,10 @@
-"""Decoding responses, for clients: the reader of the version that was asked makes the canonical message.
+"""Decodes responses, for clients: the reader of the requested version makes the canonical message.
 
-``responses`` is the other direction. Fields that a version lacks have their defaults. A version that says the same in another
-shape is rewritten to the canonical one (``_REWRITES``); the group, key or transactional id that it does not repeat is empty then.
+``responses`` is the other direction. Fields that a version lacks have their defaults. If a version has the same content in
+another shape, ``_REWRITES`` turns it into the canonical one; a group, key or transactional id that the version does not repeat
+is empty.
 
-The records of a Fetch are views of the frame, so they are copied nowhere on their way to a log. Whoever keeps them keeps the
+The records of a Fetch are views of the frame, so they are not copied on their way to a log. A reference to them keeps the
 frame.
 """
 
@@ -32,9 +33,9 @@ _WITH_RECORDS: Final = frozenset({ApiKey.FETCH, ApiKey.FETCH_SNAPSHOT})
 
 @cache
 def response_decoder(api_key: ApiKey, version: int) -> Decoder:
-    """``decode(frame)``: the canonical response in a frame, its length cut off and its header still there.
+    """``decode(frame)``: the canonical response in a frame without its length, but with its header.
 
-    ``decode`` raises MalformedMessage, never else.
+    ``decode`` raises MalformedMessage only.
     """
     entity = load(api_key, version, "response")
     rewrite = next((rewrite for last, rewrite in _REWRITES.get(api_key, ()) if version <= last), None)
@@ -44,7 +45,7 @@ def response_decoder(api_key: ApiKey, version: int) -> Decoder:
     if rewrite is not None:
         canonical = {name: message for name, message in canonical.items() if name != entity.__name__}
     read = compile_reader(entity, canonical, views=views)
-    # ApiVersions is answered with header v0 in every version (KIP-511).
+    # An ApiVersions response has header v0 in every version (KIP-511).
     flexible = bool(entity.__flexible__) and api_key != ApiKey.API_VERSIONS
 
     def decode(frame: Buffer) -> object:

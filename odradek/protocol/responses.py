@@ -1,11 +1,11 @@
-"""Encoding responses: the canonical message, in the version that was asked, as a frame.
+"""Encoding responses: the canonical message, in the requested version, as a frame.
 
-Handlers give the typed response; what is known of a frequent one stays here: a good Produce response is written by hand, the
-bytes of an OffsetCommit response that is given again and again are kept, and a response of fixed-width fields is one ``pack``.
+Handlers return the typed response. Optimisations for frequent ones are here: a Produce response without errors is written by
+hand, the bytes of a shared OffsetCommit response are cached, and a response of fixed-width fields is one ``pack``.
 
-A response leaves as chunks; that of a Fetch not as one, for what it hands out may be megabytes, or a slice of a file that nobody
-has read. The first chunk is the frame's length and the response header (``headers``); the rest is the body from ``writers``.
-Where an older version says the same in another shape, ``_REWRITES`` makes the object that its writer reads.
+A response is sent as chunks. The chunks of a Fetch response are not joined: its records may be megabytes, or a slice of a file
+that nobody has read. The first chunk is the frame's length and the response header (``headers``); the rest is the body from
+``writers``. If an older version has the same content in another shape, ``_REWRITES`` makes the object that its writer reads.
 """
 
 from collections.abc import Callable
@@ -22,7 +22,7 @@ _HEADER_V0: Final = Struct(">ii").pack
 _HEADER_V1: Final = Struct(">iib").pack
 _INT32: Final = Struct(">i").pack
 
-# As many as the coordinators keep of such a response.
+# The coordinators keep as many shared responses.
 _MOST_REMEMBERED: Final = 4096
 
 Encoder = Callable[[int, Any], list[Any]]
@@ -30,11 +30,11 @@ Encoder = Callable[[int, Any], list[Any]]
 
 @cache
 def response_encoder(api_key: ApiKey, version: int) -> Encoder:
-    """``encode(correlation_id, response)``: the frame, length included, as chunks of bytes or of anything with a length."""
+    """``encode(correlation_id, response)``: the frame with its length, as chunks of bytes or of anything with a length."""
     entity = load(api_key, version, "response")
     rewrite = _REWRITES.get((api_key, version))
     canonical = messages(api_key).classes["response"] if rewrite is None else {}
-    # ApiVersions is answered with header v0 in every version: its client may not know the flexible one (KIP-511).
+    # An ApiVersions response has header v0 in every version: the client may not know the flexible one (KIP-511).
     flexible = bool(entity.__flexible__) and api_key != ApiKey.API_VERSIONS
     if rewrite is None:
         encode_in_one = compile_fixed_width_encoder(entity, canonical, tagged_header=flexible)
@@ -58,7 +58,7 @@ def response_encoder(api_key: ApiKey, version: int) -> Encoder:
 
 
 def _produce_encoder(encode: Encoder, version: int) -> Encoder:
-    """``encode``, unless every partition has taken its batch: then the body is written by hand."""
+    """``encode``; but if every partition appended its batch, the body is written by hand."""
     from odradek.protocol.produce_response import FIRST_WRITTEN, body_if_all_appended
 
     if version < FIRST_WRITTEN:
@@ -74,10 +74,10 @@ def _produce_encoder(encode: Encoder, version: int) -> Encoder:
 
 
 def _remembering(encode: Encoder) -> Encoder:
-    """``encode``, but once for a response that is given again and again; only the correlation id differs."""
+    """``encode``, called once for each shared response; later frames differ in the correlation id only."""
     from odradek.protocol.accepted_commit import AcceptedCommit
 
-    # By identity: the response is kept, so its id is nobody else's. What is before and what is behind the correlation id.
+    # By identity; the reference to the response keeps its id unique. Values: the bytes before and after the correlation id.
     remembered: dict[int, tuple[Any, bytes, bytes]] = {}
 
     def encode_once(correlation_id: int, response: Any) -> list[Any]:
@@ -96,7 +96,7 @@ def _remembering(encode: Encoder) -> Encoder:
 
 
 class _OneCoordinator:
-    """FindCoordinator as it was before version 4: the answer for one key, at the top."""
+    """FindCoordinator before version 4: the response for one key, at the top."""
 
     __slots__ = ("error_code", "error_message", "host", "node_id", "port", "throttle_time_ms")
 
@@ -111,7 +111,7 @@ class _OneCoordinator:
 
 
 class _OneGroup:
-    """OffsetFetch as it was before version 8: the answer for one group, at the top."""
+    """OffsetFetch before version 8: the response for one group, at the top."""
 
     __slots__ = ("error_code", "throttle_time_ms", "topics")
 
@@ -123,7 +123,7 @@ class _OneGroup:
 
 
 class _OneTransaction:
-    """AddPartitionsToTxn as it was before version 4: the answer for one transaction, at the top."""
+    """AddPartitionsToTxn before version 4: the response for one transaction, at the top."""
 
     __slots__ = ("results_by_topic_v3_and_below", "throttle_time_ms")
 

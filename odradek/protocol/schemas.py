@@ -1,9 +1,9 @@
-"""What kio knows of a message, in the form that our own classes and writers are compiled from.
+"""kio's schemas, in the form that our own classes, readers and writers are compiled from.
 
-kio has one dataclass per API and version; ``field_specs`` turns the fields of one of them into ``FieldSpec``s: the name as our
-canonical classes have it, the wire type, and the default. Durations and times, which kio decodes to ``timedelta`` and
-``datetime``, are plain integers of milliseconds with us and say so in their name (``timeout`` becomes ``timeout_ms``).
-Classes are imported when first asked for: each costs about a millisecond, and a broker needs few of them.
+kio has one dataclass for each API and version. ``field_specs`` turns its fields into ``FieldSpec``s: the name in our canonical
+classes, the wire type, and the default. kio decodes durations and times to ``timedelta`` and ``datetime``; ours are integers of
+milliseconds, and their names say so (``timeout`` becomes ``timeout_ms``). Classes are imported when first needed: each takes
+about a millisecond, and a broker needs few of them.
 """
 
 from dataclasses import MISSING, Field, dataclass, fields
@@ -31,8 +31,8 @@ _IMPLICIT_DEFAULTS: dict[str, object] = {
 class FieldSpec:
     """One field of a message.
 
-    ``wire_name`` is kio's attribute, ``name`` ours; ``kafka_type`` is kio's type name, None for a struct, whose kio class is
-    ``entity`` then. ``tag`` is None for a field that is always there. ``default`` is in canonical form.
+    ``wire_name`` is kio's attribute, ``name`` ours. ``kafka_type`` is kio's type name; for a struct it is None, and ``entity``
+    is its kio class. ``tag`` is None for an untagged field. ``default`` is in canonical form.
     """
 
     name: str
@@ -102,7 +102,7 @@ def _default(field: "Field[Any]", kafka_type: str | None, is_array: bool, nullab
 
 
 def plain(value: Any) -> Any:
-    """A primitive as kio decodes it, in the canonical form: durations and times as milliseconds, enums as numbers."""
+    """A primitive of kio's in canonical form: durations and times as milliseconds, enums as numbers."""
     if isinstance(value, timedelta):
         return value // MILLISECOND
     if isinstance(value, datetime):

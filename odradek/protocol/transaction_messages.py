@@ -1,4 +1,4 @@
-"""Reading TxnOffsetCommit and EndTxn by hand, for every transaction has them: their flexible versions, from 3 on.
+"""Reading TxnOffsetCommit and EndTxn by hand, since every transaction sends them: the flexible versions, from 3 on.
 
 TxnOffsetCommit, request:
 
@@ -8,7 +8,7 @@ TxnOffsetCommit, request:
     generation         int32
     member id          compact string
     instance id        compact nullable string
-    topics             array of names, each with partitions as OffsetCommit has them (odradek.protocol.offset_commit)
+    topics             array of names, each with partitions as in OffsetCommit (odradek.protocol.offset_commit)
 
 EndTxn, request:
 
@@ -17,7 +17,7 @@ EndTxn, request:
     committed          int8
     tags
 
-Unknown tags are skipped (KIP-482). Tests hold this against kio's writers.
+Unknown tags are skipped (KIP-482). Tests compare this with kio's writers.
 """
 
 import struct
@@ -36,10 +36,10 @@ from odradek.protocol.offset_commit import read_count, read_nullable_string, rea
 
 FIRST_FLEXIBLE: Final = 3
 
-# Producer id and epoch, and what of a request is behind them: the generation, or whether to commit.
+# Producer id and epoch, and the next field: the generation, or whether to commit.
 _PRODUCER_AND_GENERATION: Final = Struct(">qhi").unpack_from
 _PRODUCER_AND_RESULT: Final = Struct(">qhb").unpack_from
-# Named tuples are made without their constructors, in a third of the time: all fields are given, in their order.
+# Named tuples are made without their constructors, in a third of the time: all fields are given, in order.
 _new: Final = tuple.__new__
 
 

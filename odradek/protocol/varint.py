@@ -1,7 +1,7 @@
 """Varints: unsigned ones for lengths, counts and tags (KIP-482), zigzag ones in records (protocol guide, "Record Format").
 
-Seven bits a byte, the least significant first; the top bit says that another byte follows. In zigzag a value v is sent as 2v, a
-negative one as -2v-1, so that small numbers of either sign are short.
+Seven bits in each byte, the least significant first; a set top bit means that another byte follows. Zigzag encodes a value v >=
+0 as 2v and a negative one as -2v-1, so that small numbers of either sign are short.
 """
 
 from typing import Final
@@ -12,7 +12,7 @@ SMALL_UVARINTS: Final = tuple(bytes((value,)) for value in range(128))
 
 
 def uvarint(value: int) -> bytes:
-    """``value``, not negative, as an unsigned varint."""
+    """A non-negative ``value`` as an unsigned varint."""
     if value <= 0x7F:
         return SMALL_UVARINTS[value]
     out = bytearray()
@@ -24,7 +24,7 @@ def uvarint(value: int) -> bytes:
 
 
 def read_uvarint(data: bytes | memoryview, position: int) -> tuple[int, int]:
-    """(value, position behind it) of an unsigned varint of five bytes at most. Raises MalformedMessage."""
+    """(value, position after it) of an unsigned varint of five bytes at most. Raises MalformedMessage."""
     try:
         value = data[position]
         position += 1
@@ -43,7 +43,7 @@ def read_uvarint(data: bytes | memoryview, position: int) -> tuple[int, int]:
 
 
 def read_varint(data: bytes, position: int, bits: int = 32) -> tuple[int, int]:
-    """(value, position behind it). Raises MalformedMessage where the data ends within it or it needs more than ``bits``."""
+    """(value, position after it). Raises MalformedMessage if the data ends within it or the value exceeds ``bits``."""
     try:
         byte = data[position]
         position += 1
@@ -64,7 +64,7 @@ def read_varint(data: bytes, position: int, bits: int = 32) -> tuple[int, int]:
 
 
 def write_varint(out: bytearray, value: int) -> None:
-    """Append ``value``, which fits an int64, to ``out``."""
+    """Append ``value``, an int64, to ``out``."""
     raw = (value << 1) ^ (value >> 63)
     while raw > 0x7F:
         out.append((raw & 0x7F) | 0x80)

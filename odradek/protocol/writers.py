@@ -1,18 +1,18 @@
-"""Encoding: one flat function per class, compiled from kio's field metadata.
+"""Encoding: one flat function for each class, compiled from kio's field metadata; ``readers`` is the other direction.
 
 kio decodes in Rust but encodes in Python, field by field through a buffer. Here each class of kio's (one API, one version, one
-struct) becomes a function ``write(append, o)`` that takes the fields of a canonical object and appends chunks of bytes:
-neighbouring fields of fixed width go through one ``struct.pack``, everything else is a few lines written out in place. What
-comes out is, byte for byte, what kio's writers give. Canonical objects are named tuples: where most fields are written, the
-tuple is unpacked, which takes two thirds of the time of reading attribute by attribute.
+struct) becomes a function ``write(append, o)`` that takes the fields of a canonical object and appends chunks of bytes.
+Neighbouring fields of fixed width share one ``struct.pack``; every other field is a few lines written out in place. The result
+equals that of kio's writers, byte for byte. Canonical objects are named tuples. If most fields are written, the tuple is
+unpacked, which takes two thirds of the time of reading attribute by attribute.
 
     string, bytes        int16 or int32 length (-1: null), compact: uvarint length + 1 (0: null)
     array                int32 count (-1: null), compact: uvarint count + 1 (0: null)
     tagged fields        uvarint count, then per field uvarint tag, uvarint size, value; defaults are left out
     nullable struct      int8 -1 for null, 1 before one that is there (KIP-893)
 
-A records field may hold anything that has a length: the chunk is passed on untouched, so a slice of a log file can travel to
-the socket without having been read. A field that the canonical class lacks is written with its default.
+A records field may hold anything with a length. The chunk is passed on as it is, so a slice of a log file can be sent without
+being read. A field that the canonical class lacks is written with its default.
 """
 
 from collections.abc import Callable, Mapping
@@ -27,7 +27,7 @@ from odradek.protocol.varint import SMALL_UVARINTS, uvarint
 Append = Callable[[Any], None]
 Write = Callable[[Append, Any], None]
 
-# Types of a fixed width, and their codes in ``struct``.
+# Types of fixed width, and their codes in ``struct``.
 FIXED_WIDTHS = {
     "int8": "b",
     "int16": "h",
@@ -45,17 +45,17 @@ FIXED_WIDTHS = {
     "datetime_i64": "q",
     "uuid": "16s",
 }
-# Those that ``struct`` packs as they are.
+# Types that ``struct`` packs without conversion.
 _PLAIN_WIDTHS = FIXED_WIDTHS.keys() - {"uuid"}
 _ZERO_UUID = bytes(16)
-# From this part of an object's fields on it is quicker to unpack it.
+# From this share of an object's fields on, unpacking the object is faster.
 _MOST = 0.65
 
 
 def compile_writer(entity: type[Any], canonical: Mapping[str, type[Any]]) -> Write:
-    """The writer for ``entity``, one of kio's classes, taking the canonical object of the same name.
+    """The writer for ``entity``, one of kio's classes. It takes the canonical object of the same name.
 
-    A class that is not in ``canonical`` is taken to have every field, each under its ``FieldSpec.name``.
+    A class that is not in ``canonical`` must have every field under its ``FieldSpec.name``.
     """
     return _Compiler(entity, canonical).compile()
 
@@ -63,7 +63,7 @@ def compile_writer(entity: type[Any], canonical: Mapping[str, type[Any]]) -> Wri
 def compile_fixed_width_encoder(
     entity: type[Any], canonical: Mapping[str, type[Any]], *, tagged_header: bool
 ) -> Callable[[int, Any], list[bytes]] | None:
-    """``encode(correlation_id, response)``: the whole frame by one ``pack``; None where a field is not of fixed width."""
+    """``encode(correlation_id, response)``: the whole frame by one ``pack``; None unless all fields are of fixed width."""
     fields = _plain_fields(entity, canonical)
     if fields is None:
         return None
@@ -77,7 +77,7 @@ def compile_fixed_width_encoder(
 
 
 def _plain_fields(entity: type[Any], canonical: Mapping[str, type[Any]]) -> tuple[str, list[str]] | None:
-    """The format, and the names, of a canonical object's fields where each is of fixed width and none is tagged."""
+    """The format and the names of a canonical object's fields; None unless all are untagged and of fixed width."""
     specs = field_specs(entity)
     known = canonical[entity.__name__]._fields if entity.__name__ in canonical else ()
     if any(spec.is_array or spec.tag is not None for spec in specs):
@@ -89,14 +89,14 @@ def _plain_fields(entity: type[Any], canonical: Mapping[str, type[Any]]) -> tupl
 
 
 class _Compiler:
-    """Source and scope of one class's function as they grow."""
+    """The source and the scope of one class's function while they are built."""
 
     def __init__(self, entity: type[Any], canonical: Mapping[str, type[Any]]) -> None:
         self._entity = entity
         self._canonical = canonical
         self._canonical_class = canonical.get(entity.__name__)
         self._known: tuple[str, ...] | None = None if self._canonical_class is None else self._canonical_class._fields
-        # What is written of a canonical object, each field in a variable of its own.
+        # The canonical object's fields that are written, each in a variable of its own.
         self._taken: set[str] = set()
         self._flexible = bool(entity.__flexible__)
         self._scope: dict[str, Any] = {
@@ -132,7 +132,7 @@ class _Compiler:
         return self._constant(f"default_{spec.name}", self._default_object(spec))
 
     def _prologue(self) -> list[str]:
-        """Lines that take the fields out of the object."""
+        """Lines that read the object's fields."""
         names = self._known or ()
         if len(self._taken) > _MOST * len(names):
             return [f"{', '.join(f'f_{name}' for name in names)}, = o"]
@@ -144,7 +144,7 @@ class _Compiler:
         raise TypeError(f"{self._entity.__name__}.{spec.name}: the canonical class has nothing to say here")
 
     def _may_be_null(self, spec: FieldSpec) -> bool:
-        """Whether the canonical class leaves this field null by default, as its newest version may."""
+        """Whether the field's canonical default is null, as newer versions allow."""
         return self._canonical_class is not None and self._canonical_class._field_defaults.get(spec.name, "") is None
 
     def _constant(self, name: str, value: Any) -> str:
@@ -182,7 +182,7 @@ class _Compiler:
                 return [f"write_{spec.name}(append, v)"]
             return self._or_null(spec, ["append(b'\\x01')", f"write_{spec.name}(append, v)"], "b'\\xff'")
         if spec.kafka_type == "string":
-            # What newer versions may leave out and this one may not is the empty string here (JoinGroup's protocol, before 7).
+            # A field that newer versions make nullable is written as the empty string here (JoinGroup's protocol, before 7).
             plain = "v.encode()" if spec.nullable or not self._may_be_null(spec) else "(v or '').encode()"
             lines = [f"v = {plain}", *self._length("pack_h")]
             return self._or_null(spec, lines, "b'\\0'" if self._flexible else "b'\\xff\\xff'")
@@ -230,7 +230,7 @@ class _Compiler:
             return
         shared = {f"untouched_{spec.tag}": self._untouched(spec) for spec in specs}
         self._scope.update(shared)
-        # Nearly always nobody touched the tagged fields: then they are the very objects the class has for defaults.
+        # Tagged fields mostly have their defaults: then they are the very objects of the class's defaults.
         untouched = " and ".join(f"{self._value(spec)} is untouched_{spec.tag}" for spec in specs)
         self._lines += [f"if {untouched}:", "    append(b'\\0')", "    return", "tagged = []"]
         for spec in specs:
@@ -250,13 +250,13 @@ class _Compiler:
         self._lines += ["append(uvarint(len(tagged)))", "if tagged:", "    append(join(tagged))"]
 
     def _untouched(self, spec: FieldSpec) -> Any:
-        """The object that the canonical class has for this field when nobody names it."""
+        """The canonical class's default object for this field."""
         if self._canonical_class is None:
             return spec.default
         return self._canonical_class._field_defaults[spec.name]
 
     def _value_writer(self, spec: FieldSpec) -> Write:
-        """A function that writes the value of one field, for the inside of a tag: null has no form there."""
+        """A function that writes the value of one field within a tag, which has no form for null."""
         inner = _Compiler(self._entity, self._canonical)
         if spec.kafka_type in FIXED_WIDTHS and not spec.is_array:
             value = "(ZERO_UUID if o is None else o.bytes)" if spec.kafka_type == "uuid" else "o"
@@ -279,7 +279,7 @@ class _Compiler:
         return inner._scope["write"]  # type: ignore[no-any-return]
 
     def _encoded_default(self, spec: FieldSpec, write: Write) -> bytes | None:
-        """The default's bytes; None where the default is null, which is left out before anything is encoded."""
+        """The default's bytes. None if the default is null: such a field is left out without being encoded."""
         if spec.default is None:
             return None
         default = spec.default
@@ -291,7 +291,7 @@ class _Compiler:
 
 
 def _struct_defaults(entity: type[Any]) -> Any:
-    """An object with the default of each of the struct's fields."""
+    """An object with the defaults of the struct's fields."""
     defaults = {
         spec.name: _struct_defaults(spec.entity) if spec.default is MISSING and spec.entity else spec.default
         for spec in field_specs(entity)

@@ -1,11 +1,12 @@
 """The coordinators' records on ``__consumer_offsets`` and ``__transaction_state``, byte for byte in Kafka's schemas.
 
-A key begins with an int16 that says what kind of record it is (0 and 1: an offset, 2: a classic group; on ``__transaction_state``
-0: a transactional id), a value with an int16 that is its version. The classes are plain values, whatever version they came in;
-``encode_`` writes the version Kafka 4.3 does. A record with a null value, a tombstone, takes back what its key stands for.
+A key begins with an int16, the kind of record (0 and 1: an offset, 2: a classic group; on ``__transaction_state`` 0: a
+transactional id). A value begins with an int16, its version. The classes are plain values, the same for every version. The
+``encode_`` functions write the version that Kafka 4.3 writes. A record with a null value is a tombstone: it deletes the state
+of its key.
 
-Left out: the records of consumer, share and streams groups (keys 3 and up), told apart by ``UnknownKey``; who wants to read these
-takes ``newer_groups``.
+Left out: the records of consumer, share and streams groups (keys 3 and up), which decode to ``UnknownKey``; ``newer_groups``
+reads them.
 """
 
 from struct import Struct
@@ -43,7 +44,7 @@ _INT16 = Struct(">h")
 
 
 class UnknownKey(NamedTuple):
-    """A key of a version that a newer Kafka, or another kind of group, writes."""
+    """A key of an unknown version: of a newer Kafka, or of another kind of group."""
 
     version: int
 
@@ -58,7 +59,7 @@ def encode_key(key: CoordinatorKey) -> bytes:
 
 
 def encode_value(value: CoordinatorValue) -> bytes:
-    """The value's bytes. Raises struct.error for what does not fit its field."""
+    """The value's bytes. Raises struct.error for a value that does not fit its field."""
     if isinstance(value, OffsetCommitValue):
         return offsets.encode_value(value)
     if isinstance(value, TransactionLogValue):
@@ -67,7 +68,7 @@ def encode_value(value: CoordinatorValue) -> bytes:
 
 
 def decode_key(data: bytes) -> CoordinatorKey | UnknownKey:
-    """What the key of a record of ``__consumer_offsets`` stands for. Raises MalformedMessage."""
+    """The key of a record of ``__consumer_offsets``. Raises MalformedMessage."""
     if len(data) < 2:
         raise MalformedMessage(f"a key of {len(data)} bytes")
     version: int = _INT16.unpack_from(data)[0]
@@ -79,7 +80,7 @@ def decode_key(data: bytes) -> CoordinatorKey | UnknownKey:
 
 
 def decode_transaction_key(data: bytes) -> TransactionLogKey | UnknownKey:
-    """What the key of a record of ``__transaction_state`` stands for. Raises MalformedMessage."""
+    """The key of a record of ``__transaction_state``. Raises MalformedMessage."""
     if len(data) < 2:
         raise MalformedMessage(f"a key of {len(data)} bytes")
     version: int = _INT16.unpack_from(data)[0]
@@ -87,7 +88,7 @@ def decode_transaction_key(data: bytes) -> TransactionLogKey | UnknownKey:
 
 
 def decode_value(key: CoordinatorKey, data: bytes | None) -> CoordinatorValue | None:
-    """The value that belongs to ``key``; None for a tombstone. Raises MalformedMessage."""
+    """The value of a record with this ``key``; None for a tombstone. Raises MalformedMessage."""
     if data is None:
         return None
     if isinstance(key, OffsetCommitKey):

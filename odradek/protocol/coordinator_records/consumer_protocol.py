@@ -1,10 +1,10 @@
-"""What members of a group tell each other where its protocol is that of consumers: topics subscribed to, partitions assigned.
+"""The embedded protocol of consumer groups: the topics that a member subscribes to, the partitions that it is assigned.
 
     subscription    int16 version | array of string topics | ...
     assignment      int16 version | array of (string topic, array of int32 partitions) | ...
 
-Arrays and strings have sizes of four and two bytes. Every version begins like this, and brokers need no more: what follows (user
-data, partitions owned before, rack) is between the clients.
+Arrays and strings have sizes of four and two bytes. Every version begins like this. The rest (user data, partitions owned
+before, rack) concerns the clients only.
 
 Source: clients/src/main/resources/common/message/ConsumerProtocol{Subscription,Assignment}.json of Apache Kafka.
 """
@@ -17,7 +17,7 @@ CONSUMER_PROTOCOL_TYPE = "consumer"
 
 
 def subscribed_topics(subscription: bytes) -> list[str]:
-    """The topics, as often as they are named. Raises MalformedMessage where the bytes are something else."""
+    """The topics, including duplicates. Raises MalformedMessage for other bytes."""
     count, position = _read_head(subscription)
     topics = []
     for _ in range(count):
@@ -27,7 +27,7 @@ def subscribed_topics(subscription: bytes) -> list[str]:
 
 
 def assigned_partitions(assignment: bytes) -> list[tuple[str, list[int]]]:
-    """Topics with their partitions; no bytes at all are none. Raises MalformedMessage where the bytes are something else."""
+    """Topics with their partitions; an empty list for empty bytes. Raises MalformedMessage for other bytes."""
     if not assignment:
         return []
     count, position = _read_head(assignment)

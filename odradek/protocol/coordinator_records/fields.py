@@ -23,7 +23,7 @@ Read = Callable[[bytes, int], tuple[T, int]]
 
 
 def take(data: bytes, position: int, size: int) -> tuple[bytes, int]:
-    """``size`` bytes."""
+    """The next ``size`` bytes."""
     end = position + size
     if size < 0 or end > len(data):
         raise MalformedMessage(f"a field of {size} bytes in {len(data) - position}")
@@ -56,7 +56,7 @@ def _text(raw: bytes) -> str:
 
 
 def read_nullable_string(data: bytes, position: int) -> tuple[str | None, int]:
-    """None for null."""
+    """A string, or None for null."""
     size, position = read_int16(data, position)
     if size == -1:
         return None, position
@@ -65,7 +65,7 @@ def read_nullable_string(data: bytes, position: int) -> tuple[str | None, int]:
 
 
 def read_nullable_compact_string(data: bytes, position: int) -> tuple[str | None, int]:
-    """None for null."""
+    """A string, or None for null."""
     size, position = read_uvarint(data, position)
     if size == 0:
         return None, position
@@ -74,19 +74,19 @@ def read_nullable_compact_string(data: bytes, position: int) -> tuple[str | None
 
 
 def read_bytes(data: bytes, position: int) -> tuple[bytes, int]:
-    """Null is not allowed."""
+    """Bytes; null is malformed."""
     size, position = read_int32(data, position)
     return take(data, position, size)
 
 
 def read_compact_bytes(data: bytes, position: int) -> tuple[bytes, int]:
-    """Null is not allowed."""
+    """Bytes; null is malformed."""
     size, position = read_uvarint(data, position)
     return take(data, position, size - 1)
 
 
 def required(text: str | None) -> str:
-    """``text`` for a string that must not be null."""
+    """``text``; None is malformed."""
     if text is None:
         raise MalformedMessage("null where a string is required")
     return text

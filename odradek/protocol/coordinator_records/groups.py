@@ -6,8 +6,8 @@
     member   string member id | nullable string group instance id (3+) | string client id | string client host |
              int32 rebalance timeout (1+) | int32 session timeout | bytes subscription | bytes assignment
 
-In version 4 strings, bytes and arrays are compact and each struct ends with its tagged fields, of which none is defined. Kafka
-4.3 writes version 3, and so do we.
+In version 4 strings, bytes and arrays are compact, and each struct ends with its tagged fields, none of which is defined. Like
+Kafka 4.3, odradek writes version 3.
 
 Source: group-coordinator/src/main/resources/common/message/GroupMetadata{Key,Value}.json of Apache Kafka.
 """
@@ -42,15 +42,15 @@ _STATE: Final = Struct(">qi")
 
 
 class GroupMetadataKey(NamedTuple):
-    """Which group."""
+    """The group id."""
 
     group: str
 
 
 class MemberMetadata(NamedTuple):
-    """A member of the generation. ``rebalance_timeout_ms`` is -1 where the version has none (Kafka takes the session's then).
+    """A member of the generation. ``rebalance_timeout_ms`` is -1 in version 0 (Kafka then uses the session timeout).
 
-    ``subscription`` is the member's metadata for the protocol chosen, ``assignment`` what the leader gave it.
+    ``subscription`` is the member's metadata for the selected protocol, ``assignment`` the leader's assignment for it.
     """
 
     member_id: str
@@ -64,7 +64,7 @@ class MemberMetadata(NamedTuple):
 
 
 class GroupMetadataValue(NamedTuple):
-    """A group at the end of a rebalance. ``current_state_timestamp_ms`` since the epoch, -1 where it is not known."""
+    """A group after a rebalance. ``current_state_timestamp_ms`` is in ms since the epoch, -1 if unknown."""
 
     protocol_type: str
     generation: int
@@ -80,14 +80,14 @@ def encode_key(key: GroupMetadataKey) -> bytes:
 
 
 def decode_key(data: bytes) -> GroupMetadataKey:
-    """The key in ``data``, whose version, 2, is checked already. Raises MalformedMessage."""
+    """The key in ``data``; the caller has checked that its version is 2. Raises MalformedMessage."""
     group, position = read_nullable_string(data, 2)
     ensure_end(data, position)
     return GroupMetadataKey(required(group))
 
 
 def encode_value(value: GroupMetadataValue) -> bytes:
-    """Version 3. Raises struct.error for a string of more than 32,767 bytes."""
+    """The value in version 3. Raises struct.error for a string of more than 32,767 bytes."""
     chunks = [
         _INT16.pack(_WRITTEN_VERSION),
         _string(value.protocol_type),
@@ -112,7 +112,7 @@ def encode_value(value: GroupMetadataValue) -> bytes:
 
 
 def decode_value(data: bytes) -> GroupMetadataValue:
-    """Any version from 0 to 4. Raises MalformedMessage."""
+    """A value of any version from 0 to 4. Raises MalformedMessage."""
     version, position = read_int16(data, 0)
     if not 0 <= version <= _NEWEST_VERSION:
         raise MalformedMessage(f"a group's value of version {version}")
@@ -142,7 +142,7 @@ def _read_count(data: bytes, position: int, *, is_flexible: bool) -> tuple[int, 
         count = raw - 1
     else:
         count, position = read_int32(data, position)
-    # A member has more bytes than one: a count beyond that is refused before anything is made of it.
+    # A member takes more than one byte, so a larger count is malformed. It is rejected before memory is allocated.
     if not 0 <= count <= len(data) - position:
         raise MalformedMessage(f"{count} members in {len(data) - position} bytes")
     return count, position

@@ -1,12 +1,11 @@
 """The records of consumer (KIP-848), share (KIP-932) and streams groups (KIP-1071) on ``__consumer_offsets``, keys 3 to 23.
 
-    key      int16 version, which is the kind | string group id | string member id, or a regular expression, where the kind has it
+    key      int16 version, which is the kind | string group id | string member id, or a regular expression, in some kinds
     value    int16 version, 0 | fields | tagged fields
 
-Values are flexible throughout. They are read for people who look at them, by one table of fields (``KINDS``), into dictionaries
-under Kafka's names; nothing is written here, and a broker that has no such groups never imports this. A topic id is in Kafka's
-base64, bytes are in base64 too. Tagged fields that the table does not have are passed over, and one that a record leaves out is
-left out.
+All values are flexible. One table of fields (``KINDS``) decodes them into dictionaries under Kafka's names, for display. There
+is no encoder, and a broker without such groups does not import this module. Topic ids are in Kafka's base64, bytes in base64.
+Tagged fields that are not in the table are skipped; one that is absent from a record is absent from the dictionary.
 
 Source: group-coordinator/src/main/resources/common/message of Apache Kafka 4.3 (9 and 18 were those of earlier releases).
 """
@@ -34,7 +33,7 @@ from odradek.protocol.varint import read_uvarint
 
 
 class Plain(Enum):
-    """A field that is one value."""
+    """A field with a single value."""
 
     INT8 = auto()
     UINT16 = auto()
@@ -48,14 +47,14 @@ class Plain(Enum):
 
 
 class Struct(NamedTuple):
-    """Fields in their order, and by tag the name and the type of those that may be left out."""
+    """Fields in order, and tagged fields by tag: name and type."""
 
     fields: "dict[str, Type]"
     tagged: "dict[int, tuple[str, Type]]" = {}  # noqa: RUF012  never changed
 
 
 class Nullable(NamedTuple):
-    """A struct behind a byte that is 1; where it is null that is -1, or 0 if the field is a tagged one."""
+    """A struct after a byte 1. For null that byte is -1, or 0 in a tagged field."""
 
     struct: Struct
 
@@ -70,7 +69,7 @@ Type: TypeAlias = Plain | Struct | Nullable | Array
 
 
 class Kind(NamedTuple):
-    """A kind of record: the strings of its key, and its value."""
+    """A kind of record: the names of the strings in its key, and its value."""
 
     name: str
     key_names: tuple[str, ...]
@@ -78,7 +77,7 @@ class Kind(NamedTuple):
 
 
 class NewerRecord(NamedTuple):
-    """A record: what kind, and what it says. ``value`` is None for a tombstone."""
+    """A decoded record. ``value`` is None for a tombstone."""
 
     kind: str
     key: dict[str, str]
@@ -297,7 +296,7 @@ def _array_reader(element: Read[Any]) -> Read[list[Any] | None]:
         count, position = read_uvarint(data, position)
         if count == 0:
             return None, position
-        # An element has one byte at least.
+        # An element takes one byte at least.
         if count - 1 > len(data) - position:
             raise MalformedMessage(f"an array of {count - 1} in {len(data) - position} bytes")
         found = []
@@ -342,7 +341,7 @@ def _value_reader(key_version: int) -> Read[dict[str, Any]]:
 
 
 def decode_newer(key: bytes, value: bytes | None) -> NewerRecord:
-    """The record whose key has a version beyond classic groups'. Raises MalformedMessage, also for a version not known."""
+    """A record whose key has a version beyond that of classic groups. Raises MalformedMessage, also for an unknown version."""
     key_version, position = read_int16(key, 0)
     if key_version not in KINDS:
         raise MalformedMessage(f"a key of version {key_version}, which Kafka 4.3 does not have")

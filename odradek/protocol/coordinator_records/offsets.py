@@ -4,9 +4,9 @@
     value   int16 version | int64 offset | int32 leader epoch (3+) | string metadata, compact in 4 | int64 commit timestamp |
             int64 expire timestamp (1) | tagged fields (4): 0 uuid topic id
 
-Written are, as Kafka 4.3 does, key 1 and value 4; value 1 where there is an expire timestamp, which only OffsetCommit requests of
-version 4 and less can ask for. Each commit goes through here, and each is read again when the log is loaded, so the common
-forms are packed and unpacked in one go.
+Like Kafka 4.3, odradek writes key version 1 and value version 4, and value version 1 for an offset with an expire timestamp,
+which only OffsetCommit requests up to version 4 can have. Every commit is encoded here, and decoded again when the log is
+loaded, so the common forms are packed and unpacked in one call.
 
 Source: group-coordinator/src/main/resources/common/message/OffsetCommit{Key,Value}.json of Apache Kafka.
 """
@@ -50,9 +50,9 @@ _EMPTY_COMPACT_STRING: Final = 1
 _ONE_TOPIC_ID_FIELD: Final = bytes((1, _TOPIC_ID_TAG, 16))
 
 
-# Named tuples, not dataclasses: they are made, hashed and compared for each offset committed and for each that is loaded.
+# Named tuples, not dataclasses: each committed or loaded offset makes, hashes and compares some.
 class OffsetCommitKey(NamedTuple):
-    """Whose offset: a group's, for one partition of a topic."""
+    """A group's offset for one partition of a topic."""
 
     group: str
     topic: str
@@ -60,7 +60,7 @@ class OffsetCommitKey(NamedTuple):
 
 
 class OffsetCommitValue(NamedTuple):
-    """A committed offset. ``leader_epoch`` -1 where the client told none; timestamps in ms since the epoch, -1 for none."""
+    """A committed offset. ``leader_epoch`` is -1 if the client gave none; timestamps are in ms since the epoch, -1 for none."""
 
     offset: int
     leader_epoch: int = -1
@@ -77,7 +77,7 @@ def encode_key(key: OffsetCommitKey) -> bytes:
 
 @lru_cache(maxsize=4096)
 def _encode_names(group: str, topic: str) -> bytes:
-    """A key but for its partition. Groups commit again and again, and to few topics."""
+    """A key without its partition. Groups commit repeatedly, and to few topics."""
     encoded_group = group.encode()
     encoded_topic = topic.encode()
     head = _KEY_HEAD.pack(KEY_VERSION, len(encoded_group))
@@ -85,7 +85,7 @@ def _encode_names(group: str, topic: str) -> bytes:
 
 
 def decode_key(data: bytes) -> OffsetCommitKey:
-    """The key in ``data``, whose version, 0 or 1, is checked already. Raises MalformedMessage."""
+    """The key in ``data``; the caller has checked that its version is 0 or 1. Raises MalformedMessage."""
     try:
         group_end = 4 + _INT16.unpack_from(data, 2)[0]
         topic_start = group_end + 2
@@ -100,7 +100,7 @@ def decode_key(data: bytes) -> OffsetCommitKey:
 
 
 def encode_value(value: OffsetCommitValue) -> bytes:
-    """Version 4, or 1 where the offset has an expire timestamp. Raises struct.error for what does not fit its field."""
+    """Version 4, or 1 for an offset with an expire timestamp. Raises struct.error for a value that does not fit its field."""
     offset, leader_epoch, metadata, commit_timestamp_ms, expire_timestamp_ms, topic_id = value
     if expire_timestamp_ms >= 0:
         text = metadata.encode()
@@ -161,7 +161,7 @@ def _decode_any_value(data: bytes) -> OffsetCommitValue:
     return OffsetCommitValue(offset, leader_epoch, required(metadata), commit_timestamp_ms, expire_timestamp_ms, topic_id)
 
 
-# A log names few topics many times, and a UUID takes longer to make than the rest of the value.
+# A log repeats few topics many times, and making a UUID takes longer than the rest of the value.
 @lru_cache(maxsize=1024)
 def _topic_id(raw: bytes) -> UUID | None:
     if len(raw) != len(_ZERO_ID):

@@ -6,12 +6,12 @@
                 tagged fields (1): 0 int64 previous producer id, 1 int64 next producer id, 2 int16 client transaction version
     topic       string topic | array of int32 partitions
 
-A next producer epoch (3, int16; KIP-939) is defined too, and neither written nor heeded, as in Kafka 4.3.
+As in Kafka 4.3, the next producer epoch (tag 3, int16; KIP-939) is neither written nor read.
 
-In version 1 strings and arrays are compact, and each topic ends with its tagged fields, of which none is defined. Written is
-version 1. The array is null while the status is 0, Empty.
+In version 1 strings and arrays are compact, and each topic ends with its tagged fields, none of which is defined. odradek
+writes version 1. The array is null while the status is 0, Empty.
 
-On ``__transaction_state`` a key of version 0 is a transactional id, on ``__consumer_offsets`` an offset: who reads knows where.
+A key of version 0 is a transactional id on ``__transaction_state``, and an offset on ``__consumer_offsets``: the topic decides.
 
 Source: transaction-coordinator/src/main/resources/common/message/TransactionLog{Key,Value}.json of Apache Kafka.
 """
@@ -40,7 +40,7 @@ _EMPTY: Final = 0
 _PREVIOUS_PRODUCER_ID_TAG: Final = 0
 _NEXT_PRODUCER_ID_TAG: Final = 1
 _CLIENT_VERSION_TAG: Final = 2
-# Partitions of a transaction that is kept encoded.
+# The most partitions of a transaction whose encoding is cached.
 _FEW: Final = 16
 _NO_PRODUCER_ID: Final = -1
 
@@ -57,15 +57,15 @@ _COUNTS: Final = (b"\0", b"\1", b"\2", b"\3")
 
 
 class TransactionLogKey(NamedTuple):
-    """Whose state."""
+    """The transactional id."""
 
     transactional_id: str
 
 
 class TransactionLogValue(NamedTuple):
-    """A transactional id's state. ``status`` is a ``TransactionState``'s number; times in ms since the epoch, -1 for none.
+    """A transactional id's state. ``status`` is a ``TransactionState``'s number; times are in ms since the epoch, -1 for none.
 
-    ``last_producer_epoch`` is not in the log: it is known to who wrote the record, and -1 when it has been read again.
+    ``last_producer_epoch`` is not in the log: the writer of the record knows it, and after a reload it is -1.
     """
 
     producer_id: int
@@ -88,19 +88,19 @@ def encode_key(key: TransactionLogKey) -> bytes:
 
 
 def decode_key(data: bytes) -> TransactionLogKey:
-    """The key in ``data``, whose version, 0, is checked already. Raises MalformedMessage."""
+    """The key in ``data``; the caller has checked that its version is 0. Raises MalformedMessage."""
     transactional_id, position = read_nullable_string(data, 2)
     ensure_end(data, position)
     return TransactionLogKey(required(transactional_id))
 
 
 def encode_value(value: TransactionLogValue) -> bytes:
-    """Version 1. Raises struct.error for what does not fit its field."""
+    """The value in version 1. Raises struct.error for a value that does not fit its field."""
     status = value.status
     head = _pack_head(_WRITTEN_VERSION, value.producer_id, value.producer_epoch, value.timeout_ms, status)
     topics = b"\0" if status == _EMPTY else _topics(value.partitions)
     if value.next_producer_id == _NO_PRODUCER_ID != value.previous_producer_id and value.client_transaction_version:
-        # What nearly all are.
+        # Nearly all values have this form.
         return b"".join(
             (
                 head,
@@ -140,7 +140,7 @@ def _topics(partitions: frozenset[tuple[str, int]]) -> bytes:
     return _few_topics(partitions) if len(partitions) <= _FEW else _encode_topics(partitions)
 
 
-# A producer's transactions often have the same partitions, and each of its states that has them says them again.
+# A producer's transactions often have the same partitions, and they are repeated in each state of a transaction.
 @lru_cache(maxsize=1024)
 def _few_topics(partitions: frozenset[tuple[str, int]]) -> bytes:
     return _encode_topics(partitions)
@@ -161,7 +161,7 @@ def _encode_topics(partitions: frozenset[tuple[str, int]]) -> bytes:
 
 
 def decode_value(data: bytes) -> TransactionLogValue:
-    """Version 0 or 1. Raises MalformedMessage."""
+    """A value of version 0 or 1. Raises MalformedMessage."""
     if len(data) < _HEAD.size:
         raise MalformedMessage(f"a transaction's value of {len(data)} bytes")
     version, producer_id, producer_epoch, timeout_ms, status = _HEAD.unpack_from(data)
@@ -211,7 +211,7 @@ def _read_count(data: bytes, position: int, *, is_compact: bool) -> tuple[int, i
         count -= 1
     else:
         count, position = read_int32(data, position)
-    # Nothing that an array holds here takes less than two bytes.
+    # An element of these arrays takes two bytes at least.
     if count > len(data) // 2:
         raise MalformedMessage(f"an array of {count} in {len(data)} bytes")
     return max(count, 0), position

@@ -1,12 +1,13 @@
-"""Cluster metadata as records: every kind that Apache Kafka 4.3 knows, in its own KRaft schemas.
+"""Cluster metadata as records: every kind that Apache Kafka 4.3 has, in its KRaft schemas.
 
 Topics, ids, configs, features and blocks of producer ids are values of records in `__cluster_metadata` (KIP-631), so that
 ``kafka-dump-log --cluster-metadata-decoder`` reads odradek's log, and odradek reads Kafka's. A value is
 
     unsigned varint frame version (1) | unsigned varint record type (api key) | unsigned varint version | flexible message
 
-The classes are ours, in kio's dataclass conventions, and kio's codec runs them; their plain ``int``s carry the wire type in the
-field's metadata. The newest version of each is written, every version is read: what an older one lacks has its default.
+The classes follow kio's dataclass conventions, and kio's codec encodes and decodes them. Their plain ``int``s have the wire
+type in the field's metadata. The newest version of each record is written, every version is read; fields that an older version
+lacks have their defaults.
 
 Source: metadata/src/main/resources/common/metadata/*.json of Apache Kafka.
 """
@@ -45,8 +46,8 @@ __all__ = [
 FRAME_VERSION = 1
 _ZERO_ID = UUID(int=0)
 
-# The module and class of each record type, by its api key. Making a class takes a third of a millisecond, so the modules of types
-# that odradek does not write are imported when a log has one of them.
+# The module and class of each record type, by its api key. Building a class takes a third of a millisecond, so the modules of
+# types that odradek does not write are imported only if a log has one of them.
 _TYPES = {
     0: "nodes.RegisterBrokerRecord",
     1: "nodes.UnregisterBrokerRecord",
@@ -78,14 +79,14 @@ _TYPES = {
 
 
 class UnknownMetadataRecord(MalformedMessage):
-    """A record of a type or version that Apache Kafka 4.3 does not know either: a newer Kafka may have written it."""
+    """A record of a type or version that Apache Kafka 4.3 does not have; a newer Kafka may have written it."""
 
     def __init__(self, api_key: int, version: int) -> None:
         super().__init__(f"a metadata record of unknown type {api_key}, version {version}")
 
 
 class _Reader(NamedTuple):
-    """Reads one version of a record type; ``convert`` makes the record of an older version's fields."""
+    """Reads one version of a record type; ``convert`` makes the record out of an older version's fields."""
 
     read: Callable[[bytes, int], tuple[Any, int]]
     convert: Callable[[Any], MetadataRecord] | None
@@ -99,7 +100,7 @@ def record_types() -> list[type[MetadataRecord]]:
 
 
 def encode(record: MetadataRecord) -> bytes:
-    """The value of the log record that stands for ``record``."""
+    """The value of the log record for ``record``."""
     buffer = io.BytesIO()
     buffer.write(bytes((FRAME_VERSION, record.__api_key__, record.__version__)))  # each below 128: a varint of one byte
     entity_writer(cast("type[Any]", type(record)))(buffer, record)
@@ -109,7 +110,7 @@ def encode(record: MetadataRecord) -> bytes:
 def decode(value: bytes) -> MetadataRecord:
     """The metadata record in a log record's value.
 
-    Raises MalformedMessage for anything else, UnknownMetadataRecord among it.
+    Raises MalformedMessage, and UnknownMetadataRecord, a subclass of it.
     """
     frame_version, position = read_uvarint(value, 0)
     if frame_version != FRAME_VERSION:
@@ -124,7 +125,7 @@ def decode(value: bytes) -> MetadataRecord:
     if position + size != len(value):
         raise MalformedMessage(f"{len(value) - position - size} bytes follow a {_TYPES[api_key].partition('.')[2]}")
     record = cast("MetadataRecord", found) if reader.convert is None else reader.convert(found)
-    # kio reads the zero id, which is Kafka's for a directory that is not assigned, as null.
+    # kio reads the zero id as null. In Kafka the zero id stands for an unassigned directory.
     for name in reader.id_fields:
         if getattr(record, name) is None:
             object.__setattr__(record, name, _ZERO_ID)
@@ -163,7 +164,7 @@ def _reader(api_key: int, version: int) -> _Reader:
 
 
 def _older(record_type: type[MetadataRecord], version: int, known: list[Field[Any]], hints: dict[str, Any]) -> Any:
-    """A class for an older version of ``record_type``: with the fields that there were."""
+    """A class for an older version of ``record_type``, with the fields of that version."""
     namespace = {
         "__type__": record_type.__type__,
         "__version__": version,

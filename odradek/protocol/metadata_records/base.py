@@ -1,6 +1,6 @@
-"""What all metadata records share: kio's conventions for a class whose instances are messages, and the wire types of its fields.
+"""The base of all metadata records: kio's conventions for message classes, and the wire types of fields.
 
-A field's metadata holds its wire type, its tag if it is tagged, and under ``since`` the first version that has it (0 if absent).
+A field's metadata has its wire type, its tag if it is tagged, and under ``since`` the first version that has it (0 if absent).
 """
 
 from typing import Any, ClassVar
@@ -20,12 +20,12 @@ UUID_ = {"kafka_type": "uuid"}
 
 
 def tagged(wire_type: dict[str, str], tag: int, since: int = 0) -> dict[str, Any]:
-    """A tagged field's metadata."""
+    """The metadata of a tagged field."""
     return {**wire_type, "tag": tag, "since": since}
 
 
 def since(wire_type: dict[str, str], version: int) -> dict[str, Any]:
-    """The metadata of a field that came with a version."""
+    """The metadata of a field that a later version added."""
     return {**wire_type, "since": version}
 
 

@@ -8,9 +8,10 @@ from odradek.protocol.metadata_records.base import INT8, INT16, INT32, INT64, ST
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConfigRecord(MetadataRecord):
-    """A config of a resource is set, or removed where ``value`` is None.
+    """A config of a resource is set, or removed if ``value`` is None.
 
-    ``resource_type`` is Kafka's ConfigResource.Type: 2 topic, 4 broker (an empty ``resource_name`` is the cluster-wide default).
+    ``resource_type`` is Kafka's ConfigResource.Type: 2 topic, 4 broker (an empty ``resource_name`` is the cluster-wide
+    default).
     """
 
     __api_key__: ClassVar[int] = 4
@@ -22,7 +23,7 @@ class ConfigRecord(MetadataRecord):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FeatureLevelRecord(MetadataRecord):
-    """A feature is finalized at a level; 0 takes it away."""
+    """A feature is finalized at a level; 0 removes it."""
 
     __api_key__: ClassVar[int] = 12
     name: str = field(metadata=STRING)

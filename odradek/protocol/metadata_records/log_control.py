@@ -8,14 +8,14 @@ from odradek.protocol.metadata_records.base import INT8, STRING, MetadataRecord,
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NoOpRecord(MetadataRecord):
-    """Nothing: a Kafka controller appends one now and then, so that the metadata log's high watermark moves."""
+    """No change: a Kafka controller appends one from time to time, so that the metadata log's high watermark moves."""
 
     __api_key__: ClassVar[int] = 20
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ZkMigrationStateRecord(MetadataRecord):
-    """How far a migration from ZooKeeper has come (KIP-866)."""
+    """The progress of a migration from ZooKeeper (KIP-866)."""
 
     __api_key__: ClassVar[int] = 21
     zk_migration_state: int = field(metadata=INT8)

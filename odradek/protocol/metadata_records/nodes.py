@@ -22,7 +22,7 @@ from odradek.protocol.metadata_records.base import (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NodeEndpoint(Nested):
-    """Where a node listens."""
+    """The address of a node's listener."""
 
     name: str = field(metadata=STRING)
     host: str = field(metadata=STRING)
@@ -69,7 +69,7 @@ class UnregisterBrokerRecord(MetadataRecord):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FenceBrokerRecord(MetadataRecord):
-    """A broker leads nothing; written by Kafka before 3.3."""
+    """A broker is fenced: it leads no partition. Written by Kafka before 3.3."""
 
     __api_key__: ClassVar[int] = 7
     id: int = field(metadata=INT32)
@@ -78,7 +78,7 @@ class FenceBrokerRecord(MetadataRecord):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UnfenceBrokerRecord(MetadataRecord):
-    """A broker may lead; written by Kafka before 3.3."""
+    """A broker is unfenced: it may lead partitions. Written by Kafka before 3.3."""
 
     __api_key__: ClassVar[int] = 8
     id: int = field(metadata=INT32)
@@ -87,9 +87,9 @@ class UnfenceBrokerRecord(MetadataRecord):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BrokerRegistrationChangeRecord(MetadataRecord):
-    """A registration changes. ``fenced``: 1 fences and -1 unfences, 0 changes nothing; ``in_controlled_shutdown``: 1 sets it.
+    """A registration changes. ``fenced``: 1 fences, -1 unfences, 0 means no change; ``in_controlled_shutdown``: 1 sets it.
 
-    No ``log_dirs`` and null ``cordoned_log_dirs`` change nothing either.
+    Empty ``log_dirs`` and null ``cordoned_log_dirs`` mean no change.
     """
 
     __version__: ClassVar[int] = 3

@@ -1,4 +1,4 @@
-"""Metadata records that change partitions: what a partition's leader, its in-sync set or its directories become."""
+"""Metadata records that change partitions: their leader, in-sync replicas or directories."""
 
 from dataclasses import dataclass, field
 from typing import ClassVar
@@ -12,9 +12,9 @@ NO_RECOVERY_STATE_CHANGE = -1
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PartitionChangeRecord(MetadataRecord):
-    """A partition changes; a field that is null (``leader``: NO_LEADER_CHANGE) stays as it was.
+    """A partition changes; a null field (``leader``: NO_LEADER_CHANGE) stays the same.
 
-    Each change raises the partition's epoch by one, and one that names a leader raises the leader epoch, too.
+    Each change raises the partition epoch by one. A change with a leader raises the leader epoch, too.
     """
 
     __version__: ClassVar[int] = 2
@@ -34,7 +34,7 @@ class PartitionChangeRecord(MetadataRecord):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClearElrRecord(MetadataRecord):
-    """The eligible leader replicas of a topic are forgotten, those of every topic where the name is empty (KIP-966)."""
+    """The eligible leader replicas of a topic are cleared, or those of every topic if the name is empty (KIP-966)."""
 
     __api_key__: ClassVar[int] = 28
     topic_name: str = field(metadata=STRING)

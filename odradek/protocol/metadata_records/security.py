@@ -1,4 +1,4 @@
-"""Metadata records of users: rights, quotas, credentials and tokens. odradek keeps them for Kafka and acts on none of them."""
+"""Metadata records of users: ACLs, quotas, credentials and tokens. odradek stores them for Kafka, and enforces none of them."""
 
 from dataclasses import dataclass, field
 from typing import ClassVar
@@ -20,7 +20,7 @@ from odradek.protocol.metadata_records.base import (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AccessControlEntryRecord(MetadataRecord):
-    """A right is granted or denied."""
+    """An ACL: an operation is allowed or denied."""
 
     __api_key__: ClassVar[int] = 18
     id: UUID = field(metadata=UUID_)
@@ -35,7 +35,7 @@ class AccessControlEntryRecord(MetadataRecord):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RemoveAccessControlEntryRecord(MetadataRecord):
-    """A right is no longer granted or denied."""
+    """An ACL is removed."""
 
     __api_key__: ClassVar[int] = 19
     id: UUID = field(metadata=UUID_)
@@ -43,7 +43,7 @@ class RemoveAccessControlEntryRecord(MetadataRecord):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QuotaEntity(Nested):
-    """A part of what a quota is for; a name of None is the default of its type."""
+    """A part of a quota's entity; a name of None is the default of its type."""
 
     entity_type: str = field(metadata=STRING)
     entity_name: str | None = field(metadata=STRING)
@@ -51,7 +51,7 @@ class QuotaEntity(Nested):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClientQuotaRecord(MetadataRecord):
-    """A quota of an entity is set, or removed."""
+    """A quota of an entity is set or removed."""
 
     __api_key__: ClassVar[int] = 14
     entity: tuple[QuotaEntity, ...]
@@ -62,7 +62,7 @@ class ClientQuotaRecord(MetadataRecord):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UserScramCredentialRecord(MetadataRecord):
-    """A user's credential for SCRAM."""
+    """A user's SCRAM credential is set."""
 
     __api_key__: ClassVar[int] = 11
     name: str = field(metadata=STRING)
@@ -75,7 +75,7 @@ class UserScramCredentialRecord(MetadataRecord):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RemoveUserScramCredentialRecord(MetadataRecord):
-    """A user's credential for SCRAM is gone."""
+    """A user's SCRAM credential is removed."""
 
     __api_key__: ClassVar[int] = 22
     name: str = field(metadata=STRING)
@@ -84,7 +84,7 @@ class RemoveUserScramCredentialRecord(MetadataRecord):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DelegationTokenRecord(MetadataRecord):
-    """A delegation token exists, or is renewed."""
+    """A delegation token is created or renewed."""
 
     __api_key__: ClassVar[int] = 10
     owner: str = field(metadata=STRING)
@@ -98,7 +98,7 @@ class DelegationTokenRecord(MetadataRecord):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RemoveDelegationTokenRecord(MetadataRecord):
-    """A delegation token is gone."""
+    """A delegation token is removed."""
 
     __api_key__: ClassVar[int] = 26
     token_id: str = field(metadata=STRING)

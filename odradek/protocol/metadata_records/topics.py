@@ -9,7 +9,7 @@ from odradek.protocol.metadata_records.base import INT8, INT32, STRING, UUID_, M
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TopicRecord(MetadataRecord):
-    """A topic exists; its partitions follow in records of the same batch."""
+    """A topic is created; its partitions follow in records of the same batch."""
 
     __api_key__: ClassVar[int] = 2
     name: str = field(metadata=STRING)
@@ -42,7 +42,7 @@ class PartitionRecord(MetadataRecord):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RemoveTopicRecord(MetadataRecord):
-    """A topic is gone, with its partitions and its configs."""
+    """A topic is removed, with its partitions and its configs."""
 
     __api_key__: ClassVar[int] = 9
     topic_id: UUID = field(metadata=UUID_)
