@@ -260,10 +260,12 @@ def validate(header: BatchHeader, buffer: Buffer, position: int = 0) -> None:
 
 
 def stamped_head(batch_length: int, base_offset: int, leader_epoch: int) -> bytes:
-    """The first bytes of the batch as they are in the log, to be written before the rest of the batch, which is not copied.
+    """The first bytes of the batch as they are in the log.
 
-    head = stamped_head(header.batch_length, base_offset, leader_epoch)
-    file.append([head, memoryview(buffer)[position + len(head) : position + header.size_bytes]])
+    They are written before the rest of the batch, which is not copied:
+
+        head = stamped_head(header.batch_length, base_offset, leader_epoch)
+        file.append([head, memoryview(buffer)[position + len(head) : position + header.size_bytes]])
     """
     return _pack_stamp(base_offset, batch_length, leader_epoch)
 

@@ -1,7 +1,7 @@
-"""Every named crash point of transactions: a real broker is killed there, started again, and what must hold is looked for.
+"""Every named crash point of transactions: a real broker is killed at the point, restarted, and checked.
 
-The points are in ``points.points``, what must hold is in ``points.run``. The program prints a line for each point in each of its
-scenarios: what was killed and what was seen. The exit status is 1 unless all hold.
+``points.points`` lists the points, ``points.run`` the checks. The program prints a line for each point and scenario: what was
+killed and what was found. The exit status is 1 unless all checks hold.
 
     python -m tests.campaigns.crash.crash_points
     python -m tests.campaigns.crash.crash_points --only markers --jobs 1

@@ -1,14 +1,13 @@
-"""kill -9 of the broker, again and again, at random moments under three groups of real clients of which some are rebalancing.
+"""Repeated kill -9 of the broker, at random moments, under three groups of real clients, some of which are rebalancing.
 
-Before each kill every group rests, or a member joins it, or one leaves, so that the kill falls before, into or after a rebalance.
+Before each kill every group rests, or a member joins or leaves, so that the kill falls before, during or after a rebalance.
 After each restart:
 
-    no commit lost           what the dead broker acknowledged is what is fetched, or more
-    no group stuck           each group is shared by exactly the members it ought to have, within a deadline
-    none rebalanced without  a group that rested has the generation and the member ids it had
-    need
+    no commit lost           each committed offset is at least the one that the killed broker acknowledged
+    no group stuck           within a deadline, exactly the expected members share each group's partitions
+    no needless rebalance    a group that rested keeps its generation and its member ids
 
-and at the end every record is processed and no partition has had two owners of one generation.
+At the end every record has been processed, and no partition had two owners in one generation.
 
     python -m tests.campaigns.crash.kill9_groups --kills 20
 """
@@ -39,7 +38,7 @@ PARTITIONS = 6
 # (make, assignor): one group each.
 KINDS = (("kafka-python", "range"), ("aiokafka", "roundrobin"), ("librdkafka", "cooperative-sticky"))
 FEWEST_MEMBERS, MOST_MEMBERS = 1, 3
-# Longer than a restart, so that nobody's session ends of it; short enough to wait for where a goodbye is lost with the broker.
+# Longer than a restart, so that a restart expires no session; short enough to wait for when a LeaveGroup is lost with the broker.
 SESSION_TIMEOUT_MS = 4_000
 SETTINGS = {"group.min.session.timeout.ms": 1_000}
 LONGEST_WAIT_FOR_KILL_S = 0.5
@@ -49,7 +48,7 @@ REST, JOIN, LEAVE = "rests", "has somebody join", "has somebody leave"
 
 
 class Feeder:
-    """Produces to every partition of the topics, over kills, each record once."""
+    """Produces each record once, to every partition of the topics, across kills."""
 
     def __init__(self, address: str, topics: Iterable[str]) -> None:
         config = {
@@ -70,7 +69,7 @@ class Feeder:
         self._thread.start()
 
     def stop(self) -> None:
-        """Stop when everything that was produced is acknowledged."""
+        """Stop when every produced record is acknowledged."""
         self._stopping.set()
         self._thread.join()
         assert self._producer.flush(SETTLE_TIMEOUT_S) == 0
@@ -85,7 +84,7 @@ class Feeder:
 
 
 class LivingGroup:
-    """A group whose members come and go."""
+    """A group whose members join and leave."""
 
     def __init__(self, group: Group, make: str, assignor: str) -> None:
         self.group = group
@@ -105,12 +104,12 @@ class LivingGroup:
         )
 
     def settle(self) -> None:
-        """Wait until the members, and nobody else, share the partitions: the group is not stuck."""
+        """Wait until exactly the expected members share the partitions: the group is not stuck."""
         self.group.journal.wait_until_shared(*self._members, partitions=PARTITIONS, timeout_s=SETTLE_TIMEOUT_S)
         self.group.observer.wait_until_state(self.group.group_id, "Stable")
 
     def act(self, rng: random.Random) -> None:
-        """Begin what happens to the group before the next kill, and do not wait for it."""
+        """Start the group's event before the next kill, without waiting for its end."""
         self._before = self._standing()
         choices = [REST]
         if len(self._members) < MOST_MEMBERS:
@@ -124,7 +123,7 @@ class LivingGroup:
             self._members.pop(rng.choice(sorted(self._members))).begin_to_stop()
 
     def note_kill(self) -> None:
-        """Remember what the dead broker acknowledged."""
+        """Remember what the killed broker acknowledged."""
         self.granted = dict(self.group.journal.granted)
 
     def check_commits(self) -> None:
@@ -137,12 +136,12 @@ class LivingGroup:
         assert lost == {}, f"{self.make}: commits lost (acknowledged, fetched): {lost}"
 
     def check_rest(self) -> None:
-        """Where nothing happened to the group but the kill, it is as it was."""
+        """A group without an event is unchanged after the kill."""
         if self.action == REST:
             assert self._standing() == self._before, f"{self.make} rebalanced without need: {self.group.causes()[-3:]}"
 
     def end(self, rounds: int) -> None:
-        """Everything is processed and committed, and what must hold of every group holds."""
+        """Check that all records are processed and committed, and that the group's invariants hold."""
         self.group.ends = dict.fromkeys(range(PARTITIONS), rounds)
         self.group.journal.wait_until_processed(self.group.ends, SETTLE_TIMEOUT_S)
         self.group.check()
@@ -152,7 +151,7 @@ class LivingGroup:
 
 
 def kill_under_groups(broker: BrokerProcess, rng: random.Random, kills: int) -> list[LivingGroup]:
-    """The whole run on a running broker; the groups, when all that must hold has held."""
+    """Run all kills on a running broker; returns the groups when all checks have held."""
     topics = [f"of-{make}" for make, _ in KINDS]
     _create(broker, topics)
     with ExitStack() as stack:
@@ -181,11 +180,11 @@ def kill_under_groups(broker: BrokerProcess, rng: random.Random, kills: int) -> 
 
 def _kill_once(broker: BrokerProcess, rng: random.Random, groups: list[LivingGroup], number: int) -> None:
     for living in groups:
-        # The kill before this one: whether a group that rested is still as it was.
+        # For the previous kill: a group that rested is unchanged.
         living.check_rest()
         living.act(rng)
     delay_s = rng.uniform(0, LONGEST_WAIT_FOR_KILL_S)
-    # The moment is the point: nothing is waited for.
+    # The moment of the kill is random: no condition is waited for.
     time.sleep(delay_s)
     broker.kill9()
     for living in groups:
@@ -203,7 +202,7 @@ def _create(broker: BrokerProcess, topics: Iterable[str]) -> None:
 
 
 def summary(groups: list[LivingGroup]) -> str:
-    """A line a group: its last generation, and how often it rebalanced for which reason."""
+    """A line for each group: its last generation, and its rebalances by reason."""
     lines = []
     for living in groups:
         causes = living.group.causes()

@@ -1,4 +1,4 @@
-"""What the crash tests share: a kill at a random moment, answers that are lost, and a look at everything a broker has."""
+"""Helpers of the crash tests: kills at random moments, lost responses, and a look at all of a broker's data."""
 
 import os
 import random
@@ -16,14 +16,14 @@ from tests.raw_client import RawClient, fetch_fields
 
 
 def seeded(name: str) -> random.Random:
-    """A source of randomness whose seed is printed, to be put in ``ODRADEK_CRASH_SEED`` to see a failure again."""
+    """A source of randomness. Its seed is printed; put it in ``ODRADEK_CRASH_SEED`` to reproduce a failure."""
     seed = os.environ.get("ODRADEK_CRASH_SEED") or str(random.SystemRandom().getrandbits(32))
     print(f"{name}: ODRADEK_CRASH_SEED={seed}")
     return random.Random(f"{name} {seed}")
 
 
 def rounds(kills: int, progress: Callable[[], int]) -> Iterator[int]:
-    """One number a kill: ``kills`` of them, and on a slow machine more, until more than ``kills`` steps were acknowledged."""
+    """A number for each kill: ``kills`` of them, and on a slow machine more, until more than ``kills`` steps are acknowledged."""
     for number in range(5 * kills):
         if number >= kills and progress() > kills:
             return
@@ -31,7 +31,7 @@ def rounds(kills: int, progress: Callable[[], int]) -> Iterator[int]:
 
 
 def until_killed(broker: BrokerProcess, delay_s: float, step: Callable[[], None]) -> None:
-    """Repeat ``step`` until it finds that the broker is gone, which is killed (-9) after ``delay_s``."""
+    """Repeat ``step`` until the broker, which is killed (-9) after ``delay_s``, is gone."""
     killer = threading.Timer(delay_s, os.kill, (broker.pid, signal.SIGKILL))
     killer.start()
     try:
@@ -45,9 +45,9 @@ def until_killed(broker: BrokerProcess, delay_s: float, step: Callable[[], None]
 
 
 class LossyProxy:
-    """Stands between clients and a broker that advertises ``port``.
+    """A proxy between clients and a broker that advertises ``port``.
 
-    A connection on which something is said while it ``loses_answers`` gets no answer any more; ``lost_bytes`` counts them.
+    A connection with traffic while ``loses_answers`` is set gets no further response; ``lost_bytes`` counts the bytes withheld.
     """
 
     def __init__(self) -> None:
@@ -90,7 +90,7 @@ class LossyProxy:
         for end in (source, sink):
             with suppress(OSError):
                 end.shutdown(socket.SHUT_RDWR)
-        # The other end is closed by the pump that reads from it.
+        # The pump that reads from the other end closes it.
         source.close()
 
 
@@ -109,7 +109,7 @@ def read_log(client: RawClient, topic: str, partition: int = 0) -> Iterator[Reco
 
 
 def whole_batches(data: bytes) -> Iterator[Record]:
-    """The records of the batches that are whole."""
+    """The records of the complete batches."""
     position = 0
     while position + LOG_OVERHEAD <= len(data):
         end = position + LOG_OVERHEAD + int.from_bytes(data[position + 8 : position + 12], "big")

@@ -1,4 +1,4 @@
-"""kill -9 while topics are created, deleted and altered: what was acknowledged stands, and a topic is whole or absent."""
+"""kill -9 while topics are created, deleted and altered: acknowledged changes persist, and a topic is complete or absent."""
 
 from dataclasses import dataclass, field, replace
 
@@ -26,10 +26,10 @@ class Topic:
 
 
 class Administrator:
-    """Does one thing after another, and knows what is acknowledged and what may or may not have happened.
+    """Runs one operation after another, and knows which are acknowledged and which may or may not have happened.
 
-    ``topics`` is what must be there; ``doubt`` is the one topic whose change was not answered, and what else may be true of it
-    (None: that it is not there).
+    ``topics`` must exist; ``doubt`` is the one topic with an unanswered change, and the alternatives to its known state (None:
+    absent).
     """
 
     def __init__(self, rng):
@@ -51,7 +51,7 @@ class Administrator:
         self.done += 1
 
     def settle(self, seen):
-        """Compare with what there is after a restart; take for true what was in doubt."""
+        """Compare with the state after a restart, and adopt that state for the change in doubt."""
         if self.doubt is not None:
             name, possible = self.doubt
             assert any(seen.get(name) is None if topic is None else topic.may_be(seen[name]) for topic in possible), (
@@ -112,7 +112,7 @@ class Administrator:
 
 
 def topics_seen(client):
-    """Every topic there is. Each must be whole: partitions 0 to n, all of them led."""
+    """Every topic. Each must be complete: partitions 0 to n, all with a leader."""
     described = client.call(ApiKey.METADATA, 12, topics=None).topics
     configs = {}
     if described:

@@ -63,7 +63,7 @@ def test_every_acknowledged_record_is_there_in_order_and_once(broker_process, se
             assert list(values) == list(range(len(values)))
             assert {offset: values.get(offset) for offset in acknowledged[partition]} == acknowledged[partition]
             numbers = [int(value.split(b" ", 1)[0]) for value in values.values()]
-            # Rising: in the order of sending, none twice. What was not acknowledged was in flight at a kill.
+            # Rising: in the order of sending, without duplicates. Records without an acknowledgement were in flight at a kill.
             assert all(earlier < later for earlier, later in itertools.pairwise(numbers))
             assert len(values) - len(acknowledged[partition]) <= KILLS
 
@@ -112,7 +112,7 @@ def test_an_idempotent_producer_that_lives_through_it_leaves_each_record_once(br
 
 
 def kill_between_appending_and_answering(broker, proxy, rng):
-    """Once records go through again: lose the answers for some that have been appended, then kill."""
+    """When records go through again: lose the responses for some that have been appended, then kill."""
     deadline = time.monotonic() + DELIVERY_TIMEOUT_S
     with RawClient(broker.host, broker.port) as client:
         wanted = end_offset(client) + rng.randrange(1, 100)

@@ -1,4 +1,4 @@
-"""A process that appends is killed at any moment: what it was told of as appended is there, in order, once."""
+"""A process that appends is killed at any moment: every append that it reported is there, in order, once."""
 
 import random
 import subprocess

@@ -1,4 +1,4 @@
-"""A graceful stop, and what the broker makes of log files that are not as it left them."""
+"""A graceful stop, and how the broker handles log files that changed since."""
 
 import json
 import time
@@ -98,7 +98,7 @@ def test_a_clean_start_takes_the_logs_as_they_are(broker):
     assert broker.stop() == 0
     damage_batch(broker, "damaged", 5)
     broker.start()
-    # Had the log been read again, the damage would have been found.
+    # Reading the log again would have found the damage.
     with connect(broker) as client:
         assert client.produce("damaged", b"next").base_offset == RECORDS
     assert broker.stderr == ""

@@ -1,4 +1,4 @@
-"""Requests that hit: about a topic that is there and a group that comes to be. Random ones seldom get past a look-up."""
+"""Requests with effect: about a topic that exists and a group that they create. Random requests seldom get past a look-up."""
 
 from typing import Any
 

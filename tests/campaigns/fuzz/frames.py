@@ -1,4 +1,4 @@
-"""What the fuzzers send: valid requests of every API and version served, and the ways to spoil them."""
+"""The fuzzers' input: valid requests of every API and version served, and mutations of them."""
 
 import io
 import random
@@ -75,7 +75,7 @@ def random_batch(rng: random.Random) -> bytes:
 
 
 def frame_of_spoilt_batch(batches: list[bytes], rng: random.Random) -> bytes:
-    """A Produce request with nothing wrong but its batch, which half the time has a CRC that fits nevertheless."""
+    """A Produce request that is valid except for its batch, whose CRC is correct half of the time."""
     batch = bytearray(mutated(rng.choice(batches), batches, rng))
     if rng.random() < 0.5 and len(batch) >= HEADER_SIZE:
         batch[17:21] = batch_crc(batch, 0, len(batch)).to_bytes(4, "big")
@@ -84,7 +84,7 @@ def frame_of_spoilt_batch(batches: list[bytes], rng: random.Random) -> bytes:
 
 
 def mutated(data: bytes, others: list[bytes], rng: random.Random) -> bytes:
-    """``data`` spoiled in one to five places."""
+    """``data`` mutated in one to five places."""
     spoiled = bytearray(data)
     for _ in range(rng.choice((1, 1, 1, 2, 3, 5))):
         rng.choice(_MUTATIONS)(spoiled, others, rng)
@@ -92,7 +92,7 @@ def mutated(data: bytes, others: list[bytes], rng: random.Random) -> bytes:
 
 
 def _position(data: bytearray, rng: random.Random) -> int:
-    # The front is where counts and lengths are, and what decides how the rest is read.
+    # The front has the counts and lengths, and the fields that decide how the rest is read.
     limit = len(data) + 1 if rng.random() < 0.5 else min(len(data) + 1, 60)
     return rng.randrange(limit)
 

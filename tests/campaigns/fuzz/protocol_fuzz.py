@@ -1,10 +1,10 @@
-"""Spoilt requests of every API served through frames, headers, bodies and record batches.
+"""Mutated requests of every served API through frames, headers, bodies and record batches.
 
     python -m tests.campaigns.fuzz.protocol_fuzz --frames 1000000 --seed 1
 
-Only MalformedMessage and KafkaError may come out, no frame may take a second of CPU time, and memory may not grow. The work is
-done in a process of its own with a lid on its address space, so that an allocation by a length that the frame only claims ends
-it, as an abort in native code does; either way the frame is named, with the command that sends it again.
+Only MalformedMessage and KafkaError may be raised, no frame may take a second of CPU time, and memory may not grow. A child
+process with a limited address space does the work: an allocation by a length that the frame only claims ends it, as does an
+abort in native code. Either way the parent names the frame and the command that sends it again.
 """
 
 import argparse
@@ -34,7 +34,7 @@ _MAX_BATCH_BYTES = 1 << 20
 _ADDRESS_SPACE_BYTES = 512 << 20
 _MAX_GROWTH_KIB = 8 * 1024
 _MAX_CPU_SECONDS = 1.0
-# By then each decoder is compiled and every cache is full: growth is counted from here.
+# By then each decoder is compiled and every cache is full; growth is measured from here.
 _WARM_UP_SHARE = 10
 _SPOILT_BATCH_EVERY = 5
 _STATM = Path("/proc/self/statm")
@@ -42,7 +42,7 @@ _PAGE_KIB = mmap.PAGESIZE // 1024
 
 
 class Failure(Exception):
-    """Something other than a typed error came out, or it took too long."""
+    """An untyped error was raised, or a frame took too long."""
 
 
 class Outcomes:
@@ -84,7 +84,7 @@ def run(seed: int, first: int, frames: int, progress: Any) -> Outcomes:
 
 
 def _send(frame: bytes, rng: random.Random, outcomes: Outcomes) -> None:
-    """Put the frame on a stream, in two pieces, its length now and then spoilt too; check all that the stream gives."""
+    """Put the frame on a stream, in two pieces, sometimes with a mutated length; check all frames that the stream returns."""
     stream = len(frame).to_bytes(4, "big") + frame
     if rng.random() < 0.05:
         stream = mutated(stream, [frame], rng)

@@ -1,10 +1,10 @@
-"""Spoilt requests of every API served, and whole ones, to a real broker over many connections, beside a working client.
+"""Mutated and valid requests of every served API to a real broker over many connections, beside a working client.
 
     python -m tests.campaigns.fuzz.socket_fuzz --frames 20000 --seed 1
 
-Behind each frame goes an ApiVersions request. Its answer says that the frame has been dealt with; the connection may close
-instead, or nothing may come (the frame's length took the request in, or a Fetch waits), and then it is given up. The frames
-create topics, which are deleted again from time to time; the names of the client's topics cannot come out of the generator.
+An ApiVersions request follows each frame. Its response shows that the frame has been handled. The connection may close instead.
+If no response comes (the frame's length swallowed the request, or a Fetch waits), the connection is given up. The frames create
+topics, which are deleted from time to time; the generator cannot produce the names of the client's topics.
 
 The broker may not log an unhandled exception, grow beyond a bound, answer the client with an error or lose one of its records.
 """
@@ -50,7 +50,7 @@ _PEER = re.compile(r"127\.0\.0\.1:(\d+)")
 
 
 class Failure(Exception):
-    """The broker did what it may not."""
+    """The broker violated one of the rules."""
 
 
 class Fuzzer:

@@ -1,4 +1,4 @@
-"""What works beside the fuzzer of the live socket: a client that produces and fetches, and a sweeper of topics."""
+"""Work beside the fuzzer of the live socket: a client that produces and fetches, and a deletion of the fuzzer's topics."""
 
 import threading
 
@@ -8,14 +8,14 @@ from odradek.protocol.records import read_records
 from tests.raw_client import MAX_BYTES, RawClient, fetch_fields
 
 CLIENT_TOPIC = "working-client"
-# Where the batches that are spoilt and nothing else go (frames.frame_of_spoilt_batch).
+# The target of frames in which only the batch is mutated (frames.frame_of_spoilt_batch).
 TARGET_TOPIC = "t"
 _PAUSE_S = 0.002
 _RECORDS_A_BATCH = 3
 
 
 class WorkingClient:
-    """Produces, and fetches what it has produced, in a thread of its own; once stopped it tells what went wrong."""
+    """Produces, and fetches its own records, in a thread; once stopped it reports errors."""
 
     def __init__(self, host: str, port: int) -> None:
         self._client = RawClient(host, port)
@@ -37,13 +37,13 @@ class WorkingClient:
         self._thread.start()
 
     def stop(self) -> None:
-        """End what is under way, and the work."""
+        """Finish the operation under way, and stop."""
         self._stopping.set()
         if self._thread.ident is not None:
             self._thread.join()
 
     def check_every_record(self) -> None:
-        """AssertionError unless all that was acknowledged comes back, in order and once."""
+        """AssertionError unless every acknowledged record is fetched, in order and once."""
         found: list[bytes] = []
         while len(found) < len(self._values):
             values = self._fetch(len(found))
@@ -79,7 +79,7 @@ class WorkingClient:
 
 
 def clean_topics(client: RawClient) -> int:
-    """Delete every topic but the client's, and make a new target for the spoilt batches; how many are gone."""
+    """Delete every topic but the client's, and create a new target for mutated batches; returns the number deleted."""
     topics = client.call(ApiKey.METADATA, 12, topics=None).topics
     ids = [topic.topic_id for topic in topics if topic.name != CLIENT_TOPIC and not topic.is_internal]
     client.call(ApiKey.DELETE_TOPICS, 6, topics=[{"name": None, "topic_id": topic_id} for topic_id in ids])

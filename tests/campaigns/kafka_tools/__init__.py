@@ -1,1 +1,1 @@
-"""Kafka's own command-line tools on what odradek has written to disk."""
+"""Kafka's own command-line tools and brokers, on files that odradek wrote, and the reverse."""

@@ -2,14 +2,14 @@
 
     odradek's by Kafka    DumpLogSegments reads every file of a directory with transactions of every kind (``ledger``), with the
                           decoders of the coordinators' and the controller's records and with its check of indexes
-    Kafka's by odradek    every batch, index entry and producer of a directory that a broker of Kafka's wrote, compacted logs and
-                          the coordinators' among them (``kafka_written``, ``opened``)
-    there and back        one directory served by odradek, by Kafka, by odradek and by Kafka again, each with what the other
-                          wrote, snapshots of the metadata among it (``there_and_back``)
-    compacted by each     the same logs through both cleaners: what is left, what a consumer reads of it and what the coordinators
-                          load is the same, and DumpLogSegments reads what odradek's has left (``compaction``)
+    Kafka's by odradek    every batch, index entry and producer of a directory that a Kafka broker wrote, including compacted logs
+                          and the coordinators' (``kafka_written``, ``opened``)
+    there and back        one directory served by odradek, by Kafka, by odradek and by Kafka again, each with the data that the
+                          other wrote, including snapshots of the metadata (``there_and_back``)
+    compacted by each     the same logs through both cleaners: the remaining records, a consumer's view of them and the state that
+                          the coordinators load are the same, and DumpLogSegments reads odradek's result (``compaction``)
 
-Prints the files checked by kind and the differences, and ends with 1 if there are any.
+Prints the files checked by kind and the differences. The exit status is 1 if there are any.
 """
 
 import argparse
@@ -37,7 +37,7 @@ _INDEXES = (".index", ".timeindex")
 
 
 def odradek_by_kafka(scratch: Path) -> tuple[Counter[str], list[str]]:
-    """(files by kind, what Kafka's tool had to complain of)."""
+    """(files by kind, complaints of Kafka's tool)."""
     directory = ledger.write_ledger(scratch / "odradek")
     files: Counter[str] = Counter()
     complaints = []

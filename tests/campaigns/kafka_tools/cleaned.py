@@ -1,16 +1,16 @@
-"""Two directories that were cleaned from the same logs, by odradek and by Apache Kafka, compared partition by partition.
+"""Compares two directories that odradek and Apache Kafka cleaned from the same logs, partition by partition.
 
-    records   offset, key, value, timestamp and headers of every one, as read_uncommitted reads them and as read_committed, which
-              leaves out what the .txnindex says is aborted
-    batches   of each that has records: offsets, epochs, producer, sequence, codec, timestamps, and whether it has a delete
-              horizon: the one that it had before, or ``delete.retention.ms`` after the time in which the cleaner ran; markers too
-    empty     batches that only tell a producer's last sequence number: the same
+    records   offset, key, value, timestamp and headers of each, as read_uncommitted reads them and as read_committed, which
+              omits records that the .txnindex marks as aborted
+    batches   of each batch with records: offsets, epochs, producer, sequence, codec, timestamps, and its delete horizon, if any:
+              the former one, or ``delete.retention.ms`` after the time of the clean; markers too
+    empty     batches that only keep a producer's last sequence number: the same
     segments  the same base offsets, aborted transactions, producers, ends
 
-Each of the two has its own way in what nobody reads: from which timestamp the records of a rebuilt batch are counted, how well
-they are compressed, and that odradek ends each cleaned segment with an empty batch if need be, Kafka each clean
-(odradek.storage.interrupted_swap). Of such a batch odradek tells no timestamp; Kafka does, and has it in the .timeindex, of which
-its DumpLogSegments complains.
+Three things may differ, since no reader depends on them: the base timestamp of a rebuilt batch, the compression ratio, and the
+place of empty batches. odradek ends each cleaned segment with one if necessary, Kafka each clean
+(odradek.storage.interrupted_swap). odradek gives such a batch no timestamp. Kafka does, and has it in the .timeindex, which its
+own DumpLogSegments reports as an error.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -31,7 +31,7 @@ _SHOWN = 300
 
 @dataclass(slots=True)
 class CleanedComparison:
-    """What was compared, and what was not the same."""
+    """The number of comparisons, and the differences."""
 
     partitions: int = 0
     records: int = 0
@@ -51,7 +51,7 @@ class CleanedComparison:
         self.expect_same(f"{where.name}: {what}", ours, theirs)
 
     def expect_same(self, what: str, ours: Any, theirs: Any) -> None:
-        """The same; of two lists what differs first is told."""
+        """The same; for two lists the first difference is named."""
         if ours == theirs:
             return
         if isinstance(ours, list) and isinstance(theirs, list):
@@ -63,7 +63,7 @@ class CleanedComparison:
 
 @dataclass(frozen=True, slots=True)
 class Side:
-    """A data directory, and when its cleaner ran, in ms since the epoch."""
+    """A data directory, and the time of its clean, in ms since the epoch."""
 
     data: Path
     began_ms: int
@@ -71,7 +71,7 @@ class Side:
 
 
 def compare_cleaned(comparison: CleanedComparison, ours: Side, theirs: Side, *, before: Path) -> None:
-    """Compare all compacted topics; ``before`` is what the two were made of."""
+    """Compare all compacted topics; ``before`` is the directory that both were cleaned from."""
     for topic, count in workload.PARTITIONS.items():
         for number in range(count):
             name = f"{topic}-{number}"
@@ -81,7 +81,7 @@ def compare_cleaned(comparison: CleanedComparison, ours: Side, theirs: Side, *, 
 
 
 def _compare_partition(comparison: CleanedComparison, name: str, ours: Side, theirs: Side, horizons: Mapping[int, int]) -> None:
-    """``horizons`` are those that there were before, by base offset."""
+    """``horizons`` are those before the clean, by base offset."""
     comparison.partitions += 1
     directories = [side.data / name for side in (ours, theirs)]
     comparison.expect_same(f"{name}: segments", *([file.name for file in _segments(each)] for each in directories))
@@ -106,7 +106,7 @@ def _compare_partition(comparison: CleanedComparison, name: str, ours: Side, the
 
 
 def _told(header: BatchHeader, batch: bytes) -> dict[str, object]:
-    """What both cleaners must say of a batch; how well its records are compressed is the codec's own."""
+    """The properties of a batch in which the cleaners must agree; compressed sizes depend on the codec's implementation."""
     ensure_intact(header, batch)
     told = header._asdict()
     del told["batch_length"], told["crc"]

@@ -1,12 +1,12 @@
 """The same logs through the cleaner of Apache Kafka and that of odradek.
 
-    1  Kafka writes, its cleaner switched off, and is stopped. Of its data directory there are two copies.
-    2  odradek's cleaner goes over one copy, Kafka's over the other. The two are compared (``cleaned``), and so is what the
+    1  Kafka writes, with its cleaner off, and is stopped. Its data directory is copied twice.
+    2  odradek's cleaner cleans one copy, Kafka's the other. The two are compared (``cleaned``), and so is the state that the
        coordinators' shards load, before and after (``shard_states``).
-    3  Kafka starts on odradek's copy: what a consumer reads from it, and the offsets that it knows of, are the same as on its
-       own. It writes another round there, on top of what odradek has compacted; of that there are two copies, and so on from 2.
+    3  Kafka starts on odradek's copy: a consumer reads the same records from it, and it knows the same committed offsets, as on
+       its own copy. It writes another round there, on top of odradek's compacted logs; these are copied twice, and so on from 2.
 
-What odradek has cleaned is read by Kafka's DumpLogSegments, its check of indexes included.
+Kafka's DumpLogSegments reads odradek's result, including its check of indexes.
 """
 
 import shutil
@@ -43,14 +43,14 @@ Partition = tuple[str, int]
 
 @dataclass(frozen=True, slots=True)
 class Read:
-    """What a Kafka serves: by isolation level, topic and partition the records, and by group the offsets."""
+    """A Kafka's data: the records by isolation level, topic and partition, and the offsets by group."""
 
     records: dict[tuple[str, str, int], list[tuple[Any, ...]]]
     offsets: dict[str, dict[int, int]]
 
 
 def compare_compaction(scratch: Path) -> CleanedComparison:
-    """All of it; what is in ``scratch`` is the caller's to remove."""
+    """Run all rounds; the caller removes the content of ``scratch``."""
     runs = KafkaRuns(scratch)
     comparison = CleanedComparison()
     read: Read | None = None
@@ -81,7 +81,7 @@ def compare_compaction(scratch: Path) -> CleanedComparison:
 
 
 def clean_by_odradek(data: Path) -> dict[Partition, int]:
-    """Clean what is due in a data directory of Kafka's, and leave it as after a clean stop; up to where each log is cleaned."""
+    """Clean the due logs in a data directory of Kafka's, and leave it cleanly stopped; returns each log's cleaned offset."""
     clock = VirtualClock(_now_ms())
     warnings: list[str] = []
     manager = LogManager(RealFileSystem(), str(data), node_id=1, warn=lambda event, **what: warnings.append(f"{event} {what}"))
@@ -107,13 +107,13 @@ def _log_config(topic: str) -> LogConfig:
 
 
 def _wait_until_cleaned(comparison: CleanedComparison, data: Path, cleaned: dict[Partition, int]) -> None:
-    """Until Kafka's cleaner has been as far as odradek's."""
+    """Wait until Kafka's cleaner has reached the offsets of odradek's."""
 
     def theirs() -> dict[Partition, int]:
         try:
             return checkpoints.read_offsets(RealFileSystem(), str(data / checkpoints.CLEANER_OFFSET_FILE))
         except ValueError:
-            # Kafka begins with an empty one.
+            # Kafka begins with an empty checkpoint.
             return {}
 
     try:
@@ -132,7 +132,7 @@ def _read(address: str) -> Read:
 
 
 def _consume(address: str, isolation: str) -> dict[Partition, list[tuple[Any, ...]]]:
-    """(offset, key, value, timestamp with its type, headers) of every record, up to the end that a consumer is told."""
+    """(offset, key, value, timestamp with its type, headers) of every record, up to the end that a consumer sees."""
     consumer = Consumer(
         {
             "bootstrap.servers": address,
@@ -178,7 +178,7 @@ def _compare_read(comparison: CleanedComparison, on_odradeks: Read, on_kafkas: R
 
 
 def _dump(comparison: CleanedComparison, data: Path) -> None:
-    """Have Kafka's tool read everything that odradek has left in the compacted logs."""
+    """Read all of odradek's compacted logs with Kafka's tool."""
     partitions = [data / f"{topic}-{number}" for topic, count in workload.PARTITIONS.items() for number in range(count)]
     there = [file for partition in partitions for file in sorted(partition.iterdir())]
     for suffixes, options in ((_SEGMENT_SUFFIXES, ()), (_INDEX_SUFFIXES, ("--index-sanity-check",))):

@@ -1,7 +1,7 @@
-"""Runs Apache Kafka's ``org.apache.kafka.tools.DumpLogSegments`` and reads what it prints.
+"""Runs Apache Kafka's ``org.apache.kafka.tools.DumpLogSegments`` and parses its output.
 
-The tool prints "Dumping FILE" and then a line for each thing in the file; where something is wrong it does not fail but prints
-other lines in between. So every line must be of one of the shapes below, and whatever is not is a complaint.
+The tool prints "Dumping FILE" and then a line for each entry of the file. It does not fail on an error, but prints other lines
+in between. So every line must have one of the shapes below; any other line is a complaint.
 
     log         baseOffset: 0 lastOffset: 1 ... isvalid: true         a batch; each of its records:
                 | offset: 0 ... key: {JSON} payload: {JSON}           decoded; plain text without a decoder
@@ -25,7 +25,7 @@ from typing import Any
 from benchmarks import kafka_jars
 
 _TIMEOUT_S = 60
-# What starts fast: the tool runs for less time than a compiler would need.
+# Flags for a fast start: the tool ends before an optimising compiler would pay off.
 _JVM_FLAGS = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xmx256m", "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn")
 
 _DUMPING = "Dumping "
@@ -82,7 +82,7 @@ class DumpedFile:
 
 
 def dump(files: Iterable[Path], *options: str) -> dict[Path, DumpedFile]:
-    """Have the tool print these files; fails where it complains of anything."""
+    """Dump these files; fails if the tool complains."""
     names = [str(file) for file in files]
     assert names, "nothing to dump"
     classpath = f"{kafka_jars.libraries(kafka_jars.LOG_TOOLS)}/*"
@@ -97,7 +97,7 @@ def dump(files: Iterable[Path], *options: str) -> dict[Path, DumpedFile]:
 
 
 def parse(printed: str) -> dict[Path, DumpedFile]:
-    """Read what the tool printed, file by file."""
+    """Parse the tool's output, file by file."""
     dumped: dict[Path, DumpedFile] = {}
     complaints = []
     file = DumpedFile()
@@ -111,7 +111,7 @@ def parse(printed: str) -> dict[Path, DumpedFile]:
 
 
 def _read_line(file: DumpedFile, line: str) -> bool:
-    """Take a line's content into the file; whether it was understood, and says that all is well."""
+    """Add a line's content to the file; returns whether the line has a known shape and reports no error."""
     if line.startswith("baseOffset: "):
         batch = _fields(line)
         file.batches.append(batch)

@@ -1,4 +1,4 @@
-"""Runs of a broker of Apache Kafka's own, one after the other, each in a JVM and stopped as its users stop it.
+"""Consecutive runs of Apache Kafka's own broker, each in a JVM and stopped by SIGTERM.
 
 A run begins with an empty data directory, or with a copy of one that another run, or odradek, has left.
 """

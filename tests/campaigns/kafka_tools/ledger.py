@@ -1,17 +1,17 @@
-"""A log directory with every kind of transaction in it, written by clients through a broker in a process of its own.
+"""A log directory with every kind of transaction, written by clients through a broker in a process of its own.
 
-``ledger``, two partitions with an index entry for every batch, takes the records; each record's value says by whom it is. What
-comes of the transactions of each transactional id:
+``ledger``, two partitions with an index entry for every batch, takes the records. Each record's value names its writer. The
+transactional ids and the fates of their transactions:
 
-    committed   librdkafka: records to both partitions, offsets of the group that a consumer is in; committed
+    committed   librdkafka: records to both partitions, offsets of a group with a consumer; committed
     aborted     librdkafka: the same, with other offsets; aborted
-    newest      a client that knows transaction.version 2 (KIP-890): two transactions with offsets of a group without members, the
-                first committed, the second aborted; the producer epoch goes up with each
+    newest      a client with transaction.version 2 (KIP-890): two transactions with offsets of a group without members, the
+                first committed, the second aborted; each raises the producer epoch
     idle        librdkafka: has its producer id, and no transaction
-    open        librdkafka: records to partition 0 and offsets, and no end when the broker stops
+    open        librdkafka: records to partition 0 and offsets, still open when the broker stops
 
-Besides: records of an idempotent producer, and of one that is not; an offset that the group's member commits outside of any
-transaction, one that is deleted, and a group that is deleted.
+Besides: records of an idempotent producer and of a plain one; an offset that the group's member commits outside of any
+transaction, a deleted offset, and a deleted group.
 """
 
 from dataclasses import dataclass
@@ -31,10 +31,10 @@ GROUP = "readers"
 LONE_GROUP = "without-members"
 DELETED_GROUP = "deleted"
 TIMEOUT_S = 20.0
-# Snapshots of the metadata are written on the way.
+# Small enough that snapshots of the metadata are written.
 _SETTINGS = {"metadata.log.max.record.bytes.between.snapshots": "500"}
 
-# What a reader of what is committed sees: partition 1 to its end, partition 0 up to where the open transaction begins.
+# The values for read_committed: of partition 1 to its end, of partition 0 to the start of the open transaction.
 COMMITTED_VALUES = {
     0: ["plain-0", "committed-0", "newest-0"],
     1: ["plain-1", "committed-1"],
@@ -48,7 +48,7 @@ PENDING_OFFSETS = {(GROUP, 0): 19}
 
 @dataclass(frozen=True, slots=True)
 class LogDirectory:
-    """What was written, and where."""
+    """The directory and the written data."""
 
     path: Path
 
@@ -59,7 +59,7 @@ class LogDirectory:
 
 
 def write_ledger(directory: Path) -> LogDirectory:
-    """Serve, have the clients write, and stop the broker as its users do, so that it leaves snapshots behind."""
+    """Serve, let the clients write, and stop the broker by SIGTERM, so that it leaves snapshots behind."""
     with BrokerProcess(directory, settings=_SETTINGS) as broker:
         admin = AdminClient({"bootstrap.servers": broker.address, "log_level": 0})
         topic = NewTopic(TOPIC, 2, 1, config={"index.interval.bytes": "1"})
@@ -98,7 +98,7 @@ def _write_plainly(address: str) -> None:
 
 
 def _begin(address: str, transactional_id: str) -> Producer:
-    """A producer with its transactions initialized and, but for the idle one, one begun."""
+    """A producer with its transactions initialized and, except for the idle one, one begun."""
     producer = Producer({"bootstrap.servers": address, "log_level": 0, "linger.ms": 0, "transactional.id": transactional_id})
     producer.init_transactions(TIMEOUT_S)
     producer.begin_transaction()
@@ -106,7 +106,7 @@ def _begin(address: str, transactional_id: str) -> Producer:
 
 
 def _send(producer: Producer, values: dict[int, str]) -> None:
-    """A value to each partition, all acknowledged when this returns."""
+    """Send a value to each partition; all are acknowledged when this returns."""
     for partition, value in values.items():
         producer.produce(TOPIC, value, partition=partition)
     assert producer.flush(TIMEOUT_S) == 0
@@ -136,7 +136,7 @@ def _join(address: str) -> Consumer:
 
 
 def _write_as_newest(client: RawClient) -> None:
-    """Nothing is added to a transaction beforehand; each end gives the epoch of the next."""
+    """No partition is added to a transaction beforehand; each EndTxn returns the epoch of the next one."""
     name = {"transactional_id": "newest"}
     client.call(ApiKey.FIND_COORDINATOR, 4, key_type=1, coordinator_keys=["newest"])
     begun = _accepted(client.call(ApiKey.INIT_PRODUCER_ID, 5, transaction_timeout_ms=60_000, **name))

@@ -1,13 +1,13 @@
-"""Opens what Apache Kafka wrote with odradek's log, and compares: ``Comparison`` counts files, and names every difference.
+"""Opens a directory of Apache Kafka's with odradek's log, and compares: ``Comparison`` counts files, and names every difference.
 
-Each partition's directory is copied twice. One copy is opened as after Kafka's clean stop; the other without its indexes,
-snapshots and epochs, as after the worst stop, so that odradek makes its own:
+Each partition's directory is copied twice. One copy is opened as after Kafka's clean stop. The other is opened without its
+indexes, snapshots and epochs, as after the worst stop, so that odradek rebuilds them:
 
-    .log                     every batch read through the log is the one in the file, intact, and ends where Kafka says
-    .index, .timeindex       odradek's own are Kafka's, byte for byte; every entry of Kafka's names the batch that is there
-    .txnindex                odradek's own is Kafka's, byte for byte
-    .snapshot                what odradek makes of the log is what Kafka's says of each producer
-    leader-epoch-checkpoint  the same table, unless compaction has taken the batch that began it
+    .log                     every batch read through the log is the one in the file, intact, and ends at Kafka's end offset
+    .index, .timeindex       odradek's are Kafka's, byte for byte; every entry of Kafka's names an existing batch
+    .txnindex                odradek's is Kafka's, byte for byte
+    .snapshot                odradek's state of each producer, rebuilt from the log, is that in Kafka's
+    leader-epoch-checkpoint  the same table, unless compaction has removed the batch that began an epoch
 """
 
 import shutil
@@ -32,7 +32,7 @@ _KEEP_PRODUCERS_MS = 2**62
 
 @dataclass(slots=True)
 class Comparison:
-    """What was compared, by kind of file, and what was not as it should be."""
+    """The compared files by kind, and the differences."""
 
     files: dict[str, int] = field(default_factory=dict)
     differences: list[str] = field(default_factory=list)
@@ -51,7 +51,7 @@ class Comparison:
 
 
 def compare(data: Path, scratch: Path) -> Comparison:
-    """Compare all partitions in Kafka's data directory, whose ``.deleted`` files are no part of any."""
+    """Compare all partitions in Kafka's data directory, except its ``.deleted`` files."""
     comparison = Comparison()
     for original in sorted(data.glob("*-*/")):
         if not any(file.stat().st_size for file in original.glob("*.log")):
@@ -117,7 +117,7 @@ def _compare_as_stopped(comparison: Comparison, directory: Path) -> None:
 
 
 def _compare_index_entries(comparison: Comparison, file: Path) -> None:
-    """Every entry of Kafka's indexes of one segment names a batch that is there."""
+    """Check that every entry of Kafka's indexes of one segment names an existing batch."""
     base_offset = int(file.stem)
     by_position = dict(_batches(file))
     index = file.with_suffix(".index")

@@ -1,4 +1,4 @@
-"""What odradek's coordinators load from the logs of their topics, however these were compacted: the same."""
+"""The state that odradek's coordinators load from their topics does not depend on how these were compacted."""
 
 from collections.abc import Callable, Mapping
 from functools import partial
@@ -29,7 +29,7 @@ GROUPS, TRANSACTIONS = "__consumer_offsets", "__transaction_state"
 
 
 class _OneLog:
-    """A topic of one partition that nobody writes to. Part of ``coordinator.runtime.ports``."""
+    """A topic of one partition without writers. Part of ``coordinator.runtime.ports``."""
 
     partition_count = 1
 
@@ -48,7 +48,7 @@ class _OneLog:
 
 
 def compare_shards(comparison: CleanedComparison, sides: Mapping[str, Path]) -> None:
-    """Compare what each side's shards have with what the first's have."""
+    """Compare the shards of each side with those of the first."""
     for topic, state in ((GROUPS, _group_state), (TRANSACTIONS, _transaction_state)):
         for number in range(workload.PARTITIONS[topic]):
             comparison.shards += 1
@@ -96,7 +96,7 @@ def _no_marker(directory: Path, topic: str, partition: int, marker: object) -> N
 
 
 def _load(directory: Path, make: Callable[[ShardContext], Any], decode: Any) -> Any:
-    """The shard that the log in ``directory`` gives."""
+    """The shard loaded from the log in ``directory``."""
     log = open_log(directory, clean=True, warnings=[])
     shards: list[Any] = []
 

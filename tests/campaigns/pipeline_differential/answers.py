@@ -1,7 +1,7 @@
-"""What a cluster answers of its groups, their offsets and its transactional ids, and what the tables say: the same rows of both.
+"""A cluster's responses about its groups, their offsets and its transactional ids, and the tables' content: equal rows.
 
-Asked is through the Admin client in Spark's own JVM: ListGroups, DescribeGroups, OffsetFetch, ListTransactions and
-DescribeTransactions. A row is a key, a tuple of strings and numbers, and what is said of it.
+The Admin client in Spark's own JVM asks: ListGroups, DescribeGroups, OffsetFetch, ListTransactions and DescribeTransactions. A
+row is a key (a tuple of strings and numbers) and its content.
 """
 
 from typing import Any, Self
@@ -15,7 +15,7 @@ Rows = dict[tuple, Any]
 
 
 class Answers:
-    """The cluster at ``address``; ``passed_over`` begins the names of groups that are none of its life."""
+    """The cluster at ``address``; groups whose names begin with ``passed_over`` are ignored."""
 
     def __init__(self, spark: SparkSession, address: str) -> None:
         self._jvm = spark.sparkContext._jvm
@@ -24,7 +24,7 @@ class Answers:
         self._admin = self._jvm.org.apache.kafka.clients.admin.AdminClient.create(settings)
 
     def rows(self) -> dict[str, Rows]:
-        """All answers: ``groups``, ``offsets``, ``transactional_ids``."""
+        """All rows: ``groups``, ``offsets``, ``transactional_ids``."""
         groups = [each.groupId() for each in self._admin.listConsumerGroups().all().get()]
         return {
             "groups": self._groups(groups),
@@ -96,13 +96,13 @@ def _described_group(group: Any) -> tuple:
 
 
 def table_rows(spark: SparkSession, warehouse: str) -> dict[str, Rows]:
-    """What the tables say, in the form of ``Answers.rows``."""
+    """The tables' rows, in the form of ``Answers.rows``."""
     groups: Rows = {(row.group,): _stored_group(row) for row in read_table(spark, warehouse, "groups_now").collect()}
     offsets: Rows = {
         (row.group, row.topic, row.partition): (row.committed_offset, row.metadata, row.leader_epoch)
         for row in read_table(spark, warehouse, "offsets_now").collect()
     }
-    # Of a group that has offsets and never had members the log has no more to say.
+    # The log has no further facts about a group with offsets that never had members.
     groups = {(group,): ("Empty", "", []) for group, _, _ in offsets} | groups
     ids = read_table(spark, warehouse, "transactional_ids_now").withColumn("start_ms", f.unix_millis("start_at"))
     transactional_ids: Rows = {
@@ -134,7 +134,7 @@ def _stored_group(row: Any) -> tuple:
 
 
 def differences(answers: dict[str, Rows], tables: dict[str, Rows]) -> tuple[dict[str, int], list[str]]:
-    """(rows compared by kind, what differs)."""
+    """(rows compared by kind, differences)."""
     counts, found = {}, []
     for kind, rows in answers.items():
         keys = sorted(rows.keys() | tables[kind].keys())

@@ -1,7 +1,7 @@
-"""The coordinators' topics as Kafka's own message formatters print them, and as ingest has decoded them.
+"""The coordinators' topics, as printed by Kafka's own message formatters and as decoded by ingest.
 
-Kafka's ConsoleConsumer reads a topic and prints each record as JSON, without its coordinates; but a key lies in one
-partition, so what is printed of a key is in the order of its records. Compared are these: key by key, record after record.
+Kafka's ConsoleConsumer prints each record of a topic as JSON, without its coordinates. All records of a key are in one
+partition, so they are printed in order. The comparison is therefore key by key, record after record.
 """
 
 import json
@@ -29,7 +29,7 @@ Records = dict[tuple, list[Any]]
 
 @dataclass(frozen=True, slots=True)
 class Formatter:
-    """One of Kafka's: the topic it is for, the kind of record it prints, and how both are told alike."""
+    """A formatter of Kafka's: its topic, its kind of record, and how to bring both sides to one form."""
 
     name: str
     topic: str
@@ -39,7 +39,7 @@ class Formatter:
 
 
 def print_records(formatter: Formatter, address: str) -> Records:
-    """What the formatter prints of the whole topic, by key."""
+    """The formatter's output for the whole topic, by key."""
     command = [
         *(kafka_jars.java(), "-Xmx256m", "-XX:TieredStopAtLevel=1", "-Dorg.slf4j.simpleLogger.defaultLogLevel=error"),
         *("-cp", f"{kafka_jars.libraries(kafka_jars.LOG_TOOLS)}/*", "org.apache.kafka.tools.consumer.ConsoleConsumer"),
@@ -60,7 +60,7 @@ def print_records(formatter: Formatter, address: str) -> Records:
 
 
 def _objects(text: str) -> Iterator[dict[str, Any]]:
-    """Those of a text that has nothing between one and the next, or lines."""
+    """The JSON objects in a text, with or without line breaks between them."""
     decoder = json.JSONDecoder()
     text = text.strip()
     while text:
@@ -80,7 +80,7 @@ def decoded_records(spark: SparkSession, warehouse: str, formatter: Formatter) -
 
 
 def differences(spark: SparkSession, warehouse: str, address: str) -> tuple[dict[str, int], list[str]]:
-    """(records compared by formatter, what differs)."""
+    """(records compared by formatter, differences)."""
     counts, found = {}, []
     # Most of the time each waits for more.
     with ThreadPoolExecutor() as pool:

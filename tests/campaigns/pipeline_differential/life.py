@@ -1,7 +1,8 @@
-"""A random life of groups and transactions, from a seed, with librdkafka's clients; at its end all is quiet, and stays so.
+"""A random history of groups and transactions, from a seed, with librdkafka's clients; it ends in a quiescent state.
 
-Consumers come, go, and come back as who they were; they commit what they are assigned, and so do some that assign themselves;
-groups are deleted; producers commit and abort transactions, with the offsets of groups in some; some transactions stay open.
+Consumers join, leave, and return as static members. They commit offsets of their assigned partitions; so do some that assign
+partitions to themselves. Groups are deleted. Producers commit and abort transactions, some with the offsets of groups; some
+transactions stay open.
 """
 
 import random
@@ -32,7 +33,7 @@ class _Member(NamedTuple):
 
 
 class Life:
-    """The clients, closed at the end of the ``with``: what they left there is there until then."""
+    """The clients, closed at the end of the ``with``; until then they stay connected."""
 
     def __init__(self, address: str, seed: int) -> None:
         self._random = random.Random(seed)
@@ -53,7 +54,7 @@ class Life:
         }
 
     def live(self, steps: int, *, is_first: bool = True) -> None:
-        """Do this much, then wait until nobody has anything left to do."""
+        """Make this many steps, then wait until all clients are idle."""
         if is_first:
             self._create()
         for _ in range(steps):

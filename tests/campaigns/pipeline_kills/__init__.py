@@ -1,7 +1,7 @@
 """The jobs killed at random: ``python -m tests.campaigns.pipeline_kills``.
 
-A synthetic history lies in a broker. One run of ingest, tables and findings goes undisturbed, in one piece. Others, over small
-micro-batches, are ended with SIGKILL, the JVM, Python's workers and all, at random moments, and begun again; now and then so is
-the broker under them. At the end every table has the same rows as that of the undisturbed run, and so have ``raw`` and the
-findings; and each message of a finding is on its topic as often as there: once.
+A broker holds a synthetic history. One run of ingest, tables and findings is undisturbed. Other runs, over small micro-batches,
+are killed by SIGKILL at random moments, with the JVM and Python's workers, and restarted; sometimes the broker is killed, too.
+At the end every table, ``raw`` and the findings have the same rows as in the undisturbed run, and each finding's message is on
+its topic exactly once.
 """

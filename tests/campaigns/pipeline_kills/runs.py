@@ -1,4 +1,4 @@
-"""A job's process and how it is killed, and the rows of two warehouses, compared."""
+"""A job's process and how to kill it; and the comparison of two warehouses' rows."""
 
 import os
 import signal
@@ -23,7 +23,7 @@ from odradek.pipeline.tables import read_table
 from odradek.pipeline.tables_schema import TABLES
 from tests.broker_process import REPOSITORY, command_environment
 
-# The history is an old one, and is to stay as it is over restarts of the broker.
+# The history is old, and must stay unchanged across restarts of the broker.
 SETTINGS = {
     "offsets.topic.num.partitions": 5,
     "transaction.state.log.num.partitions": 5,
@@ -32,7 +32,7 @@ SETTINGS = {
     "transaction.abort.timed.out.transaction.cleanup.interval.ms": 2**31 - 1,
 }
 _TIMEOUT_S = 600.0
-# A sample is of its moment: there are others in every run, and so there is another lag, and other findings are made of it.
+# Samples depend on their moment: they differ between runs, and so do lag and the findings derived from it.
 _COMPARED = sorted(TABLES.keys() - {"lag"})
 _SAMPLED = ("lag", "stuck_partition")
 
@@ -142,7 +142,7 @@ def count_rows(spark: SparkSession, warehouse: str, address: str) -> dict[str, i
 
 
 def rows_that_differ(spark: SparkSession, one: str, other: str, address: str) -> Counter[str]:
-    """How many rows of each table are in one warehouse and not, or not as often, in the other."""
+    """For each table, the number of rows that are in one warehouse and not, or not as often, in the other."""
     ours, theirs = _tables(spark, one, address), _tables(spark, other, address)
     counts = {name: ours[name].exceptAll(theirs[name]).count() + theirs[name].exceptAll(ours[name]).count() for name in ours}
     return Counter({name: count for name, count in counts.items() if count})

@@ -1,16 +1,16 @@
-"""A transaction, and a broker that is killed (-9) at one named point of it.
+"""A transaction, and a broker that is killed (-9) at a named point of it.
 
-Nothing in the broker knows of it.
+The broker's code has no support for this.
 
-    points      the one list of crash points: a name, what it is, where, and in which scenarios it is met
-    places      a place in the broker's code, and how a process is made to die there
-    matching    which calls of a function are meant
+    points      the list of crash points: name, description, places, and scenarios that reach it
+    places      a place in the broker's code, and how to make a process die there
+    matching    selects calls of a function by their arguments
     broker      the broker's process that dies at a point
-    epochs      a transactional id that has few epochs left
-    producer    a producer of transactions that can send again what was not answered
-    scenario    what the producer does before the kill and after the restart
-    seen        what is there to be seen: on disk, over a raw socket, by a real reader of committed records
+    epochs      a transactional id with few epochs left
+    producer    a transactional producer that can resend unanswered requests
+    scenario    the producer's steps before the kill and after the restart
+    seen        observations: on disk, over a raw socket, by a real read_committed consumer
     run         one point in one scenario: kill, restart, check
 
-``tests.campaigns.crash.crash_points`` runs them all, ``tests/campaigns/crash/test_points.py`` some.
+``tests.campaigns.crash.crash_points`` runs all points, ``tests/campaigns/crash/test_points.py`` some.
 """

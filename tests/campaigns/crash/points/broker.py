@@ -27,11 +27,11 @@ class DyingBroker(BrokerProcess):
     """A broker that, while it is ``armed``, dies at one of a point's places."""
 
     def arm(self, point: CrashPoint, number: int) -> None:
-        """Have the next start be one that ends at the point's place of this number."""
+        """Make the next start die at the point's place of this number."""
         self.program = ("-m", __name__, point.name, str(number))
 
     def disarm(self) -> None:
-        """Have the next start be an ordinary one."""
+        """Make the next start an ordinary one."""
         self.program = BrokerProcess.program
 
     def ensure_killed(self, point: CrashPoint, number: int) -> None:
@@ -47,7 +47,7 @@ class DyingBroker(BrokerProcess):
 
 
 def main() -> None:
-    """Arm, then be the command."""
+    """Arm the place, then run the command."""
     name, number = sys.argv[1:3]
     del sys.argv[1:3]
     arm(f"{name} {number}", BY_NAME[name].places[int(number)])

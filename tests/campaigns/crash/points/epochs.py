@@ -1,4 +1,4 @@
-"""A transactional id whose epochs are nearly used up: nobody waits for 32,000 transactions."""
+"""A transactional id whose epochs are nearly used up, without running 32,000 transactions."""
 
 from __future__ import annotations
 
@@ -21,9 +21,10 @@ if TYPE_CHECKING:
 
 
 def use_up_epochs(data_dir: Path, transactional_id: str, kind: Kind) -> None:
-    """Write into the log of a broker that does not run that the id has few epochs left.
+    """Write into the log of a stopped broker that the id has few epochs left.
 
-    With TV1 there is none for the next InitProducerId, with TV2 one, and none for the EndTxn after it: these take a new id.
+    With TV1 the next InitProducerId finds no epoch left. With TV2 it takes the last one, and the EndTxn after it finds none.
+    Both then assign a new producer id.
     """
     value = state_on_disk(data_dir, transactional_id)
     assert value is not None

@@ -1,4 +1,4 @@
-"""Which calls of a function a crash point means: predicates of its arguments."""
+"""Predicates that select the calls of a function that a crash point means, by their arguments."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Places in the broker's code, named as ``module:attribute``, and a process that dies there by SIGKILL.
 
-``arm`` puts something around the function that is meant, in the process that calls it. The process dies before the function is
-called, after it has returned, or in the middle of a file's append, of which it writes a part first.
+``arm`` wraps the function in the process that calls it. The process dies before the function is called, after it has returned,
+or in the middle of a file's append, after part of it has been written.
 """
 
 from __future__ import annotations
@@ -16,15 +16,15 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-# Written to stderr by who dies, so that nobody else's SIGKILL is taken for it.
+# The dying process writes this to stderr, so that no other SIGKILL is mistaken for it.
 REACHED = "crash point reached: "
 FILE_APPEND = "odradek.storage.filesystem:RealFile.append"
-# Called when the broker can answer: what it does before is not what most points are about.
+# Called when the broker can answer. Most points do not mean calls before that.
 _SERVES = "odradek.cli.serve:ready_line"
 
 
 class Moment(Enum):
-    """When a process dies that calls a function."""
+    """The moment of a call at which the process dies."""
 
     BEFORE = "before"
     MIDDLE = "in the middle of"
@@ -37,9 +37,9 @@ def always(*_arguments: Any, **_named: Any) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """The ``call``-th call of ``target``, with arguments for which ``when`` is true, once the broker serves or ``at_start``, too.
+    """The ``call``-th call of ``target`` with arguments that satisfy ``when``, once the broker serves, or ``at_start``, too.
 
-    In the MIDDLE of FILE_APPEND ``keep_bytes`` are written: from the beginning, or all but so many where it is negative.
+    In the MIDDLE of FILE_APPEND, ``keep_bytes`` are written: that many from the beginning; if negative, all but that many.
     """
 
     target: str
@@ -56,7 +56,7 @@ class Place:
 
 
 def arm(name: str, place: Place) -> None:
-    """Have this process die at ``place``."""
+    """Make this process die at ``place``."""
     owner, attribute = _find(place.target)
     original = getattr(owner, attribute)
     is_armed = place.at_start
@@ -66,7 +66,7 @@ def arm(name: str, place: Place) -> None:
         nonlocal calls
         if not is_armed or not place.when(*arguments, **named):
             return original(*arguments, **named)
-        # A call that fails is not one that has been carried out.
+        # A failed call was not carried out, so it does not count.
         result = original(*arguments, **named) if place.moment is Moment.AFTER else None
         calls += 1
         if calls == place.call:

@@ -1,9 +1,9 @@
-"""The one list of crash points: every step between a client's request and the record that completes its transaction.
+"""The list of crash points: every step between a client's request and the record that completes its transaction.
 
-A point has the place where the broker dies, and those where it dies again when it comes back. What must hold after the last
-restart is the same for all of them (``run``).
+A point has the place where the broker dies first, and the places where it dies again after a restart. The checks after the last
+restart are the same for all points (``run``).
 
-Families: what is written to a log can be about to be written, torn in the middle, or there with nobody knowing yet.
+Most points come in families: a write to a log is about to begin, is torn in the middle, or is complete but unacknowledged.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
 BEFORE, MIDDLE, AFTER = Moment.BEFORE, Moment.MIDDLE, Moment.AFTER
-# How much of a batch is on disk: a byte, half a header, the header and a little, all but a byte.
+# The bytes of a batch that reach the disk: one, half a header, the header and a little, all but one.
 CUTS = (1, 30, 66, -1)
 ONE_CUT = (30,)
 
@@ -57,10 +57,10 @@ _REQUEST = "odradek.broker.network.dispatch:Dispatcher.dispatch"
 
 @dataclass(frozen=True, slots=True)
 class CrashPoint:
-    """A point: ``what`` is going on, ``places`` where the broker dies, first and again, and the scenarios that come there.
+    """A point: ``what`` is going on, ``places`` where the broker dies, first and again, and the scenarios that reach them.
 
-    ``is_new``: the transactional id is one that was not there before. ``is_exhausted``: its epochs are used up, it gets another
-    producer id by InitProducerId (TV1) or by EndTxn (TV2). ``is_first``: there was never any transaction.
+    ``is_new``: the transactional id did not exist before. ``is_exhausted``: its epochs are used up, and it gets another
+    producer id by InitProducerId (TV1) or by EndTxn (TV2). ``is_first``: there was no transaction before.
     """
 
     name: str
@@ -153,7 +153,7 @@ def _add_partitions() -> Iterator[CrashPoint]:
     yield _answered("partitions:", ApiKey.ADD_PARTITIONS_TO_TXN, tv1)
     place = Place(_REQUEST, BEFORE, asked_for(ApiKey.PRODUCE))
     yield _at("partitions: answered", "the transaction is open, nothing is produced", place, tv1)
-    # With the second Produce there are more partitions; with the offsets, their group's.
+    # The second Produce adds partitions; the offsets add their group's partition.
     yield from _of_write("partitions: more of Ongoing", "Ongoing with more partitions", ongoing, tv2, call=2)
     yield from _of_write("offsets: Ongoing", "Ongoing with the group's partition", ongoing, tv1, call=2)
     yield from _of_write("offsets: Ongoing with TxnOffsetCommit", "Ongoing with the group's partition", ongoing, tv2, call=3)
@@ -218,7 +218,7 @@ def _take_over() -> Iterator[CrashPoint]:
 
 
 def _stop() -> Iterator[CrashPoint]:
-    """Killed while it stops gracefully, with the transaction open."""
+    """Killed during a graceful stop with the transaction open."""
     yield _at("stop: asked", "nothing is closed yet", Place("odradek.storage.log_manager:LogManager.shutdown", BEFORE), STOPS)
     yield _at("stop: one snapshot", "a snapshot is written, others are not", Place(_SNAPSHOTS + "take", AFTER), STOPS)
     marker = Place(_FILES + "write_atomic", BEFORE, of_path("", ".kafka_cleanshutdown"))
@@ -273,7 +273,7 @@ def _complete() -> Iterator[CrashPoint]:
 
 
 def _load() -> Iterator[CrashPoint]:
-    """Killed with one marker of five written, and again while that is being made good."""
+    """Killed with one marker of five written, and again while the others are being written."""
     one = Place(_COORDINATOR + "write_marker", AFTER)
 
     def again(name: str, what: str, place: Place, first: Place = one, scenarios: tuple[Scenario, ...] = WRITES) -> CrashPoint:
@@ -301,13 +301,13 @@ def _load() -> Iterator[CrashPoint]:
     cut = Place(_FILE + "truncate", AFTER, of_file("", ".txnindex"))
     yield again("index cut", "a torn index of aborted transactions is cut, not yet written again", cut, torn, ABORTS)
     removed = Place(_FILES + "remove", AFTER, of_path("", ".snapshot"))
-    # There is one that is not needed where the broker had stopped gracefully before.
+    # After a graceful stop one of these is not needed.
     tv1 = of_kind(TV1, ENDS)
     yield again("snapshot removed", "a snapshot that is not needed is removed, others are not", removed, scenarios=tv1)
 
 
 def _rotate() -> Iterator[CrashPoint]:
-    """The producer's epochs are used up: a new producer id comes into use."""
+    """The producer's epochs are used up, and it gets a new producer id."""
     takes_block = _CONTROLLER + "allocate_producer_id_block"
     empty, prepare = of_state(State.EMPTY), of_state(State.PREPARE_COMMIT, State.PREPARE_ABORT)
     complete = of_state(State.COMPLETE_COMMIT, State.COMPLETE_ABORT)
@@ -332,7 +332,7 @@ def _rotate() -> Iterator[CrashPoint]:
 
 
 def _both_ways(point: CrashPoint) -> CrashPoint:
-    """From EndTxn on it matters whether it commits or aborts."""
+    """From EndTxn on, commits and aborts are separate scenarios."""
     return replace(point, scenarios=ENDS) if point.scenarios is WRITES else point
 
 

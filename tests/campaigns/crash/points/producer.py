@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 DEADLINE_S = 10.0
 _BACKOFF_S = 0.005
 TRANSACTION_TIMEOUT_MS = 60_000
-# What a client is told that is to come again.
+# Error codes after which a client retries.
 _AGAIN = frozenset(
     {
         ErrorCode.CONCURRENT_TRANSACTIONS,
@@ -53,7 +53,7 @@ TV2 = Kind("TV2", produce=12, txn_offset_commit=5, end_txn=5, adds_partitions=Fa
 
 
 class Refused(Exception):
-    """The broker has answered with an error that is not to be tried again."""
+    """The broker answered with a non-retriable error."""
 
     def __init__(self, code: int) -> None:
         super().__init__(ErrorCode(code).name)
@@ -61,7 +61,7 @@ class Refused(Exception):
 
 
 class Appended(NamedTuple):
-    """Records that were acknowledged, and where they are."""
+    """Acknowledged records and their place."""
 
     partition: Partition
     base_offset: int
@@ -69,7 +69,7 @@ class Appended(NamedTuple):
 
 
 class Producer:
-    """One instance of a transactional id. ``appended`` is what was acknowledged."""
+    """One instance of a transactional id. ``appended`` has its acknowledged records."""
 
     def __init__(self, transactional_id: str, kind: Kind) -> None:
         self.transactional_id = transactional_id
@@ -80,11 +80,11 @@ class Producer:
         self._client: RawClient | None = None
 
     def connect(self, client: RawClient) -> None:
-        """Talk to the broker through ``client`` from now on."""
+        """Use ``client`` from now on."""
         self._client = client
 
     def successor(self) -> Producer:
-        """The next instance of the transactional id, which knows nothing of this one."""
+        """The next instance of the transactional id, which shares no state with this one."""
         successor = Producer(self.transactional_id, self.kind)
         successor._client = self._client
         return successor
@@ -110,7 +110,7 @@ class Producer:
         )
 
     def batch(self, partition: Partition, values: Sequence[bytes], timestamp_ms: int) -> bytes:
-        """The next batch for a partition, to be produced as often as it takes."""
+        """The next batch for a partition; it may be produced repeatedly."""
         sequence = self._sequences.get(partition, 0)
         self._sequences[partition] = sequence + len(values)
         return build_batch(
@@ -178,7 +178,7 @@ class Producer:
         return {"transactional_id": self.transactional_id, "producer_id": self.producer_id, "producer_epoch": self.epoch}
 
     def _call(self, api_key: ApiKey, version: int, errors: Any, **fields: Any) -> Any:
-        """The answer that has no errors. Raises Refused, OSError when the broker is gone; AssertionError past the deadline."""
+        """The response without an error. Raises Refused; OSError if the broker is gone; AssertionError past the deadline."""
         assert self._client is not None
         deadline_s = time.monotonic() + DEADLINE_S
         while True:

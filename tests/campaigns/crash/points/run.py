@@ -1,11 +1,10 @@
-"""One point in one scenario: the broker is killed there, comes back, and what must hold is looked for.
+"""One point in one scenario: the broker is killed there, restarted, and checked.
 
-fate       all of the transaction is to be read or none, on every partition, and the group's offset with it; all if EndTxn was
-           answered, or if Prepare* is on disk, though nobody come back; none where it is not and a new instance takes over
-goes on    the producer that was not answered asks again and ends its transaction as it wanted; or is fenced for good
-next       the transactional id, taken over, commits another transaction
-hangs      no transaction is open, the last stable offset is the high watermark on every partition
-lost       every acknowledged record is where it was said to be; no producer id is given twice
+fate       all of the transaction is readable or none, on every partition, and the group's offset with it: all, if EndTxn was
+           answered, or if Prepare* is on disk, even without a client's return; none, if it is not and a new instance takes over
+goes on    the unanswered producer retries and ends its transaction as intended, or is fenced next       after a takeover the
+transactional id commits another transaction hangs      no transaction is open, and the last stable offset is the high watermark
+on every partition lost       every acknowledged record is at its acknowledged offset; no producer id is assigned twice
 """
 
 from __future__ import annotations
@@ -59,7 +58,7 @@ if TYPE_CHECKING:
     from tests.campaigns.crash.points.points import CrashPoint
 
 PLAIN = b"plain"
-# Transactions and the offset that each of them commits; "fate" is the one that the broker dies in.
+# Transactions and the offset that each of them commits; the broker dies in "fate".
 KEPT, DROPPED, FATE, NEXT, LAST = "kept", "dropped", "fate", "next", "last"
 OFFSETS = {KEPT: 10, DROPPED: 20, FATE: 30, NEXT: 40, LAST: 50}
 _FENCED = {
@@ -71,12 +70,12 @@ _FENCED = {
 
 
 def make_templates(directory: Path) -> dict[Kind | None, Path]:
-    """For each kind of client a data directory that it has used, and one without any transaction."""
+    """A data directory used by each kind of client, and one without any transaction."""
     return {kind: _make_template(directory / (kind.name if kind else "none"), kind) for kind in (None, TV1, TV2)}
 
 
 def _make_template(data_dir: Path, kind: Kind | None) -> Path:
-    """Records, a committed and an aborted transaction of a client. TV1's broker stops gracefully, TV2's is killed."""
+    """Records, and a committed and an aborted transaction of a client. TV1's broker stops gracefully, TV2's is killed."""
     broker = BrokerProcess(data_dir, settings=SETTINGS).start()
     with RawClient(broker.host, broker.port) as client:
         keep = {"name": "retention.ms", "value": "-1"}
@@ -113,7 +112,7 @@ def _transact(producer: Producer, tag: str, *, is_commit: bool) -> None:
 
 @dataclass
 class Outcome:
-    """What was seen of a point in a scenario. ``error`` is what did not hold, ``log`` the broker's."""
+    """The observations of a point in a scenario. ``error`` is the check that failed, ``log`` the broker's log."""
 
     point: CrashPoint
     scenario: Scenario
@@ -133,7 +132,7 @@ class Outcome:
 
 
 def run_point(point: CrashPoint, scenario: Scenario, templates: Mapping[Kind | None, Path], directory: Path) -> Outcome:
-    """Everything about a point in a scenario, on a copy of one of ``templates`` in ``directory``."""
+    """Run a point in a scenario, on a copy of one of ``templates`` in ``directory``."""
     outcome = Outcome(point, scenario)
     broker = DyingBroker(directory / "data", settings=SETTINGS)
     started_s = time.monotonic()
@@ -179,7 +178,7 @@ class _Run:
             # There are offsets to look at, though none was committed yet.
             client.call(ApiKey.FIND_COORDINATOR, 4, key_type=0, coordinator_keys=[GROUP])
             if is_decided or self._scenario.ending is Ending.TIMEOUT:
-                # Nobody has to come back for that.
+                # The broker settles transactions without a client's return.
                 wait_until_settled(client)
                 wait_until_stable(client)
             is_visible = self._resolve(is_committed=is_committed)
@@ -196,7 +195,7 @@ class _Run:
         self._outcome.seen.append("nothing hangs or is lost")
 
     def _until_killed(self) -> None:
-        """From the first request to the last death."""
+        """All steps from the first request to the last kill."""
         broker, transaction = self._broker, self._transaction
         broker.arm(self._point, 0)
         broker.start()
@@ -206,7 +205,7 @@ class _Run:
                 transaction.run(steps_of(self._scenario, transaction, self._interrupt))
                 raise AssertionError(f"all was answered, and the broker did not come to {self._point.places[0]}")
             except Refused:
-                # On a slow machine its time is over before all is asked.
+                # On a slow machine the timeout passes before all requests are sent.
                 if self._scenario.ending is not Ending.TIMEOUT:
                     raise
         broker.ensure_killed(self._point, 0)
@@ -223,7 +222,7 @@ class _Run:
         raise ConnectionAbortedError
 
     def _resolve(self, *, is_committed: bool) -> bool:
-        """Have the transaction brought to its end; whether it is to be read."""
+        """Bring the transaction to its end; returns whether it must be readable."""
         producer = self._instances[0]
         ending = self._scenario.ending
         if self._scenario.goes_on and ending is not Ending.TIMEOUT:
@@ -242,7 +241,7 @@ class _Run:
         self._outcome.seen.append(f"taken over in {(time.monotonic() - started_s) * 1000:.0f} ms")
 
     def _transact_more(self) -> list[str]:
-        """Commit more transactions, of the same instance and the next or of that which has taken over; their names."""
+        """Commit more transactions, of the same instance or of the one that took over; returns their names."""
         tags = [LAST]
         if len(self._instances) == 1:
             if self._scenario.ending is not Ending.TIMEOUT:
@@ -255,7 +254,7 @@ class _Run:
         return tags
 
     def _check(self, client: RawClient, tags: list[str]) -> None:
-        """These transactions are read, and no others; nothing that was acknowledged is lost."""
+        """Exactly these transactions are readable, and no acknowledged record is lost."""
         seen = wait_until_stable(client)
         for partition, values in expected(tags).items():
             assert seen[partition].committed == values, f"{partition} shows {seen[partition].committed}, not {values}"
@@ -276,12 +275,12 @@ class _Run:
 
 
 def _offset(tags: list[str]) -> int:
-    """What the last of these has committed; -1 where there is none."""
+    """The offset committed by the last of these; -1 if there are none."""
     return OFFSETS[tags[-1]] if tags else -1
 
 
 def _ensure_fenced(producer: Producer) -> None:
-    """One that was away for too long, or that has a successor, cannot commit any more."""
+    """An instance that was away for too long, or that has a successor, cannot commit."""
     code = None
     try:
         producer.end(is_commit=True)
@@ -291,5 +290,5 @@ def _ensure_fenced(producer: Producer) -> None:
 
 
 def expected(tags: list[str]) -> dict[Partition, list[bytes]]:
-    """What a reader of committed records finds where these transactions are committed."""
+    """The values that a read_committed consumer finds if these transactions are committed."""
     return {partition: [PLAIN, *(value for tag in tags for value in values_of(tag)[partition])] for partition in PARTITIONS}

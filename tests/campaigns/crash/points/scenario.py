@@ -1,10 +1,10 @@
-"""What is done before the kill and after the restart: a transaction, step by step.
+"""The steps before the kill and after the restart: a transaction.
 
-It is over four partitions of two topics, and a group's offsets.
+It writes to four partitions of two topics, and commits a group's offsets.
 
-Topics are named so that their markers are written before and behind the group's: Debit-0, Debit-1, __consumer_offsets, credit-0,
-credit-1. A segment of Debit is closed as soon as its records are a millisecond apart: batches to Debit-1 begin new ones, and so
-do markers on Debit-0.
+Topics are named so that their markers are written before and after the group's: Debit-0, Debit-1, __consumer_offsets, credit-0,
+credit-1. A segment of Debit is closed when its records are a millisecond apart, so batches to Debit-1 begin new segments, and
+so do markers on Debit-0.
 """
 
 from __future__ import annotations
@@ -33,12 +33,12 @@ SETTINGS = {
     "transaction.state.log.num.partitions": 2,
     "transaction.abort.timed.out.transaction.cleanup.interval.ms": 50,
 }
-# From now, so that segments are closed where they are to be, and nowhere else, however long it takes to get there.
+# Relative to now, so that segments are closed exactly where intended, however long the steps take.
 _EARLIER_MS, _LATER_MS = -86_400_000, 1_000
 
 
 class Ending(Enum):
-    """How the transaction ends, or would if nobody were killed."""
+    """How the transaction ends, or would end without a kill."""
 
     COMMIT = "commit"
     ABORT = "abort"
@@ -46,13 +46,13 @@ class Ending(Enum):
     TIMEOUT = "time out"
     # The transactional id's next instance asks for its producer id.
     TAKE_OVER = "take over"
-    # The broker is told to stop; the transaction is committed when it is back.
+    # The broker is told to stop; the transaction is committed after its restart.
     STOP = "stop"
 
 
 @dataclass(frozen=True, slots=True)
 class Scenario:
-    """Who does what. ``goes_on``: after the restart the same producer does; otherwise a new instance takes over."""
+    """A client and an ending. ``goes_on``: the same producer continues after the restart; otherwise a new instance takes over."""
 
     kind: Kind
     ending: Ending
@@ -66,9 +66,9 @@ def _scenarios(*endings: Ending, goes_on: tuple[bool, ...] = (True, False)) -> t
     return tuple(Scenario(kind, ending, on) for ending in endings for kind in (TV1, TV2) for on in goes_on)
 
 
-# Up to EndTxn there is no other way.
+# Before EndTxn the ending makes no difference.
 WRITES = _scenarios(Ending.COMMIT)
-# What becomes of an abort does not depend on who goes on.
+# The result of an abort does not depend on the instance that continues.
 ABORTS = (Scenario(TV1, Ending.ABORT, False), Scenario(TV2, Ending.ABORT, True))
 ENDS = WRITES + ABORTS
 TIMEOUTS = _scenarios(Ending.TIMEOUT, goes_on=(True,))
@@ -81,7 +81,7 @@ def of_kind(kind: Kind, scenarios: tuple[Scenario, ...]) -> tuple[Scenario, ...]
 
 
 def values_of(tag: str) -> dict[Partition, list[bytes]]:
-    """What a transaction of this name writes."""
+    """The values that a transaction of this name writes."""
     return {
         (topic, index): [b"%s %s-%d %d" % (tag.encode(), topic.encode(), index, number) for number in range(3)]
         for topic, index in PARTITIONS
@@ -90,7 +90,7 @@ def values_of(tag: str) -> dict[Partition, list[bytes]]:
 
 @dataclass
 class Transaction:
-    """A transaction of ``producer``, to be gone on with where an answer is missing: ``step`` is the one that has none."""
+    """A transaction of ``producer`` that can be continued after an unanswered request: ``step`` is the first unanswered step."""
 
     producer: Producer
     tag: str
@@ -99,7 +99,7 @@ class Transaction:
     _batches: dict[tuple[Partition, int], tuple[bytes, tuple[bytes, ...]]] = field(default_factory=dict)
 
     def write(self) -> list[Step]:
-        """All but its end. The steps' names are told where one is not answered."""
+        """All steps except the end. An unanswered step is reported by its name."""
         producer = self.producer
         steps: list[Step] = [
             ("the first Produce", lambda: self._produce(((DEBIT, 0), (CREDIT, 0)), 0)),
@@ -117,7 +117,7 @@ class Transaction:
         return ("EndTxn", lambda: self.producer.end(is_commit=is_commit))
 
     def run(self, steps: list[Step]) -> None:
-        """Take the steps, from the one that has no answer on. Raises OSError when the broker is gone."""
+        """Run the steps, from the first unanswered one on. Raises OSError when the broker is gone."""
         names = [name for name, _ in steps]
         for name, act in steps[names.index(self.step) if self.step else 0 :]:
             self.step = name
@@ -136,9 +136,9 @@ class Transaction:
 
 
 def steps_of(scenario: Scenario, transaction: Transaction, interrupt: Callable[[], None]) -> list[Step]:
-    """What the producer does until the broker dies, and after that if it goes on.
+    """The producer's steps until the broker dies, and after that if it goes on.
 
-    ``interrupt`` is what is done where nothing is asked of the broker: it is told to stop, or the timeout is waited for.
+    ``interrupt`` is called where the scenario sends no request: it tells the broker to stop, or waits for the timeout.
     """
     producer = transaction.producer
     timeout_ms = SHORT_TIMEOUT_MS if scenario.ending is Ending.TIMEOUT else TRANSACTION_TIMEOUT_MS

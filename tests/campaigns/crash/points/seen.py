@@ -1,4 +1,4 @@
-"""What is there to be seen: on disk while no broker runs, over a raw socket, and by a real reader of committed records."""
+"""Observations: on disk while no broker runs, over a raw socket, and by a real read_committed consumer."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ _SETTLED = {"Empty", "CompleteCommit", "CompleteAbort"}
 
 
 def state_on_disk(data_dir: Path, transactional_id: str) -> TransactionLogValue | None:
-    """The last whole record of a transactional id, as a dead broker has left it."""
+    """The last complete record of a transactional id in the log of a dead broker."""
     last = None
     for path in sorted(data_dir.glob("__transaction_state-*/*.log")):
         data = path.read_bytes()
@@ -53,7 +53,7 @@ def state_on_disk(data_dir: Path, transactional_id: str) -> TransactionLogValue 
 
 
 def _whole_batches(data: bytes) -> Iterator[tuple[int, BatchHeader]]:
-    """Up to the first that is torn."""
+    """The batches before the first torn one."""
     try:
         for position, header in iter_batches(data):
             ensure_intact(header, data, position)
@@ -64,7 +64,7 @@ def _whole_batches(data: bytes) -> Iterator[tuple[int, BatchHeader]]:
 
 @dataclass(frozen=True, slots=True)
 class PartitionSeen:
-    """One partition. ``aborted`` as Fetch tells it, and as the control batches do: (producer id, first offset), sorted."""
+    """One partition. ``aborted`` according to Fetch, and to the control batches: (producer id, first offset), sorted."""
 
     high_watermark: int
     last_stable_offset: int
@@ -75,7 +75,7 @@ class PartitionSeen:
 
 
 def look_at(client: RawClient, partition: Partition) -> PartitionSeen:
-    """Read all of a partition, as a reader of uncommitted records and as one of committed ones."""
+    """Read a whole partition, both as read_uncommitted and as read_committed."""
     *_, last = whole = list(_read(client, partition, READ_UNCOMMITTED))
     data = b"".join(found.records for found in whole)
     committed: list[bytes] = []
@@ -94,7 +94,7 @@ def look_at(client: RawClient, partition: Partition) -> PartitionSeen:
 
 
 def _read(client: RawClient, partition: Partition, isolation_level: int) -> Iterator[Any]:
-    """The answers to Fetch from the beginning to the end, the last of them without records."""
+    """The Fetch responses from the beginning to the end, the last one without records."""
     topic, index = partition
     offset = 0
     while True:
@@ -109,7 +109,7 @@ def _read(client: RawClient, partition: Partition, isolation_level: int) -> Iter
 
 
 def _committed(data: bytes, aborted: list[tuple[int, int]]) -> list[bytes]:
-    """The values that a client shows of what it was sent."""
+    """The values that a client delivers of the data that it received."""
     waiting = sorted(aborted, key=lambda each: each[1])
     dropped: set[int] = set()
     values = []
@@ -150,7 +150,7 @@ def wait_until_stable(client: RawClient) -> dict[Partition, PartitionSeen]:
 
 
 def committed_offset(client: RawClient, group_id: str, partition: Partition) -> int:
-    """A group's offset, once nothing of it is pending; -1 if there is none."""
+    """A group's committed offset, once no transaction has a pending one; -1 for none."""
     topic, index = partition
     groups = [{"group_id": group_id, "topics": [{"name": topic, "partition_indexes": [index]}]}]
     deadline_s = time.monotonic() + DEADLINE_S
@@ -176,7 +176,7 @@ def wait_until_settled(client: RawClient) -> None:
 
 
 def ensure_nothing_hangs(client: RawClient) -> None:
-    """No transactional id is in a transaction, and no partition has one open."""
+    """Check that no transactional id is in a transaction, and that no partition has an open one."""
     wait_until_settled(client)
     by_topic: dict[str, list[int]] = {}
     for topic, index in ALL_PARTITIONS:
@@ -193,7 +193,7 @@ def ensure_nothing_hangs(client: RawClient) -> None:
 
 
 def read_by_client(address: str) -> dict[Partition, list[bytes]]:
-    """What librdkafka shows of every partition with ``isolation.level=read_committed``, up to its end."""
+    """The values that librdkafka delivers from every partition with ``isolation.level=read_committed``, up to its end."""
     consumer = Consumer(
         {
             "bootstrap.servers": address,
