@@ -1,8 +1,12 @@
-"""Coordinator logs in memory, that fail on demand, hold their high watermark back, and run the loop's callbacks when told."""
+"""The tests' one double of coordinator logs: in memory, failing on demand, the loop's callbacks run when told.
+
+For tests of what coordinators decide, which need no broker. The logs of a whole broker are those of ``odradek.testing``.
+"""
 
 from bisect import bisect_left
 from collections import deque
 
+from odradek.protocol.control_records import build_end_txn_marker
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.plain_batches import build_batch, read_batch
 from odradek.protocol.record_batch import iter_batches, read_header, stamped_head
@@ -21,14 +25,25 @@ class MemoryLog:
         self.on_high_watermark = None
         # Errors for the appends to come; a pair (error, True) fails after the batch has been written.
         self.failures = deque()
+        # The code of the error of every append, for as long as it is set.
+        self.failure = None
 
-    def append(self, records, now_ms):
+    def append(self, records, now_ms, producer=None):
+        return self._take(build_batch(records, now_ms, producer=producer))
+
+    def append_marker(self, marker, now_ms):
+        producer_id, epoch, coordinator_epoch, is_commit, _ = marker
+        return self._take(build_end_txn_marker(producer_id, epoch, coordinator_epoch, is_commit, now_ms))
+
+    def _take(self, batch):
+        if self.failure is not None:
+            raise KafkaError(self.failure)
         error, is_written = None, True
         if self.failures:
             failure = self.failures.popleft()
             error, is_written = failure if isinstance(failure, tuple) else (failure, False)
         if is_written:
-            self.append_batch(build_batch(records, now_ms))
+            self.append_batch(batch)
         if error is not None:
             raise error
         if not self.held_back:
@@ -48,6 +63,11 @@ class MemoryLog:
         self.high_watermark = self.log_end_offset if offset is None else offset
         if self.on_high_watermark is not None:
             self.on_high_watermark()
+
+    def hold_back_no_more(self):
+        """Let the high watermark move again, at once to the end."""
+        self.held_back = False
+        self.release()
 
     def read(self, offset, max_bytes):
         chunks, left = [], max_bytes
@@ -91,6 +111,10 @@ class MemoryLogs:
 
     def call_soon(self, callback):
         self._callbacks.append(callback)
+
+    def drop_callbacks(self):
+        """The process that was to be called back is gone."""
+        self._callbacks.clear()
 
     def turn(self):
         callbacks, self._callbacks = self._callbacks, deque()

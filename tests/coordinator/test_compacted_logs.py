@@ -79,7 +79,7 @@ class GroupBed(OffsetsBed):
     def __init__(self):
         super().__init__()
         self.runtime.unload(0)
-        self.logs.log = StoredLog()
+        self.logs.logs[0] = StoredLog()
         self.restart()
 
     def commit_in_transaction(self, producer, offsets, group_id):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import deque
 from functools import partial
 from itertools import count
 from typing import TYPE_CHECKING, Any
@@ -15,10 +14,11 @@ from odradek.coordinator.runtime.runtime import CoordinatorRuntime
 from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.messages import messages
-from odradek.protocol.records import Record, build_batch, read_records
+from odradek.protocol.records import read_records
 from odradek.timing.clock import VirtualClock
 from odradek.timing.reply import Reply
 from odradek.timing.timer import Timer
+from tests.coordinator.memory_logs import MemoryLog, MemoryLogs
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -31,58 +31,6 @@ HEARTBEAT = messages(ApiKey.HEARTBEAT)
 LEAVE = messages(ApiKey.LEAVE_GROUP)
 
 HOST = "/127.0.0.1"
-
-
-class MemoryLog:
-    """One partition's log. ``failure`` makes every append fail; ``holds_commits`` keeps the high watermark where it is."""
-
-    def __init__(self) -> None:
-        self.batches: list[bytes] = []
-        self.log_start_offset = 0
-        self.log_end_offset = 0
-        self.high_watermark = 0
-        self.max_batch_bytes = 1_000_000
-        self.failure: ErrorCode | None = None
-        self.holds_commits = False
-        self.on_high_watermark: Callable[[], None] | None = None
-
-    def append(self, records: Sequence[tuple[bytes, bytes | None]], now_ms: int) -> int:
-        if self.failure is not None:
-            raise KafkaError(self.failure)
-        rows = [Record(timestamp=now_ms, key=key, value=value) for key, value in records]
-        self.batches.append(build_batch(rows, base_offset=self.log_end_offset))
-        self.log_end_offset += len(records)
-        if not self.holds_commits:
-            self.release_commits()
-        return self.log_end_offset
-
-    def release_commits(self) -> None:
-        self.holds_commits = False
-        self.high_watermark = self.log_end_offset
-        if self.on_high_watermark is not None:
-            self.on_high_watermark()
-
-    def read(self, offset: int, max_bytes: int) -> bytes:
-        return b"".join(self.batches)
-
-
-class MemoryLogs:
-    """A topic of one partition, and the rest of the loop's turn."""
-
-    partition_count = 1
-
-    def __init__(self) -> None:
-        self.log = MemoryLog()
-        self.soon: deque[Callable[[], None]] = deque()
-
-    def open(self, partition: int) -> MemoryLog:
-        return self.log
-
-    def on_high_watermark(self, partition: int, callback: Callable[[], None] | None) -> None:
-        self.log.on_high_watermark = callback
-
-    def call_soon(self, callback: Callable[[], None]) -> None:
-        self.soon.append(callback)
 
 
 class Reports:
@@ -150,7 +98,7 @@ class Bed:
 
     @property
     def log(self) -> MemoryLog:
-        return self.logs.log
+        return self.logs.logs[0]
 
     def _make_shard(self, partition: int, context: Any) -> GroupShard:
         self.shard = GroupShard(
@@ -165,8 +113,7 @@ class Bed:
     # ------------------------------------------------------------------------------------------------------- the loop
 
     def turn(self) -> None:
-        while self.logs.soon:
-            self.logs.soon.popleft()()
+        self.logs.run()
 
     def advance(self, duration_ms: int) -> None:
         """Let time pass, a turn of the loop at each deadline."""
@@ -187,7 +134,7 @@ class Bed:
     def restart(self) -> None:
         """The broker dies and is back at once: nobody is told anything, and the log is all there is."""
         self.timer.close()
-        self.logs.soon.clear()
+        self.logs.drop_callbacks()
         self._start()
 
     def records(self) -> list[CoordinatorRecord]:

@@ -177,9 +177,9 @@ class Scenario:
 
     def _commits(self, names: list[str], _: dict[str, str]) -> None:
         if names[0] == "wait":
-            self._bed.log.holds_commits = True
+            self._bed.log.held_back = True
         else:
-            self._bed.log.release_commits()
+            self._bed.log.hold_back_no_more()
 
     def _unload(self, *_: Any) -> None:
         self._bed.unload()

@@ -49,11 +49,11 @@ def test_a_leaders_second_assignment_of_a_generation_is_not_written():
     bed.advance(0)
     assert joined.response.generation_id == 1
     bed.records()
-    bed.log.holds_commits = True
+    bed.log.held_back = True
 
     bed.sync(leader, 1, {leader: b"first"})
     second = bed.sync(leader, 1, {leader: b"second"})
-    bed.log.release_commits()
+    bed.log.hold_back_no_more()
 
     assert [record.value.members[0].assignment for record in bed.records()] == [b"first"]
     assert second.response.assignment == b"first"
@@ -62,11 +62,11 @@ def test_a_leaders_second_assignment_of_a_generation_is_not_written():
 def test_who_is_answered_within_an_append_adds_nothing_to_what_is_appended():
     bed = Bed()
     (member,) = bed.stable("c")
-    bed.log.holds_commits = True
+    bed.log.held_back = True
     joins = []
     # An answer that waits for the high watermark, and whose receiver has a new request at once.
     bed.join(group_id="other", on_response=lambda _: joins.append(bed.join(group_id="third", turn=False)))
-    bed.log.holds_commits = False
+    bed.log.held_back = False
 
     bed.write(lambda shard: shard.delete_group("other"), Answer().reply)
 
@@ -79,13 +79,13 @@ def test_answers_come_in_the_order_of_the_decisions_where_the_high_watermark_mov
     bed = Bed()
     answered = []
     request = HEARTBEAT.HeartbeatRequest(group_id="first", member_id="nobody", generation_id=1)
-    bed.log.holds_commits = True
+    bed.log.held_back = True
     bed.join(group_id="first")
     bed.write(lambda shard: shard.heartbeat(request), Answer(lambda _: answered.append("first")).reply)
     bed.join(group_id="second", turn=False)
     bed.write(lambda shard: shard.heartbeat(request), Answer(lambda _: answered.append("second")).reply, turn=False)
 
-    bed.log.release_commits()
+    bed.log.hold_back_no_more()
 
     bed.turn()
     assert answered == ["first", "second"]

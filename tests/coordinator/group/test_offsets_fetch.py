@@ -37,7 +37,7 @@ def test_all_topics_are_fetched_where_none_is_named(bed):
 
 def test_a_commit_is_not_seen_before_it_is_committed_in_the_log(bed):
     bed.commit({0: 10})
-    bed.log.holds_commits = True
+    bed.log.held_back = True
     bed.ask_to_commit({0: 20, 1: 21})
     bed.ask_to_commit({0: 22}, topic="u")
 
@@ -45,7 +45,7 @@ def test_a_commit_is_not_seen_before_it_is_committed_in_the_log(bed):
     assert bed.fetch_all() == {"t": {0: 10}}
     assert bed.fetch_latest(0, 1) == [20, 21]
 
-    bed.log.release_commits()
+    bed.log.hold_back_no_more()
 
     assert bed.fetch(0, 1) == [20, 21]
     assert bed.fetch_all() == {"t": {0: 20, 1: 21}, "u": {0: 22}}
@@ -53,14 +53,14 @@ def test_a_commit_is_not_seen_before_it_is_committed_in_the_log(bed):
 
 def test_a_deletion_is_not_seen_before_it_is_committed_in_the_log(bed):
     bed.commit({0: 10})
-    bed.log.holds_commits = True
+    bed.log.held_back = True
     bed.delete_topic()
     bed.ask_to_commit({1: 30})
 
     assert bed.fetch(0, 1) == [10, -1]
     assert bed.fetch_latest(0, 1) == [-1, 30]
 
-    bed.log.release_commits()
+    bed.log.hold_back_no_more()
 
     assert bed.fetch(0, 1) == [-1, 30]
 

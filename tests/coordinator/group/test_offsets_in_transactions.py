@@ -14,13 +14,11 @@ from odradek.coordinator.runtime.marker import EndTxnMarker
 from odradek.coordinator.runtime.record import decode_group_record
 from odradek.coordinator.runtime.runtime import CoordinatorRuntime
 from odradek.protocol.api_keys import ApiKey
-from odradek.protocol.control_records import build_end_txn_marker
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.messages import messages
-from odradek.protocol.plain_batches import build_batch
 from odradek.timing.clock import VirtualClock
 from odradek.timing.timer import Timer
-from tests.coordinator.memory_logs import MemoryLog, MemoryLogs
+from tests.coordinator.memory_logs import MemoryLogs
 
 COMMIT = messages(ApiKey.OFFSET_COMMIT).classes["request"]
 IN_TRANSACTION = messages(ApiKey.TXN_OFFSET_COMMIT).classes["request"]
@@ -32,34 +30,13 @@ WEEK_MS = 7 * 24 * 60 * 60 * 1000
 UNSTABLE = (-1, ErrorCode.UNSTABLE_OFFSET_COMMIT)
 
 
-class TransactionalLog(MemoryLog):
-    """A log that takes batches of transactions and markers, too."""
-
-    def append(self, records, now_ms, producer=None):
-        if producer is None:
-            return super().append(records, now_ms)
-        return self._take(build_batch(records, now_ms, producer=producer))
-
-    def append_marker(self, marker, now_ms):
-        producer_id, epoch, coordinator_epoch, is_commit, _ = marker
-        return self._take(build_end_txn_marker(producer_id, epoch, coordinator_epoch, is_commit, now_ms))
-
-    def _take(self, batch):
-        if self.failures:
-            raise self.failures.popleft()
-        self.append_batch(batch)
-        if not self.held_back:
-            self.release()
-        return self.log_end_offset
-
-
 class Bed:
-    """A group shard on such a log."""
+    """A group shard on a log in memory."""
 
     def __init__(self, **offset_config):
         self.clock = VirtualClock()
         self.logs = MemoryLogs()
-        self.log = self.logs.logs[0] = TransactionalLog(1_000_000)
+        self.log = self.logs.logs[0]
         self.faults = []
         self._offset_config = OffsetConfig(**offset_config)
         self.load()
