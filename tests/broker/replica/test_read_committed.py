@@ -1,25 +1,16 @@
 """Isolation levels: a reader of committed records ends at the last stable offset and is told what was aborted (KIP-98)."""
 
-from types import SimpleNamespace
-from uuid import UUID
-
 import pytest
 
-from odradek.broker.context import RequestContext, Session
-from odradek.broker.handlers import list_offsets
 from odradek.broker.replica.delayed_fetch import DelayedFetch, FetchRead
 from odradek.broker.replica.fetch_sessions import FetchPartition, FetchPartitions
-from odradek.broker.replica.partition import Partition
 from odradek.coordinator.runtime.marker import EndTxnMarker
 from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.message_types.fetch import FetchPartition as FetchRequestPartition
-from odradek.protocol.message_types.list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
+from odradek.protocol.message_types.list_offsets import ListOffsetsPartition, ListOffsetsTopic
 from odradek.protocol.record_batch import iter_batches
-from odradek.storage.log_config import LogConfig
-from odradek.timing.clock import VirtualClock
-from odradek.timing.purgatory import Purgatory
-from odradek.timing.timer import Timer
-from tests.storage.support import NOW_MS, batch, open_log
+from tests.broker.handlers.bed import ask, create, make_broker
+from tests.storage.support import NOW_MS, batch
 from tests.storage.transactional import transactional_batch
 
 LATEST, MAX_TIMESTAMP = -1, -3
@@ -27,13 +18,15 @@ READ_UNCOMMITTED, READ_COMMITTED = 0, 1
 
 
 class Broker:
-    """One partition, and a purgatory in which fetches wait for it."""
+    """A broker in process with one partition, and a fetch's view of it."""
 
-    def __init__(self, config=None):
-        self.clock = VirtualClock()
-        self.purgatory = Purgatory("Fetch", Timer(self.clock))
-        self.log = open_log(config=config)
-        self.partition = Partition("t", 0, UUID(int=1), 0, self.log, self.purgatory.check_and_complete)
+    def __init__(self, *topic_configs):
+        self.core = make_broker()
+        create(self.core, "t", 1, *topic_configs)
+        self.clock = self.core.clock
+        self.purgatory = self.core.fetch_purgatory
+        self.partition = self.core.partitions.get("t", 0)
+        self.log = self.partition.log
         self.sequences = {}
 
     def send(self, producer=7, count=1):
@@ -59,10 +52,7 @@ class Broker:
 
     def list_offset(self, timestamp, isolation_level):
         topic = ListOffsetsTopic(name="t", partitions=[ListOffsetsPartition(timestamp=timestamp)])
-        request = ListOffsetsRequest(topics=[topic], isolation_level=isolation_level)
-        context = RequestContext(ApiKey.LIST_OFFSETS, 11, 1, "client", Session("PLAINTEXT", ("127.0.0.1", 1)))
-        partitions = SimpleNamespace(require=lambda _topic, _index: self.partition)
-        response = list_offsets.handle(SimpleNamespace(partitions=partitions), context, request)
+        response = ask(self.core, ApiKey.LIST_OFFSETS, topics=[topic], isolation_level=isolation_level)
         return response.topics[0].partitions[0].offset
 
 
@@ -118,9 +108,9 @@ def test_nothing_read_names_no_aborted_transaction(broker):
     assert aborted(broker.fetch(2)) == []
 
 
-@pytest.mark.parametrize("config", [None, LogConfig(segment_bytes=600, index_interval_bytes=100)])
-def test_however_little_is_read_all_aborted_transactions_in_it_are_named(config):
-    broker = Broker(config)
+@pytest.mark.parametrize("configs", [(), (("internal.segment.bytes", "600"), ("index.interval.bytes", "100"))])
+def test_however_little_is_read_all_aborted_transactions_in_it_are_named(configs):
+    broker = Broker(*configs)
     starts = []
     for number in range(30):
         starts.append((number % 3, broker.log.log_end_offset))
@@ -135,7 +125,7 @@ def test_however_little_is_read_all_aborted_transactions_in_it_are_named(config)
         assert [start for start in starts if start[1] in read] == [start for start in named if start[1] in read]
         lengths.append(len(named))
         offset = read[-1] + 1
-    if config is not None:
+    if configs:
         assert max(lengths) < 10
 
 
@@ -165,7 +155,6 @@ def test_a_fetch_behind_the_high_watermark_is_told_so_at_once(broker):
     assert read.has_enough()
 
 
-@pytest.mark.interpreted
 def test_the_latest_offset_is_the_last_stable_one_for_committed_readers(broker):
     broker.partition.append(batch(), NOW_MS)
     broker.send(count=2)
@@ -175,7 +164,6 @@ def test_the_latest_offset_is_the_last_stable_one_for_committed_readers(broker):
     assert broker.list_offset(LATEST, READ_COMMITTED) == 4
 
 
-@pytest.mark.interpreted
 @pytest.mark.parametrize("timestamp", [NOW_MS + 5, MAX_TIMESTAMP])
 def test_a_timestamp_in_an_open_transaction_is_not_found_by_committed_readers(broker, timestamp):
     broker.partition.append(batch(), NOW_MS)
