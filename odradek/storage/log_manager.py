@@ -13,7 +13,7 @@ import errno
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from functools import partial
-from uuid import UUID, uuid4
+from uuid import UUID
 
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.storage import checkpoints
@@ -47,9 +47,9 @@ class LogManager:
         *log_dirs: str,
         node_id: int,
         warn: Warn,
+        new_uuid: Callable[[], UUID],
         cluster_id: str | None = None,
         metadata_dir: str | None = None,
-        new_uuid: Callable[[], UUID] = uuid4,
     ) -> None:
         """``cluster_id`` must equal that of the directories, if they have one; new directories get it, or else a random one.
 

@@ -1,7 +1,7 @@
 """Several data directories: where logs go, whose the directories are, and what becomes of one that does not work."""
 
 import errno
-from uuid import UUID
+from uuid import UUID, uuid4
 
 import pytest
 
@@ -55,7 +55,7 @@ class FailingFileSystem(MemoryFileSystem):
 
 
 def started(file_system, *paths, load=True, **options):
-    manager = LogManager(file_system, *(paths or (A, B, C)), node_id=1, warn=Warnings(), **options)
+    manager = LogManager(file_system, *(paths or (A, B, C)), node_id=1, warn=Warnings(), **{"new_uuid": uuid4, **options})
     manager.start()
     if load:
         manager.load_all(lambda _: LogConfig(), now_ms=NOW_MS)

@@ -1,6 +1,6 @@
 """A data directory: who it belongs to, which logs are in it, and what a restart finds."""
 
-from uuid import UUID
+from uuid import UUID, uuid4
 
 import pytest
 
@@ -19,7 +19,7 @@ FIRST, SECOND = UUID(int=1), UUID(int=2)
 
 
 def started(file_system, *, warn=None, load=True, config=None, **options):
-    manager = LogManager(file_system, ROOT, node_id=1, warn=warn or Warnings(), **options)
+    manager = LogManager(file_system, ROOT, node_id=1, warn=warn or Warnings(), **{"new_uuid": uuid4, **options})
     manager.start()
     if load:
         manager.load_all(lambda _: config or LogConfig(), now_ms=NOW_MS)
@@ -38,17 +38,17 @@ def create(manager, topic="t", partition=0, topic_id=FIRST, config=None):
 
 def test_a_new_directory_gets_an_identity_that_it_keeps():
     file_system = MemoryFileSystem()
-    manager = LogManager(file_system, ROOT, node_id=1, warn=Warnings())
+    manager = LogManager(file_system, ROOT, node_id=1, new_uuid=uuid4, warn=Warnings())
     identity = manager.start()
     manager.release()
-    again = LogManager(file_system, ROOT, node_id=1, warn=Warnings())
+    again = LogManager(file_system, ROOT, node_id=1, new_uuid=uuid4, warn=Warnings())
     assert again.start() == identity
     lines = file_system.read_bytes(f"{ROOT}/meta.properties").decode().splitlines()
     assert [line.split("=")[0] for line in lines] == ["cluster.id", "directory.id", "node.id", "version"]
 
 
 def test_a_cluster_id_can_be_given():
-    manager = LogManager(MemoryFileSystem(), ROOT, node_id=1, warn=Warnings(), cluster_id="mine")
+    manager = LogManager(MemoryFileSystem(), ROOT, node_id=1, new_uuid=uuid4, warn=Warnings(), cluster_id="mine")
     assert manager.start().cluster_id == "mine"
 
 
@@ -62,18 +62,18 @@ def test_the_directory_of_another_broker_is_refused_and_not_kept(data):
     file_system.write_atomic(f"{ROOT}/meta.properties", data)
     for _ in range(2):
         with pytest.raises(InconsistentDataDirectory):
-            LogManager(file_system, ROOT, node_id=1, warn=Warnings(), cluster_id="mine").start()
+            LogManager(file_system, ROOT, node_id=1, new_uuid=uuid4, warn=Warnings(), cluster_id="mine").start()
 
 
 @pytest.mark.parametrize("kind", [RealFileSystem, MemoryFileSystem])
 def test_a_directory_serves_one_broker_at_a_time(kind, tmp_path):
     file_system, root = kind(), str(tmp_path / "data")
-    first = LogManager(file_system, root, node_id=1, warn=Warnings())
+    first = LogManager(file_system, root, node_id=1, new_uuid=uuid4, warn=Warnings())
     first.start()
     with pytest.raises(DataDirectoryLocked):
-        LogManager(file_system, root, node_id=1, warn=Warnings()).start()
+        LogManager(file_system, root, node_id=1, new_uuid=uuid4, warn=Warnings()).start()
     first.shutdown(NOW_MS)
-    LogManager(file_system, root, node_id=1, warn=Warnings()).start()
+    LogManager(file_system, root, node_id=1, new_uuid=uuid4, warn=Warnings()).start()
 
 
 def test_a_created_log_is_there_after_a_kill():
@@ -253,7 +253,7 @@ def test_each_log_gets_its_topics_config():
     create(manager, "a")
     create(manager, "b")
     manager.release()
-    again = LogManager(file_system, ROOT, node_id=1, warn=Warnings())
+    again = LogManager(file_system, ROOT, node_id=1, new_uuid=uuid4, warn=Warnings())
     again.start()
     again.load_all(lambda topic: LogConfig(segment_bytes=ord(topic)), now_ms=NOW_MS)
     assert [log.config.segment_bytes for log in again.logs.values()] == [ord("a"), ord("b")]
@@ -349,7 +349,7 @@ def test_producers_expire_in_all_logs():
 def test_a_real_directory_keeps_its_records_over_a_kill_and_a_clean_stop(tmp_path):
     file_system = RealFileSystem()
     for stop in (LogManager.release, lambda manager: manager.shutdown(NOW_MS), LogManager.release):
-        manager = LogManager(file_system, str(tmp_path), node_id=1, warn=Warnings())
+        manager = LogManager(file_system, str(tmp_path), node_id=1, new_uuid=uuid4, warn=Warnings())
         manager.start()
         manager.load_all(lambda _: LogConfig(segment_bytes=300), now_ms=NOW_MS)
         log = create(manager, config=LogConfig(segment_bytes=300))

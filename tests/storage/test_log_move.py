@@ -1,5 +1,7 @@
 """Moving a log to another data directory: it has all of its records all the time, wherever the broker is killed."""
 
+from uuid import uuid4
+
 import pytest
 
 from odradek.protocol.errors import ErrorCode, KafkaError
@@ -144,7 +146,7 @@ def test_a_target_that_cannot_be_written_is_told_from_a_log_that_cannot_be_read(
 
 def whole(file_system):
     """Start anew; the log's bytes and end, and whether the move has to be done again."""
-    manager = LogManager(file_system, A, B, node_id=1, warn=Warnings())
+    manager = LogManager(file_system, A, B, node_id=1, new_uuid=uuid4, warn=Warnings())
     manager.start()
     manager.load_all(lambda _: CONFIG, now_ms=NOW_MS, topic_ids={("t", 0): TOPIC_ID})
     assert manager.offline == {}

@@ -4,7 +4,7 @@ import os
 import resource
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from uuid import UUID
+from uuid import UUID, uuid4
 
 import pytest
 
@@ -28,7 +28,7 @@ def limit(monkeypatch):
 
 @pytest.fixture
 def manager(tmp_path, limit):
-    manager = LogManager(RealFileSystem(), str(tmp_path), node_id=1, warn=Warnings())
+    manager = LogManager(RealFileSystem(), str(tmp_path), node_id=1, new_uuid=uuid4, warn=Warnings())
     manager.start()
     yield manager
     manager.release()
@@ -87,7 +87,7 @@ def in_threads(action, logs):
 def test_all_is_there_after_a_restart(manager, tmp_path):
     filled(manager)
     manager.shutdown(NOW_MS, for_each=in_threads)
-    again = LogManager(RealFileSystem(), str(tmp_path), node_id=1, warn=Warnings())
+    again = LogManager(RealFileSystem(), str(tmp_path), node_id=1, new_uuid=uuid4, warn=Warnings())
     again.start()
     again.load_all(lambda _: CONFIG, now_ms=NOW_MS)
     assert (again.was_clean, again.offline) == (True, {})

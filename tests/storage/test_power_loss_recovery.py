@@ -1,7 +1,7 @@
 """What a loss of power leaves of a log that was not synced, and what only looks like it."""
 
 import errno
-from uuid import UUID
+from uuid import UUID, uuid4
 
 import pytest
 
@@ -257,7 +257,7 @@ def test_the_name_of_a_data_directory_that_was_made_and_not_used_is_synced():
 
 def test_deleted_logs_are_synced_to_be_gone_before_others_get_their_names():
     file_system = SyncedDirectories()
-    manager = LogManager(file_system, "/data", node_id=1, warn=Warnings())
+    manager = LogManager(file_system, "/data", node_id=1, new_uuid=uuid4, warn=Warnings())
     manager.start()
     manager.create("t", 0, UUID(int=1), LogConfig(), now_ms=NOW_MS)
     file_system.synced.clear()

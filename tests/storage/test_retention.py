@@ -204,7 +204,7 @@ class Managed:
             append(self.log, batch(timestamp=NOW_MS + number * HOUR_MS))
 
     def start(self):
-        manager = LogManager(self.files, "/data", node_id=1, warn=self.warn)
+        manager = LogManager(self.files, "/data", node_id=1, new_uuid=uuid4, warn=self.warn)
         manager.start()
         manager.removal.remove_later = lambda paths, delay_ms: self.removed_later.append((paths, delay_ms))
         manager.load_all(lambda _: self.config, now_ms=NOW_MS)

@@ -1,6 +1,6 @@
 """Cutting a log's end off: what is left, what was never there, and what the power leaves of it."""
 
-from uuid import UUID
+from uuid import UUID, uuid4
 
 import pytest
 from hypothesis import given, settings
@@ -177,7 +177,7 @@ def test_after_an_error_half_way_the_log_is_out_of_service_and_the_next_start_ha
 
 
 def managed(file_system, *, warn=None):
-    manager = LogManager(file_system, "/data", node_id=1, warn=warn or Warnings())
+    manager = LogManager(file_system, "/data", node_id=1, new_uuid=uuid4, warn=warn or Warnings())
     manager.start()
     return manager
 

@@ -11,7 +11,7 @@ Here that is before the call returns, on the loop thread, for one fsync; metadat
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TypeVar
-from uuid import UUID, uuid4
+from uuid import UUID
 
 from odradek.broker.config import BrokerConfig
 from odradek.broker.metadata import decisions
@@ -57,8 +57,8 @@ class Controller:
         directory_counts: Callable[[], dict[UUID, int]],
         config: BrokerConfig,
         clock: Clock,
+        new_topic_id: Callable[[], UUID],
         background: Background | None = None,
-        new_topic_id: Callable[[], UUID] = uuid4,
     ) -> None:
         """Replay ``log``, and give it its first records if it is new. Raises MetadataUnreadable, KafkaError if the log fails.
 

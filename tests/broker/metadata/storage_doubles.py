@@ -1,6 +1,7 @@
 """Controller and logs over a file system, as a broker opens them; and a file system that kills its process."""
 
 from collections.abc import Sequence
+from uuid import uuid4
 
 from odradek.broker.config import load
 from odradek.broker.metadata.controller import Controller
@@ -26,7 +27,7 @@ class Storage:
         self.file_system = file_system
         self.clock = VirtualClock()
         self.warnings: list[str] = []
-        self.log_manager = LogManager(file_system, data_dir, node_id=1, warn=self.warn)
+        self.log_manager = LogManager(file_system, data_dir, node_id=1, new_uuid=uuid4, warn=self.warn)
         try:
             self._open(data_dir, observed=observed)
         except BaseException:
@@ -36,7 +37,9 @@ class Storage:
     def _open(self, data_dir: str, *, observed: bool) -> None:
         self.log_manager.start()
         log = MetadataLog.open(self.file_system, data_dir, now_ms=self.clock.now_ms(), warn=self.warn)
-        self.controller = Controller(log, node_id=1, directory_counts=self.log_manager.counts, config=CONFIG, clock=self.clock)
+        self.controller = Controller(
+            log, node_id=1, directory_counts=self.log_manager.counts, config=CONFIG, clock=self.clock, new_topic_id=uuid4
+        )
         Reconciliation(
             image=self.controller.image,
             log_manager=self.log_manager,

@@ -25,7 +25,7 @@ class Setup:
     def __init__(self, **log_config):
         self.clock = VirtualClock()
         self.files = MemoryFileSystem()
-        self.manager = LogManager(self.files, "/data", node_id=1, warn=lambda event, **_: None)
+        self.manager = LogManager(self.files, "/data", node_id=1, new_uuid=uuid4, warn=lambda event, **_: None)
         self.manager.start()
         config = LogConfig(**{"retention_ms": -1} | log_config)
         self.log = self.manager.create("t", 0, uuid4(), config, now_ms=self.clock.now_ms())
@@ -115,7 +115,7 @@ def test_new_log_starts_are_written_down_by_themselves():
 
 async def test_a_check_of_many_logs_lets_others_have_their_turn():
     timer = Timer(SystemClock())
-    manager = LogManager(MemoryFileSystem(), "/data", node_id=1, warn=lambda event, **_: None)
+    manager = LogManager(MemoryFileSystem(), "/data", node_id=1, new_uuid=uuid4, warn=lambda event, **_: None)
     manager.start()
     housekeeping = Housekeeping(load(), manager, timer, InlineBackground())
     now_ms = SystemClock().now_ms()
@@ -160,7 +160,7 @@ async def test_files_are_removed_in_a_thread_and_the_end_waits_for_it():
             threads.append(threading.current_thread())
 
     timer = Timer(SystemClock())
-    manager = LogManager(MemoryFileSystem(), "/data", node_id=1, warn=lambda event, **_: None)
+    manager = LogManager(MemoryFileSystem(), "/data", node_id=1, new_uuid=uuid4, warn=lambda event, **_: None)
     manager.removed_logs = Removed(manager.file_system, manager.directories)
     background = ThreadedBackground()
     housekeeping = Housekeeping(load(), manager, timer, background)
@@ -175,7 +175,7 @@ async def test_files_are_removed_in_a_thread_and_the_end_waits_for_it():
 def test_an_interval_of_centuries_means_never(interval):
     clock = VirtualClock()
     timer = Timer(clock)
-    manager = LogManager(MemoryFileSystem(), "/data", node_id=1, warn=lambda event, **_: None)
+    manager = LogManager(MemoryFileSystem(), "/data", node_id=1, new_uuid=uuid4, warn=lambda event, **_: None)
     config = load(overrides={"log.flush.scheduler.interval.ms": interval})
     Housekeeping(config, manager, timer, InlineBackground())
     clock.advance(config["log.initial.task.delay.ms"])

@@ -30,7 +30,9 @@ class Setup:
         self.background = background or InlineBackground()
         self.files = files or MemoryFileSystem()
         self.warnings = []
-        self.manager = LogManager(self.files, "/data", node_id=1, warn=lambda event, **_: self.warnings.append(event))
+        self.manager = LogManager(
+            self.files, "/data", node_id=1, new_uuid=uuid4, warn=lambda event, **_: self.warnings.append(event)
+        )
         self.manager.start()
         overrides = {name.replace("_", "."): str(value) for name, value in properties.items()}
         self.cleaner = LogCleaner(load(overrides=overrides), self.manager, Timer(self.clock), self.background)

@@ -14,6 +14,7 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 from confluent_kafka import Consumer, TopicPartition
 from confluent_kafka import KafkaError as ClientError
@@ -84,7 +85,9 @@ def clean_by_odradek(data: Path) -> dict[Partition, int]:
     """Clean the due logs in a data directory of Kafka's, and leave it cleanly stopped; returns each log's cleaned offset."""
     clock = VirtualClock(_now_ms())
     warnings: list[str] = []
-    manager = LogManager(RealFileSystem(), str(data), node_id=1, warn=lambda event, **what: warnings.append(f"{event} {what}"))
+    manager = LogManager(
+        RealFileSystem(), str(data), node_id=1, new_uuid=uuid4, warn=lambda event, **what: warnings.append(f"{event} {what}")
+    )
     manager.start()
     manager.load_all(_log_config, clock.now_ms())
     cleaner = LogCleaner(load(), manager, Timer(clock), InlineBackground())
