@@ -9,8 +9,9 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING
 
-from odradek.broker.config.endpoints import parse_endpoints
+from odradek.broker.config.endpoints import parse_endpoints, per_ip_overrides
 from odradek.broker.network.connection import Connection
+from odradek.broker.network.connection_registry import ConnectionLimits, ConnectionRegistry
 from odradek.broker.network.listeners import Listeners
 from odradek.broker.server import Broker
 
@@ -40,7 +41,9 @@ class BrokerServer:
         random: Random | None = None,
     ) -> None:
         self.broker = Broker(config, clock=clock, background=background, file_system=file_system, random=random)
-        self.connections = self.broker.connections
+        self.connections = self.broker.connections = ConnectionRegistry(
+            self._connection_limits, self.broker.clock, self.broker.timer
+        )
         self._listeners = Listeners(self._make_connection)
         self._max_frame_bytes: int = config["socket.request.max.bytes"]
 
@@ -89,3 +92,12 @@ class BrokerServer:
 
     def _make_connection(self, listener_name: str) -> Connection:
         return Connection(self.broker.dispatcher, self.connections, listener_name, self._max_frame_bytes)
+
+    def _connection_limits(self) -> ConnectionLimits:
+        config = self.broker.config
+        return ConnectionLimits(
+            max_connections=config["max.connections"],
+            max_connections_per_ip=config["max.connections.per.ip"],
+            per_ip_overrides=per_ip_overrides(config["max.connections.per.ip.overrides"]),
+            max_idle_ms=config["connections.max.idle.ms"],
+        )

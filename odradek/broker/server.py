@@ -14,17 +14,15 @@ from random import Random
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
-from odradek.broker.config.endpoints import parse_endpoints, per_ip_overrides
+from odradek.broker.config.endpoints import parse_endpoints
 from odradek.broker.coordination.group_coordinator import GroupCoordinator
 from odradek.broker.coordination.services import CoordinatorServices
 from odradek.broker.coordination.transaction_coordinator import TransactionCoordinator
 from odradek.broker.handlers import SERVED, load_handler
 from odradek.broker.logging import log as broker_log
-from odradek.broker.network.connection_registry import ConnectionLimits, ConnectionRegistry
 from odradek.broker.network.dispatch import Dispatcher
 from odradek.broker.network.listeners import advertised_endpoints
 from odradek.broker.replica.fetch_sessions import FetchSessions
-from odradek.broker.replica.group_commit import GroupCommit
 from odradek.broker.replica.housekeeping import Housekeeping
 from odradek.broker.replica.log_cleaner import LogCleaner
 from odradek.broker.replica.partitions import Partitions
@@ -42,9 +40,11 @@ if TYPE_CHECKING:
     from odradek.broker.config.broker_config import BrokerConfig
     from odradek.broker.config.endpoints import Endpoint
     from odradek.broker.metadata.controller import Controller
+    from odradek.broker.network.connection_registry import ConnectionRegistry
     from odradek.broker.network.gate import Gate
     from odradek.broker.replica.delayed_fetch import DelayedFetch
     from odradek.broker.replica.delayed_produce import DelayedProduce
+    from odradek.broker.replica.group_commit import GroupCommit
     from odradek.storage.filesystem import FileSystem
     from odradek.storage.log_manager import LogManager
     from odradek.timing.background import Background
@@ -77,7 +77,6 @@ class Broker:
         self.produce_purgatory: Purgatory[DelayedProduce] = Purgatory("Produce", self.timer)
         self.partitions = Partitions()
         self.fetch_sessions = FetchSessions(config["max.incremental.fetch.session.cache.slots"], self.random)
-        self.group_commit = GroupCommit(self, call_soon)
         self._call_soon = call_soon
         # Called each time that the coordinators have loaded much state, which stays.
         self.on_much_loaded: Callable[[], object] = _ignore
@@ -87,19 +86,15 @@ class Broker:
             controller=lambda: self.controller,
             timer=self.timer,
             random=self.random,
-            call_soon=self._soon,
-            call_at_turn_end=lambda callback: self._soon(partial(self.connections.outbox.run, callback)),
+            call_soon=self.call_soon,
+            call_at_turn_end=self._call_at_turn_end,
             on_much_loaded=lambda: self.on_much_loaded(),  # noqa: PLW0108  it is set later
         )
         self.groups = GroupCoordinator(services)
         self.transactions = TransactionCoordinator(services, self.groups.write_marker)
-        self.moves = ReplicaMoves(self)
         self.dispatcher = Dispatcher(self, self.clock, SERVED, load_handler, gate)
-        self.connections: ConnectionRegistry = ConnectionRegistry(
-            self._connection_limits,
-            self.clock,
-            self.timer,
-        )
+        # Those of the server that listens for this broker, if one does.
+        self.connections: ConnectionRegistry | None = None
         self._file_system = file_system
         # What clients are told to connect to, by listener. A server replaces them by those that it has bound.
         self.endpoints: dict[str, Endpoint] = self.endpoints_for(
@@ -111,7 +106,9 @@ class Broker:
         # Set by open().
         self.log_manager: LogManager
         self.controller: Controller
+        self.group_commit: GroupCommit
         self.housekeeping: Housekeeping
+        self.moves: ReplicaMoves
         self.log_cleaner: LogCleaner
         self.cluster_id: str
 
@@ -139,9 +136,13 @@ class Broker:
         """What the clients of these listeners are to be told: ``advertised.listeners``, else where they are bound."""
         return advertised_endpoints(bound, parse_endpoints("advertised.listeners", self.config["advertised.listeners"] or ()))
 
-    def _soon(self, callback: Callable[[], None]) -> None:
+    def call_soon(self, callback: Callable[[], None]) -> None:
         """Call back in the next turn of the event loop."""
         (self._call_soon or asyncio.get_running_loop().call_soon)(callback)
+
+    def _call_at_turn_end(self, callback: Callable[[], None]) -> None:
+        """The same; the answers that ``callback`` gives are sent together."""
+        self.call_soon(callback if self.connections is None else partial(self.connections.outbox.run, callback))
 
     def start(self) -> None:
         """Open and serve: for a broker that has no listeners to start in between. Raises what ``open`` does."""
@@ -153,10 +154,12 @@ class Broker:
         storage = open_storage(self, self._file_system)
         self.log_manager = storage.log_manager
         self.controller = storage.controller
+        self.group_commit = storage.group_commit
         self.cluster_id = storage.cluster_id
         if self.clock.passes_by_itself:
             self._driver = AsyncioDriver(self.timer, asyncio.get_running_loop())
         self.housekeeping = Housekeeping(self.config, self.log_manager, self.timer, self.background)
+        self.moves = ReplicaMoves(self.config, self.partitions, self.log_manager, self.controller, self.timer, self.housekeeping)
         self.log_cleaner = LogCleaner(self.config, self.log_manager, self.timer, self.background)
 
     def serve(self) -> None:
@@ -222,15 +225,6 @@ class Broker:
             self.log_manager.release()
             raise
         self.log_manager.shutdown(now_ms=self.clock.now_ms(), for_each=partial(self.background.for_each, name="close"))
-
-    def _connection_limits(self) -> ConnectionLimits:
-        config = self.config
-        return ConnectionLimits(
-            max_connections=config["max.connections"],
-            max_connections_per_ip=config["max.connections.per.ip"],
-            per_ip_overrides=per_ip_overrides(config["max.connections.per.ip.overrides"]),
-            max_idle_ms=config["connections.max.idle.ms"],
-        )
 
 
 def _ignore() -> None:

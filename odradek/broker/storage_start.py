@@ -1,36 +1,76 @@
 """Opening a data directory: the lock, the metadata log, the controller, every partition's log, and what serves them."""
 
+from __future__ import annotations
+
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
-from uuid import UUID
 
 from odradek.broker.config.dynamic import CLUSTER_DEFAULT, ConfigView, ResourceType, apply_broker_overrides
 from odradek.broker.logging import log
 from odradek.broker.metadata.controller import Controller
-from odradek.broker.metadata.delta import MetadataDelta
-from odradek.broker.metadata.image import MetadataImage
 from odradek.broker.metadata.metadata_log import MetadataLog
 from odradek.broker.metadata.publishing import PublishingOrder
 from odradek.broker.metadata.reconcile import Reconciliation
 from odradek.broker.replica.group_commit import GroupCommit
-from odradek.broker.replica.host import ReplicaHost
 from odradek.broker.replica.partition_directories import DirectoryFailures, LogConfigs, PartitionDirectories
 from odradek.storage.filesystem import FileSystem, RealFileSystem
 from odradek.storage.log_config import LogConfig
 from odradek.storage.log_manager import LogManager
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+    from uuid import UUID
+
     from odradek.broker.config.broker_config import BrokerConfig
+    from odradek.broker.metadata.delta import MetadataDelta
+    from odradek.broker.metadata.image import MetadataImage
+    from odradek.broker.replica.delayed_fetch import DelayedFetch
+    from odradek.broker.replica.delayed_produce import DelayedProduce
+    from odradek.broker.replica.housekeeping import Housekeeping
+    from odradek.broker.replica.partitions import Partitions
+    from odradek.storage.data_directory import DataDirectory
+    from odradek.timing.background import Background
+    from odradek.timing.clock import Clock
+    from odradek.timing.purgatory import Purgatory
+    from odradek.timing.timer import Timer
 
 
-class StorageHost(ReplicaHost, Protocol):
-    """The broker that the storage is opened for."""
+class Moves(Protocol):
+    """The moves of partitions to other directories, as far as directories and partitions that go are concerned."""
 
-    group_commit: GroupCommit
+    def cancel(self, key: tuple[str, int]) -> None:
+        """Give up the move of a partition, if there is one."""
+
+    def directory_failed(self, directory: DataDirectory) -> None:
+        """Give up what was to move there, or was there."""
+
+
+class StorageHost(Protocol):
+    """The broker that the storage is opened for. It makes ``moves`` and ``housekeeping`` right afterwards."""
+
+    config: BrokerConfig
+    node_id: int
+    clock: Clock
+    timer: Timer
+    background: Background
+    partitions: Partitions
+    fetch_purgatory: Purgatory[DelayedFetch]
+    produce_purgatory: Purgatory[DelayedProduce]
+    housekeeping: Housekeeping
+
+    @property
+    def moves(self) -> Moves:
+        """Of partitions to other directories."""
 
     def new_uuid(self) -> UUID:
         """A random UUID, by the broker's seed."""
+
+    def call_soon(self, callback: Callable[[], None]) -> None:
+        """Call back in the next turn of the event loop."""
+
+    def fail(self, reason: str) -> None:
+        """There is nothing to serve from any more."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +79,7 @@ class OpenStorage:
 
     log_manager: LogManager
     controller: Controller
+    group_commit: GroupCommit
     cluster_id: str
 
 
@@ -59,7 +100,15 @@ def open_storage(broker: StorageHost, file_system: FileSystem | None) -> OpenSto
         new_uuid=broker.new_uuid,
         metadata_dir=None if metadata_dir is None else str(Path(metadata_dir).absolute()),
     )
-    log_manager.on_flush_due = broker.group_commit.request
+    group_commit = GroupCommit(
+        partitions=broker.partitions,
+        produce_purgatory=broker.produce_purgatory,
+        flusher=log_manager.flusher,
+        clock=broker.clock,
+        background=broker.background,
+        call_soon=broker.call_soon,
+    )
+    log_manager.on_flush_due = group_commit.request
     identity = log_manager.start()
     try:
         now_ms = broker.clock.now_ms()
@@ -85,7 +134,7 @@ def open_storage(broker: StorageHost, file_system: FileSystem | None) -> OpenSto
     controller.subscribe(directories, PublishingOrder.PARTITIONS)
     controller.subscribe(overrides, PublishingOrder.BROKER_CONFIGS)
     controller.subscribe(LogConfigs(broker.partitions, controller.log_config_for), PublishingOrder.TOPIC_CONFIGS)
-    return OpenStorage(log_manager, controller, identity.cluster_id)
+    return OpenStorage(log_manager, controller, group_commit, identity.cluster_id)
 
 
 def _open_controller(broker: StorageHost, file_system: FileSystem, log_manager: LogManager) -> Controller:
@@ -114,7 +163,7 @@ def _partition_directories(broker: StorageHost, log_manager: LogManager, control
         broker.partitions,
         log_manager,
         wake_produces=broker.produce_purgatory.check_and_complete,
-        cancel_moves=broker.moves.directory_failed,
+        cancel_moves=lambda directory: broker.moves.directory_failed(directory),  # noqa: PLW0108  made later
         fail=broker.fail,
     )
     # Called soon, and not from within the operation that met the error.
@@ -127,7 +176,7 @@ def _partition_directories(broker: StorageHost, log_manager: LogManager, control
         clock=broker.clock,
         log_config_for=controller.log_config_for,
         wake_fetches=broker.fetch_purgatory.check_and_complete,
-        before_delete=broker.moves.cancel,
+        before_delete=lambda key: broker.moves.cancel(key),  # noqa: PLW0108  made later
         after_delete=lambda: broker.housekeeping.remove_deleted_after(broker.config["log.segment.delete.delay.ms"]),
     )
 
@@ -135,7 +184,7 @@ def _partition_directories(broker: StorageHost, log_manager: LogManager, control
 class BrokerOverrides:
     """Puts dynamic broker configs in force when they change."""
 
-    def __init__(self, config: "BrokerConfig", image: MetadataImage) -> None:
+    def __init__(self, config: BrokerConfig, image: MetadataImage) -> None:
         self._view = ConfigView(config, image.configs, image.topics.__contains__)
 
     def apply(self) -> None:

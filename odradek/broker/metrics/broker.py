@@ -94,7 +94,7 @@ def _read_broker(broker: MeteredBroker) -> Iterator[Reading]:
     yield SESSION_EVICTIONS, [((), sessions.evictions)]
     driver = broker.timer_driver
     yield LATENESS, [] if driver is None else [((), Sum(driver.wakings, driver.late_ms))]
-    busy_poll = broker.connections.busy_poll
+    busy_poll = None if broker.connections is None else broker.connections.busy_poll
     yield BUSY_POLLS, [((), 0 if busy_poll is None else busy_poll.polls)]
     yield INFO, [((__version__, broker.cluster_id, str(broker.node_id)), 1)]
 

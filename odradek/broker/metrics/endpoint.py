@@ -16,6 +16,9 @@ from odradek.broker.metrics.exposition import render
 from odradek.broker.metrics.table import read_all
 
 if TYPE_CHECKING:
+    from concurrent.futures import Future
+
+    from odradek.broker.metrics.definitions import Reading
     from odradek.broker.metrics.metered import MeteredBroker
 
 PATH = "/metrics"
@@ -94,8 +97,7 @@ class MetricsEndpoint:
             if path.partition("?")[0] != PATH:
                 raise _Refused("404 Not Found")  # noqa: TRY301  handled with its kin
             readings = read_all(self._broker)
-            loop = asyncio.get_running_loop()
-            body, content_type = await loop.run_in_executor(None, render, readings, headers.get("accept", ""))
+            body, content_type = await self._render(readings, headers.get("accept", ""))
             status = "200 OK"
         except _Refused as refused:
             status, body, content_type = refused.status, f"{refused.status[4:]}. Metrics are at {PATH}.\n".encode(), _TEXT
@@ -107,6 +109,18 @@ class MetricsEndpoint:
             headers_out.append("Allow: GET, HEAD")
         head = "\r\n".join([f"HTTP/1.1 {status}", *headers_out, "", ""])
         return head.encode() + (body if with_body else b"")
+
+    async def _render(self, readings: list[Reading], accept: str) -> tuple[bytes, str]:
+        """The text, and its type. A large broker's takes longer than the loop may be kept."""
+        rendered: asyncio.Future[Future[tuple[bytes, str]]] = asyncio.get_running_loop().create_future()
+
+        def deliver(outcome: Future[tuple[bytes, str]]) -> None:
+            # The scrape may have been given up.
+            if not rendered.done():
+                rendered.set_result(outcome)
+
+        self._broker.background.run(lambda: render(readings, accept), deliver, name="metrics")
+        return (await rendered).result()
 
 
 async def _read_head(reader: asyncio.StreamReader) -> tuple[str, str, dict[str, str]]:

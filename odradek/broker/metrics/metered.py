@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from odradek.broker.replica.log_cleaner import LogCleaner
     from odradek.broker.replica.partitions import Partitions
     from odradek.storage.log_manager import LogManager
+    from odradek.timing.background import Background
     from odradek.timing.clock import Clock
     from odradek.timing.driver import AsyncioDriver
     from odradek.timing.purgatory import Purgatory
@@ -28,6 +29,7 @@ class MeteredBroker(Protocol):
     node_id: int
     cluster_id: str
     clock: Clock
+    background: Background
     timer: Timer
     controller: Controller
     partitions: Partitions
@@ -37,7 +39,8 @@ class MeteredBroker(Protocol):
     groups: GroupCoordinator
     transactions: TransactionCoordinator
     dispatcher: Dispatcher
-    connections: ConnectionRegistry
+    # None where nobody listens for it.
+    connections: ConnectionRegistry | None
 
     @property
     def listener_names(self) -> list[str]:

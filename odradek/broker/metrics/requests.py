@@ -148,15 +148,15 @@ def _errors(routes: list[Route]) -> dict[str, int]:
 def _read_connections(broker: MeteredBroker) -> Iterator[Reading]:
     connections = broker.connections
     open_now: dict[str, int] = dict.fromkeys(broker.listener_names, 0)
-    for connection in connections:
+    for connection in connections or ():
         open_now[connection.session.listener_name] += 1
     yield CONNECTIONS, [((listener,), count) for listener, count in open_now.items()]
-    yield CONNECTIONS_ACCEPTED, [((), connections.accepted)]
-    yield CONNECTIONS_REFUSED, [((), connections.refused)]
-    yield CONNECTIONS_CLOSED_IDLE, [((), connections.closed_idle)]
-    yield CONNECTIONS_CLOSED_MALFORMED, [((), connections.closed_malformed)]
-    yield BYTES_RECEIVED, [((), connections.received_bytes)]
-    yield BYTES_SENT, [((), connections.sent_bytes)]
+    yield CONNECTIONS_ACCEPTED, [((), 0 if connections is None else connections.accepted)]
+    yield CONNECTIONS_REFUSED, [((), 0 if connections is None else connections.refused)]
+    yield CONNECTIONS_CLOSED_IDLE, [((), 0 if connections is None else connections.closed_idle)]
+    yield CONNECTIONS_CLOSED_MALFORMED, [((), 0 if connections is None else connections.closed_malformed)]
+    yield BYTES_RECEIVED, [((), 0 if connections is None else connections.received_bytes)]
+    yield BYTES_SENT, [((), 0 if connections is None else connections.sent_bytes)]
 
 
 REQUEST_SECTION = Section(

@@ -19,9 +19,14 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from concurrent.futures import Future
 
-    from odradek.broker.replica.host import ReplicaHost
+    from odradek.broker.replica.delayed_produce import DelayedProduce
     from odradek.broker.replica.partition import Partition
+    from odradek.broker.replica.partitions import Partitions
     from odradek.storage.log import Log
+    from odradek.storage.log_flusher import LogFlusher
+    from odradek.timing.background import Background
+    from odradek.timing.clock import Clock
+    from odradek.timing.purgatory import Purgatory
 
 _THREADS: Final = "flush"
 
@@ -29,9 +34,22 @@ _THREADS: Final = "flush"
 class GroupCommit:
     """The syncs of one broker that producers wait for. Loop thread only."""
 
-    def __init__(self, broker: ReplicaHost, call_soon: Callable[[Callable[[], None]], object] | None = None) -> None:
-        """``call_soon`` stands in for the running event loop's."""
-        self._broker = broker
+    def __init__(
+        self,
+        *,
+        partitions: Partitions,
+        produce_purgatory: Purgatory[DelayedProduce],
+        flusher: LogFlusher,
+        clock: Clock,
+        background: Background,
+        call_soon: Callable[[Callable[[], None]], object],
+    ) -> None:
+        """``call_soon`` is the event loop's."""
+        self._partitions = partitions
+        self._produce_purgatory = produce_purgatory
+        self._flusher = flusher
+        self._clock = clock
+        self._background = background
         self._call_soon = call_soon
         # Logs whose sync is due and has not begun, with their partitions; and those that are being synced.
         self._due: dict[Log, Partition | None] = {}
@@ -43,18 +61,18 @@ class GroupCommit:
         if log.topic == TRANSACTION_STATE_TOPIC:
             # A transaction ends by several appends, each when the one before is on disk. Its producer is told after the first:
             # with its next transaction it would have to come again later, as with Kafka.
-            log.flush(self._broker.clock.now_ms())
+            log.flush(self._clock.now_ms())
             return
-        self._due[log] = self._broker.partitions.get(log.topic, log.partition)
+        self._due[log] = self._partitions.get(log.topic, log.partition)
         if not self._is_scheduled and log not in self._running:
             self._is_scheduled = True
-            (self._call_soon or asyncio.get_running_loop().call_soon)(self._begin_all)
+            self._call_soon(self._begin_all)
 
     async def finish(self) -> None:
         """Wait until nothing is due."""
         while self._running or self._is_scheduled:
             await asyncio.sleep(0)
-            await self._broker.background.finish()
+            await self._background.finish()
 
     def _begin_all(self) -> None:
         self._is_scheduled = False
@@ -80,12 +98,12 @@ class GroupCommit:
             error = outcome.exception()
             if error is not None and not isinstance(error, OSError):
                 error = OSError(repr(error))
-            self._broker.log_manager.flusher.finished(log, task, error, self._broker.clock.now_ms())
+            self._flusher.finished(log, task, error, self._clock.now_ms())
             self._release(log, partition)
             if log in self._due:
                 self._begin(log)
 
-        self._broker.background.run(task.run, done, name=_THREADS)
+        self._background.run(task.run, done, name=_THREADS)
 
     def _release(self, log: Log, partition: Partition | None) -> None:
         """Let go of those who waited for ``log``, with what has become of it."""
@@ -94,4 +112,4 @@ class GroupCommit:
                 partition.flushed()
             else:
                 partition.flush_failed()
-            self._broker.produce_purgatory.check_and_complete(partition)
+            self._produce_purgatory.check_and_complete(partition)

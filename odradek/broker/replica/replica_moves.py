@@ -14,10 +14,15 @@ from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.storage.errors import MoveCancelled, TargetFailed
 
 if TYPE_CHECKING:
-    from odradek.broker.replica.host import ReplicaHost
+    from odradek.broker.config.broker_config import BrokerConfig
+    from odradek.broker.metadata.controller import Controller
+    from odradek.broker.replica.housekeeping import Housekeeping
     from odradek.broker.replica.partition import Partition
+    from odradek.broker.replica.partitions import Partitions
     from odradek.storage.data_directory import DataDirectory
+    from odradek.storage.log_manager import LogManager
     from odradek.storage.log_move import CopyTask, LogMove
+    from odradek.timing.timer import Timer
 
 # The loop may be kept waiting for so much to be copied; for a log that grows as fast as it is copied, for more.
 _REST_BYTES = 1024 * 1024
@@ -29,8 +34,21 @@ _RETRY_MS = 50
 class ReplicaMoves:
     """The moves of one broker, by topic and partition. Loop thread only."""
 
-    def __init__(self, broker: ReplicaHost) -> None:
-        self._broker = broker
+    def __init__(
+        self,
+        config: BrokerConfig,
+        partitions: Partitions,
+        log_manager: LogManager,
+        controller: Controller,
+        timer: Timer,
+        housekeeping: Housekeeping,
+    ) -> None:
+        self._config = config
+        self._partitions = partitions
+        self._log_manager = log_manager
+        self._controller = controller
+        self._timer = timer
+        self._housekeeping = housekeeping
         self._moves: dict[tuple[str, int], LogMove] = {}
         # The one that is being copied.
         self._copying: LogMove | None = None
@@ -42,8 +60,8 @@ class ReplicaMoves:
 
     def resume(self) -> None:
         """Begin anew what the last stop has interrupted."""
-        for key, target in self._broker.log_manager.unfinished_moves:
-            partition = self._broker.partitions.get(*key)
+        for key, target in self._log_manager.unfinished_moves:
+            partition = self._partitions.get(*key)
             if partition is None or target.failure:
                 continue
             try:
@@ -57,7 +75,7 @@ class ReplicaMoves:
 
         log = partition.require_log()
         key = (partition.topic, partition.index)
-        manager = self._broker.log_manager
+        manager = self._log_manager
         move = self._moves.get(key)
         if move is not None and move.target is target:
             return
@@ -72,7 +90,7 @@ class ReplicaMoves:
         except OSError as error:
             manager.directory_error(target, error)
             raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, str(error)) from error
-        self._broker.timer.call_after(0, self._step)
+        self._timer.call_after(0, self._step)
 
     def cancel(self, key: tuple[str, int]) -> None:
         """Give a move up, if there is one."""
@@ -84,7 +102,7 @@ class ReplicaMoves:
 
     def _abandon(self, move: LogMove) -> None:
         move.abandon()
-        self._broker.housekeeping.remove_deleted_after(self._broker.config["log.segment.delete.delay.ms"])
+        self._housekeeping.remove_deleted_after(self._config["log.segment.delete.delay.ms"])
 
     def directory_failed(self, directory: DataDirectory) -> None:
         """Give up what was to move there, or was there."""
@@ -104,14 +122,14 @@ class ReplicaMoves:
             return
         move = next((move for move in self._moves.values() if move.may_begin), None)
         if move is None:
-            self._broker.timer.call_after(_RETRY_MS, self._step)
+            self._timer.call_after(_RETRY_MS, self._step)
             return
         try:
             task = move.next_task()
             rest_bytes = _REST_BYTES if move.rounds < _PATIENT_ROUNDS else _LARGE_REST_BYTES
             if move.rounds and task.size_bytes <= rest_bytes and not move.log.awaits_flush:
                 self._finish(move)
-                self._broker.timer.call_after(0, self._step)
+                self._timer.call_after(0, self._step)
                 return
         except (KafkaError, OSError, TargetFailed, MoveCancelled) as error:
             self._fail(move, error)
@@ -125,7 +143,7 @@ class ReplicaMoves:
             except Exception as error:  # noqa: BLE001  whatever it is, it is told on the loop
                 failures.append(error)
 
-        self._broker.housekeeping.run_aside(copy, lambda: self._copied(move, task, failures))
+        self._housekeeping.run_aside(copy, lambda: self._copied(move, task, failures))
 
     def _copied(self, move: LogMove, task: CopyTask, failures: list[Exception]) -> None:
         self._copying = None
@@ -137,14 +155,13 @@ class ReplicaMoves:
             self._fail(move, failures[0])
         else:
             move.copied(task)
-        self._broker.timer.call_after(0, self._step)
+        self._timer.call_after(0, self._step)
 
     def _finish(self, move: LogMove) -> None:
-        broker = self._broker
-        partition = broker.partitions.require(*move.key)
+        partition = self._partitions.require(*move.key)
         old = move.log
         try:
-            partition.log = move.finish(broker.clock.now_ms())
+            partition.log = move.finish(self._timer.clock.now_ms())
         except BaseException:
             if old.is_closed:
                 partition.take_offline("it could not be opened where it was moved to")
@@ -153,18 +170,18 @@ class ReplicaMoves:
         identity = move.target.identity
         if identity is not None:
             try:
-                broker.controller.record_directories([(partition.topic_id, partition.index, identity.directory_id)])
+                self._controller.record_directories([(partition.topic_id, partition.index, identity.directory_id)])
             except KafkaError as error:
                 broker_log.warn("a move is not in the metadata", topic=move.key[0], partition=move.key[1], reason=str(error))
-        broker.housekeeping.remove_deleted_after(broker.config["log.segment.delete.delay.ms"])
+        self._housekeeping.remove_deleted_after(self._config["log.segment.delete.delay.ms"])
         broker_log.info("partition moved", topic=move.key[0], partition=move.key[1], path=move.target.path)
 
     def _fail(self, move: LogMove, error: Exception) -> None:
         broker_log.warn("a partition is not moved", topic=move.key[0], partition=move.key[1], reason=str(error))
-        manager = self._broker.log_manager
+        manager = self._log_manager
         if isinstance(error, TargetFailed):
             manager.directory_error(move.target, error.error)
         elif isinstance(error, OSError) and not move.log.is_closed:
             manager.note_error(move.log, error)
         self.cancel(move.key)
-        self._broker.timer.call_after(0, self._step)
+        self._timer.call_after(0, self._step)

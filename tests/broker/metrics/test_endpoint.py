@@ -1,6 +1,7 @@
 """The metrics over HTTP."""
 
 import asyncio
+import threading
 
 import pytest
 
@@ -127,3 +128,10 @@ def test_its_url_can_be_asked(address, url):
     endpoint = MetricsEndpoint(None)
     endpoint.address = address
     assert endpoint.url == url
+
+
+async def test_a_broker_that_has_no_threads_is_scraped_without_one():
+    before = set(threading.enumerate())
+    status, _, _ = await ask(b"GET /metrics HTTP/1.1\r\n\r\n")
+    assert status == "200 OK"
+    assert set(threading.enumerate()) <= before
