@@ -1,9 +1,10 @@
-"""A raw client of the module's broker, and a topic to use it on."""
+"""A raw client of the module's broker, and a topic to use it on; or a broker in this process."""
 
 import pytest
 
 from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.errors import ErrorCode
+from tests.broker.handlers.in_process import Node, new_broker
 from tests.raw_client import RawClient
 
 
@@ -20,3 +21,15 @@ def topic(client, new_name):
     response = client.call(ApiKey.CREATE_TOPICS, 7, topics=[{"name": name, "num_partitions": 2, "replication_factor": 1}])
     assert response.topics[0].error_code == ErrorCode.NONE
     return name, response.topics[0].topic_id
+
+
+@pytest.fixture
+def new_id(new_name):
+    """Transactional ids that nobody else has."""
+    return lambda: f"transactional-{new_name()}"
+
+
+@pytest.fixture
+async def node():
+    async with new_broker() as broker:
+        yield Node(broker)

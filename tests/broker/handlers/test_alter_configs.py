@@ -1,47 +1,11 @@
-"""AlterConfigs and IncrementalAlterConfigs: what is asked reaches the metadata log, and what is answered its client."""
+"""AlterConfigs: what is asked replaces what is in the metadata log, and each resource has its answer."""
 
-from odradek.broker.handlers import alter_configs, incremental_alter_configs
-from odradek.broker.metadata.alterations import APPEND, SET
+from odradek.broker.handlers.alter_configs import handle
 from odradek.broker.metadata.metadata_log import MetadataLog
-from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.errors import ErrorCode, KafkaError
-from odradek.protocol.messages import messages
+from odradek.protocol.message_types.alter_configs import AlterableConfig, AlterConfigsRequest, AlterConfigsResource
 
 from .bed import make_broker
-
-
-def alter(broker, *resources, validate_only=False):
-    m = messages(ApiKey.ALTER_CONFIGS)
-    request = m.AlterConfigsRequest(
-        resources=[
-            m.AlterConfigsResource(
-                resource_type=kind,
-                resource_name=name,
-                configs=[m.AlterableConfig(name=key, value=value) for key, value in configs],
-            )
-            for kind, name, *configs in resources
-        ],
-        validate_only=validate_only,
-    )
-    return alter_configs.handle(broker, None, request).response.responses
-
-
-def alter_incrementally(broker, *resources, validate_only=False):
-    m = messages(ApiKey.INCREMENTAL_ALTER_CONFIGS)
-    request = m.IncrementalAlterConfigsRequest(
-        resources=[
-            m.AlterConfigsResource(
-                resource_type=kind,
-                resource_name=name,
-                configs=[
-                    m.AlterableConfig(name=key, config_operation=operation, value=value) for key, operation, value in configs
-                ],
-            )
-            for kind, name, *configs in resources
-        ],
-        validate_only=validate_only,
-    )
-    return incremental_alter_configs.handle(broker, None, request).response.responses
 
 
 def batches(broker):
@@ -49,17 +13,19 @@ def batches(broker):
     return list(broker.controller._log.read_all())
 
 
-def test_incremental_changes_are_in_the_image_and_leave_the_others():
-    broker = make_broker("events")
-    broker.controller.alter_configs([(2, "events", "flush.ms", "6")])
-    (answer,) = alter_incrementally(broker, (2, "events", ("retention.ms", SET, "5"), ("cleanup.policy", APPEND, "compact")))
-    assert (answer.error_code, answer.error_message) == (ErrorCode.NONE, None)
-    assert (answer.resource_type, answer.resource_name) == (2, "events")
-    assert broker.controller.image.configs(2, "events") == {
-        "flush.ms": "6",
-        "retention.ms": "5",
-        "cleanup.policy": "delete,compact",
-    }
+def alter(broker, *resources, validate_only=False):
+    request = AlterConfigsRequest(
+        resources=[
+            AlterConfigsResource(
+                resource_type=kind,
+                resource_name=name,
+                configs=[AlterableConfig(name=key, value=value) for key, value in configs],
+            )
+            for kind, name, *configs in resources
+        ],
+        validate_only=validate_only,
+    )
+    return handle(broker, None, request).response.responses
 
 
 def test_altering_replaces_all_overrides():
@@ -73,29 +39,9 @@ def test_altering_replaces_all_overrides():
 def test_what_is_only_validated_is_answered_and_not_done():
     broker = make_broker("events")
     written = len(batches(broker))
-    fine, wrong = alter_incrementally(
-        broker, (2, "events", ("retention.ms", SET, "5")), (4, "1", ("num.partitions", SET, "5")), validate_only=True
-    )
-    (fine_too,) = alter(broker, (2, "events", ("retention.ms", "5")), validate_only=True)
-    assert [answer.error_code for answer in (fine, wrong, fine_too)] == [
-        ErrorCode.NONE,
-        ErrorCode.INVALID_REQUEST,
-        ErrorCode.NONE,
-    ]
+    fine, wrong = alter(broker, (2, "events", ("retention.ms", "5")), (2, "nowhere", ("retention.ms", "5")), validate_only=True)
+    assert [answer.error_code for answer in (fine, wrong)] == [ErrorCode.NONE, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION]
     assert len(batches(broker)) == written
-
-
-def test_one_request_is_one_batch_of_the_metadata_log():
-    broker = make_broker("events", "clicks")
-    written = len(batches(broker))
-    alter_incrementally(
-        broker,
-        (2, "events", ("retention.ms", SET, "5")),
-        (2, "nowhere", ("retention.ms", SET, "5")),
-        (2, "clicks", ("retention.ms", SET, "5")),
-    )
-    assert len(batches(broker)) == written + 1
-    assert len(batches(broker)[-1].records) == 2
 
 
 def test_a_refusal_tells_its_reason():
@@ -110,6 +56,6 @@ def test_a_metadata_log_that_fails_is_answered(monkeypatch):
 
     broker = make_broker("events")
     monkeypatch.setattr(MetadataLog, "append", fail)
-    (answer,) = alter_incrementally(broker, (2, "events", ("retention.ms", SET, "5")))
+    (answer,) = alter(broker, (2, "events", ("retention.ms", "5")))
     assert answer.error_code == ErrorCode.KAFKA_STORAGE_ERROR
     assert broker.controller.image.configs(2, "events") == {}

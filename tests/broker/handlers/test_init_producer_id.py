@@ -3,6 +3,7 @@ import pytest
 from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.errors import ErrorCode, KafkaError
 
+from . import transaction_requests
 from .bed import ask, make_broker
 
 
@@ -66,3 +67,24 @@ def test_without_a_block_on_disk_there_is_no_id(monkeypatch):
 
     monkeypatch.setattr(broker.controller, "next_producer_id", fail)
     assert init(broker) == (ErrorCode.KAFKA_STORAGE_ERROR, -1, -1)
+
+
+@pytest.mark.parametrize("version", range(7))
+def test_a_transactional_id_has_a_producer_in_every_version(client, new_id, version):
+    name = new_id()
+    producer_id, epoch = transaction_requests.init(client, name, version)
+    assert (producer_id >= 0, epoch) == (True, 0)
+    assert transaction_requests.init(client, name, version) == (producer_id, 1)
+
+
+@pytest.mark.parametrize(
+    ("version", "code"), [(3, ErrorCode.INVALID_PRODUCER_EPOCH), (4, ErrorCode.PRODUCER_FENCED), (5, ErrorCode.PRODUCER_FENCED)]
+)
+def test_a_producer_that_is_fenced_is_told_so_in_the_words_of_its_version(client, new_id, version, code):
+    name = new_id()
+    transaction_requests.init(client, name)
+    assert transaction_requests.init(client, name, version, producer_id=10_000, producer_epoch=0) == code
+
+
+def test_a_transactional_id_without_a_name_is_invalid(client):
+    assert transaction_requests.init(client, "") == ErrorCode.INVALID_REQUEST

@@ -5,6 +5,7 @@ import pytest
 from odradek.broker.handlers import SERVED
 from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.errors import ErrorCode
+from odradek.protocol.message_types.offset_fetch import OffsetFetchRequest, OffsetFetchRequestGroup, OffsetFetchRequestTopics
 from tests.broker.handlers.offset_requests import UNKNOWN_ID, commit
 
 VERSIONS = range(SERVED[ApiKey.OFFSET_FETCH].min_version, SERVED[ApiKey.OFFSET_FETCH].max_version + 1)
@@ -103,3 +104,21 @@ def test_an_unknown_topic_id_is_refused_and_the_rest_is_fetched(client, topic, n
         (UNKNOWN_ID, -1, ErrorCode.UNKNOWN_TOPIC_ID),
         (None, -1, ErrorCode.UNKNOWN_TOPIC_ID),
     ]
+
+
+@pytest.mark.parametrize(
+    ("version", "in_group", "in_partitions"), [(1, False, True), (2, True, True), (7, True, True), (8, True, False)]
+)
+async def test_offsets_of_a_group_that_is_loading_are_refused_where_clients_look_for_it(node, version, in_group, in_partitions):
+    """aiokafka fetches with version 3 and looks at the partitions only: without an error there it begins anew."""
+    await node.stable_member()
+    await node.restart()
+
+    topics = [OffsetFetchRequestTopics(name="t", partition_indexes=(0, 1))]
+    asked = OffsetFetchRequest(groups=[OffsetFetchRequestGroup(group_id="g", topics=topics)])
+    (group,) = (await node.ask(ApiKey.OFFSET_FETCH, asked, version)).groups
+
+    loading, none = ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, ErrorCode.NONE
+    assert group.error_code == (loading if in_group else none)
+    told = [(partition.committed_offset, partition.error_code) for topic in group.topics for partition in topic.partitions]
+    assert told == ([(-1, loading)] * 2 if in_partitions else [])

@@ -1,0 +1,48 @@
+"""Heartbeat: what a member is told, and what it is spared."""
+
+import pytest
+
+from odradek.protocol.api_keys import ApiKey
+from odradek.protocol.errors import ErrorCode
+from odradek.protocol.message_types.heartbeat import HeartbeatRequest
+from tests.broker.handlers.in_process import join_request
+
+
+async def heartbeat(node, member, version=None):
+    member_id, generation_id = member
+    request = HeartbeatRequest(group_id="g", member_id=member_id, generation_id=generation_id)
+    return (await node.ask(ApiKey.HEARTBEAT, request, version)).error_code
+
+
+@pytest.mark.parametrize("version", range(5))
+async def test_a_member_lives_in_every_version(node, version):
+    member = await node.stable_member()
+
+    assert await heartbeat(node, member, version) == ErrorCode.NONE
+
+
+async def test_a_member_learns_that_it_is_to_join_again(node):
+    member_id, generation_id = await node.stable_member()
+    node.broker.send(ApiKey.JOIN_GROUP, join_request(), 3)
+
+    assert await heartbeat(node, (member_id, generation_id)) == ErrorCode.REBALANCE_IN_PROGRESS
+    assert await heartbeat(node, (member_id, generation_id + 1)) == ErrorCode.ILLEGAL_GENERATION
+    assert await heartbeat(node, ("nobody", generation_id)) == ErrorCode.UNKNOWN_MEMBER_ID
+
+
+async def test_a_member_is_not_sent_away_while_its_group_is_loaded(node):
+    member = await node.stable_member()
+    await node.restart()
+
+    sent = node.broker.send(ApiKey.HEARTBEAT, HeartbeatRequest(group_id="g", member_id="nobody", generation_id=1), 4)
+    assert sent.response.error_code == ErrorCode.NONE
+    await node.broker.settle()
+    assert await heartbeat(node, ("nobody", 1)) == ErrorCode.UNKNOWN_MEMBER_ID
+    assert await heartbeat(node, member) == ErrorCode.NONE
+
+
+async def test_a_member_is_sent_away_where_its_group_has_gone(node):
+    member = await node.stable_member()
+    node.unload_groups()
+
+    assert await heartbeat(node, member) == ErrorCode.NOT_COORDINATOR
