@@ -17,7 +17,7 @@ from tests.campaigns.power_loss.parts import PARTS, Job, Tally, jobs, run_job
 
 
 def main() -> int:
-    """0 if nothing was found."""
+    """0 if there are no violations."""
     parser = argparse.ArgumentParser(prog="python -m tests.campaigns.power_loss", description=__doc__)
     parser.add_argument("--jobs", type=int, default=2, help="processes")
     parser.add_argument("--seed", type=int, default=None, help="of what is drawn by chance; one is drawn if it is not given")

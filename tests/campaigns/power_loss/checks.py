@@ -1,7 +1,7 @@
-"""What must hold of a broker that comes again after its disk was left in some state: this is looked at, and then it works on.
+"""The checks of a broker that restarts on a given state of its disk. First the state is examined, then the broker goes on.
 
-First what was promised must be there and nothing else. Then the broker is given time, and what was left of transactions must be
-settled. Then all that it can do is done once more, it is stopped and started, and all must still be there.
+First, what was promised must be there, and nothing else. Then the broker gets time, after which all transactions must be
+settled. Then every operation is done once more, the broker is stopped and started, and everything must still be there.
 """
 
 from __future__ import annotations
@@ -35,14 +35,14 @@ _ATOMIC = "a transaction is there in all partitions or in none"
 _TOLD = "what is lost is told"
 _GOES_ON = "the broker goes on"
 _INTERNAL = ("__consumer_offsets", "__transaction_state")
-# Larger than the number of times a workload starts its broker.
+# Larger than the number of a workload's broker starts.
 _SEED = 1_000
 _MOST_ATTEMPTS = 10
 _SETTLING_MS = 3 * TRANSACTION_TIMEOUT_MS
 
 
 class Expectation:
-    """What is asked of a state of the disk. ``is_synced``: every log is synced with each record, or nothing of any is lost."""
+    """The expectations of a state of the disk. ``is_synced``: every record is synced, or no bytes of any log are lost."""
 
     def __init__(
         self,
@@ -55,7 +55,7 @@ class Expectation:
         checked: set[int],
         directories: tuple[str, ...] = (DATA,),
     ) -> None:
-        """``checked`` are the states of single logs that were looked at, and are added to."""
+        """``checked`` has the states of single logs that were examined, and is added to."""
         self.promises = promises
         self.written = written
         self.after_power_loss = after_power_loss
@@ -70,7 +70,7 @@ class Expectation:
 
 
 def examine(loop: asyncio.AbstractEventLoop, state: Mapping[str, bytes | None], expected: Expectation, *, goes_on: bool) -> Run:
-    """Start a broker on ``state`` and look. Raises Violation. ``goes_on``: and have it work on; the run is over either way."""
+    """Start a broker on ``state`` and check it. Raises Violation. With ``goes_on`` it also works on. The run ends either way."""
     files = {path: content for path, content in state.items() if content is not None}
     disk = RecordingDisk(files, [path for path, content in state.items() if content is None])
     run = Run(
@@ -106,7 +106,7 @@ def _start(node: Node) -> None:
 
 
 def _states_of_logs(files: Mapping[str, bytes], directories: tuple[str, ...]) -> dict[str, int]:
-    """By directory, all that opening the log in it goes by, as a number."""
+    """A number for each log directory that identifies all files that opening the log reads."""
     found: dict[str, list[tuple[str, bytes]]] = {}
     common: dict[str, dict[str, bytes]] = {directory: {} for directory in directories}
     for path, content in files.items():
@@ -133,7 +133,7 @@ def _states_of_logs(files: Mapping[str, bytes], directories: tuple[str, ...]) ->
 
 
 def _check_all(run: Run, expected: Expectation, found_states: Mapping[str, int]) -> None:
-    """Every partition that there is or should be, by itself."""
+    """Check every partition that exists or should exist, separately."""
     promises = expected.promises
     found: dict[PartitionKey, Partition] = {}
     for partition in run.node.partitions():
@@ -173,27 +173,27 @@ def _check_all(run: Run, expected: Expectation, found_states: Mapping[str, int])
 
 
 def _check_told(run: Run, expected: Expectation, files: Mapping[str, bytes]) -> None:
-    """Where bytes of batches are cut off, a line says so."""
+    """If bytes of batches are cut off, a line of the log must report it."""
     texts = run.lines.texts()
     for partition in run.node.partitions():
         log = partition.log
-        # What lies in the directory of a topic of the same name may have been that of one that was to be deleted.
+        # The directory of a topic of the same name may be that of its deleted predecessor.
         if log is None or partition.topic in expected.promises.passing:
             continue
         prefix = log.directory + "/"
-        # What lies in front of the log's start was deleted, and may go without a word.
+        # Segments before the log start offset were deleted, and may disappear without a line.
         first = segment_path(log.directory, log.segments.first_offset, ".log")
         found = sum(
             len(data) for path, data in files.items() if path.startswith(prefix) and path.endswith(".log") and path >= first
         )
-        # A line names a file of its, or, where a compaction was finished, the directory.
+        # The line names a file of the log, or, for a finished compaction, its directory.
         is_told = any(prefix in text or f"'{log.directory}'" in text for text in texts)
         if log.size_bytes < found and not is_told:
             raise Violation(_TOLD, f"{found - log.size_bytes} bytes of {log.directory} are gone, and nobody was told: {texts}")
 
 
 def _check_settled(run: Run, expected: Expectation) -> None:
-    """Transactions and offsets, once the coordinators had the time to finish what they found."""
+    """Transactions and offsets, after the coordinators had time to finish the ones found in the log."""
     committed_by_partition: list[set[bytes]] = []
     everything: set[bytes] = set()
     for partition in run.node.partitions():
@@ -210,7 +210,7 @@ def _check_settled(run: Run, expected: Expectation) -> None:
 
 
 def _check_transactions(run: Run, expected: Expectation, committed: set[bytes]) -> None:
-    # Records that DeleteRecords has taken, or a topic's deletion, are no longer anybody's.
+    # Records removed by DeleteRecords or by a topic's deletion no longer count.
     in_logs: set[bytes] = set()
     for partition in run.node.partitions():
         if partition.log is not None and partition.topic not in _INTERNAL:
@@ -245,7 +245,7 @@ def _all_values(partition: Partition) -> set[bytes]:
 
 
 def _check_commits(run: Run, expected: Expectation) -> None:
-    """A group's offsets: the last that was acknowledged, or one that was asked for after it."""
+    """A group's offsets: the last acknowledged one, or one requested after it."""
     topics = run.node.broker.controller.image.topics
     for (group_id, topic, index), commits in expected.promises.commits.items():
         if topic not in topics or not run.node.broker.partitions.of_topic(_INTERNAL[0]):
@@ -259,7 +259,7 @@ def _check_commits(run: Run, expected: Expectation) -> None:
 
 
 def _go_on(run: Run, expected: Expectation) -> None:
-    """Use all of it once more, stop, start, and look again."""
+    """Repeat every operation, stop, start, and check again."""
     names = [(partition.topic, partition.index) for partition in run.node.partitions() if partition.topic not in _INTERNAL]
     if not names:
         run.create_topic("new", 1)
@@ -268,7 +268,7 @@ def _go_on(run: Run, expected: Expectation) -> None:
     if any(code != ErrorCode.NONE for code in codes.values()):
         raise Violation(_GOES_ON, f"records are refused: {codes}")
     for transactional_id in ("committing", "leaving"):
-        # Where its coordinator has lost an epoch that a partition has seen, a producer is fenced until it has a higher one.
+        # If its coordinator has lost an epoch that a partition has seen, a producer is fenced until its epoch is higher.
         attempts = 1 if expected.is_synced else _MOST_ATTEMPTS
         if not any(_has_transaction(run, transactional_id, names[:2]) for _ in range(attempts)):
             raise Violation(_GOES_ON, f"{transactional_id} cannot have a transaction")

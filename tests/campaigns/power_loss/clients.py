@@ -1,6 +1,6 @@
-"""Those who use the broker in a workload, and remember what they were told.
+"""The clients in a workload, and the responses that they record.
 
-Each request may fail: what is not acknowledged is noted as asked for, and nobody is surprised.
+Each request may fail. An unacknowledged change is recorded as requested, and may be present or absent later.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ Partition = tuple[str, int]
 def produce(
     run: Run, batches: Mapping[Partition, bytes], *, transactional_id: str | None = None, version: int = _PRODUCE_VERSION
 ) -> dict[Partition, ErrorCode]:
-    """One request; its partitions' error codes. What is acknowledged is promised from then on."""
+    """Send one request; returns its partitions' error codes. Acknowledged records are promised from then on."""
     topics: dict[str, list[tuple[int, bytes]]] = {}
     for (topic, index), batch in batches.items():
         topics.setdefault(topic, []).append((index, batch))
@@ -49,7 +49,7 @@ def produce(
 
 
 def put(run: Run, name: Partition, pairs: Mapping[bytes, bytes | None]) -> bool:
-    """One batch for a compacted log, with a record for each key; None deletes."""
+    """Send one batch to a compacted log, with a record for each key; None deletes."""
     log = run.node.broker.partitions.require(*name).log
     if log is None:
         return False
@@ -76,7 +76,7 @@ def plain(run: Run, *values: bytes, key: bytes | None = None, compression: int =
 
 
 class Producer:
-    """One with an id: idempotent, or transactional if it has a ``transactional_id``. ``identity`` is None until it has one."""
+    """An idempotent producer, or a transactional one with a ``transactional_id``. ``identity`` is None before InitProducerId."""
 
     def __init__(self, run: Run, transactional_id: str | None = None) -> None:
         self.transactional_id = transactional_id
@@ -86,7 +86,7 @@ class Producer:
         self._sequences: dict[Partition, int] = {}
 
     def begin(self) -> bool:
-        """Ask who one is, unless that is known; whether one knows."""
+        """Get a producer id if there is none; returns whether there is one now."""
         if self.identity is None:
             response = self._run.ask(
                 ApiKey.INIT_PRODUCER_ID,
@@ -114,7 +114,7 @@ class Producer:
         self.identity = producer_id, producer_epoch
 
     def send(self, values: Mapping[Partition, Sequence[bytes]]) -> bool:
-        """One batch for each partition, in the transaction if there is one; whether all were acknowledged."""
+        """Send one batch to each partition, in the transaction if there is one; returns whether all were acknowledged."""
         if self.identity is None:
             return False
         now_ms = self._run.clock.now_ms()
@@ -138,7 +138,7 @@ class Producer:
         return all(code == ErrorCode.NONE for code in codes.values())
 
     def commit_offsets(self, group_id: str, offsets: Mapping[Partition, int]) -> bool:
-        """Within the transaction."""
+        """Commit offsets within the transaction."""
         if self.identity is None or self.transactional_id is None:
             return False
         request = requests.txn_offset_commit(self.transactional_id, self.identity, group_id, offsets)
@@ -146,7 +146,7 @@ class Producer:
         return requests.offsets_committed(response) == ErrorCode.NONE
 
     def end(self, *, commit: bool, offsets: Mapping[tuple[str, str, int], int] | None = None) -> bool:
-        """End the transaction; ``offsets`` are those committed with it. Whether one was told that it is done."""
+        """End the transaction, which commits ``offsets``. Returns whether the response confirmed it."""
         if self.identity is None or self.transactional_id is None or self.transaction is None:
             return False
         number = self._number
@@ -177,18 +177,18 @@ class Producer:
         return True
 
     def forget(self) -> None:
-        """Begin anew with the next transaction, as a client that came to grief does."""
+        """Begin anew with the next transaction, as a client does after a fatal error."""
         self.identity = None
         self.transaction = None
 
 
 def ask_commit(run: Run, name: tuple[str, str, int], offset: int) -> None:
-    """From now on, ``offset`` may be what is found committed."""
+    """From now on ``offset`` may be the committed one."""
     run.note(lambda promises: promises.commits.setdefault(name, Commits()).asked.append(offset))
 
 
 def told_commit(run: Run, name: tuple[str, str, int]) -> None:
-    """From now on, what was asked for last must be found."""
+    """From now on the last requested offset must be the committed one."""
 
     def tell(promises: object) -> None:
         commits = promises.commits[name]  # type: ignore[attr-defined]
@@ -198,7 +198,7 @@ def told_commit(run: Run, name: tuple[str, str, int]) -> None:
 
 
 def commit(run: Run, group_id: str, partition: Partition, offset: int) -> bool:
-    """By somebody who is no member of the group."""
+    """Commit an offset without membership of the group."""
     name = group_id, *partition
     ask_commit(run, name, offset)
     response = run.ask(ApiKey.OFFSET_COMMIT, 8, requests.commit(group_id, partition, offset))
@@ -209,14 +209,14 @@ def commit(run: Run, group_id: str, partition: Partition, offset: int) -> bool:
 
 
 def committed(run: Run, group_id: str, partitions: Sequence[Partition]) -> dict[Partition, int]:
-    """What a group has, as OffsetFetch tells it; -1 for nothing."""
+    """A group's offsets according to OffsetFetch; -1 for none."""
     response = run.ask(ApiKey.OFFSET_FETCH, 8, requests.fetch(group_id, partitions, require_stable=False))
     (group,) = response.groups
     return {(topic.name, each.partition_index): each.committed_offset for topic in group.topics for each in topic.partitions}
 
 
 def delete_records(run: Run, partition: Partition, offset: int) -> None:
-    """Let a partition start at ``offset``."""
+    """Move a partition's log start offset to ``offset``."""
     key = run.key(partition)
 
     def ask(promises: object) -> None:

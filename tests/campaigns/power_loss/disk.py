@@ -1,10 +1,11 @@
-"""A disk in memory that writes down each thing that is done to it, and on which each can be made to fail.
+"""A disk in memory that records each operation, and on which each operation can be made to fail.
 
-It does what the real file system does, in the same steps: replacing a file as a whole is a file made, written, perhaps synced,
-renamed, and its directory perhaps synced; removing a directory is removing all that is in it. Each step is an ``Operation`` in
-``operations``, from which ``tests.campaigns.power_loss.model`` knows what a real disk could have of it when the power goes.
+It takes the same steps as the real file system: replacing a file consists of creating, writing, perhaps syncing and renaming a
+file, and perhaps of syncing its directory; removing a directory consists of removing its content. Each step is an ``Operation``
+in ``operations``. From these, ``tests.campaigns.power_loss.model`` derives the states that a real disk could have after a loss
+of power.
 
-A fault is asked for by ``fault``, before each step: what it returns goes wrong.
+``fault`` is called before each step, and returns the error that the step is to have, if any.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ MESSAGES = {errno.EIO: "Input/output error", errno.ENOSPC: "No space left on dev
 
 
 class Operation(NamedTuple):
-    """One step. ``file`` is the number of the file it is about, whatever it is called by then; ``target`` of a rename.
+    """One step. ``file`` is the number of its file, which a rename does not change; ``target`` is that of a rename.
 
     ``kind``: create, append, truncate, sync, sync_lost (a sync that failed), make_dir, rename, remove, remove_dir, sync_dir.
     """
@@ -38,14 +39,14 @@ class Operation(NamedTuple):
 
 
 class Fault(NamedTuple):
-    """What becomes of a step: the error it ends with, after ``written_bytes`` of an append."""
+    """The failure of a step: its error, after ``written_bytes`` of an append."""
 
     errno: int
     written_bytes: int = 0
 
 
 class RecordingFile:
-    """A file on it: ``data`` is what is there, ``size()`` what is known to have been written whole, as in RealFile."""
+    """A file on the disk. ``data`` is its content, ``size()`` the size known to be written completely, as in RealFile."""
 
     __slots__ = ("_disk", "_has_rest", "_size", "data", "number", "path")
 
@@ -70,14 +71,14 @@ class RecordingFile:
             return
         if fault.written_bytes:
             self._put(operation._replace(data=data[: fault.written_bytes]))
-        # What RealFile does then: leave nothing of it, or try again when it is synced.
+        # RealFile then removes the partial write, or retries at the next sync.
         self._has_rest = True
         with suppress(OSError):
             self.truncate(self._size)
         raise _error(fault, self.path)
 
     def _put(self, operation: Operation) -> None:
-        # Behind what a failed append has left, a real file is written over.
+        # A real file overwrites the remains of a failed append.
         if len(self.data) > self._size:
             self._disk.note(Operation("truncate", self.path, self.number, size=self._size))
             del self.data[self._size :]
@@ -133,15 +134,15 @@ class RecordingDisk(MemoryFileSystem):
         return self._directories
 
     def ask(self, operation: Operation) -> Fault | None:
-        """What is to go wrong with a step that is about to be done."""
+        """The fault of a step that is about to begin, if any."""
         return self.fault(operation) if self.fault is not None else None
 
     def note(self, operation: Operation) -> None:
-        """A step is done."""
+        """Record a finished step."""
         self.operations.append(operation)
 
     def do(self, operation: Operation) -> None:
-        """A step that is done or fails as a whole."""
+        """Do a step that succeeds or fails as a whole."""
         fault = self.ask(operation)
         if fault is not None:
             raise _error(fault, operation.path)
@@ -221,7 +222,7 @@ class RecordingDisk(MemoryFileSystem):
         return MemoryLock(self._locks, path)
 
     def let_go(self) -> None:
-        """The process is gone, and with it its locks; and the disk works again."""
+        """The process has ended, and with it its locks; the disk works again."""
         self._locks.clear()
         self.fault = None
 

@@ -1,8 +1,8 @@
-"""Power lost, and the process killed, at each operation of a workload in turn.
+"""Power losses, and kills of the process, at each operation of a workload in turn.
 
-The workload runs once; what it did to the disk is then gone through operation by operation, and from each state that the disk may
-have been left in a broker is started and looked at. From some of them the same is done again with the operations of that start: a
-second loss of power finds a disk that is still being recovered.
+The workload runs once. Its operations on the disk are then replayed one by one. For each state that the disk may be left in, a
+broker is started and checked. From some states this is repeated with the operations of that start: the second loss of power
+then hits a disk under recovery.
 """
 
 from __future__ import annotations
@@ -26,20 +26,20 @@ if TYPE_CHECKING:
     from tests.campaigns.power_loss.disk import Operation
     from tests.campaigns.power_loss.states import Left
 
-# Of the states of one kind each such one is not only looked at but worked on with.
+# Of every so many states of one kind, one is also worked on with.
 _WORKED_ON = 12
 _SHOWN = 20
 
 
 class Finding(NamedTuple):
-    """A violation, and what it takes to see it again."""
+    """A violation, and the parameters that reproduce it."""
 
     where: str
     violation: Violation
 
 
 class Tally:
-    """``points`` counts those tried by (fault, operation, what was lost); ``findings`` are the first of the violations."""
+    """``points`` counts the states tried by (fault, operation, loss); ``findings`` has the first violations."""
 
     def __init__(self) -> None:
         self.points: Counter[tuple[str, str, str]] = Counter()
@@ -58,7 +58,7 @@ class Tally:
 
 
 class Exploration:
-    """Of one workload with one setting of ``log.flush.interval.messages``."""
+    """The exploration of one workload with one setting of ``log.flush.interval.messages``."""
 
     def __init__(
         self,
@@ -90,7 +90,7 @@ class Exploration:
         return self._run.disk.operations
 
     def explore(self, share: range | None = None) -> Tally:
-        """All states of all points, or of those whose numbers are in ``share``."""
+        """Try all states at all operations, or at those whose numbers are in ``share``."""
         model = DiskModel({}, [])
         replay = self._run.ledger.replay()
         for number, operation in enumerate(self.operations):
@@ -112,7 +112,7 @@ class Exploration:
         return self.tally
 
     def explore_by_chance(self, rng: Random, count: int) -> Tally:
-        """So many states, at points drawn by chance."""
+        """Try ``count`` states at randomly drawn operations."""
         points = Counter(rng.randrange(len(self.operations)) for _ in range(count))
         model = DiskModel({}, [])
         replay = self._run.ledger.replay()
@@ -124,7 +124,7 @@ class Exploration:
         return self.tally
 
     def _try(self, left: Left, number: int, operation: Operation, replay: object) -> Run | None:
-        """Look at one state, unless it was looked at with the same promises."""
+        """Check one state, unless it was checked with the same promises before."""
         version = replay.version  # type: ignore[attr-defined]
         identity = hash((frozenset(left.state.items()), version, left.is_kill))
         if identity in self._seen:
@@ -158,7 +158,7 @@ class Exploration:
         return f"{self._name}, operation {number} ({operation.kind} {operation.path}) of {step}, {left.what}"
 
     def _try_twice(self, model: DiskModel, number: int, operation: Operation, replay: object) -> None:
-        """The disk is left as it is by the loss of power, and the start that follows is cut short as well."""
+        """Leave the disk as after the loss of power, and interrupt the following start as well."""
         for left in list(states.after(model, operation))[:4]:
             expected = self._expectation(left, replay)
             try:

@@ -1,8 +1,8 @@
 """A disk that fails (EIO) or is full (ENOSPC), at each operation of a workload in turn: once, or from then on.
 
-The workload goes on meanwhile, and is refused what cannot be done. A disk that is full for a while must be as good as new when
-there is room again. Then the broker is killed, or the power is lost, the disk is mended, and all that was acknowledged in spite
-of the fault must be there: after a sync that failed nothing is that was not.
+The workload continues, and impossible operations are refused. After a disk was full for a while, everything must work again.
+Then the broker is killed, or the power is lost, and the disk is repaired. Everything that was acknowledged in spite of the
+fault must be there; after a failed sync nothing unsynced may have been acknowledged.
 """
 
 from __future__ import annotations
@@ -40,16 +40,16 @@ STEPS: list[Callable[[Run], None]] = [
     workload.produce_a_little,
     workload.wait_for_checkpoints,
 ]
-# What takes room.
+# Operations that need free space.
 _GROWING = ("append", "create", "make_dir")
-# So many steps of those find a disk full for a while.
+# A temporarily full disk refuses this many of these operations.
 _FULL_FOR = 12
 _WORKED_ON = 8
 _SERVES = "a disk that has room again serves"
 
 
 class Trouble(NamedTuple):
-    """``errno`` at an operation, ``is_lasting`` or once."""
+    """``errno`` at an operation, from then on if ``is_lasting``, else once."""
 
     errno: int
     is_lasting: bool
@@ -63,7 +63,7 @@ TROUBLES = tuple(Trouble(code, is_lasting) for code in (errno.EIO, errno.ENOSPC)
 
 
 class _Injector:
-    """What a disk asks before each operation. ``operation`` is the first that failed."""
+    """The disk's ``fault``. ``operation`` is the first one that failed."""
 
     def __init__(self, trouble: Trouble, number: int) -> None:
         self.operation: Operation | None = None
@@ -93,7 +93,7 @@ class _Injector:
 def explore_faults(
     loop: asyncio.AbstractEventLoop, flush_messages: int | None, troubles: Iterable[Trouble], share: range
 ) -> Tally:
-    """Each of ``troubles``, at each of the operations whose numbers are in ``share`` and that there are."""
+    """Try each of ``troubles`` at each existing operation whose number is in ``share``."""
     tally = Tally()
     for trouble in troubles:
         for number in share:
@@ -103,7 +103,7 @@ def explore_faults(
 
 
 def _try(loop: asyncio.AbstractEventLoop, flush_messages: int | None, trouble: Trouble, number: int, tally: Tally) -> bool:
-    """Whether there was such an operation."""
+    """Try one trouble; returns whether the workload has such an operation."""
     injector = _Injector(trouble, number)
     run = Run(loop, flush_messages=flush_messages)
     where = f"log.flush.interval.messages={flush_messages}, {trouble.name} at operation {number}"
@@ -143,7 +143,7 @@ def _try(loop: asyncio.AbstractEventLoop, flush_messages: int | None, trouble: T
 
 
 def _work(run: Run, trouble: Trouble) -> None:
-    """The steps, and a look at what is served in the end."""
+    """Run the steps, and check the served data at the end."""
     try:
         for step in STEPS:
             step(run)
@@ -158,7 +158,7 @@ def _work(run: Run, trouble: Trouble) -> None:
 
 
 def _work_as_ever(run: Run) -> None:
-    """Nothing of it is left."""
+    """Check that no effect of the fault is left."""
     # A partition that could not be created is offline until the next start.
     there = [partition for partition in run.node.partitions() if partition.log is not None]
     names = [(partition.topic, partition.index) for partition in there if not partition.topic.startswith("__")]

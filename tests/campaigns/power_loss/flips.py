@@ -1,15 +1,14 @@
-"""A bit flipped in each byte of what a killed broker has left, file by file: it is found and named, or does no harm.
+"""A flipped bit in each byte of the files of a killed broker: it is found and named, or does no harm.
 
-Harm is anything wrong that is served: a record that nobody wrote, one at another's offset, a gap that nobody is told of, an
-aborted record that is told as committed. Named means that a line of the log, or the reason that a partition is offline or the
-broker does not start, says what it is. Where the records are whole, all of them must be served.
+Harm is any wrong data that is served: a record that nobody wrote, a record at another offset, an unreported gap, an aborted
+record as committed. Named means that a line of the log, the reason for a partition's being offline, or the reason for the
+failed start describes the damage. If the records are intact, all of them must be served.
 
-A batch's base offset and leader epoch lie outside of its CRC: recovery compares the one with the offset in front, and takes the
-other as it is; what was synced before the recovery point it does not read again, as Kafka does not: there nothing is looked for.
+A batch's CRC does not cover its base offset and leader epoch. Recovery compares the base offset with the one expected, and
+trusts the leader epoch. As in Kafka, it does not read batches before the recovery point, so damage there need not be found.
 
-Two of Kafka's files have no checksum, and a digit in them is as good as another: the checkpoints of offsets, and of leader
-epochs. There a wrong log start offset, or a wrong epoch, is taken for what it says; that a log ends before its recovery point
-is damage.
+Two of Kafka's files have no checksum, and any digit in them is plausible: the checkpoints of offsets, and of leader epochs. A
+wrong log start offset or epoch in them is trusted; only a log that ends before its recovery point counts as damage.
 """
 
 from __future__ import annotations
@@ -48,19 +47,19 @@ STEPS: list[Callable[[Run], None]] = [
 ]
 _SEED = 1_000
 _NAMED = "what is damaged is found and named"
-# Without a checksum, and read by nothing but this.
+# Files without a checksum that are read for no other purpose.
 _UNCHECKED = ("checkpoint", "meta.properties")
 
 
 class _Damage(NamedTuple):
-    """``is_covered``: the bit is one that a checksum covers, where there is one."""
+    """``is_covered``: a checksum covers the bit, if the file has one."""
 
     path: str
     is_covered: bool
 
 
 def explore_flips(loop: asyncio.AbstractEventLoop, share: range) -> Tally:
-    """Each byte whose number, over all files, is in ``share``."""
+    """Try each byte whose number, over all files, is in ``share``."""
     run = Run(loop, flush_messages=1)
     run.go(STEPS)
     ends = {(each.topic, each.index): each.require_log().log_end_offset for each in run.node.partitions()}
@@ -121,7 +120,7 @@ def _look(
                 try:
                     _check(partition, run, damage, written, ends)
                 except (KafkaError, OSError) as error:
-                    # Who asks for this partition is told so; no other may suffer.
+                    # Requests for this partition get the error; other partitions are not affected.
                     _ensure_named(damage.path, f"{partition.require_log().directory}/: {error}")
         finally:
             run.node.vanish()
@@ -136,12 +135,12 @@ def _check(partition: Partition, run: Run, damage: _Damage, written: Written, en
         _ensure_named(path, f"/data/{name}: {partition.offline_reason}")
         return
     if is_its_own and not damage.is_covered:
-        # What lies in front of the recovery point is not read by a start, and what is not read is not found.
+        # A start does not read batches before the recovery point, so it does not find the damage.
         return
     try:
         batches = read_batches(log, None if path.endswith(".log") and is_its_own else written.batches.get(_key(partition), {}))
     except (KafkaError, MalformedMessage) as error:
-        # In front of the recovery point a start does not read: who reads a batch finds it, by its CRC or by where it ends.
+        # A start does not read before the recovery point: a reader finds the damage, by the batch's CRC or by its end.
         if not is_its_own:
             raise Violation(_NAMED, f"{path} is damaged, and {name} cannot be read: {error}") from error
         return
@@ -159,7 +158,7 @@ def _key(partition: Partition) -> object:
 
 
 def _ensure_written(partition: Partition, batches: object, written: Written) -> None:
-    """But for the leader epoch, which lies outside of the CRC, and is a follower's to set."""
+    """The leader epoch may differ: the CRC does not cover it, and a follower sets it."""
     known = {
         offset: {batch[:12] + batch[16:] for batch in of_offset}
         for offset, of_offset in written.batches.get(_key(partition), {}).items()  # type: ignore[call-overload]

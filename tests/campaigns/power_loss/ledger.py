@@ -1,7 +1,7 @@
-"""What a workload was told: from this follows what must be there when the broker comes again, after a kill or a loss of power.
+"""The responses of a workload, and the promises that follow: what must be there after a kill or a loss of power.
 
-Facts are noted with the number of operations that the disk had seen by then. ``Promises`` are those of all facts up to such a
-number: what was acknowledged must survive a kill, and what is ``synced`` a loss of power as well.
+Facts are recorded with the number of operations that the disk had seen. ``Promises`` follow from all facts up to such a number:
+acknowledged records must survive a kill, and ``synced`` ones a loss of power as well.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ Offsets = tuple[str, str, int]
 
 
 class Ends(NamedTuple):
-    """A partition's: up to where it is acknowledged, and up to where that outlives the machine."""
+    """A partition's offsets: up to which records are acknowledged, and up to which they survive a loss of power."""
 
     acknowledged: int
     synced: int
@@ -34,7 +34,7 @@ class Ends(NamedTuple):
 
 @dataclass
 class Transaction:
-    """One, with the values it wrote. ``decision``: "", then what was asked for; ``is_told``: the answer was that it is so."""
+    """A transaction and the values it wrote. ``decision``: the requested end, "" before; ``is_told``: a response confirmed it."""
 
     values: set[bytes]
     decision: str = ""
@@ -46,7 +46,7 @@ class Transaction:
 
 @dataclass
 class Commits:
-    """The offsets committed for one partition by one group, in order; all before ``told`` are known to have been."""
+    """A group's commits for one partition, in order; all before ``told`` were confirmed."""
 
     asked: list[int] = field(default_factory=list)
     told: int = 0
@@ -54,19 +54,19 @@ class Commits:
 
 @dataclass
 class Promises:
-    """As of one moment. ``topics`` are those that were created, ``ending`` those that somebody has asked to delete."""
+    """The promises at one moment. ``topics`` are the created topics, ``ending`` those whose deletion was requested."""
 
     ends: dict[PartitionKey, Ends] = field(default_factory=dict)
     topics: dict[UUID, tuple[str, int]] = field(default_factory=dict)
     ending: set[UUID] = field(default_factory=set)
     deleted: set[UUID] = field(default_factory=set)
-    # The names of the topics that somebody has asked to delete.
+    # The names of topics whose deletion was requested.
     passing: set[str] = field(default_factory=set)
     commits: dict[Offsets, Commits] = field(default_factory=dict)
     transactions: list[Transaction] = field(default_factory=list)
-    # The highest offset that DeleteRecords was asked to let a log start at.
+    # The highest log start offset that DeleteRecords requested.
     starts_asked: dict[PartitionKey, int] = field(default_factory=dict)
-    # Of compacted logs, by key, the records of it that were acknowledged: offset, and whether it deletes.
+    # For compacted logs, by key, the acknowledged records: offset, and whether the record is a tombstone.
     keyed: dict[PartitionKey, dict[bytes, list[tuple[int, bool]]]] = field(default_factory=dict)
 
 
@@ -75,24 +75,24 @@ _METADATA_NAMES = (checkpoints.PARTITION_METADATA_FILE, checkpoints.PARTITION_ME
 
 
 class Ledger:
-    """Facts in the order in which they were learnt."""
+    """Facts in the order in which they were recorded."""
 
     def __init__(self) -> None:
         self.promises = Promises()
         self._facts: list[tuple[int, Callable[[Promises], None]]] = []
 
     def note(self, position: int, fact: Callable[[Promises], None]) -> None:
-        """A fact is learnt after ``position`` operations."""
+        """Record a fact after ``position`` operations."""
         self._facts.append((position, fact))
         fact(self.promises)
 
     def replay(self) -> Replay:
-        """The same from the beginning."""
+        """A replay from the beginning."""
         return Replay(self._facts)
 
 
 class Replay:
-    """The promises as they were, one moment after the other."""
+    """The promises at consecutive moments."""
 
     def __init__(self, facts: list[tuple[int, Callable[[Promises], None]]]) -> None:
         self.promises = Promises()
@@ -100,7 +100,7 @@ class Replay:
         self._facts = facts
 
     def up_to(self, position: int) -> Promises:
-        """Those of everything learnt with at most ``position`` operations done; positions do not go back."""
+        """The promises of all facts up to ``position`` operations; positions must ascend."""
         while self.version < len(self._facts) and self._facts[self.version][0] <= position:
             self._facts[self.version][1](self.promises)
             self.version += 1
@@ -108,14 +108,14 @@ class Replay:
 
 
 class Written:
-    """All batches that were ever handed to the disk, by partition and offset: several of one offset, where one failed."""
+    """All batches that were ever written to the disk, by partition and offset; several for one offset after failed writes."""
 
     def __init__(self) -> None:
         self.batches: dict[PartitionKey, dict[int, set[bytes]]] = {}
         self._topic_ids: dict[str, UUID] = {}
 
     def take(self, operations: Iterable[Operation]) -> None:
-        """Look at what a disk was told to do."""
+        """Add the batches in these operations."""
         for operation in operations:
             if operation.kind == "rename" and operation.path in self._topic_ids:
                 self._topic_ids[operation.target] = self._topic_ids[operation.path]
@@ -124,12 +124,12 @@ class Written:
             directory, _, name = operation.path.rpartition("/")
             if name in _METADATA_NAMES:
                 text = operation.data.decode().rpartition(" ")[2].strip()
-                # Of one that was not written to its end nothing is known.
+                # A partial write has no readable batch.
                 with suppress(ValueError):
                     self._topic_ids[directory] = checkpoints.parse_uuid(text)
             elif name.endswith((".log", ".cleaned")) and directory in self._topic_ids:
                 log_name = parse_log_name(directory.rpartition("/")[2])
-                # What is copied to where a log moves was written before.
+                # A moving log is copied; its batches were written before.
                 if log_name is not None:
                     self._take_batches((self._topic_ids[directory], log_name[1]), operation.data)
 

@@ -1,7 +1,7 @@
-"""What must hold of one partition's log, however its disk was treated: it is read in all ways there are, and these must agree.
+"""Invariants of one partition's log, whatever happened to its disk: it is read in all possible ways, which must agree.
 
-The batches themselves are the measure: each must be one that was written at its offset, each following on the one before. What
-the indexes, the leader epochs, the producers and the aborted transactions say is held against what the batches say.
+The batches are the reference: each must have been written at its offset, and must follow the one before. Indexes, leader
+epochs, producers and aborted transactions are compared with the batches.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _PRODUCERS = "producers and transactions are those of the batches"
 
 
 class Batch(NamedTuple):
-    """One of a log, whole."""
+    """A complete batch of a log."""
 
     header: BatchHeader
     data: bytes
@@ -42,14 +42,14 @@ class Aborted(NamedTuple):
 
 
 class Producers(NamedTuple):
-    """What batches say of producers: id -> (epoch, last sequence, first offset of the open transaction), and who was aborted."""
+    """The batches' producers: id -> (epoch, last sequence, first offset of the open transaction); and aborted transactions."""
 
     by_id: dict[int, tuple[int, int, int]]
     aborted: list[Aborted]
 
 
 def read_batches(log: Log, written: Mapping[int, set[bytes]] | None) -> list[Batch]:
-    """All batches of a log, which follow on each other and were ``written`` at their offsets, if it is known what was."""
+    """All batches of a log, which must be consecutive. If ``written`` is known, each must have been written at its offset."""
     batches: list[Batch] = []
     next_offset = None
     for segment in log.segments:
@@ -78,7 +78,7 @@ def read_batches(log: Log, written: Mapping[int, set[bytes]] | None) -> list[Bat
 
 
 def check_reads(log: Log, batches: list[Batch]) -> None:
-    """Each record is found by its offset and by its time."""
+    """Check that each record is found by its offset and by its timestamp."""
     end = log.log_end_offset
     visible = [batch for batch in batches if batch.header.next_offset > log.log_start_offset]
     for header, data in visible:
@@ -94,7 +94,7 @@ def check_reads(log: Log, batches: list[Batch]) -> None:
 
 
 def _first_from(batches: list[Batch], timestamp: int, start_offset: int) -> int | None:
-    """The offset of the first record that is no older, of those from ``start_offset`` on. Compaction may have taken any."""
+    """The offset of the first record from ``start_offset`` on that is not older. Compaction may have removed any record."""
     for header, data in batches:
         if header.max_timestamp >= timestamp:
             for record in read_records(data):
@@ -104,19 +104,19 @@ def _first_from(batches: list[Batch], timestamp: int, start_offset: int) -> int 
 
 
 def check_epochs(log: Log, batches: list[Batch]) -> None:
-    """Where each begins."""
+    """Check the start offset of each leader epoch."""
     known = [entry for entry in log.leader_epochs.entries if entry[1] < log.log_end_offset]
     for header, _ in batches:
-        # Where the log starts again before records that were deleted, the first epoch begins behind them.
+        # If the log begins after deleted records, the first epoch begins after them.
         if header.base_offset >= max(log.log_start_offset, known[0][1] if known else 0):
             said = log.leader_epochs.epoch_for(header.base_offset)
-            # Nothing is known where the epoch was last said to begin at a start of the log that is lost, and the end before it.
+            # Unknown if both the start of this epoch and the end of the one before were lost with the log's start.
             if said not in (header.partition_leader_epoch, -1):
                 raise Violation(_EPOCHS, f"{log.directory}: {known}, and offset {header.base_offset} is of another")
 
 
 def producers_of(batches: list[Batch]) -> Producers:
-    """By reading all of them."""
+    """The state that follows from reading all batches."""
     by_id: dict[int, tuple[int, int, int]] = {}
     aborted = []
     for header, data in batches:
@@ -143,7 +143,7 @@ def _is_abort(data: bytes) -> bool:
 
 
 def check_producers(log: Log, batches: list[Batch]) -> Producers:
-    """Their epochs, sequence numbers and transactions; those of records that are still in the log."""
+    """Check epochs, sequence numbers and transactions of producers that still have records in the log."""
     start = log.log_start_offset
     visible = [batch for batch in batches if batch.header.next_offset > start]
     expected = producers_of(batches)
@@ -180,22 +180,22 @@ def _check_aborted(log: Log, aborted: list[Aborted], visible: list[Aborted], bat
         (each.producer_id, max(each.first_offset, start), each.last_offset)
         for each in log.segments.aborted_transactions(start, log.log_end_offset)
     }
-    # One that has no record behind the log's start need not be known.
+    # A transaction without records behind the log start offset need not be known.
     needed = {tuple(each) for each in visible if each.last_offset >= start}
     allowed = {(each.producer_id, max(each.first_offset, start), each.last_offset) for each in aborted}
     told = {(producer_id, last_offset) for producer_id, _, last_offset in said}
-    # Nor need it be known since when one was that had records only in front of the log's start.
+    # Nor need the start of a transaction be known whose records are all before the log start offset.
     markers = _abort_markers(batches)
     allowed |= {(producer_id, start, offset) for producer_id, offset in markers}
     if log.config.is_compacted:
-        # What was aborted goes, and its marker stays for a while.
+        # Aborted records are compacted away before their marker.
         allowed |= {each for each in said if (each[0], each[2]) in markers}
     if not said <= allowed or any((producer_id, last_offset) not in told for producer_id, _, last_offset in needed):
         raise Violation(_PRODUCERS, f"{log.directory}: aborted are {sorted(said)}, and should be {sorted(needed)}")
 
 
 def check_log(log: Log, written: Mapping[int, set[bytes]] | None) -> list[Batch]:
-    """All of it."""
+    """Check everything about a log."""
     batches = read_batches(log, written)
     check_reads(log, batches)
     check_epochs(log, batches)
@@ -204,9 +204,9 @@ def check_log(log: Log, written: Mapping[int, set[bytes]] | None) -> list[Batch]
 
 
 def check_keys(log: Log, keyed: Mapping[bytes, list[tuple[int, bool]]], kept: int) -> None:
-    """Of each key of a compacted log the last of the records that were promised, below ``kept``, is there, or a later one.
+    """For each key of a compacted log: the last promised record below ``kept``, or a later one, is there.
 
-    Or it deletes, and its time is over: then none is there, or it would be the old one that is read.
+    If it is a tombstone past its retention, no record of the key may be there, since an old value would be served.
     """
     found = {record.key or b"": record.offset for record in committed_records(log)}
     for key, records in keyed.items():
@@ -219,12 +219,12 @@ def check_keys(log: Log, keyed: Mapping[bytes, list[tuple[int, bool]]], kept: in
 
 
 def committed_values(log: Log) -> Iterator[bytes]:
-    """What a client reads that wants committed records only: the values."""
+    """The values that a read_committed consumer gets."""
     return (record.value or b"" for record in committed_records(log))
 
 
 def committed_records(log: Log) -> Iterator[Record]:
-    """What a client reads that wants committed records only."""
+    """The records that a read_committed consumer gets."""
     data = b"".join(segment.file.pread(segment.size, 0) for segment in log.segments)
     unstable = log.first_unstable_offset
     upper_offset = log.log_end_offset if unstable is None else unstable

@@ -1,17 +1,17 @@
-"""What a real disk could have of the operations done to it, at a kill of the process and at a loss of power.
+"""The states that a real disk could have, given the operations on it, after a kill of the process and after a loss of power.
 
-Names and contents are told apart. A directory's names are those of its last sync, and the operations on them since; a file's
-content is that of its last sync, and what was written since. At a kill all of it is there. When the power goes
+Names and contents are separate. A directory's names are those of its last sync and of the operations since; a file's content is
+that of its last sync and of the writes since. After a kill everything is there. After a loss of power
 
-- of each directory's operations since its last sync a beginning is there: a journaling file system (ext4, XFS) does them in
-  order and each as a whole, so that a rename has the old name or the new, never both or neither. Between directories nothing is
-  in order, nor between names and contents: a name may be there without the content of its file.
-- of each file's content since its last sync nothing, a part, or all is there: a beginning, torn at any byte, or blocks of it with
-  zeros in the place of others. Synced bytes stay. Where a truncation is lost, what was written since may be there all the same.
-- a sync that failed has synced nothing, and what it should have may never get to the disk: the system takes it for written.
+- of each directory's operations since its last sync, a first part is there. A journaling file system (ext4, XFS) does them in
+  order and each as a whole, so that a rename shows the old name or the new one, never both or neither. There is no order between
+  directories, nor between names and contents: a name may be there without the content of its file.
+- of each file's content since its last sync, nothing, a part, or all is there: a first part, torn at any byte, or some blocks,
+  with zeros in place of the others. Synced bytes stay. If a truncation is lost, later writes may be there nevertheless.
+- a failed sync has synced nothing, and its data may never reach the disk: the system treats it as written.
 
-``states`` chooses which of these states are looked at. Left out: old contents of other files in new ones, which a file system in
-its default mode does not show; names of one directory out of order.
+``states`` chooses the states to check. Left out: old contents of other files in new ones, which a file system in its default
+mode does not show; operations of one directory out of order.
 """
 
 from __future__ import annotations
@@ -27,27 +27,27 @@ SECTOR_BYTES = 512
 
 
 class FileNode:
-    """A file: ``synced`` is its content that outlives the machine for sure, ``current`` what the process sees."""
+    """A file: ``synced`` is the content that survives a loss of power, ``current`` the content that the process sees."""
 
     __slots__ = ("current", "cuts", "is_lost", "synced")
 
     def __init__(self, content: bytes = b"") -> None:
-        # Bytes, which know their hash: states are compared by it.
+        # Bytes, which cache their hash: states are compared by it.
         self.synced = content
         self.current = content
-        # The smallest size that it was truncated to since it was synced; None where it was not.
+        # The smallest size that it was truncated to since its last sync; None without a truncation.
         self.cuts: int | None = None
-        # Whether a sync has failed, after which what was not synced then counts as never written.
+        # Whether a sync has failed. Unsynced content then counts as never written.
         self.is_lost = False
 
     @property
     def is_dirty(self) -> bool:
-        """Whether the two differ, or may on disk."""
+        """Whether the two contents differ, or may differ on disk."""
         return self.cuts is not None or self.current != self.synced
 
     @property
     def unsynced_from(self) -> int:
-        """The first byte that may not be there."""
+        """The first byte that may be lost."""
         start = min(len(self.synced), len(self.current))
         return start if self.cuts is None else min(start, self.cuts)
 
@@ -57,7 +57,7 @@ class FileNode:
             self.cuts = None
 
     def without_sectors(self, lost: Callable[[int], bool]) -> bytes:
-        """The content with zeros, or what was synced, in the place of the sectors that are ``lost``, by their numbers."""
+        """The content, with zeros or synced bytes in place of the ``lost`` sectors, by their numbers."""
         content = bytearray(self.current)
         start = self.unsynced_from
         for sector in range(start // SECTOR_BYTES, -(-len(content) // SECTOR_BYTES)):
@@ -68,21 +68,21 @@ class FileNode:
         return bytes(content)
 
     def unsynced_bytes_in(self, sector: int) -> int:
-        """How many of a sector's."""
+        """The number of unsynced bytes in a sector."""
         first = max(self.unsynced_from, sector * SECTOR_BYTES)
         return min(len(self.current), (sector + 1) * SECTOR_BYTES) - first
 
     def untruncated(self) -> bytes:
-        """What was written since a truncation, in what was there before it."""
+        """The content if the truncation is lost and the later writes are not."""
         return self.current + self.synced[len(self.current) :]
 
     def sectors(self) -> range:
-        """The numbers of those that are not synced."""
+        """The numbers of the unsynced sectors."""
         return range(self.unsynced_from // SECTOR_BYTES, -(-len(self.current) // SECTOR_BYTES))
 
 
 class DirectoryNode:
-    """A directory: ``synced`` and ``current`` have its names, ``pending`` what lies between: (name, new name or node)."""
+    """A directory's names: ``synced`` and ``current``; ``pending`` has the operations between: (name, new name or node)."""
 
     __slots__ = ("current", "pending", "synced")
 
@@ -92,7 +92,7 @@ class DirectoryNode:
         self.pending: list[tuple[str, str | FileNode | DirectoryNode | None]] = []
 
     def change(self, name: str, to: str | FileNode | DirectoryNode | None) -> None:
-        """A name comes to stand for a node, is renamed, or goes (None)."""
+        """Bind a name to a node, rename it, or remove it (None)."""
         self.pending.append((name, to))
         _change(self.current, name, to)
 
@@ -101,7 +101,7 @@ class DirectoryNode:
         self.pending.clear()
 
     def names(self, kept: int) -> dict[str, FileNode | DirectoryNode]:
-        """With the first ``kept`` of the pending operations."""
+        """The names with the first ``kept`` of the pending operations."""
         names = dict(self.synced)
         for name, to in self.pending[:kept]:
             _change(names, name, to)
@@ -118,12 +118,12 @@ def _change(names: dict[str, FileNode | DirectoryNode], name: str, to: str | Fil
 
 
 class DiskModel:
-    """The disk as of the operations that it was told of by ``apply``; what it begins with is synced."""
+    """The disk after the operations passed to ``apply``; its initial content is synced."""
 
     def __init__(self, files: Mapping[str, bytes], directories: Iterable[str]) -> None:
-        """Files by path, numbered as ``RecordingDisk`` numbers them."""
+        """``files`` by path, numbered as ``RecordingDisk`` numbers them."""
         self.root = DirectoryNode()
-        # By number, those that are removed as well: who has one open may write to it.
+        # By number, including removed files: a process may write to an open file.
         self._files: dict[int, FileNode] = {}
         for path in sorted(directories):
             self._make_directory(path)
@@ -136,7 +136,7 @@ class DiskModel:
             directory.sync()
 
     def apply(self, operation: Operation) -> None:
-        """It has been done."""
+        """Apply a finished operation."""
         kind = operation.kind
         if kind in ("append", "truncate", "sync", "sync_lost"):
             self._apply_to_file(self._files[operation.file], operation)
@@ -214,11 +214,11 @@ class DiskModel:
             node = found
 
     def killed(self) -> dict[str, bytes | None]:
-        """What a process that comes after a kill finds: files by path, None for directories."""
+        """The state that a process finds after a kill: files by path, None for directories."""
         return self.state(names=lambda node: len(node.pending), content=lambda node: node.current)
 
     def state(self, *, names: Callable[[DirectoryNode], int], content: Callable[[FileNode], bytes]) -> dict[str, bytes | None]:
-        """What is found where of each directory so many pending operations are there, and each file has that content."""
+        """The state with ``names`` pending operations of each directory, and each file with its ``content``."""
         found: dict[str, bytes | None] = {}
         waiting = [("", self.root)]
         while waiting:

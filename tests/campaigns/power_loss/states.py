@@ -1,13 +1,12 @@
-"""Which of the states that a disk may be left in are looked at: around each operation of a workload, in turn.
+"""The states of the disk that are checked, around each operation of a workload in turn.
 
-When an operation is done, these are looked at: all of it is there (a kill); and of what is not synced by then nothing is there;
-only the names; only the contents. Then what the operation touched is told apart from the rest: its file is lost and all else is
-there, or the reverse; each block of its file that is not synced is zeros, the others there; of its directory's operations a
-beginning is there, for each length of it, with all contents and without; a file that got its name without having been synced is
-torn at each of its bytes.
+After an operation these states are checked: everything is there (a kill); nothing unsynced is there; only the names; only the
+contents. Further states separate the operation from the rest. Its file is lost and everything else is there, or the reverse.
+Each unsynced block of its file is zeros, and the others are there. Of its directory's operations a first part of each length is
+there, with all contents and without. A file that was renamed without a sync is torn at each of its bytes.
 
-Within an append its file is torn at each byte, and all else is there. Between two steps of the workload each file that is not
-synced is lost by itself, and is there by itself.
+Within an append the file is torn at each byte, and everything else is there. Between two steps of the workload each unsynced
+file is lost alone, and is there alone.
 """
 
 from __future__ import annotations
@@ -23,12 +22,12 @@ if TYPE_CHECKING:
     from tests.campaigns.power_loss.disk import Operation
     from tests.campaigns.power_loss.model import DiskModel
 
-# Where a block has lost fewer bytes than this, a batch in it may as well be damaged: recovery refuses the log.
+# A block with fewer lost bytes than this may look like a damaged batch: recovery then refuses the log.
 _TELLING_ZEROS = 18
 
 
 class Left(NamedTuple):
-    """What a disk is left with. ``is_kill``: nothing of it is lost but what had not been handed to the system."""
+    """A state of the disk. ``is_kill``: only data not yet handed to the system is lost."""
 
     what: str
     is_kill: bool
@@ -52,11 +51,11 @@ def _synced(file: FileNode) -> bytes:
 
 
 def within(model: DiskModel, operation: Operation, *, every_bytes: int = 1) -> Iterator[Left]:
-    """While an append is done, of which ``model`` does not know yet: torn at each of its bytes, or each ``every_bytes``-th."""
+    """The states during an append that ``model`` does not contain yet: torn at each byte, or at each ``every_bytes``-th."""
     if operation.kind != "append" or len(operation.data) < 2:
         return
     file = model.file(operation.file)
-    # Under a name that nothing reads one place is as good as another.
+    # The place does not matter for a file whose name is never read.
     lengths = range(1, len(operation.data), every_bytes) if not operation.path.endswith(".tmp") else (len(operation.data) // 2,)
     for length in lengths:
         torn = file.current + operation.data[:length]
@@ -70,7 +69,7 @@ def within(model: DiskModel, operation: Operation, *, every_bytes: int = 1) -> I
 
 
 def after(model: DiskModel, operation: Operation) -> Iterator[Left]:
-    """When it is done."""
+    """The states after the operation."""
     yield Left("kill", True, model.state(names=_all_names, content=_current))
     yield Left("nothing that is not synced", False, model.state(names=_no_names, content=_synced))
     yield Left("names only", False, model.state(names=_all_names, content=_synced))
@@ -146,7 +145,7 @@ def _of_directory(model: DiskModel, directory: DirectoryNode) -> Iterator[Left]:
 
 
 def between(model: DiskModel) -> Iterator[Left]:
-    """Between two steps of a workload."""
+    """The states between two steps of a workload."""
     for file in list(model.files()):
         if file.is_dirty:
             yield from _of_file(model, file)
@@ -156,7 +155,7 @@ def between(model: DiskModel) -> Iterator[Left]:
 
 
 def drawn(model: DiskModel, rng: Random) -> Left:
-    """One by chance: each file and each directory for itself."""
+    """A random state: each file and each directory is drawn separately."""
     kept = rng.choice((0.0, 0.3, 0.7, 1.0))
 
     def names(directory: DirectoryNode) -> int:

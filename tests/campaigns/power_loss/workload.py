@@ -1,6 +1,6 @@
-"""What the broker is put through: steps, each a function of the run, in an order in which each meets what the others left.
+"""The workload: steps, functions of the run, in an order in which each step works on the results of the others.
 
-Another kind of work (retention, compaction, moving partitions) is another step.
+Further kinds of work (retention, compaction, moving partitions) are further steps.
 """
 
 from __future__ import annotations
@@ -17,20 +17,20 @@ if TYPE_CHECKING:
 
     from tests.campaigns.power_loss.run import Run
 
-# Of each topic how often it is synced: with each record, by the broker's default, with each third record, after half a second.
+# The topics by their flush setting: with each record, by the broker's default, with each third record, after half a second.
 TOPICS = {"strict": {"flush_messages": "1"}, "lazy": {}, "thrifty": {"flush_messages": "3"}, "timed": {"flush_ms": "500"}}
 _DELETE_RETENTION_MS = 1_500
 _PARTITIONS = [("strict", 0), ("strict", 1), ("lazy", 0), ("thrifty", 0), ("timed", 0)]
 
 
 def create_topics(run: Run) -> None:
-    """Those of all workloads; where each log is synced with each record by the broker's config, with none of their own."""
+    """Create the topics of all workloads. If the broker's config syncs each record, the topics have no flush settings."""
     for topic, configs in TOPICS.items():
         run.create_topic(topic, 2 if topic == "strict" else 1, **({} if run.flush_messages == 1 else configs))
 
 
 def produce_a_little(run: Run) -> None:
-    """A record or two for each partition, in one request."""
+    """One or two records for each partition, in one request."""
     batches = {}
     for number, name in enumerate(_PARTITIONS):
         batches[name] = plain(run, *(run.new_value() for _ in range(1 + number % 2)))
@@ -38,7 +38,7 @@ def produce_a_little(run: Run) -> None:
 
 
 def produce_until_rolled(run: Run) -> None:
-    """Batches of several records, one of them compressed, until there is another segment of each log."""
+    """Batches of several records, one of them compressed, until each log has another segment."""
     for number in range(5):
         for name in _PARTITIONS:
             values = [run.new_value(40) for _ in range(3)]
@@ -47,7 +47,7 @@ def produce_until_rolled(run: Run) -> None:
 
 
 def produce_idempotently(run: Run) -> None:
-    """By two producers with ids of their own."""
+    """Batches of two producers with ids of their own."""
     for _ in range(2):
         producer = Producer(run)
         if producer.begin():
@@ -57,7 +57,7 @@ def produce_idempotently(run: Run) -> None:
 
 
 def commit_a_transaction(run: Run) -> None:
-    """Over three logs, with a group's offsets."""
+    """A transaction over three logs, with a group's offsets."""
     producer = Producer(run, "committing")
     if not producer.begin():
         return
@@ -72,7 +72,7 @@ def commit_a_transaction(run: Run) -> None:
 
 
 def abort_a_transaction(run: Run) -> None:
-    """While that of another producer is open, which is committed after it."""
+    """An abort while another producer's transaction is open, which commits afterwards."""
     first, second = Producer(run, "aborting"), Producer(run, "overlapping")
     names = [("strict", 0), ("lazy", 0), ("timed", 0)]
     if first.begin():
@@ -86,14 +86,14 @@ def abort_a_transaction(run: Run) -> None:
 
 
 def leave_a_transaction_open(run: Run) -> None:
-    """The broker aborts it when its time is up."""
+    """The broker aborts it at its timeout."""
     producer = Producer(run, "leaving")
     if producer.begin():
         producer.send({("strict", 0): [run.new_value()], ("lazy", 0): [run.new_value()]})
 
 
 def commit_offsets(run: Run) -> None:
-    """Of three partitions, by a group without members, and again."""
+    """Two commits for three partitions, by a group without members."""
     for name in (("strict", 0), ("lazy", 0), ("strict", 0), ("timed", 0)):
         run.values += 1
         commit(run, "consumers", name, run.values)
@@ -101,7 +101,7 @@ def commit_offsets(run: Run) -> None:
 
 
 def delete_some_records(run: Run) -> None:
-    """Of two logs: up to somewhere in a segment."""
+    """DeleteRecords on two logs, up to an offset within a segment."""
     for name in (("strict", 0), ("lazy", 0)):
         log = run.node.broker.partitions.require(*name).log
         if log is not None:
@@ -109,7 +109,7 @@ def delete_some_records(run: Run) -> None:
 
 
 def replace_a_topic(run: Run) -> None:
-    """Delete one that has records, and create another of its name."""
+    """Delete a topic with records, and create another one of the same name."""
     if run.create_topic("passing", 1, flush_messages="1") is None:
         return
     produce(run, {("passing", 0): plain(run, run.new_value(), run.new_value())})
@@ -120,13 +120,13 @@ def replace_a_topic(run: Run) -> None:
 
 
 def wait_for_checkpoints(run: Run) -> None:
-    """Until all that is done by the clock has been done."""
+    """Wait until all periodic work has been done."""
     run.node.wait(CHECKPOINT_INTERVAL_MS + 1_000)
     run.acknowledge_all()
 
 
 def drop_old_segments(run: Run) -> None:
-    """All but the last bytes of two logs, by retention, and their files a moment later."""
+    """Retention deletes all but the last bytes of two logs, and their files a moment later."""
     for name in (("strict", 1), ("lazy", 0)):
         log = run.node.broker.partitions.require(*name).log
         if log is not None:
@@ -138,7 +138,7 @@ def drop_old_segments(run: Run) -> None:
 
 
 def compact(run: Run) -> None:
-    """A log with few keys, some of them deleted, in transactions too; and whatever else is compacted and dirty enough."""
+    """Compact a log with few keys, with tombstones and transactions, and all other dirty compacted logs."""
     name = "compacted", 0
     run.create_topic(
         "compacted", 1, cleanup_policy="compact", min_cleanable_dirty_ratio="0.01", delete_retention_ms=str(_DELETE_RETENTION_MS)
@@ -155,7 +155,7 @@ def compact(run: Run) -> None:
 
 
 def move_logs(run: Run) -> None:
-    """Two of them, to the other directory, if there is one; while one is written."""
+    """Move two logs to the other directory, if there is one, while one of them is written."""
     manager = run.node.broker.log_manager
     for number, name in enumerate((("lazy", 0), ("strict", run.values % 2))):
         partition = run.node.broker.partitions.require(*name)
@@ -172,12 +172,12 @@ def move_logs(run: Run) -> None:
 
 
 def restart(run: Run) -> None:
-    """In good order."""
+    """A clean stop and a start."""
     run.restart()
 
 
 def be_killed(run: Run) -> None:
-    """And come again, on a disk that has all and has not synced all."""
+    """A kill and a start, on a disk that has everything and has not synced everything."""
     run.be_killed()
 
 
@@ -208,7 +208,7 @@ SMALL: list[Callable[[Run], None]] = [
     produce_a_little,
 ]
 
-# With another data directory for logs to move to.
+# With a second data directory, so that logs can move.
 COMPACTING: list[Callable[[Run], None]] = [
     create_topics,
     produce_a_little,
@@ -223,11 +223,11 @@ COMPACTING: list[Callable[[Run], None]] = [
     produce_a_little,
 ]
 
-# Short enough to be tried in the tests of every day.
+# Short enough for the daily tests.
 SHORT: list[Callable[[Run], None]] = [create_topics, produce_a_little, commit_a_transaction, restart, abort_a_transaction]
 
 
 def draw_large(rng: Random, step_count: int) -> list[Callable[[Run], None]]:
-    """Steps in any order, the first that creates what the others need."""
+    """Steps in random order, the first of which creates the topics for the others."""
     others = sorted({*SMALL, compact, move_logs} - {create_topics}, key=lambda step: step.__name__)
     return [create_topics, *rng.choices(others, k=step_count)]
