@@ -14,6 +14,7 @@ from uuid import UUID
 
 from odradek.broker.context import RequestContext, Session
 from odradek.broker.coordination.group_coordinator import GroupCoordinator
+from odradek.broker.coordination.services import CoordinatorServices
 from odradek.broker.handlers import (
     delete_groups,
     describe_groups,
@@ -130,7 +131,17 @@ class SimulatedBroker:
         self._epochs = dict.fromkeys(range(logs.partition_count), 0)
         self._runtime: CoordinatorRuntime[GroupShard] | None = None
         # What the handlers take for the broker. Of the coordinator they ask for its runtime only.
-        self._groups = GroupCoordinator(cast("Any", SimpleNamespace(config=defaultdict(int))))
+        services = CoordinatorServices(
+            config=cast("Any", defaultdict(int)),
+            partitions=self.topics.partitions,
+            controller=cast("Any", None),
+            timer=Timer(clock),
+            random=cast("Any", None),
+            call_soon=logs.soon.append,
+            call_at_turn_end=logs.soon.append,
+            on_much_loaded=lambda: None,
+        )
+        self._groups = GroupCoordinator(services)
         self._server = SimpleNamespace(
             groups=self._groups,
             partitions=self.topics.partitions,

@@ -5,6 +5,7 @@ from odradek.coordinator.group.classic.group import ClassicGroup
 from odradek.coordinator.group.classic.member import Member
 from odradek.coordinator.group.classic.states import GroupState
 from odradek.protocol.errors import ErrorCode
+from odradek.timing.reply import Reply
 
 
 def _member(member_id, protocols=(("range", b""),), instance_id=None):
@@ -55,8 +56,8 @@ def test_the_last_one_to_go_leaves_no_leader_and_no_protocols():
 
 def test_a_leader_that_did_not_join_gives_way_to_the_first_who_did():
     group = _group(_member("a"), _member("b"), _member("c"))
-    group.hold_join(group.members["c"], print)
-    group.hold_join(group.members["b"], print)
+    group.hold_join(group.members["c"], Reply())
+    group.hold_join(group.members["b"], Reply())
     assert group.elect_leader()
     assert group.leader == "b"
 
@@ -115,10 +116,11 @@ def test_a_member_that_changes_its_protocols_is_counted_anew():
 def test_who_waits_is_counted_once():
     member = _member("a")
     group = _group(member)
-    group.hold_join(member, print)
-    group.hold_join(member, repr)
+    later = Reply()
+    group.hold_join(member, Reply())
+    group.hold_join(member, later)
     assert (group.waiting_joins, group.has_everybody_joined) == (1, True)
-    assert group.release_join(member) is repr
+    assert group.release_join(member) is later
     assert group.release_join(member) is None
     assert group.waiting_joins == 0
 
@@ -126,7 +128,7 @@ def test_who_waits_is_counted_once():
 def test_somebody_pending_is_waited_for():
     member = _member("a")
     group = _group(member)
-    group.hold_join(member, print)
+    group.hold_join(member, Reply())
     group.pending_joins["p"] = 1_000.0
     assert not group.has_everybody_joined
     group.remove("p")
