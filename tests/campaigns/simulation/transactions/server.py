@@ -32,6 +32,7 @@ from odradek.broker.handlers import (
 from odradek.broker.metadata.decisions import NewTopic
 from odradek.broker.metadata.topic_names import CONSUMER_OFFSETS_TOPIC, TRANSACTION_STATE_TOPIC
 from odradek.broker.replica.log_cleaner import LogCleaner
+from odradek.broker.replica.replica_moves import ReplicaMoves
 from odradek.broker.server import Broker
 from odradek.broker.storage_start import open_storage
 from odradek.coordinator.runtime.states import ShardState
@@ -146,6 +147,7 @@ class Server(Broker):
         storage = open_storage(self, self._disk)
         self.log_manager = storage.log_manager
         self.controller = storage.controller
+        self.moves = ReplicaMoves(self.config, self.partitions, self.log_manager, self.controller, self.timer, self.housekeeping)
         for partition in self.partitions:
             self._settle(partition)
         for topic in COORDINATORS_TOPICS:
