@@ -14,6 +14,7 @@ from odradek.testing import Broker
 from odradek.timing.clock import VirtualClock
 
 CONFIGS = {
+    "broker.rack": "r",
     "group.initial.rebalance.delay.ms": "0",
     "offsets.topic.num.partitions": "3",
     "transaction.state.log.num.partitions": "3",

@@ -1,0 +1,104 @@
+"""ListOffsets: which offset a timestamp stands for, from which version on, and what is refused."""
+
+import pytest
+
+from odradek.protocol.api_keys import ApiKey
+from odradek.protocol.errors import ErrorCode
+from odradek.protocol.message_types.list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
+from odradek.protocol.records import Record, build_batch
+
+LATEST, EARLIEST, MAX_TIMESTAMP, EARLIEST_LOCAL, LATEST_TIERED, EARLIEST_PENDING_UPLOAD = range(-1, -7, -1)
+
+
+async def listed(node, *asked, version=None, topic="t", **fields):
+    """(error code, timestamp, offset, leader epoch) of each partition answered; ``asked`` are (partition, timestamp)."""
+    partitions = [ListOffsetsPartition(partition_index=index, timestamp=timestamp) for index, timestamp in asked]
+    request = ListOffsetsRequest(topics=[ListOffsetsTopic(name=topic, partitions=partitions)], **fields)
+    (answer,) = (await node.ask(ApiKey.LIST_OFFSETS, request, version)).topics
+    assert answer.name == topic
+    return [(each.error_code, each.timestamp, each.offset, each.leader_epoch) for each in answer.partitions]
+
+
+@pytest.fixture
+async def three_records(node):
+    """Offsets 0, 1 and 2 of partition 0, at 10, 30 and 20 ms."""
+    await node.create("t")
+    for timestamp in (10, 30, 20):
+        assert (await node.produce(timestamp=timestamp)).error_code == ErrorCode.NONE
+
+
+@pytest.mark.usefixtures("three_records")
+@pytest.mark.parametrize(
+    ("asked", "found"),
+    [
+        (LATEST, (-1, 3, 0)),
+        (EARLIEST, (-1, 0, 0)),
+        (EARLIEST_LOCAL, (-1, 0, 0)),
+        (MAX_TIMESTAMP, (30, 1, 0)),
+        (LATEST_TIERED, (-1, -1, -1)),
+        (EARLIEST_PENDING_UPLOAD, (-1, -1, -1)),
+        (0, (10, 0, 0)),
+        (11, (30, 1, 0)),
+        (31, (-1, -1, -1)),
+    ],
+)
+async def test_a_timestamp_stands_for_an_offset(node, asked, found):
+    assert await listed(node, (0, asked)) == [(ErrorCode.NONE, *found)]
+
+
+@pytest.mark.usefixtures("three_records")
+@pytest.mark.parametrize(
+    ("timestamp", "since"), [(MAX_TIMESTAMP, 7), (EARLIEST_LOCAL, 8), (LATEST_TIERED, 9), (EARLIEST_PENDING_UPLOAD, 11)]
+)
+async def test_a_special_timestamp_has_no_meaning_before_its_version(node, timestamp, since):
+    ((before, *rest),) = await listed(node, (0, timestamp), version=since - 1)
+    ((after, *_),) = await listed(node, (0, timestamp), version=since)
+
+    assert (before, rest, after) == (ErrorCode.UNSUPPORTED_VERSION, [-1, -1, -1], ErrorCode.NONE)
+
+
+@pytest.mark.usefixtures("three_records")
+async def test_a_timestamp_that_nobody_knows_is_unsupported(node):
+    assert await listed(node, (0, -7)) == [(ErrorCode.UNSUPPORTED_VERSION, -1, -1, -1)]
+
+
+@pytest.mark.usefixtures("three_records")
+async def test_a_partition_named_twice_is_refused_once_and_the_others_are_answered(node):
+    await node.create("u", 2)
+
+    twice = await listed(node, (1, LATEST), (0, LATEST), (1, EARLIEST), topic="u")
+
+    assert twice == [(ErrorCode.INVALID_REQUEST, -1, -1, -1), (ErrorCode.NONE, -1, 0, 0)]
+
+
+@pytest.mark.parametrize(("topic", "index"), [("nowhere", 0), ("t", 1)])
+async def test_a_partition_that_is_not_there_is_unknown(node, topic, index):
+    await node.create("t")
+
+    assert await listed(node, (index, LATEST), topic=topic) == [(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, -1, -1, -1)]
+
+
+@pytest.mark.usefixtures("three_records")
+@pytest.mark.parametrize(("epoch", "error"), [(-1, ErrorCode.NONE), (0, ErrorCode.NONE), (1, ErrorCode.UNKNOWN_LEADER_EPOCH)])
+async def test_a_client_s_idea_of_the_leader_epoch_is_checked(node, epoch, error):
+    asked = ListOffsetsPartition(partition_index=0, current_leader_epoch=epoch, timestamp=LATEST)
+    request = ListOffsetsRequest(topics=[ListOffsetsTopic(name="t", partitions=[asked])])
+
+    (answer,) = (await node.ask(ApiKey.LIST_OFFSETS, request)).topics[0].partitions
+
+    assert (answer.error_code, answer.offset) == (error, -1 if error else 3)
+
+
+async def test_read_committed_ends_where_an_open_transaction_begins(node):
+    await node.create("t")
+    await node.produce()
+    producer_id, epoch = await node.producer()
+    in_transaction = build_batch(
+        [Record(value=b"v", timestamp=50)], producer_id=producer_id, producer_epoch=epoch, base_sequence=0, transactional=True
+    )
+    await node.produce(transactional_id="tx", topics=[("t", [(0, in_transaction)])])
+
+    for timestamp, committed, uncommitted in ((LATEST, (-1, 1), (-1, 2)), (50, (-1, -1), (50, 1))):
+        ((_, *read_committed, _),) = await listed(node, (0, timestamp), isolation_level=1)
+        ((_, *read_uncommitted, _),) = await listed(node, (0, timestamp), isolation_level=0)
+        assert (tuple(read_committed), tuple(read_uncommitted)) == (committed, uncommitted)
