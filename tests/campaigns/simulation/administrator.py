@@ -1,8 +1,7 @@
-"""Somebody who describes and lists groups, and compares: which there are with the log, how they are with the shard.
+"""An administrator who describes and lists groups. The existing groups are compared with the log, their state with the shard.
 
-A group is there for others when the log has it for good, and is shown as it is by then. What members said of themselves, and
-which protocol they use, is shown of a group that is Stable only; what each was assigned then is what the log has for its
-generation.
+A group exists for others once its record is committed, and is shown in its state at that time. The members' subscriptions and
+the protocol are shown for a Stable group only; each member's assignment must then be the one in the log for the generation.
 """
 
 from __future__ import annotations
@@ -54,7 +53,7 @@ class Administrator:
             return
         exists = self._world.log_of(group_id).has_group(group_id)
         group = self._find(group_id)
-        # One whose deletion is decided is gone as soon as that.
+        # A group whose deletion has been decided is hidden at once.
         is_being_deleted = exists and group is None and self._is_under_way(group_id)
         if not is_being_deleted and exists == (is_absent or described.group_state == _DEAD):
             raise Violation(_SHOWN, f"{group_id} is {'there' if exists else 'not there'}, and described as {described}")

@@ -1,10 +1,10 @@
-"""Whether a group, as its shard keeps it, is sound in itself: its state, its counts and its deadlines.
+"""Whether a group is consistent in the shard's memory: its state, its counts and its deadlines.
 
-state           follows on the one before by the table
-counts          of who waits, of who supports a protocol, of who is static: those of the members there are
-who waits       for a JoinGroup's answer: while the group prepares a rebalance, or the member's new id is written;
-                for a SyncGroup's: while the group completes one
-deadlines       for each member that does not wait, each pending member, each wait; and none for anybody else
+state           follows the one before according to the table counts          of waiting members, of a protocol's supporters, of
+static members: equal to those of the members waits           for a JoinGroup response: while the group prepares a rebalance, or
+the member's new id is written;
+                for a SyncGroup response: while the group completes a rebalance
+deadlines       for each member that does not wait, each pending member, each wait; and no others
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ _COUNTS = "counts are those of the members"
 _PREPARING = GroupState.PREPARING_REBALANCE
 _COMPLETING = GroupState.COMPLETING_REBALANCE
 
-# Written down here once more, from Kafka's ClassicGroupState: the product's table is part of what is checked.
+# Kafka's table from ClassicGroupState, written down a second time: the product's own table is under test.
 _TRANSITIONS = {
-    (GroupState.DEAD, GroupState.EMPTY),  # made, or loaded
+    (GroupState.DEAD, GroupState.EMPTY),  # created, or loaded
     (GroupState.DEAD, GroupState.STABLE),  # loaded
     (GroupState.EMPTY, _PREPARING),
     (GroupState.STABLE, _PREPARING),
@@ -39,13 +39,13 @@ _TRANSITIONS = {
 
 
 class GroupChecks:
-    """Of one shard, from a load to the next unload."""
+    """The checks of one shard, from a load to the next unload."""
 
     def __init__(self) -> None:
         self._generations: dict[ClassicGroup, int] = {}
 
     def check(self, hosted: HostedShard[GroupShard]) -> None:
-        """All groups and all deadlines of the shard. Raises Violation."""
+        """Check all groups and all deadlines of the shard. Raises Violation."""
         if not hosted.committed_offset <= hosted.written_offset <= hosted.next_offset:
             offsets = f"{hosted.committed_offset}, {hosted.written_offset}, {hosted.next_offset}"
             raise Violation("committed <= written <= next offset", offsets)
@@ -54,7 +54,7 @@ class GroupChecks:
         _check_owners(hosted)
 
     def check_group(self, hosted: HostedShard[GroupShard], group: ClassicGroup) -> None:
-        """One group. Raises Violation."""
+        """Check one group. Raises Violation."""
         where = f"{group.group_id} in {group.state}, generation {group.generation}"
         if (group.previous_state, group.state) not in _TRANSITIONS:
             raise Violation("states follow the table", f"{where} came from {group.previous_state}")
@@ -95,7 +95,7 @@ def _check_counts(group: ClassicGroup, where: str) -> None:
 
 
 def _check_vote(group: ClassicGroup, where: str) -> None:
-    """The protocol is one that all support, and none such is what more of them prefer."""
+    """All members support the protocol, and no other such protocol is preferred by more of them."""
     members = group.members.values()
     common = set.intersection(*({name for name, _ in member.protocols} for member in members))
     votes: Counter[str | None] = Counter(next(name for name, _ in member.protocols if name in common) for member in members)
@@ -131,7 +131,7 @@ def _check_deadlines(hosted: HostedShard[GroupShard], group: ClassicGroup, where
 
 
 def _check_owners(hosted: HostedShard[GroupShard]) -> None:
-    """No deadline is left of members and groups that are gone."""
+    """No deadline of a removed member or group is left."""
     live = hosted.shard.classic.live
     for key, task in hosted.context._tasks.items():
         if not task.is_pending:

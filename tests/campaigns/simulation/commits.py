@@ -1,7 +1,7 @@
-"""What may have been committed: for each partition of each group, the commits since the last one that was acknowledged.
+"""The possible committed offsets: for each partition of each group, the commits since the last acknowledged one.
 
-A commit that is not acknowledged may be there or not, unless it was refused. One that was fetched is there for good, as if it had
-been acknowledged: what is fetched is committed, and what is committed stays.
+An unacknowledged commit may be in the log or not, unless it was refused. A commit that was fetched counts as acknowledged: only
+committed offsets are fetched, and committed offsets stay.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ Place: TypeAlias = tuple[str, int]
 
 
 class Commit:
-    """Offsets by partition, all of them or none; None takes them back."""
+    """Offsets by partition, all of them or none; None deletes the offset."""
 
     __slots__ = ("group_id", "is_refused", "offsets")
 
@@ -28,10 +28,10 @@ class Commit:
 
 
 class Commits:
-    """In the order in which the broker is asked; nothing is committed anywhere in the beginning."""
+    """The commits in the order of their requests; initially there are none."""
 
     def __init__(self) -> None:
-        # By place, ascending: the last commit known to be there, and those that came after it.
+        # By place, ascending: the last commit known to be in the log, and the later ones.
         self._open: dict[Place, list[Commit]] = {}
 
     def ask(self, group_id: str, offsets: Mapping[int, int | None]) -> Commit:
@@ -42,29 +42,29 @@ class Commits:
         return commit
 
     def ask_to_delete(self, group_id: str, partitions: Iterable[int]) -> Commit:
-        """The broker is asked to take back what the group has committed."""
+        """The broker is asked to delete the group's offsets."""
         return self.ask(group_id, dict.fromkeys(partitions))
 
     def acknowledge(self, commit: Commit) -> None:
-        """It is there, and all before it overwritten."""
+        """The commit is in the log, and overwrites all before it."""
         for partition in commit.offsets:
             known = self._at(commit.group_id, partition)
             if commit in known:
                 del known[: known.index(commit)]
 
     def refuse(self, commit: Commit) -> None:
-        """It is not there, and never will be."""
+        """The commit is not in the log, and never will be."""
         commit.is_refused = True
 
     def possible(self, group_id: str, partitions: Iterable[int]) -> dict[int, list[Commit]]:
-        """By partition, what may be there now: for who asks now, and is answered later."""
+        """By partition, the commits that may be in the log now; for a request sent now and answered later."""
         return {partition: self._at(group_id, partition)[:] for partition in partitions}
 
     def check_fetched(self, group_id: str, partition: int, offset: int, asked: list[Commit]) -> None:
-        """``offset`` was fetched, -1 for none. Raises Violation where it cannot be what was committed.
+        """``offset`` was fetched, -1 for none. Raises Violation if it cannot be the committed one.
 
-        It may be what is there now, or what was when it was ``asked`` for: an answer that waited for what it says to be committed
-        tells of the moment at which it was decided on.
+        It may be the present one, or one that was possible when it was ``asked`` for: a response may wait until its content is
+        committed, and then shows the state at its decision.
         """
         known = self._at(group_id, partition)
         wanted = None if offset == -1 else offset

@@ -1,13 +1,14 @@
-"""A member of a group, as the Java client is one: what it asks, in which order, and what it makes of each error.
+"""A group member that behaves like the Java client: its requests, their order, and its reaction to each error.
 
-    no coordinator, or loading, or no answer     again after a while
-    MEMBER_ID_REQUIRED                           again with the member id that came along
-    UNKNOWN_MEMBER_ID                            join again as somebody new
+    no coordinator, or loading, or no response   retry after a while
+    MEMBER_ID_REQUIRED                           retry with the member id in the response
+    UNKNOWN_MEMBER_ID                            join again as a new member
     ILLEGAL_GENERATION, REBALANCE_IN_PROGRESS    join again
-    FENCED_INSTANCE_ID, any other                that was it; an operator may start it again
+    FENCED_INSTANCE_ID, any other                end; an operator may start it again
 
-An eager member gives up what it has before it joins again. A cooperative one keeps it, says so when it joins, and where the
-assignment takes something from it joins once more when it has let go of that; the leader gives to nobody what another one has.
+An eager member revokes its partitions before it joins again. A cooperative one keeps them and lists them in its JoinGroup. If
+the assignment takes some from it, it revokes these and joins once more. The leader gives no partition to a member while another
+one owns it.
 """
 
 from __future__ import annotations
@@ -43,7 +44,7 @@ _BACKOFF_MS = 100
 
 
 class Phase(Enum):
-    """What a consumer is at."""
+    """What a consumer is doing."""
 
     JOINING = auto()
     SYNCING = auto()
@@ -52,7 +53,7 @@ class Phase(Enum):
 
 
 class Consumer:
-    """One process of one consumer. ``turn`` numbers what it is at; what belongs to an earlier turn does not concern it."""
+    """One process of one consumer. ``turn`` numbers its activities; responses that belong to an earlier turn are ignored."""
 
     def __init__(
         self,
@@ -86,7 +87,7 @@ class Consumer:
 
     @property
     def is_alive(self) -> bool:
-        """Whether the process is there."""
+        """Whether the process runs."""
         return self.phase is not Phase.DEAD
 
     def __str__(self) -> str:
@@ -95,37 +96,37 @@ class Consumer:
     # ------------------------------------------------------------------------------------------- what happens to it
 
     def start(self) -> None:
-        """Join, and beat from then on."""
+        """Join, and send heartbeats from then on."""
         self._world.later(self._world.plan.heartbeat_interval_ms, self._tick)
         self._join()
 
     def die(self) -> None:
-        """The process ends, without a word."""
+        """End the process without LeaveGroup."""
         self.phase = Phase.DEAD
         self.turn += 1
 
     def stall(self, duration_ms: int) -> None:
-        """Nothing is done for a while; what comes meanwhile waits."""
+        """Do nothing for a while; responses wait until then."""
         if not self._is_stalled:
             self._is_stalled = True
             self._world.later(duration_ms, self.go_on)
 
     def go_on(self) -> None:
-        """The stall is over; nothing where there was none."""
+        """End the stall, if there is one."""
         self._is_stalled = False
         inbox, self._inbox = self._inbox, []
         for step in inbox:
             step()
 
     def lose_connection(self) -> None:
-        """What was asked is not answered any more; it may still arrive, after what comes on the next connection."""
+        """Requests under way get no response. They may still arrive, after requests on the next connection."""
         self.turn += 1
         self._world.connect_anew(self)
         if self.phase in (Phase.JOINING, Phase.SYNCING):
             self._again()
 
     def leave(self, *, for_good: bool) -> None:
-        """Say so, and go, or come back as somebody new. A static member is taken out by name, as an administrator would."""
+        """Leave the group, and end or come back as a new member. A static member is removed by name, as by an administrator."""
         identity = LEAVE.MemberIdentity(member_id=self.member_id, group_instance_id=self.instance_id)
         if self.member_id:
             request = LEAVE.LeaveGroupRequest(group_id=self.group.group_id, members=[identity])
@@ -137,7 +138,7 @@ class Consumer:
             self._soon(500, self._join)
 
     def restart_with(self, protocols: tuple[str, ...]) -> None:
-        """A new version of the process takes the place of this one."""
+        """Replace this process by one of a new version."""
         self.protocols = protocols
         self._forget()
         self._soon(200, self._join)
@@ -152,7 +153,7 @@ class Consumer:
     # ------------------------------------------------------------------------------------------------ how it gets on
 
     def _when_current(self, step: Callable[..., None]) -> Callable[..., None]:
-        """``step``, unless the consumer is at something else by then; later, where it is stalled."""
+        """``step``, unless the consumer is in another turn by then; delayed while it is stalled."""
         turn = self.turn
 
         def run(*arguments: Any) -> None:
@@ -212,7 +213,7 @@ class Consumer:
     def _sync(self, members: Any) -> None:
         self.phase = Phase.SYNCING
         if members and self._world.may_repeat():
-            # On another connection, with what another run of the assignor gives.
+            # On another connection, with the assignment of another run of the assignor.
             self._world.connect_anew(self)
             self._soon(1, lambda: self._sync(members) if self.phase is Phase.SYNCING else None)
         says_protocol = self.join_version >= 7
@@ -284,7 +285,7 @@ class Consumer:
 
     def _on_error(self, code: int) -> None:
         if code in _LOST_PLACE:
-            # The Java client keeps its member id when only the generation is another.
+            # The Java client keeps its member id if only the generation is wrong.
             self.member_id = "" if code == ErrorCode.UNKNOWN_MEMBER_ID else self.member_id
             self.generation = -1
             self.owned = ()

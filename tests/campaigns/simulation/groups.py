@@ -1,14 +1,14 @@
-"""Histories of consumer groups, each from its seed: members come, go, stall and crash, and so do the broker, its logs and shards.
+"""Histories of consumer groups, each from its seed: members join, leave, stall and crash; broker, logs and shards fail.
 
     python -m tests.campaigns.simulation.groups --seeds 20000 [--first 0] [--jobs 2]
     python -m tests.campaigns.simulation.groups --seed 17 --trace
 
-The requests go through the handlers to the runtime and the shards that a broker has; clock, logs, network and clients are
-simulated, and all chance comes from the seed: one seed is one history. What is checked in each stands in ``checks``, ``told``,
-``history``, ``commits``, ``replayed`` and ``ending``; what goes wrong in ``plan`` and ``faults``.
+The requests go through the real handlers to the real runtime and shards. Clock, logs, network and clients are simulated, and
+all randomness comes from the seed: equal seeds give equal histories. The checks are in ``checks``, ``told``, ``history``,
+``commits``, ``replayed`` and ``ending``, the faults in ``plan`` and ``faults``.
 
-Left out: transactions, which have histories of their own, and other brokers: a shard that moves comes back here, and may have
-lost what was not committed.
+Left out: transactions, which have histories of their own, and other brokers: a moved shard comes back to this broker, and may
+have lost uncommitted records.
 """
 
 import sys
@@ -20,12 +20,12 @@ from tests.campaigns.simulation.ending import end
 from tests.campaigns.simulation.faults import Faults
 from tests.campaigns.simulation.world import World
 
-# Between two comparisons with the log.
+# The number of parts of a history; the state is compared with the log between them.
 _PARTS = 3
 
 
 def run(seed: int, *, show: Callable[[str], None] | None = None) -> tuple[World, Exception | None]:
-    """The history of ``seed``, and what it ended with before its time."""
+    """Run the history of ``seed``; returns its world, and the exception that ended it early, if any."""
     world = World(seed, show=show)
     try:
         _live(world)

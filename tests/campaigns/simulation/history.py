@@ -1,7 +1,7 @@
-"""What one partition says of its groups, record by record, and whether each record may follow on those before.
+"""The records of one partition's groups, in order, and whether each record may follow the ones before.
 
-    generations only grow, from 2^31 - 1 on to 1, until a tombstone ends the group
-    one generation has one leader, one protocol and one assignment, however often it is written
+    generations only rise, from 2^31 - 1 on to 1, until a tombstone ends the group
+    a generation has one leader, one protocol and one assignment, however often it is written
 
 A static member counts as the same one under each of its member ids.
 """
@@ -16,12 +16,12 @@ STATIC_PREFIX = "static"
 
 
 def place_of(member_id: str) -> str:
-    """Who goes by that member id: a static member's instance id, a dynamic member's own."""
+    """The identity behind a member id: a static member's instance id, a dynamic member's own id."""
     return member_id.rpartition("-")[0] if member_id.startswith(STATIC_PREFIX) else member_id
 
 
 class Written:
-    """One generation of a group as it was written, first at ``offset``."""
+    """One generation of a group as first written, at ``offset``."""
 
     __slots__ = ("assignments", "leader", "offset", "protocol")
 
@@ -72,5 +72,5 @@ class GroupHistory:
 
 
 def follows(earlier: int, later: int) -> bool:
-    """Whether a group may come from the one generation to the other. Few generations pass in a history."""
+    """Whether a group may go from the one generation to the other. A history has few generations in between."""
     return later > earlier or (later < 1_000_000 and earlier > MAX_GENERATION - 1_000_000)

@@ -1,7 +1,8 @@
-"""What can be said against granting a request, by the state of its group when it arrives.
+"""The reasons against granting a request, by the state of its group when the request arrives.
 
-Only a member of the present generation is served, by its present member id: a heartbeat or a SyncGroup unless its group prepares
-a rebalance, a commit unless the generation's assignment is still to come. Anybody commits to a group without members.
+Only a member of the present generation is served, under its present member id: a heartbeat or a SyncGroup unless its group
+prepares a rebalance, a commit unless the generation's assignment is pending. Every client may commit to a group without
+members.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ _NOT_IN = {
 
 
 def objection_to(api_key: ApiKey, request: Any, hosted: HostedShard[GroupShard] | None) -> str:
-    """The objection; empty where there is none, or the request is not decided on at once, for the state may be another then."""
+    """The reason; empty if there is none, or if the request is decided later, when the state may be another."""
     if hosted is None or hosted._is_deciding:
         return ""
     group = hosted.shard.classic.find(request.group_id)

@@ -1,4 +1,4 @@
-"""What members and administrators ask about a group's offsets, and whether the answers can be true."""
+"""The requests of members and administrators about a group's offsets, and the checks of the responses."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from tests.campaigns.simulation.plan import GroupPlan
     from tests.campaigns.simulation.world import World
 
-# Refused for certain: nothing of it can be in the log.
+# Errors after which no record of the request can be in the log.
 _REFUSALS = frozenset(
     {
         ErrorCode.UNKNOWN_MEMBER_ID,
@@ -33,21 +33,21 @@ _REFUSALS = frozenset(
 
 
 class OffsetRequests:
-    """Of one world. No offset is committed twice."""
+    """The requests in one world. No offset is committed twice."""
 
     def __init__(self, world: World) -> None:
         self._world = world
         self._commits = Commits()
 
     def commit(self, consumer: Consumer, partitions: tuple[int, ...], answered: Callable[[int], None]) -> None:
-        """A member commits some of its partitions, or none this time."""
+        """A member commits offsets of some or none of its partitions."""
         rng = self._world.rng
         if rng.random() < self._world.plan.commit_share:
             chosen = partitions if rng.random() < 0.5 else (rng.choice(partitions),)
             self._commit(consumer, consumer.group.group_id, chosen, answered)
 
     def commit_as_administrator(self, group: GroupPlan) -> None:
-        """Somebody who is no member resets an offset."""
+        """A client that is no member resets an offset."""
         self._commit(None, group.group_id, (self._world.rng.randrange(group.partition_count),), lambda _: None)
 
     def _commit(
@@ -81,11 +81,11 @@ class OffsetRequests:
         world.ask(consumer, ApiKey.OFFSET_COMMIT, version, build, respond)
 
     def fetch_all(self, group: GroupPlan) -> None:
-        """Somebody who is no member asks for all that a group has committed."""
+        """A client that is no member fetches all offsets of a group."""
         self._fetch(None, group.group_id, tuple(range(group.partition_count)))
 
     def fetch(self, consumer: Consumer, partitions: tuple[int, ...]) -> None:
-        """A member asks where to go on."""
+        """A member fetches its starting offsets."""
         self._fetch(consumer, consumer.group.group_id, partitions)
 
     def _fetch(self, consumer: Consumer | None, group_id: str, partitions: tuple[int, ...]) -> None:
@@ -110,7 +110,7 @@ class OffsetRequests:
         world.ask(consumer, ApiKey.OFFSET_FETCH, 9, build, respond)
 
     def delete(self, group: GroupPlan) -> None:
-        """Somebody deletes a group, and its offsets with it."""
+        """A client deletes a group, and its offsets with it."""
         world = self._world
         deletions: list[Any] = []
 

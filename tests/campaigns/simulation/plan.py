@@ -1,20 +1,21 @@
-"""What a history is made of, drawn from its seed: the groups and their members, the configs, and which faults there are.
+"""The parameters of a history, drawn from its seed: the groups and their members, the configs, and the kinds of faults.
 
-Each kind of fault is left out of half of the histories, so that some see much of a few kinds (swarm testing: Groce et al., 2012).
-Most histories are small, since it is in small ones that few steps make a rare state; one in seventy has hundreds of members.
+Each kind of fault is left out of half of the histories, so that some histories have many faults of few kinds (swarm testing:
+Groce et al., 2012). Most histories are small, since rare states take few steps in small ones; one in seventy has hundreds of
+members.
 """
 
 from dataclasses import dataclass
 from random import Random
 from typing import Final
 
-# What a member asks for; and how far that may hold up an answer (``deadlines``).
+# The members' session timeouts, which bound the delay of a response (``deadlines``).
 SESSION_TIMEOUTS_MS: Final = (6_000, 8_000, 10_000)
 REBALANCE_TIMEOUTS_MS: Final = (3_000, 8_000, 15_000)
 LONGEST_HOLD_MS: Final = 4_000
 UNLIMITED: Final = 2**31 - 1
 
-# Kind of fault -> how often it comes a minute; the ones of members by a member.
+# Kind of fault -> its rate a minute; for faults of members, for each member.
 BROKER_FAULTS: Final = {
     "crash": 1.5,
     "stop": 1.0,
@@ -44,7 +45,7 @@ MEMBER_FAULTS: Final = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupPlan:
-    """One group. ``generation`` is what it begins with, empty, where it is not new."""
+    """One group. ``generation`` is the one of an initially empty group; None for a new group."""
 
     group_id: str
     dynamic_members: int
@@ -56,7 +57,7 @@ class GroupPlan:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
-    """A history in advance. ``faults`` has the kinds there are in it, and the mean time between two of a kind, in ms."""
+    """The parameters of a history. ``faults`` has its kinds of faults, and the mean time between two of a kind, in ms."""
 
     groups: tuple[GroupPlan, ...]
     shards: int
@@ -75,7 +76,7 @@ class Plan:
 
     @property
     def is_large(self) -> bool:
-        """Whether looking at everything after each step would take too long."""
+        """Whether a check of everything after each step would take too long."""
         return sum(group.dynamic_members + group.static_members for group in self.groups) > 20
 
 

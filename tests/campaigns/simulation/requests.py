@@ -1,4 +1,4 @@
-"""What members and administrators ask, as canonical messages, and what a leader assigns."""
+"""Requests of members and administrators, as canonical messages, and a leader's assignments."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ _SHOWN = (
 
 
 class Brief:
-    """A message for the trace: the fields that tell something, made a text only where somebody reads it."""
+    """A message for the trace: its informative fields, formatted only if the trace is read."""
 
     __slots__ = ("_message",)
 
@@ -49,7 +49,7 @@ class Brief:
 
 
 def commit(consumer: Consumer | None, group_id: str, topic_id: UUID, offsets: Mapping[int, int]) -> Any:
-    """A member's OffsetCommit, or that of somebody who is none."""
+    """An OffsetCommit of a member, or of a client that is no member."""
     partition = COMMIT.OffsetCommitRequestPartition
     return COMMIT.OffsetCommitRequest(
         group_id=group_id,
@@ -90,13 +90,13 @@ def list_groups(states: tuple[str, ...]) -> Any:
 
 
 def subscription(topic: str) -> bytes:
-    """A consumer's subscription to one topic, version 0, up to its user data: there a member says what it owns."""
+    """A consumer's subscription to one topic, version 0, up to its user data, in which the member lists its owned partitions."""
     name = topic.encode()
     return (0).to_bytes(2, "big") + (1).to_bytes(4, "big") + len(name).to_bytes(2, "big") + name
 
 
 def assignment(token: str, group: GroupPlan, members: Any) -> list[tuple[str, bytes]]:
-    """``token|partitions`` by member id. What another member owns is given to nobody yet, as cooperative assignors do."""
+    """``token|partitions`` by member id. As cooperative assignors do, it assigns no partition that another member owns."""
     start = len(subscription(group.group_id))
     ids = sorted(member.member_id for member in members)
     owners: dict[int, set[str]] = {}

@@ -1,7 +1,7 @@
-"""A disk in memory on which writes go wrong as they are told to: they fail, or the broker dies in front of, within or behind one.
+"""A disk in memory whose writes go wrong on demand: they fail, or the broker dies before, within or after one.
 
-What was written before a kill stays, as with ``kill -9``: the process is gone, the machine is not. From then on nothing can be
-written until the disk is taken into use again, for a process that is gone writes nothing more on its way out.
+As after ``kill -9``, writes before the kill stay: the process is gone, the machine is not. After a kill nothing can be written
+until the disk is used again, since a dead process writes nothing.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ _METADATA = "__cluster_metadata"
 
 
 class Killed(BaseException):
-    """The broker's process ends here; no exception handler of the broker's has a say in it."""
+    """Ends the broker's process; the broker's exception handlers must not catch it."""
 
 
 class Trap(Enum):
-    """What becomes of a write."""
+    """What happens to a write."""
 
     FAIL = "fails"
     KILL_BEFORE = "is not begun any more"
@@ -33,7 +33,7 @@ class Trap(Enum):
 
 
 class SimulatedDisk(MemoryFileSystem):
-    """``arm`` sets a trap; a disk with none is a ``MemoryFileSystem``."""
+    """``arm`` sets a trap; without one the disk is a ``MemoryFileSystem``."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -42,12 +42,12 @@ class SimulatedDisk(MemoryFileSystem):
         self._writes_left = 0
 
     def arm(self, trap: Trap, writes_left: int) -> None:
-        """Spring ``trap`` after so many more writes. Only appends to partitions' logs fail; a kill comes with any write."""
+        """Spring ``trap`` after ``writes_left`` more writes. Only appends to partitions' logs fail; any write may be killed."""
         self._trap = trap
         self._writes_left = writes_left
 
     def disarm(self) -> None:
-        """No trap any more; and whoever comes next finds a disk that works."""
+        """Remove the trap; the disk works again."""
         self._trap = None
         self.is_dead = False
 

@@ -1,11 +1,9 @@
-"""What producers sent in each of their transactions, what of it was acknowledged, and which end they asked for and were told of.
+"""The producers' records in each transaction, the acknowledged ones among them, and the requested and confirmed ends.
 
-A value says where it belongs: ``<transaction>:<number>``. Each record, and each offset, is sent in one transaction only.
+A value names its place: ``<transaction>:<number>``. Each record, and each offset, is sent in one transaction only.
 
-asked for   told        read by who reads committed records only
-commit      committed   all of it, once, in order
-commit      nothing     all of it or nothing, on all partitions and among offsets alike
-abort, or nothing       nothing
+requested   confirmed   a read_committed consumer reads commit      committed   all of it, once, in order commit      nothing
+all of it or nothing, the same on all partitions and for offsets abort, or nothing       nothing
 """
 
 from __future__ import annotations
@@ -30,7 +28,7 @@ _ORDER = "transactions are read in the order in which they were made"
 
 
 class SentTransaction:
-    """One transaction, as its producer knows it."""
+    """A transaction as its producer knows it."""
 
     __slots__ = ("acknowledged", "asked", "number", "offsets", "producer", "sent_count", "told", "transactional_id")
 
@@ -41,7 +39,7 @@ class SentTransaction:
         self.sent_count = 0
         self.acknowledged: dict[Incarnation, list[bytes]] = defaultdict(list)
         self.offsets: list[int] = []
-        # Whether it is to be committed.
+        # Whether a commit was requested; None before EndTxn.
         self.asked: bool | None = None
         self.told: bool | None = None
 
@@ -70,7 +68,7 @@ class Ledger:
         return sent
 
     def next_offset(self, sent: SentTransaction | None) -> int:
-        """An offset that was not committed before, in a transaction or outside of any."""
+        """An offset that was not committed before, in a transaction or outside."""
         self._offsets += 1
         if sent is not None:
             self.of_offset[self._offsets] = sent
@@ -83,7 +81,7 @@ class Ledger:
         *,
         is_over: bool,
     ) -> None:
-        """``read`` is what was read of each partition that is there. ``is_over``: nothing is open any more. Raises Violation."""
+        """``read`` has the values read from each existing partition. ``is_over``: no transaction is open. Raises Violation."""
         found: dict[int, dict[Incarnation, list[bytes]]] = defaultdict(dict)
         for partition, values in read.items():
             self._check_order(partition, values)
@@ -101,7 +99,8 @@ class Ledger:
             expected = {partition: values for partition, values in sent.acknowledged.items() if partition in read}
             _check_fate(sent, parts, committed[sent.number], may_be_committed=bool(sent.asked))
             if is_over and (sent.told or parts or committed[sent.number]):
-                # A late repeat of a request may find its topic deleted and made anew, and write there what is gone elsewhere.
+                # A late repetition of a request may find its topic deleted and recreated, and write records there that are gone
+                # elsewhere.
                 gone = {value for partition, values in sent.acknowledged.items() if partition not in read for value in values}
                 whole = {place: values for place, values in parts.items() if place in expected or not gone.issuperset(values)}
                 _check_whole(sent, whole, expected, committed[sent.number] | taken_back)
@@ -130,7 +129,7 @@ def _check_whole(
     expected: dict[Incarnation, list[bytes]],
     offsets: set[int],
 ) -> None:
-    """A producer commits only what was acknowledged, all of it."""
+    """A producer commits only if every record was acknowledged, so all of them must be read."""
     expected = {partition: values for partition, values in expected.items() if values}
     if parts != expected:
         raise Violation(_WHOLE, f"{sent}: {parts} is read of {expected}")

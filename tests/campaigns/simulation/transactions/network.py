@@ -1,6 +1,6 @@
-"""Between clients and the broker: requests and answers take their time, some requests come twice, some answers never.
+"""The network between clients and the broker: requests and responses are delayed, some requests repeated, some responses lost.
 
-An answer arrives later than it is given, so that no client runs within the broker.
+A response arrives later than it is given, so that no client code runs within the broker.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class Call:
 
 
 class Network:
-    """Of one world."""
+    """The network of one world."""
 
     def __init__(self, world: World) -> None:
         self._world = world
@@ -56,7 +56,7 @@ class Network:
         build: Callable[[], Any],
         answered: Callable[[Any], None],
     ) -> None:
-        """Send a request; None answers where the broker is gone before it has, or the connection. It may arrive a second time."""
+        """Send a request; the response is None if the broker or the connection goes first. The request may arrive twice."""
         who = "somebody" if process is None else process.name
         rng = self._world.rng
         plan = self._world.plan
@@ -99,7 +99,7 @@ class Network:
         is_asking = False
 
     def _digest(self, api_key: ApiKey, response: Any) -> Any:
-        """A response; of Produce, the error codes by partition."""
+        """A response; for Produce, the error codes by partition."""
         if api_key is not ApiKey.PRODUCE:
             code = getattr(response, "error_code", None)
             if code is not None:
@@ -113,7 +113,7 @@ class Network:
         return results
 
     def lose_answers(self) -> None:
-        """The broker is gone, and with it who waits for an answer is disconnected."""
+        """The broker is gone, and waiting clients are disconnected."""
         calls, self._calls = self._calls, deque()
         for call in calls:
             if not call.is_answered:
@@ -121,7 +121,7 @@ class Network:
                 self._world.later(self._world.rng.randint(1, 50), partial(call.answered, None))
 
     def check_answered(self) -> None:
-        """Raise Violation where somebody has waited for too long."""
+        """Raise Violation if a client has waited for too long."""
         while self._calls and self._calls[0].is_answered:
             self._calls.popleft()
         if self._calls and self._calls[0].deadline_ms < self._world.clock.monotonic_ms():

@@ -1,10 +1,10 @@
-"""A process with a transactional producer, as clients have them: it initialises, then makes transaction after transaction.
+"""A process with a transactional producer, as in real clients: it initialises, then runs one transaction after another.
 
 client version 0    AddPartitionsToTxn and AddOffsetsToTxn come first; an epoch lasts until InitProducerId (EndTxn 0 to 4)
-client version 2    Produce and TxnOffsetCommit add what they need; EndTxn brings the next epoch (KIP-890)
+client version 2    Produce and TxnOffsetCommit add partitions implicitly; EndTxn brings the next epoch (KIP-890)
 
-It commits only what was all acknowledged. What cannot be tried again ends the process, or the transaction, which then is aborted;
-of a transaction with a batch of which it does not know whether it was appended, an old client takes a new epoch (KIP-360).
+It commits only if all records were acknowledged. A non-retriable error ends the process, or aborts the transaction. If it is
+unknown whether a batch was appended, an old client then takes a new epoch (KIP-360).
 
 Left out: more than one batch in flight to a partition, and group members.
 """
@@ -58,7 +58,7 @@ _ABORTABLE = frozenset(
 
 
 class Process:
-    """One process. ``identity`` is its producer id and epoch, ``open`` the transaction that it is in."""
+    """One process. ``identity`` is its producer id and epoch, ``open`` its open transaction."""
 
     def __init__(self, world: World, plan: ProducerPlan, name: str, client_version: int) -> None:
         self.plan = plan
@@ -85,7 +85,7 @@ class Process:
         self._init(NOBODY)
 
     def die(self, why: str) -> None:
-        """Be gone, in whatever state."""
+        """End the process, in whatever state."""
         if self.is_alive:
             self._world.note("%s ends: %s", str(self), why)
             self.is_alive = False
@@ -112,7 +112,7 @@ class Process:
         patience_ms: int = _FOR_EVER_MS,
         failed: Callable[[int], None] | None = None,
     ) -> None:
-        """Ask until it is granted, or refused for good, or patience is at an end."""
+        """Retry until the request is granted, fails with a non-retriable error, or times out."""
         give_up_ms = self._world.clock.monotonic_ms() + patience_ms
 
         def send() -> None:
@@ -132,7 +132,7 @@ class Process:
         send()
 
     def _is_hopeless(self, code: int, give_up_ms: float) -> bool:
-        """Whether patience is at an end; once trouble is over it never is, but for topics that are not there."""
+        """Whether the timeout has passed. After the faults end there is none, except for deleted topics."""
         is_over = self._world.clock.monotonic_ms() >= give_up_ms
         return is_over and (self._world.is_in_trouble or code in _UNKNOWN)
 
@@ -180,7 +180,7 @@ class Process:
             self._later(self._world.think_ms(), lambda: self._end(commit=self._world.wants_commit()))
 
     def _give_up(self, api_key: ApiKey, code: int) -> None:
-        """What is left is to abort, where that is allowed."""
+        """Abort the transaction, if that is allowed."""
         check_refusal(self._world, self, api_key, code)
         if code not in _ABORTABLE and code not in _TRY_AGAIN:
             self.die(f"{api_key.name} is answered {ErrorCode(code).name}")
@@ -236,7 +236,7 @@ class Process:
         )
 
     def _send(self, partitions: list[Partition]) -> None:
-        """A batch to each partition: all in one request, or each in its own, at the same time."""
+        """Send a batch to each partition: in one request, or in concurrent ones."""
         world = self._world
         batches = {}
         for partition in partitions:

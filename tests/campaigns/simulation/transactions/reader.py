@@ -1,6 +1,6 @@
-"""Somebody who reads the committed records of a partition, as clients do: up to the last stable offset, without what is aborted.
+"""A read_committed consumer of a partition: it reads up to the last stable offset, without aborted records.
 
-A client goes by the aborted transactions that come with each answer, and keeps nothing of one answer for the next.
+Like a client it uses the aborted transactions in each response, and keeps none for the next.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ _COMMITTED = "who reads committed records reads all of them, and no others"
 
 
 class CommittedReader:
-    """Of one partition, until it is deleted. ``values`` is all that was read."""
+    """The consumer of one partition until its deletion. ``values`` has everything read."""
 
     def __init__(self) -> None:
         self.offset = 0
         self.values: list[tuple[int, bytes]] = []
 
     def read_on(self, partition: Partition, max_bytes: int) -> None:
-        """Read as far as one may by now. Raises KafkaError, Violation."""
+        """Read up to the present last stable offset. Raises KafkaError, Violation."""
         log = partition.require_log()
         upper_offset = partition.last_stable_offset
         while self.offset < upper_offset:
@@ -58,7 +58,7 @@ class CommittedReader:
             raise Violation(_COMMITTED, f"no batch can be read at {before}")
 
     def check(self, seen: SeenPartition) -> None:
-        """Compare with what was committed below. Raises Violation."""
+        """Compare with the committed records in the log. Raises Violation."""
         expected = seen.committed(self.offset)
         if self.values != expected:
             differing = [(a, b) for a, b in zip(self.values, expected, strict=False) if a != b][:1]
