@@ -1,8 +1,8 @@
-"""A teller of aiokafka, which does not tell the broker its place in the group with the offsets.
+"""A teller of aiokafka, which cannot send its group membership with the offsets (KIP-447).
 
-So it is fenced as it was done before that could be told: a producer for each partition of orders, whose transactional id is that
-of the partition. Who is assigned the partition initializes that id, which fences whoever held it before and ends what that one
-had begun, and only then asks where to go on.
+It is therefore fenced as before KIP-447: by a producer for each partition of orders, with a transactional id named after the
+partition. The new owner of a partition initializes that id, which fences the former owner and ends its transaction. Only then
+does it fetch the committed offset.
 """
 
 from __future__ import annotations
@@ -69,12 +69,12 @@ class AiokafkaTeller(Teller):
                 await self._serve(consumer, partition, records)
         for partition in list(self._producers):
             await self._discard(partition)
-        # A broker that goes at this moment has aiokafka wait for a task of its own that is cancelled.
+        # If the broker goes at this moment, aiokafka waits for its own cancelled task.
         with suppress(asyncio.CancelledError, TimeoutError):
             await asyncio.wait_for(consumer.stop(), STOP_TIMEOUT_S)
 
     async def _serve(self, consumer: AIOKafkaConsumer, partition: TopicPartition, records: list[Any]) -> None:
-        """Carry out these orders, or begin with the partition, which has them read again."""
+        """Carry out these orders, or take over the partition first, after which they are read again."""
         producer = self._producers.get(partition)
         try:
             if producer is None or partition in self._newly_assigned:
@@ -82,10 +82,10 @@ class AiokafkaTeller(Teller):
             elif not await self._carry_out(producer, records):
                 consumer.seek(partition, records[0].offset)
         except IllegalStateError:
-            # The partition is somebody else's meanwhile.
+            # Another member owns the partition by now.
             await self._discard(partition)
         except (KafkaError, TimeoutError):
-            # Nothing more is to be had of this producer: begin again, which reads these again if they are still due.
+            # This producer is unusable: begin again, and read these orders again if they are still due.
             await self._discard(partition)
             with suppress(IllegalStateError):
                 consumer.seek(partition, records[0].offset)
@@ -106,7 +106,7 @@ class AiokafkaTeller(Teller):
         consumer.seek(partition, committed or 0)
 
     async def _carry_out(self, producer: AIOKafkaProducer, records: list[Any]) -> bool:
-        """Run a transaction; False where it was to be aborted, an error where nobody knows what became of it."""
+        """Run a transaction; False if it was to be aborted. Raises an error if its fate is unknown."""
         attempt = self.attempt([Placed(each.topic, each.partition, each.offset, decode_order(each.value)) for each in records])
         try:
             async with asyncio.timeout(CALL_TIMEOUT_S):
@@ -134,12 +134,12 @@ class AiokafkaTeller(Teller):
     async def _discard(self, partition: TopicPartition) -> None:
         producer = self._producers.pop(partition, None)
         if producer is not None:
-            # It waits for what it has begun, which may be refused, or take as long as the broker is away.
+            # It waits for its transaction, which may be refused, or take as long as the broker is away.
             with suppress(KafkaError, TimeoutError):
                 await asyncio.wait_for(producer.stop(), STOP_TIMEOUT_S)
 
     def assigned(self, partitions: Iterable[TopicPartition]) -> None:
-        """Begin again with each of these before its next transaction: others may have had them in between."""
+        """Begin again with each of these partitions before its next transaction: other members may have owned them meanwhile."""
         self._newly_assigned.update(partitions)
 
 
@@ -148,7 +148,7 @@ class _Listener(aiokafka.ConsumerRebalanceListener):
         self._teller = teller
 
     async def on_partitions_revoked(self, revoked: Iterable[TopicPartition]) -> None:
-        """Nothing: a transaction under way is ended by whoever comes next."""
+        """No action: the next owner ends a transaction under way."""
 
     async def on_partitions_assigned(self, assigned: Iterable[TopicPartition]) -> None:
         self._teller.assigned(assigned)

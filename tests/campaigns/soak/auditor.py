@@ -1,8 +1,8 @@
-"""The auditor takes snapshots of the books, again and again, by clients of each make in turn.
+"""The auditor repeatedly takes snapshots of the books, by clients of each make in turn.
 
-Around each snapshot it asks for the groups' committed offsets. An order below the offsets before has its receipt in the snapshot,
-and what has a receipt in it is below the offsets after: offsets and output agree. What one snapshot has, the next one has as
-well, in the same places, and no last stable offset goes back.
+It fetches the groups' committed offsets before and after each snapshot. An order below the earlier offsets has its receipt in
+the snapshot, and an order with a receipt in the snapshot is below the later offsets: offsets and output agree. The next
+snapshot contains this one, in the same places, and no last stable offset goes back.
 """
 
 from __future__ import annotations
@@ -22,19 +22,19 @@ if TYPE_CHECKING:
     from tests.campaigns.soak.feeder import Feeder
 
 PAUSE_S = 0.5
-# A transaction of a teller that is gone keeps the last stable offsets back until it times out.
+# The transaction of a killed teller holds the last stable offsets back until it times out.
 COMPLETION_TIMEOUT_S = 30.0
-# A group that is told of nothing but kills still gets on with each partition in between.
+# Between kills, a group makes progress on each partition within this time.
 STALL_TIMEOUT_S = 60.0
 
 
 class Auditor:
-    """Takes snapshots, in a thread once it is started; what it found wrong is in ``failure``."""
+    """Takes snapshots, in a thread once started; ``failure`` has the first violation."""
 
     def __init__(self, broker: BrokerProcess, feeder: Feeder) -> None:
         self.window = Window(broker)
         self.snapshots = 0
-        # Snapshots that took more than one look, for the markers of a transaction were between two partitions.
+        # Snapshots that needed several reads, because a transaction's markers were written to some of its partitions only.
         self.completed = 0
         self.transfers_seen = 0
         self.failure: BaseException | None = None
@@ -50,7 +50,7 @@ class Auditor:
         self._thread.start()
 
     def stop(self) -> None:
-        """End after the snapshot that is being taken."""
+        """End after the present snapshot."""
         self._stopping.set()
         self._thread.join()
         self.raise_failure()
@@ -60,7 +60,7 @@ class Auditor:
             raise self.failure
 
     def snapshot(self, make: str) -> Books:
-        """Take one and check it; what was read."""
+        """Take a snapshot and check it; returns the books."""
         covered = self.window.committed()
         self._check_progress(covered)
         ends = self.window.last_stable_offsets(BOOKS)
@@ -92,7 +92,7 @@ class Auditor:
         return books
 
     def _compare(self, books: Books, ends: dict[Partition, int]) -> None:
-        """What was there must be there; what is there now must stay."""
+        """Compare with the snapshot before: its records must still be there."""
         for at, before in self._lines.items():
             now = [line for line in books.lines[at] if line.offset < self._ends[at]]
             changed = sorted(set(now) ^ set(before), key=str)

@@ -1,11 +1,11 @@
-"""The bank: what is written where, and by whom.
+"""The bank: its topics, and the records of each transaction.
 
     orders-<make>   transfer orders, a topic for each make of client, read by a consumer group of that name
-    ledger          two entries a transfer, a debit and a credit, in the partitions of the two accounts
-    receipts        one receipt a transfer, which says where its order stood
+    ledger          two entries for each transfer, a debit and a credit, in the partitions of the two accounts
+    receipts        one receipt for each transfer, with the place of its order
 
-One transaction carries entries and receipts of a few orders and the offsets behind them. Every record says which attempt wrote
-it, and whether that attempt was doomed, that is, going to be aborted on purpose. Values are JSON.
+A transaction contains the entries and receipts of a few orders, and the offsets after these orders. Every record names the
+attempt that wrote it, and whether that attempt was doomed, which means aborted on purpose. Values are JSON.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def orders_of(make: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Order:
-    """``number`` is the transfer's own, in all topics together."""
+    """``number`` identifies the transfer, over all topics."""
 
     number: int
     payer: int
@@ -49,7 +49,7 @@ class Order:
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """What a transfer, or the opening, does to one account."""
+    """The effect of a transfer, or of the opening, on one account."""
 
     order: int
     attempt: str
@@ -60,7 +60,7 @@ class Entry:
 
 @dataclass(frozen=True, slots=True)
 class Receipt:
-    """A transfer was carried out whose order stood at ``offset`` of ``partition`` of ``topic``."""
+    """The receipt of a transfer whose order is at ``offset`` of ``partition`` of ``topic``."""
 
     order: int
     attempt: str
@@ -72,7 +72,7 @@ class Receipt:
 
 @dataclass(frozen=True, slots=True)
 class Placed:
-    """An order and where it stood."""
+    """An order and its place."""
 
     topic: str
     partition: int
@@ -115,7 +115,7 @@ def opening() -> list[Output]:
 
 
 def transfers(orders: Sequence[Placed], attempt: str, *, is_doomed: bool) -> list[Output]:
-    """All that one transaction writes."""
+    """All records of one transaction."""
     outputs = []
     for placed in orders:
         order = placed.order
@@ -127,7 +127,7 @@ def transfers(orders: Sequence[Placed], attempt: str, *, is_doomed: bool) -> lis
 
 
 def next_offsets(orders: Sequence[Placed]) -> dict[Partition, int]:
-    """The offsets behind these orders, to be committed with their transfers."""
+    """The offsets after these orders, to be committed with their transfers."""
     offsets: dict[Partition, int] = {}
     for placed in orders:
         partition = (placed.topic, placed.partition)
@@ -136,7 +136,7 @@ def next_offsets(orders: Sequence[Placed]) -> dict[Partition, int]:
 
 
 def first_offsets(orders: Sequence[Placed]) -> dict[Partition, int]:
-    """Where these orders begin, to be read again from there."""
+    """The first offsets of these orders, to read them again."""
     offsets: dict[Partition, int] = {}
     for placed in orders:
         partition = (placed.topic, placed.partition)

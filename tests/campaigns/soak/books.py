@@ -1,8 +1,8 @@
-"""What one reader has read of the books, and what must be true of it.
+"""The records that one reader has read from the books, and their invariants.
 
-A snapshot is what lies below the last stable offsets that were asked for before. The markers of one transaction reach its
-partitions one after the other, so a transfer may have one part below these offsets and another behind: that part must come, by
-itself, and with it the snapshot is whole. Of every transfer in it
+A snapshot has all records below the last stable offsets fetched before. A transaction's markers reach its partitions one after
+the other, so a transfer may have one part below these offsets and another above. The missing part must follow, and completes
+the snapshot. Of every transfer in it
 
     there are one debit, one credit and one receipt, of one attempt, which was not doomed,
     for the accounts and the amount of its order,
@@ -35,7 +35,7 @@ ENTRIES_A_TRANSFER = 2
 
 
 class Violation(AssertionError):
-    """Something was read that must not be."""
+    """A record was read that must not be readable."""
 
 
 def require(condition: object, what: str) -> None:
@@ -44,14 +44,14 @@ def require(condition: object, what: str) -> None:
 
 
 class Books:
-    """Add lines, then ask."""
+    """Add all lines, then check."""
 
     def __init__(self, orders: Mapping[int, Order]) -> None:
         self._orders = orders
         self.lines: dict[Partition, list[Line]] = {partition: [] for partition in BOOKS}
         self.entries: dict[int, list[Entry]] = {}
         self.receipts: dict[int, Receipt] = {}
-        # The offsets of the orders that were carried out.
+        # The offsets of the orders carried out.
         self.carried_out: dict[Partition, set[int]] = {}
         self._opening: dict[int, int] = {}
         self._attempts: dict[int, str] = {}
@@ -67,22 +67,22 @@ class Books:
             self._add_record(decode(line.partition[0], line.value), line)
 
     def begun(self, ends: Mapping[Partition, int]) -> set[int]:
-        """The transfers of which a part lies below ``ends``."""
+        """The transfers with a part below ``ends``."""
         return {number for number, places in self._places.items() if any(offset < ends[at] for at, offset in places)}
 
     def incomplete(self, numbers: Iterable[int]) -> set[int]:
-        """Those of which a part is still missing."""
+        """The transfers that lack a part."""
         return {
             number for number in numbers if number not in self.receipts or len(self.entries.get(number, ())) < ENTRIES_A_TRANSFER
         }
 
     def not_carried_out(self, covered: Mapping[Partition, int]) -> dict[Partition, set[int]]:
-        """The orders below committed offsets of which there is no receipt."""
+        """The orders below committed offsets without a receipt."""
         missing = {at: set(range(end)) - self.carried_out.get(at, set()) for at, end in covered.items()}
         return {at: offsets for at, offsets in missing.items() if offsets}
 
     def balances(self, numbers: Iterable[int]) -> dict[int, int]:
-        """What is in each account after these transfers; each must be whole, and as it was ordered."""
+        """The balance of each account after these transfers; each must be complete, and as ordered."""
         balances = dict(self._opening)
         require(set(balances) == set(range(ACCOUNTS)), f"accounts were opened: {sorted(balances)}")
         for number in numbers:

@@ -1,4 +1,4 @@
-"""A teller of librdkafka, by confluent-kafka: fenced by the place in its group, which goes with the offsets (KIP-447)."""
+"""A teller of librdkafka, by confluent-kafka: fenced by its group membership, which it sends with the offsets (KIP-447)."""
 
 from __future__ import annotations
 
@@ -75,8 +75,8 @@ class ConfluentTeller(Teller):
         while self.goes_on():
             self._gather()
             metadata = self._consumer.consumer_group_metadata()
-            # What librdkafka writes of a consumer's place in its group: "CGMDv2:" and the generation, to begin with. It has none
-            # where it has just been told that the group goes on without it, and then nothing would be checked.
+            # librdkafka's group metadata begins with "CGMDv2:" and the generation. It has no generation if the member has just
+            # been removed from the group; then the broker would check nothing.
             (generation,) = struct.unpack_from("<i", metadata, len("CGMDv2:"))
             if not self._gathered:
                 continue
@@ -88,7 +88,7 @@ class ConfluentTeller(Teller):
         self._consumer.close()
 
     def _gather(self) -> None:
-        """A few orders; less where the broker has fewer, or partitions are given up meanwhile."""
+        """Gather a few orders; fewer if the broker has fewer, or if partitions are revoked meanwhile."""
         self._gathered = []
         timeout_s = POLL_TIMEOUT_S
         for _ in range(ORDERS_A_TRANSACTION):
@@ -131,9 +131,9 @@ class ConfluentTeller(Teller):
 
 
 def _begin_where_the_group_is(consumer: Consumer, assigned: list[TopicPartition]) -> None:
-    """Take the partitions at the committed offsets, once no transaction may change these any more.
+    """Start the partitions at their committed offsets, once no transaction can change these.
 
-    Left to itself, librdkafka 2.16 begins at the first offset where its assignment changes while it is waiting for that.
+    Otherwise librdkafka 2.16 starts at the first offset if its assignment changes while it waits for the committed one.
     """
     while True:
         try:
@@ -147,7 +147,7 @@ def _begin_where_the_group_is(consumer: Consumer, assigned: list[TopicPartition]
 
 
 def _insist(call: Callable[[float], None]) -> None:
-    """Call until it is answered for good."""
+    """Call until there is a final answer."""
     while True:
         try:
             return call(CALL_TIMEOUT_S)

@@ -1,4 +1,4 @@
-"""The feeder opens the accounts and gives orders, each once, over kills of the broker."""
+"""The feeder opens the accounts and produces orders, each once, across kills of the broker."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ RECONNECT = {"reconnect.backoff.ms": 20, "reconnect.backoff.max.ms": 200, "log_l
 
 
 def open_accounts(address: str) -> None:
-    """Put the same into every account, in one transaction."""
+    """Put the same amount into every account, in one transaction."""
     producer = Producer({"bootstrap.servers": address, "transactional.id": "opening", "log_level": 0})
     producer.init_transactions(FLUSH_TIMEOUT_S)
     producer.begin_transaction()
@@ -29,11 +29,11 @@ def open_accounts(address: str) -> None:
 
 
 class Feeder:
-    """Gives ``orders_a_second`` in a thread, to one partition of orders after the other."""
+    """Produces ``orders_a_second`` in a thread, to the partitions of orders in turn."""
 
     def __init__(self, address: str, rng: random.Random, orders_a_second: float) -> None:
         self.orders: dict[int, Order] = {}
-        # Where each order stands, once that is acknowledged; and behind the last one.
+        # The place of each acknowledged order, and the offset after the last one.
         self.placed: dict[int, tuple[Partition, int]] = {}
         self.ends: dict[Partition, int] = {(orders_of(make), index): 0 for make in MAKES for index in range(ORDER_PARTITIONS)}
         self._rng = rng
@@ -54,7 +54,7 @@ class Feeder:
         assert set(self.placed) == set(self.orders), "orders were refused"
 
     def balances(self, opening_balance: int) -> dict[int, int]:
-        """What must be in each account when all orders are carried out."""
+        """The balance of each account when all orders have been carried out."""
         balances = dict.fromkeys(range(ACCOUNTS), opening_balance)
         for order in self.orders.values():
             balances[order.payer] -= order.amount

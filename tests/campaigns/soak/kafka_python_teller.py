@@ -1,4 +1,4 @@
-"""A teller of kafka-python: fenced by the place in its group, which goes with the offsets (KIP-447)."""
+"""A teller of kafka-python: fenced by its group membership, which it sends with the offsets (KIP-447)."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ RECONNECT = {"retry_backoff_ms": 50, "reconnect_backoff_ms": 20, "reconnect_back
 
 class KafkaPythonTeller(Teller):
     make: ClassVar[str] = "kafka-python"
-    # One that waits for ever (see ``Staff.hangs``) stays in its group and holds up its rebalances. Two, one after the other, have
-    # to be found and replaced well within the time in which each partition is to get on. It is longer than the longest wait
-    # that there is a reason for: 5 s for the transaction of one that is gone, 4 s frozen, the broker away.
+    # A hanging teller (see ``Staff.hangs``) stays in its group and holds up its rebalances. Two in a row must be found and
+    # replaced well within the time in which each partition makes progress. The timeout exceeds the longest justified wait: 5 s
+    # for a killed teller's transaction, 4 s frozen, the broker away.
     hang_timeout_s: ClassVar[float] = 15.0
 
     def __init__(self, told: Told) -> None:
         super().__init__(told)
-        # The generation that the positions are of, and whether partitions have been assigned since.
+        # The generation of the positions, and whether partitions have been assigned since.
         self._generation = -1
         self._is_reassigned = False
         self._consumer = KafkaConsumer(
@@ -66,7 +66,7 @@ class KafkaPythonTeller(Teller):
     def work(self) -> None:
         self._producer.init_transactions()
         self._consumer.subscribe([self.group], listener=_Reassigned(self))
-        # Without metadata kafka-python 3.0 may lose its way in its first join.
+        # Without metadata the first join of kafka-python 3.0 may fail.
         self._consumer.partitions_for_topic(self.group)
         while self.goes_on():
             orders = self._gather()
@@ -74,7 +74,7 @@ class KafkaPythonTeller(Teller):
                 continue
             metadata = self._consumer.group_metadata()
             attempt = self.attempt(orders)
-            # Not in another generation than that of the positions; nor in none, where the group goes on without it.
+            # Only in the generation of the positions; without a generation the teller is no longer in the group.
             if 0 <= metadata.generation_id == self._generation and self._carry_out(attempt, metadata):
                 continue
             held = self._consumer.assignment()
@@ -94,7 +94,7 @@ class KafkaPythonTeller(Teller):
         except KafkaError as error:
             if not error.retriable:
                 raise
-            # The broker is away, and says so at once.
+            # The broker is away, and refuses at once.
             time.sleep(RETRY_AFTER_S)
             return []
         return [
@@ -104,14 +104,14 @@ class KafkaPythonTeller(Teller):
         ]
 
     def reassigned(self) -> None:
-        """Partitions have been assigned; this may be another thread than that which works."""
+        """Partitions have been assigned; may be called on another thread."""
         self._is_reassigned = True
 
     def _begin_where_the_group_is(self) -> None:
-        """Read on from the committed offsets; what was read before counts for nothing.
+        """Continue from the committed offsets; earlier positions are void.
 
-        kafka-python 3.0 goes on from its old positions where it gets the same partitions back, even if it was put out of the
-        group and others have committed since.
+        If kafka-python 3.0 gets the same partitions back, it continues from its old positions, even if it was removed from the
+        group and other members have committed since.
         """
         self._is_reassigned = False
         generation = self._consumer.group_metadata().generation_id
@@ -145,10 +145,10 @@ class KafkaPythonTeller(Teller):
             else:
                 producer.commit_transaction()
         except KafkaError as error:
-            # Where nothing helps any more, this fails as well.
+            # If the producer is unusable, this fails as well.
             producer.abort_transaction()
             self.refused(attempt, error)
-            # kafka-python 3.0 would send the offsets that were refused once more, with those of its next transaction.
+            # Otherwise kafka-python 3.0 would send the refused offsets once more, with those of its next transaction.
             producer.close(FLUSH_TIMEOUT_S)
             self._producer = self._new_producer()
             self._producer.init_transactions()
@@ -158,13 +158,13 @@ class KafkaPythonTeller(Teller):
 
 
 class _Reassigned(ConsumerRebalanceListener):
-    """Tells the teller; what it has to do then it does after its poll."""
+    """Notifies the teller, which reacts after its poll."""
 
     def __init__(self, teller: KafkaPythonTeller) -> None:
         self._teller = teller
 
     def on_partitions_revoked(self, revoked: set[TopicPartition]) -> None:
-        """Nothing: every transaction has ended before the next poll."""
+        """No action: every transaction has ended before the next poll."""
 
     def on_partitions_assigned(self, assigned: set[TopicPartition]) -> None:
         self._teller.reassigned()

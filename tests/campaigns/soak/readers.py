@@ -1,4 +1,4 @@
-"""Readers of the books: what each make of client gives to somebody who reads what is committed, from the beginning."""
+"""Readers of the books: read_committed consumers of each make that read from the beginning."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class Reader(ABC):
     """Reads the books once; closed at the end of its ``with``."""
 
     def read_until(self, ends: Mapping[Partition, int]) -> Iterator[Line]:
-        """What is new, at least up to ``ends``; an AssertionError where these are not reached in time."""
+        """New lines, at least up to ``ends``. Raises AssertionError if these are not reached in time."""
         deadline = time.monotonic() + READ_TIMEOUT_S
         while True:
             yield from self._poll()
@@ -50,7 +50,7 @@ class Reader(ABC):
 
     @abstractmethod
     def _poll(self) -> list[Line]:
-        """What comes within a moment."""
+        """The lines that arrive within a moment."""
 
     @abstractmethod
     def _positions(self) -> dict[Partition, int]:
@@ -179,7 +179,7 @@ class AiokafkaReader(Reader):
         return {partition: await self._consumer.position(aiokafka.TopicPartition(*partition)) for partition in BOOKS}
 
     def close(self) -> None:
-        # A broker that goes at this moment has aiokafka wait for a task of its own that is cancelled.
+        # If the broker goes at this moment, aiokafka waits for its own cancelled task.
         with suppress(asyncio.CancelledError, TimeoutError, aiokafka.errors.KafkaError):
             self._runner.run(asyncio.wait_for(self._consumer.stop(), STOP_TIMEOUT_S))
         self._runner.close()
@@ -189,7 +189,7 @@ READERS = {"librdkafka": ConfluentReader, "kafka-python": KafkaPythonReader, "ai
 
 
 def open_reader(make: str, address: str) -> Reader:
-    """A reader; where the broker is away, as soon as it is back."""
+    """A reader; if the broker is away, as soon as it is back."""
     deadline = time.monotonic() + READ_TIMEOUT_S
     while True:
         try:

@@ -1,15 +1,15 @@
-"""A bank under fire: real clients move money in transactions while they, and the broker, are killed with -9.
+"""A bank under fire: real clients move money in transactions while they and the broker are killed with -9.
 
-Tellers (two processes each of librdkafka, kafka-python and aiokafka) read orders in consumer groups and write the ledger,
-receipts and their offsets in one transaction; some of these are aborted on purpose. One teller after the other is killed, or
-frozen until it wakes as a zombie, and the broker is killed every few seconds, though not before it was seen to get on. Meanwhile
-and at the end
+Tellers (two processes each of librdkafka, kafka-python and aiokafka) read orders in consumer groups, and write the ledger,
+receipts and their offsets in one transaction; some transactions are aborted on purpose. Tellers are killed in turn, or frozen
+until they wake as zombies. The broker is killed every few seconds, but not before it has made progress. Meanwhile and at the
+end
 
     money is conserved      in every snapshot that a read_committed reader of any make takes, see ``books``
-    offsets agree with      an order is carried out exactly once, and the committed offsets say so, see ``auditor``
+    offsets agree with      an order is carried out exactly once, and the committed offsets agree, see ``auditor``
     output
-    what is answered holds  what a teller was told is committed is read, what it was told is aborted is not
-    nothing hangs           every partition of orders gets on in between, and at the end everything is carried out, no transaction
+    responses hold          a transaction confirmed as committed is readable, one confirmed as aborted is not
+    nothing hangs           every partition of orders makes progress, and at the end every order is carried out, no transaction
                             is open, and the last stable offset of every partition is its high watermark
 
     python -m tests.campaigns.soak.soak --minutes 5
@@ -69,7 +69,7 @@ TOLD_INTERVAL_S = 30.0
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """What happened in a run in which nothing was violated."""
+    """The events of a run without violations."""
 
     transfers: int
     said: Said
@@ -99,7 +99,7 @@ class Report:
 
 
 class Soak:
-    """One run, on a broker that runs, with files of the tellers in a ``directory`` of its own."""
+    """One run, on a running broker, with the tellers' files in a ``directory`` of its own."""
 
     def __init__(self, broker: BrokerProcess, directory: Path, rng: random.Random) -> None:
         self._broker = broker
@@ -110,7 +110,7 @@ class Soak:
         self._broker_kills = 0
 
     def run(self, duration_s: float, kill_interval_s: tuple[float, float] = BROKER_KILL_INTERVAL_S) -> Report:
-        """Run for ``duration_s``, come to rest, and report; a Violation, or what else went wrong, is raised."""
+        """Run for ``duration_s``, come to rest, and report. Raises Violation, or the error that occurred."""
         self._prepare()
         self._feeder.start()
         self._auditor.start()
@@ -118,7 +118,7 @@ class Soak:
             self._fight(duration_s, kill_interval_s)
             self._come_to_rest()
         self._check_end()
-        # Nothing of it hangs on what the broker had in memory.
+        # No teller depends on the broker's memory.
         self._broker.kill9()
         self._broker.start()
         said = self._check_end()
@@ -143,7 +143,7 @@ class Soak:
         open_accounts(self._broker.address)
 
     def _fight(self, duration_s: float, kill_interval_s: tuple[float, float]) -> None:
-        """Kill, freeze and hire until the time is up."""
+        """Kill, freeze and replace until the time is up."""
         started = told = time.monotonic()
         kill_at, harm_at = started + self._rng.uniform(*kill_interval_s), started + self._rng.uniform(*HARM_INTERVAL_S)
         seen_at_start = self._auditor.transfers_seen
@@ -173,7 +173,7 @@ class Soak:
         )
 
     def _come_to_rest(self) -> None:
-        """Have every order carried out, and everybody go home."""
+        """Wait until every order is carried out, then stop all tellers."""
         self._staff.thaw()
         self._feeder.stop()
         self._until(lambda: self._auditor.window.committed() == self._feeder.ends, DRAIN_TIMEOUT_S, "all orders are carried out")
@@ -181,7 +181,7 @@ class Soak:
         self._auditor.stop()
 
     def _check_end(self) -> Said:
-        """Now that nobody writes any more, everything is over, and everything is there."""
+        """With all clients stopped: no transaction is open, and every record is there."""
         window = self._auditor.window
         self._until(lambda: not window.open_transactions(), QUIET_TIMEOUT_S, "no transaction is open")
         partitions = window.partitions()
@@ -219,7 +219,7 @@ def _counts(counter: dict[str, int]) -> str:
 
 
 def main() -> None:
-    """Run it and report; status 1 where something was violated."""
+    """Run and report; status 1 after a violation."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
     parser.add_argument("--minutes", type=float, default=5.0)
     minutes = parser.parse_args().minutes

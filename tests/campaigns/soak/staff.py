@@ -22,10 +22,10 @@ if TYPE_CHECKING:
 
 TELLERS_A_MAKE = 2
 LONGEST_VACANCY_S = 1.0
-# Out of its group by then, a frozen one wakes as a zombie.
+# Longer than the session timeout, so that a frozen teller wakes as a zombie.
 FROZEN_S = SESSION_TIMEOUT_MS / 1000 + 1
 STOP_TIMEOUT_S = HANG_TIMEOUT_S + 10
-# How a follower is called: what it goes on with is its predecessor's, or nobody's.
+# The share of successors with a new transactional id. The others continue with the id of their predecessor.
 OTHER_NAME = 0.3
 FREEZE = 0.2
 
@@ -39,14 +39,14 @@ class Desk:
     lives: int = 0
     transactional_id: str = ""
     process: subprocess.Popen[bytes] | None = None
-    # When somebody is to be hired again, or the one who is frozen thawed.
+    # The time of the next hiring, or of the frozen teller's thawing.
     due: float = 0.0
     is_frozen: bool = False
 
 
 @dataclass(slots=True)
 class Said:
-    """What all tellers have said, by what it was."""
+    """The statements of all tellers, by kind."""
 
     committed: set[str] = field(default_factory=set)
     aborted: set[str] = field(default_factory=set)
@@ -55,13 +55,13 @@ class Said:
 
 
 class Staff:
-    """Tellers of every make; ``tend`` to them often. Nobody is left when its ``with`` ends."""
+    """Tellers of every make; call ``tend`` often. All tellers have ended when its ``with`` ends."""
 
     def __init__(self, address: str, directory: Path, rng: random.Random) -> None:
         self.kills = 0
         self.freezes = 0
-        # Tellers that ended by themselves without a word: they made no step for too long. One of kafka-python 3.0 may wait for
-        # ever: it forgets a request for which it cannot connect to the coordinator (``Sender._maybe_send_pending_request``).
+        # Tellers that ended themselves because they made no step for too long. A kafka-python 3.0 teller may wait for ever: it
+        # forgets a request for which it cannot connect to the coordinator (``Sender._maybe_send_pending_request``).
         self.hangs: list[str] = []
         self._address = address
         self._directory = directory
@@ -69,7 +69,7 @@ class Staff:
         self._desks = [Desk(make, index) for make in MAKES for index in range(TELLERS_A_MAKE)]
 
     def tend(self) -> None:
-        """Hire where somebody is missing, and thaw who is frozen, when it is time."""
+        """Replace missing tellers and thaw frozen ones when it is time."""
         for desk in self._desks:
             if desk.process is not None and desk.process.poll() is not None:
                 self._note_end(desk)
@@ -82,7 +82,7 @@ class Staff:
                 desk.is_frozen = False
 
     def harm(self) -> None:
-        """Kill one, or freeze it for longer than its group waits for it."""
+        """Kill a teller, or freeze it for longer than its session timeout."""
         desk = self._rng.choice(self._desks)
         if desk.process is None or desk.is_frozen:
             return
@@ -98,13 +98,13 @@ class Staff:
         self._vacate(desk)
 
     def thaw(self) -> None:
-        """Have nobody frozen or missing."""
+        """Thaw and replace all tellers."""
         for desk in self._desks:
             desk.due = 0.0
         self.tend()
 
     def stop(self) -> None:
-        """Have everybody go home; who does not, ends of being stuck."""
+        """Stop all tellers; one that does not stop ends as stuck."""
         present = [desk for desk in self._desks if desk.process is not None]
         for desk in present:
             desk.process.terminate()
@@ -113,7 +113,7 @@ class Staff:
                 self._note_end(desk)
 
     def said(self) -> Said:
-        """What everybody has said up to now."""
+        """All statements so far."""
         said = Said()
         for path in sorted(self._directory.glob("*.said")):
             for line in path.read_text().splitlines():

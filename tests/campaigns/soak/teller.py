@@ -1,13 +1,13 @@
-"""A teller is a worker of the bank: it reads orders as a member of a group, and carries out a few in each transaction.
+"""A teller, a worker of the bank: it reads orders as a member of a group, and carries out a few in each transaction.
 
-Here is what tellers of every make share. What a teller has done it says in lines on its stdout, each as soon as it is so:
+This module has the common part of the tellers of every make. A teller reports each fact at once, as a line on stdout:
 
-    ["committed", attempt]        its transaction was answered as committed
+    ["committed", attempt]        its transaction was confirmed as committed
     ["aborted", attempt]          it was aborted on purpose
-    ["refused", attempt, error]   it was aborted because the broker refused something
-    ["gave up", error]            the teller cannot go on, and ends
+    ["refused", attempt, error]   it was aborted because the broker refused a request
+    ["gave up", error]            the teller cannot continue, and ends
 
-A teller that makes no step for its ``hang_timeout_s`` writes on stderr where it stands and ends with status 1.
+A teller that makes no step for its ``hang_timeout_s`` writes its stack to stderr and ends with status 1.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ HANG_TIMEOUT_S = 30.0
 ORDERS_A_TRANSACTION = 5
 SESSION_TIMEOUT_MS = 3_000
 HEARTBEAT_INTERVAL_MS = 300
-# As long as a transaction of a teller that is killed, and not followed by one of its name, keeps others from reading on.
+# The transaction of a killed teller without a successor of its name holds back readers for this long.
 TRANSACTION_TIMEOUT_MS = 5_000
 DOOMED = 0.08
 LONGEST_PAUSE_S = 0.04
@@ -39,9 +39,9 @@ LONGEST_PAUSE_S = 0.04
 
 @dataclass(frozen=True, slots=True)
 class Told:
-    """What the process of a teller is told.
+    """The arguments of a teller's process.
 
-    ``name`` is one of its own in each life, ``transactional_id`` may be that of the life before.
+    ``name`` is new in each life; ``transactional_id`` may be that of the life before.
     """
 
     make: str
@@ -53,9 +53,9 @@ class Told:
 
 @dataclass(frozen=True, slots=True)
 class Attempt:
-    """One transaction: what it writes, the offsets behind its orders and those they begin at, and how it is to go.
+    """One transaction: its records, the offsets after its orders and their first offsets, and its intended end.
 
-    ``pause_s`` is how long it is left open, for something to happen to it.
+    ``pause_s`` is how long it stays open, so that kills hit it.
     """
 
     name: str
@@ -83,10 +83,10 @@ class Teller(ABC):
 
     @abstractmethod
     def work(self) -> None:
-        """Carry out orders as long as ``goes_on`` says so."""
+        """Carry out orders while ``goes_on`` is true."""
 
     def goes_on(self) -> bool:
-        """Note that a step was made, and whether to make another."""
+        """Record a step; returns whether to make another one."""
         self._note_step()
         return not self._is_stopping
 
@@ -101,7 +101,7 @@ class Teller(ABC):
         return Attempt(name, is_doomed, outputs, next_offsets(orders), first_offsets(orders), pause_s)
 
     def ended(self, attempt: Attempt) -> None:
-        """Say that it was ended as it was to be."""
+        """Report that the attempt ended as intended."""
         say("aborted" if attempt.is_doomed else "committed", attempt.name)
 
     def refused(self, attempt: Attempt, error: BaseException) -> None:
@@ -115,7 +115,7 @@ class Teller(ABC):
 
 
 def described(error: BaseException) -> str:
-    """The error by its library's name for it, without what differs each time."""
+    """The error by its library's name, without variable details."""
     code = getattr(error.args[0], "name", None) if error.args else None
     return f"{type(error).__name__}({code()})" if callable(code) else type(error).__name__
 

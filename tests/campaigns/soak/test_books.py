@@ -1,4 +1,4 @@
-"""The books tell what must not be."""
+"""The books detect forbidden records."""
 
 import pytest
 

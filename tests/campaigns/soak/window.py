@@ -1,4 +1,4 @@
-"""What the broker says to somebody who looks in from outside, over its restarts."""
+"""The broker's responses to an outside observer, across its restarts."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ ENDED_STATES = {"Empty", "CompleteCommit", "CompleteAbort", "Dead"}
 
 
 class Window:
-    """Asks until it is answered, by a new connection each time: the broker may be away."""
+    """Repeats each request until it is answered, on a new connection each time: the broker may be away."""
 
     def __init__(self, broker: BrokerProcess) -> None:
         self._broker = broker
@@ -38,12 +38,12 @@ class Window:
         return self._ends(partitions, READ_UNCOMMITTED)
 
     def partitions(self) -> list[Partition]:
-        """Every partition of the broker, those of the coordinators included."""
+        """Every partition of the broker, including the coordinators'."""
         response = self._insist(lambda client: client.call(ApiKey.METADATA, 9, topics=None))
         return [(topic.name, each.partition_index) for topic in response.topics for each in topic.partitions]
 
     def open_transactions(self) -> dict[str, str]:
-        """Transactional ids whose last transaction is not over, with their states."""
+        """Transactional ids with an open transaction, and their states."""
 
         def ask(client: RawClient) -> Any:
             response = client.call(ApiKey.LIST_TRANSACTIONS, 1)
@@ -57,7 +57,7 @@ class Window:
         return {name: state for name, state in states.items() if state not in ENDED_STATES}
 
     def committed(self) -> dict[Partition, int]:
-        """Every group's offsets, each as soon as no transaction may change it any more (``require_stable``)."""
+        """Every group's offsets, each as soon as no transaction can change it (``require_stable``)."""
         unknown = {orders_of(make): set(range(ORDER_PARTITIONS)) for make in MAKES}
         offsets: dict[Partition, int] = {}
 
@@ -116,4 +116,4 @@ class Window:
 
 
 class _NotYet(Exception):
-    """An answer that is to be asked for again."""
+    """A response after which to ask again."""

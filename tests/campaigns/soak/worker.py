@@ -1,4 +1,4 @@
-"""The process of a teller: ``python -m tests.campaigns.soak.worker TOLD``, with what it is told as JSON."""
+"""The process of a teller: ``python -m tests.campaigns.soak.worker TOLD``, with its arguments as JSON."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def _teller(told: Told) -> Teller:
 
 
 def main() -> None:
-    """Work, and say why where that cannot go on."""
+    """Work; report the error if that cannot continue."""
     logging.disable()
     try:
         _teller(Told(**json.loads(sys.argv[1]))).work()
