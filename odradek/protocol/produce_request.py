@@ -26,6 +26,8 @@ from odradek.protocol.varint import read_uvarint
 
 Buffer: TypeAlias = bytes | memoryview
 
+# Named tuples are made without their constructors, in a third of the time: all fields are given, in their order.
+_new: Final = tuple.__new__
 _INT16: Final = Struct(">h").unpack_from
 _INT32: Final = Struct(">i").unpack_from
 _ACKS_AND_TIMEOUT: Final = Struct(">hi").unpack_from
@@ -60,7 +62,11 @@ def read_produce_request(frame: Buffer, position: int, version: int) -> ProduceR
 def _read_flexible(frame: Buffer, position: int, *, by_id: bool) -> ProduceRequest:
     transactional_id, position = _compact_string(frame, position)
     acks, timeout_ms = _ACKS_AND_TIMEOUT(frame, position)
-    count, position = read_uvarint(frame, position + 6)
+    # Lengths of one byte, as nearly all are, are read in place: calls for them take a fifth of the reader's time.
+    position += 7
+    count = frame[position - 1]
+    if count > 0x7F:
+        count, position = read_uvarint(frame, position - 1)
     topics: list[ProduceTopic] = []
     end = len(frame)
     for _ in range(_count(count - 1)):
@@ -72,11 +78,17 @@ def _read_flexible(frame: Buffer, position: int, *, by_id: bool) -> ProduceReque
             topic, position = _compact_string(frame, position)
         if topic is None:
             raise MalformedMessage("a Produce request with a topic without a name")
-        count, position = read_uvarint(frame, position)
+        count = frame[position]
+        position += 1
+        if count > 0x7F:
+            count, position = read_uvarint(frame, position - 1)
         partitions: list[tuple[int, Buffer | None]] = []
         for _ in range(_count(count - 1)):
             (index,) = _INT32(frame, position)
-            size, position = read_uvarint(frame, position + 4)
+            position += 5
+            size = frame[position - 1]
+            if size > 0x7F:
+                size, position = read_uvarint(frame, position - 1)
             if size:
                 start = position
                 position += size - 1
@@ -88,8 +100,9 @@ def _read_flexible(frame: Buffer, position: int, *, by_id: bool) -> ProduceReque
             position = position + 1 if frame[position] == 0 else skip_tagged_fields(frame, position)
         topics.append((topic, tuple(partitions)))
         position = position + 1 if frame[position] == 0 else skip_tagged_fields(frame, position)
-    skip_tagged_fields(frame, position)
-    return ProduceRequest(transactional_id, acks, timeout_ms, tuple(topics))
+    if frame[position]:
+        skip_tagged_fields(frame, position)
+    return _new(ProduceRequest, (transactional_id, acks, timeout_ms, tuple(topics)))
 
 
 def _read_legacy(frame: Buffer, position: int) -> ProduceRequest:
@@ -118,7 +131,7 @@ def _read_legacy(frame: Buffer, position: int) -> ProduceRequest:
                 raise MalformedMessage("records that go past the end of their Produce request")
             partitions.append((index, frame[start:position]))
         topics.append((topic, tuple(partitions)))
-    return ProduceRequest(transactional_id, acks, timeout_ms, tuple(topics))
+    return _new(ProduceRequest, (transactional_id, acks, timeout_ms, tuple(topics)))
 
 
 def _count(count: int) -> int:
@@ -129,9 +142,12 @@ def _count(count: int) -> int:
 
 
 def _compact_string(frame: Buffer, position: int) -> tuple[str | None, int]:
-    size, position = read_uvarint(frame, position)
+    size = frame[position]
+    position += 1
     if size == 0:
         return None, position
+    if size > 0x7F:
+        size, position = read_uvarint(frame, position - 1)
     return _text(frame, position, position + size - 1)
 
 

@@ -88,7 +88,7 @@ def _make_produce_decoder(version: int) -> Decoder:
 
     def decode(frame: Buffer, position: int) -> ProduceRequest:
         if flexible:
-            position = skip_tagged_fields(frame, position)
+            position = position + 1 if frame[position] == 0 else skip_tagged_fields(frame, position)
         return read_produce_request(frame, position, version)
 
     return decode

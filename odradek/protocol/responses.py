@@ -59,12 +59,17 @@ def response_encoder(api_key: ApiKey, version: int) -> Encoder:
 
 def _produce_encoder(encode: Encoder, version: int) -> Encoder:
     """``encode``; but if every partition appended its batch, the body is written by hand."""
-    from odradek.protocol.produce_response import FIRST_WRITTEN, body_if_all_appended
+    from odradek.protocol.produce_response import FIRST_WRITTEN, OneBatchWriter, body_if_all_appended
 
     if version < FIRST_WRITTEN:
         return encode
 
+    write_one = OneBatchWriter(version).write
+
     def encode_appended(correlation_id: int, response: Any) -> list[Any]:
+        frame = write_one(correlation_id, response)
+        if frame is not None:
+            return [frame]
         body = body_if_all_appended(response, version)
         if body is None:
             return encode(correlation_id, response)

@@ -15,12 +15,20 @@ from odradek.protocol.message_types.produce import (
     TopicProduceResponse,
 )
 from odradek.protocol.messages import messages
-from odradek.protocol.produce_response import appended, body_if_all_appended
+from odradek.protocol.produce_response import body_if_all_appended
 from odradek.protocol.responses import response_encoder
 from odradek.protocol.schemas import load
 from odradek.protocol.writers import compile_writer
 
-PARTITIONS = [appended(index, 2**40 + index, 1_700_000_000_000 if index % 2 else -1, index) for index in range(150)]
+PARTITIONS = [
+    PartitionProduceResponse(
+        index=index,
+        base_offset=2**40 + index,
+        log_append_time_ms=1_700_000_000_000 if index % 2 else -1,
+        log_start_offset=index,
+    )
+    for index in range(150)
+]
 
 
 def general_body(response, version):
@@ -32,7 +40,7 @@ def general_body(response, version):
 
 
 @pytest.mark.parametrize("version", [9, 10, 11, 12, 13])
-@pytest.mark.parametrize("counts", [[], [1], [0, 6], [150, 2]])
+@pytest.mark.parametrize("counts", [[], [0], [1], [2], [1, 1], [0, 6], [150, 2]])
 def test_it_is_what_the_general_writer_makes_of_the_same(version, counts):
     topics = [
         TopicProduceResponse(

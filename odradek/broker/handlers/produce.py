@@ -13,7 +13,7 @@ Left out: quotas; message formats before v2 (INVALID_RECORD).
 """
 
 from functools import lru_cache
-from typing import TYPE_CHECKING, Final, TypeAlias, cast
+from typing import TYPE_CHECKING, Final, TypeAlias
 from uuid import UUID
 
 from odradek.broker.context import CLOSE_CONNECTION, NO_RESPONSE, Reply, RequestContext, Signal
@@ -28,7 +28,7 @@ from odradek.protocol.message_types.produce import (
     TopicProduceResponse,
 )
 from odradek.protocol.produce_request import FIRST_BY_ID, Buffer, ProduceRequest
-from odradek.protocol.produce_response import appended
+from odradek.protocol.produce_response import NO_LEADER
 from odradek.protocol.record_batch import COMPRESSION_MASK, HEADER_SIZE
 
 if TYPE_CHECKING:
@@ -47,6 +47,8 @@ _ADMIN_CLIENT_ID: Final = "__admin_client"
 
 
 Outcome: TypeAlias = "ProduceResponse | Signal"
+# A partition whose response waits: its topic's results, its place among them, and the batch's last offset.
+_Waiting: TypeAlias = "tuple[list[PartitionProduceResponse], int, Partition, int]"
 
 
 def handle(services: "ProduceServices", context: RequestContext, request: ProduceRequest) -> "Outcome | Reply[Outcome]":
@@ -63,50 +65,47 @@ def _append(
     by_id = context.version >= FIRST_BY_ID
     of_topic = _partitions_by_topic(services, context)
     now_ms = services.clock.now_ms()
-    results: list[PartitionProduceResponse] = []
-    # Partitions that are not done with, by how many came before them in the request.
-    waiting: list[tuple[int, Partition, int]] = []
+    topics: list[TopicProduceResponse] = []
+    waiting: list[_Waiting] = []
     is_any_refused = False
+    # How many partitions came before in the request.
+    number = 0
     for topic, batches in request.topics:
         partitions = of_topic(topic)
+        results: list[PartitionProduceResponse] = []
         for index, records in batches:
             try:
                 partition = partitions.get(index) or _unknown(partitions, by_id)
                 if checks is None:
                     info = partition.append(_checked(context, partition, acks, records), now_ms)
                 else:
-                    question = checks.question(len(results))
+                    question = checks.question(number)
                     # What the coordinator says is told before what is wrong with the batch.
                     is_verified = checks.allows(question, partition)
                     batch = _checked(context, partition, acks, records)
                     header = None if question is None else question.header
                     info = partition.append(batch, now_ms, is_verified, header)
                 if partition.high_watermark <= info.last_offset and not partition.is_acknowledged(info.last_offset, acks):
-                    waiting.append((len(results), partition, info.last_offset))
-                results.append(appended(index, info.first_offset, info.log_append_time_ms, info.log_start_offset))
+                    waiting.append((results, len(results), partition, info.last_offset))
+                answer = (index, 0, info.first_offset, info.log_append_time_ms, info.log_start_offset, (), None, NO_LEADER)
+                results.append(_new(PartitionProduceResponse, answer))
             except KafkaError as error:
                 is_any_refused = True
                 _log_refusal(context, topic, index, error)
                 results.append(_refused(index, error))
+            number += 1
+        topics.append(_of_topic(topic, results))
     if acks == 0:
         return CLOSE_CONNECTION if is_any_refused else NO_RESPONSE
-    if waiting:
-        return _wait(services, request, results, waiting)
-    return _response(request, results)
+    response = _new(ProduceResponse, (topics, 0, ()))
+    return _wait(services, request, response, waiting) if waiting else response
 
 
-def _response(request: ProduceRequest, results: list[PartitionProduceResponse]) -> ProduceResponse:
-    """The response in which ``results`` are those of the request's partitions, in its order."""
-    topics = []
-    first = 0
-    for topic, batches in request.topics:
-        end = first + len(batches)
-        if isinstance(topic, bytes):
-            topics.append(_new(TopicProduceResponse, (_topic_id(topic), results[first:end], "")))
-        else:
-            topics.append(_new(TopicProduceResponse, (None, results[first:end], topic)))
-        first = end
-    return ProduceResponse(responses=topics)
+def _of_topic(topic: str | bytes, results: list[PartitionProduceResponse]) -> TopicProduceResponse:
+    """A topic's part of the response; ``topic`` is the name or the id in the request."""
+    if isinstance(topic, bytes):
+        return _new(TopicProduceResponse, (_topic_id(topic), results, ""))
+    return _new(TopicProduceResponse, (None, results, topic))
 
 
 # A producer names the same topics again and again, and a UUID takes longer to make than the rest of a response.
@@ -156,12 +155,11 @@ def _outliving_its_frame(request: ProduceRequest) -> ProduceRequest:
     return ProduceRequest(request.transactional_id, request.acks, request.timeout_ms, topics)
 
 
-def _partitions_by_topic(services: "ProduceServices", context: RequestContext) -> "Callable[[str | bytes], dict[int, Partition]]":
-    """What finds a topic's partitions by what requests of this version name it."""
+def _partitions_by_topic(services: "ProduceServices", context: RequestContext) -> "Callable[..., dict[int, Partition]]":
+    """The look-up of a topic's partitions by id or name, whichever requests of this version have."""
     # Topics are bytes where they are named by id, and text where not: the reader of the version sees to it.
-    if context.version >= FIRST_BY_ID:
-        return cast("Callable[[str | bytes], dict[int, Partition]]", services.partitions.of_topic_id)
-    return cast("Callable[[str | bytes], dict[int, Partition]]", services.partitions.of_topic)
+    partitions = services.partitions
+    return partitions.of_topic_id if context.version >= FIRST_BY_ID else partitions.of_topic
 
 
 def _unknown(partitions: "dict[int, Partition]", by_id: bool) -> "Partition":
@@ -215,31 +213,31 @@ def _all_failed(context: RequestContext, request: ProduceRequest) -> "Outcome":
     if request.acks == 0:
         return NO_RESPONSE
     error = KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR)
-    results = []
+    topics = []
     for topic, batches in request.topics:
         for index, _ in batches:
             _log_refusal(context, topic, index, error)
-            results.append(_refused(index, error))
-    return _response(request, results)
+        topics.append(_of_topic(topic, [_refused(index, error) for index, _ in batches]))
+    return ProduceResponse(responses=topics)
 
 
 def _wait(
     services: "ProduceServices",
     request: ProduceRequest,
-    results: list[PartitionProduceResponse],
-    waiting: "list[tuple[int, Partition, int]]",
+    response: ProduceResponse,
+    waiting: "list[_Waiting]",
 ) -> "Reply[Outcome]":
-    """A reply that comes when every batch is flushed, or the request's time is over."""
+    """A Reply of ``response``, completed when every batch is flushed, or the request's time is over."""
     reply: Reply[Outcome] = Reply()
     reply.is_decided = True
 
     def respond(errors: list[ErrorCode]) -> None:
-        for (number, _, _), error in zip(waiting, errors, strict=True):
+        for (results, place, _, _), error in zip(waiting, errors, strict=True):
             if error:
-                results[number] = results[number]._replace(error_code=error)
-        reply.complete(_response(request, results))
+                results[place] = results[place]._replace(error_code=error)
+        reply.complete(response)
 
-    written = [(partition, last_offset) for _, partition, last_offset in waiting]
+    written = [(partition, last_offset) for _, _, partition, last_offset in waiting]
     operation = DelayedProduce(services.clock.monotonic_ms() + request.timeout_ms, written, request.acks, respond)
     services.produce_purgatory.try_complete_else_watch(operation, [partition for partition, _ in written])
     return reply

@@ -222,7 +222,7 @@ class Connection(asyncio.BufferedProtocol):
         responses = self._responses
         dispatcher = self._dispatcher
         # Only what is sent here can bring the client behind.
-        can_write = self._flow is not None and self._flow.can_write
+        can_write = self._flow is not None and self._flow.can_write()
         begun = 0
         try:
             while can_write and begun < len(frames):
@@ -236,7 +236,7 @@ class Connection(asyncio.BufferedProtocol):
                     response.when_done(self._on_answered)
                 elif responses.answer(response):
                     self._send()
-                    can_write = self._flow is not None and self._flow.can_write
+                    can_write = self._flow is not None and self._flow.can_write()
         except (MalformedMessage, CloseConnection) as error:
             self._ending = error
             begun = len(frames)
@@ -303,8 +303,9 @@ class Connection(asyncio.BufferedProtocol):
         flow = self._flow
         if flow is None or self._is_closing:
             return
-        is_held_up = bool(self._frames) or self._ending is not None or self._registry.is_stopping or not flow.can_write
-        flow.read(not is_held_up)
+        is_held_up = bool(self._frames) or self._ending is not None or self._registry.is_stopping or not flow.can_write()
+        if is_held_up is flow.is_reading:
+            flow.read(not is_held_up)
 
     def _abort(self) -> None:
         self._is_closing = True

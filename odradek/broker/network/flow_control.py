@@ -13,25 +13,25 @@ from odradek.broker.network.socket_writer import SocketWriter
 class FlowControl:
     """Both directions of one transport. Repeated calls cost nothing: the transport is told of changes only."""
 
-    __slots__ = ("_is_reading", "_transport", "_writer", "is_writing_paused")
+    __slots__ = ("_transport", "_writer", "is_reading", "is_writing_paused")
 
     def __init__(self, transport: asyncio.Transport, writer: SocketWriter) -> None:
         self._transport: Final = transport
         self._writer: Final = writer
-        self._is_reading = True
+        # Whether the transport reads, as far as it was told here.
+        self.is_reading = True
         # Whether the transport has more to send than it wants to hold.
         self.is_writing_paused = False
 
-    @property
     def can_write(self) -> bool:
         """Whether the client keeps up with its answers."""
-        return not (self.is_writing_paused or self._writer.is_waiting)
+        return not (self.is_writing_paused or self._writer.queue)
 
     def read(self, wanted: bool) -> None:
         """Read from now on, or do not."""
-        if wanted is self._is_reading or self._transport.is_closing():
+        if wanted is self.is_reading or self._transport.is_closing():
             return
-        self._is_reading = wanted
+        self.is_reading = wanted
         if wanted:
             self._transport.resume_reading()
         else:
@@ -39,4 +39,4 @@ class FlowControl:
 
     def ended(self) -> None:
         """The client sends no more: the transport has stopped reading by itself."""
-        self._is_reading = False
+        self.is_reading = False

@@ -37,9 +37,9 @@ class SocketWriter:
         "_loop",
         "_on_drained",
         "_outbox",
-        "_queue",
         "_transport",
         "_watched_fd",
+        "queue",
         "sent_bytes",
     )
 
@@ -51,7 +51,8 @@ class SocketWriter:
         self._held: list[bytes] = []
         self._held_bytes = 0
         self._loop: asyncio.AbstractEventLoop | None = None
-        self._queue: deque[Any] = deque()
+        # Chunks that wait for the socket to take more.
+        self.queue: deque[Any] = deque()
         # The loop watches a descriptor of our own: the transport's is its own affair.
         self._watched_fd = -1
         self.sent_bytes = 0
@@ -62,24 +63,24 @@ class SocketWriter:
     @property
     def is_waiting(self) -> bool:
         """Whether something waits here for the socket to take more."""
-        return bool(self._queue)
+        return bool(self.queue)
 
     @property
     def pending_bytes(self) -> int:
         """What has not been given to the kernel yet."""
-        return self._transport.get_write_buffer_size() + self._held_bytes + sum(map(len, self._queue))
+        return self._transport.get_write_buffer_size() + self._held_bytes + sum(map(len, self.queue))
 
     def write(self, chunks: list[Any]) -> None:
         """Send the chunks, in order."""
-        if self._queue:
-            self._queue.extend(chunks)
+        if self.queue:
+            self.queue.extend(chunks)
         elif len(chunks) == 1 and type(chunks[0]) is bytes:
             self._write_small(chunks[0])
         elif self._fd >= 0 and any(map(_is_large_slice, chunks)):
             self.send_held()
-            self._queue.extend(_joined(chunks))
+            self.queue.extend(_joined(chunks))
             self._send_turn()
-            if self._queue:
+            if self.queue:
                 self._watch()
         else:
             self._write_small(b"".join([chunk if type(chunk) is bytes else chunk.read() for chunk in chunks]))
@@ -96,7 +97,7 @@ class SocketWriter:
         """Forget what waits: the connection is lost."""
         self._held = []
         self._held_bytes = 0
-        self._queue.clear()
+        self.queue.clear()
         self._unwatch()
 
     def _write_small(self, data: bytes) -> None:
@@ -132,7 +133,7 @@ class SocketWriter:
         if self._transport.get_write_buffer_size():
             # The transport's bytes come first. The same event of the loop lets it go on.
             return
-        queue = self._queue
+        queue = self.queue
         left = _TURN_BYTES
         chunk: Any = b""
         try:
@@ -170,7 +171,7 @@ class SocketWriter:
 
     def _on_writable(self) -> None:
         self._send_turn()
-        if not self._queue and self._watched_fd >= 0:
+        if not self.queue and self._watched_fd >= 0:
             self._unwatch()
             self._on_drained()
 

@@ -120,7 +120,8 @@ class Partition:
             transaction_verified=transaction_verified,
             header=header,
         )
-        self._appended(leader, log, len(records))
+        self.appended_bytes += len(records)
+        self._advance(leader.high_watermark(log))
         return info
 
     def append_internal(
@@ -135,7 +136,8 @@ class Partition:
         size_bytes = log.coordinator_appends.append_internal(
             records, leader_epoch=self.leader_epoch, now_ms=now_ms, compression=compression, producer=producer
         )
-        self._appended(leader, log, size_bytes)
+        self.appended_bytes += size_bytes
+        self._advance(leader.high_watermark(log))
         return log.log_end_offset
 
     def append_marker(self, marker: "EndTxnMarker", now_ms: int) -> "AppendInfo":
@@ -150,7 +152,8 @@ class Partition:
             now_ms=now_ms,
             transaction_version=marker.transaction_version,
         )
-        self._appended(leader, log, END_TXN_MARKER_BYTES)
+        self.appended_bytes += END_TXN_MARKER_BYTES
+        self._advance(leader.high_watermark(log))
         return info
 
     def _require_leadership(self) -> "tuple[Leader, Log]":
@@ -160,12 +163,8 @@ class Partition:
             raise KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER, f"{self.topic}-{self.index} is led by another broker")
         return leader, self.require_log()
 
-    def _appended(self, leader: Leader, log: "Log", size_bytes: int) -> None:
-        self.appended_bytes += size_bytes
-        self._advance(leader.high_watermark(log))
-
     def _advance(self, high_watermark: int) -> None:
-        """The role has computed the high watermark anew: who waits for it is told where it has moved."""
+        """Move the high watermark up to what the role has computed, and wake those who wait for it."""
         if high_watermark > self.high_watermark:
             self.high_watermark = high_watermark
             if self.on_high_watermark is not None:
