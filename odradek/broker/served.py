@@ -1,15 +1,13 @@
 """How an API is served: what a row of the table of handlers says, and what dispatch reads of it."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 # ``handle(services, context, request)``: the response, a Reply of it, NO_RESPONSE or CLOSE_CONNECTION (``broker.context``).
 Handler = Callable[[Any, Any, Any], Any]
 
 
-@dataclass(frozen=True, slots=True)
-class Served:
+class Served(NamedTuple):
     """An API in the versions served, both ends included.
 
     ``advertised_min`` is what ApiVersions says where that is lower than what is really served.

@@ -1,12 +1,11 @@
 """The sync of a log as a task, which another thread can run while the event loop goes on."""
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from odradek.storage.filesystem import File, FileSystem
 
 
-@dataclass(frozen=True, slots=True)
-class FlushTask:
+class FlushTask(NamedTuple):
     """Syncs a log up to ``offset``, and the names of its ``segments_begun`` segments.
 
     Unless ``is_whole``, it syncs records alone: recovery rebuilds indexes.

@@ -38,7 +38,6 @@ from odradek.storage.coordinator_appends import CoordinatorAppends
 from odradek.storage.disk_errors import DiskErrors
 from odradek.storage.filesystem import FileSystem
 from odradek.storage.flush_state import FlushState
-from odradek.storage.follower_appends import FollowerAppends
 from odradek.storage.local_log import LocalLog
 from odradek.storage.log_config import LogConfig
 from odradek.storage.log_loader import LoadedLog, LoadRequest, load
@@ -91,9 +90,6 @@ class Log:
         self._writer = LogWriter(self._local, self._settings, self.flush_state, self._producers, self.disk_errors)
         self.coordinator_appends = CoordinatorAppends(
             self._local, self._settings, self.flush_state, self._producers, self._writer
-        )
-        self._follower_appends = FollowerAppends(
-            self._local, self._settings, self.flush_state, self._producers, self._writer, self.disk_errors
         )
         self.truncation = LogTruncation(self._local, self._settings, self.flush_state, self._producers, removal, self.disk_errors)
         self.retention = LogRetention(self._local, self._settings, self.flush_state, self._producers, self._writer, removal)
@@ -272,7 +268,11 @@ class Log:
         leave some of them appended. ValueError: UnexpectedAppendOffset, OffsetsOutOfOrder. KafkaError: CORRUPT_MESSAGE,
         INVALID_RECORD (message formats v0 and v1), KAFKA_STORAGE_ERROR.
         """
-        return self._follower_appends.append(batches, leader_epoch, now_ms)
+        # A broker that leads all its partitions has no use for it.
+        from odradek.storage.follower_appends import FollowerAppends
+
+        appends = FollowerAppends(self._local, self._settings, self.flush_state, self._producers, self._writer, self.disk_errors)
+        return appends.append(batches, leader_epoch, now_ms)
 
     # ------------------------------------------------------------------------------------------------------ truncation
 

@@ -4,7 +4,7 @@ Left out: splitting segments that Kafka of before 2.0 let overflow.
 """
 
 from collections.abc import Collection, Iterable
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from odradek.storage.errors import LogCorrupt
 from odradek.storage.filesystem import FileSystem
@@ -25,8 +25,7 @@ _TRANSACTION_INDEX_SUFFIX = ".txnindex"
 _ENTRY_BYTES = (1, 8, 12)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LoadRequest:
+class LoadRequest(NamedTuple):
     """What is known of a log before its directory is read. The offsets are those of the checkpoint files.
 
     Offsets that no file has are 0; ``cleaned_offset``, up to where the log was compacted, is None then.
@@ -52,8 +51,7 @@ class LoadRequest:
         return self.recovery_point if self.recovery_point > self.log_start_offset else 0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LoadedLog:
+class LoadedLog(NamedTuple):
     """A log as it was opened; ``segments`` ascend, and there is at least one.
 
     ``producers`` is None if a snapshot at the log end offset has them, or the log is empty: they are loaded when needed.

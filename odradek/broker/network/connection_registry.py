@@ -6,8 +6,7 @@ been silent.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from odradek.broker.logging import log
 from odradek.broker.network.outbox import Outbox
@@ -52,8 +51,7 @@ class OpenConnection(Protocol):
         """Close now."""
 
 
-@dataclass(frozen=True, slots=True)
-class ConnectionLimits:
+class ConnectionLimits(NamedTuple):
     """``max.connections``, ``max.connections.per.ip`` with its overrides, ``connections.max.idle.ms`` (negative: never)."""
 
     max_connections: int
