@@ -79,7 +79,7 @@ def _describe(
         partitions=[
             DescribeTopicPartitionsResponsePartition(
                 error_code=state.error_code,
-                partition_index=state.index,
+                partition_index=state.partition_index,
                 leader_id=state.leader_id,
                 leader_epoch=state.leader_epoch,
                 replica_nodes=state.replicas,

@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from odradek.broker.handlers.services import PartitionServices
     from odradek.broker.replica.partition import Partition
 
+# Named tuples are made without their constructors, in a third of the time: all fields are given, in their order.
+_new: Final = tuple.__new__
 _LATEST: Final = -1
 _EARLIEST: Final = -2
 _MAX_TIMESTAMP: Final = -3
@@ -45,7 +47,7 @@ def handle(services: "PartitionServices", context: RequestContext, request: List
             times = times_named.pop((topic.name, asked.partition_index), 0)
             if times:
                 partitions.append(_answer(services, context.version, topic.name, asked, times, request.isolation_level))
-        topics.append(ListOffsetsTopicResponse(name=topic.name, partitions=partitions))
+        topics.append(_new(ListOffsetsTopicResponse, (topic.name, partitions)))
     return ListOffsetsResponse(topics=topics)
 
 
@@ -61,7 +63,7 @@ def _answer(
         timestamp, offset, leader_epoch = _find(partition, asked.timestamp, isolation_level)
     except KafkaError as error:
         return ListOffsetsPartitionResponse(partition_index=index, error_code=error.code)
-    return ListOffsetsPartitionResponse(partition_index=index, timestamp=timestamp, offset=offset, leader_epoch=leader_epoch)
+    return _new(ListOffsetsPartitionResponse, (index, ErrorCode.NONE, timestamp, offset, leader_epoch))
 
 
 def _check_named_once(times: int) -> None:

@@ -1,7 +1,6 @@
 """What several descriptions say alike: a partition's state, and what a client may do with topics, groups and the cluster."""
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from odradek.protocol.errors import ErrorCode
 
@@ -23,12 +22,11 @@ GROUP_OPERATIONS = _bits(_READ, _DELETE, _DESCRIBE, _DESCRIBE_CONFIGS, _ALTER_CO
 CLUSTER_OPERATIONS = _bits(_CREATE, _ALTER, _DESCRIBE, _CLUSTER_ACTION, _DESCRIBE_CONFIGS, _ALTER_CONFIGS, _IDEMPOTENT_WRITE)
 
 
-@dataclass(frozen=True, slots=True)
-class PartitionState:
+class PartitionState(NamedTuple):
     """A partition as clients are told of it; an offline one has no leader (-1) and LEADER_NOT_AVAILABLE."""
 
     error_code: ErrorCode
-    index: int
+    partition_index: int
     leader_id: int
     leader_epoch: int
     replicas: list[int]

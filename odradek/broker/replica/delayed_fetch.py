@@ -26,6 +26,12 @@ if TYPE_CHECKING:
 _PartitionData: Final = PartitionData
 _AbortedTransaction: Final = AbortedTransaction
 _EpochEndOffset: Final = EpochEndOffset
+# Named tuples are made without their constructors, in a third of the time: all fields are given, in their order.
+_new: Final = tuple.__new__
+_NOT_DIVERGING: Final = PartitionData().diverging_epoch
+_SAME_LEADER: Final = PartitionData().current_leader
+_NO_SNAPSHOT: Final = PartitionData().snapshot_id
+_NO_PREFERENCE: Final = PartitionData().preferred_read_replica
 
 
 class FetchRead:
@@ -129,13 +135,21 @@ class FetchRead:
         last_stable_offset = partition.last_stable_offset
         upper = last_stable_offset if self._committed_only else partition.high_watermark
         found = log.read(asked.fetch_offset, max_bytes, upper_offset=upper, min_one_batch=min_one)
-        return PartitionData(
-            partition_index=asked.partition,
-            high_watermark=partition.high_watermark,
-            last_stable_offset=last_stable_offset,
-            log_start_offset=log.log_start_offset,
-            aborted_transactions=_aborted(log, asked.fetch_offset, found, upper) if self._committed_only else None,
-            records=b"" if found is None else found,
+        return _new(
+            _PartitionData,
+            (
+                asked.partition,
+                ErrorCode.NONE,
+                partition.high_watermark,
+                last_stable_offset,
+                log.log_start_offset,
+                _NOT_DIVERGING,
+                _SAME_LEADER,
+                _NO_SNAPSHOT,
+                _aborted(log, asked.fetch_offset, found, upper) if self._committed_only else None,
+                _NO_PREFERENCE,
+                b"" if found is None else found,
+            ),
         )
 
 
