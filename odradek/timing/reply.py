@@ -35,8 +35,12 @@ class Reply(Generic[T]):
             raise RuntimeError("this reply was completed before")
         self.done = True
         # A callback may hold this reply: a cycle of the two would be left to the garbage collector.
-        convert, self._convert = self._convert, None
-        self.response = response if convert is None else convert(response)
+        convert = self._convert
+        if convert is None:
+            self.response = response
+        else:
+            self._convert = None
+            self.response = convert(response)
         when_done = self._when_done
         if when_done is not None:
             self._when_done = None

@@ -60,29 +60,35 @@ class ResponseQueue:
 
     def may_begin(self, pipeline_depth: int) -> bool:
         """Whether a request of this depth may begin behind those that have."""
-        self.settle()
         places = self._places
         if not places:
             return True
-        if self.is_broken:
-            return False
+        first = places[0]
+        if not isinstance(first, Reply) or first.done:
+            self.settle()
+            if not places:
+                return True
+            if self.is_broken:
+                return False
         last = places[-1]
         return len(places) < pipeline_depth and (not isinstance(last, Reply) or last.done or last.is_decided)
 
     def settle(self) -> None:
         """Make ready what has been answered, up to the first response that is not there."""
         places = self._places
-        while places and not self.is_broken:
+        if self.is_broken:
+            return
+        while places:
             place = places[0]
             if isinstance(place, Reply):
                 if not place.done:
                     return
                 chunks = place.response
+                if chunks is None:
+                    self.is_broken = True
+                    return
             else:
                 chunks = place
-            if chunks is None:
-                self.is_broken = True
-                return
             places.popleft()
             self._ready += chunks
 
