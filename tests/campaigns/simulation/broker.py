@@ -1,39 +1,23 @@
-"""A broker that has nothing but groups: the handlers, the runtime and the shards are the real ones, time and logs are not.
+"""A broker whose groups are simulated: all of it is real, but for the time and the logs of its group coordinator.
 
-It is started, stopped, killed and started again; logs and clock go on without it. What is asked of it while it is down has no
-answer.
+Those logs fail, hold their high watermark back and lose their tail, as no disk of one broker does. The coordinator is started,
+stopped, killed and started again; logs and clock go on without it. A request that comes while it is down has no answer.
 """
 
 from __future__ import annotations
 
-from collections import defaultdict
 from itertools import count
-from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any, cast
-from uuid import UUID
+from typing import TYPE_CHECKING, Any
 
 from odradek.broker.context import RequestContext, Session
-from odradek.broker.coordination.group_coordinator import GroupCoordinator
-from odradek.broker.coordination.services import CoordinatorServices
-from odradek.broker.handlers import (
-    delete_groups,
-    describe_groups,
-    heartbeat,
-    join_group,
-    leave_group,
-    list_groups,
-    offset_commit,
-    offset_fetch,
-    sync_group,
-)
-from odradek.broker.replica.partition import Partition
-from odradek.broker.replica.partitions import Partitions
+from odradek.broker.metadata.decisions import NewTopic
 from odradek.coordinator.group.group_shard import GroupShard
 from odradek.coordinator.group.offsets import OffsetConfig
 from odradek.coordinator.runtime.record import decode_group_record
 from odradek.coordinator.runtime.runtime import CoordinatorRuntime
 from odradek.coordinator.runtime.states import ShardState
-from odradek.protocol.api_keys import ApiKey
+from odradek.testing import Broker as InProcessBroker
+from odradek.timing.clock import VirtualClock
 from odradek.timing.reply import Reply
 from odradek.timing.timer import Timer
 from tests.campaigns.simulation.checks import GroupChecks
@@ -42,27 +26,16 @@ from tests.campaigns.simulation.told import Told
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from odradek.broker.server import Broker
     from odradek.coordinator.group.config import GroupConfig
     from odradek.coordinator.runtime.hosted_shard import HostedShard
     from odradek.coordinator.runtime.shard_context import ShardContext
-    from odradek.timing.clock import VirtualClock
+    from odradek.protocol.api_keys import ApiKey
     from tests.campaigns.simulation.logs import SimulatedLogs
     from tests.campaigns.simulation.plan import GroupPlan
 
 RETENTION_MS = 900_000
 RETENTION_CHECK_INTERVAL_MS = 30_000
-
-_HANDLERS: dict[ApiKey, Callable[[Any, Any, Any], Any]] = {
-    ApiKey.JOIN_GROUP: join_group.handle,
-    ApiKey.SYNC_GROUP: sync_group.handle,
-    ApiKey.HEARTBEAT: heartbeat.handle,
-    ApiKey.LEAVE_GROUP: leave_group.handle,
-    ApiKey.OFFSET_COMMIT: offset_commit.handle,
-    ApiKey.OFFSET_FETCH: offset_fetch.handle,
-    ApiKey.DELETE_GROUPS: delete_groups.handle,
-    ApiKey.DESCRIBE_GROUPS: describe_groups.handle,
-    ApiKey.LIST_GROUPS: list_groups.handle,
-}
 
 
 class Reports:
@@ -78,23 +51,13 @@ class Reports:
 REPORTS = Reports()
 
 
-def _wake_nobody(_partition: Partition) -> None:
-    """Nobody fetches from a topic here."""
-
-
-class Topics:
-    """One topic a group, called as the group is."""
-
-    def __init__(self, groups: Sequence[GroupPlan]) -> None:
-        self.ids = {group.group_id: UUID(int=number) for number, group in enumerate(groups, 1)}
-        self.partitions = Partitions()
-        for group in groups:
-            for index in range(group.partition_count):
-                self.partitions.add(Partition(group.group_id, index, self.ids[group.group_id], 0, None, _wake_nobody))
-        self.image = SimpleNamespace(
-            topics_by_id={topic_id: SimpleNamespace(name=name) for name, topic_id in self.ids.items()},
-            topics={name: SimpleNamespace(topic_id=topic_id) for name, topic_id in self.ids.items()},
-        )
+def _open_core(groups: Sequence[GroupPlan]) -> Broker:
+    """A broker in memory, whose own time stands still, with one topic a group, called as the group is."""
+    in_process = InProcessBroker(clock=VirtualClock(), background="inline", seed=0)
+    in_process.start_now()
+    topics = [NewTopic(name=group.group_id, partition_count=group.partition_count) for group in groups]
+    in_process.core.controller.create_topics(topics)
+    return in_process.core
 
 
 class ShardNotes:
@@ -121,7 +84,6 @@ class SimulatedBroker:
     ) -> None:
         self.config = config
         self.notes: dict[int, ShardNotes] = {}
-        self.topics = Topics(groups)
         self.timer: Timer | None = None
         self._clock = clock
         self._logs = logs
@@ -130,23 +92,9 @@ class SimulatedBroker:
         self._ids = count(1)
         self._epochs = dict.fromkeys(range(logs.partition_count), 0)
         self._runtime: CoordinatorRuntime[GroupShard] | None = None
-        # What the handlers take for the broker. Of the coordinator they ask for its runtime only.
-        services = CoordinatorServices(
-            config=cast("Any", defaultdict(int)),
-            partitions=self.topics.partitions,
-            controller=cast("Any", None),
-            timer=Timer(clock),
-            random=cast("Any", None),
-            call_soon=logs.soon.append,
-            call_at_turn_end=logs.soon.append,
-            on_much_loaded=lambda: None,
-        )
-        self._groups = GroupCoordinator(services)
-        self._server = SimpleNamespace(
-            groups=self._groups,
-            partitions=self.topics.partitions,
-            controller=SimpleNamespace(image=self.topics.image),
-        )
+        self._core = _open_core(groups)
+        self._groups = self._core.groups
+        self.topic_ids = {name: topic.topic_id for name, topic in self._core.controller.image.topics.items()}
 
     @property
     def is_up(self) -> bool:
@@ -202,7 +150,7 @@ class SimulatedBroker:
     def ask(self, api_key: ApiKey, version: int, client_id: str, request: Any, answered: Callable[[Any], None]) -> None:
         """One request, and what to do with its response, now or later."""
         context = RequestContext(api_key, version, 0, client_id, Session("PLAINTEXT", ("127.0.0.1", 1)))
-        outcome = _HANDLERS[api_key](self._server, context, request)
+        outcome = self._core.dispatcher.call(context, request)
         if isinstance(outcome, Reply):
             outcome.when_done(answered)
         else:

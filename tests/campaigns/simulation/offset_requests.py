@@ -62,7 +62,7 @@ class OffsetRequests:
 
         def build() -> Any:
             commits.append(self._commits.ask(group_id, offsets))
-            return requests.commit(consumer, group_id, world.broker.topics.ids[group_id], offsets)
+            return requests.commit(consumer, group_id, world.broker.topic_ids[group_id], offsets)
 
         def respond(response: Any) -> None:
             if response is None:
@@ -91,7 +91,7 @@ class OffsetRequests:
     def _fetch(self, consumer: Consumer | None, group_id: str, partitions: tuple[int, ...]) -> None:
         world = self._world
         is_stable = world.rng.random() < 0.5
-        request = requests.fetch(group_id, world.broker.topics.ids[group_id], partitions, require_stable=is_stable)
+        request = requests.fetch(group_id, world.broker.topic_ids[group_id], partitions, require_stable=is_stable)
         asked: dict[int, list[Commit]] = {}
 
         def build() -> Any:
