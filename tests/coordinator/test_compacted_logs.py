@@ -100,10 +100,10 @@ class GroupBed(OffsetsBed):
 
     def held(self):
         offsets = self.shard.offsets
-        groups = sorted({*offsets.by_group, *self.shard.classic.stored})
+        groups = sorted({*offsets.by_group, *self.shard.groups.stored})
         return (
             {group: {topic: dict(found.items()) for topic, found in of.items()} for group, of in offsets.by_group.items()},
-            dict(self.shard.classic.stored.items()),
+            dict(self.shard.groups.stored.items()),
             {group: sorted(offsets.pending.of_group(group)) for group in groups},
         )
 

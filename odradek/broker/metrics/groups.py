@@ -116,22 +116,18 @@ def _shards(broker: MeteredBroker) -> list[GroupShard]:
 
 def _read_groups(broker: MeteredBroker) -> Iterator[Reading]:
     shards = _shards(broker)
-    states: Counter[GroupState] = Counter()
-    members = joining = syncing = 0
+    states: Counter[str] = Counter()
+    members = 0
     for shard in shards:
-        live = shard.classic.live
-        # A group that is stored and not live is a simple group, created by a commit.
-        states[GroupState.EMPTY] += sum(group_id not in live for group_id in shard.classic.stored)
-        for group in live.values():
+        for group in shard.groups.groups():
             states[group.state] += 1
-            members += len(group.members)
-            joining += sum(member.waiting_join is not None for member in group.members.values())
-            syncing += sum(member.waiting_sync is not None for member in group.members.values())
+            members += group.member_count
+    held = [shard.classic.held_requests() for shard in shards]
     yield GROUPS, [((), states.total())]
     for state, metric in GROUPS_BY_STATE.items():
         yield metric, [((), states[state])]
     yield MEMBERS, [((), members)]
-    yield WAITING, [(("join",), joining), (("sync",), syncing)]
+    yield WAITING, [(("join",), sum(joins for joins, _ in held)), (("sync",), sum(syncs for _, syncs in held))]
     yield from _read_rebalances(broker, shards)
 
 
@@ -148,7 +144,7 @@ def _read_rebalances(broker: MeteredBroker, shards: list[GroupShard]) -> Iterato
     yield LAST_REBALANCE, [((), broker.clock.monotonic_ms() - max(ends_ms))] if ends_ms else []
     yield HEARTBEATS, [((), sum(c.heartbeats for c in counters))]
     yield SESSIONS_EXPIRED, [((), sum(c.sessions_expired for c in counters))]
-    yield GROUPS_DELETED, [((), sum(c.groups_deleted for c in counters))]
+    yield GROUPS_DELETED, [((), sum(shard.groups.groups_deleted for shard in shards))]
 
 
 def _sums(rows: Iterable[list[int]]) -> list[int]:

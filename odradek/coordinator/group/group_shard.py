@@ -1,7 +1,7 @@
 """The groups of one partition of ``__consumer_offsets``: what the runtime hosts, and what the handlers ask.
 
-Composes the classic groups (``classic``) and the offsets they committed (``offsets``, whose operations are functions of it).
-Requests and responses are canonical messages. A JoinGroup or SyncGroup may be held: its ``reply`` is answered by a later result.
+Composes the registry of the groups by id (``groups``), the classic protocol (``classic``) and the offsets that groups committed
+(``offsets``). A JoinGroup or SyncGroup may be held: its ``reply`` is answered by a later result.
 """
 
 from __future__ import annotations
@@ -9,7 +9,6 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, cast
 
-from odradek.coordinator.group.classic.describe import describe_group, list_groups
 from odradek.coordinator.group.classic.groups import ClassicGroups
 from odradek.coordinator.group.classic.heartbeat import heartbeat
 from odradek.coordinator.group.classic.join import join_group
@@ -17,8 +16,10 @@ from odradek.coordinator.group.classic.leave import leave_group
 from odradek.coordinator.group.classic.rebalance import expire_member, shrink_to_capacity
 from odradek.coordinator.group.classic.sessions import Sessions
 from odradek.coordinator.group.classic.sync import sync_group
+from odradek.coordinator.group.group_describe import describe_group, list_groups
 from odradek.coordinator.group.offset_expiry import schedule_expiry
 from odradek.coordinator.group.offsets import CommittedOffsets
+from odradek.coordinator.group.registry import GroupRegistry
 from odradek.coordinator.runtime.result import CoordinatorResult
 from odradek.coordinator.runtime.shard import WriteOrder
 from odradek.protocol.coordinator_records import GroupMetadataKey, OffsetCommitKey, OffsetCommitValue
@@ -47,7 +48,7 @@ if TYPE_CHECKING:
 class GroupShard:
     """See ``coordinator.runtime.shard.CoordinatorShard``. Loop thread only."""
 
-    __slots__ = ("classic", "offsets")
+    __slots__ = ("classic", "groups", "offsets")
 
     write_order: ClassVar[WriteOrder] = WriteOrder.REPLAY_THEN_APPEND
 
@@ -60,9 +61,10 @@ class GroupShard:
         new_id: Callable[[], str],
         offset_config: OffsetConfig,
     ) -> None:
-        self.classic = ClassicGroups(timers=context, config=config, reports=reports, new_id=new_id)
+        self.groups = GroupRegistry(context.snapshots)
+        self.classic = ClassicGroups(self.groups, timers=context, config=config, reports=reports, new_id=new_id)
         self.classic.sessions = Sessions(context, self.classic.member, partial(expire_member, self.classic))
-        self.offsets = CommittedOffsets(self.classic, context, offset_config)
+        self.offsets = CommittedOffsets(self.groups, context, offset_config)
 
     def replay(self, record: CoordinatorRecord, offset: int) -> None:
         """Apply one record to the part it belongs to."""
@@ -86,14 +88,17 @@ class GroupShard:
         self.offsets.replay_marker(marker.producer_id, is_commit=marker.is_commit)
 
     def on_loaded(self, now_ms: int) -> None:  # noqa: ARG002  sessions are measured on the monotonic clock
-        """Bring the groups to life; one that is larger than is allowed now gets a rebalance, in which it shrinks."""
-        for group in self.classic.load():
+        """Restore the groups. A classic group with more members than group.max.size begins a rebalance, in which it shrinks."""
+        self.groups.load()
+        for group in list(self.classic.each()):
             shrink_to_capacity(self.classic, group)
         schedule_expiry(self.offsets)
 
     def on_unloaded(self) -> Iterable[tuple[Reply[Any], object]]:
         """Answer the JoinGroups and SyncGroups that are held."""
-        return self.classic.unload()
+        responses = self.classic.unload()
+        self.groups.unload()
+        return responses
 
     def join_group(
         self, context: MemberContext, request: JoinGroupRequest, reply: JoinReply
@@ -117,18 +122,18 @@ class GroupShard:
 
     def describe_group(self, group_id: str, version: int, committed_offset: int) -> DescribedGroup:
         """The DescribedGroup of DescribeGroups."""
-        return describe_group(self.classic, group_id, version, committed_offset)
+        return describe_group(self.groups, group_id, version, committed_offset)
 
     def list_groups(self, states: Iterable[str], types: Iterable[str], committed_offset: int) -> list[ListedGroup]:
         """The ListedGroups of ListGroups."""
-        return list_groups(self.classic, states, types, committed_offset)
+        return list_groups(self.groups, states, types, committed_offset)
 
     def delete_group(self, group_id: str) -> CoordinatorResult[DeletableGroupResult]:
-        """The DeletableGroupResult of DeleteGroups: what is deleted goes with its offsets."""
-        group = self.classic.find(group_id) if group_id in self.classic.stored else None
+        """The DeletableGroupResult of DeleteGroups. A group is deleted together with its offsets."""
+        group = self.groups.find_stored(group_id)
         error = ErrorCode.GROUP_ID_NOT_FOUND if group is None else group.validate_delete()
         response = DeletableGroupResult(group_id=group_id, error_code=error)
         if group is None or error is not ErrorCode.NONE:
             return CoordinatorResult((), response)
-        self.classic.counters.groups_deleted += 1
+        self.groups.groups_deleted += 1
         return CoordinatorResult([*self.offsets.tombstones(group_id), *group.tombstones()], response)

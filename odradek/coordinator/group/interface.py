@@ -1,14 +1,14 @@
-"""What offsets, and requests about any kind of group, know of a group. Kafka's interface of this name.
+"""The interface of a group, whatever its kind. Kafka's interface of this name.
 
-A classic group is the one kind there is; consumer groups (KIP-848) would be another. Left out: DescribeGroups, which is about
-classic groups, and OffsetFetch, which a classic group never refuses.
+Offsets, ListGroups, DescribeGroups, DeleteGroups and the metrics know groups by this interface alone. A classic group is the one
+kind there is; consumer groups (KIP-848) would be another.
 """
 
-from collections.abc import Iterable
 from typing import Final, Protocol
 
 from odradek.coordinator.runtime.record import CoordinatorRecord
 from odradek.protocol.errors import ErrorCode
+from odradek.protocol.message_types.describe_groups import DescribedGroup
 
 # In place of a time: each offset expires by the time of its own commit.
 SINCE_COMMIT: Final = -1
@@ -20,13 +20,35 @@ class Group(Protocol):
     group_id: str
 
     @property
+    def group_type(self) -> str:
+        """The kind of the group, as ListGroups names it: ``classic``."""
+
+    @property
+    def state(self) -> str:
+        """The state of the group, as Kafka names it."""
+
+    @property
+    def protocol_type(self) -> str | None:
+        """The type of the protocol that the members speak, None where nobody has joined."""
+
+    @property
     def is_empty(self) -> bool:
-        """Whether it has no members, and none is joining."""
+        """Whether the group has no members, and none is joining."""
+
+    @property
+    def member_count(self) -> int:
+        """The number of members."""
+
+    def describe(self) -> DescribedGroup | None:
+        """The group and its members as DescribeGroups shows them; None for a kind that has a describing API of its own."""
 
     def validate_offset_commit(
         self, member_id: str, group_instance_id: str | None, generation: int, *, is_transactional: bool
     ) -> ErrorCode:
-        """What keeps a member, or for generation -1 anybody, from committing offsets; NONE for nothing."""
+        """The error that keeps a member, or for generation -1 anybody, from committing offsets; NONE if there is none."""
+
+    def validate_offset_fetch(self, member_id: str | None, member_epoch: int) -> ErrorCode:
+        """The error that keeps a member, or for epoch -1 anybody, from fetching offsets; NONE if there is none."""
 
     def validate_offset_delete(self) -> ErrorCode:
         """NON_EMPTY_GROUP where members may read any topic, so that none of their offsets can be deleted."""
@@ -44,14 +66,11 @@ class Group(Protocol):
         """The records that delete the group, its offsets apart."""
 
 
-class Groups(Protocol):
-    """The one registry of a shard's groups, by id, of whatever kind."""
+class GroupKind(Protocol):
+    """The owner of all groups of one kind in a shard, as the registry knows it."""
 
-    def find(self, group_id: str) -> Group | None:
-        """The group as it is now, or None."""
+    def restore(self, group_id: str, value: object) -> Group:
+        """The live group of ``value``, the stored form of this kind. The sessions of its members begin now."""
 
-    def stored_ids(self) -> Iterable[str]:
-        """The groups that the log has."""
-
-    def note_alive(self, group_id: str, member_id: str) -> None:
-        """A member has committed: its session begins anew. Nothing where there is no such member."""
+    def note_alive(self, group: Group, member_id: str) -> None:
+        """A member of ``group`` has committed offsets. ``group`` is of this kind; the member may not exist."""

@@ -114,4 +114,4 @@ def _check_committer(offsets: CommittedOffsets, request: OffsetCommitRequest, ve
     error = group.validate_offset_commit(request.member_id, request.group_instance_id, generation, is_transactional=False)
     if error is not ErrorCode.NONE:
         raise KafkaError(error, f"a commit to {group}")
-    groups.note_alive(request.group_id, request.member_id)
+    groups.note_alive(group, request.member_id)

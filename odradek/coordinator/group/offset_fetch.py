@@ -14,7 +14,7 @@ from uuid import UUID
 
 from odradek.coordinator.group.offsets import CommittedOffsets, TopicOffsets
 from odradek.protocol.coordinator_records import OffsetCommitKey, OffsetCommitValue
-from odradek.protocol.errors import ErrorCode
+from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.message_types.offset_fetch import (
     OffsetFetchRequestGroup,
     OffsetFetchResponseGroup,
@@ -35,7 +35,13 @@ def fetch_offsets(offsets: CommittedOffsets, request: OffsetFetchRequestGroup, a
     """The OffsetFetchResponseGroup for an OffsetFetchRequestGroup, as the log has it at ``at_offset``; ``LATEST`` for now.
 
     Topics are asked by name; one with an id, too, is answered with both. Where all are asked for (null), they come without ids.
+    Raises KafkaError where the group does not let the member fetch.
     """
+    group = offsets.groups.find_at(request.group_id, at_offset)
+    if group is not None:
+        error = group.validate_offset_fetch(request.member_id, request.member_epoch)
+        if error is not ErrorCode.NONE:
+            raise KafkaError(error, f"a fetch of the offsets of {group}")
     topics = offsets.by_group.get_at(request.group_id, at_offset)
     # Only who requires stable offsets asks for the state there is now.
     pending = frozenset(offsets.pending.of_group(request.group_id)) if at_offset == LATEST and offsets.pending else frozenset()

@@ -17,7 +17,7 @@ from odradek.coordinator.runtime.timeline import TimelineDict
 from odradek.protocol.coordinator_records import OffsetCommitKey, OffsetCommitValue
 
 if TYPE_CHECKING:
-    from odradek.coordinator.group.interface import Groups
+    from odradek.coordinator.group.registry import GroupRegistry
     from odradek.coordinator.runtime.shard_context import ShardContext
 
 PartitionOffsets: TypeAlias = "TimelineDict[int, OffsetCommitValue]"
@@ -50,7 +50,7 @@ class CommittedOffsets:
 
     __slots__ = ("by_group", "clock", "config", "context", "counters", "groups", "pending")
 
-    def __init__(self, groups: Groups, context: ShardContext, config: OffsetConfig) -> None:
+    def __init__(self, groups: GroupRegistry, context: ShardContext, config: OffsetConfig) -> None:
         self.by_group: TimelineDict[str, TopicOffsets] = TimelineDict(context.snapshots)
         self.pending = PendingOffsets(context.snapshots)
         self.groups = groups

@@ -106,4 +106,4 @@ def _check_committer(offsets: CommittedOffsets, request: TxnOffsetCommitRequest)
     )
     if error is not ErrorCode.NONE:
         raise KafkaError(error, f"a transactional commit to {group}")
-    offsets.groups.note_alive(request.group_id, request.member_id)
+    offsets.groups.note_alive(group, request.member_id)

@@ -2,6 +2,7 @@
 
 from odradek.protocol.api_keys import ApiKey
 from tests.broker.metrics.bed import loaded, on_a_broker, plain
+from tests.coordinator.group.choir import Choir
 
 STATES = "kafka_coordinator_group_groupmetadatamanager_numgroups"
 COORDINATOR = "kafka_server_group_coordinator_metrics_"
@@ -177,3 +178,15 @@ async def test_a_deleted_group_is_counted_and_gone():
     read = await on_groups(scenario)
     assert read["odradek_groups_deleted_total"] == {(): 1}
     assert read[STATES] == {(): 0}
+
+
+async def test_groups_of_another_kind_are_counted():
+    async def scenario(groups):
+        await groups.stable("classic")
+        shard = groups.bed.broker.groups.runtime.read("choir", lambda shard, _: shard)
+        shard.groups.live["choir"] = Choir("choir", ("ada", "bo"))
+
+    read = await on_groups(scenario)
+    assert read[STATES] == {(): 2}
+    assert read[f"{STATES}stable"] == {(): 1}
+    assert read["odradek_group_members"] == {(): 3}

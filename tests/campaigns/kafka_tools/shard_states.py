@@ -75,8 +75,8 @@ def _group_state(directory: Path) -> dict[str, list[Any]]:
         for key, value in pending.items()
     ]
     return {
-        "groups": sorted(shard.classic.stored.items()),
-        "live groups": sorted((name, group.state, group.generation) for name, group in shard.classic.live.items()),
+        "groups": sorted(shard.groups.stored.items()),
+        "live groups": sorted((name, group.state, group.generation) for name, group in shard.groups.live.items()),
         "offsets": sorted(offsets, key=lambda each: each[:3]),
         "pending offsets": sorted(pending, key=lambda each: each[:2]),
     }

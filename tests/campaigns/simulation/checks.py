@@ -49,7 +49,7 @@ class GroupChecks:
         if not hosted.committed_offset <= hosted.written_offset <= hosted.next_offset:
             offsets = f"{hosted.committed_offset}, {hosted.written_offset}, {hosted.next_offset}"
             raise Violation("committed <= written <= next offset", offsets)
-        for group in hosted.shard.classic.live.values():
+        for group in hosted.shard.groups.live.values():
             self.check_group(hosted, group)
         _check_owners(hosted)
 
@@ -132,7 +132,7 @@ def _check_deadlines(hosted: HostedShard[GroupShard], group: ClassicGroup, where
 
 def _check_owners(hosted: HostedShard[GroupShard]) -> None:
     """No deadline of a removed member or group is left."""
-    live = hosted.shard.classic.live
+    live = hosted.shard.groups.live
     for key, task in hosted.context._tasks.items():
         if not task.is_pending:
             raise Violation("no deadline is left of who is gone", f"{key} is kept, and cancelled")

@@ -125,8 +125,8 @@ def _leave(world: World) -> None:
     world.run(max(SESSION_TIMEOUTS_MS) + 2_000)
     for hosted in world.broker.active():
         left = {
-            "members": [member_id for group in hosted.shard.classic.live.values() for member_id in group.members],
-            "pending members": [member_id for group in hosted.shard.classic.live.values() for member_id in group.pending_joins],
+            "members": [member_id for group in hosted.shard.groups.live.values() for member_id in group.members],
+            "pending members": [member_id for group in hosted.shard.groups.live.values() for member_id in group.pending_joins],
             "deadlines": [key for key in hosted.context._tasks if key != "expire-offsets"],
             "responses": [*hosted._batch.events, *hosted._deferred._events, *hosted._queued],
             "records": hosted._batch.records,
@@ -143,8 +143,8 @@ def _leave(world: World) -> None:
 def _let_offsets_expire(world: World) -> None:
     world.run(RETENTION_MS + 2 * RETENTION_CHECK_INTERVAL_MS)
     for hosted in world.broker.active():
-        classic = hosted.shard.classic
-        left = [*classic.live, *classic.stored, *hosted.shard.offsets.by_group]
+        groups = hosted.shard.groups
+        left = [*groups.live, *groups.stored, *hosted.shard.offsets.by_group]
         if left:
             raise Violation("what nobody wants any more expires", f"{left} are left of shard {hosted.partition}")
     world.check_replayed()

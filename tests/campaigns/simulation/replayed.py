@@ -62,10 +62,10 @@ def check_replayed(logs: SimulatedLogs, hosted: HostedShard[GroupShard], reports
         return
     fresh = replay(logs, hosted.partition, reports)
     live = hosted.shard
-    _compare("the groups stored", dict(live.classic.stored.items()), dict(fresh.classic.stored.items()))
+    _compare("the groups stored", dict(live.groups.stored.items()), dict(fresh.groups.stored.items()))
     _compare("the offsets", _offsets(live), _offsets(fresh))
-    for group_id, group in live.classic.live.items():
-        restored = fresh.classic.live.get(group_id)
+    for group_id, group in live.groups.live.items():
+        restored = fresh.groups.live.get(group_id)
         if restored is None:
             raise Violation(_INVARIANT, f"{group_id} in {group.state} is not in the log")
         if group.state is GroupState.STABLE or (group.state is GroupState.EMPTY and not has_failed):

@@ -4,8 +4,8 @@ import pytest
 
 from odradek.coordinator.group.classic import group as classic_group
 from odradek.coordinator.group.classic import heartbeat, rebalance, sync
-from odradek.coordinator.group.classic.groups import ClassicGroups
 from odradek.coordinator.group.classic.sessions import Sessions
+from odradek.coordinator.group.registry import GroupRegistry
 from odradek.coordinator.runtime.answers import Answers
 from odradek.coordinator.runtime.hosted_shard import HostedShard
 from odradek.coordinator.runtime.result import CoordinatorResult
@@ -94,12 +94,12 @@ def answer_before_the_high_watermark(monkeypatch):
 
 
 def show_groups_that_are_not_written(monkeypatch):
-    monkeypatch.setattr(ClassicGroups, "described", lambda groups, group_id, _: groups.find(group_id))
+    monkeypatch.setattr(GroupRegistry, "find_at", lambda groups, group_id, _: groups.find(group_id))
 
 
 def list_no_empty_groups(monkeypatch):
-    listed = ClassicGroups.listed
-    monkeypatch.setattr(ClassicGroups, "listed", lambda *arguments: (each for each in listed(*arguments) if each.members))
+    groups_at = GroupRegistry.groups_at
+    monkeypatch.setattr(GroupRegistry, "groups_at", lambda *arguments: (each for each in groups_at(*arguments) if each.members))
 
 
 @pytest.mark.parametrize("first", range(0, 1_000, SEEDS_A_TEST))

@@ -125,7 +125,7 @@ class World(Chronicle):
             for hosted in self.broker.active():
                 notes = self.broker.notes[hosted.partition]
                 notes.checks.check(hosted)
-                for group in hosted.shard.classic.live.values():
+                for group in hosted.shard.groups.live.values():
                     self._check_joined(notes, group)
         else:
             self._check_touched()
@@ -155,7 +155,7 @@ class World(Chronicle):
     def _check_touched(self) -> None:
         for group_id in self._touched:
             hosted = self.hosted(group_id)
-            group = None if hosted is None else hosted.shard.classic.live.get(group_id)
+            group = None if hosted is None else hosted.shard.groups.live.get(group_id)
             if hosted is not None and group is not None:
                 notes = self.broker.notes[hosted.partition]
                 notes.checks.check_group(hosted, group)
@@ -268,7 +268,7 @@ class World(Chronicle):
 
     def _check_join(self, group_id: str, response: Any) -> None:
         notes = self.broker.notes[self.partition_of(group_id)]
-        group = notes.shard.classic.live.get(group_id)
+        group = notes.shard.groups.live.get(group_id)
         # Between the decision and the answer the member may have left, or the group.
         if group is not None and response.member_id in group.members:
             notes.told.note_join(group, response)

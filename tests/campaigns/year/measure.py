@@ -49,7 +49,7 @@ def measure(broker: Broker, disk: WatchedDisk) -> dict[str, int]:
         "producers": sum(len(log.producers.by_id) for log in logs),
         "open transactions": sum(len(log.producers.open_transactions) for log in logs),
         "timers": len(broker.timer),
-        "groups": sum(len(shard.classic.stored) + len(shard.classic.live) for shard in groups),
+        "groups": sum(len(shard.groups.stored) + len(shard.groups.live) for shard in groups),
         "offsets": sum(len(shard.offsets) for shard in groups),
         "pending offsets": sum(len(shard.offsets.pending) for shard in groups),
         "transactional ids": sum(len(shard.transactions.by_id) for shard in transactions),

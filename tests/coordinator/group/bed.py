@@ -263,7 +263,7 @@ class Bed:
         return member_ids
 
     def group(self, group_id: str = "g") -> Any:
-        return self.shard.classic.find(group_id)
+        return self.shard.groups.find(group_id)
 
 
 def _response(response_class: Any, outcome: Any) -> Any:

@@ -56,7 +56,7 @@ def test_a_value_whose_leader_is_no_member_has_another():
 def test_a_restored_group_is_written_as_it_was():
     bed = Bed()
     bed.stable("a", "b")
-    (value,) = bed.shard.classic.stored.values()
+    (value,) = bed.shard.groups.stored.values()
     group = restored_group("g", value)
     assert group_record(group, {member.member_id: member.assignment for member in group.members.values()}).value == value
 
@@ -80,7 +80,7 @@ def test_a_tombstone_takes_the_group_out_of_the_log_s_memory():
 
 
 def test_the_stored_state_is_a_timeline():
-    assert isinstance(Bed().shard.classic.stored, TimelineDict)
+    assert isinstance(Bed().shard.groups.stored, TimelineDict)
 
 
 def test_a_delete_that_could_not_be_written_leaves_the_group_as_it_was_stored():
@@ -176,7 +176,7 @@ def test_whatever_happens_a_settled_group_is_the_one_that_is_stored(steps):
             assert {i: m.member_id for m in group.members.values() if (i := m.group_instance_id)} == group.static_members
             assert set(group.pending_syncs) <= set(group.members)
             if group.state == "Stable" and not failed:
-                (value,) = bed.shard.classic.stored.values()
+                (value,) = bed.shard.groups.stored.values()
                 assert _settled(group) == _settled(restored_group("g", value))
     bed.unload()
     assert all(answer.answers == 1 for answer in crowd.answers)

@@ -13,11 +13,13 @@ from odradek.coordinator.runtime.record import CoordinatorRecord
 from odradek.protocol.coordinator_records import GroupMetadataKey
 from odradek.protocol.coordinator_records.consumer_protocol import CONSUMER_PROTOCOL_TYPE, subscribed_topics
 from odradek.protocol.errors import ErrorCode, MalformedMessage
+from odradek.protocol.message_types.describe_groups import DescribedGroup
 
 if TYPE_CHECKING:
     from odradek.coordinator.group.classic.member import JoinReply, Member, Protocols
     from odradek.coordinator.group.classic.rebalance_notes import RebalanceNotes
 
+GROUP_TYPE: Final = "classic"
 MAX_GENERATION: Final = 2**31 - 1
 
 
@@ -103,9 +105,34 @@ class ClassicGroup:
         return self.is_of_consumers if self.subscribed_topics is None else topic in self.subscribed_topics
 
     @property
+    def group_type(self) -> str:
+        """Part of ``interface.Group``."""
+        return GROUP_TYPE
+
+    @property
     def is_empty(self) -> bool:
-        """Whether nobody is in the group."""
+        """Part of ``interface.Group``."""
         return self.state is GroupState.EMPTY
+
+    @property
+    def member_count(self) -> int:
+        """Part of ``interface.Group``."""
+        return len(self.members)
+
+    def describe(self) -> DescribedGroup:
+        """Part of ``interface.Group``. Protocol and metadata are shown in Stable only, for only then they are settled."""
+        protocol = self.protocol if self.state is GroupState.STABLE else None
+        return DescribedGroup(
+            group_id=self.group_id,
+            group_state=self.state.value,
+            protocol_type=self.protocol_type or "",
+            protocol_data=protocol or "",
+            members=[member.describe(protocol) for member in self.members.values()],
+        )
+
+    def validate_offset_fetch(self, member_id: str | None, member_epoch: int) -> ErrorCode:  # noqa: ARG002  anybody may fetch
+        """Part of ``interface.Group``: a classic group refuses nobody."""
+        return ErrorCode.NONE
 
     def offsets_expire_since_ms(self) -> int | None:
         """Part of ``interface.Group``: since the group is empty; since each commit where it is simple, or for unread topics."""

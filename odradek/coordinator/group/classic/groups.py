@@ -1,145 +1,152 @@
-"""The classic groups of one shard, and what deciding on them needs: clock, timers, configs, the log, new ids, counters."""
+"""The classic groups of one shard, and what deciding on them needs: clock, timers, configs, reports, new ids, counters."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
-from odradek.coordinator.group.classic.group import ClassicGroup
+from odradek.coordinator.group.classic.group import GROUP_TYPE, ClassicGroup
 from odradek.coordinator.group.classic.rebalance_notes import GroupCounters
 from odradek.coordinator.group.classic.responses import join_error, sync_error
 from odradek.coordinator.group.classic.states import GroupState
 from odradek.coordinator.group.classic.stored import SIMPLE_GROUP, restored_group
-from odradek.coordinator.runtime.timeline import TimelineDict
+from odradek.protocol.coordinator_records import GroupMetadataValue
 from odradek.protocol.errors import ErrorCode
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Iterator
 
     from odradek.coordinator.group.classic.member import Member
     from odradek.coordinator.group.classic.sessions import Sessions
     from odradek.coordinator.group.config import GroupConfig, GroupReports
+    from odradek.coordinator.group.interface import Group
+    from odradek.coordinator.group.registry import GroupRegistry
     from odradek.coordinator.runtime.shard_context import ShardContext
-    from odradek.protocol.coordinator_records import GroupMetadataValue
     from odradek.timing.reply import Reply
 
 
 class ClassicGroups:
-    """Owner of the stored and the live state. Loop thread only.
+    """Owner of the classic groups in the shard's ``registry``: the kind of group that OffsetCommit creates. Loop thread only."""
 
-    ``stored`` is persistent: only ``replay`` changes it, and it goes back when an append fails. ``live`` holds the same groups as
-    they are now. A live group that is not stored is either about to be, or what was to be written of it never was: for those who
-    list, describe or delete groups it does not exist.
-    """
-
-    __slots__ = ("_is_loaded", "clock", "config", "counters", "live", "new_id", "reports", "sessions", "stored", "timers")
+    __slots__ = ("_live", "_stored", "clock", "config", "counters", "new_id", "registry", "reports", "sessions", "timers")
 
     def __init__(
         self,
+        registry: GroupRegistry,
         *,
         timers: ShardContext,
         config: Callable[[], GroupConfig],
         reports: GroupReports,
         new_id: Callable[[], str],
     ) -> None:
-        self.stored: TimelineDict[str, GroupMetadataValue] = TimelineDict(timers.snapshots)
-        self.live: dict[str, ClassicGroup] = {}
+        self.registry = registry
+        self._stored = registry.stored
+        self._live = registry.live
         self.clock = timers.clock
         self.timers = timers
         self.config = config
         self.reports = reports
         self.new_id = new_id
         self.counters = GroupCounters()
-        # Set by who puts the parts together: sessions look members up here, and expire them by a rebalance.
+        # Set by the shard: sessions look members up here, and an expiry begins a rebalance.
         self.sessions: Sessions
-        self._is_loaded = False
+        registry.add_kind(GROUP_TYPE, GroupMetadataValue, self)
 
     # ---------------------------------------------------------------------------------------------------- persistent
 
     def replay(self, group_id: str, value: GroupMetadataValue | None) -> None:
-        """Apply a GroupMetadata record; None is a tombstone, which finds nobody waiting in a group that it deletes.
+        """Apply a GroupMetadata record; None is a tombstone.
 
-        Who was given a member id to come back with is forgotten along with the group.
+        A group is deleted while no member waits for an answer. The member ids that it gave to pending members are forgotten.
         """
         if value is not None:
-            self.stored[group_id] = value
+            self._stored[group_id] = value
             return
-        self.stored.pop(group_id)
-        group = self.live.pop(group_id, None)
-        if group is not None:
+        if type(self._stored.get(group_id)) is not GroupMetadataValue:
+            return
+        self._stored.pop(group_id)
+        group = self._live.pop(group_id, None)
+        if isinstance(group, ClassicGroup):
             for member_id in group.pending_joins:
                 self.sessions.end(group, member_id)
             group.transition_to(GroupState.DEAD, self.clock.now_ms())
 
     def replay_offset_of(self, group_id: str) -> None:
-        """An offset is stored for this group: where the group is not there, it is a simple one from now on."""
-        if group_id not in self.stored:
-            self.stored[group_id] = SIMPLE_GROUP
+        """An offset is stored for this group. If no group has this id, it becomes a simple group. HOT."""
+        if group_id not in self._stored:
+            self._stored[group_id] = SIMPLE_GROUP
 
     # ----------------------------------------------------------------------------------------------------------- live
 
     def find(self, group_id: str) -> ClassicGroup | None:
-        """The group as it is now, or None."""
-        group = self.live.get(group_id)
-        if group is None and self._is_loaded:
-            value = self.stored.get(group_id)
-            if value is not None:
-                # Made by an offset commit, or deleted by an append that failed.
-                group = self._restore(group_id, value)
-        return group
+        """The classic group as it is now; None if there is none, or the group is of another kind. HOT."""
+        group = self._live.get(group_id)
+        if group is None:
+            group = self.registry.find(group_id)
+        return group if isinstance(group, ClassicGroup) else None
 
-    def stored_ids(self) -> Iterable[str]:
-        """The groups that the log has."""
-        return self.stored.keys()
+    def is_of_other_kind(self, group_id: str) -> bool:
+        """Whether ``group_id`` belongs to a group that is not a classic one."""
+        group = self.registry.find(group_id)
+        return group is not None and not isinstance(group, ClassicGroup)
 
-    def note_alive(self, group_id: str, member_id: str) -> None:
-        """A member has committed: its session begins anew. HOT."""
-        group = self.live.get(group_id)
-        if group is not None:
+    def is_stored(self, group_id: str) -> bool:
+        """Whether the log has the group."""
+        return group_id in self._stored
+
+    def each(self) -> Iterator[ClassicGroup]:
+        """The live classic groups."""
+        for group in self._live.values():
+            if isinstance(group, ClassicGroup):
+                yield group
+
+    def note_alive(self, group: Group, member_id: str) -> None:
+        """Part of ``interface.GroupKind``: a member that commits begins its session anew. HOT."""
+        if isinstance(group, ClassicGroup):
             member = group.members.get(member_id)
             if member is not None:
                 self.sessions.touch(group, member)
 
     def member(self, group_id: str, member_id: str) -> Member | None:
         """The member as it is now, or None."""
-        group = self.live.get(group_id)
-        return None if group is None else group.members.get(member_id)
+        group = self._live.get(group_id)
+        return group.members.get(member_id) if isinstance(group, ClassicGroup) else None
 
     def is_live(self, group: ClassicGroup) -> bool:
-        """Whether ``group`` is still the one that goes by its name here."""
-        return self.timers.is_open and self.live.get(group.group_id) is group
+        """Whether ``group`` is still the group of its id."""
+        return self.timers.is_open and self._live.get(group.group_id) is group
 
     def create(self, group_id: str) -> ClassicGroup:
-        """A group that nobody has heard of; whoever asks for it sees to it that it is written."""
-        group = self.live[group_id] = ClassicGroup(group_id, GroupState.EMPTY, 0, self.clock.now_ms())
+        """A new live group; the caller has its record appended."""
+        group = self._live[group_id] = ClassicGroup(group_id, GroupState.EMPTY, 0, self.clock.now_ms())
         return group
 
     def discard(self, group: ClassicGroup) -> None:
-        """Forget a group of which nothing could be written."""
-        if self.live.get(group.group_id) is group:
-            del self.live[group.group_id]
+        """Forget a new group whose record could not be appended."""
+        if self._live.get(group.group_id) is group:
+            del self._live[group.group_id]
 
-    def listed(self, committed_offset: int) -> Iterator[ClassicGroup]:
-        """The groups that exist at ``committed_offset`` of the log, each as it is now."""
-        for group_id, _ in list(self.stored.items_at(committed_offset)):
-            group = self.find(group_id)
-            if group is not None:
-                yield group
-
-    def described(self, group_id: str, committed_offset: int) -> ClassicGroup | None:
-        """The group as it is now, None where it does not exist at ``committed_offset``."""
-        return None if self.stored.get_at(group_id, committed_offset) is None else self.find(group_id)
+    def held_requests(self) -> tuple[int, int]:
+        """How many JoinGroups and how many SyncGroups are held."""
+        joins = syncs = 0
+        for group in self.each():
+            for member in group.members.values():
+                joins += member.waiting_join is not None
+                syncs += member.waiting_sync is not None
+        return joins, syncs
 
     # ----------------------------------------------------------------------------------------------- load and unload
 
-    def load(self) -> list[ClassicGroup]:
-        """Bring to life what was replayed, and return it. The members' sessions begin now."""
-        self._is_loaded = True
-        return [self._restore(group_id, value) for group_id, value in self.stored.items()]
+    def restore(self, group_id: str, value: object) -> ClassicGroup:
+        """Part of ``interface.GroupKind``: the group of a GroupMetadataValue."""
+        group = restored_group(group_id, cast("GroupMetadataValue", value))
+        for member in group.members.values():
+            self.sessions.begin(group, member)
+        return group
 
     def unload(self) -> list[tuple[Reply[Any], object]]:
-        """Let go of the groups; NOT_COORDINATOR for each reply that they hold. Timers are dropped by the runtime."""
+        """End all groups. Returns the replies that they hold, each with NOT_COORDINATOR. The runtime drops the deadlines."""
         responses: list[tuple[Reply[Any], object]] = []
-        for group in self.live.values():
+        for group in self.each():
             for member in group.members.values():
                 join = group.release_join(member)
                 if join is not None:
@@ -148,11 +155,4 @@ class ClassicGroups:
                     responses.append((member.waiting_sync, sync_error(ErrorCode.NOT_COORDINATOR)))
                     member.waiting_sync = None
             group.transition_to(GroupState.DEAD, self.clock.now_ms())
-        self.live.clear()
         return responses
-
-    def _restore(self, group_id: str, value: GroupMetadataValue) -> ClassicGroup:
-        group = self.live[group_id] = restored_group(group_id, value)
-        for member in group.members.values():
-            self.sessions.begin(group, member)
-        return group

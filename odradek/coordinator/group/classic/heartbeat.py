@@ -30,7 +30,7 @@ _UNKNOWN: Final = _answer(ErrorCode.UNKNOWN_MEMBER_ID)
 def heartbeat(groups: ClassicGroups, request: HeartbeatRequest) -> CoordinatorResult[HeartbeatResponse]:
     """Decide on a Heartbeat."""
     groups.counters.heartbeats += 1
-    group = groups.live.get(request.group_id) or groups.find(request.group_id)
+    group = groups.find(request.group_id)
     if group is None:
         return _UNKNOWN if request.group_id else _answer(ErrorCode.INVALID_GROUP_ID)
     member = group.members.get(request.member_id)

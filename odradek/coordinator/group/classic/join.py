@@ -51,6 +51,8 @@ def join_group(
         error = ErrorCode.INVALID_GROUP_ID
     elif not config.group_min_session_timeout_ms <= request.session_timeout_ms <= config.group_max_session_timeout_ms:
         error = ErrorCode.INVALID_SESSION_TIMEOUT
+    elif group is None and groups.is_of_other_kind(request.group_id):
+        error = ErrorCode.INCONSISTENT_GROUP_PROTOCOL
     elif group is None and request.member_id:
         error = ErrorCode.UNKNOWN_MEMBER_ID
     if error is not ErrorCode.NONE:
@@ -59,7 +61,7 @@ def join_group(
         return decision.result(LATER)
     if group is None:
         group = groups.create(request.group_id)
-    is_stored = request.group_id in groups.stored
+    is_stored = groups.is_stored(request.group_id)
     _Join(groups, group, context, request, reply, decision).decide(config.group_max_size)
     if not is_stored and not decision.records:
         _write_new_group(groups, group, decision)

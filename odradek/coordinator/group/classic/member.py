@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from math import inf
 from typing import TYPE_CHECKING, TypeAlias
 
+from odradek.protocol.message_types.describe_groups import DescribedGroupMember
+
 if TYPE_CHECKING:
     from odradek.protocol.errors import KafkaError
     from odradek.protocol.message_types.join_group import JoinGroupResponse
@@ -61,6 +63,17 @@ class Member:
             if name == protocol:
                 return metadata
         raise KeyError(f"member {self.member_id} does not support {protocol!r}")
+
+    def describe(self, protocol: str | None) -> DescribedGroupMember:
+        """The member as DescribeGroups shows it, without metadata where ``protocol`` is None."""
+        return DescribedGroupMember(
+            member_id=self.member_id,
+            group_instance_id=self.group_instance_id,
+            client_id=self.client_id,
+            client_host=self.client_host,
+            member_metadata=b"" if protocol is None else self.metadata(protocol),
+            member_assignment=self.assignment,
+        )
 
     def vote(self, candidates: set[str]) -> str:
         """The member's first choice among ``candidates``, of which it supports at least one."""

@@ -52,7 +52,6 @@ class GroupCounters:
     last_rebalance_ms: float | None = None
     heartbeats: int = 0
     sessions_expired: int = 0
-    groups_deleted: int = 0
 
     def note_begun(self, cause: RebalanceCause) -> None:
         """A rebalance begins."""

@@ -1,0 +1,48 @@
+"""DescribeGroups and ListGroups: groups of any kind, as the log has them at its committed offset."""
+
+from collections.abc import Iterable
+from typing import Final
+
+from odradek.coordinator.group.registry import GroupRegistry
+from odradek.protocol.errors import ErrorCode
+from odradek.protocol.message_types.describe_groups import DescribedGroup
+from odradek.protocol.message_types.list_groups import ListedGroup
+
+# The state of a group that does not exist. Since version 6 that is an error as well (KIP-1043).
+_DEAD: Final = "Dead"
+_NOT_FOUND_SINCE: Final = 6
+
+
+def describe_group(groups: GroupRegistry, group_id: str, version: int, committed_offset: int) -> DescribedGroup:
+    """The DescribedGroup of DescribeGroups. A group of a kind that DescribeGroups does not show is answered as one not found."""
+    group = groups.find_at(group_id, committed_offset)
+    if group is None:
+        return _not_found(group_id, version, f"Group {group_id} not found.")
+    return group.describe() or _not_found(group_id, version, f"Group {group_id} is not a classic group.")
+
+
+def list_groups(groups: GroupRegistry, states: Iterable[str], types: Iterable[str], committed_offset: int) -> list[ListedGroup]:
+    """The ListedGroups in one of ``states`` and of one of ``types``, in upper or lower case; an empty filter lets all pass."""
+    wanted_states = {state.strip().lower() for state in states}
+    wanted_types = {group_type.strip().lower() for group_type in types}
+    return [
+        ListedGroup(
+            group_id=group.group_id,
+            protocol_type=group.protocol_type or "",
+            group_state=str(group.state),
+            group_type=group.group_type,
+        )
+        for group in groups.groups_at(committed_offset)
+        if (not wanted_states or group.state.lower() in wanted_states)
+        and (not wanted_types or group.group_type.lower() in wanted_types)
+    ]
+
+
+def _not_found(group_id: str, version: int, message: str) -> DescribedGroup:
+    is_error = version >= _NOT_FOUND_SINCE
+    return DescribedGroup(
+        group_id=group_id,
+        group_state=_DEAD,
+        error_code=ErrorCode.GROUP_ID_NOT_FOUND if is_error else ErrorCode.NONE,
+        error_message=message if is_error else None,
+    )

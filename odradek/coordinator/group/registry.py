@@ -1,0 +1,99 @@
+"""The registry of a shard's groups: one id, one group, of whatever kind.
+
+Each kind of group registers its type and the class of its stored form. The registry restores the groups of a kind from their
+stored form, and operations that are common to all kinds find groups here. Left out: the replay of records, which each kind does
+itself.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from odradek.coordinator.runtime.timeline import TimelineDict
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from odradek.coordinator.group.interface import Group, GroupKind
+    from odradek.coordinator.runtime.timeline import SnapshotRegistry
+
+
+class GroupRegistry:
+    """Owner of the stored and the live groups of one shard. Loop thread only.
+
+    ``stored`` is persistent: only replayed records change it, and it rolls back when an append fails. ``live`` holds the same
+    groups as they are now. A live group that is not stored is about to be stored, or its record could not be appended: it does
+    not exist for ListGroups, DescribeGroups and DeleteGroups.
+    """
+
+    __slots__ = ("_is_loaded", "_kinds", "_kinds_by_value", "groups_deleted", "live", "stored")
+
+    def __init__(self, snapshots: SnapshotRegistry) -> None:
+        self.stored: TimelineDict[str, object] = TimelineDict(snapshots)
+        self.live: dict[str, Group] = {}
+        self.groups_deleted = 0
+        self._kinds: dict[str, GroupKind] = {}
+        self._kinds_by_value: dict[type, GroupKind] = {}
+        self._is_loaded = False
+
+    def add_kind(self, group_type: str, value_class: type, kind: GroupKind) -> None:
+        """Let ``kind`` own the groups of ``group_type``, which are stored as values of ``value_class``."""
+        self._kinds[group_type] = kind
+        self._kinds_by_value[value_class] = kind
+
+    # ----------------------------------------------------------------------------------------------------------- find
+
+    def find(self, group_id: str) -> Group | None:
+        """The group as it is now, or None. HOT."""
+        group = self.live.get(group_id)
+        if group is None and self._is_loaded:
+            value = self.stored.get(group_id)
+            if value is not None:
+                # An offset commit created the group, or the append of its tombstone failed.
+                group = self._restore(group_id, value)
+        return group
+
+    def find_at(self, group_id: str, committed_offset: int) -> Group | None:
+        """The group as it is now, None where it does not exist at ``committed_offset`` of the log."""
+        return None if self.stored.get_at(group_id, committed_offset) is None else self.find(group_id)
+
+    def find_stored(self, group_id: str) -> Group | None:
+        """The group as it is now, None where it is not stored."""
+        return self.find(group_id) if group_id in self.stored else None
+
+    def groups_at(self, committed_offset: int) -> Iterator[Group]:
+        """The groups that exist at ``committed_offset`` of the log, each as it is now."""
+        for group_id, _ in list(self.stored.items_at(committed_offset)):
+            group = self.find(group_id)
+            if group is not None:
+                yield group
+
+    def groups(self) -> list[Group]:
+        """All groups as they are now, the live ones that are not stored included."""
+        for group_id in self.stored:
+            self.find(group_id)
+        return list(self.live.values())
+
+    def stored_ids(self) -> Iterable[str]:
+        """The ids of the groups that the log has."""
+        return self.stored.keys()
+
+    def note_alive(self, group: Group, member_id: str) -> None:
+        """A member of ``group`` has committed offsets, which its kind may take for a sign of life. HOT."""
+        self._kinds[group.group_type].note_alive(group, member_id)
+
+    # ----------------------------------------------------------------------------------------------- load and unload
+
+    def load(self) -> None:
+        """Restore all groups that were replayed. Before, only groups that are live are found."""
+        self._is_loaded = True
+        for group_id, value in self.stored.items():
+            self._restore(group_id, value)
+
+    def unload(self) -> None:
+        """Forget the live groups, after their kinds have let them go."""
+        self.live.clear()
+
+    def _restore(self, group_id: str, value: object) -> Group:
+        group = self.live[group_id] = self._kinds_by_value[type(value)].restore(group_id, value)
+        return group
