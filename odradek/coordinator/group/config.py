@@ -1,4 +1,4 @@
-"""What the broker's configuration says about groups, and who a request comes from: what the deciding code is handed."""
+"""The configs of groups, the sender of a request, and the broker's log: values that operations on groups are given."""
 
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol
@@ -18,7 +18,7 @@ class GroupConfig:
 
 
 class MemberContext(NamedTuple):
-    """Who asks: the client's id and address as Kafka prints them (``/127.0.0.1``), and the version of the request."""
+    """The sender of a request: its client id and address as Kafka prints them (``/127.0.0.1``), and the request's version."""
 
     client_id: str
     client_host: str
@@ -26,10 +26,10 @@ class MemberContext(NamedTuple):
 
 
 class GroupReports(Protocol):
-    """Where the coordinator's lines go: the broker's own log."""
+    """The broker's log, as the coordinator writes to it."""
 
     def info(self, event: str, **fields: object) -> None:
-        """Something an operator may want to know."""
+        """Log an event that may interest an operator."""
 
     def warn(self, event: str, **fields: object) -> None:
-        """Something that was refused or went wrong, and that an operator should know."""
+        """Log a refusal or a failure that an operator should know."""

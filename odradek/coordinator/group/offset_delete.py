@@ -1,4 +1,4 @@
-"""Offsets that go because somebody says so: OffsetDelete (KIP-496), and the deletion of a topic.
+"""Offsets that are deleted on request: OffsetDelete (KIP-496), and the deletion of a topic.
 
 Source: ``OffsetMetadataManager.deleteOffsets`` and ``onTopicsDeleted`` of Apache Kafka.
 """
@@ -60,9 +60,9 @@ def delete_offsets(offsets: CommittedOffsets, request: OffsetDeleteRequest) -> C
 
 
 def delete_offsets_of_topic(offsets: CommittedOffsets, topic: str, topic_id: UUID) -> CoordinatorResult[None]:
-    """The topic ``topic_id`` is deleted, which was called ``topic``: so are its offsets, of whatever group.
+    """Delete the offsets of all groups for the deleted topic ``topic_id``, whose name was ``topic``.
 
-    Those committed for another topic of that name stay, a former or a new one. An offset without a topic id is of this one.
+    Offsets of another topic of that name, a former or a new one, stay. An offset without a topic id belongs to the deleted topic.
     """
     records: list[CoordinatorRecord] = []
     for group_id, topics in offsets.by_group.items():

@@ -1,4 +1,4 @@
-"""Offsets that nobody wants any more, and with the last of them their group (KIP-211).
+"""Expired offsets, which are deleted, and with the last of them their group (KIP-211).
 
     group                           an offset expires, ``offsets.retention.minutes`` after
     simple: nobody ever joined      it was committed
@@ -6,8 +6,8 @@
     consumers in Stable             it was committed, unless a member is subscribed to its topic
     any other                       never
 
-An offset with an expire timestamp, which commits before version 5 could ask for, expires then. A group that is Empty and has no
-offsets left goes, too. What an open transaction is about to commit does not expire, nor does its group.
+An offset with an expire timestamp, which commits before version 5 could set, expires then. An Empty group without offsets is
+deleted. An offset that is pending in an open transaction does not expire, nor does its group.
 
 Source: ``OffsetMetadataManager.cleanupExpiredOffsets``, ``ClassicGroup.offsetExpirationCondition`` of Apache Kafka.
 """
@@ -34,7 +34,7 @@ def schedule_expiry(offsets: CommittedOffsets) -> None:
 
 
 def expire_offsets(offsets: CommittedOffsets) -> CoordinatorResult[None]:
-    """Take back what has expired, in all groups of the shard."""
+    """Delete the expired offsets of all groups of the shard."""
     now_ms = offsets.clock.now_ms()
     records: list[CoordinatorRecord] = []
     for group_id in offsets.groups.stored_ids():

@@ -1,10 +1,10 @@
-"""OffsetFetch: what a group has committed, for the partitions asked or for all it has.
+"""OffsetFetch: the offsets that a group has committed, for the partitions asked or for all it has.
 
-Where nothing is committed, the group not being there included, the offset is -1 and there is no error. An offset committed for
-another topic of the same name, one that was deleted since, is none for who asks by topic id.
+A partition without a committed offset has offset -1 and no error, also where the group does not exist. A request by topic id does
+not see offsets of a deleted topic of the same name.
 
-Who requires stable offsets is answered UNSTABLE_OFFSET_COMMIT for a partition with an offset that is pending in a transaction
-(KIP-447), and asks again.
+A request for stable offsets is answered UNSTABLE_OFFSET_COMMIT for a partition with an offset that is pending in a transaction
+(KIP-447), and its client retries.
 
 Source: ``OffsetMetadataManager.fetchOffsets`` and ``fetchAllOffsets`` of Apache Kafka.
 """

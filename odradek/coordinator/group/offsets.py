@@ -38,7 +38,7 @@ class OffsetConfig:
 
 @dataclass(slots=True)
 class OffsetCounters:
-    """What was done to a shard's offsets since it was loaded; an offset counts when it is decided on."""
+    """Counts of a shard's offsets since it was loaded. An offset counts when an operation decides on it."""
 
     commits: int = 0
     deletions: int = 0
@@ -84,7 +84,7 @@ class CommittedOffsets:
         partitions[partition] = value
 
     def replay_marker(self, producer_id: int, *, is_commit: bool) -> None:
-        """A producer's transaction has ended: its offsets are committed, or gone."""
+        """A producer's transaction has ended: its pending offsets are committed or dropped."""
         for key, at_offset, value in self.pending.end(producer_id):
             if is_commit:
                 self.replay(key, value, at_offset)
@@ -96,7 +96,7 @@ class CommittedOffsets:
         return None if partitions is None else partitions.get(partition)
 
     def tombstones(self, group_id: str) -> list[CoordinatorRecord]:
-        """The records that take back all offsets of a group, those that are pending too."""
+        """The records that delete all offsets of a group, pending ones included."""
         keys = dict.fromkeys(self.pending.of_group(group_id))
         for topic, partitions in (self.by_group.get(group_id) or {}).items():
             keys.update((OffsetCommitKey(group_id, topic, index), None) for index in partitions)
@@ -116,5 +116,5 @@ class CommittedOffsets:
 
 
 def offset_tombstone(group_id: str, topic: str, partition: int) -> CoordinatorRecord:
-    """The record that takes an offset back."""
+    """The record that deletes an offset."""
     return CoordinatorRecord(OffsetCommitKey(group_id, topic, partition), None)

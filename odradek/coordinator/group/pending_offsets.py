@@ -1,6 +1,6 @@
-"""The offsets of one shard that transactions are about to commit.
+"""The offsets of one shard that are pending in open transactions.
 
-Of a partition's pending offset and a later commit the later one stays, in whatever order their transactions end:
+Of two commits for a partition the one later in the log wins, in whatever order their transactions end:
 
     TxnOffsetCommit 5 | OffsetCommit 7 | marker: commit          7
     A: 5 | B: 6 | B: commit | A: commit                          6
@@ -35,11 +35,11 @@ class PendingOffsets:
         self._producers: TimelineDict[OffsetCommitKey, frozenset[int]] = TimelineDict(snapshots)
 
     def __len__(self) -> int:
-        """How many offsets have a pending one."""
+        """The number of partitions with pending offsets."""
         return len(self._producers)
 
     def __contains__(self, key: OffsetCommitKey) -> bool:
-        """Whether an open transaction is about to commit this offset."""
+        """Whether this offset is pending in an open transaction."""
         return key in self._producers
 
     def of_group(self, group_id: str) -> list[OffsetCommitKey]:
@@ -47,11 +47,11 @@ class PendingOffsets:
         return [key for key in self._producers if key.group == group_id]
 
     def of_topic(self, topic: str) -> list[OffsetCommitKey]:
-        """The same for a topic, of all groups."""
+        """A topic's offsets that are pending, of all groups."""
         return [key for key in self._producers if key.topic == topic]
 
     def replay(self, producer_id: int, key: OffsetCommitKey, value: OffsetCommitValue, at_offset: int) -> None:
-        """A record of a transaction, at ``at_offset``."""
+        """Apply an OffsetCommit record of a transaction, at ``at_offset``."""
         pending = self._by_producer.get(producer_id)
         if pending is None:
             pending = self._by_producer[producer_id] = TimelineDict(self._snapshots)
@@ -61,14 +61,14 @@ class PendingOffsets:
             self._producers[key] = producers | {producer_id}
 
     def supersede(self, key: OffsetCommitKey, at_offset: int) -> None:
-        """The offset was committed at ``at_offset``: what was pending before does not count any more, and is pending still."""
+        """The offset was committed at ``at_offset``. Earlier pending offsets stay pending, and will not replace it."""
         for producer_id in self._producers.get(key) or ():
             pending = self._by_producer[producer_id]
             if pending[key][0] < at_offset:
                 pending[key] = pending[key][0], None
 
     def forget(self, key: OffsetCommitKey) -> None:
-        """The offset is taken back, and what is pending with it."""
+        """The offset was deleted: remove its pending offsets."""
         for producer_id in self._producers.pop(key) or ():
             pending = self._by_producer[producer_id]
             del pending[key]
@@ -76,7 +76,7 @@ class PendingOffsets:
                 del self._by_producer[producer_id]
 
     def end(self, producer_id: int) -> list[tuple[OffsetCommitKey, int, OffsetCommitValue]]:
-        """A producer's transaction has ended: nothing of it is pending. (key, offset in the log, value) of what still counts."""
+        """Remove a producer's pending offsets. Returns (key, offset in the log, value) of those that no later commit replaces."""
         pending = self._by_producer.pop(producer_id)
         if pending is None:
             return []

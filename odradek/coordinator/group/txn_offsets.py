@@ -1,7 +1,7 @@
 """Offsets committed in transactions: TxnOffsetCommit, and the transaction's end. Pending offsets are kept by ``pending_offsets``.
 
-Who may commit is decided as for OffsetCommit, but for what a transaction makes sure of itself: a producer that names no member
-may commit for any group, and a rebalance under way keeps no member from it.
+A transactional commit is validated as an OffsetCommit, with two exceptions: a producer that names no member may commit for any
+group, and members may commit during a rebalance.
 
 Source: ``OffsetMetadataManager.commitTransactionalOffset`` of Apache Kafka; KIP-447.
 """
@@ -37,7 +37,7 @@ _NO_TIME: Final = -1
 
 
 def end_transaction(marker: EndTxnMarker) -> CoordinatorResult[None]:
-    """Write the end of a transaction; to be replayed it is enough."""
+    """Write the marker that ends a transaction. Its replay commits or drops the pending offsets."""
     return CoordinatorResult((), None, marker=marker)
 
 

@@ -135,7 +135,7 @@ class LoadQueue:
         return len(self._loads)
 
     def add(self, hosted: HostedShard[Any]) -> None:
-        """Load ``hosted``, which is LOADING, when its turn comes; at once where its log is empty."""
+        """Load ``hosted``, which is LOADING, when its turn comes; before this call returns if its log is empty."""
         load = _Load(hosted, self._environment)
         if hosted.log.log_start_offset == hosted.log.log_end_offset:
             self._run_steps(load)

@@ -1,1 +1,1 @@
-"""Transactional ids and their transactions: who may write, to what, and how it all is committed or aborted in two phases."""
+"""Transactional ids, their producers, and transactions, which are committed or aborted in two phases."""

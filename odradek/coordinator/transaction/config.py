@@ -1,4 +1,4 @@
-"""What the coordinator is given: the broker's configuration, and the two things it has done elsewhere."""
+"""The configs of transactions, and the ports through which the coordinator writes markers and log lines."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 if TYPE_CHECKING:
     from odradek.coordinator.runtime.marker import EndTxnMarker
 
-# The timeout of transactions that an outside manager ends (KIP-939): they have none.
+# The timeout of transactions that an external manager ends (KIP-939): none.
 NO_TIMEOUT_MS: Final = 2**31 - 1
 
 
@@ -29,7 +29,7 @@ class ProducerIdentity(NamedTuple):
 
 
 class MarkerWriter(Protocol):
-    """Puts an end to a producer's transaction on one partition."""
+    """Ends a producer's transaction on one partition."""
 
     def write_marker(self, topic: str, partition: int, marker: EndTxnMarker) -> None:
         """Append the marker.
@@ -40,10 +40,10 @@ class MarkerWriter(Protocol):
 
 
 class TransactionReports(Protocol):
-    """Where the coordinator's lines go: the broker's own log."""
+    """The broker's log, as the coordinator writes to it."""
 
     def info(self, event: str, **fields: object) -> None:
-        """Something an operator may want to know."""
+        """Log an event that may interest an operator."""
 
     def warn(self, event: str, **fields: object) -> None:
-        """Something that was refused or went wrong, and that an operator should know."""
+        """Log a refusal or a failure that an operator should know."""

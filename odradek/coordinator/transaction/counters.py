@@ -1,4 +1,4 @@
-"""What a shard's transactions have come to, for those who watch."""
+"""Counters of a shard's transactions by outcome, and of their durations."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class TransactionCounters:
         state = value.status
         self.transitions[state] += 1
         if state in (_COMMITTED, _ABORTED):
-            # Of a wall clock that may have been set back.
+            # The wall clock may have been set back.
             duration_ms = max(value.last_update_ms - value.start_ms, 0)
             self.duration_buckets[state][bisect_left(DURATION_BOUNDS_MS, duration_ms)] += 1
             self.duration_sum_ms[state] += duration_ms

@@ -22,13 +22,13 @@ if TYPE_CHECKING:
     from odradek.coordinator.transaction.transactions import Transactions
     from odradek.protocol.coordinator_records import TransactionLogValue
 
-# Beyond these a pattern is none of RE2's, which is what Kafka reads: look-around, and references to groups.
+# Look-around and references to groups, which RE2, the syntax of Kafka's patterns, does not have.
 _NOT_IN_RE2: Final = re.compile(r"\(\?(?:[=!>(]|<[=!]|P=)|\\[1-9]|[*+?}]\+")
 
 
 @dataclass(frozen=True, slots=True)
 class TransactionFilter:
-    """What ListTransactions asks for: nothing in a collection is everything, so is a duration below 0, so is no pattern."""
+    """The filters of ListTransactions. An empty collection, a duration below 0 and a missing pattern let everything pass."""
 
     states: Collection[TransactionState]
     producer_ids: Collection[int]
@@ -36,7 +36,7 @@ class TransactionFilter:
     pattern: re.Pattern[str] | None
 
     def includes(self, transactional_id: str, value: TransactionLogValue, now_ms: int) -> bool:
-        """Whether it is asked for."""
+        """Whether the filters let it pass."""
         if self.producer_ids and value.producer_id not in self.producer_ids:
             return False
         if self.states and value.status not in self.states:
@@ -47,7 +47,7 @@ class TransactionFilter:
 
 
 def compile_pattern(pattern: str | None) -> re.Pattern[str] | None:
-    """None for no pattern. KafkaError: INVALID_REGULAR_EXPRESSION."""
+    """The compiled pattern, None for none. Raises KafkaError: INVALID_REGULAR_EXPRESSION."""
     if not pattern:
         return None
     try:

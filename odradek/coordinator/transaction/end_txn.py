@@ -1,4 +1,4 @@
-"""EndTxn: the transaction's fate, written before anybody is told; and the same for a producer that is fenced.
+"""EndTxn: the decision to commit or abort, appended before its answer; and the abort for a producer that is fenced.
 
 Up to version 4 (client version 0) a producer keeps its epoch from one transaction to the next:
 
@@ -67,7 +67,7 @@ def end_txn(
     bumps = client_version >= EPOCH_BUMPING_VERSION
     if bumps:
         transactions.require_settled(transactional_id)
-    # An older client is judged by the committed state, before it is told of a change that is under way.
+    # An older client is validated against the committed state before a pending change is.
     current = transactions.by_id.get_at(transactional_id, COMMITTED)
     if current is None:
         raise unknown_mapping(transactional_id)
@@ -122,7 +122,7 @@ def _move(
 
 
 def _check_bumping_producer(transactional_id: str, current: TransactionLogValue, producer: ProducerIdentity) -> bool:
-    """Whether the request repeats one that was decided on. Raises where it comes from somebody who is not the producer."""
+    """Whether the request repeats one that was decided on. Raises KafkaError if it does not come from the producer."""
     epoch = producer.producer_epoch
     # The answer with the new producer id did not arrive.
     repeats_overflow = (

@@ -1,4 +1,4 @@
-"""InitProducerId with a transactional id: the caller becomes its producer, whoever was before is fenced.
+"""InitProducerId with a transactional id: the caller becomes its producer, and the producer before it is fenced.
 
     pending, Prepare*              CONCURRENT_TRANSACTIONS
     caller is not the producer     PRODUCER_FENCED
@@ -28,7 +28,7 @@ Outcome = ProducerIdentity | KafkaError
 def init_producer_id(
     transactions: Transactions, markers: Markers, transactional_id: str, timeout_ms: int, expected: ProducerIdentity
 ) -> CoordinatorResult[Outcome]:
-    """Decide on an InitProducerId whose timeout has been checked; ``expected`` is who the caller says it is, -1 for nobody.
+    """Decide on an InitProducerId whose timeout has been checked. ``expected`` is the identity that the caller sends, or -1.
 
     The response is the producer id and epoch, or, after records have been written all the same, the error. Raises KafkaError.
     """

@@ -1,4 +1,4 @@
-"""The second phase: a marker on every partition of a transaction whose fate is decided, then Complete*.
+"""The second phase of a transaction: a marker on each of its partitions, then Complete*.
 
 Markers are written after the producer has been answered, when the turn of the event loop in which Prepare* was committed ends, or
 before the next operation on the same shard. Complete* is decided with the last marker: the producer's next request finds nothing
@@ -32,12 +32,12 @@ _PREPARE_COMMIT: Final = TransactionState.PREPARE_COMMIT
 _COMPLETE_COMMIT: Final = TransactionState.COMPLETE_COMMIT
 _COMPLETE_ABORT: Final = TransactionState.COMPLETE_ABORT
 
-# Before partitions that could not be written to are tried again.
+# The delay before a failed marker is tried again.
 RETRY_BACKOFF_MS: Final = 100
-# Markers written before the event loop serves others.
+# The number of markers that are written in one turn of the event loop.
 _MARKERS_A_TURN: Final = 128
 
-# A partition needs no marker any more: it is deleted, or somebody newer ended the transaction, or opened another one.
+# The partition needs no marker: it is deleted, or a newer producer has ended the transaction or begun another one.
 _NOT_NEEDED: Final = frozenset(
     {ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.INVALID_PRODUCER_EPOCH, ErrorCode.TRANSACTION_COORDINATOR_FENCED}
 )
@@ -57,7 +57,7 @@ class Markers:
         self._writer = writer
 
     def __len__(self) -> int:
-        """How many markers are still to be written."""
+        """The number of markers that are still to be written."""
         return sum(map(len, self.remaining.values()))
 
     def begin(self, transactional_id: str, value: TransactionLogValue) -> None:
@@ -68,7 +68,7 @@ class Markers:
         self._transactions.context.after_answer(lambda: self.write(transactional_id, value))
 
     def resume(self) -> None:
-        """After a load: go on with all that are in Prepare*."""
+        """After a load, go on with the transactions in Prepare*."""
         for transactional_id, value in list(self._transactions.by_id.items()):
             if value.status in PREPARED:
                 self.begin(transactional_id, value)
@@ -110,7 +110,7 @@ class Markers:
             self._complete(transactional_id)
 
     def _write_again(self, transactional_id: str, value: TransactionLogValue) -> CoordinatorResult[None]:
-        """An operation that decides nothing itself: Complete* is an operation of its own."""
+        """Write markers in an operation without records; Complete* is an operation of its own."""
         self.write(transactional_id, value, is_first=False)
         return CoordinatorResult((), None)
 
@@ -119,13 +119,13 @@ class Markers:
 
         def finished(outcome: object) -> None:
             if isinstance(outcome, KafkaError):
-                # The deadline tries it again from then on.
+                # From then on the deadline tries it again.
                 context.schedule(("markers", transactional_id), RETRY_BACKOFF_MS, lambda: self._completion(transactional_id))
 
         context.write(lambda: self._completion(transactional_id)).when_done(finished)
 
     def _completion(self, transactional_id: str) -> CoordinatorResult[None]:
-        """Complete*. It stays pending where it cannot be written, so that no transaction begins before it is."""
+        """Append Complete*. If that fails it stays pending, so that no transaction begins before it."""
         transactions = self._transactions
         value = completed(transactions.by_id[transactional_id], transactions.clock.now_ms())
 

@@ -5,7 +5,7 @@ from odradek.protocol.coordinator_records import UnknownKey, decode_transaction_
 
 
 def decode_transaction_record(key: bytes, value: bytes | None) -> CoordinatorRecord | None:
-    """The record behind the bytes; None where the key's version is none we know. Raises MalformedMessage."""
+    """The decoded record; None if the version of its key is unknown. Raises MalformedMessage."""
     decoded = decode_transaction_key(key)
     if isinstance(decoded, UnknownKey):
         return None

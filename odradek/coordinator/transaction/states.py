@@ -18,7 +18,7 @@ from typing import Final
 
 
 class TransactionState(IntEnum):
-    """Numbered as in the log."""
+    """The states, with their numbers in the log."""
 
     EMPTY = 0
     ONGOING = 1
@@ -32,7 +32,7 @@ class TransactionState(IntEnum):
 
 _S = TransactionState
 
-# As DescribeTransactions and ListTransactions say them.
+# The names of the states in DescribeTransactions and ListTransactions.
 STATE_NAMES: Final[dict[TransactionState, str]] = {
     _S.EMPTY: "Empty",
     _S.ONGOING: "Ongoing",
@@ -57,7 +57,7 @@ PERMITTED: Final[dict[TransactionState, frozenset[TransactionState]]] = {
 
 # No transaction is open, and none is being ended.
 IDLE: Final = frozenset({_S.EMPTY, _S.COMPLETE_COMMIT, _S.COMPLETE_ABORT})
-# Its fate is decided, its markers are not all written.
+# The transaction is committed or aborted, and some of its markers are not written yet.
 PREPARED: Final = frozenset({_S.PREPARE_COMMIT, _S.PREPARE_ABORT})
 
 

@@ -1,4 +1,4 @@
-"""What time ends: transactions open for longer than their timeout, and transactional ids that nobody uses any more.
+"""Deadlines of transactions: those open for longer than their timeout are aborted, unused transactional ids expire.
 
     transaction.timeout.ms             looked at every ``transaction.abort.timed.out.transaction.cleanup.interval.ms`` while any
                                        transaction is open: the producer is fenced, its transaction aborted; never
@@ -39,12 +39,12 @@ class Timeouts:
         self._markers = markers
 
     def load(self) -> None:
-        """The shard is loaded: look for what expires, and for timeouts if a transaction is open."""
+        """The shard is loaded: schedule the expiry of ids, and the timeouts if a transaction is open."""
         self._watch_expiry()
         self._watch_if_any_is_open()
 
     def watch(self) -> None:
-        """A transaction is open: see that somebody looks for its timeout. HOT."""
+        """A transaction is open: schedule the check of its timeout, unless it is scheduled. HOT."""
         context = self._transactions.context
         if not context.is_scheduled(_TIMEOUTS):
             context.schedule(_TIMEOUTS, self._transactions.config.abort_timed_out_interval_ms, self._look)
@@ -56,7 +56,7 @@ class Timeouts:
     def _look(self) -> CoordinatorResult[None]:
         context = self._transactions.context
         for transactional_id in self._timed_out():
-            # A transaction whose abort could not be written is found again the next time.
+            # The next check finds a transaction again whose abort could not be appended.
             context.write(partial(self._abort, transactional_id))
         self._watch_if_any_is_open()
         return CoordinatorResult((), None)

@@ -55,12 +55,12 @@ class TransactionShard:
             self.transactions.replay(key.transactional_id, cast("TransactionLogValue | None", value))
 
     def on_loaded(self, now_ms: int) -> None:  # noqa: ARG002  deadlines are measured on the monotonic clock
-        """End what was being ended, and watch the rest."""
+        """Go on ending the transactions in Prepare*, and schedule the deadlines of the others."""
         self.timeouts.load()
         self.markers.resume()
 
     def on_unloaded(self) -> Iterable[tuple[Reply[Any], object]]:
-        """No reply is held here."""
+        """No reply is held by this shard."""
         return ()
 
     def init_producer_id(self, transactional_id: str, timeout_ms: int, expected: ProducerIdentity) -> CoordinatorResult[Outcome]:

@@ -1,4 +1,4 @@
-"""The transactional ids of one shard: their persistent state, and which of them are changing it right now.
+"""The transactional ids of one shard: their persistent state, and their pending changes.
 
 A pending change is not persistent. From the decision on a change until it is committed, and from a transaction's end until
 Complete* is committed, requests for other changes of the transactional id are answered CONCURRENT_TRANSACTIONS.
@@ -74,7 +74,7 @@ class Transactions:
         response: T,
         then: Callable[[], None] | None = None,
     ) -> CoordinatorResult[T]:
-        """Write ``value``: pending from now until it is committed, when ``then`` is called."""
+        """Write ``value``, which is pending until it is committed. Then ``then`` is called."""
         self.pending[transactional_id] = value.status
 
         def persisted() -> None:
@@ -94,13 +94,13 @@ class Transactions:
 
 
 def record_of(transactional_id: str, value: TransactionLogValue | None) -> CoordinatorRecord:
-    """The record that says so; None is a tombstone."""
+    """The record of ``value``; None is a tombstone."""
     # The quick way to make one: each transaction has five.
     return _new_tuple(CoordinatorRecord, (_new_tuple(TransactionLogKey, (transactional_id,)), value))
 
 
 def concurrent(state: int) -> KafkaError:
-    """For who comes while another change is under way, to or from ``state``."""
+    """The error of a request that arrives during a change to or from ``state``."""
     return KafkaError(
         ErrorCode.CONCURRENT_TRANSACTIONS,
         f"a change of the transactional id is under way ({STATE_NAMES[TransactionState(state)]})",

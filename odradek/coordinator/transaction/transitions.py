@@ -1,4 +1,4 @@
-"""What a transactional id's state becomes: pure functions from the state there is to the one that is to be written.
+"""Transitions of a transactional id: pure functions from its present state to the state that is to be written.
 
 Epochs end at 32,766 for clients: with 32,767 the coordinator can always fence whoever has the last one. A producer that has
 used them up gets a new id, with epoch 0:
@@ -19,7 +19,7 @@ NO_PRODUCER_ID: Final = -1
 NO_EPOCH: Final = -1
 NO_TIMESTAMP: Final = -1
 LAST_EPOCH: Final = 2**15 - 2
-# Of a client that has its epoch bumped with each transaction (KIP-890), and of one that has not.
+# The client transaction versions: with an epoch bump for each transaction (KIP-890), and without.
 EPOCH_BUMPING_VERSION: Final = 2
 OLDEST_VERSION: Final = 0
 _new_tuple: Final = tuple.__new__
@@ -32,7 +32,7 @@ _COMPLETE_ABORT: Final = TransactionState.COMPLETE_ABORT
 
 
 def is_exhausted(epoch: int) -> bool:
-    """Whether no client may have an epoch after this one."""
+    """Whether the epoch is the last one that a client may have."""
     return epoch >= LAST_EPOCH
 
 
@@ -62,7 +62,7 @@ def initialized(
 def with_partitions(
     current: TransactionLogValue, partitions: frozenset[tuple[str, int]], client_version: int, now_ms: int
 ) -> TransactionLogValue:
-    """With more partitions in its transaction, which begins here if there was none."""
+    """After AddPartitionsToTxn: Ongoing, with more partitions. The transaction begins here if none was open."""
     return _moved(
         current,
         _ONGOING,
@@ -89,14 +89,14 @@ def prepared(
         producer_epoch=current.producer_epoch + bumps,
         last_producer_epoch=current.producer_epoch if is_newer else None,
         next_producer_id=next_producer_id,
-        # Where nothing was added, the abort is the transaction.
+        # Without partitions the transaction begins and ends with the abort.
         start_ms=now_ms if current.status in IDLE else None,
         client_version=client_version,
     )
 
 
 def completed(current: TransactionLogValue, now_ms: int) -> TransactionLogValue:
-    """With all its markers written. The new producer id, if one was given, comes into use."""
+    """After all markers are written: Complete*. The next producer id, if there is one, becomes the producer id."""
     rotates = current.next_producer_id != NO_PRODUCER_ID
     is_commit = current.status == _PREPARE_COMMIT
     return _moved(
@@ -123,7 +123,7 @@ def _moved(
     client_version: int | None = None,
     last_producer_epoch: int | None = None,
 ) -> TransactionLogValue:
-    """In the ``target`` state, with what is given; the rest stays. ``_replace`` would do, in three times as long."""
+    """The value in the ``target`` state, with the given fields replaced. Three times as fast as ``_replace``."""
     check_transition(current.status, target)
     # The quick way to make one: each transaction goes through five.
     return _new_tuple(

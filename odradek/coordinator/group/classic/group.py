@@ -1,6 +1,6 @@
-"""A classic group as it is now: its state, its generation and its members. What it is for is decided elsewhere in the package.
+"""A classic group as it is now: its state, its generation and its members.
 
-Left out: who answers, what is written, when anything is due.
+Left out: answers, records and deadlines, which the operations of the package decide on.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ MAX_GENERATION: Final = 2**31 - 1
 
 
 class ClassicGroup:
-    """The live state of one group. Changed by the decisions of its shard only, on the loop thread.
+    """The live state of one group. Only operations of its shard change it. Loop thread only.
 
     ``state_since_ms`` is wall time, -1 where it is not known. ``subscribed_topics`` is None where the group is not one of
     consumers, or its members' subscriptions cannot be read.
@@ -82,7 +82,7 @@ class ClassicGroup:
 
     @property
     def is_simple(self) -> bool:
-        """Whether the group is only a place for offsets: nobody has ever joined it."""
+        """Whether the group only has offsets, and no member has ever joined it."""
         return self.protocol_type is None and self.state is GroupState.EMPTY and not self.pending_joins
 
     @property
@@ -92,12 +92,12 @@ class ClassicGroup:
 
     @property
     def has_everybody_joined(self) -> bool:
-        """Whether no member, nor anyone who was told to come back with a member id, is still to join."""
+        """Whether all members have joined, pending members included."""
         return self.waiting_joins == len(self.members) and not self.pending_joins
 
     @property
     def rebalance_timeout_ms(self) -> int:
-        """How long the members are waited for: the longest that one of them asks for."""
+        """How long a rebalance waits for members: the longest rebalance timeout of any of them."""
         return max((member.rebalance_timeout_ms for member in self.members.values()), default=0)
 
     def is_subscribed_to(self, topic: str) -> bool:
@@ -207,7 +207,7 @@ class ClassicGroup:
         self.pending_joins.pop(member.member_id, None)
 
     def remove(self, member_id: str) -> None:
-        """Let a member go, or one that was pending; the one here longest becomes the leader where it led."""
+        """Remove a member or a pending member. If it led, the oldest member becomes the leader."""
         member = self.members.pop(member_id, None)
         if member is not None:
             self._count_support(member, -1)
@@ -221,7 +221,7 @@ class ClassicGroup:
         self.pending_syncs.pop(member_id, None)
 
     def update(self, member: Member, protocols: Protocols, rebalance_timeout_ms: int, session_timeout_ms: int) -> None:
-        """Note what a member says of itself as it joins again."""
+        """Update a member from its new JoinGroup."""
         if protocols != member.protocols:
             self._count_support(member, -1)
             member.protocols = protocols
@@ -230,7 +230,7 @@ class ClassicGroup:
         member.session_timeout_ms = session_timeout_ms
 
     def rename_static_member(self, member: Member, member_id: str) -> None:
-        """Give the place of a static member to its successor: all it is goes along, who waited in its name is answered first."""
+        """Give a static member its new member id. The caller has answered the requests that were held under the old one."""
         old_id = member.member_id
         del self.members[old_id]
         member.member_id = member_id
@@ -263,7 +263,7 @@ class ClassicGroup:
     # ---------------------------------------------------------------------------------------------------- generation
 
     def begin_generation(self, now_ms: int) -> None:
-        """The members are complete, or there are none: count the generation and choose its protocol.
+        """All members have joined, or there are none: begin the next generation and choose its protocol.
 
         After 2^31 - 1 comes 1. Kafka lets the number become negative, where -1 already means a consumer without a group.
         """
@@ -275,7 +275,7 @@ class ClassicGroup:
         self.transition_to(GroupState.COMPLETING_REBALANCE if self.members else GroupState.EMPTY, now_ms)
 
     def elect_leader(self) -> bool:
-        """See that the leader is one of those who joined: the first of them, where the leader did not. False if nobody did."""
+        """If the leader has not joined, let the first member that has be the leader. False if none has joined."""
         if self.leader is None:
             return False
         if self.members[self.leader].waiting_join is not None:
@@ -310,12 +310,12 @@ class ClassicGroup:
         self.subscribed_topics = None
         if not self.is_of_consumers or (self.members and self.protocol is None):
             return
-        # Many members, and few things that they say.
+        # Many members have the same subscription, which is decoded once.
         subscriptions = {member.metadata(self.protocol) for member in self.members.values()}
         try:
             self.subscribed_topics = frozenset[str]().union(*map(subscribed_topics, subscriptions))
         except MalformedMessage:
-            # The members understand one another, or will say so themselves; nothing here depends on it but offsets' expiry.
+            # Members may have subscriptions of their own making. Only the expiry and deletion of offsets depend on them here.
             return
 
     def _count_support(self, member: Member, change: int) -> None:

@@ -1,14 +1,14 @@
 """JoinGroup: who may join, as whom, and whether that begins a rebalance.
 
-By the group's state, for somebody with a member id (a *known* member; it must be in the group, and not fenced):
+A JoinGroup with a member id is of a *known* member, which must be in the group and not fenced. By the group's state:
 
     Empty                 UNKNOWN_MEMBER_ID: nobody is in an empty group
     PreparingRebalance    its JoinGroup waits with the others
-    CompletingRebalance   answered with the generation at once (it may have missed the answer), rebalance where it has changed
-    Stable                the same, and rebalance where it is the leader
+    CompletingRebalance   answered with the present generation, whose answer may have been lost; a changed member rebalances
+    Stable                the same, and the leader rebalances
 
 Without a member id: a static member takes the place of its predecessor (``static_members``); a dynamic one of version 4 or newer
-is given a member id and sent back with MEMBER_ID_REQUIRED (KIP-394), older ones are taken in at once.
+is given a member id and sent back with MEMBER_ID_REQUIRED (KIP-394), an older one becomes a member with its first JoinGroup.
 """
 
 from typing import Final
@@ -69,7 +69,7 @@ def join_group(
 
 
 def _write_new_group(groups: ClassicGroups, group: ClassicGroup, decision: Decision) -> None:
-    """A group is there once the log says so, though it has no generation yet."""
+    """Append the record of a new group, which has no generation yet."""
 
     def give_up(error: KafkaError) -> None:
         groups.reports.warn("a new group could not be written", group=group.group_id, error=error.code.name)
@@ -115,11 +115,11 @@ class _Join:
         self._protocols: Protocols = tuple((protocol.name, protocol.metadata) for protocol in request.protocols)
 
     def decide(self, max_size: int) -> None:
-        """Answer, hold back, rebalance."""
+        """Answer the JoinGroup or hold it, and rebalance where it calls for that."""
         group = self._group
         member_id = self._request.member_id
         if not self._has_room(max_size):
-            # The pending or late member that finds the group full is out of it, and the others need not wait for it.
+            # A pending or late member that finds the group full is removed, so that the others do not wait for it.
             group.remove(member_id)
             self._groups.sessions.end(group, member_id)
             self._refuse(ErrorCode.GROUP_MAX_SIZE_REACHED, "")
@@ -136,8 +136,8 @@ class _Join:
     def _has_room(self, max_size: int) -> bool:
         """Whether group.max.size lets the member in.
 
-        While members join, it is those who wait that count, for the limit may have been lowered, and then the last to come are
-        turned away; otherwise it is the members.
+        While members join, the limit counts the JoinGroups that are held: it may have been lowered, and then the last to join are
+        refused. Otherwise it counts the members.
         """
         group = self._group
         if group.state is GroupState.EMPTY:
@@ -210,13 +210,13 @@ class _Join:
     def _rejoin(self, member: Member, cause: RebalanceCause, how: str) -> None:
         request = self._request
         self._group.update(member, self._protocols, request.rebalance_timeout_ms, request.session_timeout_ms)
-        # An earlier JoinGroup of the same member is of a connection that it gave up; Kafka leaves that one without an answer.
+        # The member gave up the connection of its earlier JoinGroup. Kafka does not answer that one.
         self._decision.answer(member.waiting_join, join_error(ErrorCode.REBALANCE_IN_PROGRESS, member.member_id))
         hold_join(self._groups, self._group, member, self._reply, self._decision)
         self._rebalance(cause, member.member_id, how)
 
     def _drop_pending(self, member_id: str) -> None:
-        # Nobody was told this member id: nobody comes with it.
+        # The client was not told this member id, so no JoinGroup will bring it.
         group = self._group
         if self._groups.is_live(group) and member_id in group.pending_joins:
             group.remove(member_id)

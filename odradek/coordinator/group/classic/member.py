@@ -17,14 +17,14 @@ if TYPE_CHECKING:
 # (name, metadata) in the member's order of preference.
 Protocols: TypeAlias = tuple[tuple[str, bytes], ...]
 
-# The replies that a group holds until a rebalance has come so far.
+# The replies of the JoinGroups and SyncGroups that a group holds.
 JoinReply: TypeAlias = "Reply[JoinGroupResponse | KafkaError]"
 SyncReply: TypeAlias = "Reply[SyncGroupResponse | KafkaError]"
 
 
 @dataclass(slots=True, eq=False)
 class Member:
-    """What the coordinator knows of a member; ``group_instance_id`` makes it a static one (KIP-345).
+    """A member as the coordinator knows it. One with a ``group_instance_id`` is static (KIP-345).
 
     ``waiting_join`` and ``waiting_sync`` are the replies of the JoinGroup or SyncGroup that is held for it.
     ``is_new`` holds from its first join to the end of that rebalance: until then it may not know its id, and so cannot heartbeat.
@@ -54,11 +54,11 @@ class Member:
 
     @property
     def may_be_silent(self) -> bool:
-        """Whether a session that runs out is no failure: the member waits for us, and has been heard of since it joined."""
+        """Whether a session that runs out is ignored: the member waits for an answer, and knows its member id."""
         return not self.is_new and (self.waiting_join is not None or self.waiting_sync is not None)
 
     def metadata(self, protocol: str | None) -> bytes:
-        """What the member said of itself for ``protocol``. Raises KeyError where it does not support it."""
+        """The member's metadata for ``protocol``. Raises KeyError if the member does not support it."""
         for name, metadata in self.protocols:
             if name == protocol:
                 return metadata

@@ -1,15 +1,15 @@
-"""A rebalance: from the reason for it to the generation that all members have joined, or to an empty group.
+"""A rebalance: from its cause to the generation that all members have joined, or to an empty group.
 
 prepare        Empty, Stable, CompletingRebalance -> PreparingRebalance. Members are told to join again (their heartbeats are).
                An Empty group waits for group.initial.rebalance.delay.ms, and once more as long as members keep arriving, up
                to the rebalance timeout; any other until everybody has joined, or for the rebalance timeout.
-complete_join  PreparingRebalance -> CompletingRebalance (answers the JoinGroups), or -> Empty (writes that). Who is late is
-               removed, unless it is a static member: that one has until its session ends.
-The leader's assignment then makes the group Stable (``sync``). Members that do not fetch theirs within the rebalance timeout
-are removed, which begins the next rebalance.
+complete_join  PreparingRebalance -> CompletingRebalance (answers the JoinGroups), or -> Empty (writes a record). Late members
+               are removed, except static ones, which stay until their sessions end.
+The leader's assignment then makes the group Stable (``sync``). Members that send no SyncGroup within the rebalance timeout are
+removed, which begins the next rebalance.
 
-Who joins while nothing can be appended is told so, and asks again: it is waited for as one that has not joined (``hold_join``),
-and a generation that nobody could be told of is followed by the next (``_begin_again``).
+If an append fails, the JoinGroups of its batch fail, and their clients send them again. A member whose JoinGroup failed counts as
+one that has not joined (``hold_join``). A generation whose answers failed is followed by the next (``_begin_again``).
 """
 
 from collections.abc import Iterable
@@ -29,12 +29,12 @@ from odradek.coordinator.runtime.result import CoordinatorResult
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.message_types.sync_group import SyncGroupResponse
 
-# A rebalance timeout is a client's to choose, and may be nothing: that is not to keep the loop busy while nobody comes.
+# Clients choose the rebalance timeout, and may choose 0, which must not keep the loop busy while no member joins.
 _WAIT_ON_MS: Final = 1_000
 
 
 def prepare(groups: ClassicGroups, group: ClassicGroup, cause: RebalanceCause, why: str, decision: Decision) -> None:
-    """Begin a rebalance. What was going on in the generation before is called off."""
+    """Begin a rebalance. A rebalance that waits for its leader's assignment is abandoned."""
     if group.state is GroupState.COMPLETING_REBALANCE:
         reset_assignments(groups, group, ErrorCode.REBALANCE_IN_PROGRESS, decision)
         _note_abandoned(groups, group, why)
@@ -69,7 +69,7 @@ def hold_join(groups: ClassicGroups, group: ClassicGroup, member: Member, reply:
 
 
 def go_on(groups: ClassicGroups, group: ClassicGroup) -> None:
-    """Somebody is out, which no operation has decided: one of its own ends the wait for JoinGroups if nobody else is missing."""
+    """A member was removed by a failure hook: an operation of its own ends the wait for JoinGroups if no other is missing."""
 
     def decide() -> CoordinatorResult[None]:
         decision = Decision()
@@ -81,7 +81,7 @@ def go_on(groups: ClassicGroups, group: ClassicGroup) -> None:
 
 
 def complete_if_all_joined(groups: ClassicGroups, group: ClassicGroup, decision: Decision) -> None:
-    """End the wait for JoinGroups when nobody is missing; an initial rebalance waits for its delay in any case."""
+    """End the wait for JoinGroups if all members have joined; an initial rebalance waits for its delay in any case."""
     if (
         group.state is GroupState.PREPARING_REBALANCE
         and group.previous_state is not GroupState.EMPTY
@@ -91,7 +91,7 @@ def complete_if_all_joined(groups: ClassicGroups, group: ClassicGroup, decision:
 
 
 def complete_join(groups: ClassicGroups, group: ClassicGroup, decision: Decision) -> None:
-    """Go on without who is late. With nobody there at all but static members, wait on."""
+    """Go on without late members. If none but static members are left, and none of them has joined, wait on."""
     groups.timers.cancel(_join_key(group))
     for member in [member for member in group.members.values() if member.waiting_join is None and not member.is_static]:
         group.remove(member.member_id)
@@ -108,7 +108,7 @@ def complete_join(groups: ClassicGroups, group: ClassicGroup, decision: Decision
 
 
 def reset_assignments(groups: ClassicGroups, group: ClassicGroup, error_code: ErrorCode, decision: Decision) -> None:
-    """Take back what was assigned, and tell with ``error_code`` who waits for it."""
+    """Remove all assignments, and answer the SyncGroups that wait for them with ``error_code``."""
     for member in group.members.values():
         member.assignment = b""
         answer_sync(groups, group, member, sync_error(error_code), decision)
@@ -121,7 +121,7 @@ def answer_sync(
     if member.waiting_sync is not None:
         decision.answer(member.waiting_sync, response)
         member.waiting_sync = None
-        # Its session may have run out while it waited, of which nothing was made.
+        # A session that runs out while its member waits is ignored (``may_be_silent``).
         groups.sessions.touch(group, member)
 
 
@@ -132,13 +132,13 @@ def stop_waiting_for_syncs(groups: ClassicGroups, group: ClassicGroup) -> None:
 
 
 def stop_waiting(groups: ClassicGroups, group: ClassicGroup) -> None:
-    """Nobody is waited for any more, for the group is given up."""
+    """Drop the deadlines of a group that is given up."""
     groups.timers.cancel(_join_key(group))
     stop_waiting_for_syncs(groups, group)
 
 
 def note_stable(groups: ClassicGroups, group: ClassicGroup) -> None:
-    """The rebalance has ended well: count it, and say so."""
+    """The rebalance has ended in a stable group: count and report it."""
     now_ms = groups.clock.monotonic_ms()
     if group.notes is not None:
         groups.counters.note_completed(now_ms - group.notes.started_ms, now_ms)
@@ -161,7 +161,7 @@ def expire_member(groups: ClassicGroups, group_id: str, member_id: str) -> Coord
     if member is None or member.may_be_silent:
         return NOTHING
     groups.counters.sessions_expired += 1
-    # One that never knew its member id joins anew, if it is still there.
+    # A client that did not learn its member id, if it is still there, joins as a new member.
     decision.answer(group.release_join(member), join_error(ErrorCode.UNKNOWN_MEMBER_ID))
     group.remove(member_id)
     if group.state is GroupState.PREPARING_REBALANCE:
@@ -173,11 +173,11 @@ def expire_member(groups: ClassicGroups, group_id: str, member_id: str) -> Coord
 
 
 def shrink_to_capacity(groups: ClassicGroups, group: ClassicGroup) -> None:
-    """A freshly loaded group that has more members than group.max.size allows rebalances, and turns the last to come away."""
+    """A loaded group with more members than group.max.size begins a rebalance, which refuses the last members to join."""
     limit = groups.config().group_max_size
     if len(group.members) > limit:
         why = f"loaded with {len(group.members)} members, of which group.max.size allows {limit}"
-        # Nobody has joined yet, so nothing is decided but the wait for it.
+        # No JoinGroup is held yet, so the decision has neither records nor responses.
         prepare(groups, group, RebalanceCause.OVER_CAPACITY, why, Decision())
 
 
@@ -200,7 +200,7 @@ def _answer_joins(groups: ClassicGroups, group: ClassicGroup, decision: Decision
 
 
 def _begin_again(groups: ClassicGroups, group: ClassicGroup, generation: int, error: KafkaError) -> None:
-    """Nobody could be told of ``generation``: all are told the error, and are to join again."""
+    """The answers of ``generation`` failed: its members learn the error, and shall join again."""
 
     def decide() -> CoordinatorResult[None]:
         decision = Decision()
@@ -214,7 +214,7 @@ def _begin_again(groups: ClassicGroups, group: ClassicGroup, generation: int, er
 
 
 def _await_again(groups: ClassicGroups, group: ClassicGroup, members: Iterable[Member]) -> None:
-    """These were not told what they joined, and come again: under the member id that they know, or as somebody else."""
+    """Prepare for members whose JoinGroups failed: they join again, under the member id they know or as new members."""
     for member in members:
         if member.is_nameless:
             group.remove(member.member_id)
@@ -232,7 +232,7 @@ def _note_named(members: Iterable[Member]) -> None:
 def _become_empty(groups: ClassicGroups, group: ClassicGroup, decision: Decision) -> None:
     decision.records.append(group_record(group, {}))
     decision.on_failure(
-        # The generation before stays the one that is stored. Should the broker stop now, its members' sessions run out again.
+        # The generation before stays stored. If the broker restarts, the sessions of its members run out once more.
         lambda error: groups.reports.warn("an empty group could not be written", group=group.group_id, error=error.code.name)
     )
     _log_end(groups, group, "rebalance left the group empty")
@@ -259,7 +259,7 @@ def _delay_completion(groups: ClassicGroups, group: ClassicGroup, delay_ms: int,
 
 
 def _end_delay(groups: ClassicGroups, group_id: str, delay_ms: int, remaining_ms: int) -> CoordinatorResult[None]:
-    """The initial delay is over: once more as long where members have come meanwhile, while the rebalance timeout lasts."""
+    """The initial delay is over. If members joined during it, it begins once more, within the rebalance timeout."""
     group = groups.find(group_id)
     if group is None or group.state is not GroupState.PREPARING_REBALANCE:
         return NOTHING

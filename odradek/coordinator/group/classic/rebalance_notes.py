@@ -1,4 +1,4 @@
-"""What a rebalance leaves behind for people: why it began, who came and went, how long it took, and how often that happens."""
+"""Notes and counters of rebalances, for logs and metrics: cause, members that joined and left, duration, frequency."""
 
 from bisect import bisect_left
 from collections.abc import Iterable

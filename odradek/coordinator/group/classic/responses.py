@@ -1,4 +1,4 @@
-"""What members are answered. Where an older version cannot say something, its handler says it otherwise."""
+"""The responses to members, in their newest version. Handlers translate them for older versions."""
 
 from odradek.coordinator.group.classic.group import ClassicGroup
 from odradek.protocol.errors import ErrorCode
@@ -7,12 +7,12 @@ from odradek.protocol.message_types.sync_group import SyncGroupResponse
 
 
 def join_error(error_code: ErrorCode, member_id: str = "") -> JoinGroupResponse:
-    """A JoinGroup that is refused, or sent back for another try."""
+    """The response to a JoinGroup that is refused, or that the client shall repeat."""
     return JoinGroupResponse(error_code=error_code, member_id=member_id)
 
 
 def joined(group: ClassicGroup, member_id: str, *, skip_assignment: bool = False) -> JoinGroupResponse:
-    """A JoinGroup that is granted: the generation, and for its leader alone what every member said of itself."""
+    """The response to a JoinGroup that is granted: the generation, and for the leader the metadata of all members."""
     members: tuple[JoinGroupResponseMember, ...] = ()
     if group.leader == member_id:
         members = tuple(
@@ -50,10 +50,10 @@ def joined_in_place_of(group: ClassicGroup, member_id: str, leader: str) -> Join
 
 
 def sync_error(error_code: ErrorCode) -> SyncGroupResponse:
-    """A SyncGroup that is refused."""
+    """The response to a SyncGroup that is refused."""
     return SyncGroupResponse(error_code=error_code)
 
 
 def synced(group: ClassicGroup, assignment: bytes) -> SyncGroupResponse:
-    """A SyncGroup that is granted: what the leader gave this member."""
+    """The response to a SyncGroup that is granted: the member's assignment."""
     return SyncGroupResponse(protocol_type=group.protocol_type, protocol_name=group.protocol, assignment=assignment)

@@ -1,7 +1,7 @@
-"""Members' sessions: a member that is not heard of for its session timeout is taken to have failed.
+"""Members' sessions: a member that sends no request for its session timeout has failed.
 
-A heartbeat is the most frequent request there is, so it does not touch the timer: it moves the member's deadline, and the timer,
-when it fires early, is set again for what is left. It is set anew only where a deadline comes forward.
+Heartbeats are the most frequent requests, so a heartbeat does not touch the timer. It moves the member's deadline. A timer that
+fires before the deadline is set again for the rest. The timer is also set again when the deadline becomes earlier.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from odradek.coordinator.group.classic.member import Member
     from odradek.coordinator.runtime.shard_context import ShardContext
 
-# A JoinGroup of somebody who does not know its member id yet is given up after this long: its client may be gone, and without an
-# id cannot say so. Kafka's number; it has no config for it.
+# The session of a new member whose first JoinGroup is held: without its member id the client can neither heartbeat nor leave.
+# Kafka's constant, for which it has no config.
 NEW_MEMBER_JOIN_TIMEOUT_MS: Final = 300_000
 
 NOTHING: CoordinatorResult[None] = CoordinatorResult((), None)
@@ -43,20 +43,20 @@ class Sessions:
         self._expire = expire
 
     def touch(self, group: ClassicGroup, member: Member) -> None:
-        """A sign of life: the session begins anew. HOT: one clock reading and one assignment where the timer is set."""
+        """Begin the member's session anew. HOT: reads the clock once and mostly leaves the timer alone."""
         member.session_deadline_ms = deadline_ms = self._monotonic_ms() + member.session_timeout_ms
         if deadline_ms < member.timer_deadline_ms:
             self._arm(group.group_id, member)
 
     def begin(self, group: ClassicGroup, member: Member) -> None:
-        """The member was not here before, or goes by another id: it has a timer of its own from now on."""
+        """Begin the session of a member that has no timer: it is new, or has a new member id."""
         member.session_deadline_ms = self._monotonic_ms() + member.session_timeout_ms
         self._arm(group.group_id, member)
 
     def begin_join(self, group: ClassicGroup, member: Member, pending_deadline_ms: float | None) -> None:
-        """A new member's first JoinGroup waits: give it its own, longer time.
+        """Begin the longer session of a new member whose first JoinGroup is held.
 
-        The timer of a member that came back with the id it was given, of which ``pending_deadline_ms`` is what it had, goes on.
+        ``pending_deadline_ms`` is the deadline of a pending member, whose timer goes on; None for a member that was not pending.
         """
         member.session_deadline_ms = self._monotonic_ms() + NEW_MEMBER_JOIN_TIMEOUT_MS
         if pending_deadline_ms is None or pending_deadline_ms > member.session_deadline_ms:
@@ -65,12 +65,12 @@ class Sessions:
             member.timer_deadline_ms = pending_deadline_ms
 
     def begin_pending(self, group: ClassicGroup, member_id: str, session_timeout_ms: int) -> None:
-        """Somebody is given a member id to come back with, and has a session's time for it."""
+        """Begin the wait for a pending member: it has a session timeout to join with the member id it was given."""
         group.pending_joins[member_id] = self._monotonic_ms() + session_timeout_ms
         self._schedule(group.group_id, member_id, session_timeout_ms)
 
     def end(self, group: ClassicGroup, member_id: str) -> None:
-        """The member is gone, or goes by another id now."""
+        """Drop the timer of a member that is removed or has a new member id."""
         self._timers.cancel(_key(group.group_id, member_id))
 
     def _arm(self, group_id: str, member: Member) -> None:

@@ -1,8 +1,8 @@
 """Static membership (KIP-345): a member that comes back under its group.instance.id takes its former place.
 
-It has a new member id, and whoever still goes by the former one is fenced: FENCED_INSTANCE_ID, at once for a request that waits.
-In a stable group whose protocol stays as it is there is no rebalance: the new member id is written, and the member is answered
-with the generation that is. Where the member leads, it is told so since version 9, and not to assign again (KIP-814).
+The member gets a new member id. Requests under the former one are fenced with FENCED_INSTANCE_ID, those that are held included.
+A stable group whose protocol stays the same does not rebalance: the new member id is written, and the member is answered with the
+present generation. Since version 9 a returning leader is told that it leads, and that it shall not assign again (KIP-814).
 """
 
 from typing import Final

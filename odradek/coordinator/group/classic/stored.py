@@ -1,4 +1,4 @@
-"""Between a group and the ``GroupMetadataValue`` that is stored of it."""
+"""Conversion of a classic group to its stored form, a ``GroupMetadataValue``, and back."""
 
 from collections.abc import Mapping
 from typing import Final
@@ -9,12 +9,12 @@ from odradek.coordinator.group.classic.states import GroupState
 from odradek.coordinator.runtime.record import CoordinatorRecord
 from odradek.protocol.coordinator_records import GroupMetadataKey, GroupMetadataValue, MemberMetadata
 
-# What a group is that exists only because offsets were committed for it: nothing of it is written but these.
+# The stored form of a simple group: it exists because offsets were committed for it, and has no record of its own.
 SIMPLE_GROUP: Final = GroupMetadataValue("", 0, None, None)
 
 
 def group_record(group: ClassicGroup, assignments: Mapping[str, bytes]) -> CoordinatorRecord:
-    """The record of the group's present generation, in which each member has what ``assignments`` says (nothing by default)."""
+    """The record of the group's present generation, with ``assignments`` by member id; a member without one has no partitions."""
     members = tuple(
         MemberMetadata(
             member.member_id,
@@ -35,14 +35,14 @@ def group_record(group: ClassicGroup, assignments: Mapping[str, bytes]) -> Coord
 
 
 def new_group_record(group: ClassicGroup) -> CoordinatorRecord:
-    """The record of a group that was just made; who is joining it is not known to the log until there is a generation."""
+    """The record of a new group. Its joining members are not stored until it has a generation."""
     return CoordinatorRecord(
         GroupMetadataKey(group.group_id), SIMPLE_GROUP._replace(current_state_timestamp_ms=group.state_since_ms)
     )
 
 
 def restored_group(group_id: str, value: GroupMetadataValue) -> ClassicGroup:
-    """The group as ``value`` has it: Stable where it has members, otherwise Empty.
+    """The live group of ``value``: Stable if it has members, otherwise Empty.
 
     Of the members' protocols only the one in use is stored, so a member that joins again with others counts as changed.
     """
