@@ -77,9 +77,9 @@ def beginning_segment(topic: str, *, is_marker: bool) -> When:
     )
 
 
-def of_log(topic: str, partition: int) -> When:
-    """A method of ``Log``, or of ``Partition`` whose index it is."""
-    return lambda log, *_rest, **_named: log.topic == topic and getattr(log, "partition", getattr(log, "index", -1)) == partition
+def of_writer(topic: str, partition: int) -> When:
+    """A method of the ``LogWriter`` of that partition's log, which knows its directory alone."""
+    return lambda writer, *_rest: writer._local.directory.endswith(f"/{topic}-{partition}")
 
 
 def marking(topic: str) -> When:

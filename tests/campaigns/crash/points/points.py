@@ -20,10 +20,10 @@ from tests.campaigns.crash.points.matching import (
     creating,
     marking,
     of_file,
-    of_log,
     of_offsets,
     of_path,
     of_state,
+    of_writer,
     settling,
 )
 from tests.campaigns.crash.points.places import FILE_APPEND, Moment, Place
@@ -45,7 +45,7 @@ _COORDINATOR = "odradek.broker.coordination.transaction_coordinator:TransactionC
 _CONTROLLER = "odradek.broker.metadata.controller:Controller."
 _OFFSETS = "odradek.broker.handlers.txn_offset_commit:commit_offsets_in_transaction"
 _COORDINATOR_LOG = "odradek.broker.coordination.coordinator_logs:PartitionLog."
-_LOG = "odradek.storage.log:Log."
+_WRITER = "odradek.storage.log_writer:LogWriter."
 _PARTITION = "odradek.broker.replica.partitions:Partition."
 _SEGMENT = "odradek.storage.segment:Segment."
 _SNAPSHOTS = "odradek.storage.producer_snapshot:ProducerSnapshots."
@@ -173,7 +173,7 @@ def _produce() -> Iterator[CrashPoint]:
 
 
 def _roll() -> Iterator[CrashPoint]:
-    yield _at("roll: due", "a segment ends within the transaction", Place(_LOG + "roll", BEFORE, of_log("Debit", 1)))
+    yield _at("roll: due", "a segment ends within the transaction", Place(_WRITER + "roll", BEFORE, of_writer("Debit", 1)))
     snapshot = _SNAPSHOTS + "take"
     yield _at("roll: no snapshot", "the new segment is there, its snapshot is not", Place(snapshot, BEFORE))
     renamed = Place("os:replace", BEFORE, of_path("Debit-1/", ".snapshot.tmp"))
