@@ -69,7 +69,7 @@ async def test_before_version_12_an_id_or_no_name_refuses_all_topics(node, versi
     ("allowed", "error"), [(True, ErrorCode.INVALID_TOPIC_EXCEPTION), (False, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)]
 )
 async def test_a_topic_with_neither_name_nor_id_is_none_and_the_others_are_told(node, version, allowed, error):
-    """Kafka runs into a null pointer there, and answers UNKNOWN_SERVER_ERROR for every topic of the request."""
+    """By its source, Kafka fails there and answers UNKNOWN_SERVER_ERROR for every topic; that was read, not observed."""
     await node.create("a")
 
     answers = await told(node, [MetadataRequestTopic(), *named("a")], version, allow_auto_topic_creation=allowed)
