@@ -39,7 +39,7 @@ CAMPAIGNS = {
             (),
             5,
             "kill the broker at each named point of a transaction, and check what the next start finishes",
-            (f"{_HERE}/crash/test_points.py",),
+            (f"{_HERE}/crash/test_points.py", f"{_HERE}/crash/test_points_are_reached.py"),
         ),
         Campaign(
             "fuzz",

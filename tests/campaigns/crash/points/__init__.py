@@ -11,6 +11,8 @@ The broker's code has no support for this.
     scenario    the producer's steps before the kill and after the restart
     seen        observations: on disk, over a raw socket, by a real read_committed consumer
     run         one point in one scenario: kill, restart, check
+    workloads   the steps up to the kill, without it: which points are reached
 
 ``tests.campaigns.crash.crash_points`` runs all points, ``tests/campaigns/crash/test_points.py`` some.
+``tests/campaigns/crash/test_points_are_reached.py`` checks that each is reached.
 """

@@ -2,7 +2,8 @@
 
     python -m tests.campaigns.crash.points.broker POINT NUMBER serve ...
 
-is ``odradek serve`` with one function wrapped before it begins: see ``places``.
+is ``odradek serve`` with one function wrapped before it begins: see ``places``. With ``all`` for a point, it comes to the places
+of this number of all points, tells each, and lives on.
 """
 
 from __future__ import annotations
@@ -14,13 +15,14 @@ from typing import TYPE_CHECKING
 
 from odradek.__main__ import start
 from tests.broker_process import BrokerProcess
-from tests.campaigns.crash.points.places import REACHED, arm
-from tests.campaigns.crash.points.points import BY_NAME
+from tests.campaigns.crash.points.places import REACHED, arm, tell, watch
+from tests.campaigns.crash.points.points import BY_NAME, POINTS
 
 if TYPE_CHECKING:
     from tests.campaigns.crash.points.points import CrashPoint
 
 DEATH_TIMEOUT_S = 10.0
+ALL = "all"
 
 
 class DyingBroker(BrokerProcess):
@@ -29,6 +31,15 @@ class DyingBroker(BrokerProcess):
     def arm(self, point: CrashPoint, number: int) -> None:
         """Make the next start die at the point's place of this number."""
         self.program = ("-m", __name__, point.name, str(number))
+
+    def watch(self, number: int) -> None:
+        """Make the next start tell which points' places of this number it comes to (``reached``), and not die."""
+        self.program = ("-m", __name__, ALL, str(number))
+
+    @property
+    def reached(self) -> list[str]:
+        """The places that were come to, in order: the point's name and the place's number."""
+        return [line.removeprefix(REACHED) for line in self.stderr.splitlines() if line.startswith(REACHED)]
 
     def disarm(self) -> None:
         """Make the next start an ordinary one."""
@@ -42,15 +53,18 @@ class DyingBroker(BrokerProcess):
             self.kill9()
             raise AssertionError(f"the broker did not come to {point.places[number]}; it logged:\n{self.stderr}") from None
         assert status == -signal.SIGKILL, f"the broker ended with status {status}; it logged:\n{self.stderr}"
-        reached = [line.removeprefix(REACHED) for line in self.stderr.splitlines() if line.startswith(REACHED)]
-        assert reached == [f"{point.name} {place}" for place in range(number + 1)], f"killed, but at {reached}"
+        assert self.reached == [f"{point.name} {place}" for place in range(number + 1)], f"killed, but at {self.reached}"
 
 
 def main() -> None:
-    """Arm the place, then run the command."""
-    name, number = sys.argv[1:3]
+    """Arm the place, or watch all of them, then run the command."""
+    name, number = sys.argv[1], int(sys.argv[2])
     del sys.argv[1:3]
-    arm(f"{name} {number}", BY_NAME[name].places[int(number)])
+    if name == ALL:
+        places = {f"{point.name} {number}": point.places[number] for point in POINTS if number < len(point.places)}
+        watch(places, lambda place, _arguments: tell(place))
+    else:
+        arm(f"{name} {number}", BY_NAME[name].places[number])
     start()
 
 

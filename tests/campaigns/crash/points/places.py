@@ -1,7 +1,8 @@
 """Places in the broker's code, named as ``module:attribute``, and a process that dies there by SIGKILL.
 
 ``arm`` wraps the function in the process that calls it. The process dies before the function is called, after it has returned,
-or in the middle of a file's append, after part of it has been written.
+or in the middle of a file's append, after part of it has been written. ``watch`` wraps functions in the same way, and does not
+kill.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
 # The dying process writes this to stderr, so that no other SIGKILL is mistaken for it.
 REACHED = "crash point reached: "
@@ -57,33 +58,53 @@ class Place:
 
 def arm(name: str, place: Place) -> None:
     """Make this process die at ``place``."""
-    owner, attribute = _find(place.target)
-    original = getattr(owner, attribute)
-    is_armed = place.at_start
-    calls = 0
 
-    def wrapped(*arguments: Any, **named: Any) -> Any:
-        nonlocal calls
-        if not is_armed or not place.when(*arguments, **named):
-            return original(*arguments, **named)
-        # A failed call was not carried out, so it does not count.
-        result = original(*arguments, **named) if place.moment is Moment.AFTER else None
-        calls += 1
-        if calls == place.call:
-            if place.moment is Moment.MIDDLE:
-                _write_part(*arguments, place.keep_bytes)
-            _die(name)
-        return result if place.moment is Moment.AFTER else original(*arguments, **named)
+    def die(_name: str, arguments: tuple[Any, ...]) -> None:
+        if place.moment is Moment.MIDDLE:
+            _write_part(*arguments, place.keep_bytes)
+        tell(name)
+        os.kill(os.getpid(), signal.SIGKILL)
+
+    watch({name: place}, die)
+
+
+def watch(places: Mapping[str, Place], come: Callable[[str, tuple[Any, ...]], None]) -> None:
+    """Call ``come`` with a place's name and its call's arguments when this process comes to one of ``places``."""
+    is_serving = False
+
+    def wrap(name: str, place: Place) -> None:
+        owner, attribute = _find(place.target)
+        original = getattr(owner, attribute)
+        calls = 0
+
+        def wrapped(*arguments: Any, **named: Any) -> Any:
+            nonlocal calls
+            if not (is_serving or place.at_start) or not place.when(*arguments, **named):
+                return original(*arguments, **named)
+            # A failed call was not carried out, so it does not count.
+            result = original(*arguments, **named) if place.moment is Moment.AFTER else None
+            calls += 1
+            if calls == place.call:
+                come(name, arguments)
+            return result if place.moment is Moment.AFTER else original(*arguments, **named)
+
+        setattr(owner, attribute, wrapped)
 
     def serves(*arguments: Any) -> Any:
-        nonlocal is_armed
-        is_armed = True
+        nonlocal is_serving
+        is_serving = True
         return say_ready(*arguments)
 
-    setattr(owner, attribute, wrapped)
+    for name, place in places.items():
+        wrap(name, place)
     module, function = _find(_SERVES)
     say_ready = getattr(module, function)
     setattr(module, function, serves)
+
+
+def tell(name: str) -> None:
+    """Write to stderr that the process has come to a place."""
+    os.write(2, f"{REACHED}{name}\n".encode())
 
 
 def _find(target: str) -> tuple[Any, str]:
@@ -98,8 +119,3 @@ def _find(target: str) -> tuple[Any, str]:
 def _write_part(file: Any, buffers: Any, keep_bytes: int) -> None:
     data = b"".join(buffers)[:keep_bytes]
     assert os.pwrite(file.fileno(), data, file.size()) == len(data) > 0
-
-
-def _die(name: str) -> None:
-    os.write(2, f"{REACHED}{name}\n".encode())
-    os.kill(os.getpid(), signal.SIGKILL)
