@@ -22,6 +22,7 @@ from odradek.protocol.coordinator_records import (
     MalformedMessage,
     MemberMetadata,
     OffsetCommitKey,
+    TransactionLogKey,
     UnknownKey,
     decode_key,
     decode_transaction_key,
@@ -83,12 +84,14 @@ def _decode_record(topic: str, key: bytes | None, value: bytes | None) -> _Recor
             return _Record(OFFSET_COMMIT, OFFSET_COMMIT, found, decoded)
         if isinstance(found, GroupMetadataKey):
             return _Record(GROUP_METADATA, GROUP_METADATA, found, decoded)
-        status = getattr(decoded, "status", 0)
-        if not 0 <= status < len(STATUSES):
-            raise MalformedMessage(f"a transaction of status {status}")  # noqa: TRY301  # the same
+        if isinstance(found, TransactionLogKey):
+            status = getattr(decoded, "status", 0)
+            if not 0 <= status < len(STATUSES):
+                raise MalformedMessage(f"a transaction of status {status}")  # noqa: TRY301  # the same
+            return _Record(TRANSACTION, TRANSACTION, found, decoded)
+        raise MalformedMessage(f"a {type(found).__name__} has no columns")  # noqa: TRY301  # the same
     except MalformedMessage as failure:
         return _Record(_UNDECODED, None, str(failure), None)
-    return _Record(TRANSACTION, TRANSACTION, found, decoded)
 
 
 def _versions(column: list[bytes | None]) -> list[int | None]:

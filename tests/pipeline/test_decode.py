@@ -1,11 +1,13 @@
 """Records into rows, without Spark: what each kind says, and what becomes of bytes that say nothing."""
 
+from typing import NamedTuple
 from uuid import UUID
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from odradek.pipeline import one_by_one
 from odradek.pipeline.decode import DECODED
 from odradek.protocol.coordinator_records import (
     GroupMetadataKey,
@@ -157,6 +159,17 @@ def test_what_cannot_be_decoded_is_kept_as_it_was_with_the_reason(key, value, to
     row = only(key, value, topic=topic)
     assert reason in row.pop("reason")
     assert row == {name: data for name, data in (("key", key), ("value", value)) if data is not None}
+
+
+class KeyOfNewKind(NamedTuple):
+    name: str
+
+
+def test_a_key_of_a_kind_without_columns_is_none_of_a_transaction(monkeypatch):
+    monkeypatch.setattr(one_by_one, "decode_key", lambda _: KeyOfNewKind("n"))
+    monkeypatch.setattr(one_by_one, "decode_value", lambda *_: None)
+    row = only(b"\0\x63", b"v")
+    assert row == {"reason": "a KeyOfNewKind has no columns", "key": b"\0\x63", "value": b"v"}
 
 
 keys = st.one_of(
