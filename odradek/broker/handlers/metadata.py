@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 from odradek.broker.context import RequestContext
 from odradek.broker.handlers.topic_description import CLUSTER_OPERATIONS, NO_OPERATIONS, TOPIC_OPERATIONS, partition_state
-from odradek.broker.metadata.topic_names import INTERNAL_TOPICS
+from odradek.broker.metadata.topic_names import INTERNAL_TOPICS, validate_topic_name
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.message_types.metadata import (
     MetadataRequest,
@@ -34,7 +34,8 @@ _new: Final = tuple.__new__
 def handle(services: "ClusterServices", context: RequestContext, request: MetadataRequest) -> MetadataResponse:
     """All topics where ``topics`` is null; unknown ones with UNKNOWN_TOPIC_OR_PARTITION, UNKNOWN_TOPIC_ID, or as created now.
 
-    INVALID_REQUEST for each topic where one has an id, or no name, before version 12.
+    INVALID_TOPIC_EXCEPTION for a name that no topic can have, and for none. Before version 12, INVALID_REQUEST for each topic
+    where one has an id, or no name.
     """
     image = services.controller.image
     operations = TOPIC_OPERATIONS if request.include_topic_authorized_operations else NO_OPERATIONS
@@ -87,14 +88,18 @@ def _requested(
 def _create(services: "ClusterServices", request: MetadataRequest, name: str) -> ErrorCode:
     """Create a topic that was asked for, where that is allowed; otherwise the code that says why there is none."""
     if not request.allow_auto_topic_creation or not services.config["auto.create.topics.enable"]:
+        try:
+            validate_topic_name(name)
+        except KafkaError as error:
+            return error.code
         return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
     reply = services.controller.auto_create([name])
     if not reply.done:
         # Clients ask again, as they do where Kafka has not created the topic yet.
         return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
     outcome: list[TopicResult] | KafkaError = reply.response
-    error = outcome if isinstance(outcome, KafkaError) else outcome[0].error
-    return ErrorCode.NONE if error is None else error.code
+    failure = outcome if isinstance(outcome, KafkaError) else outcome[0].error
+    return ErrorCode.NONE if failure is None else failure.code
 
 
 def _describe(services: "ClusterServices", topic: "Topic", operations: int) -> MetadataResponseTopic:
