@@ -2,7 +2,7 @@
 
 Offset -1 is the high watermark. Answered with the low watermark, which for one replica is the log start offset; asking for an
 offset that is gone already changes nothing. OFFSET_OUT_OF_RANGE past the high watermark; POLICY_VIOLATION where the topic is only
-compacted; INVALID_TOPIC_EXCEPTION for the broker's own topics.
+compacted; INVALID_TOPIC_EXCEPTION for the broker's own topics; NOT_LEADER_OR_FOLLOWER where another broker leads.
 
 Deliberate gap: none; with one replica there is nothing to wait for, so ``timeout_ms`` is never reached.
 """
@@ -55,7 +55,7 @@ def _delete_before(services: "DirectoryServices", topic: str, partition: int, of
     known = services.partitions.require(topic, partition)
     if topic in INTERNAL_TOPICS:
         raise KafkaError(ErrorCode.INVALID_TOPIC_EXCEPTION, f"records of {topic} are the broker's own")
-    log = known.require_log()
+    log = known.require_leader_log()
     if "delete" not in log.config.cleanup_policy:
         raise KafkaError(ErrorCode.POLICY_VIOLATION, f"{topic} is only compacted")
     if offset == _HIGH_WATERMARK:

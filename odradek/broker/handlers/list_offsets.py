@@ -5,6 +5,8 @@ Special timestamps: -1 latest, -2 earliest, -3 the record with the largest times
 earliest, and -5 and -6 find nothing.
 
 Read committed (isolation level 1) ends at the last stable offset, read uncommitted at the high watermark.
+
+The leader answers, and for the replica id -2 (for debugging) any replica.
 """
 
 from collections import Counter
@@ -23,6 +25,7 @@ from odradek.protocol.message_types.list_offsets import (
 if TYPE_CHECKING:
     from odradek.broker.handlers.services import PartitionServices
     from odradek.broker.replica.partition import Partition
+    from odradek.storage.log import Log
 
 # Named tuples are made without their constructors, in a third of the time: all fields are given, in their order.
 _new: Final = tuple.__new__
@@ -35,10 +38,14 @@ _EARLIEST_PENDING_UPLOAD: Final = -6
 # Timestamp: the first version in which a client may ask for it.
 _SINCE: Final = {_MAX_TIMESTAMP: 7, _EARLIEST_LOCAL: 8, _LATEST_TIERED: 9, _EARLIEST_PENDING_UPLOAD: 11}
 _NOT_FOUND: Final = (-1, -1, -1)
+_DEBUGGING_REPLICA: Final = -2
 
 
 def handle(services: "PartitionServices", context: RequestContext, request: ListOffsetsRequest) -> ListOffsetsResponse:
-    """One offset a partition. INVALID_REQUEST, once, for one named twice; UNSUPPORTED_VERSION for a too new timestamp."""
+    """One offset a partition. INVALID_REQUEST, once, for one named twice; UNSUPPORTED_VERSION for a too new timestamp.
+
+    FENCED_LEADER_EPOCH, UNKNOWN_LEADER_EPOCH, NOT_LEADER_OR_FOLLOWER, UNKNOWN_TOPIC_OR_PARTITION, KAFKA_STORAGE_ERROR.
+    """
     times_named = Counter((topic.name, asked.partition_index) for topic in request.topics for asked in topic.partitions)
     topics = []
     for topic in request.topics:
@@ -46,13 +53,13 @@ def handle(services: "PartitionServices", context: RequestContext, request: List
         for asked in topic.partitions:
             times = times_named.pop((topic.name, asked.partition_index), 0)
             if times:
-                partitions.append(_answer(services, context.version, topic.name, asked, times, request.isolation_level))
+                partitions.append(_answer(services, context.version, topic.name, asked, times, request))
         topics.append(_new(ListOffsetsTopicResponse, (topic.name, partitions)))
     return ListOffsetsResponse(topics=topics)
 
 
 def _answer(
-    services: "PartitionServices", version: int, topic: str, asked: ListOffsetsPartition, times: int, isolation_level: int
+    services: "PartitionServices", version: int, topic: str, asked: ListOffsetsPartition, times: int, request: ListOffsetsRequest
 ) -> ListOffsetsPartitionResponse:
     index = asked.partition_index
     try:
@@ -60,7 +67,8 @@ def _answer(
         _check_version(version, asked.timestamp)
         partition = services.partitions.require(topic, index)
         partition.check_leader_epoch(asked.current_leader_epoch)
-        timestamp, offset, leader_epoch = _find(partition, asked.timestamp, isolation_level)
+        log = partition.require_log() if request.replica_id == _DEBUGGING_REPLICA else partition.require_leader_log()
+        timestamp, offset, leader_epoch = _find(partition, log, asked.timestamp, request.isolation_level)
     except KafkaError as error:
         return ListOffsetsPartitionResponse(partition_index=index, error_code=error.code)
     return _new(ListOffsetsPartitionResponse, (index, ErrorCode.NONE, timestamp, offset, leader_epoch))
@@ -76,9 +84,8 @@ def _check_version(version: int, timestamp: int) -> None:
         raise KafkaError(ErrorCode.UNSUPPORTED_VERSION, f"timestamp {timestamp} has no meaning in version {version}")
 
 
-def _find(partition: "Partition", timestamp: int, isolation_level: int) -> tuple[int, int, int]:
+def _find(partition: "Partition", log: "Log", timestamp: int, isolation_level: int) -> tuple[int, int, int]:
     """(timestamp, offset, leader epoch), all -1 where there is none."""
-    log = partition.require_log()
     end = partition.last_stable_offset if isolation_level == 1 else partition.high_watermark
     if timestamp == _LATEST:
         return -1, end, partition.leader_epoch

@@ -1,7 +1,7 @@
 """OffsetForLeaderEpoch 2-4: where an epoch ended, so that a reader finds out whether its log was cut (KIP-320).
 
-The answer is the largest epoch not above the one asked for, and the offset at which the next one began. Until a second
-broker exists the epoch is one and the same; the check against a client's own idea of it holds all the same.
+The answer is the largest epoch not above the one asked for, and the offset at which the next one began. Only the leader answers,
+to a client whose idea of the leader epoch, if it tells one, is the leader's.
 """
 
 from typing import TYPE_CHECKING
@@ -25,7 +25,10 @@ def handle(
     _context: "RequestContext",
     request: OffsetForLeaderEpochRequest,
 ) -> OffsetForLeaderEpochResponse:
-    """One end offset a partition; FENCED_LEADER_EPOCH, UNKNOWN_LEADER_EPOCH, UNKNOWN_TOPIC_OR_PARTITION, KAFKA_STORAGE_ERROR."""
+    """One end offset a partition.
+
+    FENCED_LEADER_EPOCH, UNKNOWN_LEADER_EPOCH, NOT_LEADER_OR_FOLLOWER, UNKNOWN_TOPIC_OR_PARTITION, KAFKA_STORAGE_ERROR.
+    """
     return OffsetForLeaderEpochResponse(
         topics=[
             OffsetForLeaderTopicResult(
@@ -40,7 +43,7 @@ def _answer(services: "PartitionServices", topic: str, asked: OffsetForLeaderPar
     try:
         partition = services.partitions.require(topic, asked.partition)
         partition.check_leader_epoch(asked.current_leader_epoch)
-        log = partition.require_log()
+        log = partition.require_leader_log()
         if asked.leader_epoch == partition.leader_epoch:
             leader_epoch, end_offset = partition.leader_epoch, log.log_end_offset
         else:

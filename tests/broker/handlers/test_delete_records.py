@@ -69,3 +69,11 @@ def test_an_offline_partition_is_a_storage_error():
     create(broker, "t")
     broker.partitions.get("t", 0).take_offline("disk")
     assert delete(broker, "t", 0) == (-1, ErrorCode.KAFKA_STORAGE_ERROR)
+
+
+def test_a_follower_deletes_no_records():
+    broker = make_broker()
+    create(broker, "t", records=3)
+    broker.partitions.get("t", 0).become_follower(2, 4)
+    assert delete(broker, "t", 2) == (-1, ErrorCode.NOT_LEADER_OR_FOLLOWER)
+    assert broker.log_manager.logs["t", 0].log_start_offset == 0

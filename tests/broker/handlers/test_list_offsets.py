@@ -89,6 +89,34 @@ async def test_a_client_s_idea_of_the_leader_epoch_is_checked(node, epoch, error
     assert (answer.error_code, answer.offset) == (error, -1 if error else 3)
 
 
+@pytest.mark.usefixtures("three_records")
+@pytest.mark.parametrize("timestamp", [LATEST, EARLIEST, MAX_TIMESTAMP, LATEST_TIERED, 0])
+@pytest.mark.parametrize(
+    ("epoch", "error"),
+    [
+        (-1, ErrorCode.NOT_LEADER_OR_FOLLOWER),
+        (3, ErrorCode.FENCED_LEADER_EPOCH),
+        (4, ErrorCode.NOT_LEADER_OR_FOLLOWER),
+        (5, ErrorCode.UNKNOWN_LEADER_EPOCH),
+    ],
+)
+async def test_a_follower_tells_no_offset(node, timestamp, epoch, error):
+    node.core.partitions.get("t", 0).become_follower(2, 4)
+    asked = ListOffsetsPartition(partition_index=0, current_leader_epoch=epoch, timestamp=timestamp)
+    request = ListOffsetsRequest(topics=[ListOffsetsTopic(name="t", partitions=[asked])])
+
+    (answer,) = (await node.ask(ApiKey.LIST_OFFSETS, request)).topics[0].partitions
+
+    assert (answer.error_code, answer.timestamp, answer.offset, answer.leader_epoch) == (error, -1, -1, -1)
+
+
+@pytest.mark.usefixtures("three_records")
+async def test_a_follower_tells_offsets_for_debugging(node):
+    node.core.partitions.get("t", 0).become_follower(2, 4)
+
+    assert await listed(node, (0, LATEST), replica_id=-2) == [(ErrorCode.NONE, -1, 3, 4)]
+
+
 async def test_read_committed_ends_where_an_open_transaction_begins(node):
     await node.create("t")
     await node.produce()

@@ -50,6 +50,24 @@ async def test_a_client_s_idea_of_the_leader_epoch_is_checked(node, epoch, error
     assert (answer.error_code, answer.end_offset) == (error, -1 if error else 0)
 
 
+@pytest.mark.parametrize(
+    ("epoch", "error"),
+    [
+        (-1, ErrorCode.NOT_LEADER_OR_FOLLOWER),
+        (3, ErrorCode.FENCED_LEADER_EPOCH),
+        (4, ErrorCode.NOT_LEADER_OR_FOLLOWER),
+        (5, ErrorCode.UNKNOWN_LEADER_EPOCH),
+    ],
+)
+async def test_a_follower_tells_of_no_epoch(node, epoch, error):
+    await node.create("t")
+    node.core.partitions.get("t", 0).become_follower(2, 4)
+
+    (answer,) = await ends(node, OffsetForLeaderPartition(partition=0, current_leader_epoch=epoch, leader_epoch=0))
+
+    assert answer == EpochEndOffset(error_code=error, partition=0)
+
+
 @pytest.mark.parametrize(("topic", "index"), [("nowhere", 0), ("t", 1)])
 async def test_a_partition_that_is_not_there_is_unknown(node, topic, index):
     await node.create("t")
