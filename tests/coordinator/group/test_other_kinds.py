@@ -160,7 +160,9 @@ def test_a_group_that_describe_groups_does_not_show_is_not_found(bed):
 def test_a_member_of_the_classic_protocol_cannot_join_it(bed):
     for member_id in ("", "ada"):
         assert bed.join(member_id).response.error_code == ErrorCode.INCONSISTENT_GROUP_PROTOCOL
+    assert bed.sync("ada", 1).response.error_code == ErrorCode.UNKNOWN_MEMBER_ID
     assert bed.heartbeat("ada") == ErrorCode.UNKNOWN_MEMBER_ID
+    assert [member.error_code for member in bed.leave(("ada", None, None)).members] == [ErrorCode.UNKNOWN_MEMBER_ID]
     assert _listed(bed) == [("g", "choir", "Singing", "song")]
 
 
