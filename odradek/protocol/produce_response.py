@@ -49,7 +49,9 @@ class OneBatchWriter:
 
     def __init__(self, version: int) -> None:
         self._by_id = version >= FIRST_BY_ID
-        self._heads: dict[str | UUID | None, bytes] = {}
+        # By name, or by the identity of the id: to hash a UUID takes as long as to write the rest. The reference to the id keeps
+        # its identity unique.
+        self._heads: dict[str | int, tuple[UUID | None, bytes]] = {}
 
     def write(self, correlation_id: int, response: ProduceResponse) -> bytes | None:
         """The frame of a response of version 9 or later; None for any other response."""
@@ -62,19 +64,20 @@ class OneBatchWriter:
         index, error_code, base_offset, log_append_time_ms, log_start_offset, record_errors, message, leader = partitions[0]
         if error_code or record_errors or message is not None or leader is not NO_LEADER:
             return None
-        head = self._heads.get(topic_id if self._by_id else topic)
-        if head is None:
-            head = self._remember(topic_id, topic)
+        known = self._heads.get(id(topic_id) if self._by_id else topic)
+        if known is None:
+            known = self._remember(topic_id, topic)
+        head = known[1]
         partition = _PARTITION(index, 0, base_offset, log_append_time_ms, log_start_offset, _NO_ERRORS)
         return b"".join((_HEADER(len(head) + _ONE_BATCH_BYTES, correlation_id, 0), head, partition, _ONE_BATCH_END))
 
-    def _remember(self, topic_id: UUID | None, topic: str) -> bytes:
+    def _remember(self, topic_id: UUID | None, topic: str) -> tuple[UUID | None, bytes]:
         name = topic.encode()
         named = (_ZERO_ID if topic_id is None else topic_id.bytes) if self._by_id else uvarint(len(name) + 1) + name
         if len(self._heads) >= _MOST_HEADS:
             self._heads.clear()
-        head = self._heads[topic_id if self._by_id else topic] = _ONE + named + _ONE
-        return head
+        known = self._heads[id(topic_id) if self._by_id else topic] = (topic_id, _ONE + named + _ONE)
+        return known
 
 
 def body_if_all_appended(response: ProduceResponse, version: int) -> bytes | None:

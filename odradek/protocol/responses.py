@@ -1,7 +1,8 @@
 """Encoding responses: the canonical message, in the requested version, as a frame.
 
 Handlers return the typed response. Optimisations for frequent ones are here: a Produce response without errors is written by
-hand, the bytes of a shared OffsetCommit response are cached, and a response of fixed-width fields is one ``pack``.
+hand and the bytes of a shared OffsetCommit response are cached (``good_response_encoder``), and a response of fixed-width fields
+is one ``pack``.
 
 A response is sent as chunks. The chunks of a Fetch response are not joined: its records may be megabytes, or a slice of a file
 that nobody has read. The first chunk is the frame's length and the response header (``headers``); the rest is the body from
@@ -26,6 +27,8 @@ _INT32: Final = Struct(">i").pack
 _MOST_REMEMBERED: Final = 4096
 
 Encoder = Callable[[int, Any], list[Any]]
+# None for a response that has errors, or is not known to have none.
+GoodEncoder = Callable[[int, Any], "bytes | None"]
 
 
 @cache
@@ -50,44 +53,50 @@ def response_encoder(api_key: ApiKey, version: int) -> Encoder:
         chunks[0] = _HEADER_V1(size + 1, correlation_id, 0) if flexible else _HEADER_V0(size, correlation_id)
         return chunks if carries_records else [b"".join(chunks)]
 
-    if api_key == ApiKey.OFFSET_COMMIT:
-        return _remembering(encode)
-    if api_key == ApiKey.PRODUCE:
-        return _produce_encoder(encode, version)
     return encode
 
 
-def _produce_encoder(encode: Encoder, version: int) -> Encoder:
-    """``encode``; but if every partition appended its batch, the body is written by hand."""
+def good_response_encoder(api_key: ApiKey, version: int) -> GoodEncoder | None:
+    """``encode(correlation_id, response)``: the frame of a response seen to have no error code; None for APIs without one.
+
+    The bytes equal those of ``response_encoder``. Who gets them need not look for error codes, which takes as long as writing.
+    """
+    if api_key == ApiKey.OFFSET_COMMIT:
+        return _remembering(response_encoder(api_key, version))
+    if api_key == ApiKey.PRODUCE:
+        return _appended(version)
+    return None
+
+
+def _appended(version: int) -> GoodEncoder | None:
+    """Writes a Produce response by hand, if every partition appended its batch."""
     from odradek.protocol.produce_response import FIRST_WRITTEN, OneBatchWriter, body_if_all_appended
 
     if version < FIRST_WRITTEN:
-        return encode
+        return None
 
     write_one = OneBatchWriter(version).write
 
-    def encode_appended(correlation_id: int, response: Any) -> list[Any]:
+    def encode_appended(correlation_id: int, response: Any) -> bytes | None:
         frame = write_one(correlation_id, response)
         if frame is not None:
-            return [frame]
+            return frame
         body = body_if_all_appended(response, version)
-        if body is None:
-            return encode(correlation_id, response)
-        return [_HEADER_V1(len(body) + 5, correlation_id, 0) + body]
+        return None if body is None else _HEADER_V1(len(body) + 5, correlation_id, 0) + body
 
     return encode_appended
 
 
-def _remembering(encode: Encoder) -> Encoder:
+def _remembering(encode: Encoder) -> GoodEncoder:
     """``encode``, called once for each shared response; later frames differ in the correlation id only."""
     from odradek.protocol.accepted_commit import AcceptedCommit
 
     # By identity; the reference to the response keeps its id unique. Values: the bytes before and after the correlation id.
     remembered: dict[int, tuple[Any, bytes, bytes]] = {}
 
-    def encode_once(correlation_id: int, response: Any) -> list[Any]:
+    def encode_once(correlation_id: int, response: Any) -> bytes | None:
         if type(response) is not AcceptedCommit:
-            return encode(correlation_id, response)
+            return None
         known = remembered.get(id(response))
         if known is None:
             (frame,) = encode(correlation_id, response)
@@ -95,7 +104,7 @@ def _remembering(encode: Encoder) -> Encoder:
                 remembered.clear()
             remembered[id(response)] = known = (response, frame[:4], frame[8:])
         _, before, behind = known
-        return [before + _INT32(correlation_id) + behind]
+        return before + _INT32(correlation_id) + behind
 
     return encode_once
 

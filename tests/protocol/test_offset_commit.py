@@ -10,7 +10,7 @@ from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.errors import MalformedMessage
 from odradek.protocol.messages import messages
 from odradek.protocol.offset_commit import read_offset_commit_request
-from odradek.protocol.responses import response_encoder
+from odradek.protocol.responses import good_response_encoder, response_encoder
 from odradek.protocol.schemas import load
 from tests.protocol.random_messages import random_message
 from tests.protocol.test_requests import encode
@@ -132,6 +132,9 @@ def test_a_count_of_billions_takes_no_memory():
 def test_an_answer_encoded_once_is_the_one_encoded_anew(version):
     topics = [M.OffsetCommitResponseTopic(name="t", partitions=[M.OffsetCommitResponsePartition(partition_index=3)])]
     accepted = AcceptedCommit(topics=topics)
+    encode_good = good_response_encoder(ApiKey.OFFSET_COMMIT, version)
+    assert encode_good is not None
     for correlation_id in (7, 2**31 - 1, -1):
-        anew = response_encoder(ApiKey.OFFSET_COMMIT, version)(correlation_id, M.OffsetCommitResponse(topics=topics))
-        assert response_encoder(ApiKey.OFFSET_COMMIT, version)(correlation_id, accepted) == anew
+        (anew,) = response_encoder(ApiKey.OFFSET_COMMIT, version)(correlation_id, M.OffsetCommitResponse(topics=topics))
+        assert encode_good(correlation_id, accepted) == anew
+    assert encode_good(7, M.OffsetCommitResponse(topics=topics)) is None

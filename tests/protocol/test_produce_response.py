@@ -16,7 +16,7 @@ from odradek.protocol.message_types.produce import (
 )
 from odradek.protocol.messages import messages
 from odradek.protocol.produce_response import body_if_all_appended
-from odradek.protocol.responses import response_encoder
+from odradek.protocol.responses import good_response_encoder, response_encoder
 from odradek.protocol.schemas import load
 from odradek.protocol.writers import compile_writer
 
@@ -39,6 +39,12 @@ def general_body(response, version):
     return b"".join(chunks)
 
 
+def good_encoder(version):
+    encode_good = good_response_encoder(ApiKey.PRODUCE, version)
+    assert encode_good is not None
+    return encode_good
+
+
 @pytest.mark.parametrize("version", [9, 10, 11, 12, 13])
 @pytest.mark.parametrize("counts", [[], [0], [1], [2], [1, 1], [0, 6], [150, 2]])
 def test_it_is_what_the_general_writer_makes_of_the_same(version, counts):
@@ -51,7 +57,16 @@ def test_it_is_what_the_general_writer_makes_of_the_same(version, counts):
     response = ProduceResponse(responses=topics)
     body = body_if_all_appended(response, version)
     assert body == general_body(response, version)
-    assert response_encoder(ApiKey.PRODUCE, version)(5, response) == [(len(body) + 5).to_bytes(4, "big") + b"\0\0\0\5\0" + body]
+    assert good_encoder(version)(5, response) == (len(body) + 5).to_bytes(4, "big") + b"\0\0\0\5\0" + body
+
+
+def test_a_topic_is_named_rightly_whenever_it_comes_and_whoever_else_has_its_name():
+    encode_good = good_encoder(13)
+    # The ids are made anew each time: another may lie where an earlier one did.
+    for number in (1, 2, 1, 3, 2):
+        topic = TopicProduceResponse(name="t", topic_id=UUID(int=number), partition_responses=PARTITIONS[:1])
+        response = ProduceResponse(responses=[topic])
+        assert encode_good(5, response)[9:] == general_body(response, 13)
 
 
 @pytest.mark.parametrize(
@@ -67,6 +82,7 @@ def test_a_partition_that_says_more_is_left_to_the_general_writer(told):
     more = PartitionProduceResponse(index=1, **told)
     response = ProduceResponse(responses=[TopicProduceResponse(partition_responses=[PARTITIONS[0], more])])
     assert body_if_all_appended(response, 13) is None
+    assert good_encoder(13)(5, response) is None
     (frame,) = response_encoder(ApiKey.PRODUCE, 13)(5, response)
     assert frame[9:] == general_body(response, 13)
 

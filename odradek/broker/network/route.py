@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 from odradek.protocol.error_codes_in import ErrorScan, compile_error_scan
 from odradek.protocol.requests import Decoder, request_decoder
-from odradek.protocol.responses import Encoder, response_encoder
+from odradek.protocol.responses import Encoder, GoodEncoder, good_response_encoder, response_encoder
 
 if TYPE_CHECKING:
     from odradek.broker.served import Handler
@@ -34,6 +34,7 @@ class Route:
         "buckets",
         "decode",
         "encode",
+        "encode_good",
         "errors",
         "handle",
         "queue_ms",
@@ -49,6 +50,7 @@ class Route:
         self.decode: Decoder = request_decoder(api_key, version)
         self.handle = handle
         self.encode: Encoder = response_encoder(api_key, version)
+        self.encode_good: GoodEncoder | None = good_response_encoder(api_key, version)
         self.scan_errors: ErrorScan = compile_error_scan(api_key)
         self.buckets = [0] * (len(TOTAL_TIME_BOUNDS_MS) + 1)
         self.total_ms = 0.0
