@@ -13,7 +13,6 @@ from odradek.coordinator.group.offset_commit import commit_offsets
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.message_types.offset_commit import (
     OffsetCommitRequest,
-    OffsetCommitRequestTopic,
     OffsetCommitResponse,
     OffsetCommitResponsePartition,
     OffsetCommitResponseTopic,
@@ -26,11 +25,9 @@ if TYPE_CHECKING:
     from odradek.broker.context import RequestContext
     from odradek.broker.handlers.services import OffsetServices
     from odradek.broker.replica.partitions import Partitions
+    from odradek.coordinator.group.offset_commit import CommitTopic
     from odradek.protocol.message_types.offset_commit import OffsetCommitRequestPartition
     from odradek.timing.reply import Reply
-
-# Named tuples are made without their constructors, in a third of the time: all fields are given, in their order.
-_new: Final = tuple.__new__
 
 _FIRST_VERSION_BY_ID: Final = 10
 
@@ -40,16 +37,16 @@ def handle(
 ) -> "OffsetCommitResponse | Reply[OffsetCommitResponse]":
     """Commit the offsets of topics and partitions that exist; a Reply unless there is none."""
     version = context.version
-    request, refused = _set_aside_unknown(services.partitions, request, by_id=version >= _FIRST_VERSION_BY_ID)
-    if not request.topics:
+    topics, refused = _set_aside_unknown(services.partitions, request, by_id=version >= _FIRST_VERSION_BY_ID)
+    if not topics:
         return OffsetCommitResponse(topics=refused)
 
     def finish(outcome: OffsetCommitResponse | KafkaError) -> OffsetCommitResponse:
         if isinstance(outcome, KafkaError):
-            return _failed(request, refused, outcome.code)
+            return _failed(topics, refused, outcome.code)
         return OffsetCommitResponse(topics=_merged(outcome.topics, refused)) if refused else outcome
 
-    reply = services.groups.runtime.write(request.group_id, lambda shard: commit_offsets(shard.offsets, request, version))
+    reply = services.groups.runtime.write(request.group_id, lambda shard: commit_offsets(shard.offsets, request, topics, version))
     # The shard decides its operations in the order in which they come.
     reply.is_decided = True
     return reply.then(finish)
@@ -57,42 +54,37 @@ def handle(
 
 def _set_aside_unknown(
     partitions: "Partitions", request: OffsetCommitRequest, *, by_id: bool
-) -> tuple[OffsetCommitRequest, list[OffsetCommitResponseTopic]]:
-    """The request for what exists, each topic with name and id; and the answers for the rest. HOT."""
+) -> "tuple[list[CommitTopic], list[OffsetCommitResponseTopic]]":
+    """What exists of the request's topics, each with name and id; and the answers for the rest. HOT."""
     refused = []
-    known_topics: list[OffsetCommitRequestTopic] = []
+    topics: list[CommitTopic] = []
     for topic in request.topics:
         topic_id, asked, name = topic
         known = partitions.of_topic_id(b"" if topic_id is None else topic_id.bytes) if by_id else partitions.of_topic(name)
         if not known:
             error_code = ErrorCode.UNKNOWN_TOPIC_ID if by_id else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-            refused.append(_refusal(topic, asked, error_code))
+            refused.append(_refusal(name, topic_id, asked, error_code))
             continue
         first = next(iter(known.values()))
-        named = _new(OffsetCommitRequestTopic, (first.topic_id, asked, first.topic))
         for partition in asked:
             if partition.partition_index not in known:
                 unknown = [each for each in asked if each.partition_index not in known]
-                refused.append(_refusal(named, unknown, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION))
-                existing = tuple([each for each in asked if each.partition_index in known])
-                named = _new(OffsetCommitRequestTopic, (first.topic_id, existing, first.topic))
+                refused.append(_refusal(first.topic, first.topic_id, unknown, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION))
+                asked = [each for each in asked if each.partition_index in known]
                 break
-        known_topics.append(named)
-    if refused:
-        known_topics = [topic for topic in known_topics if topic.partitions]
-    group_id, generation_id, member_id, group_instance_id, _, retention_time_ms = request
-    known_request = (group_id, generation_id, member_id, group_instance_id, known_topics, retention_time_ms)
-    return _new(OffsetCommitRequest, known_request), refused
+        topics.append((first.topic_id, asked, first.topic))
+    return [topic for topic in topics if topic[1]] if refused else topics, refused
 
 
 def _refusal(
-    topic: OffsetCommitRequestTopic | OffsetCommitResponseTopic,
+    name: str,
+    topic_id: "UUID | None",
     partitions: "Iterable[OffsetCommitRequestPartition | OffsetCommitResponsePartition]",
     error_code: ErrorCode,
 ) -> OffsetCommitResponseTopic:
     return OffsetCommitResponseTopic(
-        name=topic.name,
-        topic_id=topic.topic_id,
+        name=name,
+        topic_id=topic_id,
         partitions=[
             OffsetCommitResponsePartition(partition_index=partition.partition_index, error_code=error_code)
             for partition in partitions
@@ -112,10 +104,8 @@ def _merged(
     ]
 
 
-def _failed(
-    request: OffsetCommitRequest, refused: list[OffsetCommitResponseTopic], error_code: ErrorCode
-) -> OffsetCommitResponse:
+def _failed(topics: "list[CommitTopic]", refused: list[OffsetCommitResponseTopic], error_code: ErrorCode) -> OffsetCommitResponse:
     """The same error for each partition of the request, whatever else was wrong with it."""
-    topics = [_refusal(topic, topic.partitions, error_code) for topic in refused]
-    topics += [_refusal(topic, topic.partitions, error_code) for topic in request.topics]
-    return OffsetCommitResponse(topics=topics)
+    failed = [_refusal(topic.name, topic.topic_id, topic.partitions, error_code) for topic in refused]
+    failed += [_refusal(name, topic_id, partitions, error_code) for topic_id, partitions, name in topics]
+    return OffsetCommitResponse(topics=failed)

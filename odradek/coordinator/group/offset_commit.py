@@ -10,7 +10,7 @@
 The table is that of a classic group. Source: ``OffsetMetadataManager.commitOffset`` of Apache Kafka. HOT.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from typing import Final, TypeAlias
 from uuid import UUID
@@ -23,6 +23,7 @@ from odradek.protocol.coordinator_records import OffsetCommitKey, OffsetCommitVa
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.message_types.offset_commit import (
     OffsetCommitRequest,
+    OffsetCommitRequestPartition,
     OffsetCommitResponse,
     OffsetCommitResponsePartition,
     OffsetCommitResponseTopic,
@@ -31,6 +32,8 @@ from odradek.protocol.message_types.offset_commit import (
 _Topic: Final = OffsetCommitResponseTopic
 _Partition: Final = OffsetCommitResponsePartition
 
+# The id of a topic, what is to be committed of its partitions, its name: the fields of an OffsetCommitRequestTopic.
+CommitTopic: TypeAlias = tuple[UUID | None, Sequence[OffsetCommitRequestPartition], str]
 # Name, id, and the index and error code of each partition.
 _AnsweredTopic: TypeAlias = tuple[str, UUID | None, tuple[tuple[int, ErrorCode], ...]]
 # Named tuples are made for each partition of each commit: so, without their classes' constructors, in half the time.
@@ -43,9 +46,9 @@ _NO_EXPIRE_TIMESTAMP: Final = -1
 
 
 def commit_offsets(
-    offsets: CommittedOffsets, request: OffsetCommitRequest, version: int
+    offsets: CommittedOffsets, request: OffsetCommitRequest, topics: Iterable[CommitTopic], version: int
 ) -> CoordinatorResult[OffsetCommitResponse]:
-    """Decide on an OffsetCommit whose topics, each with its name and its id, and partitions are known to exist.
+    """Decide on an OffsetCommit for ``topics``, those of the request whose partitions are known to exist.
 
     Metadata beyond ``offset.metadata.max.bytes`` is answered OFFSET_METADATA_TOO_LARGE, partition by partition. Raises KafkaError
     for what concerns the whole request. A commit is a sign of life of its member.
@@ -59,22 +62,16 @@ def commit_offsets(
     records = []
     answered = []
     is_refusing = False
-    for topic in request.topics:
-        name = topic.name
-        topic_id = topic.topic_id
+    for topic_id, asked, name in topics:
         partitions = []
-        for partition in topic.partitions:
-            index = partition.partition_index
-            metadata = partition.committed_metadata or ""
+        for index, committed_offset, leader_epoch, committed_metadata in asked:
+            metadata = committed_metadata or ""
             if len(metadata) > limit:
                 partitions.append((index, ErrorCode.OFFSET_METADATA_TOO_LARGE))
                 is_refusing = True
                 continue
             partitions.append((index, ErrorCode.NONE))
-            value = _new(
-                OffsetCommitValue,
-                (partition.committed_offset, partition.committed_leader_epoch, metadata, now_ms, expire_ms, topic_id),
-            )
+            value = _new(OffsetCommitValue, (committed_offset, leader_epoch, metadata, now_ms, expire_ms, topic_id))
             records.append(_new(CoordinatorRecord, (_new(OffsetCommitKey, (group_id, name, index)), value)))
         answered.append((name, topic_id, tuple(partitions)))
     offsets.counters.commits += len(records)

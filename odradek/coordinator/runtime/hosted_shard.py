@@ -269,15 +269,18 @@ class HostedShard(Generic[ShardT]):
         Raises KafkaError if that fails or they fit no batch.
         """
         size_bytes = size_of(records)
-        if not self._batch.has_room(size_bytes):
-            limit_bytes = self.log.max_batch_bytes
-            self._batch.set_limit(limit_bytes)
-            if not self._batch.has_room(size_bytes):
-                ensure_fits(size_bytes, limit_bytes)
-                error = self.flush()
-                if error is not None:
-                    raise error
-        self._batch.reserve(size_bytes)
+        if self._batch.take_room(size_bytes):
+            return
+        limit_bytes = self.log.max_batch_bytes
+        self._batch.set_limit(limit_bytes)
+        if self._batch.take_room(size_bytes):
+            return
+        ensure_fits(size_bytes, limit_bytes)
+        error = self.flush()
+        if error is not None:
+            raise error
+        self._batch.set_limit(limit_bytes)
+        self._batch.take_room(size_bytes)
 
     def flush(self) -> KafkaError | None:
         """Append the open batch, if there is one; the error its operations were answered with if that failed."""

@@ -29,17 +29,17 @@ class OpenBatch:
         self._size_bytes = BATCH_OVERHEAD_BYTES
         self._limit_bytes = 0
 
-    def has_room(self, size_bytes: int) -> bool:
-        """Whether so many bytes still fit into the limit as far as it is known."""
-        return self._size_bytes + size_bytes <= self._limit_bytes
+    def take_room(self, size_bytes: int) -> bool:
+        """Count records of so many bytes that will be added; False where they do not fit into the limit as far as it is known."""
+        size_bytes += self._size_bytes
+        if size_bytes > self._limit_bytes:
+            return False
+        self._size_bytes = size_bytes
+        return True
 
     def set_limit(self, limit_bytes: int) -> None:
         """The log takes batches of this size."""
         self._limit_bytes = limit_bytes
-
-    def reserve(self, size_bytes: int) -> None:
-        """Count records that will be added."""
-        self._size_bytes += size_bytes
 
 
 def size_of(records: Sequence[tuple[bytes, bytes | None]]) -> int:

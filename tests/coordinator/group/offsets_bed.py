@@ -93,7 +93,7 @@ class OffsetsBed(Bed):
             ],
         )
         answer = Answer()
-        self.write(lambda shard: commit_offsets(shard.offsets, request, version), answer.reply, turn=turn)
+        self.write(lambda shard: commit_offsets(shard.offsets, request, request.topics, version), answer.reply, turn=turn)
         return answer
 
     def commit(self, partitions: Mapping[int, int], **options: Any) -> ErrorCode | list[ErrorCode]:

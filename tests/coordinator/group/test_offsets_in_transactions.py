@@ -66,7 +66,7 @@ class Bed:
         asked = COMMIT["OffsetCommitRequestPartition"](partition_index=partition, committed_offset=offset)
         topic = COMMIT["OffsetCommitRequestTopic"](name="t", partitions=[asked])
         request = COMMIT["OffsetCommitRequest"](group_id=GROUP, topics=[topic])
-        self.ask(lambda shard: commit_offsets(shard.offsets, request, 9))
+        self.ask(lambda shard: commit_offsets(shard.offsets, request, request.topics, 9))
 
     def commit_in(self, producer, offset, partition=0, metadata="", **fields):
         asked = IN_TRANSACTION["TxnOffsetCommitRequestPartition"](
@@ -216,7 +216,7 @@ def test_what_waits_for_the_append_goes_before_a_transactional_batch(bed):
     asked = COMMIT["OffsetCommitRequestPartition"](partition_index=0, committed_offset=3)
     topic = COMMIT["OffsetCommitRequestTopic"](name="t", partitions=[asked])
     request = COMMIT["OffsetCommitRequest"](group_id=GROUP, topics=[topic])
-    bed.runtime.write(0, lambda shard: commit_offsets(shard.offsets, request, 9)).when_done(answers.append)
+    bed.runtime.write(0, lambda shard: commit_offsets(shard.offsets, request, request.topics, 9)).when_done(answers.append)
     bed.commit_in(PRODUCER, 5)
     assert len(answers) == 1
     bed.end(PRODUCER, True)
