@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from odradek.broker.config.endpoints import parse_endpoints, per_ip_overrides
 from odradek.broker.network.connection import Connection
 from odradek.broker.network.connection_registry import ConnectionLimits, ConnectionRegistry
-from odradek.broker.network.listeners import Listeners
+from odradek.broker.network.listeners import Listeners, SocketSettings
 from odradek.broker.server import Broker
 
 if TYPE_CHECKING:
@@ -61,7 +61,12 @@ class BrokerServer:
         broker = self.broker
         config = broker.config
         endpoints = parse_endpoints("listeners", config["listeners"])
-        await self._listeners.bind(endpoints, asyncio.get_running_loop(), config["socket.listen.backlog.size"])
+        settings = SocketSettings(
+            backlog=config["socket.listen.backlog.size"],
+            send_buffer_bytes=config["socket.send.buffer.bytes"],
+            receive_buffer_bytes=config["socket.receive.buffer.bytes"],
+        )
+        await self._listeners.bind(endpoints, asyncio.get_running_loop(), settings)
         broker.endpoints = broker.endpoints_for(self._listeners.bound)
         try:
             broker.open()
@@ -97,6 +102,7 @@ class BrokerServer:
         config = self.broker.config
         return ConnectionLimits(
             max_connections=config["max.connections"],
+            max_creation_rate=config["max.connection.creation.rate"],
             max_connections_per_ip=config["max.connections.per.ip"],
             per_ip_overrides=per_ip_overrides(config["max.connections.per.ip.overrides"]),
             max_idle_ms=config["connections.max.idle.ms"],

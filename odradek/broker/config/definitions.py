@@ -67,7 +67,8 @@ class ConfigDefinition(NamedTuple):
     ``importance`` is Kafka's high, medium or low. ``update_mode`` says whether a running broker can change it, for one broker
     or for the whole cluster; topic configs always can, for one topic. ``server_default`` is the broker config that a topic
     config falls back to. If odradek's default is not Kafka's, ``kafka_default`` is Kafka's as text and ``difference`` the
-    reason. ``internal`` configs are for tests: they are described only if set.
+    reason. ``no_use`` is the reason why odradek accepts a config of Kafka's and does not act on it. ``internal`` configs are for
+    tests: they are described only if set.
     """
 
     name: str
@@ -81,6 +82,12 @@ class ConfigDefinition(NamedTuple):
     kafka_default: str | None = None
     difference: str = ""
     internal: bool = False
+    no_use: str = ""
+
+    @property
+    def documentation(self) -> str:
+        """What clients and readers are told of it."""
+        return f"{self.doc} No effect: {self.no_use}." if self.no_use else self.doc
 
     @property
     def sensitive(self) -> bool:

@@ -127,5 +127,5 @@ def _entry(
         read_only=read_only,
         sensitive=hidden,
         synonyms=tuple(synonym._replace(value=None) for synonym in set_by) if hidden else set_by,
-        documentation=definition.doc or None,
+        documentation=definition.documentation or None,
     )

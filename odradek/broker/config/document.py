@@ -60,7 +60,7 @@ def _table(rows: Iterable[ConfigDefinition]) -> Iterator[str]:
     for row in shown:
         allowed = "" if row.valid is None else row.valid.allowed
         last = (f"`{row.server_default}`" if row.server_default else "") if topics else _dynamic(row)
-        yield f"| `{row.name}` | {row.type.name.lower()} | {_default(row.default)} | {allowed} | {last} | {row.doc} |"
+        yield f"| `{row.name}` | {row.type.name.lower()} | {_default(row.default)} | {allowed} | {last} | {row.documentation} |"
     yield ""
 
 

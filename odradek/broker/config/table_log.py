@@ -22,6 +22,8 @@ GZIP_LEVELS = Between(1, 9, -1)
 LZ4_LEVELS = Between(1, 17)
 ZSTD_LEVELS = Between(-131072, 22)
 TIMESTAMP_TYPES = OneOf("CreateTime", "LogAppendTime")
+NO_REMOTE_STORAGE = "there is no remote storage"
+NOT_PREALLOCATED = "files are not preallocated"
 SMALLEST_SEGMENT = AtLeast(1048576)
 
 SEGMENTS = (
@@ -64,10 +66,11 @@ SEGMENTS = (
         "log.preallocate",
         BOOLEAN,
         False,
-        "Kafka's preallocation of segment files. No effect: files are not preallocated.",
+        "Kafka's preallocation of segment files.",
         None,
         "medium",
         CLUSTER_WIDE,
+        no_use=NOT_PREALLOCATED,
     ),
 )
 
@@ -208,13 +211,21 @@ RETENTION = (
         "log.local.retention.bytes",
         LONG,
         -2,
-        "Kafka's limit for the local part of a log with remote storage. There is no remote storage: no effect.",
+        "Kafka's limit for the local part of a log with remote storage.",
         AtLeast(-2),
         "medium",
         CLUSTER_WIDE,
+        no_use=NO_REMOTE_STORAGE,
     ),
     _Config(
-        "log.local.retention.ms", LONG, -2, "log.local.retention.bytes by age. No effect.", AtLeast(-2), "medium", CLUSTER_WIDE
+        "log.local.retention.ms",
+        LONG,
+        -2,
+        "log.local.retention.bytes by age.",
+        AtLeast(-2),
+        "medium",
+        CLUSTER_WIDE,
+        no_use=NO_REMOTE_STORAGE,
     ),
 )
 
@@ -224,10 +235,11 @@ COMPACTION = (
         "log.cleaner.threads",
         INT,
         1,
-        "Kafka's number of cleaner threads. odradek has one.",
+        "Kafka's number of cleaner threads.",
         AtLeast(1),
         "medium",
         CLUSTER_WIDE,
+        no_use="there is one cleaner",
     ),
     _Config(
         "log.cleaner.io.max.bytes.per.second",

@@ -11,10 +11,17 @@ from odradek.broker.config.definitions import (
     STRING,
     ConfigDefinition,
 )
-from odradek.broker.config.validators import AtLeast, Entries, OneOf
+from odradek.broker.config.validators import AtLeast, Entries, OneOf, SizeOrSystems
+
+# Of topic configs too.
+NO_MORE_REPLICAS = "a partition has one replica, and Kafka too waits for no more than there are"
+NEVER_OUT_OF_SYNC = "the only replica is in sync"
 
 _Config = ConfigDefinition
 _ONE_BROKER = "one broker holds the only replica"
+_BUFFER = SizeOrSystems()
+_NO_QUEUE = "the thread that reads a request begins it, so none is queued"
+_NO_PURGE = "a request that has completed leaves the purgatory at once"
 
 IDENTITY = (
     _Config(
@@ -149,9 +156,9 @@ LISTENERS = (
 
 CONNECTIONS = (
     _Config("socket.listen.backlog.size", INT, 50, "Connections that may wait to be accepted, per listener.", AtLeast(1)),
-    _Config("socket.send.buffer.bytes", INT, 102400, "SO_SNDBUF of client sockets; -1 leaves the system's choice.", None, "high"),
+    _Config("socket.send.buffer.bytes", INT, 102400, "SO_SNDBUF of client sockets; -1 leaves the system's choice.", _BUFFER, "high"),
     _Config(
-        "socket.receive.buffer.bytes", INT, 102400, "SO_RCVBUF of client sockets; -1 leaves the system's choice.", None, "high"
+        "socket.receive.buffer.bytes", INT, 102400, "SO_RCVBUF of client sockets; -1 leaves the system's choice.", _BUFFER, "high"
     ),
     _Config(
         "socket.busy.poll.us",
@@ -193,7 +200,7 @@ CONNECTIONS = (
         "max.connection.creation.rate",
         INT,
         MAX_INT,
-        "The most new connections accepted per second, over all listeners.",
+        "The most new connections per second, over all listeners and ten seconds. The first request of one above that waits.",
         AtLeast(0),
         "medium",
         CLUSTER_WIDE,
@@ -202,9 +209,10 @@ CONNECTIONS = (
         "queued.max.requests",
         INT,
         500,
-        "The most requests read and not yet answered; beyond this, reading pauses.",
+        "Requests that wait for a thread, before Kafka stops reading more.",
         AtLeast(1),
         "high",
+        no_use=_NO_QUEUE,
     ),
     _Config(
         "queued.max.request.bytes", LONG, -1, "The most bytes of requests read and not yet answered; no limit unless positive."
@@ -230,16 +238,25 @@ REQUESTS = (
         AtLeast(1),
     ),
     _Config(
-        "fetch.purgatory.purge.interval.requests", INT, 1000, "Completed delayed Fetch requests kept before they are purged."
+        "fetch.purgatory.purge.interval.requests",
+        INT,
+        1000,
+        "Completed delayed Fetch requests that Kafka keeps before it purges them.",
+        no_use=_NO_PURGE,
     ),
     _Config(
-        "producer.purgatory.purge.interval.requests", INT, 1000, "Completed delayed Produce requests kept before they are purged."
+        "producer.purgatory.purge.interval.requests",
+        INT,
+        1000,
+        "Completed delayed Produce requests that Kafka keeps before it purges them.",
+        no_use=_NO_PURGE,
     ),
     _Config(
         "delete.records.purgatory.purge.interval.requests",
         INT,
         1,
-        "Completed delayed DeleteRecords requests kept before they are purged.",
+        "Completed delayed DeleteRecords requests that Kafka keeps before it purges them.",
+        no_use=_NO_PURGE,
     ),
 )
 
@@ -263,19 +280,21 @@ TOPICS = (
         "min.insync.replicas",
         INT,
         1,
-        "Replicas that must have a record before acks=all is answered. One broker cannot meet more than one.",
+        "Replicas that must have a record before acks=all is answered.",
         AtLeast(1),
         "high",
         CLUSTER_WIDE,
+        no_use=NO_MORE_REPLICAS,
     ),
     _Config(
         "unclean.leader.election.enable",
         BOOLEAN,
         False,
-        "Whether an out-of-sync replica may become leader. One broker has none.",
+        "Whether an out-of-sync replica may become leader.",
         None,
         "high",
         CLUSTER_WIDE,
+        no_use=NEVER_OUT_OF_SYNC,
     ),
 )
 
@@ -296,9 +315,10 @@ GROUPS = (
         "offsets.commit.timeout.ms",
         INT,
         5000,
-        "How long a commit may wait for its append to the offsets topic, before REQUEST_TIMED_OUT.",
+        "How long Kafka has a commit wait for the other replicas of the offsets topic.",
         AtLeast(1),
         "high",
+        no_use="there are no other replicas to wait for",
     ),
     _Config("offsets.load.buffer.size", INT, 5242880, "Bytes read at a time when offsets are loaded.", AtLeast(1), "high"),
     _Config(
@@ -325,6 +345,7 @@ GROUPS = (
         "Replicas of __consumer_offsets.",
         AtLeast(1),
         "high",
+        no_use="the topic has one, whatever is set",
         kafka_default="3",
         difference=_ONE_BROKER,
     ),
@@ -410,6 +431,7 @@ TRANSACTIONS = (
         "Replicas of __transaction_state.",
         AtLeast(1),
         "high",
+        no_use="the topic has one, whatever is set",
         kafka_default="3",
         difference=_ONE_BROKER,
     ),
@@ -420,6 +442,7 @@ TRANSACTIONS = (
         "min.insync.replicas of __transaction_state.",
         AtLeast(1),
         "high",
+        no_use="it is 1, whatever is set",
         kafka_default="2",
         difference=_ONE_BROKER,
     ),

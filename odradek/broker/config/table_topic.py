@@ -17,20 +17,31 @@ from odradek.broker.config.table_log import (
     COMPRESSION_TYPES,
     GZIP_LEVELS,
     LZ4_LEVELS,
+    NO_REMOTE_STORAGE,
+    NOT_PREALLOCATED,
     SMALLEST_SEGMENT,
     TIMESTAMP_TYPES,
     ZSTD_LEVELS,
 )
+from odradek.broker.config.table_server import NEVER_OUT_OF_SYNC, NO_MORE_REPLICAS
 from odradek.broker.config.validators import AtLeast, Between, ThrottledReplicas, Validator
 
-_NO_REMOTE_STORAGE = "For Kafka's remote storage, which odradek does not have:"
+_NO_REPLICATION = "one broker does not replicate"
+_REMOTE = "For Kafka's remote storage"
 _WEEK_MS = 604800000
 
 
 def _config(
-    name: str, kind: ConfigType, default: Value, server_default: str | None, doc: str, valid: Validator | None = None
+    name: str,
+    kind: ConfigType,
+    default: Value,
+    server_default: str | None,
+    doc: str,
+    valid: Validator | None = None,
+    *,
+    no_use: str = "",
 ) -> ConfigDefinition:
-    return ConfigDefinition(name, kind, default, doc, valid, server_default=server_default)
+    return ConfigDefinition(name, kind, default, doc, valid, server_default=server_default, no_use=no_use)
 
 
 TOPIC_DEFINITIONS = (
@@ -71,8 +82,9 @@ TOPIC_DEFINITIONS = (
         LIST,
         (),
         None,
-        "Replicas whose replication is throttled. No effect: one broker does not replicate.",
+        "Replicas whose replication is throttled.",
         ThrottledReplicas(),
+        no_use=_NO_REPLICATION,
     ),
     _config("index.interval.bytes", INT, 4096, "log.index.interval.bytes", "One index entry for this many bytes.", AtLeast(0)),
     ConfigDefinition(
@@ -83,11 +95,20 @@ TOPIC_DEFINITIONS = (
         LIST,
         (),
         None,
-        "Replicas whose replication is throttled. No effect: one broker does not replicate.",
+        "Replicas whose replication is throttled.",
         ThrottledReplicas(),
+        no_use=_NO_REPLICATION,
     ),
-    _config("local.retention.bytes", LONG, -2, "log.local.retention.bytes", f"{_NO_REMOTE_STORAGE} no effect.", AtLeast(-2)),
-    _config("local.retention.ms", LONG, -2, "log.local.retention.ms", f"{_NO_REMOTE_STORAGE} no effect.", AtLeast(-2)),
+    _config(
+        "local.retention.bytes",
+        LONG,
+        -2,
+        "log.local.retention.bytes",
+        f"{_REMOTE}.",
+        AtLeast(-2),
+        no_use=NO_REMOTE_STORAGE,
+    ),
+    _config("local.retention.ms", LONG, -2, "log.local.retention.ms", f"{_REMOTE}.", AtLeast(-2), no_use=NO_REMOTE_STORAGE),
     _config(
         "max.compaction.lag.ms",
         LONG,
@@ -146,17 +167,19 @@ TOPIC_DEFINITIONS = (
         "min.insync.replicas",
         "Replicas that must have a record before acks=all is answered.",
         AtLeast(1),
+        no_use=NO_MORE_REPLICAS,
     ),
     _config(
         "preallocate",
         BOOLEAN,
         False,
         "log.preallocate",
-        "Kafka's preallocation of segment files. No effect: files are not preallocated.",
+        "Kafka's preallocation of segment files.",
+        no_use=NOT_PREALLOCATED,
     ),
-    _config("remote.log.copy.disable", BOOLEAN, False, None, f"{_NO_REMOTE_STORAGE} no effect."),
-    _config("remote.log.delete.on.disable", BOOLEAN, False, None, f"{_NO_REMOTE_STORAGE} no effect."),
-    _config("remote.storage.enable", BOOLEAN, False, None, f"{_NO_REMOTE_STORAGE} true is refused."),
+    _config("remote.log.copy.disable", BOOLEAN, False, None, f"{_REMOTE}.", no_use=NO_REMOTE_STORAGE),
+    _config("remote.log.delete.on.disable", BOOLEAN, False, None, f"{_REMOTE}.", no_use=NO_REMOTE_STORAGE),
+    _config("remote.storage.enable", BOOLEAN, False, None, f"{_REMOTE}, which odradek does not have: true is refused."),
     _config(
         "retention.bytes", LONG, -1, "log.retention.bytes", "Old segments are deleted while the partition is larger than this."
     ),
@@ -181,6 +204,7 @@ TOPIC_DEFINITIONS = (
         BOOLEAN,
         False,
         "unclean.leader.election.enable",
-        "Whether an out-of-sync replica may become leader. One broker has none.",
+        "Whether an out-of-sync replica may become leader.",
+        no_use=NEVER_OUT_OF_SYNC,
     ),
 )

@@ -30,6 +30,19 @@ class AtLeast:
         return None if value >= self._low else str(value)
 
 
+class SizeOrSystems:
+    """The size of a socket's buffer, which the system refuses if it is not positive; or -1 for the system's own."""
+
+    __slots__ = ("allowed",)
+
+    def __init__(self) -> None:
+        self.allowed = "positive, or -1"
+
+    def __call__(self, value: Any) -> str | None:
+        """The value if it is neither."""
+        return None if value > 0 or value == -1 else str(value)
+
+
 class Between:
     """A number from ``low`` to ``high``, or ``besides``, a number outside the range with a meaning of its own."""
 

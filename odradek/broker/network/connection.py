@@ -184,6 +184,11 @@ class Connection(asyncio.BufferedProtocol):
             self._drained_ms = now_ms
         return 0 if self._responses.is_waiting else now_ms - max(self.last_active_ms, self._drained_ms)
 
+    def hold(self) -> None:
+        """Begin no request until ``resume_writing``: as if the client were behind with its answers."""
+        if self._flow is not None:
+            self._flow.is_writing_paused = True
+
     def trim(self) -> None:
         """Give back memory that only a busy connection needs."""
         self._reader.trim()

@@ -1,7 +1,7 @@
 """Which connections there are: counted, limited, swept.
 
-Limits: ``max.connections`` and ``max.connections.per.ip`` refuse by closing at once, ``connections.max.idle.ms`` closes what has
-been silent.
+Limits: ``max.connections`` and ``max.connections.per.ip`` refuse by closing at once, ``max.connection.creation.rate`` has a new
+connection's first request wait, ``connections.max.idle.ms`` closes what has been silent.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from odradek.broker.logging import log
+from odradek.broker.network.connection_rate import ConnectionRate
 from odradek.broker.network.outbox import Outbox
 
 if TYPE_CHECKING:
@@ -41,6 +42,12 @@ class OpenConnection(Protocol):
     def idle_ms(self, now_ms: float) -> float:
         """How long nothing has come or gone."""
 
+    def hold(self) -> None:
+        """Begin no request until ``resume_writing``."""
+
+    def resume_writing(self) -> None:
+        """Go on."""
+
     def stop_reading(self) -> None:
         """Take no further request."""
 
@@ -52,9 +59,13 @@ class OpenConnection(Protocol):
 
 
 class ConnectionLimits(NamedTuple):
-    """``max.connections``, ``max.connections.per.ip`` with its overrides, ``connections.max.idle.ms`` (negative: never)."""
+    """``max.connections``, ``max.connections.per.ip`` with its overrides, ``connections.max.idle.ms`` (negative: never).
+
+    ``max_creation_rate`` is ``max.connection.creation.rate``, a second.
+    """
 
     max_connections: int
+    max_creation_rate: int
     max_connections_per_ip: int
     per_ip_overrides: Mapping[str, int]
     max_idle_ms: int
@@ -73,6 +84,7 @@ class ConnectionRegistry:
         self._timer = timer
         self._connections: set[OpenConnection] = set()
         self._by_ip: dict[str, int] = {}
+        self._rate = ConnectionRate()
         self._is_sweep_armed = False
         self.accepted = 0
         self.refused = 0
@@ -112,7 +124,11 @@ class ConnectionRegistry:
         self.accepted += 1
         self._by_ip[ip] = here + 1
         self._connections.add(connection)
-        connection.last_active_ms = self.clock.monotonic_ms()
+        connection.last_active_ms = now_ms = self.clock.monotonic_ms()
+        delay_ms = self._rate.delay_ms(now_ms, limits.max_creation_rate)
+        if delay_ms > 0:
+            connection.hold()
+            self._timer.call_after(delay_ms, connection.resume_writing)
         return True
 
     def remove(self, connection: OpenConnection) -> None:

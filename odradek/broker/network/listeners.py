@@ -8,13 +8,25 @@ Left out: TLS and SASL. ``listener.security.protocol.map`` may say PLAINTEXT onl
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import socket
+from typing import TYPE_CHECKING, NamedTuple
 
 from odradek.broker.config.endpoints import Endpoint
 
 if TYPE_CHECKING:
     import asyncio
     from collections.abc import Callable
+
+
+SYSTEM_BUFFER = -1
+
+
+class SocketSettings(NamedTuple):
+    """``socket.listen.backlog.size``, and the sizes of a connection's buffers in bytes; SYSTEM_BUFFER leaves one to the system."""
+
+    backlog: int
+    send_buffer_bytes: int = SYSTEM_BUFFER
+    receive_buffer_bytes: int = SYSTEM_BUFFER
 
 
 class Listeners:
@@ -25,11 +37,11 @@ class Listeners:
         self._servers: list[asyncio.Server] = []
         self.bound: dict[str, Endpoint] = {}
 
-    async def bind(self, endpoints: list[Endpoint], loop: asyncio.AbstractEventLoop, backlog: int) -> None:
+    async def bind(self, endpoints: list[Endpoint], loop: asyncio.AbstractEventLoop, settings: SocketSettings) -> None:
         """Take every address, without accepting connections; OSError where one cannot be had, and then none stays bound."""
         try:
             for endpoint in endpoints:
-                self.bound[endpoint.name] = await self._bind(endpoint, loop, backlog)
+                self.bound[endpoint.name] = await self._bind(endpoint, loop, settings)
         except OSError:
             await self.stop()
             raise
@@ -45,19 +57,29 @@ class Listeners:
             server.close()
         self._servers = []
 
-    async def _bind(self, endpoint: Endpoint, loop: asyncio.AbstractEventLoop, backlog: int) -> Endpoint:
+    async def _bind(self, endpoint: Endpoint, loop: asyncio.AbstractEventLoop, settings: SocketSettings) -> Endpoint:
         name = endpoint.name
         server = await loop.create_server(
             lambda: self._make_connection(name),
             endpoint.host or None,
             endpoint.port,
-            backlog=backlog,
+            backlog=settings.backlog,
             reuse_address=True,
             start_serving=False,
         )
         self._servers.append(server)
+        for listening in server.sockets:
+            _set_buffers(listening, settings)
         port = server.sockets[0].getsockname()[1]
         return Endpoint(name, endpoint.host, port)
+
+
+def _set_buffers(listening: socket.socket, settings: SocketSettings) -> None:
+    """Every connection that is accepted inherits the sizes; a receive buffer must have its size before the connection is made."""
+    if settings.send_buffer_bytes != SYSTEM_BUFFER:
+        listening.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, settings.send_buffer_bytes)
+    if settings.receive_buffer_bytes != SYSTEM_BUFFER:
+        listening.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, settings.receive_buffer_bytes)
 
 
 def advertised_endpoints(bound: dict[str, Endpoint], advertised: list[Endpoint]) -> dict[str, Endpoint]:

@@ -95,7 +95,10 @@ class Setup:
     def __init__(self, **limits):
         self.clock = VirtualClock()
         self.timer = Timer(self.clock)
-        values = {"max_connections": 10, "max_connections_per_ip": 10, "per_ip_overrides": {}, "max_idle_ms": 600_000}
+        values = {
+            **{"max_connections": 10, "max_connections_per_ip": 10, "per_ip_overrides": {}},
+            **{"max_creation_rate": 2**31 - 1, "max_idle_ms": 600_000},
+        }
         self.registry = ConnectionRegistry(lambda: ConnectionLimits(**{**values, **limits}), self.clock, self.timer)
         self.dispatcher = FakeDispatcher()
 
@@ -466,3 +469,26 @@ def test_a_client_that_sends_no_more_and_waits_for_nothing_is_let_go():
     connection, _ = Setup().connect()
     send(connection, b"answer-1")
     assert not connection.eof_received()
+
+
+def test_the_first_request_of_a_connection_above_the_rate_waits_for_its_turn():
+    setup = Setup(max_creation_rate=0)
+    held, transport = setup.connect()
+    send(held, b"aaaaaaaa", b"bbbbbbbb")
+    assert not transport.reading
+    setup.clock.advance(999)
+    setup.timer.advance()
+    assert transport.sent == b""
+    setup.clock.advance(1)
+    setup.timer.advance()
+    assert transport.sent == b"aaaaaaaabbbbbbbb"
+    assert transport.reading
+
+
+def test_a_connection_that_is_lost_before_its_turn_is_forgotten():
+    setup = Setup(max_creation_rate=0)
+    held, _ = setup.connect()
+    held.connection_lost(None)
+    setup.clock.advance(1000)
+    setup.timer.advance()
+    assert len(setup.registry) == 0

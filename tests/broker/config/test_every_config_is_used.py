@@ -1,0 +1,71 @@
+"""Every config of the table is read by the product, or its row says why it has no use.
+
+A config of the broker is used by code that names it, or by a topic config that falls back to it and is used. A config of a topic is
+used by code that names it, or by code that reads its attribute of ``LogConfig``. The table itself, the modules that only check or
+tell configs, and tuples of names, such as the configs that an internal topic is given, do not count.
+"""
+
+import ast
+from dataclasses import fields
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+import odradek
+from odradek.broker.config.table import BROKER_CONFIGS, TOPIC_CONFIGS
+from odradek.storage.log_config import LogConfig
+
+ROOT = Path(odradek.__file__).parent
+CONFIG = ROOT / "broker" / "config"
+# Of the room of configs, what acts on them.
+ACTING = {CONFIG / name for name in ("broker_config.py", "endpoints.py", "topic_config.py")}
+LOG_CONFIG = {field.name for field in fields(LogConfig)}
+
+
+@cache
+def read_by_the_product():
+    """(every string outside of a tuple, every attribute that is read) of the modules that act on configs."""
+    names, attributes = set(), set()
+    for path in ROOT.rglob("*.py"):
+        if path.parent == CONFIG and path not in ACTING:
+            continue
+        nodes = list(ast.walk(ast.parse(path.read_text(encoding="utf-8"))))
+        in_tuples = {id(element) for node in nodes if isinstance(node, ast.Tuple) for element in node.elts}
+        for node in nodes:
+            if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in in_tuples:
+                names.add(node.value)
+            elif isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Load):
+                attributes.add(node.attr)
+    return names, attributes
+
+
+def is_topic_config_read(name):
+    names, attributes = read_by_the_product()
+    field = name.replace(".", "_")
+    return field in attributes if field in LOG_CONFIG else name in names
+
+
+def is_broker_config_read(name):
+    names, _ = read_by_the_product()
+    return name in names or any(row.server_default == name and is_topic_config_read(row.name) for row in TOPIC_CONFIGS.values())
+
+
+@pytest.mark.parametrize("row", BROKER_CONFIGS.values(), ids=lambda row: row.name)
+def test_a_broker_config_is_read_or_says_why_it_has_no_use(row):
+    assert is_broker_config_read(row.name) is not bool(row.no_use)
+
+
+@pytest.mark.parametrize("row", TOPIC_CONFIGS.values(), ids=lambda row: row.name)
+def test_a_topic_config_is_read_or_says_why_it_has_no_use(row):
+    assert is_topic_config_read(row.name) is not bool(row.no_use)
+
+
+def test_a_config_that_nobody_reads_would_be_found():
+    assert not is_broker_config_read("a.config.of.tomorrow")
+    assert not is_topic_config_read("a.config.of.tomorrow")
+
+
+def test_the_reason_is_told_to_clients_and_readers():
+    row = BROKER_CONFIGS["queued.max.requests"]
+    assert row.documentation.endswith(f"No effect: {row.no_use}.")
