@@ -5,7 +5,7 @@ broker config of the same meaning. As in Kafka, that config's coarser units (``l
 are listed only if the finest unit is set.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from enum import IntEnum
 from typing import Any, NamedTuple
 
@@ -22,6 +22,8 @@ class ConfigSource(IntEnum):
     DYNAMIC_DEFAULT_BROKER_CONFIG = 3
     STATIC_BROKER_CONFIG = 4
     DEFAULT_CONFIG = 5
+    DYNAMIC_CLIENT_METRICS_CONFIG = 7
+    DYNAMIC_GROUP_CONFIG = 8
 
 
 class Synonym(NamedTuple):
@@ -56,6 +58,18 @@ def topic_entries(view: ConfigView, overrides: Mapping[str, str]) -> Iterator[Co
         if name in overrides:
             set_by = (Synonym(name, value, ConfigSource.DYNAMIC_TOPIC_CONFIG), *set_by)
         yield _entry(definition, name, value, set_by, read_only=False)
+
+
+def other_entries(definitions: Sequence[ConfigDefinition], overrides: Mapping[str, str], source: int) -> Iterator[ConfigEntry]:
+    """All configs of a resource without a use here, with the ``overrides`` that a broker of Kafka's may have set."""
+    for definition in definitions:
+        value = overrides.get(definition.name, to_text(definition.default))
+        set_by: tuple[Synonym, ...] = ()
+        if definition.server_default is not None:
+            set_by = (Synonym(definition.server_default, to_text(definition.default), ConfigSource.DEFAULT_CONFIG),)
+        if definition.name in overrides:
+            set_by = (Synonym(definition.name, value, source), *set_by)
+        yield _entry(definition, definition.name, value, set_by, read_only=False)
 
 
 def broker_entries(view: ConfigView) -> Iterator[ConfigEntry]:

@@ -36,11 +36,15 @@ class ResourceType(IntEnum):
 
 
 class ConfigView(NamedTuple):
-    """The broker's configs, overrides by (resource type, name), and existing topics, for describing and altering configs."""
+    """The broker's configs, overrides by (resource type, name), and existing topics, for describing and altering configs.
+
+    ``has_elr`` says whether the cluster has eligible leader replicas (KIP-966), as one that Kafka has made.
+    """
 
     config: BrokerConfig
     overrides: Callable[[int, str], Mapping[str, str]]
     topic_exists: Callable[[str], bool]
+    has_elr: bool = False
 
     @property
     def node_id(self) -> str:

@@ -75,7 +75,7 @@ IDENTITY = (
     ),
     _Config(
         "metadata.log.max.record.bytes.between.snapshots",
-        INT,
+        LONG,
         20971520,
         "A snapshot of the metadata is written when this much has been appended since the last one.",
         AtLeast(1),
@@ -156,7 +156,9 @@ LISTENERS = (
 
 CONNECTIONS = (
     _Config("socket.listen.backlog.size", INT, 50, "Connections that may wait to be accepted, per listener.", AtLeast(1)),
-    _Config("socket.send.buffer.bytes", INT, 102400, "SO_SNDBUF of client sockets; -1 leaves the system's choice.", _BUFFER, "high"),
+    _Config(
+        "socket.send.buffer.bytes", INT, 102400, "SO_SNDBUF of client sockets; -1 leaves the system's choice.", _BUFFER, "high"
+    ),
     _Config(
         "socket.receive.buffer.bytes", INT, 102400, "SO_RCVBUF of client sockets; -1 leaves the system's choice.", _BUFFER, "high"
     ),

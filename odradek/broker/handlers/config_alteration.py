@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from odradek.broker.config.dynamic import ConfigView
 from odradek.broker.metadata.alterations import Alteration, Answer, alter_resources
+from odradek.broker.metadata.features import ELIGIBLE_LEADER_REPLICAS
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -18,7 +19,9 @@ def alter(services: TopicServices, alterations: Sequence[Alteration], *, validat
     """Carry out each alteration, or only validate it; (error code, message) of each."""
     image = services.controller.image
     return alter_resources(
-        ConfigView(services.config, image.configs, image.topics.__contains__),
+        ConfigView(
+            services.config, image.configs, image.topics.__contains__, has_elr=image.features.get(ELIGIBLE_LEADER_REPLICAS, 0) > 0
+        ),
         alterations,
         None if validate_only else services.controller.alter_configs,
     )

@@ -1,17 +1,25 @@
-"""DescribeConfigs, versions 1 to 4: the configs of topics, of this broker, and of the cluster's default broker.
+"""DescribeConfigs, versions 1 to 4: the configs of topics, of this broker, of the cluster's default broker, of groups.
 
 Synonyms since version 1 (KIP-226), types and documentation since 3 (KIP-569). A resource that cannot be described has its own
 error, the others are answered: UNKNOWN_TOPIC_OR_PARTITION, INVALID_TOPIC_EXCEPTION, and INVALID_REQUEST for another broker than
-this one. A list of keys limits the answer to those; an empty one does not.
+this one, and for a group or a subscription of client metrics without a name. A list of keys limits the answer to those; an empty
+one does not.
 
 Deliberate gaps: a broker has no loggers by Kafka's names, so BROKER_LOGGER is an empty list; CLIENT_METRICS and GROUP, whose
-protocols (KIP-714, KIP-848) are not served, are INVALID_REQUEST.
+protocols (KIP-714, KIP-848) are not served, have Kafka's defaults and what Kafka has set.
 """
 
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from odradek.broker.config.describe import ConfigEntry, broker_entries, cluster_default_entries, topic_entries
+from odradek.broker.config.describe import (
+    ConfigEntry,
+    ConfigSource,
+    broker_entries,
+    cluster_default_entries,
+    other_entries,
+    topic_entries,
+)
 from odradek.broker.config.dynamic import ConfigView, ResourceType
 from odradek.broker.metadata.topic_names import validate_topic_name
 from odradek.protocol.errors import ErrorCode, KafkaError
@@ -70,6 +78,19 @@ def _entries(view: ConfigView, resource_type: int, name: str) -> Iterable[Config
                 raise _invalid_request("Broker id must not be empty")
             _check_broker(view, name, f"expected {view.node_id} but received {name}")
             return ()
+        case ResourceType.GROUP:
+            if not name:
+                raise _invalid_request("Group name must not be empty")
+            from odradek.broker.config.table_group import GROUP_DEFINITIONS
+
+            return other_entries(GROUP_DEFINITIONS, view.overrides(resource_type, name), ConfigSource.DYNAMIC_GROUP_CONFIG)
+        case ResourceType.CLIENT_METRICS:
+            if not name:
+                raise _invalid_request("Client metrics subscription name must not be empty")
+            from odradek.broker.config.table_group import CLIENT_METRICS_DEFINITIONS
+
+            overrides = view.overrides(resource_type, name)
+            return other_entries(CLIENT_METRICS_DEFINITIONS, overrides, ConfigSource.DYNAMIC_CLIENT_METRICS_CONFIG)
         case _:
             raise _invalid_request(f"Unsupported resource type: {resource_type}")
 

@@ -1,7 +1,7 @@
 """ListConfigResources, versions 0 and 1 (KIP-1142): what there is to describe, by type; all that is supported without one.
 
 Version 0 was ListClientMetricsResources (KIP-714): the canonical request asks for CLIENT_METRICS alone then. Of those, and of
-groups with configs, there are none. A type nobody knows is UNSUPPORTED_VERSION.
+groups with configs, there are only such as Kafka has made. A type nobody knows is UNSUPPORTED_VERSION.
 """
 
 from typing import TYPE_CHECKING
@@ -29,10 +29,13 @@ def handle(
     types = set(request.resource_types or _SUPPORTED)
     if not types <= set(_SUPPORTED):
         return ListConfigResourcesResponse(error_code=ErrorCode.UNSUPPORTED_VERSION)
+    image = services.controller.image
     names = {
-        ResourceType.TOPIC: list(services.controller.image.topics),
+        ResourceType.TOPIC: list(image.topics),
         ResourceType.BROKER: [str(services.node_id)],
         ResourceType.BROKER_LOGGER: [str(services.node_id)],
+        ResourceType.CLIENT_METRICS: image.configured(ResourceType.CLIENT_METRICS),
+        ResourceType.GROUP: image.configured(ResourceType.GROUP),
     }
     return ListConfigResourcesResponse(
         config_resources=[

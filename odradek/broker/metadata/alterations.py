@@ -4,11 +4,15 @@ This module changes no state. ``alter_resources`` handles a whole request: it de
 records to the controller as one batch. An invalid value is INVALID_CONFIG for a topic and INVALID_REQUEST for a broker, as in
 Kafka (KAFKA-13609).
 
+A cluster that Kafka has made with eligible leader replicas (KIP-966) has one ``min.insync.replicas``, set for all brokers. It can
+be changed, and neither removed nor set for one broker: INVALID_CONFIG, as from Kafka.
+
 Left out: CLIENT_METRICS and GROUP, whose protocols are not served, and BROKER_LOGGER, since odradek has no loggers by Kafka's
 names.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from typing import NamedTuple, NoReturn
 
 from odradek.broker.config.definitions import ConfigDefinition, ConfigType, InvalidConfig, parse, to_text
@@ -96,6 +100,8 @@ def decide(view: ConfigView, alteration: Alteration) -> list[ConfigChange]:
             _check_node_id(view, resource_name)
             current = view.overrides(resource_type, resource_name)
             wanted = _wanted(current, alteration, BROKER_CONFIGS)
+            if view.has_elr:
+                _check_min_isr(resource_name, operations, removed=current.keys() - wanted.keys())
             _check_broker(view, resource_name, wanted)
         case ResourceType.BROKER_LOGGER if not replaces:
             _refuse_loggers(view, resource_name, operations)
@@ -181,6 +187,14 @@ def _check_broker(view: ConfigView, broker: str, wanted: Mapping[str, str]) -> N
         view.config.overridden(*((wanted, other_level) if for_cluster else (other_level, wanted)))
     except InvalidConfig as error:
         _refuse(str(error))
+
+
+def _check_min_isr(broker: str, operations: Sequence[Operation], *, removed: AbstractSet[str]) -> None:
+    name = "min.insync.replicas"
+    if broker != CLUSTER_DEFAULT and (name in removed or any(operation.name == name for operation in operations)):
+        raise KafkaError(ErrorCode.INVALID_CONFIG, f"Broker-level {name} cannot be altered while ELR is enabled.")
+    if name in removed:
+        raise KafkaError(ErrorCode.INVALID_CONFIG, f"Cluster-level {name} cannot be removed while ELR is enabled.")
 
 
 def _refuse_loggers(view: ConfigView, name: str, operations: Sequence[Operation]) -> None:

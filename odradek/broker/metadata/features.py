@@ -13,6 +13,8 @@ from odradek.protocol.metadata_records import FeatureLevelRecord
 
 METADATA_VERSION = "metadata.version"
 TRANSACTION_VERSION = "transaction.version"
+# Not served. A cluster that Kafka has made may have it.
+ELIGIBLE_LEADER_REPLICAS = "eligible.leader.replicas.version"
 SUPPORTED_FEATURES: dict[str, tuple[int, int]] = {
     METADATA_VERSION: (7, 30),  # 3.3-IV3 to 4.3-IV0
     TRANSACTION_VERSION: (0, 2),

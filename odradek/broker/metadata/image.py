@@ -67,6 +67,10 @@ class MetadataImage:
         """The overrides set on a resource (TOPIC_RESOURCE or BROKER_RESOURCE; broker "" is the cluster-wide default)."""
         return self._configs.get((resource_type, resource_name), {})
 
+    def configured(self, resource_type: int) -> list[str]:
+        """The names of the resources of a type that have overrides."""
+        return [name for each, name in self._configs if each == resource_type]
+
     def partitions(self) -> Iterator[tuple[Topic, PartitionRecord]]:
         """Every partition there is, with its topic."""
         for topic in self.topics.values():

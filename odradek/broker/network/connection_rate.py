@@ -1,8 +1,8 @@
 """``max.connection.creation.rate``: how long a new connection waits for its turn (KIP-612).
 
 Kafka measures the rate over ten seconds, so that many connections may come at once after a silence. Its acceptor waits with each
-connection above the rate, a second at most, and those behind wait to be accepted. Here a connection above the rate is accepted, and
-its first request waits instead.
+connection above the rate, a second at most, and those behind wait to be accepted. Here a connection above the rate is accepted,
+and its first request waits instead.
 """
 
 _BURST_MS = 10_000.0

@@ -22,7 +22,7 @@ SYSTEM_BUFFER = -1
 
 
 class SocketSettings(NamedTuple):
-    """``socket.listen.backlog.size``, and the sizes of a connection's buffers in bytes; SYSTEM_BUFFER leaves one to the system."""
+    """``socket.listen.backlog.size``, and a connection's buffers in bytes; SYSTEM_BUFFER leaves a size to the system."""
 
     backlog: int
     send_buffer_bytes: int = SYSTEM_BUFFER

@@ -4,7 +4,7 @@ from odradek.broker.config import load
 from odradek.broker.config.dynamic import ConfigView
 
 
-def make_view(text="", *, overrides=None, topics=("events",)):
+def make_view(text="", *, overrides=None, topics=("events",), has_elr=False):
     """A view over a configuration and ``overrides`` by (resource type, resource name)."""
     stored = overrides or {}
-    return ConfigView(load(text), lambda kind, name: stored.get((int(kind), name), {}), set(topics).__contains__)
+    return ConfigView(load(text), lambda kind, name: stored.get((int(kind), name), {}), set(topics).__contains__, has_elr)

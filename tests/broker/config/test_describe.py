@@ -6,7 +6,7 @@ from odradek.broker.config.table import BROKER_CONFIGS, TOPIC_CONFIGS
 
 from .doubles import make_view
 
-TOPIC, BROKER, CLUSTER, STATIC, DEFAULT = ConfigSource
+TOPIC, BROKER, CLUSTER, STATIC, DEFAULT = list(ConfigSource)[:5]
 
 
 def topic_entry(view, name, overrides=None):

@@ -1,8 +1,8 @@
 """Every config of the table is read by the product, or its row says why it has no use.
 
-A config of the broker is used by code that names it, or by a topic config that falls back to it and is used. A config of a topic is
-used by code that names it, or by code that reads its attribute of ``LogConfig``. The table itself, the modules that only check or
-tell configs, and tuples of names, such as the configs that an internal topic is given, do not count.
+A config of the broker is used by code that looks it up by its name, or by a topic config that falls back to it and is used. A
+config of a topic is used by code that looks it up, or that reads its attribute of ``LogConfig``. The table itself, and the
+modules that only check or tell configs, do not count.
 """
 
 import ast
@@ -13,7 +13,9 @@ from pathlib import Path
 import pytest
 
 import odradek
+from odradek.broker.config.definitions import complain
 from odradek.broker.config.table import BROKER_CONFIGS, TOPIC_CONFIGS
+from odradek.broker.config.table_group import CLIENT_METRICS_DEFINITIONS, GROUP_DEFINITIONS
 from odradek.storage.log_config import LogConfig
 
 ROOT = Path(odradek.__file__).parent
@@ -25,18 +27,19 @@ LOG_CONFIG = {field.name for field in fields(LogConfig)}
 
 @cache
 def read_by_the_product():
-    """(every string outside of a tuple, every attribute that is read) of the modules that act on configs."""
+    """(every string that something is looked up by, every attribute that is read) of the modules that act on configs."""
     names, attributes = set(), set()
     for path in ROOT.rglob("*.py"):
         if path.parent == CONFIG and path not in ACTING:
             continue
-        nodes = list(ast.walk(ast.parse(path.read_text(encoding="utf-8"))))
-        in_tuples = {id(element) for node in nodes if isinstance(node, ast.Tuple) for element in node.elts}
-        for node in nodes:
-            if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in in_tuples:
-                names.add(node.value)
-            elif isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Load):
-                attributes.add(node.attr)
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            match node:
+                case ast.Subscript(slice=ast.Constant(value=str(name)), ctx=ast.Load()):
+                    names.add(name)
+                case ast.Call(args=arguments):
+                    names |= {each.value for each in arguments if isinstance(each, ast.Constant) and isinstance(each.value, str)}
+                case ast.Attribute(attr=name, ctx=ast.Load()):
+                    attributes.add(name)
     return names, attributes
 
 
@@ -59,6 +62,12 @@ def test_a_broker_config_is_read_or_says_why_it_has_no_use(row):
 @pytest.mark.parametrize("row", TOPIC_CONFIGS.values(), ids=lambda row: row.name)
 def test_a_topic_config_is_read_or_says_why_it_has_no_use(row):
     assert is_topic_config_read(row.name) is not bool(row.no_use)
+
+
+@pytest.mark.parametrize("row", [*GROUP_DEFINITIONS, *CLIENT_METRICS_DEFINITIONS], ids=lambda row: row.name)
+def test_a_config_of_groups_or_client_metrics_says_why_it_has_no_use(row):
+    assert row.no_use
+    complain(row, row.default)
 
 
 def test_a_config_that_nobody_reads_would_be_found():

@@ -1,8 +1,10 @@
 import pytest
 
 from odradek.broker.handlers.describe_configs import handle
+from odradek.broker.handlers.list_config_resources import handle as list_resources
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.message_types.describe_configs import DescribeConfigsRequest, DescribeConfigsResource
+from odradek.protocol.message_types.list_config_resources import ListConfigResourcesRequest
 
 from .bed import make_broker
 
@@ -53,6 +55,46 @@ def test_the_clusters_default_broker_has_the_name_of_nobody():
     assert [(config.name, config.value, config.config_source) for config in result.configs] == [("max.connections", "5", 3)]
 
 
+# As Kafka 4.3.1 gave them for a group and a subscription that nobody has configured.
+KAFKAS_GROUP_CONFIGS = """
+    consumer.session.timeout.ms=45000 consumer.assignment.interval.ms=1000 consumer.heartbeat.interval.ms=5000
+    share.auto.offset.reset=latest share.renew.acknowledge.enable=true share.session.timeout.ms=45000
+    share.heartbeat.interval.ms=5000 share.delivery.count.limit=5 share.record.lock.duration.ms=30000
+    share.assignment.interval.ms=1000 share.isolation.level=read_uncommitted share.partition.max.record.locks=2000
+    streams.initial.rebalance.delay.ms=3000 streams.assignment.interval.ms=1000 streams.heartbeat.interval.ms=5000
+    streams.session.timeout.ms=45000 streams.num.standby.replicas=0
+"""
+
+
+def test_a_group_and_client_metrics_have_kafkas_defaults():
+    group, metrics = describe(make_broker("events"), (32, "g"), (16, "m"), synonyms=True)
+    assert sorted(f"{config.name}={config.value}" for config in group.configs) == sorted(KAFKAS_GROUP_CONFIGS.split())
+    assert {(config.config_source, config.read_only) for config in (*group.configs, *metrics.configs)} == {(5, False)}
+    synonyms = {config.name: [tuple(each) for each in config.synonyms] for config in group.configs}
+    assert synonyms["consumer.session.timeout.ms"] == [("group.consumer.session.timeout.ms", "45000", 5)]
+    assert synonyms["share.isolation.level"] == [("share.isolation.level", "read_uncommitted", 5)]
+    assert [(config.name, config.value, config.config_type, list(config.synonyms)) for config in metrics.configs] == [
+        ("metrics", "", 7, []),
+        ("interval.ms", "300000", 3, []),
+        ("match", "", 7, []),
+    ]
+
+
+def test_what_kafka_has_set_on_groups_and_client_metrics_is_described_and_listed():
+    broker = make_broker("events")
+    broker.controller.alter_configs([(32, "g", "consumer.session.timeout.ms", "46000"), (16, "m", "match", "client_id=a")])
+    group, metrics = describe(broker, (32, "g"), (16, "m"), keys=("consumer.session.timeout.ms", "match"), synonyms=True)
+    ((set_on_group,), (set_on_metrics,)) = group.configs, metrics.configs
+    assert (set_on_group.value, set_on_group.config_source) == ("46000", 8)
+    assert [tuple(each) for each in set_on_group.synonyms] == [
+        ("consumer.session.timeout.ms", "46000", 8),
+        ("group.consumer.session.timeout.ms", "45000", 5),
+    ]
+    assert (set_on_metrics.value, set_on_metrics.config_source) == ("client_id=a", 7)
+    listed = list_resources(broker, None, ListConfigResourcesRequest(resource_types=(16, 32))).config_resources
+    assert [(each.resource_type, each.resource_name) for each in listed] == [(16, "m"), (32, "g")]
+
+
 def test_a_broker_has_no_loggers():
     (result,) = describe(make_broker("events"), (8, "1"))
     assert (result.error_code, list(result.configs)) == (ErrorCode.NONE, [])
@@ -68,8 +110,8 @@ def test_a_broker_has_no_loggers():
         ((4, "x"), ErrorCode.INVALID_REQUEST),
         ((8, ""), ErrorCode.INVALID_REQUEST),
         ((8, "2"), ErrorCode.INVALID_REQUEST),
-        ((16, "m"), ErrorCode.INVALID_REQUEST),
-        ((32, "g"), ErrorCode.INVALID_REQUEST),
+        ((16, ""), ErrorCode.INVALID_REQUEST),
+        ((32, ""), ErrorCode.INVALID_REQUEST),
         ((0, "x"), ErrorCode.INVALID_REQUEST),
         ((3, "x"), ErrorCode.INVALID_REQUEST),
     ],

@@ -242,3 +242,27 @@ def test_a_log_that_fails_is_the_answer_to_all_that_would_have_been_done():
 
     answers = alter_resources(make_view(), [setting("events", "1"), setting("nowhere", "1")], fail).response
     assert [code for code, _ in answers] == [ErrorCode.KAFKA_STORAGE_ERROR, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION]
+
+
+CLUSTER_MIN_ISR = {(4, ""): {"min.insync.replicas": "1", "max.connections": "5"}}
+
+
+@pytest.mark.parametrize(
+    ("broker", "operation", "replaces"),
+    [
+        ("", ("min.insync.replicas", DELETE, None), False),
+        ("", ("max.connections", SET, "5"), True),
+        ("1", ("min.insync.replicas", SET, "2"), False),
+        ("1", ("min.insync.replicas", DELETE, None), False),
+    ],
+)
+def test_with_eligible_leader_replicas_the_clusters_min_isr_stays_and_is_the_only_one(broker, operation, replaces):
+    view = make_view(overrides=CLUSTER_MIN_ISR, has_elr=True)
+    assert refusal_of(view, BROKER, broker, operation, replaces=replaces).code == ErrorCode.INVALID_CONFIG
+    alter(make_view(overrides=CLUSTER_MIN_ISR), BROKER, broker, operation, replaces=replaces)
+
+
+def test_with_eligible_leader_replicas_the_clusters_min_isr_may_be_changed():
+    view = make_view(overrides=CLUSTER_MIN_ISR, has_elr=True)
+    assert alter(view, BROKER, "", ("min.insync.replicas", SET, "2")) == [(4, "", "min.insync.replicas", "2")]
+    assert alter(view, BROKER, "", ("max.connections", DELETE, None)) == [(4, "", "max.connections", None)]

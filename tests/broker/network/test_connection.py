@@ -95,11 +95,8 @@ class Setup:
     def __init__(self, **limits):
         self.clock = VirtualClock()
         self.timer = Timer(self.clock)
-        values = {
-            **{"max_connections": 10, "max_connections_per_ip": 10, "per_ip_overrides": {}},
-            **{"max_creation_rate": 2**31 - 1, "max_idle_ms": 600_000},
-        }
-        self.registry = ConnectionRegistry(lambda: ConnectionLimits(**{**values, **limits}), self.clock, self.timer)
+        values = ConnectionLimits(10, 2**31 - 1, 10, {}, 600_000)._replace(**limits)
+        self.registry = ConnectionRegistry(lambda: values, self.clock, self.timer)
         self.dispatcher = FakeDispatcher()
 
     def connect(self, peer=("10.0.0.1", 5)):
