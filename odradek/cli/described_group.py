@@ -112,7 +112,10 @@ def _subscription(data: bytes) -> list[str] | None:
 def _describe_consumer_group(connection: Connection, group: str, node: Node, offsets: dict[Partition, int]) -> DescribedGroup:
     request = ConsumerGroupDescribeRequest(group_ids=[group])
     described = connection.call(CONSUMER_GROUP_DESCRIBE, request).groups[0]
-    check(group, described.error_code, None if described.error_code == ErrorCode.GROUP_ID_NOT_FOUND else described.error_message)
+    # Where the protocol is off, there are no other groups than the classic ones.
+    if described.error_code in (ErrorCode.GROUP_ID_NOT_FOUND, ErrorCode.UNSUPPORTED_VERSION):
+        raise Refused(group, ErrorCode.GROUP_ID_NOT_FOUND)
+    check(group, described.error_code, described.error_message)
     members = [
         Member(
             member.member_id,

@@ -1,4 +1,4 @@
-"""One file an API key, each with a ``handle(services, context, request)``.
+"""One file an API key, one for all that are refused, each with a ``handle(services, context, request)``.
 
 ``SERVED`` is the one table of what the broker serves: ApiVersions is answered from it and dispatch obeys it. A handler's module
 is imported by the first request that needs it. ``handle`` returns the canonical response (``protocol.messages``), or a
@@ -64,12 +64,36 @@ SERVED: dict[ApiKey, Served] = {
     ApiKey.DESCRIBE_PRODUCERS: _served(0, 0),
     ApiKey.DESCRIBE_TRANSACTIONS: _served(0, 0),
     ApiKey.LIST_TRANSACTIONS: _served(0, 2),
+    ApiKey.CONSUMER_GROUP_HEARTBEAT: _served(0, 1),
+    ApiKey.CONSUMER_GROUP_DESCRIBE: _served(0, 1),
     ApiKey.LIST_CONFIG_RESOURCES: _served(0, 1),
     ApiKey.DESCRIBE_TOPIC_PARTITIONS: _served(0, 0),
+    ApiKey.SHARE_GROUP_HEARTBEAT: _served(1, 1),
+    ApiKey.SHARE_GROUP_DESCRIBE: _served(1, 1),
+    ApiKey.SHARE_FETCH: _served(1, 2),
+    ApiKey.SHARE_ACKNOWLEDGE: _served(1, 2),
+    ApiKey.STREAMS_GROUP_HEARTBEAT: _served(0, 0),
+    ApiKey.STREAMS_GROUP_DESCRIBE: _served(0, 0),
+    ApiKey.DESCRIBE_SHARE_GROUP_OFFSETS: _served(0, 1),
+    ApiKey.ALTER_SHARE_GROUP_OFFSETS: _served(0, 0),
+    ApiKey.DELETE_SHARE_GROUP_OFFSETS: _served(0, 0),
 }
+
+# Those of the protocols of groups that are not there. One module refuses them all.
+REFUSED: frozenset[ApiKey] = frozenset(api_key for api_key in SERVED if "SHARE_" in api_key.name) | {
+    ApiKey.CONSUMER_GROUP_HEARTBEAT,
+    ApiKey.CONSUMER_GROUP_DESCRIBE,
+    ApiKey.STREAMS_GROUP_HEARTBEAT,
+    ApiKey.STREAMS_GROUP_DESCRIBE,
+}
+
+
+def module_of(api_key: ApiKey) -> str:
+    """The module here that has the handler of an API."""
+    return "refused_group_protocols" if api_key in REFUSED else api_key.name.lower()
 
 
 def load_handler(api_key: ApiKey) -> Handler:
     """The ``handle`` of an API that is served."""
-    module = import_module(f"odradek.broker.handlers.{api_key.name.lower()}")
+    module = import_module(f"odradek.broker.handlers.{module_of(api_key)}")
     return module.handle  # type: ignore[no-any-return]
