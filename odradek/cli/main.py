@@ -62,6 +62,11 @@ def serve(
     When it can answer it prints one line on stdout: odradek ready on HOST:PORT. Its log goes to stderr, with the address of
     the metrics in it. The flags weigh more than --set, and --set more than the file.
     """
+    try:
+        import fcntl  # noqa: F401
+    except ImportError:
+        reason = "a broker needs Linux or macOS: on Windows run it in WSL, or in a container"
+        raise click.UsageError(reason) from None
     from odradek.cli.serve import run
 
     if metrics_host is not None and metrics_port is None:

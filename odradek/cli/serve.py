@@ -191,10 +191,8 @@ async def _bind_metrics(broker: "Broker", host: str | None, port: int) -> "Metri
 
 def raise_open_files_limit() -> None:
     """Take as many open files as the system allows, and have segments leave half of them to connections."""
-    try:
-        import resource
-    except ImportError:  # Windows has no such limit
-        return
+    import resource
+
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if soft != hard:
         with contextlib.suppress(OSError, ValueError):
@@ -213,10 +211,7 @@ def _on_stop_signal(stop: Callable[[], None]) -> None:
         stop()
 
     for number in (signal.SIGTERM, signal.SIGINT):
-        try:
-            loop.add_signal_handler(number, on_signal, number)
-        except NotImplementedError:  # Windows has no signals in its event loop
-            signal.signal(number, lambda *_: loop.call_soon_threadsafe(stop))
+        loop.add_signal_handler(number, on_signal, number)
 
 
 def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:

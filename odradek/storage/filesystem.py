@@ -7,13 +7,13 @@ Left out: losing power. ``sync`` and ``durable`` say what must survive it, and t
 look; today the file in memory keeps everything.
 """
 
-import fcntl
 import os
 from collections.abc import Sequence
 from contextlib import suppress
 from typing import Final, Protocol
 
 from odradek.protocol.record_batch import Buffer
+from odradek.storage import posix
 
 _OPEN_FLAGS: Final = os.O_RDWR | os.O_CLOEXEC
 
@@ -135,7 +135,10 @@ class RealFile:
                 written = os.pwrite(self._fd, buffers[0], start)
             else:
                 total = sum(map(len, buffers))
-                written = os.pwritev(self._fd, buffers, start)
+                if posix.HAS_PWRITEV:
+                    written = os.pwritev(self._fd, buffers, start)
+                else:
+                    written = os.pwrite(self._fd, b"".join(buffers), start)
             if written != total:
                 self._finish_append(b"".join(buffers), start)
         except OSError:
@@ -169,7 +172,7 @@ class RealFile:
         """Data and size, not times."""
         if self._has_rest:
             self.truncate(self._size)
-        os.fdatasync(self._fd)
+        posix.sync_data(self._fd)
 
     def close(self) -> None:
         """Let go of the descriptor. Idempotent."""
@@ -187,7 +190,7 @@ class RealFile:
 
 
 class RealLock:
-    """An advisory lock on a whole file, as Kafka takes on ``.lock`` (fcntl, so that the two see each other)."""
+    """An advisory lock on a whole file, as Kafka takes on ``.lock``; the two see each other."""
 
     __slots__ = ("_fd",)
 
@@ -223,7 +226,7 @@ class RealFileSystem:
                 # A disk that is nearly full takes a part, and refuses the next.
                 view = view[file.write(view) :]
             if durable:
-                os.fsync(file.fileno())
+                posix.sync(file.fileno())
         os.replace(temporary, path)
         if durable:
             self.sync_dir(os.path.dirname(path))
@@ -261,7 +264,7 @@ class RealFileSystem:
         """Sync the names in a directory."""
         fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         try:
-            os.fsync(fd)
+            posix.sync(fd)
         finally:
             os.close(fd)
 
@@ -273,9 +276,7 @@ class RealFileSystem:
         """Lock a file against other processes, and against others in this one."""
         fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
         try:
-            # fcntl locks never conflict within one process; flock does, so two brokers of one process are kept apart too.
-            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            fcntl.lockf(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            posix.lock(fd)
         except OSError as error:
             os.close(fd)
             raise BlockingIOError(error.errno, "held by another process", path) from error
