@@ -56,6 +56,8 @@ class LogManager:
         ``metadata_dir`` is the first of ``log_dirs`` by default, and may be none of them.
         """
         self.logs: dict[Partition, Log] = {}
+        # How many of them are in each directory, by its path: every new log is placed by that.
+        self._open_logs: Counter[str] = Counter()
         self.offline: dict[Partition, str] = {}
         # The directories of offline logs that were found, and could not be opened.
         self.offline_homes: dict[Partition, DataDirectory] = {}
@@ -95,10 +97,9 @@ class LogManager:
 
     def counts(self) -> dict[UUID, int]:
         """The number of logs in each online directory, by its id."""
-        homes = [self.home_of(log) for log in self.logs.values()] + list(self.offline_homes.values())
-        per_path = Counter(directory.path for directory in homes)
+        offline = Counter(directory.path for directory in self.offline_homes.values())
         return {
-            directory.identity.directory_id: per_path[directory.path]
+            directory.identity.directory_id: self._open_logs[directory.path] + offline[directory.path]
             for directory in self.directories.online
             if directory.identity is not None
         }
@@ -127,7 +128,7 @@ class LogManager:
             self._load(directory, key, config, topic_ids.get(key), now_ms)
         for key, directory in found.logs.items():
             if directory.failure:
-                self.logs.pop(key, None)
+                self._leave(key)
                 self.offline[key] = directory.failure
         if not self.directories.online:
             raise OSError(self.directories.metadata.failure)
@@ -222,7 +223,16 @@ class LogManager:
         log.disk_errors.on_error = partial(self.directory_error, directory)
         log.truncation.before = partial(self.checkpoints.lower, directory, key)
         log.flush_found(now_ms)
+        self._leave(key)
         self.logs[key] = log
+        self._open_logs[directory.path] += 1
+        return log
+
+    def _leave(self, key: Partition) -> Log | None:
+        """Remove a log from those that are open; returns it, if it was open."""
+        log = self.logs.pop(key, None)
+        if log is not None:
+            self._open_logs[self.home_of(log).path] -= 1
         return log
 
     def delete(self, topic: str, partition: int) -> None:
@@ -232,7 +242,7 @@ class LogManager:
         such log.
         """
         key = (topic, partition)
-        log = self.logs.pop(key, None)
+        log = self._leave(key)
         self.offline.pop(key, None)
         home = self.offline_homes.pop(key, None) if log is None else self.home_of(log)
         if log is not None:
@@ -252,7 +262,7 @@ class LogManager:
     def set_aside(self, topic: str, partition: int, suffix: str, now_ms: int) -> str:
         """Close a log, and rename its directory to end with ``suffix``; returns the new path. Raises OSError."""
         key = (topic, partition)
-        log = self.logs.pop(key, None)
+        log = self._leave(key)
         self.offline.pop(key, None)
         home = self.offline_homes.pop(key, None) if log is None else self.home_of(log)
         if log is not None:
@@ -281,11 +291,12 @@ class LogManager:
             try:
                 self.file_system.rename(removed, log.directory)
             except OSError:
-                self.logs.pop(key).abandon(str(error))
+                self._leave(key)
+                log.abandon(str(error))
                 self.offline[key] = str(error)
             raise
         log.close(clean=False, now_ms=now_ms)
-        del self.logs[key]
+        self._leave(key)
         try:
             self.file_system.sync_dir(target.path)
             self.removed_logs.remove_later(removed)
@@ -313,12 +324,12 @@ class LogManager:
 
     def take_offline(self, directory: DataDirectory) -> list[Partition]:
         """Take the logs of a failed directory offline, without writing anything; returns which."""
-        lost = [key for key, log in self.logs.items() if self.home_of(log) is directory]
-        for key in lost:
-            log = self.logs.pop(key)
+        lost = {key: log for key, log in self.logs.items() if self.home_of(log) is directory}
+        for key, log in lost.items():
+            self._leave(key)
             log.abandon(directory.failure)
             self.offline[key] = directory.failure
-        return lost
+        return list(lost)
 
     def expire_producers(self, now_ms: int) -> int:
         """Forget idle producers in all logs (every ``producer.id.expiration.check.interval.ms``); how many."""
@@ -356,4 +367,5 @@ class LogManager:
     def release(self) -> None:
         """Unlock the directories as a crash would: nothing is flushed or marked. Idempotent."""
         self.logs.clear()
+        self._open_logs.clear()
         self.directories.release()

@@ -84,6 +84,52 @@ def test_a_new_log_goes_where_the_fewest_are():
     assert homes(manager) == {0: A, 2: C, 3: A, 4: B, 5: B}
 
 
+def counted(manager):
+    """How many logs ``counts`` says each directory has, by its path."""
+    return {manager.directories.with_id(each).path: count for each, count in manager.counts().items()}
+
+
+def test_the_logs_of_each_directory_are_counted_whatever_becomes_of_them():
+    file_system = FailingFileSystem()
+    manager = started(file_system)
+    for partition in range(8):
+        create(manager, partition)
+    create(manager, 7)
+    assert counted(manager) == {A: 3, B: 3, C: 2}
+    manager.delete("t", 0)
+    manager.set_aside("t", 1, "-stray", NOW_MS)
+    assert counted(manager) == {A: 2, B: 2, C: 2} == {path: list(homes(manager).values()).count(path) for path in (A, B, C)}
+    manager = restarted(manager, file_system)
+    assert counted(manager) == {A: 2, B: 2, C: 2}
+    manager.directories.with_path(B).fail("broken")
+    manager.take_offline(manager.directories.with_path(B))
+    assert counted(manager) == {A: 2, C: 2}
+
+
+def test_a_log_that_could_not_be_opened_counts_until_it_is_deleted():
+    file_system = FailingFileSystem()
+    manager = started(file_system)
+    append(create(manager, 0))
+    manager.shutdown(NOW_MS)
+    file_system.write_atomic(f"{A}/t-0/partition.metadata", b"")
+    manager = started(file_system)
+    assert ("t", 0) in manager.offline
+    assert counted(manager) == {A: 1, B: 0, C: 0}
+    manager.delete("t", 0)
+    assert counted(manager) == {A: 0, B: 0, C: 0}
+
+
+def test_a_new_log_is_placed_without_a_look_at_the_others(monkeypatch):
+    manager = started(FailingFileSystem())
+    looks = []
+    home_of = LogManager.home_of
+    monkeypatch.setattr(LogManager, "home_of", lambda self, log: looks.append(log) or home_of(self, log))
+    for partition in range(20):
+        create(manager, partition)
+        manager.counts()
+    assert len(looks) < 20
+
+
 def test_logs_are_found_again_wherever_they_are():
     file_system = FailingFileSystem()
     manager = started(file_system)

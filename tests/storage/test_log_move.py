@@ -50,6 +50,10 @@ def contents(log):
     return found
 
 
+def counts(manager, directory):
+    return manager.counts()[directory.identity.directory_id]
+
+
 def moved(manager, log, path):
     move = move_to(manager, log, path)
     task = move.next_task()
@@ -68,6 +72,14 @@ def test_a_log_that_moves_is_the_same_elsewhere():
     assert new.topic_id == TOPIC_ID
     manager.removed_logs.remove_all()
     assert [path for path in file_system.files if path.startswith(f"{A}/t-0")] == []
+
+
+def test_a_log_that_has_moved_is_counted_where_it_is():
+    manager, log = filled(FailingFileSystem())
+    home, target = manager.home_of(log), manager.directories.with_path(B)
+    assert (counts(manager, home), counts(manager, target)) == (1, 0)
+    moved(manager, log, B)
+    assert (counts(manager, home), counts(manager, target)) == (0, 1)
 
 
 def test_what_is_appended_while_a_log_moves_moves_too():
