@@ -104,9 +104,10 @@ def _load(address: str, shape: Shape) -> None:
 
 
 class _Started:
-    """A process that runs jobs under one master on request, in a warehouse of its own. A context manager.
+    """A process that runs jobs under one master on request, in a warehouse of its own.
 
-    Under ``local[1]`` the process and the broker are pinned to one core; otherwise they may use all.
+    A context manager: its block begins when Spark has started, and at its end, however that comes, the process has ended. Under
+    ``local[1]`` the process and the broker are pinned to one core; otherwise they may use all.
     """
 
     def __init__(self, address: str, broker_pid: int, warehouse: Path, master: str) -> None:
@@ -122,7 +123,6 @@ class _Started:
             self._process = subprocess.Popen(self._command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
         finally:
             os.sched_setaffinity(0, all_cores)
-        self.run.seconds["start"] = self._told()["seconds"]
 
     def take(self, job: str, records: int) -> None:
         """Run a job; ``records`` is the size of the whole history."""
@@ -154,11 +154,20 @@ class _Started:
         return told
 
     def __enter__(self) -> Self:
+        try:
+            self.run.seconds["start"] = self._told()["seconds"]
+        except BaseException:
+            end(self._process)
+            raise
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None) -> None:
-        # The process ends when its input does.
-        self._process.__exit__(kind, error, traceback)
+        if error is not None:
+            # A job may be under way. The JVM ends with the process that has started it.
+            end(self._process)
+        else:
+            # The process ends when its input does.
+            self._process.__exit__(kind, error, traceback)
         if self._warehouse.is_dir():
             directories = [path for path in sorted(self._warehouse.iterdir()) if path.is_dir()]
             self.run.written_mib = {path.name: _size_mib(path) for path in directories}
