@@ -18,6 +18,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from statistics import median
 
 from benchmarks import load_tool, processes
 from benchmarks.load_tool import LoadFailed, Measurement
@@ -28,7 +29,7 @@ from benchmarks.scenarios import COMPACTING_TITLE, LATENCY_TARGET, RELOAD_TITLE,
 _TOPIC = "compacted"
 _RECORDS, _QUICK_RECORDS, _KEYS = 1_500_000, 300_000, 100_000
 _LATENCY_RECORDS, _QUICK_LATENCY_RECORDS = 8_000, 1_000
-_LATENCY_RUNS = 2
+_LATENCY_RUNS = 3
 _BEGIN_S = 0.5
 _EAGER = {"log.cleaner.backoff.ms": "100", "log.cleaner.min.cleanable.ratio": "0.01"}
 _THROTTLED = {**_EAGER, "log.cleaner.io.max.bytes.per.second": "20000000"}
@@ -207,16 +208,16 @@ def _log_mib(directory: Path) -> float:
 
 
 def latency_figures(measured: Mapping[str, Latencies]) -> list[Figure]:
-    """The best of each broker's runs."""
+    """The best of each broker's runs, and the median of their p99."""
 
-    def best(name: str, read: Callable[[Latencies], float], target: Target | None = None) -> Figure:
+    def figure(name: str, read: Callable[[Latencies], float], target: Target | None = None) -> Figure:
         return Figure(COMPACTING_TITLE, name, {peer: read(latencies) for peer, latencies in measured.items()}, target)
 
     return [
-        best("p50 ms, not compacting", lambda of: min(run.p50_ms for run in of.quiet)),
-        best("p99 ms, not compacting", lambda of: min(run.p99_ms for run in of.quiet), LATENCY_TARGET),
-        best("p50 ms, compacting", lambda of: min(run.p50_ms for run in of.compacting)),
-        best("p99 ms, compacting", lambda of: min(run.p99_ms for run in of.compacting), LATENCY_TARGET),
+        figure("p50 ms, not compacting", lambda of: min(run.p50_ms for run in of.quiet)),
+        figure("p99 ms, not compacting", lambda of: median(run.p99_ms for run in of.quiet), LATENCY_TARGET),
+        figure("p50 ms, compacting", lambda of: min(run.p50_ms for run in of.compacting)),
+        figure("p99 ms, compacting", lambda of: median(run.p99_ms for run in of.compacting), LATENCY_TARGET),
     ]
 
 

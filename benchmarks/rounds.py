@@ -2,7 +2,7 @@
 
 All brokers run at the same time and take each load in alternating order (A B, B A, A B), so that other activity of the machine
 affects all alike. Brokers idle when it is not their turn. A short run of the load warms each broker up first, since a JVM
-compiles code that has run. Each figure is the best of the counted runs.
+compiles code that has run. Each figure is the best of the counted runs, and a p99 their median.
 """
 
 import os
@@ -39,7 +39,7 @@ def note(text: str) -> None:
 
 
 def run_load(load: Load, brokers: Mapping[str, Running], *, quick: bool, failures: Failures) -> list[Figure]:
-    """Run one load on every broker, in turn, and return the best of each figure."""
+    """Run one load on every broker, in turn, and return each figure: its best, or its median."""
     count = load.quick_count if quick else load.count
     runs: dict[str, list[Measurement]] = {}
     with ExitStack() as topics:
@@ -63,7 +63,7 @@ def run_load(load: Load, brokers: Mapping[str, Running], *, quick: bool, failure
                     runs.setdefault(name, []).append(measured)
                     note(f"{load.name} {turn} {name}: {summary(load, measured)}")
     return [
-        Figure(load.title, each.name, {name: each.best(measured) for name, measured in runs.items()}, each.target)
+        Figure(load.title, each.name, {name: each.of(measured) for name, measured in runs.items()}, each.target)
         for each in load.measures
     ]
 

@@ -68,7 +68,15 @@ def test_the_count_is_the_last_argument_of_a_load(load: Load):
 def test_of_several_runs_a_figure_is_taken_at_its_best(higher_is_better: bool, best: float):
     runs = [measurement(seconds=4.0), measurement(seconds=2.0)]
 
-    assert Measure("records/s", lambda run: run.records_per_s, higher_is_better=higher_is_better).best(runs) == best
+    assert Measure("records/s", lambda run: run.records_per_s, higher_is_better=higher_is_better).of(runs) == best
+
+
+def test_a_p99_is_the_median_of_its_runs():
+    measures = [measure for load in LOADS for measure in load.measures if "p99" in measure.name]
+
+    assert measures
+    for measure in measures:
+        assert measure.of([measurement(p99_ms=figure) for figure in (9.0, 1.0, 2.0)]) == 2.0
 
 
 def test_throughput_is_better_when_higher_and_everything_else_when_lower():
