@@ -3,6 +3,7 @@
 from typing import NamedTuple
 
 from odradek.storage.filesystem import File, FileSystem
+from odradek.storage.unsynced_index import UnsyncedIndex
 
 
 class FlushTask(NamedTuple):
@@ -18,6 +19,7 @@ class FlushTask(NamedTuple):
     files: tuple[File, ...]
     offset: int
     segments_begun: int
+    indexes: tuple[UnsyncedIndex, ...] = ()
     is_whole: bool = True
     # What it has synced counts only while the log's end has not been cut off since.
     truncations: int = 0
@@ -26,5 +28,7 @@ class FlushTask(NamedTuple):
         """Sync files first, then the directories that name them. Raises OSError."""
         for file in self.files:
             file.sync()
+        for index in self.indexes:
+            index.file.sync()
         for directory in self.directories:
             self.file_system.sync_dir(directory)

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from odradek.storage.filesystem import File
+    from odradek.storage.unsynced_index import UnsyncedIndex
 
 
 class FlushState:
@@ -87,12 +88,14 @@ class FlushState:
         local = self._local
         local.leader_epochs.sync()
         files: list[File] = []
+        indexes: list[UnsyncedIndex] = []
         # Records in front of the first segment need no sync once that segment's name is on disk.
         offset = max(self.recovery_point, local.segments.first_offset)
         for segment, end_offset in local.segments.with_ends(local.log_end_offset):
             is_dirty = end_offset > self.recovery_point or segment.has_unsynced_index or self.has_failed_append
             if is_dirty and (active or segment is not local.segments.active):
-                files += segment.files_to_sync()
+                files.append(segment.file)
+                indexes += segment.unsynced_indexes()
                 offset = max(offset, end_offset)
         return FlushTask(
             local.file_system,
@@ -100,6 +103,7 @@ class FlushState:
             tuple(files),
             offset,
             local.segments_begun,
+            tuple(indexes),
             truncations=local.truncations,
         )
 
@@ -131,6 +135,8 @@ class FlushState:
         self.flushed_offset = max(self.flushed_offset, task.offset)
         self._segments_named = max(self._segments_named, task.segments_begun)
         self.awaits_flush = self.awaits_flush and self.is_flush_due
+        for index in task.indexes:
+            index.synced()
         if task.is_whole:
             self.recovery_point = max(self.recovery_point, task.offset)
             self.last_flush_ms = now_ms

@@ -34,10 +34,11 @@ class _SparseIndex:
         "_has_rest",
         "_on_disk",
         "_tail",
+        "changes",
         "entry_count",
-        "is_synced",
         "max_entries",
         "path",
+        "synced_changes",
     )
     entry: ClassVar[Struct]
 
@@ -48,7 +49,8 @@ class _SparseIndex:
         # Whether the file may be longer than its valid entries.
         self._has_rest = False
         self._tail = bytearray()
-        self.is_synced = True
+        # How often the file was to be changed, and how many of these changes are synced.
+        self.changes = self.synced_changes = 0
         self.path = path
         self.entry_count = self._on_disk
         self.max_entries = max_bytes // self.entry.size
@@ -98,7 +100,7 @@ class _SparseIndex:
             if tail:
                 file.append([tail])
         file.close()
-        self.is_synced = False
+        self.changes += 1
         self._on_disk = self.entry_count
         self._tail = bytearray()
         self._has_rest = False
@@ -112,7 +114,7 @@ class _SparseIndex:
         """Drop all but the first ``count`` entries; the file is cut by the next ``write_out``."""
         if self._tail:
             self.write_out()
-        self.is_synced = False
+        self.changes += 1
         self._on_disk = self.entry_count = count
         self._has_rest = True
 

@@ -436,8 +436,7 @@ class Log:
                 self.flush_state.flush(now_ms)
                 if self.recovery_point < self.log_end_offset:
                     raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, f"there is no room for the indexes in {self.directory}")
-            elif not (active.offset_index.is_synced and active.time_index.is_synced):
-                for file in active.files_to_sync():
-                    file.sync()
+            elif active.has_unsynced_index:
+                active.sync()
         for segment in self.segments:
             segment.release_file()

@@ -110,8 +110,7 @@ def load(request: LoadRequest) -> LoadedLog:
         # Indexes in front of the recovery point were rebuilt. They are synced first: a start without epochs rebuilds them again.
         for segment in segments:
             if segment.size and segment.has_unsynced_index:
-                for file in segment.files_to_sync():
-                    file.sync()
+                segment.sync()
         epochs.release()
     for segment in segments:
         segment.release_file()

@@ -22,6 +22,7 @@ from odradek.storage.index import OffsetIndex, TimeIndex
 from odradek.storage.log_config import LogConfig
 from odradek.storage.open_segments import OPEN_SEGMENTS
 from odradek.storage.transaction_index import AbortedTransaction, TransactionIndex
+from odradek.storage.unsynced_index import UnsyncedIndex
 
 MAX_RELATIVE_OFFSET: Final = 2**31 - 1
 _NOT_READ: Final = -2
@@ -284,23 +285,29 @@ class Segment:
     @property
     def has_unsynced_index(self) -> bool:
         """Whether an index was written since its last sync, as it is when the segment is closed."""
-        return not (
-            self.offset_index.is_synced
-            and self.time_index.is_synced
-            and (self.transaction_index is None or self.transaction_index.is_synced)
-        )
+        return any(index.changes != index.synced_changes for index in self._indexes())
 
-    def files_to_sync(self) -> list[File]:
-        """The segment's files with unsynced changes, after entries in memory are written out. Raises OSError."""
-        files = [self.file]
-        for index in (self.offset_index, self.time_index, self.transaction_index):
-            if index is None:
-                continue
+    def _indexes(self) -> list[OffsetIndex | TimeIndex | TransactionIndex]:
+        indexes: list[OffsetIndex | TimeIndex | TransactionIndex] = [self.offset_index, self.time_index]
+        if self.transaction_index is not None:
+            indexes.append(self.transaction_index)
+        return indexes
+
+    def unsynced_indexes(self) -> list[UnsyncedIndex]:
+        """The indexes with unsynced changes, after entries in memory are written out. Raises OSError."""
+        found = []
+        for index in self._indexes():
             index.write_out()
-            if not index.is_synced:
-                files.append(self._file_system.open(index.path))
-                index.is_synced = True
-        return files
+            if index.changes != index.synced_changes:
+                found.append(UnsyncedIndex(index, self._file_system.open(index.path), index.changes))
+        return found
+
+    def sync(self) -> None:
+        """Sync the .log and the indexes with unsynced changes. Raises OSError."""
+        self.file.sync()
+        for unsynced in self.unsynced_indexes():
+            unsynced.file.sync()
+            unsynced.synced()
 
     def use_name(self, kind: str, suffix: str) -> None:
         """Note the name of one file: its usual name and ``suffix``. ``kind``: ".log", ".index", ".timeindex" or ".txnindex"."""

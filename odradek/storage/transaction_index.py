@@ -35,12 +35,13 @@ class AbortedTransaction(NamedTuple):
 class TransactionIndex:
     """The aborted transactions whose markers are in one segment. ``last_offset`` is the last marker's, -1 without one."""
 
-    __slots__ = ("_file_system", "_on_disk", "_unwritten", "is_synced", "last_offset", "path")
+    __slots__ = ("_file_system", "_on_disk", "_unwritten", "changes", "last_offset", "path", "synced_changes")
 
     def __init__(self, file_system: FileSystem, path: str, size: int) -> None:
         """``size`` is the file's, 0 where there is none. Raises OSError."""
         self.path = path
-        self.is_synced = True
+        # As an OffsetIndex has them.
+        self.changes = self.synced_changes = 0
         self._file_system = file_system
         self._on_disk = size // _ENTRY.size
         self._unwritten = bytearray()
@@ -65,7 +66,7 @@ class TransactionIndex:
             file = self._file_system.open(self.path, create=True)
             file.append([self._unwritten])
             file.close()
-            self.is_synced = False
+            self.changes += 1
             self._on_disk += len(self._unwritten) // _ENTRY.size
             self._unwritten = bytearray()
 
@@ -79,7 +80,7 @@ class TransactionIndex:
         file = self._file_system.open(self.path, create=True)
         file.truncate(self._on_disk * _ENTRY.size)
         file.close()
-        self.is_synced = False
+        self.changes += 1
         self.last_offset = self._read(self._on_disk - 1, 1)[0].last_offset if self._on_disk else -1
 
     def keep_sound_below(self, base_offset: int, offset: int) -> None:
@@ -104,7 +105,7 @@ class TransactionIndex:
                 self.append(each)
         elif rest:
             # A process that was killed may have written it, and not synced it.
-            self.is_synced = False
+            self.changes += 1
 
     def _sound_below(self, base_offset: int, offset: int) -> tuple[int, bytes]:
         """(the number of leading entries that are sound and whose markers lie below ``offset``, the bytes behind them)."""

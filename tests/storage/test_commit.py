@@ -191,3 +191,14 @@ def test_as_much_as_may_be_lost_is_not_flushed_at_the_start(disk):
     log = killed_after(disk, 3, flush_messages=4)
     log.flush_found(NOW_MS)
     assert (log.flush_state.readable_offset, log.flushed_offset) == (3, 0)
+
+
+def test_a_recovery_point_does_not_pass_an_index_that_another_flush_has_not_synced_yet(disk):
+    log = open_log(disk, config=LogConfig(segment_bytes=4 * len(batch()), index_interval_bytes=1))
+    for number in range(9):
+        append(log, batch(timestamp=NOW_MS + number))
+    log.flush_state.flush_task(active=False)
+    log.flush(NOW_MS)
+    left = open_log(disk.without_power(), recovery_point=log.recovery_point)
+    assert [left.offset_for_timestamp(NOW_MS + number).offset for number in range(9)] == [*range(9)]
+    assert [segment.offset_index.entry_count for segment in left.segments] == [3, 3, 0]

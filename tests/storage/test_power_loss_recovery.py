@@ -87,7 +87,7 @@ def test_aborted_transactions_that_an_index_has_are_not_written_again_and_are_sy
     indexes = {path for path in files if path.endswith(".txnindex")}
     assert len(indexes) > 2
     assert not {operation.path for operation in disk.operations} & indexes
-    assert indexes <= {file.path for file in again.flush_state.flush_task().files}
+    assert indexes <= {index.file.path for index in again.flush_state.flush_task().indexes}
     assert state_of(again) == state_of(log)
 
 
@@ -218,7 +218,7 @@ def test_what_a_closed_segments_indexes_got_last_is_synced_with_the_next_flush()
     append(log, LARGE)
     log.flush(NOW_MS)
     append(log, LARGE)
-    assert file_system.files[f"{DIRECTORY}/{0:020d}.timeindex"] in log.flush_state.flush_task().files
+    assert file_system.files[f"{DIRECTORY}/{0:020d}.timeindex"] in [index.file for index in log.flush_state.flush_task().indexes]
 
 
 def test_a_segment_that_ends_at_the_recovery_point_is_indexed_anew():
