@@ -4,6 +4,9 @@ In each turn of the loop the seed decides how many steps are made, and by which 
 outcome is delivered. Long work has one more step for each checkpoint, rest and call of ``on_loop``. Long work runs on a thread,
 because plain code cannot be suspended otherwise. The loop waits while that thread runs to its next step, so no two threads ever
 run at the same time.
+
+With ``is_fine`` every work runs on such a thread, and has a step for each call of ``pause``. A simulated disk calls that around
+its operations, so that those of threads and of the loop come in an order that the seed decides.
 """
 
 from __future__ import annotations
@@ -32,16 +35,31 @@ _STEP_CHANCE = 0.5
 class SeededBackground:
     """See ``Background``. ``call_soon`` takes the place of the running loop's."""
 
-    def __init__(self, random: Random, call_soon: Callable[[Callable[[], None]], object] | None = None) -> None:
+    def __init__(
+        self,
+        random: Random,
+        call_soon: Callable[[Callable[[], None]], object] | None = None,
+        *,
+        is_fine: bool = False,
+        step_chance: float = _STEP_CHANCE,
+    ) -> None:
+        """``step_chance``, below 1, is the probability of a further step in the same turn of the loop: how fast threads are."""
         self._random = random
         self._call_soon = call_soon
+        self._is_fine = is_fine
+        self._step_chance = step_chance
         self._works: list[_Work] = []
         self._is_scheduled = False
         self._is_abandoned = False
 
-    def run(self, work: Callable[[], T], then: Callable[[Future[T]], object], *, name: str = "disk") -> None:  # noqa: ARG002
+    @property
+    def is_idle(self) -> bool:
+        """Whether no work is under way, and every outcome delivered."""
+        return not self._works
+
+    def run(self, work: Callable[[], T], then: Callable[[Future[T]], object], *, name: str = "disk") -> None:
         """Part of Background."""
-        self._add(_ShortWork(work, then))
+        self._add(_Strand(lambda _: work(), then, name) if self._is_fine else _ShortWork(work, then))
 
     def run_long(self, work: Callable[[Beside], T], then: Callable[[Future[T]], object], *, name: str) -> _Strand:
         """Part of Background."""
@@ -62,6 +80,18 @@ class SeededBackground:
             self._step()
             await asyncio.sleep(0)
 
+    def pause(self) -> None:
+        """Let others go on: a work pauses until its next step; while the loop pauses, works make steps."""
+        strand = _THREAD.strand
+        if strand is not None:
+            strand.checkpoint()
+            return
+        while self._random.random() < self._step_chance:
+            ready = [work for work in self._works if work.can_go_on]
+            if not ready:
+                return
+            self._random.choice(ready).step()
+
     def abandon(self) -> None:
         """Part of Background."""
         self._is_abandoned = True
@@ -81,7 +111,7 @@ class SeededBackground:
 
     def _turn(self) -> None:
         self._is_scheduled = False
-        while self._works and self._random.random() < _STEP_CHANCE:
+        while self._works and self._random.random() < self._step_chance:
             self._step()
         if self._works:
             self._schedule()
@@ -99,6 +129,11 @@ class _Work(ABC):
     def __init__(self, then: Callable[[Future[Any]], object]) -> None:
         self.then = then
         self.outcome: Future[Any] | None = None
+
+    @property
+    def can_go_on(self) -> bool:
+        """Whether the next step takes no action of the loop."""
+        return self.outcome is None
 
     @abstractmethod
     def step(self) -> None:
@@ -131,10 +166,15 @@ class _Strand(_Work):
         self._may_run = threading.Semaphore(0)
         self._has_paused = threading.Semaphore(0)
         self._asked: Callable[[], Any] | None = None
+        self._is_answering = False
         self._answer: Future[Any] | None = None
         self._ended: Future[Any] | None = None
         self._is_abandoned = False
         self._thread = threading.Thread(target=copy_context().run, args=(self._main,), name=name, daemon=True)
+
+    @property
+    def can_go_on(self) -> bool:
+        return self.outcome is None and self._asked is None and not self._is_answering
 
     def cancel(self) -> None:
         self.is_cancelled = True
@@ -142,7 +182,9 @@ class _Strand(_Work):
     def step(self) -> None:
         if self._asked is not None:
             asked, self._asked = self._asked, None
+            self._is_answering = True
             self._answer = outcome_of(asked)
+            self._is_answering = False
             return
         self._resume()
         if self._ended is not None:
@@ -189,6 +231,7 @@ class _Strand(_Work):
             raise WorkAbandoned
 
     def _main(self) -> None:
+        _THREAD.strand = self
         self._may_run.acquire()
         ended: Future[Any] = Future()
         try:
@@ -197,3 +240,12 @@ class _Strand(_Work):
             ended.set_exception(error)
         self._ended = ended
         self._has_paused.release()
+
+
+class _Thread(threading.local):
+    """The work of the present thread, None on the loop's."""
+
+    strand: _Strand | None = None
+
+
+_THREAD = _Thread()

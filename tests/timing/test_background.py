@@ -196,3 +196,53 @@ async def test_the_loop_has_turns_between_the_steps_of_a_work():
     seen = await history(3)
     steps = [index for index, each in enumerate(seen) if each.startswith("long")]
     assert any("turn" in seen[first:second] for first, second in pairwise(steps))
+
+
+async def test_a_fine_background_lets_works_and_the_loop_take_turns_within_an_operation():
+    orders = set()
+    for seed in range(20):
+        background, seen = SeededBackground(Random(seed), is_fine=True), []
+
+        def operation(name, background=background, seen=seen):
+            seen.append(f"{name} begins")
+            background.pause()
+            seen.append(f"{name} ends")
+
+        for name in "ab":
+            background.run(lambda name=name, operation=operation: operation(name), lambda outcome: outcome.result())
+        operation("loop")
+        await background.finish()
+        assert sorted(seen) == sorted(f"{name} {what}" for name in ("a", "b", "loop") for what in ("begins", "ends"))
+        orders.add(tuple(seen))
+    assert any(order[1:-1] for order in orders if order[0] == "loop begins" and order[-1] == "loop ends")
+    assert len(orders) > 5
+
+
+async def test_work_that_waits_for_the_loop_does_not_go_on_while_the_loop_pauses():
+    background, seen = SeededBackground(Random(3), is_fine=True, step_chance=0.9), []
+
+    def on_loop():
+        background.pause()
+        seen.append("on loop")
+
+    background.run_long(lambda beside: (beside.on_loop(on_loop), seen.append("after it")), lambda _: None, name="long")
+    await background.finish()
+    assert seen == ["on loop", "after it"]
+
+
+async def test_short_work_that_is_abandoned_within_an_operation_ends_there():
+    background, seen = SeededBackground(Random(1), is_fine=True, step_chance=0.1), []
+
+    def work():
+        try:
+            seen.append("begins")
+            background.pause()
+            seen.append("ends")
+        finally:
+            background.pause()
+
+    background.run(work, lambda _: seen.append("told"))
+    while not seen:
+        background.pause()
+    background.abandon()
+    assert seen == ["begins"]
