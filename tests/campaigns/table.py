@@ -94,7 +94,8 @@ CAMPAIGNS = {
             "tests.campaigns.power_loss",
             (),
             15,
-            "lose the power, kill the broker and fail the disk at every write of a workload; flip every bit of a small log",
+            "lose the power, kill the broker and fail the disk while clients and threads write; "
+            "flip every bit of a small log; find faults put in",
             (f"{_HERE}/power_loss/test_power_loss.py",),
         ),
         Campaign(

@@ -15,6 +15,8 @@ from time import monotonic
 
 from tests.campaigns.power_loss.parts import PARTS, Job, Tally, jobs, run_job
 
+_WIDTH = 160
+
 
 def main() -> int:
     """0 if there are no violations."""
@@ -22,12 +24,13 @@ def main() -> int:
     parser.add_argument("--jobs", type=int, default=2, help="processes")
     parser.add_argument("--seed", type=int, default=None, help="of what is drawn by chance; one is drawn if it is not given")
     parser.add_argument("--chances", type=int, default=6_000, help="states that are drawn by chance")
+    parser.add_argument("--workloads", type=int, default=320, help="workloads whose interleaving with threads is drawn")
     parser.add_argument("--only", choices=PARTS, action="append", help="one part, or several")
     options = parser.parse_args()
     seed = SystemRandom().randrange(1 << 32) if options.seed is None else options.seed
     begun = monotonic()
     tally = Tally()
-    work: list[Job] = jobs(options.only or PARTS, seed=seed, chances=options.chances)
+    work: list[Job] = jobs(options.only or PARTS, seed=seed, chances=options.chances, workloads=options.workloads)
     with ProcessPoolExecutor(options.jobs, mp_context=get_context("spawn"), max_tasks_per_child=1) as pool:
         for done in pool.map(run_job, work):
             tally.add(done)
@@ -42,6 +45,10 @@ def _print(tally: Tally, seed: int, seconds: float) -> None:
         for operation in sorted({operation for operation, _ in of_fault}):
             whats = sorted((what, count) for (of, what), count in of_fault.items() if of == operation)
             print(f"    {operation:<12} {', '.join(f'{what} {count:,}' for what, count in whats)}")
+    for name, violation in tally.faults.items():
+        print(f"seeded fault: {name}: {violation[:_WIDTH] or 'NOT FOUND'}")
+    if tally.faults:
+        print(f"seeded faults found {sum(map(bool, tally.faults.values()))} of {len(tally.faults)}")
     print(f"points tried {sum(tally.points.values()):,}, seed {seed}, {seconds:.0f} s")
     for finding in tally.findings:
         print(f"VIOLATION {finding.violation}\n    {finding.where}", file=sys.stderr)

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from tests.campaigns.power_loss.node import Node
 
 _KEPT = "what was promised is there"
+_DELETED = "deleted records stay deleted"
 _SERVES = "every partition serves"
 _SETTLED = "no transaction hangs"
 _ATOMIC = "a transaction is there in all partitions or in none"
@@ -84,6 +85,7 @@ def examine(loop: asyncio.AbstractEventLoop, state: Mapping[str, bytes | None], 
     with lines_to(run.lines.note):
         try:
             _start(run.node)
+            run.learn_topics()
             _check_all(run, expected, _states_of_logs(files, expected.directories))
             _check_told(run, expected, files)
             if goes_on:
@@ -148,18 +150,14 @@ def _check_all(run: Run, expected: Expectation, found_states: Mapping[str, int])
             check_log(partition.log, expected.written.batches.get(key, {}))
             if state is not None:
                 expected.checked.add(state)
-        ends = promises.ends.get(key, Ends(0, 0, 0))
+        ends = promises.ends.get(key, Ends(0, 0))
         kept = ends.synced if expected.after_power_loss else ends.acknowledged
         if partition.log.log_end_offset < kept:
             raise Violation(
                 _KEPT, f"{partition.topic}-{partition.index} ends at {partition.log.log_end_offset}, and {kept} was promised"
             )
         check_keys(partition.log, promises.keyed.get(key, {}), kept)
-        latest_start = max(ends.log_start, promises.starts_asked.get(key, 0))
-        if partition.log.log_start_offset > latest_start:
-            raise Violation(
-                _KEPT, f"{partition.topic}-{partition.index} starts at {partition.log.log_start_offset}, not {latest_start}"
-            )
+        _check_start(partition, promises.deleted_below.get(key, 0), promises.starts_asked.get(key, 0))
         if partition.high_watermark != partition.log.log_end_offset:
             raise Violation(_SERVES, f"{partition.topic}-{partition.index}: high watermark {partition.high_watermark}")
     for topic_id, (topic, count) in promises.topics.items():
@@ -170,6 +168,14 @@ def _check_all(run: Run, expected: Expectation, found_states: Mapping[str, int])
     for key, ends in promises.ends.items():
         if key not in found and key[0] not in promises.ending and ends.synced:
             raise Violation(_KEPT, f"a partition of {key} is not there, {ends} was promised")
+
+
+def _check_start(partition: Partition, earliest: int, latest: int) -> None:
+    start = partition.require_log().log_start_offset
+    if start < earliest:
+        raise Violation(_DELETED, f"{partition.topic}-{partition.index} starts at {start}, and was deleted up to {earliest}")
+    if start > latest:
+        raise Violation(_KEPT, f"{partition.topic}-{partition.index} starts at {start}, not {latest}")
 
 
 def _check_told(run: Run, expected: Expectation, files: Mapping[str, bytes]) -> None:
@@ -252,7 +258,7 @@ def _check_commits(run: Run, expected: Expectation) -> None:
             if commits.told and expected.is_synced:
                 raise Violation(_KEPT, f"{topic} or the groups' offsets are not there")
             continue
-        found = committed(run, group_id, [(topic, index)])[topic, index]
+        found = run.do(committed(run, group_id, [(topic, index)]))[topic, index]
         allowed = [-1, *commits.asked] if not expected.is_synced else [-1, *commits.asked][commits.told :]
         if found not in allowed:
             raise Violation(_KEPT, f"{group_id} has {found} of {topic}-{index}, and should have one of {allowed}")
@@ -262,17 +268,17 @@ def _go_on(run: Run, expected: Expectation) -> None:
     """Repeat every operation, stop, start, and check again."""
     names = [(partition.topic, partition.index) for partition in run.node.partitions() if partition.topic not in _INTERNAL]
     if not names:
-        run.create_topic("new", 1)
+        run.do(run.create_topic("new", 1))
         names = [("new", 0)]
-    codes = produce(run, {name: plain(run, run.new_value(), key=b"k") for name in names})
+    codes = run.do(produce(run, {name: plain(run, run.new_value(), key=b"k") for name in names}))
     if any(code != ErrorCode.NONE for code in codes.values()):
         raise Violation(_GOES_ON, f"records are refused: {codes}")
     for transactional_id in ("committing", "leaving"):
         # If its coordinator has lost an epoch that a partition has seen, a producer is fenced until its epoch is higher.
         attempts = 1 if expected.is_synced else _MOST_ATTEMPTS
-        if not any(_has_transaction(run, transactional_id, names[:2]) for _ in range(attempts)):
+        if not any(run.do(_has_transaction(run, transactional_id, names[:2])) for _ in range(attempts)):
             raise Violation(_GOES_ON, f"{transactional_id} cannot have a transaction")
-    if not commit(run, "consumers", names[0], 4_711):
+    if not run.do(commit(run, "consumers", names[0], 4_711)):
         raise Violation(_GOES_ON, "offsets cannot be committed")
     run.node.wait(200)
     before = _ends(run)
@@ -286,15 +292,15 @@ def _go_on(run: Run, expected: Expectation) -> None:
     for partition in run.node.partitions():
         check_log(partition.require_log(), None)
     run.node.load_coordinators()
-    found = committed(run, "consumers", [names[0]])[names[0]]
+    found = run.do(committed(run, "consumers", [names[0]]))[names[0]]
     if found != 4_711:
         raise Violation(_GOES_ON, f"offset {found} after a stop and a start")
 
 
-def _has_transaction(run: Run, transactional_id: str, names: list[tuple[str, int]]) -> bool:
+async def _has_transaction(run: Run, transactional_id: str, names: list[tuple[str, int]]) -> bool:
     producer = Producer(run, transactional_id)
-    is_good = producer.begin() and producer.send({name: [run.new_value()] for name in names})
-    return producer.end(commit=is_good) and is_good
+    is_good = await producer.begin() and await producer.send({name: [run.new_value()] for name in names})
+    return await producer.end(commit=is_good) and is_good
 
 
 def _ends(run: Run) -> dict[tuple[str, int], tuple[int, int]]:

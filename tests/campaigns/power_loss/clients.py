@@ -11,9 +11,11 @@ from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages import messages
 from odradek.protocol.produce_request import ProduceRequest
+from odradek.protocol.record_batch import iter_batches, read_header
 from odradek.protocol.records import Record, build_batch
 from tests.campaigns.power_loss.ledger import Commits, Transaction
 from tests.campaigns.power_loss.node import TRANSACTION_TIMEOUT_MS
+from tests.campaigns.power_loss.talk import ask
 from tests.campaigns.simulation.transactions import requests
 
 if TYPE_CHECKING:
@@ -23,39 +25,65 @@ if TYPE_CHECKING:
     from tests.campaigns.power_loss.run import Run
 
 _DELETE = messages(ApiKey.DELETE_RECORDS)
+_FETCH = messages(ApiKey.FETCH)
 _INIT = messages(ApiKey.INIT_PRODUCER_ID)
 _PRODUCE_VERSION = 12
 _END_VERSION = 5
+_FETCH_VERSION = 12
+_FETCH_BYTES = 10_000
 
 Partition = tuple[str, int]
 
 
-def produce(
+async def produce(
     run: Run, batches: Mapping[Partition, bytes], *, transactional_id: str | None = None, version: int = _PRODUCE_VERSION
 ) -> dict[Partition, ErrorCode]:
     """Send one request; returns its partitions' error codes. Acknowledged records are promised from then on."""
+    return {name: code for name, (code, _) in (await _produce(run, batches, transactional_id, version)).items()}
+
+
+async def _produce(
+    run: Run, batches: Mapping[Partition, bytes], transactional_id: str | None, version: int
+) -> dict[Partition, tuple[ErrorCode, int]]:
+    """Error code and base offset of each partition."""
     topics: dict[str, list[tuple[int, bytes]]] = {}
     for (topic, index), batch in batches.items():
         topics.setdefault(topic, []).append((index, batch))
-    response = run.ask(ApiKey.PRODUCE, version, ProduceRequest(transactional_id, -1, 1_000, list(topics.items())))
-    codes = {}
+    response = await ask(ApiKey.PRODUCE, version, ProduceRequest(transactional_id, -1, 1_000, list(topics.items())))
+    answers = {}
     for topic in response.responses:
         for partition in topic.partition_responses:
             name = topic.name, partition.index
-            codes[name] = ErrorCode(partition.error_code)
+            answers[name] = ErrorCode(partition.error_code), partition.base_offset
             if partition.error_code == ErrorCode.NONE:
-                run.acknowledge(name)
-    return codes
+                run.acknowledge(name, partition.base_offset + read_header(batches[name]).record_count)
+    return answers
 
 
-def put(run: Run, name: Partition, pairs: Mapping[bytes, bytes | None]) -> bool:
+async def consume(run: Run, name: Partition, offset: int) -> int:
+    """Fetch once from ``offset``; returns the next one. Records that a consumer was shown are promised, too."""
+    asked = _FETCH.FetchPartition(partition=name[1], fetch_offset=offset, partition_max_bytes=_FETCH_BYTES)
+    topic = _FETCH.FetchTopic(topic=name[0], partitions=[asked])
+    request = _FETCH.FetchRequest(max_wait_ms=100, min_bytes=1, max_bytes=_FETCH_BYTES, topics=[topic])
+    response = await ask(ApiKey.FETCH, _FETCH_VERSION, request)
+    partition = response.responses[0].partitions[0]
+    if partition.error_code == ErrorCode.OFFSET_OUT_OF_RANGE:
+        return max(partition.log_start_offset, 0)
+    if partition.error_code != ErrorCode.NONE or not partition.records:
+        return offset
+    records = partition.records
+    for _, header in iter_batches(records if isinstance(records, bytes) else records.read()):
+        offset = header.next_offset
+    run.acknowledge(name, offset)
+    return offset
+
+
+async def put(run: Run, name: Partition, pairs: Mapping[bytes, bytes | None]) -> bool:
     """Send one batch to a compacted log, with a record for each key; None deletes."""
-    log = run.node.broker.partitions.require(*name).log
-    if log is None:
-        return False
-    first_offset, now_ms = log.log_end_offset, run.clock.now_ms()
+    now_ms = run.clock.now_ms()
     records = [Record(timestamp=now_ms, key=key, value=value) for key, value in pairs.items()]
-    if produce(run, {name: build_batch(records)})[name] != ErrorCode.NONE:
+    code, first_offset = (await _produce(run, {name: build_batch(records)}, None, _PRODUCE_VERSION))[name]
+    if code != ErrorCode.NONE:
         return False
     partition = run.key(name)
     told = [(record.key or b"", (first_offset + number, record.value is None)) for number, record in enumerate(records)]
@@ -85,10 +113,10 @@ class Producer:
         self._run = run
         self._sequences: dict[Partition, int] = {}
 
-    def begin(self) -> bool:
+    async def begin(self) -> bool:
         """Get a producer id if there is none; returns whether there is one now."""
         if self.identity is None:
-            response = self._run.ask(
+            response = await ask(
                 ApiKey.INIT_PRODUCER_ID,
                 4,
                 _INIT.InitProducerIdRequest(
@@ -113,7 +141,7 @@ class Producer:
             self._sequences.clear()
         self.identity = producer_id, producer_epoch
 
-    def send(self, values: Mapping[Partition, Sequence[bytes]]) -> bool:
+    async def send(self, values: Mapping[Partition, Sequence[bytes]]) -> bool:
         """Send one batch to each partition, in the transaction if there is one; returns whether all were acknowledged."""
         if self.identity is None:
             return False
@@ -131,21 +159,21 @@ class Producer:
             wrote = {value for of_partition in values.values() for value in of_partition}
             number = self._number
             self._run.note(lambda promises: promises.transactions[number].values.update(wrote))
-        codes = produce(self._run, batches, transactional_id=self.transactional_id)
+        codes = await produce(self._run, batches, transactional_id=self.transactional_id)
         for name, code in codes.items():
             if code == ErrorCode.NONE:
                 self._sequences[name] = self._sequences.get(name, 0) + len(values[name])
         return all(code == ErrorCode.NONE for code in codes.values())
 
-    def commit_offsets(self, group_id: str, offsets: Mapping[Partition, int]) -> bool:
+    async def commit_offsets(self, group_id: str, offsets: Mapping[Partition, int]) -> bool:
         """Commit offsets within the transaction."""
         if self.identity is None or self.transactional_id is None:
             return False
         request = requests.txn_offset_commit(self.transactional_id, self.identity, group_id, offsets)
-        response = self._run.ask(ApiKey.TXN_OFFSET_COMMIT, 5, request)
+        response = await ask(ApiKey.TXN_OFFSET_COMMIT, 5, request)
         return requests.offsets_committed(response) == ErrorCode.NONE
 
-    def end(self, *, commit: bool, offsets: Mapping[tuple[str, str, int], int] | None = None) -> bool:
+    async def end(self, *, commit: bool, offsets: Mapping[tuple[str, str, int], int] | None = None) -> bool:
         """End the transaction, which commits ``offsets``. Returns whether the response confirmed it."""
         if self.identity is None or self.transactional_id is None or self.transaction is None:
             return False
@@ -161,7 +189,7 @@ class Producer:
                 ask_commit(self._run, name, offset)
         self.transaction = None
         request = requests.end(self.transactional_id, self.identity, commit=commit)
-        response = self._run.ask(ApiKey.END_TXN, _END_VERSION, request)
+        response = await ask(ApiKey.END_TXN, _END_VERSION, request)
         if response.error_code != ErrorCode.NONE:
             self.identity = None
             return False
@@ -197,36 +225,41 @@ def told_commit(run: Run, name: tuple[str, str, int]) -> None:
     run.note(tell)
 
 
-def commit(run: Run, group_id: str, partition: Partition, offset: int) -> bool:
+async def commit(run: Run, group_id: str, partition: Partition, offset: int) -> bool:
     """Commit an offset without membership of the group."""
     name = group_id, *partition
     ask_commit(run, name, offset)
-    response = run.ask(ApiKey.OFFSET_COMMIT, 8, requests.commit(group_id, partition, offset))
+    response = await ask(ApiKey.OFFSET_COMMIT, 8, requests.commit(group_id, partition, offset))
     code = response.topics[0].partitions[0].error_code
     if code == ErrorCode.NONE:
         told_commit(run, name)
     return code == ErrorCode.NONE
 
 
-def committed(run: Run, group_id: str, partitions: Sequence[Partition]) -> dict[Partition, int]:
+async def committed(run: Run, group_id: str, partitions: Sequence[Partition]) -> dict[Partition, int]:
     """A group's offsets according to OffsetFetch; -1 for none."""
-    response = run.ask(ApiKey.OFFSET_FETCH, 8, requests.fetch(group_id, partitions, require_stable=False))
+    response = await ask(ApiKey.OFFSET_FETCH, 8, requests.fetch(group_id, partitions, require_stable=False))
     (group,) = response.groups
     return {(topic.name, each.partition_index): each.committed_offset for topic in group.topics for each in topic.partitions}
 
 
-def delete_records(run: Run, partition: Partition, offset: int) -> None:
+async def delete_records(run: Run, partition: Partition, offset: int) -> None:
     """Move a partition's log start offset to ``offset``."""
     key = run.key(partition)
 
-    def ask(promises: object) -> None:
+    def intend(promises: object) -> None:
         asked = promises.starts_asked  # type: ignore[attr-defined]
         asked[key] = max(asked.get(key, 0), offset)
 
-    run.note(ask)
+    run.note(intend)
     topic = _DELETE.DeleteRecordsTopic(
         name=partition[0], partitions=[_DELETE.DeleteRecordsPartition(partition_index=partition[1], offset=offset)]
     )
-    response = run.ask(ApiKey.DELETE_RECORDS, 2, _DELETE.DeleteRecordsRequest(topics=[topic], timeout_ms=1_000))
-    if response.topics[0].partitions[0].error_code == ErrorCode.NONE:
-        run.acknowledge(partition)
+    response = await ask(ApiKey.DELETE_RECORDS, 2, _DELETE.DeleteRecordsRequest(topics=[topic], timeout_ms=1_000))
+    (result,) = response.topics[0].partitions
+    if result.error_code == ErrorCode.NONE:
+
+        def tell(promises: Promises) -> None:
+            promises.deleted_below[key] = max(promises.deleted_below.get(key, 0), result.low_watermark)
+
+        run.note(tell)

@@ -5,7 +5,8 @@ file, and perhaps of syncing its directory; removing a directory consists of rem
 in ``operations``. From these, ``tests.campaigns.power_loss.model`` derives the states that a real disk could have after a loss
 of power.
 
-``fault`` is called before each step, and returns the error that the step is to have, if any.
+``fault`` is called before each step, and returns the error that the step is to have, if any. ``pause`` is called before each
+step, and between the beginning of a sync and its end: threads and the loop take turns there.
 """
 
 from __future__ import annotations
@@ -27,7 +28,8 @@ MESSAGES = {errno.EIO: "Input/output error", errno.ENOSPC: "No space left on dev
 class Operation(NamedTuple):
     """One step. ``file`` is the number of its file, which a rename does not change; ``target`` is that of a rename.
 
-    ``kind``: create, append, truncate, sync, sync_lost (a sync that failed), make_dir, rename, remove, remove_dir, sync_dir.
+    ``kind``: create, append, truncate, sync, sync_lost (a sync that failed), make_dir, rename, remove, remove_dir, sync_dir,
+    sync_begin. ``begun`` is the number of the operation by which a sync began.
     """
 
     kind: str
@@ -36,6 +38,7 @@ class Operation(NamedTuple):
     data: bytes = b""
     size: int = 0
     target: str = ""
+    begun: int = -1
 
 
 class Fault(NamedTuple):
@@ -62,6 +65,7 @@ class RecordingFile:
         return bytes(memoryview(self.data)[offset : offset + length])
 
     def append(self, buffers: Sequence[Buffer]) -> None:
+        self._disk.let_others_go_on()
         data = b"".join(buffers)
         operation = Operation("append", self.path, self.number, data)
         fault = self._disk.ask(operation)
@@ -89,6 +93,7 @@ class RecordingFile:
         return self._size
 
     def truncate(self, size: int) -> None:
+        self._disk.let_others_go_on()
         self._disk.do(Operation("truncate", self.path, self.number, size=size))
         del self.data[size:]
         self._size = size
@@ -97,7 +102,8 @@ class RecordingFile:
     def sync(self) -> None:
         if self._has_rest:
             self.truncate(self._size)
-        operation = Operation("sync", self.path, self.number)
+        begun = self._disk.begin_sync(self.path, self.number)
+        operation = Operation("sync", self.path, self.number, begun=begun)
         fault = self._disk.ask(operation)
         self._disk.note(operation if fault is None else operation._replace(kind="sync_lost"))
         if fault is not None:
@@ -117,6 +123,7 @@ class RecordingDisk(MemoryFileSystem):
         super().__init__()
         self.operations: list[Operation] = []
         self.fault: Callable[[Operation], Fault | None] | None = None
+        self.pause: Callable[[], None] | None = None
         self._next_number = 0
         for directory in directories:
             super().make_dirs(directory)
@@ -137,6 +144,18 @@ class RecordingDisk(MemoryFileSystem):
         """The fault of a step that is about to begin, if any."""
         return self.fault(operation) if self.fault is not None else None
 
+    def let_others_go_on(self) -> None:
+        """Let threads and the loop take turns."""
+        if self.pause is not None:
+            self.pause()
+
+    def begin_sync(self, path: str, number: int = -1) -> int:
+        """Begin the sync of a file or a directory; returns the number of the operation."""
+        begun = len(self.operations)
+        self.note(Operation("sync_begin", path, number))
+        self.let_others_go_on()
+        return begun
+
     def note(self, operation: Operation) -> None:
         """Record a finished step."""
         self.operations.append(operation)
@@ -150,6 +169,9 @@ class RecordingDisk(MemoryFileSystem):
 
     def open(self, path: str, *, create: bool = False) -> RecordingFile:  # type: ignore[override]
         file = self.files.get(path)
+        if file is None and create:
+            self.let_others_go_on()
+            file = self.files.get(path)
         if file is None:
             if not create or path.rpartition("/")[0] not in self._directories:
                 raise FileNotFoundError(errno.ENOENT, "No such file or directory", path)
@@ -163,6 +185,7 @@ class RecordingDisk(MemoryFileSystem):
         file = self.open(temporary, create=True)
         if file.data:
             file.truncate(0)
+        self.let_others_go_on()
         operation = Operation("append", temporary, file.number, data)
         fault = self.ask(operation)
         if fault is not None:
@@ -180,6 +203,7 @@ class RecordingDisk(MemoryFileSystem):
 
     def make_dirs(self, path: str) -> None:
         missing = []
+        self.let_others_go_on()
         while path not in self._directories:
             missing.append(path)
             path = path.rpartition("/")[0]
@@ -187,7 +211,12 @@ class RecordingDisk(MemoryFileSystem):
             self.do(Operation("make_dir", directory))
             super().make_dirs(directory)
 
+    def list_dir(self, path: str) -> list[str]:
+        # The port promises no order, and that of a set differs between processes.
+        return sorted(super().list_dir(path))
+
     def rename(self, source: str, target: str) -> None:
+        self.let_others_go_on()
         if not self.exists(source):
             raise FileNotFoundError(errno.ENOENT, "No such file or directory", source)
         self.do(Operation("rename", source, target=target))
@@ -196,6 +225,7 @@ class RecordingDisk(MemoryFileSystem):
             file.path = path  # type: ignore[attr-defined]
 
     def remove(self, path: str) -> None:
+        self.let_others_go_on()
         if path not in self.files:
             raise FileNotFoundError(errno.ENOENT, "No such file or directory", path)
         self.do(Operation("remove", path))
@@ -208,11 +238,17 @@ class RecordingDisk(MemoryFileSystem):
                 self.remove(below)
             else:
                 self.remove_tree(below)
+        self.let_others_go_on()
+        if self.list_dir(path):
+            raise OSError(errno.ENOTEMPTY, "Directory not empty", path)
         self.do(Operation("remove_dir", path))
         super().remove_tree(path)
 
     def sync_dir(self, path: str) -> None:
-        self.do(Operation("sync_dir", path))
+        if path not in self._directories:
+            raise FileNotFoundError(errno.ENOENT, "No such file or directory", path)
+        begun = self.begin_sync(path)
+        self.do(Operation("sync_dir", path, begun=begun))
 
     def lock(self, path: str) -> MemoryLock:
         if path in self._locks:
@@ -224,7 +260,7 @@ class RecordingDisk(MemoryFileSystem):
     def let_go(self) -> None:
         """The process has ended, and with it its locks; the disk works again."""
         self._locks.clear()
-        self.fault = None
+        self.fault = self.pause = None
 
 
 def _error(fault: Fault, path: str) -> OSError:

@@ -14,13 +14,13 @@ from tests.campaigns.power_loss import states
 from tests.campaigns.power_loss.checks import Expectation, examine
 from tests.campaigns.power_loss.ledger import Written
 from tests.campaigns.power_loss.model import DiskModel
-from tests.campaigns.power_loss.node import DATA
+from tests.campaigns.power_loss.node import DATA, Unanswered
 from tests.campaigns.power_loss.run import Run
 from tests.campaigns.simulation.violation import Violation
 
 if TYPE_CHECKING:
     import asyncio
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
     from random import Random
 
     from tests.campaigns.power_loss.disk import Operation
@@ -29,13 +29,14 @@ if TYPE_CHECKING:
 # Of every so many states of one kind, one is also worked on with.
 _WORKED_ON = 12
 _SHOWN = 20
+_DRAWN = 2
 
 
 class Finding(NamedTuple):
     """A violation, and the parameters that reproduce it."""
 
     where: str
-    violation: Violation
+    violation: Violation | Unanswered
 
 
 class Tally:
@@ -45,13 +46,16 @@ class Tally:
         self.points: Counter[tuple[str, str, str]] = Counter()
         self.violations = 0
         self.findings: list[Finding] = []
+        # The violation by which each seeded fault was found.
+        self.faults: dict[str, str] = {}
 
     def add(self, other: Tally) -> None:
         self.points += other.points
         self.violations += other.violations
+        self.faults |= other.faults
         self.findings += other.findings[: _SHOWN - len(self.findings)]
 
-    def found(self, where: str, violation: Violation) -> None:
+    def found(self, where: str, violation: Violation | Unanswered) -> None:
         self.violations += 1
         if len(self.findings) < _SHOWN:
             self.findings.append(Finding(where, violation))
@@ -69,15 +73,22 @@ class Exploration:
         every_bytes: int = 1,
         name: str = "",
         directories: tuple[str, ...] = (DATA,),
+        threads: str | None = None,
     ) -> None:
+        """``threads``: see Run."""
         self.tally = Tally()
         self._loop = loop
         self._flush_messages = flush_messages
         self._every_bytes = every_bytes
         self._name = name or f"log.flush.interval.messages={flush_messages}"
-        self._run = Run(loop, flush_messages=flush_messages, directories=directories)
-        self._run.go(steps)
-        self._run.node.vanish()
+        self._run = Run(loop, flush_messages=flush_messages, directories=directories, threads=threads)
+        try:
+            self._run.go(steps)
+        except (Violation, Unanswered) as error:
+            self.tally.found(f"{self._name}, {self._run.steps[-1:]}", error)
+        finally:
+            self._run.node.vanish()
+            self._run.disk.let_go()
         self._written = Written()
         self._written.take(self._run.disk.operations)
         self._seen: set[int] = set()
@@ -100,8 +111,10 @@ class Exploration:
                 for left in states.within(model, operation, every_bytes=self._every_bytes):
                     self._try(left, number, operation, replay)
             model.apply(operation)
+            told = replay.version
             replay.up_to(number + 1)
-            if not is_asked:
+            # A sync that begins changes nothing.
+            if not is_asked or (operation.kind == "sync_begin" and replay.version == told):
                 continue
             for left in states.after(model, operation):
                 self._try(left, number, operation, replay)
@@ -121,6 +134,25 @@ class Exploration:
             replay.up_to(number + 1)
             for _ in range(points[number]):
                 self._try(states.drawn(model, rng), number, operation, replay)
+        return self.tally
+
+    def explore_around(self, rng: Random, count: int, *, until_found: bool = False) -> Tally:
+        """Try the states after ``count`` randomly drawn operations, and some after each that may have synced a checkpoint."""
+        drawn = set(rng.sample(range(len(self.operations)), min(count, len(self.operations))))
+        model = DiskModel({}, [])
+        replay = self._run.ledger.replay()
+        for number, operation in enumerate(self.operations):
+            model.apply(operation)
+            replay.up_to(number + 1)
+            if until_found and self.tally.findings:
+                break
+            found: Iterable[Left] = ()
+            if number in drawn:
+                found = [*states.after(model, operation), *(states.drawn(model, rng) for _ in range(_DRAWN))]
+            elif operation.kind == "sync_dir" and operation.path in self._run.directories:
+                found = states.without_unsynced(model)
+            for left in found:
+                self._try(left, number, operation, replay)
         return self.tally
 
     def _try(self, left: Left, number: int, operation: Operation, replay: object) -> Run | None:

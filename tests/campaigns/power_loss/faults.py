@@ -164,10 +164,12 @@ def _work_as_ever(run: Run) -> None:
     names = [(partition.topic, partition.index) for partition in there if not partition.topic.startswith("__")]
     if not names:
         return
-    codes = produce(run, {name: plain(run, run.new_value()) for name in names})
+    codes = run.do(produce(run, {name: plain(run, run.new_value()) for name in names}))
     producer = Producer(run, "afterwards")
     is_good = len(there) < len(run.node.partitions()) or (
-        producer.begin() and producer.send({name: [run.new_value()] for name in names[:2]}) and producer.end(commit=True)
+        run.do(producer.begin())
+        and run.do(producer.send({name: [run.new_value()] for name in names[:2]}))
+        and run.do(producer.end(commit=True))
     )
     is_offline = [name for name, code in codes.items() if code != ErrorCode.NONE]
     if is_offline or not is_good:

@@ -1,5 +1,8 @@
 """The responses of a workload, and the promises that follow: what must be there after a kill or a loss of power.
 
+Promises follow from the responses that clients got, and from the settings that clients know: nothing is asked of the broker's own
+offsets. With ``flush.messages`` of n, all but the last n - 1 of the acknowledged records survive a loss of power.
+
 Facts are recorded with the number of operations that the disk had seen. ``Promises`` follow from all facts up to such a number:
 acknowledged records must survive a kill, and ``synced`` ones a loss of power as well.
 """
@@ -29,7 +32,6 @@ class Ends(NamedTuple):
 
     acknowledged: int
     synced: int
-    log_start: int
 
 
 @dataclass
@@ -66,6 +68,8 @@ class Promises:
     transactions: list[Transaction] = field(default_factory=list)
     # The highest log start offset that DeleteRecords requested.
     starts_asked: dict[PartitionKey, int] = field(default_factory=dict)
+    # The low watermarks with which DeleteRecords was answered.
+    deleted_below: dict[PartitionKey, int] = field(default_factory=dict)
     # For compacted logs, by key, the acknowledged records: offset, and whether the record is a tombstone.
     keyed: dict[PartitionKey, dict[bytes, list[tuple[int, bool]]]] = field(default_factory=dict)
 
@@ -127,7 +131,7 @@ class Written:
                 # A partial write has no readable batch.
                 with suppress(ValueError):
                     self._topic_ids[directory] = checkpoints.parse_uuid(text)
-            elif name.endswith((".log", ".cleaned")) and directory in self._topic_ids:
+            elif name.endswith((".log", ".log.cleaned")) and directory in self._topic_ids:
                 log_name = parse_log_name(directory.rpartition("/")[2])
                 # A moving log is copied; its batches were written before.
                 if log_name is not None:

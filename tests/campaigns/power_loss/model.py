@@ -8,6 +8,7 @@ that of its last sync and of the writes since. After a kill everything is there.
   directories, nor between names and contents: a name may be there without the content of its file.
 - of each file's content since its last sync, nothing, a part, or all is there: a first part, torn at any byte, or some blocks,
   with zeros in place of the others. Synced bytes stay. If a truncation is lost, later writes may be there nevertheless.
+- a sync counts when it ends, and then for what there was when it began: later writes are unsynced.
 - a failed sync has synced nothing, and its data may never reach the disk: the system treats it as written.
 
 ``states`` chooses the states to check. Left out: old contents of other files in new ones, which a file system in its default
@@ -26,10 +27,21 @@ if TYPE_CHECKING:
 SECTOR_BYTES = 512
 
 
+class FileSync:
+    """A sync of a file that has begun: the ``content`` there was, and the smallest size that the file was cut to since."""
+
+    __slots__ = ("content", "cuts", "number")
+
+    def __init__(self, content: bytes, number: int) -> None:
+        self.content = content
+        self.cuts: int | None = None
+        self.number = number
+
+
 class FileNode:
     """A file: ``synced`` is the content that survives a loss of power, ``current`` the content that the process sees."""
 
-    __slots__ = ("current", "cuts", "is_lost", "synced")
+    __slots__ = ("_begun", "_begun_count", "_synced_number", "current", "cuts", "is_lost", "synced")
 
     def __init__(self, content: bytes = b"") -> None:
         # Bytes, which cache their hash: states are compared by it.
@@ -39,6 +51,9 @@ class FileNode:
         self.cuts: int | None = None
         # Whether a sync has failed. Unsynced content then counts as never written.
         self.is_lost = False
+        self._begun: list[FileSync] = []
+        self._begun_count = 0
+        self._synced_number = 0
 
     @property
     def is_dirty(self) -> bool:
@@ -51,10 +66,28 @@ class FileNode:
         start = min(len(self.synced), len(self.current))
         return start if self.cuts is None else min(start, self.cuts)
 
-    def sync(self) -> None:
-        if not self.is_lost:
-            self.synced = self.current
-            self.cuts = None
+    def truncate(self, size: int) -> None:
+        self.current = self.current[:size]
+        if size < len(self.synced):
+            self.cuts = size if self.cuts is None else min(self.cuts, size)
+        for sync in self._begun:
+            if size < len(sync.content):
+                sync.cuts = size if sync.cuts is None else min(sync.cuts, size)
+
+    def begin_sync(self) -> FileSync:
+        self._begun_count += 1
+        sync = FileSync(self.current, self._begun_count)
+        self._begun.append(sync)
+        return sync
+
+    def end_sync(self, sync: FileSync, *, is_lost: bool) -> None:
+        """Let what there was when ``sync`` began survive, unless a later sync has ended before."""
+        self._begun.remove(sync)
+        self.is_lost = self.is_lost or is_lost
+        if not self.is_lost and sync.number > self._synced_number:
+            self._synced_number = sync.number
+            self.synced = sync.content
+            self.cuts = sync.cuts
 
     def without_sectors(self, lost: Callable[[int], bool]) -> bytes:
         """The content, with zeros or synced bytes in place of the ``lost`` sectors, by their numbers."""
@@ -84,9 +117,11 @@ class FileNode:
 class DirectoryNode:
     """A directory's names: ``synced`` and ``current``; ``pending`` has the operations between: (name, new name or node)."""
 
-    __slots__ = ("current", "pending", "synced")
+    __slots__ = ("_synced_count", "current", "pending", "synced")
 
     def __init__(self) -> None:
+        # How many operations are synced, of all there were.
+        self._synced_count = 0
         self.synced: dict[str, FileNode | DirectoryNode] = {}
         self.current: dict[str, FileNode | DirectoryNode] = {}
         self.pending: list[tuple[str, str | FileNode | DirectoryNode | None]] = []
@@ -96,9 +131,16 @@ class DirectoryNode:
         self.pending.append((name, to))
         _change(self.current, name, to)
 
-    def sync(self) -> None:
-        self.synced = dict(self.current)
-        self.pending.clear()
+    def begin_sync(self) -> int:
+        """The number of operations that a sync covers which begins now."""
+        return self._synced_count + len(self.pending)
+
+    def end_sync(self, count: int) -> None:
+        """Let the first ``count`` operations survive."""
+        newly_synced = max(count - self._synced_count, 0)
+        self.synced = self.names(newly_synced)
+        del self.pending[:newly_synced]
+        self._synced_count += newly_synced
 
     def names(self, kept: int) -> dict[str, FileNode | DirectoryNode]:
         """The names with the first ``kept`` of the pending operations."""
@@ -125,6 +167,9 @@ class DiskModel:
         self.root = DirectoryNode()
         # By number, including removed files: a process may write to an open file.
         self._files: dict[int, FileNode] = {}
+        # The syncs that have begun, by the numbers of their operations.
+        self._begun: dict[int, tuple[DirectoryNode, int] | tuple[FileNode, FileSync]] = {}
+        self._applied = 0
         for path in sorted(directories):
             self._make_directory(path)
         for number, (path, data) in enumerate(files.items()):
@@ -133,16 +178,20 @@ class DiskModel:
             directory, name = self._place(path)
             directory.change(name, node)
         for directory in self.directories():
-            directory.sync()
+            directory.end_sync(directory.begin_sync())
 
     def apply(self, operation: Operation) -> None:
         """Apply a finished operation."""
         kind = operation.kind
-        if kind in ("append", "truncate", "sync", "sync_lost"):
-            self._apply_to_file(self._files[operation.file], operation)
+        self._applied += 1
+        if kind == "sync_begin":
+            self._begin(self._applied - 1, operation)
             return
-        if kind == "sync_dir":
-            self.directory(operation.path).sync()
+        if kind in ("sync", "sync_lost", "sync_dir"):
+            self._end(operation)
+            return
+        if kind in ("append", "truncate"):
+            self._apply_to_file(self._files[operation.file], operation)
             return
         directory, name = self._place(operation.path)
         if kind == "create":
@@ -158,17 +207,28 @@ class DiskModel:
         else:
             directory.change(name, None)
 
+    def _begin(self, number: int, operation: Operation) -> None:
+        if operation.file >= 0:
+            file = self._files[operation.file]
+            self._begun[number] = file, file.begin_sync()
+        else:
+            directory = self.directory(operation.path)
+            self._begun[number] = directory, directory.begin_sync()
+
+    def _end(self, operation: Operation) -> None:
+        if operation.begun not in self._begun:
+            self._begin(operation.begun, operation)
+        begun = self._begun.pop(operation.begun)
+        if isinstance(begun[0], FileNode):
+            begun[0].end_sync(begun[1], is_lost=operation.kind == "sync_lost")
+        else:
+            begun[0].end_sync(begun[1])
+
     def _apply_to_file(self, node: FileNode, operation: Operation) -> None:
         if operation.kind == "append":
             node.current += operation.data
-        elif operation.kind == "truncate":
-            node.current = node.current[: operation.size]
-            if operation.size < len(node.synced):
-                node.cuts = operation.size if node.cuts is None else min(node.cuts, operation.size)
-        elif operation.kind == "sync":
-            node.sync()
         else:
-            node.is_lost = True
+            node.truncate(operation.size)
 
     def directories(self, within: DirectoryNode | None = None) -> Iterator[DirectoryNode]:
         """All of them, as they are named now."""

@@ -9,7 +9,7 @@ import asyncio
 from dataclasses import replace
 from functools import cache
 from random import Random
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from odradek.broker.config import load
 from odradek.broker.context import RequestContext, Session
@@ -17,7 +17,7 @@ from odradek.broker.handlers import load_handler
 from odradek.broker.server import Broker
 from odradek.coordinator.runtime.states import ShardState
 from odradek.timing.background import InlineBackground
-from odradek.timing.reply import Reply
+from odradek.timing.seeded_background import SeededBackground
 from tests.campaigns.simulation.violation import Violation
 
 if TYPE_CHECKING:
@@ -27,7 +27,9 @@ if TYPE_CHECKING:
     from odradek.broker.replica.partition import Partition
     from odradek.protocol.api_keys import ApiKey
     from odradek.storage.filesystem import FileSystem
+    from odradek.timing.background import Background
     from odradek.timing.clock import VirtualClock
+    from odradek.timing.reply import Reply
 
 DATA = "/data"
 TWO_DIRECTORIES = (DATA, "/more")
@@ -42,14 +44,14 @@ _LOADING = {ShardState.INITIAL, ShardState.LOADING}
 
 
 @cache
-def _config(flush_messages: int | None, directories: tuple[str, ...]) -> BrokerConfig:
+def _config(flush_messages: int | None, directories: tuple[str, ...], *, flushes_often: bool) -> BrokerConfig:
     settings = {
         "log.dirs": ",".join(directories),
         "auto.create.topics.enable": "false",
         "offsets.topic.num.partitions": "1",
         "transaction.state.log.num.partitions": "1",
         "transaction.abort.timed.out.transaction.cleanup.interval.ms": str(_ABORT_INTERVAL_MS),
-        "log.flush.scheduler.interval.ms": "500",
+        "log.flush.scheduler.interval.ms": "20" if flushes_often else "500",
         "log.flush.offset.checkpoint.interval.ms": str(CHECKPOINT_INTERVAL_MS),
         "log.flush.start.offset.checkpoint.interval.ms": str(CHECKPOINT_INTERVAL_MS),
         "log.segment.delete.delay.ms": "1000",
@@ -80,6 +82,14 @@ class Unanswered(Exception):
     """A request that is not answered, however long one waits."""
 
 
+class Question(NamedTuple):
+    """A request of a client."""
+
+    api_key: ApiKey
+    version: int
+    request: Any
+
+
 class Node:
     """One process of the broker, with ``directories`` for its logs.
 
@@ -95,13 +105,19 @@ class Node:
         flush_messages: int | None,
         seed: int,
         directories: tuple[str, ...] = (DATA,),
+        background: Background | None = None,
     ) -> None:
         """``seed`` is what no other process on this disk has had: ids are drawn by it."""
-        config = _config(flush_messages, directories)
-        self.broker = Broker(config, clock=clock, background=InlineBackground(), file_system=file_system, random=Random(seed))
+        # With threads, so that flushes overlap with much else.
+        config = _config(flush_messages, directories, flushes_often=background is not None)
+        self.background = background or InlineBackground()
+        self.broker = Broker(config, clock=clock, background=self.background, file_system=file_system, random=Random(seed))
         self.clock = clock
-        self._loop = loop
+        self.loop = self._loop = loop
         self.is_running = False
+        # What was raised on the loop, where nobody catches it.
+        self._raised: list[BaseException] = []
+        loop.set_exception_handler(self._note_raised)
 
     def start(self) -> None:
         """Raises what ``Broker.start`` does."""
@@ -116,6 +132,9 @@ class Node:
             if log is not None and log.config.segment_bytes > SEGMENT_BYTES:
                 log.config = replace(log.config, segment_bytes=SEGMENT_BYTES, index_interval_bytes=INDEX_INTERVAL_BYTES)
 
+    def _note_raised(self, _loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+        self._raised.append(context.get("exception") or RuntimeError(context["message"]))
+
     def stop(self) -> None:
         """In good order."""
         self.is_running = False
@@ -127,11 +146,24 @@ class Node:
         broker = self.broker
         broker.timer.close()
         broker.transactions._is_closed = broker.groups._is_closed = True
+        self.is_running = False
+        self.background.abandon()
         self._loop._ready.clear()  # type: ignore[attr-defined]
 
     def turn(self) -> None:
-        """Let the loop do what it is to do soon."""
+        """Let the loop do what it is to do soon. Raises what was raised there."""
         self._loop.run_until_complete(asyncio.sleep(0))
+        if self._raised:
+            raise self._raised.pop(0)
+
+    def settle(self) -> None:
+        """Wait until no work in threads is under way. Raises Unanswered."""
+        background = self.background
+        for _ in range(_MOST_TURNS):
+            if not isinstance(background, SeededBackground) or background.is_idle:
+                return
+            self.turn()
+        raise Unanswered("the work in threads does not end")
 
     def wait(self, duration_ms: int) -> None:
         """Let time pass, and the loop turn on the way."""
@@ -144,21 +176,20 @@ class Node:
         """Do what takes a loop that runs."""
         return self._loop.run_until_complete(_call(function, *arguments))
 
-    def ask(self, api_key: ApiKey, version: int, request: Any) -> Any:
-        """One request and its response. Raises Unanswered."""
-        context = RequestContext(api_key, version, 0, "client", Session("PLAINTEXT", ("127.0.0.1", 1)))
-        outcome = self.call(load_handler(api_key), self.broker, context, request)
-        if not isinstance(outcome, Reply):
-            return outcome
-        answers: list[Any] = []
-        outcome.when_done(answers.append)
+    def handle(self, question: Question) -> Any | Reply[Any]:
+        """The response, or one that has to wait. To be called where the loop runs."""
+        context = RequestContext(question.api_key, question.version, 0, "client", Session("PLAINTEXT", ("127.0.0.1", 1)))
+        return load_handler(question.api_key)(self.broker, context, question.request)
+
+    def wait_until(self, is_over: Callable[[], bool], what: str) -> None:
+        """Let the loop turn, and time pass. Raises Unanswered."""
         for _ in range(_MOST_TURNS):
-            if answers:
-                return answers[0]
+            if is_over():
+                return
             self.turn()
-            if not answers:
+            if not is_over():
                 self.wait(1)
-        raise Unanswered(f"{api_key.name} is not answered")
+        raise Unanswered(f"{what} is not answered")
 
     def load_coordinators(self) -> None:
         """Wait until those that there are have been loaded. Raises Violation where one cannot be."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from random import Random
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -11,17 +12,21 @@ from tests.campaigns.power_loss.explore import Exploration, Tally
 from tests.campaigns.power_loss.faults import TROUBLES, explore_faults
 from tests.campaigns.power_loss.flips import explore_flips
 from tests.campaigns.power_loss.node import DATA, TWO_DIRECTORIES
+from tests.campaigns.power_loss.seeded_faults import FAULTS, explored, find
+from tests.campaigns.simulation.violation import Violation
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-PARTS = ("power", "compact", "chance", "faults", "flips")
+PARTS = ("power", "compact", "chance", "threads", "faults", "flips", "seeded")
 _SETTINGS = (1, None)
 # An exploration is divided by the numbers of its operations, which all processes count alike.
 _SLICES = 8
 _MOST_OPERATIONS = 100_000
 _EVERY_BYTES = 8
 _LARGE_STEPS = 40
+_OPERATIONS = 30
+_FINDING_SEEDS, _FINDING_OPERATIONS = 40, 6
 
 
 class Job(NamedTuple):
@@ -34,12 +39,13 @@ class Job(NamedTuple):
     count: int
 
 
-def jobs(parts: Iterable[str], *, seed: int, chances: int) -> list[Job]:
-    """All of these parts."""
+def jobs(parts: Iterable[str], *, seed: int, chances: int, workloads: int) -> list[Job]:
+    """All of these parts: ``chances`` states drawn by chance, ``workloads`` with threads."""
+    counts = {"chance": chances, "threads": workloads}
     found = []
     for part in parts:
         for flush_messages in _SETTINGS:
-            count = chances // (len(_SETTINGS) * _SLICES) if part == "chance" else 0
+            count = counts.get(part, 0) // (len(_SETTINGS) * _SLICES)
             found += [Job(part, flush_messages, number, seed, count) for number in range(_SLICES)]
     return found
 
@@ -79,6 +85,31 @@ def _chance(loop: asyncio.AbstractEventLoop, job: Job) -> Tally:
     return exploration.explore_by_chance(rng, job.count)
 
 
+def _threads(loop: asyncio.AbstractEventLoop, job: Job) -> Tally:
+    tally = Tally()
+    for number in range(job.count):
+        seed = f"{job.seed}-{job.number}-{number}"
+        exploration = explored(loop, seed, job.flush_messages)
+        found = exploration.explore_around(Random(f"{seed}-points"), _OPERATIONS)
+        found.points = Counter({(f"{kind}, with threads", *rest): count for (kind, *rest), count in found.points.items()})
+        tally.add(found)
+    return tally
+
+
+def _seeded(loop: asyncio.AbstractEventLoop, job: Job) -> Tally:
+    """Faults that have to be found."""
+    tally = Tally()
+    for number, fault in enumerate(FAULTS):
+        if fault.flush_messages != job.flush_messages or number % _SLICES != job.number:
+            continue
+        drawn = (f"{job.seed}-{number}" for number in range(_FINDING_SEEDS))
+        found = find(loop, fault, [fault.seed, *drawn], _FINDING_OPERATIONS)
+        tally.faults[fault.name] = "" if found is None else str(found.violation)
+        if found is None:
+            tally.found("seeded faults", Violation("each seeded fault is found", fault.name))
+    return tally
+
+
 def _faults(loop: asyncio.AbstractEventLoop, job: Job) -> Tally:
     return explore_faults(loop, job.flush_messages, TROUBLES, range(job.number, _MOST_OPERATIONS, _SLICES))
 
@@ -89,4 +120,12 @@ def _flips(loop: asyncio.AbstractEventLoop, job: Job) -> Tally:
     return explore_flips(loop, range(number, _MOST_OPERATIONS, 2 * _SLICES))
 
 
-_WORK = {"flips": _flips, "power": _power, "compact": _compact, "chance": _chance, "faults": _faults}
+_WORK = {
+    "power": _power,
+    "compact": _compact,
+    "chance": _chance,
+    "threads": _threads,
+    "faults": _faults,
+    "flips": _flips,
+    "seeded": _seeded,
+}

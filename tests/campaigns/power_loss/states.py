@@ -71,8 +71,7 @@ def within(model: DiskModel, operation: Operation, *, every_bytes: int = 1) -> I
 def after(model: DiskModel, operation: Operation) -> Iterator[Left]:
     """The states after the operation."""
     yield Left("kill", True, model.state(names=_all_names, content=_current))
-    yield Left("nothing that is not synced", False, model.state(names=_no_names, content=_synced))
-    yield Left("names only", False, model.state(names=_all_names, content=_synced))
+    yield from without_unsynced(model)
     yield Left("contents only", False, model.state(names=_no_names, content=_current))
     if operation.file >= 0:
         yield from _of_file(model, model.file(operation.file))
@@ -82,6 +81,12 @@ def after(model: DiskModel, operation: Operation) -> Iterator[Left]:
             yield from _torn(model, node)
     if operation.kind in ("create", "rename", "remove", "make_dir", "remove_dir"):
         yield from _of_directory(model, model.directory(operation.path.rpartition("/")[0]))
+
+
+def without_unsynced(model: DiskModel) -> Iterator[Left]:
+    """The states without any unsynced content."""
+    yield Left("nothing that is not synced", False, model.state(names=_no_names, content=_synced))
+    yield Left("names only", False, model.state(names=_all_names, content=_synced))
 
 
 def _renamed(model: DiskModel, operation: Operation) -> FileNode | DirectoryNode:

@@ -12,6 +12,8 @@ from tests.campaigns.power_loss.faults import TROUBLES, explore_faults
 from tests.campaigns.power_loss.flips import explore_flips
 from tests.campaigns.power_loss.model import DiskModel
 from tests.campaigns.power_loss.node import TWO_DIRECTORIES
+from tests.campaigns.power_loss.seeded_faults import FAULTS, explored, find
+from tests.campaigns.simulation.violation import Violation
 
 
 @pytest.fixture
@@ -96,6 +98,54 @@ def test_a_sync_that_failed_syncs_nothing_and_nothing_after_it_helps(disk):
     assert left_after(disk)["nothing that is not synced"] == {"/d/a": b""}
 
 
+def begun(disk, path, number=-1):
+    """Begin a sync of a file or a directory; returns how to end it."""
+    operation = Operation("sync" if number >= 0 else "sync_dir", path, number, begun=disk.begin_sync(path, number))
+    return lambda: disk.note(operation)
+
+
+def test_a_sync_counts_when_it_ends_and_for_what_there_was_when_it_began(disk):
+    file = disk.open("/d/a", create=True)
+    disk.sync_dir("/d")
+    file.append([b"before"])
+    end = begun(disk, "/d/a", file.number)
+    file.append([b" meanwhile"])
+    assert left_after(disk)["nothing that is not synced"] == {"/d/a": b""}
+    end()
+    assert left_after(disk)["nothing that is not synced"] == {"/d/a": b"before"}
+
+
+def test_a_sync_that_began_earlier_and_ends_later_takes_nothing_back(disk):
+    file = disk.open("/d/a", create=True)
+    disk.sync_dir("/d")
+    file.append([b"first"])
+    end_first = begun(disk, "/d/a", file.number)
+    file.append([b" second"])
+    file.sync()
+    end_first()
+    assert left_after(disk)["nothing that is not synced"] == {"/d/a": b"first second"}
+
+
+def test_a_truncation_during_a_sync_is_not_synced(disk):
+    file = disk.open("/d/a", create=True)
+    disk.sync_dir("/d")
+    file.append([b"whole"])
+    end = begun(disk, "/d/a", file.number)
+    file.truncate(1)
+    file.append([b"X"])
+    end()
+    left = left_after(disk)
+    assert (left["nothing that is not synced"], left["a truncation"]) == ({"/d/a": b"whole"}, {"/d/a": b"wXole"})
+
+
+def test_a_name_given_while_its_directory_is_synced_may_be_lost(disk):
+    disk.open("/d/a", create=True)
+    end = begun(disk, "/d")
+    disk.open("/d/b", create=True)
+    end()
+    assert left_after(disk)["nothing that is not synced"] == {"/d/a": b""}
+
+
 def test_a_directory_that_is_renamed_keeps_what_is_in_it(disk):
     disk.make_dirs("/d/e")
     disk.open("/d/e/a", create=True).append([b"data"])
@@ -137,3 +187,29 @@ def test_a_flipped_bit_is_found_and_named_or_does_no_harm(loop):
 def test_nothing_that_was_promised_is_lost_whatever_a_disk_is_left_with(loop):
     exploration = Exploration(loop, workload.draw_large(Random(1), 8), flush_messages=None)
     assert not exploration.explore_by_chance(Random(2), 100).findings
+
+
+@pytest.mark.parametrize("flush_messages", [1, None])
+def test_nothing_that_was_promised_is_lost_while_threads_sync_compact_move_and_remove(loop, flush_messages):
+    exploration = explored(loop, 3, flush_messages)
+    tally = exploration.explore_around(Random(4), 8)
+    assert not tally.findings
+    assert sum(tally.points.values()) > 50
+
+
+def test_a_seed_gives_the_same_operations_again_and_another_seed_others(loop):
+    first, again, other = (explored(loop, seed, None).operations for seed in (5, 5, 6))
+    assert first == again != other
+
+
+def test_syncs_overlap_with_other_operations(loop):
+    operations = explored(loop, 7, None).operations
+    assert sum(each.begun >= 0 and operations[each.begun + 1] is not each for each in operations) > 20
+
+
+@pytest.mark.interpreted
+@pytest.mark.parametrize("fault", FAULTS, ids=lambda fault: fault.name)
+def test_a_fault_that_was_put_in_is_found(loop, fault):
+    found = find(loop, fault, range(fault.seed, fault.seed + 6), 6)
+    assert found is not None
+    assert isinstance(found.violation, Violation)

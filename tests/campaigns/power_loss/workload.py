@@ -26,7 +26,7 @@ _PARTITIONS = [("strict", 0), ("strict", 1), ("lazy", 0), ("thrifty", 0), ("time
 def create_topics(run: Run) -> None:
     """Create the topics of all workloads. If the broker's config syncs each record, the topics have no flush settings."""
     for topic, configs in TOPICS.items():
-        run.create_topic(topic, 2 if topic == "strict" else 1, **({} if run.flush_messages == 1 else configs))
+        run.do(run.create_topic(topic, 2 if topic == "strict" else 1, **({} if run.flush_messages == 1 else configs)))
 
 
 def produce_a_little(run: Run) -> None:
@@ -34,7 +34,7 @@ def produce_a_little(run: Run) -> None:
     batches = {}
     for number, name in enumerate(_PARTITIONS):
         batches[name] = plain(run, *(run.new_value() for _ in range(1 + number % 2)))
-    produce(run, batches)
+    run.do(produce(run, batches))
 
 
 def produce_until_rolled(run: Run) -> None:
@@ -42,62 +42,67 @@ def produce_until_rolled(run: Run) -> None:
     for number in range(5):
         for name in _PARTITIONS:
             values = [run.new_value(40) for _ in range(3)]
-            produce(run, {name: plain(run, *values, compression=4 if number == 2 else 0)})
+            run.do(produce(run, {name: plain(run, *values, compression=4 if number == 2 else 0)}))
         run.node.wait(10)
 
 
 def produce_idempotently(run: Run) -> None:
     """Batches of two producers with ids of their own."""
     for _ in range(2):
-        producer = Producer(run)
-        if producer.begin():
-            for name in (("strict", 0), ("lazy", 0)):
-                for _ in range(3):
-                    producer.send({name: [run.new_value()]})
+        run.do(_be_idempotent(run))
+
+
+async def _be_idempotent(run: Run) -> None:
+    producer = Producer(run)
+    if await producer.begin():
+        for name in (("strict", 0), ("lazy", 0)):
+            for _ in range(3):
+                await producer.send({name: [run.new_value()]})
 
 
 def commit_a_transaction(run: Run) -> None:
     """A transaction over three logs, with a group's offsets."""
-    producer = Producer(run, "committing")
-    if not producer.begin():
-        return
-    names = [("strict", 1), ("lazy", 0), ("thrifty", 0)]
-    is_good = producer.send({name: [run.new_value(), run.new_value()] for name in names})
-    is_good = is_good and producer.send({names[0]: [run.new_value()]})
-    offset = run.values
-    is_good = is_good and producer.commit_offsets("transactional", {("strict", 1): offset})
-    producer.end(commit=is_good, offsets={("transactional", "strict", 1): offset})
+    run.do(have_a_transaction(run, "committing", [("strict", 1), ("lazy", 0), ("thrifty", 0)], group_id="transactional"))
     run.node.wait(20)
-    run.acknowledge_all()
+
+
+async def have_a_transaction(run: Run, transactional_id: str, names: list[tuple[str, int]], *, group_id: str) -> None:
+    """A transaction with two batches, and offsets of the group."""
+    producer = Producer(run, transactional_id)
+    if not await producer.begin():
+        return
+    is_good = await producer.send({name: [run.new_value(), run.new_value()] for name in names})
+    is_good = is_good and await producer.send({names[0]: [run.new_value()]})
+    offset = run.values
+    is_good = is_good and await producer.commit_offsets(group_id, {names[0]: offset})
+    await producer.end(commit=is_good, offsets={(group_id, *names[0]): offset})
 
 
 def abort_a_transaction(run: Run) -> None:
     """An abort while another producer's transaction is open, which commits afterwards."""
     first, second = Producer(run, "aborting"), Producer(run, "overlapping")
     names = [("strict", 0), ("lazy", 0), ("timed", 0)]
-    if first.begin():
-        first.send({name: [run.new_value()] for name in names})
-    is_begun = second.begin() and second.send({names[0]: [run.new_value()], names[1]: [run.new_value(30)]})
-    first.end(commit=False)
+    if run.do(first.begin()):
+        run.do(first.send({name: [run.new_value()] for name in names}))
+    is_begun = run.do(second.begin()) and run.do(second.send({names[0]: [run.new_value()], names[1]: [run.new_value(30)]}))
+    run.do(first.end(commit=False))
     run.node.wait(20)
-    second.end(commit=is_begun)
+    run.do(second.end(commit=is_begun))
     run.node.wait(20)
-    run.acknowledge_all()
 
 
 def leave_a_transaction_open(run: Run) -> None:
     """The broker aborts it at its timeout."""
     producer = Producer(run, "leaving")
-    if producer.begin():
-        producer.send({("strict", 0): [run.new_value()], ("lazy", 0): [run.new_value()]})
+    if run.do(producer.begin()):
+        run.do(producer.send({("strict", 0): [run.new_value()], ("lazy", 0): [run.new_value()]}))
 
 
 def commit_offsets(run: Run) -> None:
     """Two commits for three partitions, by a group without members."""
     for name in (("strict", 0), ("lazy", 0), ("strict", 0), ("timed", 0)):
         run.values += 1
-        commit(run, "consumers", name, run.values)
-    run.acknowledge_all()
+        run.do(commit(run, "consumers", name, run.values))
 
 
 def delete_some_records(run: Run) -> None:
@@ -105,24 +110,30 @@ def delete_some_records(run: Run) -> None:
     for name in (("strict", 0), ("lazy", 0)):
         log = run.node.broker.partitions.require(*name).log
         if log is not None:
-            delete_records(run, name, log.log_start_offset + (log.log_end_offset - log.log_start_offset) // 2)
+            run.do(delete_records(run, name, log.log_start_offset + (log.log_end_offset - log.log_start_offset) // 2))
 
 
 def replace_a_topic(run: Run) -> None:
     """Delete a topic with records, and create another one of the same name."""
-    if run.create_topic("passing", 1, flush_messages="1") is None:
+    if run.do(run.create_topic("passing", 1, flush_messages="1")) is None:
         return
-    produce(run, {("passing", 0): plain(run, run.new_value(), run.new_value())})
+    run.do(produce(run, {("passing", 0): plain(run, run.new_value(), run.new_value())}))
     run.node.wait(CHECKPOINT_INTERVAL_MS)
-    run.delete_topic("passing")
-    if run.create_topic("passing", 1, flush_messages="1") is not None:
-        produce(run, {("passing", 0): plain(run, run.new_value())})
+    run.do(run.delete_topic("passing"))
+    if run.do(run.create_topic("passing", 1, flush_messages="1")) is not None:
+        run.do(produce(run, {("passing", 0): plain(run, run.new_value())}))
 
 
 def wait_for_checkpoints(run: Run) -> None:
-    """Wait until all periodic work has been done."""
-    run.node.wait(CHECKPOINT_INTERVAL_MS + 1_000)
-    run.acknowledge_all()
+    """Wait until all periodic work has been done. What ``flush.ms`` promises is on disk then."""
+    acknowledged = run.ends_of({"timed"})
+    run.node.settle()
+    for _ in range(2):
+        run.node.wait(CHECKPOINT_INTERVAL_MS // 2 + 500)
+        run.node.settle()
+    # A disk that fails need not keep it.
+    if run.disk.fault is None:
+        run.are_synced(acknowledged)
 
 
 def drop_old_segments(run: Run) -> None:
@@ -134,24 +145,30 @@ def drop_old_segments(run: Run) -> None:
             run.may_start_anywhere(name)
     run.node.call(run.node.broker.log_manager.retention.run, run.clock.now_ms())
     run.node.wait(200)
-    run.acknowledge_all()
+
+
+def create_compacted_topic(run: Run) -> None:
+    """A topic whose logs are compacted as soon as they are dirty."""
+    settings = {
+        "cleanup_policy": "compact",
+        "min_cleanable_dirty_ratio": "0.01",
+        "delete_retention_ms": str(_DELETE_RETENTION_MS),
+    }
+    run.do(run.create_topic("compacted", 1, **settings))
 
 
 def compact(run: Run) -> None:
     """Compact a log with few keys, with tombstones and transactions, and all other dirty compacted logs."""
     name = "compacted", 0
-    run.create_topic(
-        "compacted", 1, cleanup_policy="compact", min_cleanable_dirty_ratio="0.01", delete_retention_ms=str(_DELETE_RETENTION_MS)
-    )
+    create_compacted_topic(run)
     for number in range(6):
-        put(run, name, {b"a": run.new_value(40), b"%d" % number: run.new_value(40), b"%d" % (number // 2): None})
+        run.do(put(run, name, {b"a": run.new_value(40), b"%d" % number: run.new_value(40), b"%d" % (number // 2): None}))
         if number % 3 == 0:
             producer = Producer(run, "compacting")
-            is_good = producer.begin() and producer.send({name: [run.new_value(30)]})
-            producer.end(commit=is_good and number == 0)
+            is_good = run.do(producer.begin()) and run.do(producer.send({name: [run.new_value(30)]}))
+            run.do(producer.end(commit=is_good and number == 0))
     run.node.wait(20)
     run.node.call(run.node.broker.log_cleaner.clean_due)
-    run.acknowledge_all()
 
 
 def move_logs(run: Run) -> None:
@@ -166,9 +183,8 @@ def move_logs(run: Run) -> None:
             if target is not home:
                 run.node.call(run.node.broker.moves.request, partition, target)
         if number:
-            produce(run, {name: plain(run, run.new_value())})
+            run.do(produce(run, {name: plain(run, run.new_value())}))
     run.node.wait(200)
-    run.acknowledge_all()
 
 
 def restart(run: Run) -> None:
