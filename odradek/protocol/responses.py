@@ -24,7 +24,7 @@ _HEADER_V1: Final = Struct(">iib").pack
 _INT32: Final = Struct(">i").pack
 
 # The coordinators keep as many shared responses.
-_MOST_REMEMBERED: Final = 4096
+_MOST_REMEMBERED: Final = 1024
 
 Encoder = Callable[[int, Any], list[Any]]
 # None for a response that has errors, or is not known to have none.

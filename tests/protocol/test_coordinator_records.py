@@ -1,5 +1,6 @@
 """Records of the group coordinator: the bytes are Kafka's in every version, and bytes that are no record raise one error."""
 
+import tracemalloc
 from contextlib import suppress
 from uuid import UUID
 
@@ -227,3 +228,15 @@ def test_any_bytes_decode_or_are_malformed(head, body):
     for decode in (decode_key, lambda raw: decode_value(OFFSET_KEY, raw), lambda raw: decode_value(GROUP_KEY, raw)):
         with suppress(MalformedMessage):
             decode(head + body)
+
+
+def test_long_names_are_encoded_and_not_remembered():
+    tracemalloc.start()
+    try:
+        for number in range(2_000):
+            key = OffsetCommitKey(f"{number:010}" * 1_000, "t", 1)
+            assert decode_key(encode_key(key)) == key
+        kept, _ = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert kept < 2 * 2**20

@@ -43,6 +43,8 @@ _new: Final = tuple.__new__
 _FIRST_VERSION_WITH_GROUP_ID_NOT_FOUND: Final = 9
 _NO_RETENTION_TIME: Final = -1
 _NO_EXPIRE_TIMESTAMP: Final = -1
+# Topics and partitions in an answer that is kept. All that are kept take a few MiB.
+_MOST_SHARED: Final = 64
 
 
 def commit_offsets(
@@ -75,7 +77,9 @@ def commit_offsets(
             records.append(_new(CoordinatorRecord, (_new(OffsetCommitKey, (group_id, name, index)), value)))
         answered.append((name, topic_id, tuple(partitions)))
     offsets.counters.commits += len(records)
-    return CoordinatorResult(records, _answer(answered) if is_refusing else _accept(tuple(answered)))
+    if is_refusing or len(records) + len(answered) > _MOST_SHARED:
+        return CoordinatorResult(records, _answer(answered))
+    return CoordinatorResult(records, _accept(tuple(answered)))
 
 
 def _answer(topics: Iterable[_AnsweredTopic]) -> OffsetCommitResponse:
@@ -92,7 +96,7 @@ def _answer(topics: Iterable[_AnsweredTopic]) -> OffsetCommitResponse:
 
 
 # Groups commit the same partitions again and again. Only what exists is answered so: of one topic there are not many forms.
-@lru_cache(maxsize=4096)
+@lru_cache(maxsize=1024)
 def _accept(topics: tuple[_AnsweredTopic, ...]) -> OffsetCommitResponse:
     """The answer to a commit of which all was taken, encoded but once; nobody writes to it."""
     return AcceptedCommit(topics=_answer(topics).topics)

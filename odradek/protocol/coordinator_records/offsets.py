@@ -44,6 +44,8 @@ _VALUE_HEAD: Final = Struct(">hqi")
 _PLAIN: Final = Struct(">hqiBqB")
 _WITH_TOPIC_ID: Final = Struct(">hqiBqBBB16s")
 _pack_int32: Final = _INT32.pack
+# Characters of group and topic. What is remembered takes a few MiB.
+_LONGEST_REMEMBERED: Final = 512
 _pack_plain: Final = _PLAIN.pack
 _pack_with_topic_id: Final = _WITH_TOPIC_ID.pack
 _EMPTY_COMPACT_STRING: Final = 1
@@ -72,12 +74,20 @@ class OffsetCommitValue(NamedTuple):
 
 def encode_key(key: OffsetCommitKey) -> bytes:
     """Version 1. Raises struct.error for a name of more than 32,767 bytes."""
-    return _encode_names(key.group, key.topic) + _pack_int32(key.partition)
+    group, topic, partition = key
+    if len(group) + len(topic) > _LONGEST_REMEMBERED:
+        return _encode_names(group, topic) + _pack_int32(partition)
+    return _remember_names(group, topic) + _pack_int32(partition)
 
 
+# Groups commit repeatedly, and to few topics.
 @lru_cache(maxsize=4096)
+def _remember_names(group: str, topic: str) -> bytes:
+    return _encode_names(group, topic)
+
+
 def _encode_names(group: str, topic: str) -> bytes:
-    """A key without its partition. Groups commit repeatedly, and to few topics."""
+    """A key without its partition."""
     encoded_group = group.encode()
     encoded_topic = topic.encode()
     head = _KEY_HEAD.pack(KEY_VERSION, len(encoded_group))

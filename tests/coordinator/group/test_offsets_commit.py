@@ -7,6 +7,7 @@ from odradek.coordinator.group.offsets import OffsetConfig
 from odradek.coordinator.runtime.record import CoordinatorRecord
 from odradek.protocol.coordinator_records import OffsetCommitKey, OffsetCommitValue
 from odradek.protocol.errors import ErrorCode, KafkaError
+from odradek.protocol.message_types.offset_commit import OffsetCommitResponse
 from tests.coordinator.group.offsets_bed import TOPIC_ID, OffsetsBed
 
 
@@ -30,6 +31,18 @@ def test_metadata_that_is_null_is_kept_as_none_at_all(bed):
     bed.commit({0: 10}, metadata=None)
 
     assert bed.records()[0].value.metadata == ""
+
+
+def test_answers_to_large_commits_are_not_kept(bed):
+    def answer(first, count):
+        partitions = dict.fromkeys(range(first, first + count), 1)
+        response = bed.ask_to_commit(partitions).response
+        assert [partition.error_code for partition in response.topics[0].partitions] == [ErrorCode.NONE] * count
+        return response
+
+    assert answer(0, 3) is answer(0, 3)
+    assert answer(0, 100) is not answer(0, 100)
+    assert type(answer(0, 100)) is OffsetCommitResponse
 
 
 def test_a_retention_time_becomes_an_expire_timestamp(bed):
