@@ -13,6 +13,7 @@ from odradek.broker.config.endpoints import parse_endpoints, per_ip_overrides
 from odradek.broker.network.connection import Connection
 from odradek.broker.network.connection_registry import ConnectionLimits, ConnectionRegistry
 from odradek.broker.network.listeners import Listeners, SocketSettings
+from odradek.broker.network.request_memory import RequestMemory
 from odradek.broker.server import Broker
 
 if TYPE_CHECKING:
@@ -41,8 +42,9 @@ class BrokerServer:
         random: Random | None = None,
     ) -> None:
         self.broker = Broker(config, clock=clock, background=background, file_system=file_system, random=random)
+        memory = RequestMemory(config["queued.max.request.bytes"], self.broker.clock, self.broker.call_soon)
         self.connections = self.broker.connections = ConnectionRegistry(
-            self._connection_limits, self.broker.clock, self.broker.timer
+            self._connection_limits, self.broker.clock, self.broker.timer, memory
         )
         self._listeners = Listeners(self._make_connection)
         self._max_frame_bytes: int = config["socket.request.max.bytes"]

@@ -11,6 +11,7 @@ import gc
 import os
 import signal
 import sys
+import threading
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -21,10 +22,11 @@ from odradek.broker.config.endpoints import parse_endpoints
 from odradek.broker.logging import log
 from odradek.broker.metadata.metadata_log import MetadataUnreadable
 from odradek.broker.network.busy_poll import BusyPoll
-from odradek.broker.network.loop_errors import report_loop_error
+from odradek.broker.network.loop_errors import LoopErrors
 from odradek.protocol.errors import KafkaError
 from odradek.storage.errors import DataDirectoryLocked, InconsistentDataDirectory
 from odradek.storage.open_segments import fit_limit
+from odradek.timing.system_clock import SystemClock
 from odradek.timing.threaded_background import ThreadedBackground
 
 if TYPE_CHECKING:
@@ -107,10 +109,10 @@ async def _serve(
     config: BrokerConfig, metrics_host: str | None, metrics_port: int | None, *, default_data_dir: str | None
 ) -> int:
     raise_open_files_limit()
-    asyncio.get_running_loop().set_exception_handler(report_loop_error)
+    asyncio.get_running_loop().set_exception_handler(LoopErrors(SystemClock()).report)
     stopping = asyncio.Event()
     _on_stop_signal(stopping.set)
-    server = BrokerServer(config, background=ThreadedBackground(beside_long_work=changing_threads_often))
+    server = BrokerServer(config, background=ThreadedBackground(beside_long_work=ThreadsChangeOften()))
     broker = server.broker
     failures: list[str] = []
 
@@ -168,15 +170,29 @@ def _poll_busily(server: BrokerServer) -> None:
     connections.busy_poll = BusyPoll(asyncio.get_running_loop().call_soon, broker.clock, window_us / 1000, connections.outbox)
 
 
-@contextlib.contextmanager
-def changing_threads_often() -> Iterator[None]:
-    """Within, the interpreter changes threads so often that requests need not wait for one that computes."""
-    interval_s = sys.getswitchinterval()
-    sys.setswitchinterval(min(interval_s, _SWITCH_INTERVAL_S))
-    try:
-        yield
-    finally:
-        sys.setswitchinterval(interval_s)
+class ThreadsChangeOften:
+    """While one context or more is entered, the interpreter changes threads so often that requests need not wait for a thread."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._entered = 0
+        self._interval_s = 0.0
+
+    @contextlib.contextmanager
+    def __call__(self) -> Iterator[None]:
+        """One of the contexts, of any thread."""
+        with self._lock:
+            self._entered += 1
+            if self._entered == 1:
+                self._interval_s = sys.getswitchinterval()
+                sys.setswitchinterval(min(self._interval_s, _SWITCH_INTERVAL_S))
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._entered -= 1
+                if not self._entered:
+                    sys.setswitchinterval(self._interval_s)
 
 
 async def _bind_metrics(broker: "Broker", host: str | None, port: int) -> "MetricsEndpoint":

@@ -6,7 +6,8 @@ receive buffer, which the socket fills in place: the transport asks for room (``
 records on their way to a file, is returned as a view of the buffer, valid until the next call of ``writable``. The room is
 sized so that a large frame ends where the room ends: no bytes behind it have to be moved.
 
-The buffer starts small and grows with the bytes received, not with the length announced. It is kept for the next large frame
+The buffer starts small and grows with the bytes received, not with the length announced: only when it is full, to twice its size.
+``wanted_bytes`` tells beforehand how large it is to be, so that who reads may wait instead. It is kept for the next large frame
 until ``trim``, unless it is extraordinarily large: new memory from the system for each frame would cost more than the copy it
 saves.
 
@@ -19,8 +20,14 @@ from odradek.protocol.errors import MalformedMessage
 
 _IDLE_BYTES: Final = 4 * 1024
 _READ_BYTES: Final = 64 * 1024
+# With less than this, a buffer that does not hold its frame is full.
+_LEAST_ROOM_BYTES: Final = 16 * 1024
 # A producer sends a megabyte for each of a few partitions in one request.
 _KEEP_BYTES: Final = 32 * 1024 * 1024
+# From here on a buffer gets its frame's whole size: it comes from the system as pages that are taken when they are filled.
+_WHOLE_FROM_BYTES: Final = 16 * 1024 * 1024
+# Room for one read: the loop reads some thirty times before it looks at other connections.
+_MOST_READ_BYTES: Final = 1024 * 1024
 # Below this, a copy is cheaper than keeping a view valid.
 _VIEW_FROM_BYTES: Final = 16 * 1024
 # The smallest request is a v0 header without a client id: key, version, correlation id.
@@ -54,12 +61,30 @@ class FrameReader:
         """The size of the buffer."""
         return len(self._buffer)
 
+    @property
+    def is_full(self) -> bool:
+        """Whether the buffer may have to grow before more is received."""
+        return len(self._buffer) - self._end < _LEAST_ROOM_BYTES
+
+    @property
+    def wanted_bytes(self) -> int:
+        """The size of the buffer after the next ``writable``."""
+        wanted = self._wanted()
+        size = len(self._buffer)
+        if self._has_room(wanted) or self._end - self._start + wanted <= size:
+            return size
+        return self._larger_size(self._end - self._start + wanted)
+
     def writable(self) -> memoryview:
         """Room for the socket to fill, never empty. Invalidates the views that ``filled`` returned."""
         wanted = self._wanted()
-        if len(self._buffer) - self._end < wanted:
+        if len(self._buffer) - self._end < wanted and not self._has_room(wanted):
             self._make_room(wanted)
-        return self._view[self._end : self._end + max(wanted, _READ_BYTES)]
+        if wanted < _READ_BYTES:
+            wanted = _READ_BYTES
+        elif wanted > _MOST_READ_BYTES:
+            wanted = _MOST_READ_BYTES
+        return self._view[self._end : self._end + wanted]
 
     def filled(self, count: int) -> list[bytes | memoryview]:
         """Add ``count`` bytes, written by the socket to ``writable()``; return the frames that are now complete, in order."""
@@ -116,14 +141,25 @@ class FrameReader:
         length = int.from_bytes(self._buffer[self._start : self._start + 4], "big")
         return max(4 + length - have, 1)
 
+    def _has_room(self, wanted: int) -> bool:
+        """Whether there is room for what is ``wanted``; or, of a frame at the buffer's front, for a good part of it."""
+        room = len(self._buffer) - self._end
+        return room >= wanted or (room >= _LEAST_ROOM_BYTES and not self._start)
+
+    def _larger_size(self, needed: int) -> int:
+        """The size of the buffer that follows this one, for a frame that takes ``needed`` bytes."""
+        size = len(self._buffer)
+        if size >= _WHOLE_FROM_BYTES:
+            return needed
+        # Double the size instead of trusting the frame's length, which is only a claim until its bytes have arrived.
+        return min(max(needed, _READ_BYTES), max(2 * size, _READ_BYTES))
+
     def _make_room(self, wanted: int) -> None:
         """Move the present bytes to the front, of a larger buffer if this one is too small."""
         have = self._end - self._start
         needed = have + wanted
         if needed > len(self._buffer):
-            # Double the size instead of trusting the frame's length, which is only a claim until its bytes have arrived.
-            size = min(max(needed, _READ_BYTES), max(2 * len(self._buffer), 2 * _READ_BYTES))
-            larger = bytearray(max(size, have + 1))
+            larger = bytearray(self._larger_size(needed))
             larger[:have] = self._view[self._start : self._end]
             self._set_buffer(larger)
         else:

@@ -96,3 +96,53 @@ def test_a_frame_taken_stays_as_it_was_while_the_stream_goes_on():
     (first,) = reader.feed(_framed([b"a" * 50]))
     reader.feed(_framed([b"b" * 50]))
     assert first == b"a" * 50
+
+
+def test_a_buffer_grows_when_it_is_full_and_not_with_each_read():
+    reader = FrameReader(100 * 1024 * 1024)
+    reader.feed((90_000_000).to_bytes(4, "big"))
+    sizes = set()
+    for _ in range(20_000):
+        reader.feed(b"x")
+        sizes.add(reader.allocated_bytes)
+    assert max(sizes) == 64 * 1024
+
+
+def test_the_size_of_the_buffer_is_told_before_it_grows():
+    reader = FrameReader(100 * 1024 * 1024)
+    stream = _framed([bytes(9), bytes(40_000), bytes(40_000_000), bytes(10)])
+    position = 0
+    while position < len(stream):
+        told = reader.wanted_bytes
+        room = reader.writable()
+        assert reader.allocated_bytes == told
+        assert 0 < len(room) <= 1024 * 1024
+        chunk = stream[position : position + len(room)]
+        room[: len(chunk)] = chunk
+        reader.filled(len(chunk))
+        position += len(chunk)
+
+
+@given(st.lists(st.integers(MIN_FRAME_BYTES, 200_000), max_size=6), st.lists(st.integers(1, 100_000), min_size=1, max_size=20))
+def test_large_frames_come_out_whole_however_the_stream_is_cut(sizes, cuts):
+    reader = FrameReader(1024 * 1024)
+    bodies = [bytes([index]) * size for index, size in enumerate(sizes)]
+    stream = _framed(bodies)
+    frames = []
+    position = turn = 0
+    while position < len(stream):
+        size = cuts[turn % len(cuts)]
+        frames += reader.feed(stream[position : position + size])
+        position += size
+        turn += 1
+    assert frames == bodies
+
+
+def test_a_buffer_takes_twice_what_has_come_at_most():
+    reader = FrameReader(100 * 1024 * 1024)
+    reader.feed((90_000_000).to_bytes(4, "big"))
+    came = 4
+    while came < 8_000_000:
+        reader.feed(bytes(10_000))
+        came += 10_000
+        assert reader.allocated_bytes <= max(64 * 1024, 2 * came + 64 * 1024)

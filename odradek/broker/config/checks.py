@@ -5,6 +5,7 @@ from typing import Any
 
 from odradek.broker.config.definitions import InvalidConfig
 from odradek.broker.config.endpoints import check_listeners, per_ip_overrides
+from odradek.broker.config.table_server import MOST_REQUEST_BYTES
 from odradek.broker.config.topic_config import check_defaults
 
 _MIB = 1024 * 1024
@@ -28,10 +29,12 @@ def _check_connections(values: Mapping[str, Any]) -> None:
     exceptions = per_ip_overrides(values["max.connections.per.ip.overrides"])
     if values["max.connections.per.ip"] == 0 and not exceptions:
         raise InvalidConfig("max.connections.per.ip", "0", "at least 1 where max.connections.per.ip.overrides is not set")
-    if 0 < values["queued.max.request.bytes"] < values["socket.request.max.bytes"]:
+    max_bytes = values["queued.max.request.bytes"]
+    # The default is Kafka's, -1, to a configuration that was made for Kafka.
+    if 0 < max_bytes < values["socket.request.max.bytes"] and max_bytes != MOST_REQUEST_BYTES:
         raise InvalidConfig(
             "queued.max.request.bytes",
-            str(values["queued.max.request.bytes"]),
+            str(max_bytes),
             "at least socket.request.max.bytes, or not positive for no limit",
         )
 

@@ -17,6 +17,8 @@ from odradek.broker.config.validators import AtLeast, Entries, OneOf, SizeOrSyst
 NO_MORE_REPLICAS = "a partition has one replica, and Kafka too waits for no more than there are"
 NEVER_OUT_OF_SYNC = "the only replica is in sync"
 
+# Of requests that are being received.
+MOST_REQUEST_BYTES = 512 * 1024 * 1024
 _Config = ConfigDefinition
 _ONE_BROKER = "one broker holds the only replica"
 _BUFFER = SizeOrSystems()
@@ -217,7 +219,12 @@ CONNECTIONS = (
         no_use=_NO_QUEUE,
     ),
     _Config(
-        "queued.max.request.bytes", LONG, -1, "The most bytes of requests read and not yet answered; no limit unless positive."
+        "queued.max.request.bytes",
+        LONG,
+        MOST_REQUEST_BYTES,
+        "The most memory of large requests that are being received; beyond this, reading pauses. No limit unless positive.",
+        kafka_default="-1",
+        difference="thousands of connections with a part of a request each would take the machine's memory",
     ),
 )
 

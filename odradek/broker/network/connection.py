@@ -17,30 +17,37 @@ begun has its own bytes of whatever it keeps (``Dispatcher.dispatch``).
 """
 
 import asyncio
-from typing import Any, cast
+from typing import Any, Final, cast
 
 from odradek.broker.context import Session
 from odradek.broker.logging import log
 from odradek.broker.network.connection_registry import ConnectionRegistry
 from odradek.broker.network.dispatch import CloseConnection, Dispatcher
 from odradek.broker.network.flow_control import FlowControl
+from odradek.broker.network.request_memory import SMALL_BYTES
 from odradek.broker.network.response_queue import ResponseQueue
 from odradek.broker.network.socket_writer import SocketWriter
 from odradek.protocol.errors import MalformedMessage
 from odradek.protocol.frames import FrameReader
 from odradek.timing.reply import Reply
 
+# What a connection will read that has waited for its turn: a guess.
+_NEXT_READ_BYTES: Final = 64 * 1024
+
 
 class Connection(asyncio.BufferedProtocol):
     """The asyncio end of one client. Everything here happens on the loop thread."""
 
     __slots__ = (
+        "_awaits_memory",
         "_dispatcher",
         "_drained_ms",
         "_ending",
         "_flow",
         "_frames",
+        "_granted_bytes",
         "_is_closing",
+        "_is_large_under_way",
         "_is_processing",
         "_is_turn_due",
         "_pending_bytes",
@@ -73,6 +80,12 @@ class Connection(asyncio.BufferedProtocol):
         # Why nothing will be begun behind what has arrived; the connection closes when all of that has been answered.
         self._ending: Exception | None = None
         self._is_closing = False
+        # Whether the next bytes of a large frame wait for others' (``request_memory``).
+        self._awaits_memory = False
+        # Whether a part of a frame has come whose buffer is counted there.
+        self._is_large_under_way = False
+        # The size of buffer that it may have.
+        self._granted_bytes = 0
         # What the client had not taken when ``idle_ms`` last looked, and when it had last taken some of it.
         self._pending_bytes = 0
         self._drained_ms = 0.0
@@ -103,6 +116,7 @@ class Connection(asyncio.BufferedProtocol):
     def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002  a lost connection needs no reason
         """Part of asyncio's protocol interface."""
         self._registry.remove(self)
+        self._registry.memory.forget(self)
         self._frames = []
         self._responses.clear()
         self._transport = None
@@ -136,7 +150,13 @@ class Connection(asyncio.BufferedProtocol):
                 self._frames += frames
             else:
                 self._frames = frames
+            if self._is_large_under_way:
+                self._is_large_under_way = False
+                self._granted_bytes = self._reader.allocated_bytes
+                self._registry.memory.release(self, self._granted_bytes, is_whole=True)
         elif self._ending is None:
+            if self._reader.is_full and self._reader.wanted_bytes > self._granted_bytes:
+                self._ask_for_memory(nbytes)
             return
         self._process()
 
@@ -192,11 +212,31 @@ class Connection(asyncio.BufferedProtocol):
     def trim(self) -> None:
         """Give back memory that only a busy connection needs."""
         self._reader.trim()
+        self._granted_bytes = self._reader.allocated_bytes
+        self._registry.memory.release(self, self._granted_bytes, is_whole=False)
+
+    def resume_receiving(self) -> None:
+        """Part of ``request_memory.Holder``."""
+        if self._transport is not None and not self._is_closing:
+            self._awaits_memory = False
+            self._ask_for_memory(_NEXT_READ_BYTES)
+            self._update_reading()
 
     def stop_reading(self) -> None:
         """Take no further request; those already here are still answered."""
         if self._flow is not None:
             self._flow.read(False)
+
+    def _ask_for_memory(self, received: int) -> None:
+        """A frame is under way, of which so many bytes have just come: read on if there is memory for it."""
+        reader = self._reader
+        size = reader.wanted_bytes
+        if self._registry.memory.may_receive(self, size, size - reader.allocated_bytes + received):
+            self._granted_bytes = size
+            self._is_large_under_way = self._is_large_under_way or size > SMALL_BYTES
+        else:
+            self._awaits_memory = True
+            self._update_reading()
 
     @property
     def _is_unanswered(self) -> bool:
@@ -296,7 +336,9 @@ class Connection(asyncio.BufferedProtocol):
             return
         if isinstance(reason, MalformedMessage):
             self._registry.closed_malformed += 1
-            log.warn("closing a connection", peer=self._peer(), cause=reason.reason)
+            left_out = self._registry.line_limit.left_out((reason.reason, self.session.peer[0]))
+            if left_out is not None:
+                log.warn("closing a connection", peer=self._peer(), cause=reason.reason, **left_out)
         self.close()
 
     def _update_reading(self) -> None:
@@ -308,7 +350,13 @@ class Connection(asyncio.BufferedProtocol):
         flow = self._flow
         if flow is None or self._is_closing:
             return
-        is_held_up = bool(self._frames) or self._ending is not None or self._registry.is_stopping or not flow.can_write()
+        is_held_up = (
+            bool(self._frames)
+            or self._ending is not None
+            or self._awaits_memory
+            or self._registry.is_stopping
+            or not flow.can_write()
+        )
         if is_held_up is flow.is_reading:
             flow.read(not is_held_up)
 

@@ -8,9 +8,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
+from odradek.broker.line_limit import LineLimit
 from odradek.broker.logging import log
 from odradek.broker.network.connection_rate import ConnectionRate
 from odradek.broker.network.outbox import Outbox
+from odradek.broker.network.request_memory import RequestMemory
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -54,6 +56,9 @@ class OpenConnection(Protocol):
     def trim(self) -> None:
         """Give back memory that only a busy connection needs."""
 
+    def resume_receiving(self) -> None:
+        """There is memory for the rest of its request."""
+
     def end(self) -> None:
         """Close now."""
 
@@ -74,12 +79,17 @@ class ConnectionLimits(NamedTuple):
 class ConnectionRegistry:
     """The open connections of a broker, counted and limited by what ``limits`` says at that moment. Loop thread only."""
 
-    def __init__(self, limits: Callable[[], ConnectionLimits], clock: Clock, timer: Timer) -> None:
+    def __init__(
+        self, limits: Callable[[], ConnectionLimits], clock: Clock, timer: Timer, memory: RequestMemory | None = None
+    ) -> None:
+        """Without a ``memory``, requests under way have no limit."""
         self.clock = clock
         self.is_stopping = False
         # Told of all that comes.
         self.busy_poll: BusyPoll | None = None
         self.outbox = Outbox()
+        self.line_limit = LineLimit(clock)
+        self.memory = memory or RequestMemory(-1, clock, None)
         self._limits = limits
         self._timer = timer
         self._connections: set[OpenConnection] = set()
@@ -160,10 +170,19 @@ class ConnectionRegistry:
 
     def _refuse(self, connection: OpenConnection, config: str, limit: int) -> bool:
         self.refused += 1
-        if not self.is_stopping:
-            host, port = connection.session.peer
-            log.warn("refusing a connection", peer=f"{host}:{port}", config=config, limit=limit)
+        host, port = connection.session.peer
+        left_out = None if self.is_stopping else self.line_limit.left_out((config, host))
+        if left_out is not None:
+            log.warn("refusing a connection", peer=f"{host}:{port}", config=config, limit=limit, **left_out)
         return False
+
+    def _end_stalled(self, connection: OpenConnection) -> None:
+        host, port = connection.session.peer
+        left_out = self.line_limit.left_out(("stalled", host))
+        if left_out is not None:
+            cause = "it holds memory that others wait for, and its request does not come (queued.max.request.bytes)"
+            log.warn("closing a connection", peer=f"{host}:{port}", cause=cause, **left_out)
+        connection.end()
 
     def _arm_sweep(self) -> None:
         max_idle_ms = self._limits().max_idle_ms
@@ -177,8 +196,11 @@ class ConnectionRegistry:
         self._is_sweep_armed = False
         max_idle_ms = self._limits().max_idle_ms
         now_ms = self.clock.monotonic_ms()
+        stalled = frozenset(self.memory.stalled())
         for connection in tuple(self._connections):
-            if 0 <= max_idle_ms < connection.idle_ms(now_ms):
+            if connection in stalled:
+                self._end_stalled(connection)
+            elif 0 <= max_idle_ms < connection.idle_ms(now_ms):
                 self.closed_idle += 1
                 connection.end()
             elif now_ms - connection.last_active_ms > _TRIM_AFTER_MS:

@@ -3,21 +3,32 @@
 import asyncio
 from typing import Any
 
+from odradek.broker.line_limit import LineLimit
 from odradek.broker.logging import log
+from odradek.timing.clock import Clock
 
 
-def report_loop_error(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:  # noqa: ARG001  asyncio's signature
-    """Log one line with the cause, and the peer if a connection is meant. For ``loop.set_exception_handler``.
+class LoopErrors:
+    """Reports a loop's errors; of the same cause no more than a ``LineLimit`` lets pass."""
 
-    An OSError is the machine's or the network's, and needs no traceback: no descriptor is left for another connection, say.
-    """
-    fields: dict[str, object] = {"cause": context["message"]}
-    transport = context.get("transport")
-    peer = None if transport is None else transport.get_extra_info("peername")
-    if peer:
-        fields["peer"] = f"{peer[0]}:{peer[1]}"
-    error = context.get("exception")
-    if isinstance(error, OSError):
-        log.warn("event loop", error=str(error), **fields)
-    else:
-        log.error("event loop", error, **fields)
+    def __init__(self, clock: Clock) -> None:
+        self._line_limit = LineLimit(clock)
+
+    def report(self, loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:  # noqa: ARG002  asyncio's signature
+        """Log one line with the cause, and the peer if a connection is meant. For ``loop.set_exception_handler``.
+
+        An OSError is the machine's or the network's, and needs no traceback: no descriptor is left for another connection, say.
+        """
+        error = context.get("exception")
+        left_out = self._line_limit.left_out((context["message"], type(error)))
+        if left_out is None:
+            return
+        fields: dict[str, object] = {"cause": context["message"], **left_out}
+        transport = context.get("transport")
+        peer = None if transport is None else transport.get_extra_info("peername")
+        if peer:
+            fields["peer"] = f"{peer[0]}:{peer[1]}"
+        if isinstance(error, OSError | MemoryError):
+            log.warn("event loop", error=str(error), **fields)
+        else:
+            log.error("event loop", error, **fields)

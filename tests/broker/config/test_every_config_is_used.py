@@ -22,8 +22,6 @@ ROOT = Path(odradek.__file__).parent
 CONFIG = ROOT / "broker" / "config"
 # Of the room of configs, what acts on them.
 ACTING = {CONFIG / name for name in ("broker_config.py", "endpoints.py", "topic_config.py")}
-# What is about to be used.
-SOON = {"queued.max.request.bytes"}
 LOG_CONFIG = {field.name for field in fields(LogConfig)}
 
 
@@ -56,7 +54,7 @@ def is_broker_config_read(name):
     return name in names or any(row.server_default == name and is_topic_config_read(row.name) for row in TOPIC_CONFIGS.values())
 
 
-@pytest.mark.parametrize("row", [row for row in BROKER_CONFIGS.values() if row.name not in SOON], ids=lambda row: row.name)
+@pytest.mark.parametrize("row", BROKER_CONFIGS.values(), ids=lambda row: row.name)
 def test_a_broker_config_is_read_or_says_why_it_has_no_use(row):
     assert is_broker_config_read(row.name) is not bool(row.no_use)
 

@@ -6,7 +6,8 @@ import json
 
 import pytest
 
-from odradek.broker.network.loop_errors import report_loop_error
+from odradek.broker.network.loop_errors import LoopErrors
+from odradek.timing.clock import VirtualClock
 
 pytestmark = pytest.mark.interpreted
 
@@ -19,7 +20,7 @@ class FakeTransport:
 async def reported(capsys, context):
     """The one line for what the loop was told."""
     loop = asyncio.get_running_loop()
-    loop.set_exception_handler(report_loop_error)
+    loop.set_exception_handler(LoopErrors(VirtualClock()).report)
     loop.call_exception_handler(context)
     (line,) = capsys.readouterr().err.splitlines()
     return json.loads(line)
@@ -38,6 +39,18 @@ async def test_a_fault_of_ours_comes_with_its_traceback_in_the_same_line(capsys)
     line = await reported(capsys, {"message": "Exception in callback", "exception": ZeroDivisionError("why")})
     assert line["cause"] == "Exception in callback"
     assert "ZeroDivisionError: why" in line["exception"]
+
+
+async def test_the_same_error_again_and_again_is_told_ten_times(capsys):
+    loop = asyncio.get_running_loop()
+    clock = VirtualClock()
+    loop.set_exception_handler(LoopErrors(clock).report)
+    for _ in range(1000):
+        loop.call_exception_handler({"message": "no memory", "exception": MemoryError()})
+    assert len(capsys.readouterr().err.splitlines()) == 10
+    clock.advance(10_000)
+    loop.call_exception_handler({"message": "no memory", "exception": MemoryError()})
+    assert json.loads(capsys.readouterr().err)["left_out"] == 990
 
 
 async def test_a_report_without_an_exception_is_told_too(capsys):

@@ -1,0 +1,159 @@
+"""The memory of requests that have come in part: ``queued.max.request.bytes``, and how much of it one turn of the loop takes.
+
+A connection whose frame is under way asks here before its buffer grows. Where there is no room it is not read until there is:
+its bytes stay with the kernel, and so with the client. As in Kafka, one frame may pass the limit: the first that finds no room is
+let through, so that frames never wait for each other. Unlike Kafka, a frame takes the room of what has come, not of what it
+announces, and small frames pass whatever others hold.
+
+New memory takes a millisecond for each megabyte, so a turn of the loop takes so much and no more; connections beyond that are
+read in later turns. Whoever does not send what it announced while others wait is named by ``stalled``, to be closed.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import TYPE_CHECKING, Final, Protocol
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from odradek.timing.clock import Clock
+
+# A buffer up to this size is nobody's concern but the turn's.
+SMALL_BYTES: Final = 64 * 1024
+_TURN_BYTES: Final = 8 * 1024 * 1024
+# Kafka's clients give a request up after this time (``request.timeout.ms``).
+_STALLED_MS: Final = 30_000
+
+
+class Holder(Protocol):
+    """A connection, as far as its buffer goes."""
+
+    last_active_ms: float
+
+    def resume_receiving(self) -> None:
+        """There is room: ask again."""
+
+    def trim(self) -> None:
+        """Give back memory that is not in use, by ``release``."""
+
+
+class RequestMemory:
+    """Who holds how much, and who waits. Loop thread only.
+
+    ``limit_bytes`` is the config; there is no limit unless it is positive. ``call_soon`` calls back in the loop's next turn;
+    without it, turns have no limit.
+    """
+
+    def __init__(self, limit_bytes: int, clock: Clock, call_soon: Callable[[Callable[[], None]], object] | None) -> None:
+        self._limit_bytes = limit_bytes
+        self._clock = clock
+        self._call_soon = call_soon
+        # The sizes of large buffers, and when the frame in each began.
+        self._held: dict[Holder, int] = {}
+        self._since_ms: dict[Holder, float] = {}
+        self.held_bytes = 0
+        # The one that may pass the limit.
+        self._privileged: Holder | None = None
+        self._wait_for_memory: deque[Holder] = deque()
+        self._wait_for_turn: deque[Holder] = deque()
+        self._turn_bytes = 0
+        self._is_turn_due = False
+
+    @property
+    def is_short(self) -> bool:
+        """Whether anybody waits for memory, and not just for the next turn."""
+        return bool(self._wait_for_memory)
+
+    def may_receive(self, holder: Holder, size: int, added: int) -> bool:
+        """Whether ``holder`` may be read on, into a buffer of ``size`` bytes; ``added`` is what that takes of the loop's turn.
+
+        That is bytes that have just come, and what the buffer grows by. False: ``resume_receiving`` tells when to ask again.
+        """
+        if self._turn_bytes >= _TURN_BYTES:
+            self._wait_for_turn.append(holder)
+            self._arm_turn()
+            return False
+        if size > SMALL_BYTES:
+            growth = size - self._held.get(holder, 0)
+            if growth > 0:
+                if not self._has_room(holder, growth):
+                    self._wait_for_memory.append(holder)
+                    return False
+                self._held[holder] = size
+                self.held_bytes += growth
+                self._since_ms.setdefault(holder, self._clock.monotonic_ms())
+        self._turn_bytes += added
+        self._arm_turn()
+        return True
+
+    def release(self, holder: Holder, size: int, *, is_whole: bool) -> None:
+        """The buffer has ``size`` bytes from now on, perhaps fewer than before; ``is_whole`` if the frame in it has come."""
+        held = self._held.get(holder, 0)
+        if size <= SMALL_BYTES:
+            self._held.pop(holder, None)
+            size = 0
+        elif held:
+            self._held[holder] = size
+        else:
+            size = 0
+        self.held_bytes += size - held
+        if is_whole:
+            self._since_ms.pop(holder, None)
+            if self._privileged is holder:
+                self._privileged = None
+        if self._wait_for_memory or self._wait_for_turn:
+            self._arm_turn()
+
+    def forget(self, holder: Holder) -> None:
+        """The connection is lost."""
+        if holder in self._held or self._privileged is holder:
+            self.release(holder, 0, is_whole=True)
+
+    def stalled(self) -> list[Holder]:
+        """Those whose frames have been under way for half a minute, or silent in a kept buffer, if others wait for memory."""
+        if not self.is_short:
+            return []
+        before_ms = self._clock.monotonic_ms() - _STALLED_MS
+        return [holder for holder in self._held if self._since_ms.get(holder, holder.last_active_ms) < before_ms]
+
+    def _has_room(self, holder: Holder, growth: int) -> bool:
+        if self._limit_bytes <= 0 or self.held_bytes + growth <= self._limit_bytes:
+            return True
+        if self._privileged is None:
+            for other in tuple(self._held):
+                other.trim()
+            if self.held_bytes + growth > self._limit_bytes:
+                self._privileged = holder
+            return True
+        return self._privileged is holder
+
+    def _arm_turn(self) -> None:
+        if self._call_soon is None:
+            self._turn()
+        elif not self._is_turn_due:
+            self._is_turn_due = True
+            self._call_soon(self._turn)
+
+    def _turn(self) -> None:
+        """Another turn of the loop has begun."""
+        self._is_turn_due = False
+        self._turn_bytes = 0
+        _resume(self._wait_for_turn, self._has_turn)
+        _resume(self._wait_for_memory, self._has_memory)
+
+    def _has_turn(self) -> bool:
+        return self._turn_bytes < _TURN_BYTES
+
+    def _has_memory(self) -> bool:
+        return self._has_turn() and (self._privileged is None or self.held_bytes < self._limit_bytes)
+
+
+def _resume(waiting: deque[Holder], goes_on: Callable[[], bool]) -> None:
+    """Have the first of ``waiting`` ask again, as long as it ``goes_on`` and none of them has to wait again."""
+    left = len(waiting)
+    while left and goes_on():
+        left -= 1
+        waiting.popleft().resume_receiving()
+        if len(waiting) > left:
+            return
