@@ -29,13 +29,13 @@ COMPILED = {
         log_truncation log_writer producer producer_state segment transaction_index validation
     """,
     "odradek/protocol": """
-        control_records frames headers offset_commit plain_batches produce_request produce_response record_batch
+        control_records frames headers offset_commit plain_batches produce_request produce_response record_batch record_walk
         requests responses transaction_messages varint
     """,
     "odradek/protocol/coordinator_records": "groups offsets transactions",
     "odradek/broker": "context served",
     "odradek/broker/coordination": "*",
-    "odradek/broker/network": "connection dispatch flow_control outbox response_queue route socket_writer",
+    "odradek/broker/network": "connection dispatch flow_control outbox request_memory response_queue route socket_writer",
     "odradek/broker/replica": "delayed_fetch delayed_produce fetch_sessions group_commit partition partitions roles",
     "odradek/broker/handlers": """
         add_offsets_to_txn add_partitions_to_txn end_txn fetch heartbeat init_producer_id join_group leave_group list_offsets

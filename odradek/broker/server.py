@@ -19,11 +19,13 @@ from odradek.broker.coordination.group_coordinator import GroupCoordinator
 from odradek.broker.coordination.services import CoordinatorServices
 from odradek.broker.coordination.transaction_coordinator import TransactionCoordinator
 from odradek.broker.handlers import SERVED, load_handler
+from odradek.broker.line_limit import LineLimit
 from odradek.broker.logging import log as broker_log
 from odradek.broker.network.dispatch import Dispatcher
 from odradek.broker.network.listeners import advertised_endpoints
 from odradek.broker.replica.fetch_sessions import FetchSessions
 from odradek.broker.replica.housekeeping import Housekeeping
+from odradek.broker.replica.inspections import Inspections
 from odradek.broker.replica.log_cleaner import LogCleaner
 from odradek.broker.replica.partitions import Partitions
 from odradek.broker.replica.replica_moves import ReplicaMoves
@@ -75,6 +77,8 @@ class Broker:
         self.rack: str | None = config["broker.rack"]
         self.fetch_purgatory: Purgatory[DelayedFetch] = Purgatory("Fetch", self.timer)
         self.produce_purgatory: Purgatory[DelayedProduce] = Purgatory("Produce", self.timer)
+        self.inspections = Inspections(self.background)
+        self.line_limit = LineLimit(self.clock)
         self.partitions = Partitions()
         self.fetch_sessions = FetchSessions(config["max.incremental.fetch.session.cache.slots"], self.random)
         self._call_soon = call_soon
@@ -175,6 +179,7 @@ class Broker:
 
     def answer_waiting(self) -> None:
         """Answer every request that waits; members of a rebalancing group are told to look for another coordinator."""
+        self.inspections.close()
         self.transactions.close()
         self.groups.close()
         for partition in self.partitions:

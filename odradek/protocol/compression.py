@@ -10,7 +10,8 @@ snappy-java does, others send one raw block, and a reader accepts both. xerial's
 ``compress`` writes this stream, since every client reads it. An lz4 frame must have independent blocks: Java clients reject
 linked ones.
 
-``decompress`` limits the size of its result before it allocates memory. cramjam is imported on first use.
+``decompress`` and ``decompressed_view`` limit the size of their result before they allocate memory. cramjam is imported on first
+use, and lets other threads run while it works.
 """
 
 import struct
@@ -44,12 +45,23 @@ _BLOCK_LENGTH = struct.Struct(">i")
 _MAX_EXPANSION = {GZIP: 1032, LZ4: 255, ZSTD: 32 * 1024}
 _MAX_SNAPPY_EXPANSION = 22
 _SMALLEST_ROOM_BYTES = 128 * 1024
+# How cramjam says that the room is full.
+_NO_ROOM = "failed to write whole buffer"
+
+
+class TooMuchData(MalformedMessage):
+    """What is compressed is larger than the limit; whether it is intact is not known."""
 
 
 def decompress(codec: int, data: "Buffer", limit_bytes: int = DEFAULT_LIMIT_BYTES) -> bytes:
-    """``data`` decompressed. Raises MalformedMessage if it is not of ``codec``, or if the result exceeds ``limit_bytes``."""
+    """``data`` decompressed. Raises MalformedMessage if it is not of ``codec``, TooMuchData if it exceeds ``limit_bytes``."""
+    return bytes(decompressed_view(codec, data, limit_bytes))
+
+
+def decompressed_view(codec: int, data: "Buffer", limit_bytes: int = DEFAULT_LIMIT_BYTES) -> "Buffer":
+    """``decompress`` without the last copy: often a view of pages that are given back to the system with it."""
     if codec == NONE:
-        return bytes(data)
+        return data
     if codec == SNAPPY:
         return _decompress_snappy(data, limit_bytes)
     if codec in _MAX_EXPANSION:
@@ -83,7 +95,7 @@ def compress(codec: int, data: "Buffer", level: int | None = None) -> bytes:
     raise ValueError(f"compression {codec} is none that exists")
 
 
-def _decompress_stream(codec: int, data: "Buffer", limit_bytes: int) -> bytes:
+def _decompress_stream(codec: int, data: "Buffer", limit_bytes: int) -> memoryview:
     """gzip, lz4 or zstd into a buffer of the allowed size: pages of an anonymous mapping cost nothing until they are written."""
     import mmap
 
@@ -91,12 +103,13 @@ def _decompress_stream(codec: int, data: "Buffer", limit_bytes: int) -> bytes:
 
     module: Any = {GZIP: cramjam.gzip, LZ4: cramjam.lz4, ZSTD: cramjam.zstd}[codec]
     room_bytes = min(limit_bytes, len(data) * _MAX_EXPANSION[codec] + _SMALLEST_ROOM_BYTES)
-    with mmap.mmap(-1, room_bytes) as room:
-        try:
-            size = module.decompress_into(data, room)
-        except cramjam.DecompressionError as error:
-            raise MalformedMessage(f"compression {codec}, at most {limit_bytes} bytes: {error}") from None
-        return room[:size]
+    room = mmap.mmap(-1, room_bytes)
+    try:
+        size = module.decompress_into(data, room)
+    except cramjam.DecompressionError as error:
+        kind = TooMuchData if _NO_ROOM in str(error) else MalformedMessage
+        raise kind(f"compression {codec}, at most {limit_bytes} bytes: {error}") from None
+    return memoryview(room)[:size]
 
 
 def _decompress_snappy(data: "Buffer", limit_bytes: int) -> bytes:
@@ -128,8 +141,10 @@ def _decompress_raw_snappy(block: "Buffer", limit_bytes: int) -> bytes:
 
     try:
         size = cramjam.snappy.decompress_raw_len(block)
-        if size > min(limit_bytes, len(block) * _MAX_SNAPPY_EXPANSION):
-            raise MalformedMessage(f"snappy: {size} bytes out of {len(block)}, at most {limit_bytes}")
+        if size > len(block) * _MAX_SNAPPY_EXPANSION:
+            raise MalformedMessage(f"snappy: {size} bytes out of {len(block)}")
+        if size > limit_bytes:
+            raise TooMuchData(f"snappy: {size} bytes out of {len(block)}, at most {limit_bytes}")
         return bytes(cramjam.snappy.decompress_raw(block))
     except cramjam.DecompressionError as error:
         raise MalformedMessage(f"snappy: {error}") from None

@@ -210,11 +210,13 @@ class Log:
         now_ms: int,
         transaction_verified: bool = False,
         header: BatchHeader | None = None,
+        is_inspected: bool = False,
     ) -> AppendInfo:
         """Append one partition's records of a Produce request of version 3 or later: one batch, checked and stamped.
 
         A transactional batch needs the producer's transaction to be open here already, or ``transaction_verified`` (KIP-890).
-        ``header`` is that of ``records``, if the caller has read it.
+        ``header`` is that of ``records``, if the caller has read it. Raises LongInspection for a batch that takes long to open:
+        it is to be run, and what it returns to be appended as ``is_inspected``.
 
         KafkaError: INVALID_RECORD, CORRUPT_MESSAGE, MESSAGE_TOO_LARGE, RECORD_LIST_TOO_LARGE, INVALID_TIMESTAMP,
         INVALID_TXN_STATE, OUT_OF_ORDER_SEQUENCE_NUMBER, INVALID_PRODUCER_EPOCH: nothing has been written.
@@ -226,7 +228,7 @@ class Log:
             flush_state.ensure_synced()
         local = self._local
         settings = self._settings
-        header, records = admitted(records, header, settings, now_ms)
+        header, records = admitted(records, header, settings, now_ms, is_inspected)
         producers = None
         if header.producer_id >= 0:
             producers = self._producers.loaded or self._producers.load()

@@ -1,8 +1,8 @@
 """Which produced batches a log admits, and what it rewrites in them.
 
-A batch is opened only where a config asks for something about each record: a compacted topic wants keys, a timestamp limit wants
-timestamps, ``compression.type`` may want another codec. As in Kafka's LogValidator, one bad record refuses the batch, and each
-bad record is reported (KIP-467).
+A batch is opened only where a config asks for something about each record (``inspection``): a compacted topic wants keys, a
+timestamp limit wants timestamps, ``compression.type`` may want another codec. As in Kafka's LogValidator, one bad record refuses
+the batch, and bad records are reported (KIP-467).
 
 Left out: batches whose header gives a wrong max timestamp are kept as they are, where Kafka corrects the header.
 """
@@ -10,34 +10,31 @@ Left out: batches whose header gives a wrong max timestamp are kept as they are,
 from struct import Struct
 from typing import Final
 
-from odradek.protocol.errors import ErrorCode, InvalidRecords, KafkaError, MalformedMessage
+from odradek.protocol.errors import ErrorCode, KafkaError, MalformedMessage
 from odradek.protocol.record_batch import (
-    HEADER,
-    LOG_APPEND_TIME,
     LOG_OVERHEAD,
     TIMESTAMP_TYPE_MASK,
     TRANSACTIONAL_MASK,
     BatchHeader,
     Buffer,
-    batch_crc,
     read_header,
     validate,
 )
-from odradek.protocol.records import Record, build_batch, read_records
-from odradek.storage.log_config import LogConfig
+from odradek.storage.inspection import inspect
 from odradek.storage.log_settings import LogSettings
 
 _LENGTH: Final = Struct(">8xi")
 # Offset, length, and on to the magic: less is not yet a batch to Kafka, but the beginning of one.
 _SHORTEST_HEAD_BYTES: Final = 17
 _SHORTEST_MESSAGE_BYTES: Final = 14
-_SHOWN_ERRORS: Final = 3
 
 
-def admitted(records: Buffer, header: BatchHeader | None, settings: LogSettings, now_ms: int) -> tuple[BatchHeader, Buffer]:
+def admitted(
+    records: Buffer, header: BatchHeader | None, settings: LogSettings, now_ms: int, is_inspected: bool = False
+) -> tuple[BatchHeader, Buffer]:
     """The header and the bytes of a produced batch that may be appended; rewritten if the topic's configuration wants it.
 
-    ``header`` is that of ``records``, if the caller has read it. KafkaError: see ``Log.append``.
+    ``header`` is that of ``records``, if the caller has read it. KafkaError, LongInspection: see ``Log.append``.
     """
     if header is None:
         try:
@@ -57,8 +54,8 @@ def admitted(records: Buffer, header: BatchHeader | None, settings: LogSettings,
         or header.max_timestamp - now_ms > settings.latest_in_ms
         or header.attributes & TIMESTAMP_TYPE_MASK
         or (header.attributes & TRANSACTIONAL_MASK and header.producer_id < 0)
-    ):
-        inspected = _inspect(records, header, settings.config, now_ms)
+    ) and not is_inspected:
+        inspected = inspect(records, header, settings.config, now_ms)
         if inspected is not records:
             records, header = inspected, read_header(inspected)
             size = header.batch_length + LOG_OVERHEAD
@@ -96,84 +93,3 @@ def _ensure_one_batch(records: Buffer, size: int) -> None:
         raise KafkaError(ErrorCode.CORRUPT_MESSAGE, f"a second record batch of length {batch_length}")
     if batch_length + 12 <= rest:
         raise KafkaError(ErrorCode.INVALID_RECORD, "there must be one record batch, and there are more")
-
-
-def _inspect(records: Buffer, header: BatchHeader, config: LogConfig, now_ms: int) -> Buffer:
-    """Check each record of a valid batch as ``config`` demands; returns the batch to append, the same or a rewritten one.
-
-    KafkaError: INVALID_RECORD, INVALID_TIMESTAMP (both with record errors), INVALID_TXN_STATE, MESSAGE_TOO_LARGE.
-    """
-    if header.timestamp_type == LOG_APPEND_TIME and config.stamps_append_time:
-        reason = "a producer does not set the timestamp type to LogAppendTime"
-        errors = tuple((index, reason) for index in range(header.record_count))
-        raise InvalidRecords(ErrorCode.INVALID_TIMESTAMP, reason, errors)
-    if config.is_compacted or _may_be_out_of_time(header, config, now_ms):
-        _check_records(_read_all(records), header, config, now_ms)
-    if header.is_transactional and header.producer_id < 0:
-        raise KafkaError(ErrorCode.INVALID_TXN_STATE, "a transactional record batch without a producer id")
-    target = config.target_codec
-    if target is not None and target != header.compression:
-        return _recompressed(records, header, config, target)
-    if header.timestamp_type == LOG_APPEND_TIME:
-        return _as_create_time(records, header)
-    return records
-
-
-def _may_be_out_of_time(header: BatchHeader, config: LogConfig, now_ms: int) -> bool:
-    if config.stamps_append_time:
-        return False
-    return config.limits_old_timestamps or header.max_timestamp - now_ms > config.message_timestamp_after_max_ms
-
-
-def _read_all(records: Buffer) -> list[Record]:
-    try:
-        return list(read_records(records))
-    except MalformedMessage as error:
-        raise KafkaError(ErrorCode.INVALID_RECORD, error.reason) from error
-
-
-def _check_records(records: list[Record], header: BatchHeader, config: LogConfig, now_ms: int) -> None:
-    """Raise InvalidRecords if a record has no key where it needs one, or a timestamp out of the topic's limits."""
-    earliest = now_ms - config.message_timestamp_before_max_ms
-    latest = now_ms + config.message_timestamp_after_max_ms
-    code = ErrorCode.INVALID_RECORD
-    errors: list[tuple[int, str]] = []
-    for index, record in enumerate(records):
-        if config.is_compacted and record.key is None:
-            errors.append((index, "a compacted topic takes no record without a key"))
-        elif not config.stamps_append_time and record.timestamp != -1 and not earliest <= record.timestamp <= latest:
-            errors.append((index, f"timestamp {record.timestamp} is not within [{earliest}, {latest}]"))
-            code = ErrorCode.INVALID_TIMESTAMP
-    if errors:
-        shown = "; ".join(f"record {index}: {reason}" for index, reason in errors[:_SHOWN_ERRORS])
-        reason = f"{len(errors)} of {header.record_count} records refused: {shown}"
-        raise InvalidRecords(code, reason, tuple(errors))
-
-
-def _recompressed(records: Buffer, header: BatchHeader, config: LogConfig, codec: int) -> bytes:
-    """The batch in the topic's own codec (``compression.type``)."""
-    batch = build_batch(
-        _read_all(records),
-        compression=codec,
-        compression_level=config.target_level,
-        producer_id=header.producer_id,
-        producer_epoch=header.producer_epoch,
-        base_sequence=header.base_sequence,
-        transactional=header.is_transactional,
-    )
-    if len(batch) > config.max_message_bytes:
-        raise KafkaError(
-            ErrorCode.MESSAGE_TOO_LARGE,
-            f"recompressed, the record batch has {len(batch)} bytes, and max.message.bytes is {config.max_message_bytes}",
-        )
-    return batch
-
-
-def _as_create_time(records: Buffer, header: BatchHeader) -> bytes:
-    """The batch without the timestamp type that is the broker's to set: a CreateTime topic keeps the producer's timestamps."""
-    batch = bytearray(records[: header.size_bytes])
-    attributes = header.attributes & ~TIMESTAMP_TYPE_MASK
-    HEADER.pack_into(batch, 0, *header._replace(attributes=attributes))
-    crc = batch_crc(batch, 0, len(batch))
-    HEADER.pack_into(batch, 0, *header._replace(attributes=attributes, crc=crc))
-    return bytes(batch)

@@ -9,6 +9,9 @@ Where a transactional batch would begin a transaction in its partition, the tran
 version 12 on that is also how the partition gets into the transaction. One without a transactional id is refused
 (INVALID_TXN_STATE).
 
+A batch whose records take long to check is opened beside the event loop (``late_batches``), and appended when that is done. The
+connection's next requests begin after that.
+
 Left out: quotas; message formats before v2 (INVALID_RECORD).
 """
 
@@ -17,6 +20,7 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 from uuid import UUID
 
 from odradek.broker.context import CLOSE_CONNECTION, NO_RESPONSE, Reply, RequestContext, Signal
+from odradek.broker.handlers.late_batches import LateBatch, LateBatches
 from odradek.broker.logging import log
 from odradek.broker.metadata.topic_names import INTERNAL_TOPICS
 from odradek.broker.replica.delayed_produce import DelayedProduce
@@ -30,6 +34,8 @@ from odradek.protocol.message_types.produce import (
 from odradek.protocol.produce_request import FIRST_BY_ID, Buffer, ProduceRequest
 from odradek.protocol.produce_response import NO_LEADER
 from odradek.protocol.record_batch import COMPRESSION_MASK, HEADER_SIZE
+from odradek.storage.checkpoints import uuid_text
+from odradek.storage.inspection import LongInspection
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -44,7 +50,8 @@ _ATTRIBUTES_LOW_BYTE: Final = 22
 _ZSTD: Final = 4
 # Who may write to internal topics in Kafka: the client id of its own tools.
 _ADMIN_CLIENT_ID: Final = "__admin_client"
-
+# Stands for the result of a batch that is inspected.
+_LATER: Final = PartitionProduceResponse()
 
 Outcome: TypeAlias = "ProduceResponse | Signal"
 # A partition whose response waits: its topic's results, its place among them, and the batch's last offset.
@@ -54,12 +61,16 @@ _Waiting: TypeAlias = "tuple[list[PartitionProduceResponse], int, Partition, int
 def handle(services: "ProduceServices", context: RequestContext, request: ProduceRequest) -> "Outcome | Reply[Outcome]":
     """Append every partition's batch; each has its own error."""
     if request.transactional_id is not None:
-        return _handle_transactional(services, context, request)
-    return _append(services, context, request, None)
+        return _handle_transactional(services, context, request, False)
+    return _append(services, context, request, None, False)
 
 
 def _append(
-    services: "ProduceServices", context: RequestContext, request: ProduceRequest, checks: "TransactionChecks | None"
+    services: "ProduceServices",
+    context: RequestContext,
+    request: ProduceRequest,
+    checks: "TransactionChecks | None",
+    is_inspected: bool,
 ) -> "Outcome | Reply[Outcome]":
     acks = request.acks
     by_id = context.version >= FIRST_BY_ID
@@ -67,6 +78,7 @@ def _append(
     now_ms = services.clock.now_ms()
     topics: list[TopicProduceResponse] = []
     waiting: list[_Waiting] = []
+    late: list[LateBatch] | None = None
     is_any_refused = False
     # How many partitions came before in the request.
     number = 0
@@ -77,28 +89,82 @@ def _append(
             try:
                 partition = partitions.get(index) or _unknown(partitions, by_id)
                 if checks is None:
-                    info = partition.append(_checked(context, partition, acks, records), now_ms)
+                    info = partition.append(_checked(context, partition, acks, records), now_ms, False, None, is_inspected)
                 else:
                     question = checks.question(number)
                     # What the coordinator says is told before what is wrong with the batch.
                     is_verified = checks.allows(question, partition)
                     batch = _checked(context, partition, acks, records)
                     header = None if question is None else question.header
-                    info = partition.append(batch, now_ms, is_verified, header)
+                    info = partition.append(batch, now_ms, is_verified, header, is_inspected)
                 if partition.high_watermark <= info.last_offset and not partition.is_acknowledged(info.last_offset, acks):
                     waiting.append((results, len(results), partition, info.last_offset))
                 answer = (index, 0, info.first_offset, info.log_append_time_ms, info.log_start_offset, (), None, NO_LEADER)
                 results.append(_new(PartitionProduceResponse, answer))
             except KafkaError as error:
                 is_any_refused = True
-                _log_refusal(context, topic, index, error)
+                _log_refusal(services, context, topic, index, error)
                 results.append(_refused(index, error))
+            except LongInspection as inspection:
+                late = late or []
+                late.append(LateBatch(results, topic, index, inspection))
+                results.append(_LATER)
             number += 1
         topics.append(_of_topic(topic, results))
+    if late is not None:
+        return _append_late(services, context, request, topics, waiting, late, is_any_refused)
     if acks == 0:
         return CLOSE_CONNECTION if is_any_refused else NO_RESPONSE
     response = _new(ProduceResponse, (topics, 0, ()))
     return _wait(services, request, response, waiting) if waiting else response
+
+
+def _append_late(
+    services: "ProduceServices",
+    context: RequestContext,
+    request: ProduceRequest,
+    topics: list[TopicProduceResponse],
+    waiting: "list[_Waiting]",
+    late: list[LateBatch],
+    is_any_refused: bool,
+) -> "Reply[Outcome]":
+    """A Reply of the response with ``topics``, whose ``late`` batches are inspected beside the loop first."""
+    reply: Reply[Outcome] = Reply()
+
+    def append(batches: LateBatches) -> None:
+        for batch, error in batches.refused:
+            _log_refusal(services, context, batch.topic, batch.index, error)
+            batch.put(_refused(batch.index, error))
+        rest = ProduceRequest(request.transactional_id, request.acks, request.timeout_ms, batches.topics())
+        try:
+            if rest.transactional_id is None:
+                outcome = _append(services, context, rest, None, True)
+            else:
+                # What the coordinator said before the inspection is worth nothing any more.
+                outcome = _handle_transactional(services, context, rest, True)
+        except Exception as error:  # noqa: BLE001  told to the client as such, and to the log in full
+            log.error("batches that were inspected could not be appended", error)
+            outcome = _all_failed(services, context, rest)
+        is_refused = is_any_refused or bool(batches.refused)
+        if isinstance(outcome, Reply):
+            outcome.when_done(lambda outcome: finish(batches, outcome, is_refused))
+        else:
+            finish(batches, outcome, is_refused)
+
+    def finish(batches: LateBatches, outcome: Outcome, is_refused: bool) -> None:
+        if not isinstance(outcome, ProduceResponse):
+            reply.complete(CLOSE_CONNECTION if is_refused else outcome)
+            return
+        for (batch, _), topic in zip(batches.opened, outcome.responses, strict=True):
+            batch.put(topic.partition_responses[0])
+        response = _new(ProduceResponse, (topics, 0, ()))
+        if waiting:
+            _wait(services, request, response, waiting).when_done(reply.complete)
+        else:
+            reply.complete(response)
+
+    LateBatches(late).open(services.inspections, append)
+    return reply
 
 
 def _of_topic(topic: str | bytes, results: list[PartitionProduceResponse]) -> TopicProduceResponse:
@@ -115,27 +181,27 @@ def _topic_id(raw: bytes) -> UUID:
 
 
 def _handle_transactional(
-    services: "ProduceServices", context: RequestContext, request: ProduceRequest
+    services: "ProduceServices", context: RequestContext, request: ProduceRequest, is_inspected: bool
 ) -> "Outcome | Reply[Outcome]":
     """Ask the coordinator what has to be asked, then append."""
     from odradek.broker.coordination.transaction_checks import TransactionChecks, UncheckedTransactions
 
     if not services.config["transaction.partition.verification.enable"]:
-        return _append(services, context, request, UncheckedTransactions(context.version))
+        return _append(services, context, request, UncheckedTransactions(context.version), is_inspected)
 
     checks = TransactionChecks(context.version)
     checks.ask(services.transactions, request, _partitions_by_topic(services, context), services.clock.now_ms())
     if checks.is_done:
-        return _append(services, context, request, checks)
+        return _append(services, context, request, checks, is_inspected)
     kept = _outliving_its_frame(request)
     reply: Reply[Outcome] = Reply()
 
     def append() -> None:
         try:
-            response = _append(services, context, kept, checks)
+            response = _append(services, context, kept, checks, is_inspected)
         except Exception as error:  # noqa: BLE001  told to the client as such, and to the log in full
             log.error("a produce that waited for its transaction could not be answered", error)
-            response = _all_failed(context, kept)
+            response = _all_failed(services, context, kept)
         if isinstance(response, Reply):
             response.when_done(reply.complete)
         else:
@@ -183,15 +249,20 @@ def _checked(context: RequestContext, partition: "Partition", acks: int, records
     return records
 
 
-def _log_refusal(context: RequestContext, topic: str | bytes, index: int, error: KafkaError) -> None:
+def _log_refusal(services: "ProduceServices", context: RequestContext, topic: str | bytes, index: int, error: KafkaError) -> None:
+    host, port = context.peer
+    left_out = services.line_limit.left_out((error.code, context.client_id, host))
+    if left_out is None:
+        return
     log.info(
         "a produce was refused",
-        topic=str(UUID(bytes=topic)) if isinstance(topic, bytes) else topic,
+        topic=uuid_text(UUID(bytes=topic)) if isinstance(topic, bytes) else topic,
         partition=index,
         error=error.code.name,
         reason=error.reason,
         client_id=context.client_id,
-        peer=f"{context.peer[0]}:{context.peer[1]}",
+        peer=f"{host}:{port}",
+        **left_out,
     )
 
 
@@ -208,7 +279,7 @@ def _refused(index: int, error: KafkaError) -> PartitionProduceResponse:
     )
 
 
-def _all_failed(context: RequestContext, request: ProduceRequest) -> "Outcome":
+def _all_failed(services: "ProduceServices", context: RequestContext, request: ProduceRequest) -> "Outcome":
     """UNKNOWN_SERVER_ERROR for every partition, where acks ask for an answer."""
     if request.acks == 0:
         return NO_RESPONSE
@@ -216,7 +287,7 @@ def _all_failed(context: RequestContext, request: ProduceRequest) -> "Outcome":
     topics = []
     for topic, batches in request.topics:
         for index, _ in batches:
-            _log_refusal(context, topic, index, error)
+            _log_refusal(services, context, topic, index, error)
         topics.append(_of_topic(topic, [_refused(index, error) for index, _ in batches]))
     return ProduceResponse(responses=topics)
 

@@ -11,10 +11,12 @@ if TYPE_CHECKING:
     from odradek.broker.config.broker_config import BrokerConfig
     from odradek.broker.coordination.group_coordinator import GroupCoordinator
     from odradek.broker.coordination.transaction_coordinator import TransactionCoordinator
+    from odradek.broker.line_limit import LineLimit
     from odradek.broker.metadata.controller import Controller
     from odradek.broker.replica.delayed_fetch import DelayedFetch
     from odradek.broker.replica.delayed_produce import DelayedProduce
     from odradek.broker.replica.fetch_sessions import FetchSessions
+    from odradek.broker.replica.inspections import Inspections
     from odradek.broker.replica.partitions import Partitions
     from odradek.broker.replica.replica_moves import ReplicaMoves
     from odradek.storage.log_manager import LogManager
@@ -127,6 +129,14 @@ class ProduceServices(PartitionServices, TransactionServices, Protocol):
     @property
     def config(self) -> BrokerConfig:
         """The broker's configuration."""
+
+    @property
+    def inspections(self) -> Inspections:
+        """Batches that take long to open."""
+
+    @property
+    def line_limit(self) -> LineLimit:
+        """How many lines of the log clients may cause."""
 
     @property
     def produce_purgatory(self) -> Purgatory[DelayedProduce]:

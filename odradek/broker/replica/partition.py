@@ -106,7 +106,12 @@ class Partition:
         raise KafkaError(ErrorCode.UNKNOWN_LEADER_EPOCH, f"the leader epoch is {self.leader_epoch}")
 
     def append(
-        self, records: "Buffer", now_ms: int, transaction_verified: bool = False, header: "BatchHeader | None" = None
+        self,
+        records: "Buffer",
+        now_ms: int,
+        transaction_verified: bool = False,
+        header: "BatchHeader | None" = None,
+        is_inspected: bool = False,
     ) -> "AppendInfo":
         """Append one batch as leader and wake the fetches that wait here; ``header`` if it was read. Errors: ``Log.append``'s."""
         leader = self.leader
@@ -119,6 +124,7 @@ class Partition:
             now_ms=now_ms,
             transaction_verified=transaction_verified,
             header=header,
+            is_inspected=is_inspected,
         )
         self.appended_bytes += len(records)
         self._advance(leader.high_watermark(log))

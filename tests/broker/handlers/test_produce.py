@@ -1,10 +1,17 @@
 """Produce: each partition's answer, and what is refused before a log sees it."""
 
+import asyncio
+
 import pytest
 
 from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.compression import ZSTD
 from odradek.protocol.errors import ErrorCode
+from odradek.protocol.message_types.add_partitions_to_txn import (
+    AddPartitionsToTxnRequest,
+    AddPartitionsToTxnTopic,
+    AddPartitionsToTxnTransaction,
+)
 from odradek.protocol.produce_request import ProduceRequest
 from odradek.protocol.records import Record, build_batch
 from tests.broker.handlers.transaction_requests import described, end, init
@@ -123,3 +130,106 @@ async def test_the_answer_waits_for_the_flush(node):
         (0, ErrorCode.NONE),
         (9, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION),
     ]
+
+
+def many(count=5_000, timestamp=1, **fields):
+    """A batch that takes long to open."""
+    return build_batch([Record(key=b"k", timestamp=timestamp)] * count, **fields)
+
+
+async def test_a_batch_that_takes_long_to_open_has_its_place_in_the_response(node):
+    await node.create("t", 3, cleanup_policy="compact")
+
+    answers = await produce(node, (2, batch(b"k")), (0, many()), (9, many()), (1, many(600)), (2, batch(b"k")))
+
+    assert answers == [
+        (2, ErrorCode.NONE, 0),
+        (0, ErrorCode.NONE, 0),
+        (9, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, -1),
+        (1, ErrorCode.NONE, 0),
+        (2, ErrorCode.NONE, 1),
+    ]
+    assert [node.core.partitions.get("t", index).high_watermark for index in range(3)] == [5_000, 600, 2]
+
+
+async def test_a_batch_that_takes_long_to_open_is_refused_for_its_records(node):
+    await node.create("t", 2, cleanup_policy="compact")
+    keyless = build_batch([Record(timestamp=1)] * 5_000)
+
+    request = ProduceRequest(acks=-1, timeout_ms=1000, topics=[("t", [(0, keyless), (1, many())])])
+    response = await node.ask(ApiKey.PRODUCE, request, 12)
+
+    refused, taken = response.responses[0].partition_responses
+    assert (refused.error_code, len(refused.record_errors)) == (ErrorCode.INVALID_RECORD, 100)
+    assert (taken.error_code, taken.base_offset) == (ErrorCode.NONE, 0)
+    assert node.core.partitions.get("t", 0).high_watermark == 0
+
+
+async def test_acks_0_closes_the_connection_for_a_long_batch_that_is_refused(node):
+    await node.create("t", cleanup_policy="compact")
+    keyless = build_batch([Record(timestamp=1)] * 5_000)
+
+    assert await node.ask(ApiKey.PRODUCE, ProduceRequest(acks=0, topics=[("t", [(0, many())])]), 12) is None
+    with pytest.raises(ConnectionAbortedError):
+        await node.ask(ApiKey.PRODUCE, ProduceRequest(acks=0, topics=[("t", [(0, keyless)])]), 12)
+
+
+async def test_a_long_batch_of_a_topic_with_its_own_codec_is_appended_in_that(node):
+    await node.create("t", compression_type="zstd")
+
+    assert await produce(node, (0, many(compression=1))) == [(0, ErrorCode.NONE, 0)]
+
+    partition = node.core.partitions.get("t", 0)
+    assert partition.log.size_bytes < 20_000
+    assert partition.high_watermark == 5_000
+
+
+@pytest.mark.parametrize("version", [9, 12])
+async def test_a_long_batch_takes_part_in_its_transaction(node, version):
+    await node.create("t", cleanup_policy="compact")
+    producer_id, epoch = await node.producer()
+    fields = {"producer_id": producer_id, "producer_epoch": epoch, "transactional": True}
+    first = ProduceRequest("tx", -1, 1000, [("t", [(0, many(base_sequence=0, **fields))])])
+
+    if version < 12:
+        topics = [AddPartitionsToTxnTopic(name="t", partitions=[0])]
+        transaction = AddPartitionsToTxnTransaction(
+            transactional_id="tx", producer_id=producer_id, producer_epoch=epoch, topics=topics
+        )
+        await node.ask(ApiKey.ADD_PARTITIONS_TO_TXN, AddPartitionsToTxnRequest(transactions=[transaction]), 3)
+    response = await node.ask(ApiKey.PRODUCE, first, version)
+
+    assert response.responses[0].partition_responses[0].error_code == ErrorCode.NONE
+    partition = node.core.partitions.get("t", 0)
+    assert (partition.high_watermark, partition.last_stable_offset) == (5_000, 0)
+
+
+async def test_a_batch_that_is_opened_when_the_broker_stops_is_for_another_leader(node):
+    await node.create("t", cleanup_policy="compact")
+    asked = asyncio.ensure_future(produce(node, (0, many(50_000)), (0, many())))
+    await asyncio.sleep(0)
+    node.core.inspections.close()
+
+    assert await asked == [(0, ErrorCode.NOT_LEADER_OR_FOLLOWER, -1)] * 2
+
+
+def refusals(node):
+    """The fields of each refused produce in the log."""
+    return [line.fields for line in node.broker.lines if line.event == "a produce was refused"]
+
+
+async def test_a_topic_id_that_nobody_knows_is_logged_as_kafka_writes_it(node):
+    request = ProduceRequest(acks=-1, timeout_ms=1000, topics=[(bytes(range(16)), [(0, batch())])])
+
+    await node.ask(ApiKey.PRODUCE, request, 13)
+
+    assert [fields["topic"] for fields in refusals(node)] == ["AAECAwQFBgcICQoLDA0ODw"]
+
+
+async def test_refusals_of_one_client_are_logged_ten_times_and_counted_then(node):
+    for _ in range(50):
+        await node.produce("nowhere")
+    node.broker.clock.advance(10_000)
+    await node.produce("nowhere")
+
+    assert [fields.get("left_out") for fields in refusals(node)] == [None] * 10 + [40]
