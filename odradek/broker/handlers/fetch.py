@@ -20,6 +20,8 @@ from odradek.protocol.message_types.fetch import (
 )
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from odradek.broker.handlers.services import FetchServices
     from odradek.broker.replica.fetch_sessions import FetchContext, Results, TopicKey
     from odradek.protocol.message_types.fetch import PartitionData
@@ -29,6 +31,9 @@ _Topic: Final = FetchableTopicResponse
 # Named tuples are made without their constructors, in a third of the time: all fields are given, in their order.
 _new: Final = tuple.__new__
 _READ_COMMITTED: Final = 1
+# Partitions that are read in the turn of the loop in which they are asked for.
+_READ_AT_ONCE: Final = 64
+_SLICE_MS: Final = 5
 
 
 def handle(services: "FetchServices", context: RequestContext, request: FetchRequest) -> "FetchResponse | Reply[FetchResponse]":
@@ -45,17 +50,75 @@ def handle(services: "FetchServices", context: RequestContext, request: FetchReq
         max_bytes=max_bytes,
         committed_only=request.isolation_level == _READ_COMMITTED,
     )
+    count = len(session.partitions)
+    if count > _READ_AT_ONCE:
+        return _answer_in_slices(services, request, session, read, by_id)
     results, enough = read.read()
-    if enough or request.max_wait_ms <= 0 or not session.partitions:
+    if enough or request.max_wait_ms <= 0 or not count:
         return _respond(session, results, by_id)
     reply: Reply[FetchResponse] = Reply()
-    operation = DelayedFetch(
-        services.clock.monotonic_ms() + request.max_wait_ms,
-        read,
-        lambda: reply.complete(_answer_now(session, read, by_id)),
-    )
-    services.fetch_purgatory.try_complete_else_watch(operation, read.partitions())
+    _wait(services, request, session, read, by_id, reply)
     return reply
+
+
+def _answer_in_slices(
+    services: "FetchServices", request: FetchRequest, session: "FetchContext", read: FetchRead, by_id: bool
+) -> Reply[FetchResponse]:
+    """The same for many partitions."""
+    reply: Reply[FetchResponse] = Reply()
+
+    def finish(results: "Results", enough: bool) -> None:
+        if enough or request.max_wait_ms <= 0:
+            reply.complete(_respond(session, results, by_id))
+        else:
+            _wait(services, request, session, read, by_id, reply)
+
+    _read_in_slices(services, read, reply, finish)
+    return reply
+
+
+def _wait(
+    services: "FetchServices",
+    request: FetchRequest,
+    session: "FetchContext",
+    read: FetchRead,
+    by_id: bool,
+    reply: Reply[FetchResponse],
+) -> None:
+    """Complete ``reply`` when there is enough, or when the request's time is over."""
+
+    def respond() -> None:
+        if read.size > _READ_AT_ONCE:
+            _read_in_slices(services, read, reply, lambda results, _: reply.complete(_respond(session, results, by_id)))
+        else:
+            reply.complete(_answer_now(session, read, by_id))
+
+    operation = DelayedFetch(services.clock.monotonic_ms() + request.max_wait_ms, read, respond)
+    services.fetch_purgatory.try_complete_else_watch(operation, read.partitions())
+
+
+def _read_in_slices(
+    services: "FetchServices", read: FetchRead, reply: Reply[FetchResponse], then: "Callable[[Results, bool], None]"
+) -> None:
+    """Read for some milliseconds in each turn of the loop, and call ``then`` with the results, and whether they are enough."""
+    begun = read.begin()
+
+    def go_on() -> None:
+        until_ms = services.clock.monotonic_ms() + _SLICE_MS
+        try:
+            results, enough = read.read(begun)
+            while not begun.is_over:
+                if services.clock.monotonic_ms() >= until_ms:
+                    services.call_soon(go_on)
+                    return
+                results, enough = read.read(begun)
+            then(results, enough)
+        except Exception as error:  # noqa: BLE001  told to the client as such, and to the log in full
+            log.error("a fetch of many partitions could not be answered", error)
+            if not reply.done:
+                reply.complete(_Response(error_code=ErrorCode.UNKNOWN_SERVER_ERROR))
+
+    go_on()
 
 
 def _answer_now(session: "FetchContext", read: FetchRead, by_id: bool) -> FetchResponse:

@@ -8,6 +8,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from odradek.broker.config.broker_config import BrokerConfig
     from odradek.broker.coordination.group_coordinator import GroupCoordinator
     from odradek.broker.coordination.transaction_coordinator import TransactionCoordinator
@@ -109,6 +111,9 @@ class FetchServices(PartitionServices, Protocol):
     @property
     def config(self) -> BrokerConfig:
         """The broker's configuration."""
+
+    def call_soon(self, callback: Callable[[], None]) -> None:
+        """Call back in the next turn of the event loop."""
 
     @property
     def fetch_sessions(self) -> FetchSessions:

@@ -7,6 +7,7 @@ a record is touched before it goes to the socket.
 
 from __future__ import annotations
 
+from itertools import islice
 from typing import TYPE_CHECKING, Final
 
 from odradek.broker.logging import log
@@ -15,7 +16,7 @@ from odradek.protocol.message_types.fetch import AbortedTransaction, EpochEndOff
 from odradek.timing.purgatory import DelayedOperation
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable, Iterator
 
     from odradek.broker.replica.fetch_sessions import FetchPartition, FetchPartitions
     from odradek.broker.replica.partition import Partition
@@ -28,16 +29,43 @@ _AbortedTransaction: Final = AbortedTransaction
 _EpochEndOffset: Final = EpochEndOffset
 # Named tuples are made without their constructors, in a third of the time: all fields are given, in their order.
 _new: Final = tuple.__new__
+# The first read of a partition opens its files, which takes up to a millisecond.
+_STEP_PARTITIONS: Final = 8
 _NOT_DIVERGING: Final = PartitionData().diverging_epoch
 _SAME_LEADER: Final = PartitionData().current_leader
 _NO_SNAPSHOT: Final = PartitionData().snapshot_id
 _NO_PREFERENCE: Final = PartitionData().preferred_read_replica
 
 
+class BegunRead:
+    """How far a read has come that is made in several steps."""
+
+    __slots__ = ("_partitions", "is_over", "left_bytes", "must_answer", "results", "total_bytes")
+
+    def __init__(self, partitions: Iterator[FetchPartition], max_bytes: int) -> None:
+        self._partitions = partitions
+        self.results: list[tuple[FetchPartition, PartitionData]] = []
+        self.left_bytes = max_bytes
+        self.total_bytes = 0
+        self.must_answer = False
+        self.is_over = False
+
+    def next_partitions(self) -> list[FetchPartition]:
+        """Those of the next step; ``is_over`` when there are no others behind them."""
+        partitions = list(islice(self._partitions, _STEP_PARTITIONS))
+        self.is_over = len(partitions) < _STEP_PARTITIONS
+        return partitions
+
+
 class FetchRead:
     """The partitions of one request, in the order in which they are read; ``find`` gives a name's ``Partition`` or its error."""
 
     __slots__ = ("_committed_only", "_find", "_max_bytes", "_wanted", "min_bytes")
+
+    @property
+    def size(self) -> int:
+        """The number of partitions."""
+        return len(self._wanted)
 
     def __init__(
         self,
@@ -54,17 +82,26 @@ class FetchRead:
         self._max_bytes = max_bytes
         self._committed_only = committed_only
 
-    def read(self) -> tuple[list[tuple[FetchPartition, PartitionData]], bool]:
+    def begin(self) -> BegunRead:
+        """A read in several calls of ``read``."""
+        return BegunRead(iter(list(self._wanted)), self._max_bytes)
+
+    def read(self, begun: BegunRead | None = None) -> tuple[list[tuple[FetchPartition, PartitionData]], bool]:
         """(results, whether they are answer enough: ``min_bytes``, or something that should not wait).
 
         The limits are Kafka's: ``max_bytes`` over all and ``partition_max_bytes`` for each, but the first batch of the first
-        partition that has one is given whole whatever its size, so that a reader gets on (KIP-74).
+        partition that has one is given whole whatever its size, so that a reader gets on (KIP-74). What was ``begun`` goes on
+        with a few partitions, and has all results up to here.
         """
-        results = []
+        results: list[tuple[FetchPartition, PartitionData]] = []
         left = self._max_bytes
         total = 0
         must_answer = False
-        for asked in self._wanted:
+        wanted: Iterable[FetchPartition] = self._wanted
+        if begun is not None:
+            results, left, total, must_answer = begun.results, begun.left_bytes, begun.total_bytes, begun.must_answer
+            wanted = begun.next_partitions()
+        for asked in wanted:
             try:
                 data = self._read_partition(self._resolve(asked), asked, min(asked.max_bytes, left), total == 0)
             except KafkaError as error:
@@ -77,6 +114,10 @@ class FetchRead:
                 if data.diverging_epoch.epoch >= 0:
                     must_answer = True
             results.append((asked, data))
+        if begun is not None:
+            begun.left_bytes, begun.total_bytes, begun.must_answer = left, total, must_answer
+            if not begun.is_over:
+                return results, False
         return results, must_answer or total >= self.min_bytes or (total > 0 and self._is_behind())
 
     def _is_behind(self) -> bool:

@@ -1,5 +1,7 @@
 """Fetch: what is answered at once, what waits, and whose error is whose."""
 
+import asyncio
+
 import pytest
 
 from odradek.protocol.api_keys import ApiKey
@@ -141,3 +143,61 @@ async def test_no_response_is_larger_than_broker_and_client_want_but_for_its_fir
         partition = await fetch(node, ("t", 0, 0), max_bytes=max_bytes)
 
         assert len(partition.records) == size
+
+
+async def many(node, count=200):
+    """The partitions of a topic, as they are asked for; every tenth of them has a batch."""
+    await node.create("t", count)
+    for index in range(0, count, 10):
+        await append(node, index)
+    return [("t", index, 0) for index in range(count)]
+
+
+def sizes(response):
+    return {partition.partition_index: len(partition.records) for topic in response.responses for partition in topic.partitions}
+
+
+@pytest.mark.parametrize(("max_bytes", "full"), [(MAX_BYTES, 20), (5 * len(batch()), 5), (1, 1)])
+async def test_the_first_of_many_partitions_are_given_what_the_limit_allows(node, max_bytes, full):
+    asked = await many(node)
+
+    response = await node.ask(ApiKey.FETCH, request(*asked, max_bytes=max_bytes), BY_NAME)
+
+    assert sizes(response) == {index: len(batch()) if index % 10 == 0 and index < 10 * full else 0 for index in range(200)}
+
+
+async def test_many_partitions_are_read_in_several_turns_of_the_loop(node):
+    class Ticking:
+        """Each look at this clock takes a millisecond."""
+
+        def __init__(self, clock):
+            self.clock = clock
+            self.looks = 0
+
+        def monotonic_ms(self):
+            self.looks += 1
+            return self.clock.monotonic_ms() + self.looks
+
+        def now_ms(self):
+            return self.clock.now_ms()
+
+    asked = await many(node)
+    turns = []
+    node.core.clock = Ticking(node.core.clock)
+    soon, node.core.call_soon = node.core.call_soon, lambda callback: (turns.append(1), soon(callback))
+
+    response = await node.ask(ApiKey.FETCH, request(*asked), BY_NAME)
+
+    assert sum(sizes(response).values()) == 20 * len(batch())
+    assert len(turns) > 3
+
+
+async def test_a_fetch_of_many_partitions_waits_for_records(node):
+    await node.create("t", 200)
+    asked = [("t", index, 0) for index in range(200)]
+    waiting = asyncio.ensure_future(node.ask(ApiKey.FETCH, request(*asked, max_wait_ms=5_000, min_bytes=1), BY_NAME))
+    await asyncio.sleep(0)
+
+    await append(node, 150)
+
+    assert {index: size for index, size in sizes(await waiting).items() if size} == {150: len(batch())}
