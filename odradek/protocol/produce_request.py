@@ -32,6 +32,8 @@ _INT16: Final = Struct(">h").unpack_from
 _INT32: Final = Struct(">i").unpack_from
 _ACKS_AND_TIMEOUT: Final = Struct(">hi").unpack_from
 FIRST_FLEXIBLE: Final = 9
+# Topics and partitions in a request. A producer has one batch for each partition, and a broker here some thousands of them.
+_MOST_ITEMS: Final = 20_000
 FIRST_BY_ID: Final = 13
 
 # A topic (its name, or the 16 bytes of its id) and its partitions: index and records.
@@ -69,6 +71,7 @@ def _read_flexible(frame: Buffer, position: int, *, by_id: bool) -> ProduceReque
         count, position = read_uvarint(frame, position - 1)
     topics: list[ProduceTopic] = []
     end = len(frame)
+    left = _MOST_ITEMS
     for _ in range(_count(count - 1)):
         topic: str | bytes | None
         if by_id:
@@ -83,6 +86,9 @@ def _read_flexible(frame: Buffer, position: int, *, by_id: bool) -> ProduceReque
         if count > 0x7F:
             count, position = read_uvarint(frame, position - 1)
         partitions: list[tuple[int, Buffer | None]] = []
+        left -= count
+        if left < 0:
+            raise _too_many()
         for _ in range(_count(count - 1)):
             (index,) = _INT32(frame, position)
             position += 5
@@ -111,12 +117,16 @@ def _read_legacy(frame: Buffer, position: int) -> ProduceRequest:
     (count,) = _INT32(frame, position + 6)
     position += 10
     topics: list[ProduceTopic] = []
+    left = _MOST_ITEMS
     for _ in range(_count(count)):
         topic, position = _string(frame, position)
         if topic is None:
             raise MalformedMessage("a Produce request with a topic without a name")
         (count,) = _INT32(frame, position)
         position += 4
+        left -= count + 1
+        if left < 0:
+            raise _too_many()
         partitions: list[tuple[int, Buffer | None]] = []
         for _ in range(_count(count)):
             (index,) = _INT32(frame, position)
@@ -132,6 +142,10 @@ def _read_legacy(frame: Buffer, position: int) -> ProduceRequest:
             partitions.append((index, frame[start:position]))
         topics.append((topic, tuple(partitions)))
     return _new(ProduceRequest, (transactional_id, acks, timeout_ms, tuple(topics)))
+
+
+def _too_many() -> MalformedMessage:
+    return MalformedMessage(f"a Produce request of more than {_MOST_ITEMS} topics and partitions")
 
 
 def _count(count: int) -> int:

@@ -10,6 +10,7 @@ from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.errors import MalformedMessage
 from odradek.protocol.produce_request import read_produce_request
 from odradek.protocol.schemas import MILLISECOND, load
+from odradek.protocol.varint import uvarint
 from tests.protocol.random_messages import random_message
 from tests.protocol.test_requests import encode
 
@@ -72,3 +73,24 @@ def test_a_count_of_billions_takes_no_memory():
     head = b"\xff\xff" + b"\x00\x01" + b"\x00\x00\x00\x09" + b"\x7f\xff\xff\xff"
     with pytest.raises(MalformedMessage):
         read_produce_request(head + b"\x00\x01t", 0, 3)
+
+
+@pytest.mark.parametrize("version", [3, 9, 13])
+@pytest.mark.parametrize("in_one_topic", [True, False])
+def test_a_request_of_more_partitions_than_any_broker_has_is_malformed(version, in_one_topic):
+    def frame(count):
+        flexible = version >= 9
+        topic = bytes(16) if version >= 13 else b"\2t" if flexible else b"\0\1t"
+        tags = b"\0" if flexible else b""
+        size = (lambda number: uvarint(number + 1)) if flexible else (lambda number: number.to_bytes(4, "big"))
+        partition = bytes(4) + (b"\0" if flexible else b"\xff" * 4) + tags
+        if in_one_topic:
+            topics = size(1) + topic + size(count) + partition * count + tags
+        else:
+            topics = size(count) + (topic + size(0) + tags) * count
+        return (b"\0" if flexible else b"\xff\xff") + bytes(6) + topics + tags
+
+    count = 15_000
+    assert sum(len(batches) or 1 for _, batches in read_produce_request(frame(count), 0, version).topics) == count
+    with pytest.raises(MalformedMessage, match="20000"):
+        read_produce_request(frame(25_000), 0, version)

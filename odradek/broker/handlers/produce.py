@@ -50,6 +50,8 @@ _ATTRIBUTES_LOW_BYTE: Final = 22
 _ZSTD: Final = 4
 # Who may write to internal topics in Kafka: the client id of its own tools.
 _ADMIN_CLIENT_ID: Final = "__admin_client"
+# Topics and partitions of a request that is handled in one turn of the loop.
+_AT_ONCE: Final = 64
 # Stands for the result of a batch that is inspected.
 _LATER: Final = PartitionProduceResponse()
 
@@ -60,6 +62,17 @@ _Waiting: TypeAlias = "tuple[list[PartitionProduceResponse], int, Partition, int
 
 def handle(services: "ProduceServices", context: RequestContext, request: ProduceRequest) -> "Outcome | Reply[Outcome]":
     """Append every partition's batch; each has its own error."""
+    topics = request.topics
+    if len(topics) != 1 or len(topics[0][1]) > _AT_ONCE:
+        count = len(topics) + sum([len(batches) for _, batches in topics])
+        if count > _AT_ONCE:
+            from odradek.broker.handlers.large_produce import LargeProduce
+
+            return LargeProduce(services, request, lambda piece: _answer(services, context, piece)).start()
+    return _answer(services, context, request)
+
+
+def _answer(services: "ProduceServices", context: RequestContext, request: ProduceRequest) -> "Outcome | Reply[Outcome]":
     if request.transactional_id is not None:
         return _handle_transactional(services, context, request, False)
     return _append(services, context, request, None, False)

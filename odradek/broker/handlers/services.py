@@ -135,6 +135,9 @@ class ProduceServices(PartitionServices, TransactionServices, Protocol):
     def config(self) -> BrokerConfig:
         """The broker's configuration."""
 
+    def call_soon(self, callback: Callable[[], None]) -> None:
+        """Call back in the next turn of the event loop."""
+
     @property
     def inspections(self) -> Inspections:
         """Batches that take long to open."""

@@ -27,6 +27,21 @@ def new_broker(**configs):
     return Broker(configs=CONFIGS | overrides, clock=VirtualClock(), seed=1)
 
 
+class Ticking:
+    """A clock each look at which takes a millisecond."""
+
+    def __init__(self, clock):
+        self._clock = clock
+        self._looks = 0
+
+    def monotonic_ms(self):
+        self._looks += 1
+        return self._clock.monotonic_ms() + self._looks
+
+    def now_ms(self):
+        return self._clock.now_ms()
+
+
 class Node:
     """What tests ask of one broker. Every response is encoded in the version that was asked for."""
 

@@ -8,7 +8,7 @@ from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.message_types.fetch import FetchPartition, FetchRequest, FetchTopic
 from odradek.protocol.records import Record, build_batch
-from tests.broker.handlers.in_process import Node, new_broker
+from tests.broker.handlers.in_process import Node, Ticking, new_broker
 
 MAX_BYTES = 1 << 20
 BY_NAME, BY_ID = 12, 13
@@ -167,20 +167,6 @@ async def test_the_first_of_many_partitions_are_given_what_the_limit_allows(node
 
 
 async def test_many_partitions_are_read_in_several_turns_of_the_loop(node):
-    class Ticking:
-        """Each look at this clock takes a millisecond."""
-
-        def __init__(self, clock):
-            self.clock = clock
-            self.looks = 0
-
-        def monotonic_ms(self):
-            self.looks += 1
-            return self.clock.monotonic_ms() + self.looks
-
-        def now_ms(self):
-            return self.clock.now_ms()
-
     asked = await many(node)
     turns = []
     node.core.clock = Ticking(node.core.clock)

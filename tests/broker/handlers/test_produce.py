@@ -14,6 +14,7 @@ from odradek.protocol.message_types.add_partitions_to_txn import (
 )
 from odradek.protocol.produce_request import ProduceRequest
 from odradek.protocol.records import Record, build_batch
+from tests.broker.handlers.in_process import Ticking
 from tests.broker.handlers.transaction_requests import described, end, init
 
 
@@ -233,3 +234,65 @@ async def test_refusals_of_one_client_are_logged_ten_times_and_counted_then(node
     await node.produce("nowhere")
 
     assert [fields.get("left_out") for fields in refusals(node)] == [None] * 10 + [40]
+
+
+async def test_many_partitions_are_answered_in_their_order(node):
+    await node.create("t", 100)
+    await node.create("u", 100)
+    here = [(index, batch()) for index in range(100)]
+    elsewhere = [(index, batch()) for index in range(95, 105)]
+    request = ProduceRequest(
+        acks=-1, timeout_ms=1000, topics=[("t", here), ("nowhere", elsewhere), ("u", elsewhere), ("t", here)]
+    )
+
+    response = await node.ask(ApiKey.PRODUCE, request, 12)
+
+    answers = [
+        (topic.name, [(each.index, each.error_code, each.base_offset) for each in topic.partition_responses])
+        for topic in response.responses
+    ]
+    unknown = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    assert answers == [
+        ("t", [(index, ErrorCode.NONE, 0) for index in range(100)]),
+        ("nowhere", [(index, unknown, -1) for index in range(95, 105)]),
+        ("u", [(index, ErrorCode.NONE, 0) if index < 100 else (index, unknown, -1) for index in range(95, 105)]),
+        ("t", [(index, ErrorCode.NONE, 1) for index in range(100)]),
+    ]
+
+
+async def test_many_partitions_wait_for_those_that_take_long_to_open(node):
+    await node.create("t", 100, cleanup_policy="compact")
+    batches = [(index, many() if index % 30 == 0 else batch(b"k")) for index in range(100)]
+
+    assert await produce(node, *batches, *batches) == [
+        (index, ErrorCode.NONE, offset * (5_000 if index % 30 == 0 else 1)) for offset in range(2) for index in range(100)
+    ]
+
+
+async def test_many_partitions_are_flushed_together(node):
+    await node.create("t", 100, flush_messages="1")
+
+    assert await produce(node, *[(index, batch()) for index in range(100)]) == [
+        (index, ErrorCode.NONE, 0) for index in range(100)
+    ]
+
+
+async def test_acks_0_closes_the_connection_for_one_of_many(node):
+    await node.create("t", 100)
+    batches = [(index, batch()) for index in range(100)]
+
+    assert await node.ask(ApiKey.PRODUCE, ProduceRequest(acks=0, topics=[("t", batches)]), 12) is None
+    with pytest.raises(ConnectionAbortedError):
+        await node.ask(ApiKey.PRODUCE, ProduceRequest(acks=0, topics=[("t", [*batches, (100, batch())])]), 12)
+
+
+async def test_many_partitions_are_appended_to_in_several_turns_of_the_loop(node):
+    await node.create("t", 200)
+    turns = []
+    node.core.clock = Ticking(node.core.clock)
+    soon, node.core.call_soon = node.core.call_soon, lambda callback: (turns.append(1), soon(callback))
+
+    answers = await produce(node, *[(index, batch()) for index in range(200)])
+
+    assert answers == [(index, ErrorCode.NONE, 0) for index in range(200)]
+    assert len(turns) > 1
