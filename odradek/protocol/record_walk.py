@@ -25,9 +25,10 @@ _PIECE_BYTES: Final = 128 * 1024
 class RecordWalk:
     """The records of a batch, in order; ``data`` is all of them, decompressed. MalformedMessage, here and in ``go_on``.
 
-    ``refused`` has (index, timestamp, whether it has a key) of each record without a key, if ``wants_key``, or with a timestamp,
-    other than -1 for none, outside of ``earliest`` to ``latest`` (ms since the epoch), but no more than ``most_refused`` of them:
-    the walk is done then. ``max_timestamp`` is that of the records up to here, -1 if none has one.
+    ``refused`` has (index, timestamp, whether it has a key, offset delta) of each record without a key, if ``wants_key``, or with
+    a timestamp, other than -1 for none, outside of ``earliest`` to ``latest`` (ms since the epoch), but no more than
+    ``most_refused`` of them: the walk is done then. Records in front of ``first_offset_delta`` are not judged.
+    ``max_timestamp`` is that of the records up to here, -1 if none has one.
     """
 
     __slots__ = (
@@ -36,6 +37,7 @@ class RecordWalk:
         "_bounds",
         "_count",
         "_data",
+        "_first_offset_delta",
         "_index",
         "_position",
         "_wants_key",
@@ -54,14 +56,16 @@ class RecordWalk:
         earliest: int = _MIN_INT64,
         latest: int = _MAX_INT64,
         most_refused: int = 1,
+        first_offset_delta: int = 0,
     ) -> None:
         if not 0 <= header.record_count <= len(data) // _MIN_RECORD_BYTES:
             raise MalformedMessage(f"{header.record_count} records in {len(data)} bytes")
-        self.refused: list[tuple[int, int, bool]] = []
+        self.refused: list[tuple[int, int, bool, int]] = []
         self.most_refused = most_refused
         self.max_timestamp = -1
         self.is_done = False
         self._wants_key = wants_key
+        self._first_offset_delta = first_offset_delta
         self._bounds = (earliest, latest)
         self._base_timestamp = header.base_timestamp
         # The one that all records of a batch with LogAppendTime have.
@@ -113,14 +117,15 @@ class RecordWalk:
             if end > len(piece):
                 at = first
                 break
-            delta, has_key = _fields(piece, at, end)
+            delta, has_key, offset_delta = _fields(piece, at, end)
             at = end
             timestamp = base_timestamp + delta if batch_timestamp is None else batch_timestamp
             if not _MIN_INT64 <= timestamp <= _MAX_INT64:
                 raise MalformedMessage(f"a record with timestamp {timestamp}")
             max_timestamp = max(max_timestamp, timestamp)
-            if (wants_key and not has_key) or (timestamp != -1 and not earliest <= timestamp <= latest):
-                self.refused.append((index, timestamp, has_key))
+            is_refused = (wants_key and not has_key) or (timestamp != -1 and not earliest <= timestamp <= latest)
+            if is_refused and offset_delta >= self._first_offset_delta:
+                self.refused.append((index, timestamp, has_key, offset_delta))
                 if len(self.refused) >= self.most_refused:
                     self.is_done = True
                     break
@@ -139,8 +144,8 @@ class RecordWalk:
         return piece if at + size <= len(piece) else bytes(data[start : start + at + size])
 
 
-def _fields(piece: bytes, at: int, end: int) -> tuple[int, bool]:
-    """(timestamp delta, whether there is a key) of the record whose attributes are at ``at``, and which is to end at ``end``."""
+def _fields(piece: bytes, at: int, end: int) -> tuple[int, bool, int]:
+    """(timestamp delta, whether there is a key, offset delta) of the record whose attributes are at ``at``, to end at ``end``."""
     # Nearly all varints are of one byte: these are read here, without a call.
     number = piece[at + 1]
     if number < 0x80:
@@ -151,7 +156,7 @@ def _fields(piece: bytes, at: int, end: int) -> tuple[int, bool]:
     number = piece[at]
     if number < 0x80:
         at += 1
-        offset_delta = -(number & 1)
+        offset_delta = (number >> 1) ^ -(number & 1)
     else:
         offset_delta, at = read_varint(piece, at)
     number = piece[at]
@@ -178,7 +183,7 @@ def _fields(piece: bytes, at: int, end: int) -> tuple[int, bool]:
     at = at + 1 if number == 0 else _behind_headers(piece, at, end)
     if at != end or offset_delta < 0:
         raise MalformedMessage(f"a record with offset delta {offset_delta} that ends {end - at} bytes from where its length says")
-    return delta, key_size >= 0
+    return delta, key_size >= 0, offset_delta
 
 
 def _behind_headers(data: bytes, position: int, end: int) -> int:

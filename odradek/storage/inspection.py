@@ -138,7 +138,7 @@ def _refuse(walk: RecordWalk, header: BatchHeader, config: LogConfig, now_ms: in
     earliest, latest = _bounds(config, now_ms)
     code = ErrorCode.INVALID_RECORD
     errors: list[tuple[int, str]] = []
-    for index, timestamp, has_key in walk.refused:
+    for index, timestamp, has_key, _ in walk.refused:
         if config.is_compacted and not has_key:
             errors.append((index, "a compacted topic takes no record without a key"))
         else:

@@ -372,12 +372,15 @@ class Log:
             found.on_error = self.disk_errors.report
         return found
 
-    def offset_for_timestamp(self, timestamp: int) -> TimestampOffset | None:
-        """The first record that is not older than ``timestamp``. Raises LogCorrupt, OSError."""
-        return log_lookup.first_at_or_after(self.segments, timestamp, self.log_start_offset)
+    def offset_for_timestamp(self, timestamp: int, from_offset: int = 0) -> TimestampOffset | None:
+        """The first record from ``from_offset`` on that is not older than ``timestamp``.
+
+        Raises LongLookup, LogCorrupt, OSError.
+        """
+        return log_lookup.first_at_or_after(self.segments, timestamp, max(from_offset, self.log_start_offset))
 
     def max_timestamp_offset(self) -> TimestampOffset | None:
-        """The first record with the largest timestamp (KIP-734). Raises LogCorrupt, OSError."""
+        """The first record with the largest timestamp (KIP-734). Raises LongLookup, LogCorrupt, OSError."""
         return log_lookup.first_with_max_timestamp(self.segments)
 
     def end_offset_for_epoch(self, epoch: int) -> tuple[int, int]:

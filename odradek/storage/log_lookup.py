@@ -1,14 +1,24 @@
-"""Finding records by their timestamps, which takes a scan of batches."""
+"""Finding records by their timestamps, which takes a scan of batches.
+
+No record is built, and what takes long is left to the caller: ``LongLookup`` is raised, to be run beside the event loop.
+"""
 
 from collections.abc import Callable, Iterable
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
+from odradek.protocol.compression import DEFAULT_LIMIT_BYTES, TooMuchData, decompressed_view
 from odradek.protocol.errors import MalformedMessage
-from odradek.protocol.record_batch import BatchHeader
-from odradek.protocol.records import Record, read_records
+from odradek.protocol.record_batch import HEADER_SIZE, BatchHeader
+from odradek.protocol.record_walk import RecordWalk
 from odradek.storage.batch_scan import iter_headers
 from odradek.storage.errors import LogCorrupt
 from odradek.storage.segment import Segment
+
+# What is looked through at once: a millisecond's work. A header may claim a timestamp that no record has.
+_SHORT_RECORDS: Final = 1_000
+_SHORT_BYTES: Final = 1024 * 1024
+_MOST_OPENED: Final = 8
+_RECORDS_AT_ONCE: Final = 2_000
 
 
 class TimestampOffset(NamedTuple):
@@ -20,7 +30,8 @@ class TimestampOffset(NamedTuple):
 
 
 def first_at_or_after(segments: Iterable[Segment], timestamp: int, start_offset: int) -> TimestampOffset | None:
-    """The first record from ``start_offset`` on that is not older than ``timestamp``."""
+    """The first record from ``start_offset`` on that is not older than ``timestamp``. Raises LongLookup, LogCorrupt, OSError."""
+    opened = 0
     for segment in segments:
         if segment.learn_max_timestamp() < timestamp:
             continue
@@ -29,16 +40,15 @@ def first_at_or_after(segments: Iterable[Segment], timestamp: int, start_offset:
         for place, header in iter_headers(segment.file, position, segment.size):
             if header.max_timestamp < timestamp or header.last_offset < start_offset:
                 continue
-            found = _find_record(
-                segment, place, header, lambda record: record.timestamp >= timestamp and record.offset >= start_offset
-            )
+            opened += 1
+            found = _find_record(segment, place, header, timestamp, start_offset, at_once=opened <= _MOST_OPENED)
             if found is not None:
                 return found
     return None
 
 
 def first_with_max_timestamp(segments: Iterable[Segment]) -> TimestampOffset | None:
-    """The first record with the largest timestamp of all (KIP-734)."""
+    """The first record with the largest timestamp of all (KIP-734). Raises LongLookup, LogCorrupt, OSError."""
     youngest = max(segments, key=Segment.learn_max_timestamp)
     timestamp = youngest.max_timestamp
     if timestamp < 0:
@@ -46,17 +56,60 @@ def first_with_max_timestamp(segments: Iterable[Segment]) -> TimestampOffset | N
     position = youngest.offset_index.position_before(youngest.offset_of_max_timestamp)
     for place, header in iter_headers(youngest.file, position, youngest.size):
         if header.max_timestamp == timestamp:
-            return _find_record(youngest, place, header, lambda record: record.timestamp == timestamp)
+            return _find_record(youngest, place, header, timestamp, header.base_offset)
     return None
+
+
+class LongLookup(Exception):
+    """The records of a batch that take long to look through. It has its own copy of the batch."""
+
+    def __init__(self, path: str, batch: bytes, header: BatchHeader, timestamp: int, start_offset: int) -> None:
+        super().__init__()
+        self._path = path
+        self._batch = batch
+        self._header = header
+        self._timestamp = timestamp
+        self._start_offset = start_offset
+        # Where to go on if the batch has no such record.
+        self.next_offset = header.next_offset
+
+    def run(self, pause: Callable[[], None]) -> TimestampOffset | None:
+        """The first record from the start offset on that is not older than the timestamp, on any thread. Raises LogCorrupt.
+
+        ``pause`` is called every millisecond or so, and may raise.
+        """
+        try:
+            return _find_in(self._batch, self._header, self._timestamp, self._start_offset, DEFAULT_LIMIT_BYTES, pause)
+        except MalformedMessage as error:
+            raise LogCorrupt(f"{self._path}, offset {self._header.base_offset}: {error.reason}") from error
 
 
 def _find_record(
-    segment: Segment, position: int, header: BatchHeader, accept: Callable[[Record], bool]
+    segment: Segment, position: int, header: BatchHeader, timestamp: int, start_offset: int, *, at_once: bool = True
 ) -> TimestampOffset | None:
+    """The first record of a batch that is not older than ``timestamp``. Raises LogCorrupt, and LongLookup unless ``at_once``."""
+    batch = segment.file.pread(header.size_bytes, position)
     try:
-        for record in read_records(segment.file.pread(header.size_bytes, position)):
-            if accept(record):
-                return TimestampOffset(record.timestamp, record.offset, header.partition_leader_epoch)
+        if at_once and header.record_count <= _SHORT_RECORDS:
+            return _find_in(batch, header, timestamp, start_offset, _SHORT_BYTES, None)
+    except TooMuchData:
+        pass
     except MalformedMessage as error:
         raise LogCorrupt(f"{segment.path}, position {position}: {error.reason}") from error
-    return None
+    raise LongLookup(segment.path, batch, header, timestamp, start_offset)
+
+
+def _find_in(
+    batch: bytes, header: BatchHeader, timestamp: int, start_offset: int, most_bytes: int, pause: Callable[[], None] | None
+) -> TimestampOffset | None:
+    """Raises MalformedMessage."""
+    data = decompressed_view(header.compression, memoryview(batch)[HEADER_SIZE:], most_bytes)
+    walk = RecordWalk(header, data, latest=timestamp - 1, first_offset_delta=start_offset - header.base_offset)
+    while not walk.is_done:
+        if pause is not None:
+            pause()
+        walk.go_on(_RECORDS_AT_ONCE)
+    if not walk.refused:
+        return None
+    _, found_timestamp, _, offset_delta = walk.refused[0]
+    return TimestampOffset(found_timestamp, header.base_offset + offset_delta, header.partition_leader_epoch)

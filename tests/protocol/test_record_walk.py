@@ -38,7 +38,7 @@ def test_a_walk_refuses_the_records_that_are_out_of_bounds(records, earliest, la
     walk = walked(build_batch(records), step, wants_key=wants_key, earliest=earliest, latest=latest, most_refused=1000)
 
     assert walk.refused == [
-        (index, record.timestamp, record.key is not None)
+        (index, record.timestamp, record.key is not None, index)
         for index, record in enumerate(records)
         if (wants_key and record.key is None) or (record.timestamp != -1 and not earliest <= record.timestamp <= latest)
     ]
@@ -61,7 +61,7 @@ def test_a_walk_finds_malformed_what_a_reader_does(records, data):
 
     if expected != "any":
         told = None if expected is None else [timestamp for timestamp in expected if timestamp != -1 and timestamp > -(2**63)]
-        assert (None if found is None else [timestamp for _, timestamp, _ in found]) == told
+        assert (None if found is None else [timestamp for _, timestamp, *_ in found]) == told
 
 
 @pytest.mark.parametrize("sizes", [[300_000] * 3, [131_072 - 10, 131_072, 131_072 + 10, 5], [1, 1_000_000, 1]])
@@ -70,7 +70,7 @@ def test_records_larger_than_a_piece_of_the_data_are_walked_over(sizes):
 
     walk = walked(build_batch(records), 1, latest=-1, most_refused=1000)
 
-    assert [index for index, _, _ in walk.refused] == list(range(len(sizes)))
+    assert [index for index, *_ in walk.refused] == list(range(len(sizes)))
 
 
 def test_every_cut_between_two_pieces_is_walked_over():
@@ -82,7 +82,7 @@ def test_every_cut_between_two_pieces_is_walked_over():
 def test_a_walk_ends_where_enough_are_refused():
     walk = walked(build_batch([Record(timestamp=1)] * 50), wants_key=True, most_refused=3)
 
-    assert walk.refused == [(0, 1, False), (1, 1, False), (2, 1, False)]
+    assert walk.refused == [(0, 1, False, 0), (1, 1, False, 1), (2, 1, False, 2)]
 
 
 @pytest.mark.parametrize("count", [-1, 2, 2**31 - 1])
@@ -90,3 +90,10 @@ def test_a_wrong_count_is_malformed(count):
     batch = build_batch([Record(timestamp=1)])
     with pytest.raises(MalformedMessage):
         RecordWalk(read_header(batch)._replace(record_count=count), batch[HEADER_SIZE:])
+
+
+def test_records_in_front_of_an_offset_are_not_judged():
+    records = [Record(offset=offset, timestamp=1) for offset in (100, 103, 104, 200)]
+    walk = walked(build_batch(records, base_offset=100), latest=0, first_offset_delta=4)
+
+    assert walk.refused == [(2, 1, False, 4)]

@@ -58,7 +58,7 @@ class LateBatches:
                 then(self)
 
         for batch in self._batches:
-            inspections.open(batch.inspection, partial(note, batch))
+            inspections.run(batch.inspection.run, partial(note, batch))
 
     def topics(self) -> list[ProduceTopic]:
         """The opened batches as a Produce request has them, each in a topic of its own."""

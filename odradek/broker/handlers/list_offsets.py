@@ -10,9 +10,9 @@ The leader answers, and for the replica id -2 (for debugging) any replica.
 """
 
 from collections import Counter
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
-from odradek.broker.context import RequestContext
+from odradek.broker.context import Reply, RequestContext
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.message_types.list_offsets import (
     ListOffsetsPartition,
@@ -21,9 +21,10 @@ from odradek.protocol.message_types.list_offsets import (
     ListOffsetsResponse,
     ListOffsetsTopicResponse,
 )
+from odradek.storage.log_lookup import LongLookup, TimestampOffset
 
 if TYPE_CHECKING:
-    from odradek.broker.handlers.services import PartitionServices
+    from odradek.broker.handlers.services import LookupServices
     from odradek.broker.replica.partition import Partition
     from odradek.storage.log import Log
 
@@ -38,29 +39,101 @@ _EARLIEST_PENDING_UPLOAD: Final = -6
 # Timestamp: the first version in which a client may ask for it.
 _SINCE: Final = {_MAX_TIMESTAMP: 7, _EARLIEST_LOCAL: 8, _LATEST_TIERED: 9, _EARLIEST_PENDING_UPLOAD: 11}
 _NOT_FOUND: Final = (-1, -1, -1)
+# Stands for the answer of a partition whose records are looked through.
+_LATER: Final = ListOffsetsPartitionResponse()
 _DEBUGGING_REPLICA: Final = -2
 
 
-def handle(services: "PartitionServices", context: RequestContext, request: ListOffsetsRequest) -> ListOffsetsResponse:
+class _Known(NamedTuple):
+    """What came of looking through the records in front of ``next_offset``."""
+
+    found: TimestampOffset | None
+    next_offset: int
+
+
+class _Late:
+    """A partition whose answer takes long. It is to be at ``place`` in ``partitions``, the answers of its topic."""
+
+    __slots__ = ("asked", "partitions", "place", "topic")
+
+    def __init__(self, partitions: list[ListOffsetsPartitionResponse], topic: str, asked: ListOffsetsPartition) -> None:
+        self.partitions = partitions
+        self.place = len(partitions)
+        self.topic = topic
+        self.asked = asked
+
+
+def handle(
+    services: "LookupServices", context: RequestContext, request: ListOffsetsRequest
+) -> "ListOffsetsResponse | Reply[ListOffsetsResponse]":
     """One offset a partition. INVALID_REQUEST, once, for one named twice; UNSUPPORTED_VERSION for a too new timestamp.
 
     FENCED_LEADER_EPOCH, UNKNOWN_LEADER_EPOCH, NOT_LEADER_OR_FOLLOWER, UNKNOWN_TOPIC_OR_PARTITION, KAFKA_STORAGE_ERROR.
     """
     times_named = Counter((topic.name, asked.partition_index) for topic in request.topics for asked in topic.partitions)
     topics = []
+    late: list[tuple[_Late, LongLookup]] = []
     for topic in request.topics:
-        partitions = []
+        partitions: list[ListOffsetsPartitionResponse] = []
         for asked in topic.partitions:
             times = times_named.pop((topic.name, asked.partition_index), 0)
-            if times:
-                partitions.append(_answer(services, context.version, topic.name, asked, times, request))
+            if not times:
+                continue
+            try:
+                partitions.append(_answer(services, context.version, topic.name, asked, times, request, None))
+            except LongLookup as lookup:
+                late.append((_Late(partitions, topic.name, asked), lookup))
+                partitions.append(_LATER)
         topics.append(_new(ListOffsetsTopicResponse, (topic.name, partitions)))
-    return ListOffsetsResponse(topics=topics)
+    response = ListOffsetsResponse(topics=topics)
+    return _look_up(services, context.version, request, response, late) if late else response
+
+
+def _look_up(
+    services: "LookupServices",
+    version: int,
+    request: ListOffsetsRequest,
+    response: ListOffsetsResponse,
+    late: list[tuple[_Late, LongLookup]],
+) -> Reply[ListOffsetsResponse]:
+    """A Reply of ``response``, for which some records have to be looked through beside the loop."""
+    reply: Reply[ListOffsetsResponse] = Reply()
+    left = len(late)
+
+    def look_up(partition: _Late, lookup: LongLookup) -> None:
+        services.inspections.run(lookup.run, lambda outcome: looked_up(partition, lookup, outcome))
+
+    def looked_up(partition: _Late, lookup: LongLookup, outcome: TimestampOffset | KafkaError | None) -> None:
+        nonlocal left
+        if isinstance(outcome, KafkaError):
+            answer = ListOffsetsPartitionResponse(partition_index=partition.asked.partition_index, error_code=outcome.code)
+        else:
+            known = _Known(outcome, lookup.next_offset)
+            try:
+                answer = _answer(services, version, partition.topic, partition.asked, 1, request, known)
+            except LongLookup as next_lookup:
+                look_up(partition, next_lookup)
+                return
+        partition.partitions[partition.place] = answer
+        left -= 1
+        if not left:
+            reply.complete(response)
+
+    for partition, lookup in late:
+        look_up(partition, lookup)
+    return reply
 
 
 def _answer(
-    services: "PartitionServices", version: int, topic: str, asked: ListOffsetsPartition, times: int, request: ListOffsetsRequest
+    services: "LookupServices",
+    version: int,
+    topic: str,
+    asked: ListOffsetsPartition,
+    times: int,
+    request: ListOffsetsRequest,
+    known: _Known | None,
 ) -> ListOffsetsPartitionResponse:
+    """The answer for one partition. Raises LongLookup, and is to be asked again with what comes of that."""
     index = asked.partition_index
     try:
         _check_named_once(times)
@@ -68,7 +141,7 @@ def _answer(
         partition = services.partitions.require(topic, index)
         partition.check_leader_epoch(asked.current_leader_epoch)
         log = partition.require_log() if request.replica_id == _DEBUGGING_REPLICA else partition.require_leader_log()
-        timestamp, offset, leader_epoch = _find(partition, log, asked.timestamp, request.isolation_level)
+        timestamp, offset, leader_epoch = _find(partition, log, asked.timestamp, request.isolation_level, known)
     except KafkaError as error:
         return ListOffsetsPartitionResponse(partition_index=index, error_code=error.code)
     return _new(ListOffsetsPartitionResponse, (index, ErrorCode.NONE, timestamp, offset, leader_epoch))
@@ -84,8 +157,8 @@ def _check_version(version: int, timestamp: int) -> None:
         raise KafkaError(ErrorCode.UNSUPPORTED_VERSION, f"timestamp {timestamp} has no meaning in version {version}")
 
 
-def _find(partition: "Partition", log: "Log", timestamp: int, isolation_level: int) -> tuple[int, int, int]:
-    """(timestamp, offset, leader epoch), all -1 where there is none."""
+def _find(partition: "Partition", log: "Log", timestamp: int, isolation_level: int, known: _Known | None) -> tuple[int, int, int]:
+    """(timestamp, offset, leader epoch), all -1 where there is none. Raises LongLookup."""
     end = partition.last_stable_offset if isolation_level == 1 else partition.high_watermark
     if timestamp == _LATEST:
         return -1, end, partition.leader_epoch
@@ -95,7 +168,12 @@ def _find(partition: "Partition", log: "Log", timestamp: int, isolation_level: i
     if timestamp in (_LATEST_TIERED, _EARLIEST_PENDING_UPLOAD):
         return _NOT_FOUND
     try:
-        found = log.max_timestamp_offset() if timestamp == _MAX_TIMESTAMP else log.offset_for_timestamp(timestamp)
+        if known is not None and (known.found is not None or timestamp == _MAX_TIMESTAMP):
+            found = known.found
+        elif timestamp == _MAX_TIMESTAMP:
+            found = log.max_timestamp_offset()
+        else:
+            found = log.offset_for_timestamp(timestamp, 0 if known is None else known.next_offset)
     except OSError as error:
         raise log.storage_error(error) from error
     if found is None or found.offset >= end:

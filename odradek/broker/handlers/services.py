@@ -85,6 +85,14 @@ class NodeServices(TopicServices, Protocol):
         """The (host, port) that clients of a listener are told to connect to."""
 
 
+class LookupServices(PartitionServices, Protocol):
+    """The partitions, and where their records are looked through."""
+
+    @property
+    def inspections(self) -> Inspections:
+        """Batches whose records take long to look at."""
+
+
 class ClusterServices(NodeServices, PartitionServices, Protocol):
     """The cluster's metadata with the state of its partitions."""
 
@@ -140,7 +148,7 @@ class ProduceServices(PartitionServices, TransactionServices, Protocol):
 
     @property
     def inspections(self) -> Inspections:
-        """Batches that take long to open."""
+        """Batches whose records take long to look at."""
 
     @property
     def line_limit(self) -> LineLimit:

@@ -1,4 +1,4 @@
-"""Produced batches that take long to open, opened beside the event loop one after the other.
+"""Batches whose records take long to look at: looked at beside the event loop, one after the other.
 
 One at a time, since each takes the memory of its records, and since threads would only take the interpreter from each other.
 """
@@ -7,17 +7,18 @@ from __future__ import annotations
 
 from collections import deque
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, TypeVar
 
+from odradek.broker.logging import log
 from odradek.protocol.errors import ErrorCode, KafkaError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from concurrent.futures import Future
 
-    from odradek.protocol.record_batch import Buffer
-    from odradek.storage.inspection import LongInspection
     from odradek.timing.background import Background, Beside, LongWork
+
+T = TypeVar("T")
 
 
 class Inspections:
@@ -25,18 +26,21 @@ class Inspections:
 
     def __init__(self, background: Background) -> None:
         self._background = background
-        self._waiting: deque[tuple[LongInspection, Callable[[Buffer | KafkaError], None]]] = deque()
+        self._waiting: deque[tuple[Callable[[Callable[[], None]], Any], Callable[[Any], None]]] = deque()
         self._present: LongWork | None = None
         self._is_busy = False
         self._is_closed = False
 
-    def open(self, inspection: LongInspection, then: Callable[[Buffer | KafkaError], None]) -> None:
-        """Run ``inspection``, and call ``then`` with the batch to append, or with why there is none."""
-        self._waiting.append((inspection, then))
+    def run(self, inspect: Callable[[Callable[[], None]], T], then: Callable[[T | KafkaError], None]) -> None:
+        """Call ``inspect`` in a thread, with a function for it to call often, and ``then`` with what it returns, or its error.
+
+        An error that is no KafkaError is logged, and UNKNOWN_SERVER_ERROR.
+        """
+        self._waiting.append((inspect, then))
         self._go_on()
 
     def close(self) -> None:
-        """The broker stops: what is not done ends with NOT_LEADER_OR_FOLLOWER, and its producer tries again."""
+        """The broker stops: what is not done ends with NOT_LEADER_OR_FOLLOWER, and its client tries again."""
         self._is_closed = True
         if self._present is not None:
             self._present.cancel()
@@ -44,27 +48,30 @@ class Inspections:
 
     def _go_on(self) -> None:
         while self._waiting and not self._is_busy:
-            inspection, then = self._waiting.popleft()
+            inspect, then = self._waiting.popleft()
             if self._is_closed:
                 then(_stopping())
                 continue
             self._is_busy = True
-            work = self._background.run_long(partial(_run, inspection), partial(self._over, then), name="inspection")
+            work = self._background.run_long(partial(_run, inspect), partial(self._over, then), name="inspection")
             # Without a thread it is over by now.
             if self._is_busy:
                 self._present = work
 
-    def _over(self, then: Callable[[Buffer | KafkaError], None], outcome: Future[Buffer | KafkaError]) -> None:
+    def _over(self, then: Callable[[Any], None], outcome: Future[Any]) -> None:
         self._is_busy = False
         self._present = None
+        error = outcome.exception()
+        if error is not None:
+            log.error("records could not be looked at", error)
         try:
-            then(outcome.result())
+            then(outcome.result() if error is None else KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR))
         finally:
             self._go_on()
 
 
-def _run(inspection: LongInspection, beside: Beside) -> Buffer | KafkaError:
-    """The batch, or why it is refused: an error that is raised would take the frames of the work, and its memory, along."""
+def _run(inspect: Callable[[Callable[[], None]], T], beside: Beside) -> T | KafkaError:
+    """What it returns, or its error: one that is raised would take the frames of the work, and its memory, along."""
 
     def pause() -> None:
         beside.checkpoint()
@@ -72,7 +79,7 @@ def _run(inspection: LongInspection, beside: Beside) -> Buffer | KafkaError:
             raise _stopping()
 
     try:
-        return inspection.run(pause)
+        return inspect(pause)
     except KafkaError as error:
         error.__traceback__ = None
         error.__context__ = None

@@ -5,6 +5,8 @@ import pytest
 from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.message_types.list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
+from odradek.protocol.produce_request import ProduceRequest
+from odradek.protocol.record_batch import HEADER, batch_crc, read_header
 from odradek.protocol.records import Record, build_batch
 
 LATEST, EARLIEST, MAX_TIMESTAMP, EARLIEST_LOCAL, LATEST_TIERED, EARLIEST_PENDING_UPLOAD = range(-1, -7, -1)
@@ -130,3 +132,51 @@ async def test_read_committed_ends_where_an_open_transaction_begins(node):
         ((_, *read_committed, _),) = await listed(node, (0, timestamp), isolation_level=1)
         ((_, *read_uncommitted, _),) = await listed(node, (0, timestamp), isolation_level=0)
         assert (tuple(read_committed), tuple(read_uncommitted)) == (committed, uncommitted)
+
+
+def long_batch(claimed=None, compression=4):
+    """5,000 records, each a millisecond younger than the one before; the header may claim another timestamp."""
+    batch = bytearray(build_batch([Record(timestamp=index, value=b"v") for index in range(5_000)], compression=compression))
+    if claimed is not None:
+        header = read_header(batch)._replace(max_timestamp=claimed)
+        HEADER.pack_into(batch, 0, *header)
+        HEADER.pack_into(batch, 0, *header._replace(crc=batch_crc(batch, 0, len(batch))))
+    return bytes(batch)
+
+
+async def append(node, batch, index=0):
+    (topic,) = (await node.ask(ApiKey.PRODUCE, ProduceRequest(acks=1, topics=[("t", [(index, batch)])]), 12)).responses
+    assert topic.partition_responses[0].error_code == ErrorCode.NONE
+
+
+@pytest.mark.parametrize("compression", [0, 4])
+async def test_records_that_take_long_to_look_through_are_found(node, compression):
+    await node.create("t", 3)
+    for index in range(2):
+        await append(node, long_batch(compression=compression), index)
+        await node.produce(index=index, timestamp=9_000)
+
+    asked = [(0, 4_321), (1, MAX_TIMESTAMP), (2, 4_321), (1, 5_000)]
+
+    assert await listed(node, asked[0], asked[1], asked[2]) == [
+        (ErrorCode.NONE, 4_321, 4_321, 0),
+        (ErrorCode.NONE, 9_000, 5_000, 0),
+        (ErrorCode.NONE, -1, -1, -1),
+    ]
+    assert await listed(node, asked[3]) == [(ErrorCode.NONE, 9_000, 5_000, 0)]
+
+
+async def test_batches_that_claim_a_timestamp_that_none_of_their_records_has_are_passed_by(node):
+    await node.create("t")
+    for _ in range(3):
+        await append(node, long_batch(claimed=8_000))
+    for _ in range(20):
+        batch = bytearray(build_batch([Record(timestamp=1)]))
+        header = read_header(batch)._replace(max_timestamp=8_000)
+        HEADER.pack_into(batch, 0, *header)
+        HEADER.pack_into(batch, 0, *header._replace(crc=batch_crc(batch, 0, len(batch))))
+        await append(node, bytes(batch))
+    await node.produce(timestamp=7_500)
+
+    assert await listed(node, (0, 7_000)) == [(ErrorCode.NONE, 7_500, 15_020, 0)]
+    assert await listed(node, (0, MAX_TIMESTAMP)) == [(ErrorCode.NONE, -1, -1, -1)]
