@@ -63,19 +63,21 @@ _Waiting: TypeAlias = "tuple[list[PartitionProduceResponse], int, Partition, int
 def handle(services: "ProduceServices", context: RequestContext, request: ProduceRequest) -> "Outcome | Reply[Outcome]":
     """Append every partition's batch; each has its own error."""
     topics = request.topics
-    if len(topics) != 1 or len(topics[0][1]) > _AT_ONCE:
-        count = len(topics) + sum([len(batches) for _, batches in topics])
-        if count > _AT_ONCE:
-            from odradek.broker.handlers.large_produce import LargeProduce
-
-            return LargeProduce(services, request, lambda piece: _answer(services, context, piece)).start()
-    return _answer(services, context, request)
-
-
-def _answer(services: "ProduceServices", context: RequestContext, request: ProduceRequest) -> "Outcome | Reply[Outcome]":
+    if (len(topics) != 1 or len(topics[0][1]) > _AT_ONCE) and _is_large(request):
+        return _handle_large(services, context, request)
     if request.transactional_id is not None:
         return _handle_transactional(services, context, request, False)
     return _append(services, context, request, None, False)
+
+
+def _is_large(request: ProduceRequest) -> bool:
+    return len(request.topics) + sum([len(batches) for _, batches in request.topics]) > _AT_ONCE
+
+
+def _handle_large(services: "ProduceServices", context: RequestContext, request: ProduceRequest) -> "Reply[Outcome]":
+    from odradek.broker.handlers.large_produce import LargeProduce
+
+    return LargeProduce(services, request, lambda piece: handle(services, context, piece)).start()
 
 
 def _append(
@@ -102,7 +104,8 @@ def _append(
             try:
                 partition = partitions.get(index) or _unknown(partitions, by_id)
                 if checks is None:
-                    info = partition.append(_checked(context, partition, acks, records), now_ms, False, None, is_inspected)
+                    batch = _checked(context, partition, acks, records)
+                    info = partition.append(batch, now_ms, False, None, True) if is_inspected else partition.append(batch, now_ms)
                 else:
                     question = checks.question(number)
                     # What the coordinator says is told before what is wrong with the batch.
