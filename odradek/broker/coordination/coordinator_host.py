@@ -7,11 +7,13 @@ request comes that asks for them, or right after the start where its topic is th
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from functools import partial
 from importlib import import_module
 from typing import TYPE_CHECKING, Generic, NamedTuple, TypeVar
 
 from odradek.broker.logging import log
 from odradek.broker.metadata.publishing import PublishingOrder
+from odradek.protocol.errors import KafkaError, MalformedMessage
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -39,6 +41,14 @@ class CoordinatorTopic(NamedTuple):
     modules: tuple[str, ...]
     load_buffer_bytes: int
     compression: int = 0
+
+
+def _tell_fault(topic: str, event: str, error: BaseException) -> None:
+    """Log a fault of the coordinator of ``topic``: in one line if its log is damaged or its disk has failed."""
+    if isinstance(error, KafkaError | MalformedMessage | OSError):
+        log.error(event, topic=topic, reason=str(error))
+    else:
+        log.error(event, error, topic=topic)
 
 
 class CoordinatorHost(ABC, Generic[ShardT]):
@@ -119,7 +129,7 @@ class CoordinatorHost(ABC, Generic[ShardT]):
             lambda _, context: self._make_shard(context),
             self._decoder(),
             services.timer,
-            on_fault=log.error,
+            on_fault=partial(_tell_fault, about.topic),
             load_buffer_bytes=min(about.load_buffer_bytes, DEFAULT_LOAD_BUFFER_BYTES),
             on_much_loaded=services.on_much_loaded,
         )

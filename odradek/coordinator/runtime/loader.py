@@ -89,7 +89,12 @@ class _Load:
         high_watermark = self.hosted.log.high_watermark
         cost = 0
         for offset, key, value in records:
-            record = None if key is None else decode(key, value)
+            try:
+                record = None if key is None else decode(key, value)
+            except Exception as error:
+                raise KafkaError(
+                    ErrorCode.CORRUPT_MESSAGE, f"offset {offset} has no record of a coordinator: {error!r}"
+                ) from error
             if record is None:
                 self.skipped_records += 1
             else:
