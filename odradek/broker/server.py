@@ -30,6 +30,7 @@ from odradek.broker.replica.log_cleaner import LogCleaner
 from odradek.broker.replica.partitions import Partitions
 from odradek.broker.replica.replica_moves import ReplicaMoves
 from odradek.broker.storage_start import open_storage
+from odradek.protocol.errors import KafkaError
 from odradek.timing.driver import AsyncioDriver
 from odradek.timing.purgatory import Purgatory
 from odradek.timing.system_clock import SystemClock
@@ -226,6 +227,8 @@ class Broker:
         self.timer.close()
         try:
             self.controller.close()
+        except (KafkaError, OSError) as error:
+            broker_log.warn("metadata log not flushed", reason=str(error))
         except BaseException:
             self.log_manager.release()
             raise

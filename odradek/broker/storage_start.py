@@ -14,9 +14,13 @@ from odradek.broker.metadata.publishing import PublishingOrder
 from odradek.broker.metadata.reconcile import Reconciliation
 from odradek.broker.replica.group_commit import GroupCommit
 from odradek.broker.replica.partition_directories import DirectoryFailures, LogConfigs, PartitionDirectories
+from odradek.protocol.errors import KafkaError
+from odradek.storage.checkpoints import RECOVERY_POINT_FILE
+from odradek.storage.data_directory import METADATA_LOG
 from odradek.storage.filesystem import FileSystem, RealFileSystem
 from odradek.storage.log_config import LogConfig
 from odradek.storage.log_manager import LogManager
+from odradek.storage.reserve import RESERVE_BYTES, Reserve, is_full, reserve_bytes_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -86,19 +90,34 @@ class OpenStorage:
 def open_storage(broker: StorageHost, file_system: FileSystem | None) -> OpenStorage:
     """Open ``log.dirs`` and fill ``broker.partitions``. A directory that does not work is offline, if others do.
 
-    Raises DataDirectoryLocked, InconsistentDataDirectory, MetadataUnreadable, LogCorrupt (the metadata log), OSError; no lock is
-    kept then.
+    If a disk is full, the start spends the reserves. Raises DataDirectoryLocked, InconsistentDataDirectory, MetadataUnreadable,
+    LogCorrupt (the metadata log), OSError; no lock is kept then.
     """
-    file_system = file_system or RealFileSystem()
+    file_system = file_system or RealFileSystem(RESERVE_BYTES)
+    try:
+        return _open_storage(broker, file_system)
+    except (KafkaError, OSError) as error:
+        released = [Reserve(file_system, path, 0).release() for path in _log_dirs(broker.config)] if is_full(error) else []
+        if not any(released):
+            raise
+    return _open_storage(broker, file_system)
+
+
+def _log_dirs(config: BrokerConfig) -> list[str]:
+    return list(dict.fromkeys(str(Path(log_dir).absolute()) for log_dir in config["log.dirs"]))
+
+
+def _open_storage(broker: StorageHost, file_system: FileSystem) -> OpenStorage:
     config = broker.config
     metadata_dir = config["metadata.log.dir"]
     log_manager = LogManager(
         file_system,
-        *dict.fromkeys(str(Path(log_dir).absolute()) for log_dir in config["log.dirs"]),
+        *_log_dirs(config),
         node_id=broker.node_id,
         warn=log.warn,
         new_uuid=broker.new_uuid,
         metadata_dir=None if metadata_dir is None else str(Path(metadata_dir).absolute()),
+        reserve_bytes=reserve_bytes_of(file_system),
     )
     group_commit = GroupCommit(
         partitions=broker.partitions,
@@ -131,6 +150,9 @@ def open_storage(broker: StorageHost, file_system: FileSystem | None) -> OpenSto
     except BaseException:
         log_manager.release()
         raise
+    for directory in log_manager.directories.all:
+        if not directory.failure:
+            directory.reserve.fill()
     controller.subscribe(directories, PublishingOrder.PARTITIONS)
     controller.subscribe(overrides, PublishingOrder.BROKER_CONFIGS)
     controller.subscribe(LogConfigs(broker.partitions, controller.log_config_for), PublishingOrder.TOPIC_CONFIGS)
@@ -139,13 +161,17 @@ def open_storage(broker: StorageHost, file_system: FileSystem | None) -> OpenSto
 
 def _open_controller(broker: StorageHost, file_system: FileSystem, log_manager: LogManager) -> Controller:
     config = broker.config
+    directory = log_manager.directories.metadata
     metadata_log = MetadataLog.open(
         file_system,
-        log_manager.directories.metadata.path,
+        directory.path,
+        synced_offset=directory.held_offset(RECOVERY_POINT_FILE, METADATA_LOG) or 0,
         now_ms=broker.clock.now_ms(),
         warn=log.warn,
         config=LogConfig(segment_bytes=config["metadata.log.segment.bytes"], segment_ms=config["metadata.log.segment.ms"]),
     )
+    metadata_log.reserve = directory.reserve
+    log_manager.checkpoints.metadata_end = lambda: metadata_log.end_offset
     return Controller(
         metadata_log,
         node_id=broker.node_id,

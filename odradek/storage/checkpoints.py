@@ -2,6 +2,8 @@
 
     recovery-point-offset-checkpoint, log-start-offset-checkpoint,
     cleaner-offset-checkpoint                                          version 0, a count, lines of "topic partition offset"
+    aborted-transactions-checkpoint                                    odradek's own, version 0, a count, lines of
+                                                                       "topic partition base-offset entries crc"
     <partition>/leader-epoch-checkpoint                                version 0, a count, lines of "epoch offset"
     <partition>/partition.metadata                                     "version: 0" and "topic_id: <URL-safe base64>"
     meta.properties                                                    Java properties: version, cluster.id, node.id, directory.id
@@ -12,6 +14,7 @@ An unreadable file raises ValueError, a missing one FileNotFoundError.
 
 from base64 import urlsafe_b64decode, urlsafe_b64encode
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from uuid import UUID
 
 from odradek.storage.filesystem import FileSystem
@@ -19,6 +22,7 @@ from odradek.storage.filesystem import FileSystem
 RECOVERY_POINT_FILE = "recovery-point-offset-checkpoint"
 LOG_START_FILE = "log-start-offset-checkpoint"
 CLEANER_OFFSET_FILE = "cleaner-offset-checkpoint"
+ABORTED_FILE = "aborted-transactions-checkpoint"
 PARTITION_METADATA_FILE = "partition.metadata"
 META_PROPERTIES_FILE = "meta.properties"
 CLEAN_SHUTDOWN_FILE = ".kafka_cleanshutdown"
@@ -75,6 +79,28 @@ def write_offsets(file_system: FileSystem, path: str, offsets: Mapping[tuple[str
     """The counterpart of ``read_offsets``. Synced."""
     lines = [f"{topic} {partition} {offset}" for (topic, partition), offset in offsets.items()]
     write_table(file_system, path, lines, durable=True)
+
+
+Aborted = dict[tuple[str, int], dict[int, tuple[int, int]]]
+
+
+def read_aborted(file_system: FileSystem, path: str) -> Aborted:
+    """(topic, partition) -> base offset -> entries and CRC of a segment's index of aborted transactions; empty without a file."""
+    found: Aborted = {}
+    with suppress(FileNotFoundError):
+        for topic, partition, base_offset, entries, crc in read_table(file_system, path):
+            found.setdefault((topic, int(partition)), {})[int(base_offset)] = int(entries), int(crc)
+    return found
+
+
+def write_aborted(file_system: FileSystem, path: str, aborted: Aborted) -> None:
+    """The counterpart of ``read_aborted``. Not synced: a start that finds it out of date reads some logs."""
+    lines = [
+        f"{topic} {partition} {base_offset} {entries} {crc}"
+        for (topic, partition), segments in aborted.items()
+        for base_offset, (entries, crc) in segments.items()
+    ]
+    write_table(file_system, path, lines, durable=False)
 
 
 def uuid_text(value: UUID) -> str:

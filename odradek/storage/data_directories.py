@@ -16,20 +16,35 @@ from odradek.storage.recovery import Warn
 class DataDirectories:
     """Iterates over ``log.dirs``, which are one at least. ``metadata`` is the first of them, unless another was named."""
 
-    def __init__(self, file_system: FileSystem, log_dirs: Sequence[str], metadata_dir: str | None, warn: Warn) -> None:
-        self._log_dirs = [DataDirectory(file_system, path, warn) for path in log_dirs]
+    def __init__(
+        self, file_system: FileSystem, log_dirs: Sequence[str], metadata_dir: str | None, warn: Warn, *, reserve_bytes: int = 0
+    ) -> None:
+        self._log_dirs = [DataDirectory(file_system, path, warn, reserve_bytes) for path in log_dirs]
         self.metadata = self._log_dirs[0]
         self.all = list(self._log_dirs)
         if metadata_dir is not None:
             named = next((directory for directory in self._log_dirs if directory.path == metadata_dir), None)
-            self.metadata = named or DataDirectory(file_system, metadata_dir, warn)
+            self.metadata = named or DataDirectory(file_system, metadata_dir, warn, reserve_bytes)
             if named is None:
                 self.all.append(self.metadata)
+        # Whether Apache Kafka has run on these directories: odradek writes no such file.
+        self.have_been_kafkas = file_system.exists(self.metadata.file(f"{METADATA_TOPIC}-0/quorum-state"))
         self._by_path = {directory.path: directory for directory in self.all}
         self._file_system = file_system
 
     def __iter__(self) -> Iterator[DataDirectory]:
         return iter(self._log_dirs)
+
+    @property
+    def lack_room(self) -> bool:
+        """Whether the disk of a directory is full."""
+        return any(directory.reserve.is_wanted for directory in self.all)
+
+    def fill_reserves(self) -> None:
+        """Make the reserves again that were spent, as far as there is room."""
+        for directory in self.all:
+            if directory.reserve.is_wanted and not directory.failure:
+                directory.reserve.fill()
 
     @property
     def online(self) -> list[DataDirectory]:

@@ -6,6 +6,8 @@
     recovery-point-offset-checkpoint   up to where each log is synced
     log-start-offset-checkpoint        where logs start, if not at 0
     cleaner-offset-checkpoint          up to where logs are compacted
+    .odradek-reserve                   room for what gives room back (odradek.storage.reserve)
+    aborted-transactions-checkpoint    what the indexes of aborted transactions have
     <topic>-<partition>/               a log
     <topic>-<partition>.<uuid>-future/ the unfinished copy of a log that moves here from another directory
     <topic>-<partition>.<uuid>-delete/ a log that was deleted, or has moved away, and waits for its removal
@@ -13,7 +15,8 @@
 A directory that cannot be read or written goes offline, with all that is in it, until the next start (KIP-112).
 """
 
-from collections.abc import Callable, Mapping
+import re
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from uuid import UUID
 
@@ -21,11 +24,14 @@ from odradek.storage import checkpoints
 from odradek.storage.errors import DataDirectoryLocked, InconsistentDataDirectory
 from odradek.storage.filesystem import FileSystem, Lock
 from odradek.storage.recovery import Warn
+from odradek.storage.reserve import Reserve
 
 METADATA_TOPIC = "__cluster_metadata"
 _NO_BROKER_EPOCH = b'{"version":0,"brokerEpoch":-1}'
 OFFSET_FILES = (checkpoints.RECOVERY_POINT_FILE, checkpoints.LOG_START_FILE, checkpoints.CLEANER_OFFSET_FILE)
 Partition = tuple[str, int]
+METADATA_LOG: Partition = (METADATA_TOPIC, 0)
+_LOG_NAME = re.compile(r".+-\d+")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,15 +43,33 @@ class DirectoryIdentity:
     directory_id: UUID
 
 
+def _identity(path: str, found: Mapping[str, str]) -> DirectoryIdentity:
+    """What ``meta.properties`` at ``path`` says. Raises InconsistentDataDirectory."""
+    for name in ("cluster.id", "node.id", "directory.id", "version"):
+        if not found.get(name):
+            raise InconsistentDataDirectory(f"{path} cannot be used: it has no {name}")
+    try:
+        return DirectoryIdentity(
+            cluster_id=found["cluster.id"],
+            node_id=int(found["node.id"]),
+            directory_id=checkpoints.parse_uuid(found["directory.id"]),
+        )
+    except ValueError as error:
+        raise InconsistentDataDirectory(f"{path} cannot be used: {error}") from error
+
+
 class DataDirectory:
     """``failure`` is the reason why it is offline, empty while it is online. ``begin`` sets ``identity``."""
 
-    def __init__(self, file_system: FileSystem, path: str, warn: Warn) -> None:
+    def __init__(self, file_system: FileSystem, path: str, warn: Warn, reserve_bytes: int = 0) -> None:
         self.path = path
+        self.reserve = Reserve(file_system, path, reserve_bytes)
         self.failure = ""
         self.was_clean = False
         self.identity: DirectoryIdentity | None = None
         # What the checkpoint files say, by their names: read at the start, then as last written.
+        # By log and base offset: entries and CRC of the indexes of aborted transactions.
+        self.aborted: checkpoints.Aborted = {}
         self._held: dict[str, dict[Partition, int]] = {name: {} for name in OFFSET_FILES}
         self._file_system = file_system
         self._warn = warn
@@ -78,18 +102,25 @@ class DataDirectory:
         path = self.file(checkpoints.META_PROPERTIES_FILE)
         try:
             found = checkpoints.read_meta_properties(self._file_system, self.path)
-            if found is None:
-                return None
-            identity = DirectoryIdentity(
-                cluster_id=found["cluster.id"],
-                node_id=int(found["node.id"]),
-                directory_id=checkpoints.parse_uuid(found["directory.id"]),
-            )
-        except (KeyError, ValueError) as error:
-            raise InconsistentDataDirectory(f"{path} cannot be used: {error!r}") from error
+        except ValueError as error:
+            raise InconsistentDataDirectory(f"{path} cannot be used: {error}") from error
+        if found is None:
+            self._ensure_new()
+            return None
+        identity = _identity(path, found)
         if identity.node_id != node_id:
             raise InconsistentDataDirectory(f"{path}: this is the data of node {identity.node_id}, not {node_id}")
         return identity
+
+    def _ensure_new(self) -> None:
+        """Raises InconsistentDataDirectory if a directory without ``meta.properties`` has logs."""
+        names = [name for name in self._file_system.list_dir(self.path) if _LOG_NAME.fullmatch(name)]
+        logs = [name for name in names if self._file_system.list_dir(self.file(name))]
+        if logs:
+            raise InconsistentDataDirectory(
+                f"{self.file(checkpoints.META_PROPERTIES_FILE)} is missing, and {self.path} has {min(logs)}: restore the file, "
+                "or write it anew (docs/operations.md, Damage)"
+            )
 
     def begin(self, new_identity: Callable[[], DirectoryIdentity]) -> None:
         """Write ``meta.properties`` if there is none, remove the marker of a clean stop, read the checkpoints. Raises OSError."""
@@ -110,6 +141,11 @@ class DataDirectory:
             self._file_system.sync_dir(self.path)
         for name in OFFSET_FILES:
             self._held[name] = self._read_offsets(name)
+        path = self.file(checkpoints.ABORTED_FILE)
+        try:
+            self.aborted = checkpoints.read_aborted(self._file_system, path)
+        except ValueError as error:
+            self._warn("checkpoint ignored", path=path, reason=str(error))
 
     def _read_offsets(self, name: str) -> dict[Partition, int]:
         """A checkpoint file; an unreadable one counts as empty, and recovery takes longer."""
@@ -118,6 +154,13 @@ class DataDirectory:
         except ValueError as error:
             self._warn("checkpoint ignored", path=self.file(name), reason=str(error))
             return {}
+
+    @property
+    def is_gone(self) -> bool:
+        """Whether the directory was removed, or is another one now."""
+        return not any(
+            self._file_system.exists(self.file(name)) for name in (checkpoints.LOCK_FILE, checkpoints.META_PROPERTIES_FILE)
+        )
 
     def fail(self, reason: str) -> None:
         """Go offline: the directory is not read or written any more. The lock is kept."""
@@ -140,8 +183,14 @@ class DataDirectory:
     def write_offsets(self, name: str, offsets: dict[Partition, int]) -> None:
         """Write the checkpoint file ``name``, if it would change. Raises OSError."""
         if offsets != self._held[name]:
-            checkpoints.write_offsets(self._file_system, self.file(name), offsets)
+            self.reserve.spend(lambda: checkpoints.write_offsets(self._file_system, self.file(name), offsets))
             self._held[name] = offsets
+
+    def write_aborted(self, aborted: checkpoints.Aborted) -> None:
+        """Write what the indexes of aborted transactions have, if it would change. Raises OSError."""
+        if aborted != self.aborted:
+            self.reserve.spend(lambda: checkpoints.write_aborted(self._file_system, self.file(checkpoints.ABORTED_FILE), aborted))
+            self.aborted = aborted
 
     def note_offset(self, name: str, key: Partition, offset: int | None) -> None:
         """Write one log's offset to the checkpoint file ``name``, or remove it. Raises OSError."""
@@ -150,9 +199,24 @@ class DataDirectory:
             offsets[key] = offset
         self.write_offsets(name, offsets)
 
+    def forget_offsets(self, keys: Iterable[Partition]) -> None:
+        """Remove logs that are deleted from the checkpoint files. Raises OSError."""
+        gone = set(keys)
+        for name in reversed(OFFSET_FILES):
+            self.write_offsets(name, {key: offset for key, offset in self._held[name].items() if key not in gone})
+
+    def recorded(self) -> set[Partition]:
+        """The logs that a checkpoint file has an offset of."""
+        return {key for held in self._held.values() for key in held}
+
+    def records_of(self, key: Partition) -> int:
+        """Up to which offset a log has had records, by the checkpoint files; 0 if it has had none."""
+        return max(held.get(key, 0) for held in self._held.values())
+
     def mark_clean(self) -> None:
         """Write the marker of a clean stop. Raises OSError."""
-        self._file_system.write_atomic(self.file(checkpoints.CLEAN_SHUTDOWN_FILE), _NO_BROKER_EPOCH)
+        path = self.file(checkpoints.CLEAN_SHUTDOWN_FILE)
+        self.reserve.spend(lambda: self._file_system.write_atomic(path, _NO_BROKER_EPOCH))
 
     def release(self) -> None:
         """Unlock the directory. Idempotent."""

@@ -113,10 +113,11 @@ class FileSystem(Protocol):
 class RealFile:
     """A file on disk. Its size is kept here: nobody else writes to it."""
 
-    __slots__ = ("_fd", "_has_rest", "_size")
+    __slots__ = ("_fd", "_has_rest", "_path", "_size")
 
-    def __init__(self, fd: int) -> None:
+    def __init__(self, fd: int, path: str) -> None:
         self._fd = fd
+        self._path = path
         self._size = os.fstat(fd).st_size
         # Whether something of a failed append may lie behind ``_size``, which could not be cut off.
         self._has_rest = False
@@ -141,9 +142,9 @@ class RealFile:
                     written = os.pwrite(self._fd, b"".join(buffers), start)
             if written != total:
                 self._finish_append(b"".join(buffers), start)
-        except OSError:
+        except OSError as error:
             self._cut_rest()
-            raise
+            raise OSError(error.errno, error.strerror, self._path) from None
         self._size = start + total
 
     def _finish_append(self, data: bytes, start: int) -> None:
@@ -205,12 +206,15 @@ class RealLock:
 
 
 class RealFileSystem:
-    """The machine's own file system."""
+    """The machine's own file system. ``reserve_bytes`` of the disk of each data directory are kept (odradek.storage.reserve)."""
+
+    def __init__(self, reserve_bytes: int = 0) -> None:
+        self.reserve_bytes = reserve_bytes
 
     def open(self, path: str, *, create: bool = False) -> RealFile:
         """A file on disk."""
         flags = _OPEN_FLAGS | os.O_CREAT if create else _OPEN_FLAGS
-        return RealFile(os.open(path, flags, 0o644))
+        return RealFile(os.open(path, flags, 0o644), path)
 
     def read_bytes(self, path: str) -> bytes:
         """The whole of a small file."""
@@ -222,11 +226,16 @@ class RealFileSystem:
         temporary = path + ".tmp"
         with open(temporary, "wb", buffering=0) as file:
             view = memoryview(data)
-            while view:
-                # A disk that is nearly full takes a part, and refuses the next.
-                view = view[file.write(view) :]
-            if durable:
-                posix.sync(file.fileno())
+            try:
+                while view:
+                    # A disk that is nearly full takes a part, and refuses the next.
+                    view = view[file.write(view) :]
+                if durable:
+                    posix.sync(file.fileno())
+            except OSError as error:
+                # Left there, the part would take the room that somebody is about to make.
+                file.truncate(0)
+                raise OSError(error.errno, error.strerror, path) from None
         os.replace(temporary, path)
         if durable:
             self.sync_dir(os.path.dirname(path))

@@ -201,6 +201,14 @@ class TimeIndex(_SparseIndex):
         self._last_timestamp = found[0] if found else -1
         return (found[0], found[1] + self._base_offset) if found else (-1, self._base_offset)
 
+    def first(self) -> tuple[int, int]:
+        """(timestamp, offset) of the first entry; (-1, base offset) without one."""
+        self.write_out()
+        if not self._on_disk:
+            return -1, self._base_offset
+        timestamp, offset = _TIME_ENTRY.unpack(self._file_system.open(self.path).pread(_TIME_ENTRY.size, 0))
+        return timestamp, offset + self._base_offset
+
     def maybe_append(self, timestamp_ms: int, offset: int) -> None:
         """Add an entry if its timestamp is above the last one's."""
         last = self._last_timestamp

@@ -20,6 +20,8 @@ A Log is made of parts, none of which knows the Log:
 Kafka's name is UnifiedLog.
 """
 
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Final, Self
 from uuid import UUID
 
@@ -38,9 +40,10 @@ from odradek.storage.coordinator_appends import CoordinatorAppends
 from odradek.storage.disk_errors import DiskErrors
 from odradek.storage.filesystem import FileSystem
 from odradek.storage.flush_state import FlushState
+from odradek.storage.load_request import LoadRequest
 from odradek.storage.local_log import LocalLog
 from odradek.storage.log_config import LogConfig
-from odradek.storage.log_loader import LoadedLog, LoadRequest, load
+from odradek.storage.log_loader import LoadedLog, load
 from odradek.storage.log_lookup import TimestampOffset
 from odradek.storage.log_producers import LogProducers
 from odradek.storage.log_retention import LogRetention
@@ -55,6 +58,7 @@ from odradek.storage.segment_removal import SegmentRemoval
 from odradek.storage.validation import admitted
 
 _NO_TIMESTAMP: Final = -1
+_NONE_ABORTED: Final[Mapping[int, tuple[int, int]]] = MappingProxyType({})
 # To copy a batch of at most this size is faster than to hand two buffers to the system.
 _COPIED_BYTES: Final = 4096
 
@@ -111,11 +115,15 @@ class Log:
         warn: Warn,
         topic_id: UUID | None = None,
         removal: SegmentRemoval | None = None,
+        clean_end_offset: int | None = None,
+        is_metadata: bool = False,
+        may_lack_ends: bool = True,
+        aborted: Mapping[int, tuple[int, int]] = _NONE_ABORTED,
     ) -> Self:
         """Open the log in ``directory``, created if need be; unless ``clean``, recover what lies past ``recovery_point``.
 
-        ``topic_id`` is recorded if the directory has none; ``removal`` takes the files of removed segments. Raises LogCorrupt,
-        OSError, ValueError (partition.metadata).
+        ``topic_id`` is recorded if the directory has none; ``removal`` takes the files of removed segments. LoadRequest tells
+        of the rest. Raises LogCorrupt, OSError, ValueError (partition.metadata).
         """
         found_id = checkpoints.read_topic_id(file_system, directory)
         if found_id is None:
@@ -132,6 +140,10 @@ class Log:
             is_clean=clean,
             now_ms=now_ms,
             warn=warn,
+            clean_end_offset=clean_end_offset,
+            is_metadata=is_metadata,
+            may_lack_ends=may_lack_ends,
+            aborted=aborted,
         )
         return cls(request, load(request), topic, partition, found_id or topic_id, removal or SegmentRemoval(file_system))
 

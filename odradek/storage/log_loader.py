@@ -7,15 +7,25 @@ from collections.abc import Collection, Iterable
 from typing import NamedTuple
 
 from odradek.storage.errors import LogCorrupt
-from odradek.storage.filesystem import FileSystem
 from odradek.storage.interrupted_swap import finish_swaps
 from odradek.storage.leader_epochs import LeaderEpochs
-from odradek.storage.log_config import LogConfig
+from odradek.storage.load_checks import (
+    EpochsMisfit,
+    ensure_end,
+    ensure_epoch_of,
+    ensure_epochs_begin,
+    ensure_epochs_begin_below,
+    ensure_first_segment,
+    found_start,
+    warn_of_lost_segments,
+)
+from odradek.storage.load_request import LoadRequest
 from odradek.storage.producer_restore import restore
 from odradek.storage.producer_snapshot import ProducerSnapshots
 from odradek.storage.producer_state import ProducerStates
-from odradek.storage.recovery import Warn, recover_segment
+from odradek.storage.recovery import recover_segment
 from odradek.storage.segment import Segment, segment_path
+from odradek.storage.segment_check import SegmentEnd, check_end
 from odradek.storage.segment_removal import remove_leftovers
 
 _LOG_SUFFIX = ".log"
@@ -23,32 +33,6 @@ _OFFSET_DIGITS = 20
 _SUFFIXES = (".log", ".index", ".timeindex")
 _TRANSACTION_INDEX_SUFFIX = ".txnindex"
 _ENTRY_BYTES = (1, 8, 12)
-
-
-class LoadRequest(NamedTuple):
-    """What is known of a log before its directory is read. The offsets are those of the checkpoint files.
-
-    Offsets that no file has are 0; ``cleaned_offset``, up to where the log was compacted, is None then.
-    """
-
-    file_system: FileSystem
-    directory: str
-    config: LogConfig
-    recovery_point: int
-    log_start_offset: int
-    cleaned_offset: int | None
-    is_clean: bool
-    now_ms: int
-    warn: Warn
-
-    @property
-    def synced_offset(self) -> int:
-        """Readable records below this offset were synced, and must be there; 0 if there are none.
-
-        Kafka moves the recovery point up with the log start offset, though the records in front may never have been synced: a
-        power loss may bring removed records back, torn.
-        """
-        return self.recovery_point if self.recovery_point > self.log_start_offset else 0
 
 
 class LoadedLog(NamedTuple):
@@ -73,19 +57,28 @@ def load(request: LoadRequest) -> LoadedLog:
     """
     found = set(request.file_system.list_dir(request.directory))
     found = finish_swaps(request.file_system, request.directory, found, request.warn)
-    names = remove_leftovers(request.file_system, request.directory, found, request.log_start_offset)
+    warn_of_lost_segments(request.directory, found, request.log_start_offset, request.warn)
     epochs = LeaderEpochs(request.file_system, request.directory)
     knows_epochs = epochs.load()
+    ensure_first_segment(request, found, epochs)
+    names = remove_leftovers(request.file_system, request.directory, found, request.log_start_offset)
     segments = _find_segments(request, names)
-    recovery_point = request.recovery_point
-    if not knows_epochs and any(segment.size for segment in segments):
+    has_records = any(segment.size for segment in segments)
+    if not knows_epochs and has_records:
         request.warn("leader epochs not readable, taking them from the log", directory=request.directory)
-        recovery_point = 0
-        epochs.is_held = True
-    next_offset = _recover(request, segments, epochs, recovery_point, names, knows_epochs=knows_epochs)
-    log_start_offset = max(request.log_start_offset, segments[0].base_offset if segments else 0)
-    if max(next_offset, log_start_offset) < request.synced_offset and any(segment.size for segment in segments):
-        raise LogCorrupt(f"{segments[-1].path} ends with offset {next_offset}, and was synced up to {request.recovery_point}")
+    try:
+        ensure_epochs_begin(request, segments, epochs)
+        next_offset = _recover(request, segments, epochs, names, knows_epochs=knows_epochs or not has_records)
+        ensure_epochs_begin_below(next_offset, epochs)
+    except EpochsMisfit as misfit:
+        request.warn(
+            "leader epochs are not those of the log, taking them from it", directory=request.directory, reason=str(misfit)
+        )
+        epochs = LeaderEpochs(request.file_system, request.directory)
+        knows_epochs = False
+        next_offset = _recover(request, segments, epochs, names, knows_epochs=False)
+    log_start_offset = found_start(request, segments, epochs, next_offset)
+    ensure_end(request, segments, max(next_offset, log_start_offset))
     if segments and next_offset < log_start_offset:
         request.warn(
             "log ends before it starts, beginning anew",
@@ -100,12 +93,13 @@ def load(request: LoadRequest) -> LoadedLog:
         segments = [Segment.create(request.file_system, request.directory, next_offset, request.config, request.now_ms)]
     epochs.truncate_from_end(next_offset)
     epochs.truncate_from_start(log_start_offset)
-    for segment in segments:
-        segment.forget_aborted_from(next_offset, is_sound=request.is_clean)
     segments[-1].learn_max_timestamp()
     snapshots = ProducerSnapshots(request.file_system, request.directory, names, request.warn)
     snapshots.keep_only([segment.base_offset for segment in segments], log_start_offset, next_offset)
-    producers = _restore_producers(request, segments, snapshots, log_start_offset, next_offset)
+    has_lost_aborted = _has_lost_aborted(request, segments)
+    for segment in segments:
+        segment.forget_aborted_from(next_offset, is_sound=request.is_clean and not has_lost_aborted)
+    producers = _restore_producers(request, segments, snapshots, log_start_offset, next_offset, reads_all=has_lost_aborted)
     if epochs.is_held:
         # Indexes in front of the recovery point were rebuilt. They are synced first: a start without epochs rebuilds them again.
         for segment in segments:
@@ -125,15 +119,44 @@ def load(request: LoadRequest) -> LoadedLog:
     )
 
 
+def _has_lost_aborted(request: LoadRequest, segments: list[Segment]) -> bool:
+    """Whether an index of aborted transactions lacks entries that it had. Raises OSError."""
+    lost = False
+    for segment in segments:
+        entries, crc = request.aborted.get(segment.base_offset, (0, 0))
+        if entries and (segment.transaction_index is None or segment.transaction_index.crc_of(entries) != crc):
+            request.warn("index of aborted transactions is not what it was, rebuilding it", segment=segment.path)
+            lost = True
+    return lost
+
+
 def _restore_producers(
-    request: LoadRequest, segments: list[Segment], snapshots: ProducerSnapshots, log_start_offset: int, log_end_offset: int
+    request: LoadRequest,
+    segments: list[Segment],
+    snapshots: ProducerSnapshots,
+    log_start_offset: int,
+    log_end_offset: int,
+    *,
+    reads_all: bool,
 ) -> ProducerStates | None:
-    """The producers; None if a snapshot at the log end offset has them, or the log is empty."""
-    if log_start_offset == log_end_offset or (request.is_clean and log_end_offset in snapshots.offsets):
+    """The producers; None if a snapshot at the log end offset has them, or the log is empty.
+
+    ``reads_all``: without a snapshot, so that all indexes of aborted transactions are rebuilt.
+    """
+    if log_start_offset == log_end_offset or (request.is_clean and not reads_all and log_end_offset in snapshots.offsets):
         return None
     trusted_offset = log_end_offset if request.is_clean else request.recovery_point
-    producers = restore(segments, snapshots, log_start_offset, trusted_offset, log_end_offset)
-    producers.expire(request.now_ms, request.config.producer_id_expiration_ms)
+    expiration_ms = request.config.producer_id_expiration_ms
+    producers = restore(
+        segments,
+        snapshots,
+        log_start_offset,
+        -1 if reads_all else trusted_offset,
+        log_end_offset,
+        expired_before_ms=request.now_ms - expiration_ms,
+        is_compacted=request.config.is_compacted,
+    )
+    producers.expire(request.now_ms, expiration_ms)
     return producers
 
 
@@ -165,24 +188,18 @@ def _size(request: LoadRequest, names: Iterable[str], base_offset: int, suffix: 
 
 
 def _recover(
-    request: LoadRequest,
-    segments: list[Segment],
-    epochs: LeaderEpochs,
-    recovery_point: int,
-    names: Iterable[str],
-    *,
-    knows_epochs: bool,
+    request: LoadRequest, segments: list[Segment], epochs: LeaderEpochs, names: Collection[str], *, knows_epochs: bool
 ) -> int:
-    """Recover the segments that need it; returns the offset behind the last batch of the log."""
+    """Check the segments, recover those that need it; returns the offset behind the last batch of the log.
+
+    Raises LogCorrupt, EpochsMisfit, OSError.
+    """
+    epochs.is_held = not knows_epochs
     next_offset = 0
-    cleaned_offset = request.cleaned_offset or 0
+    recovery_point = request.recovery_point if knows_epochs and not request.is_metadata else 0
     for number, segment in enumerate(segments):
         later = segments[number + 1 :]
-        is_adjoining = segment.base_offset == next_offset
-        # Compaction leaves gaps, in a log that is not compacted any more too; but not where records are written.
-        in_front = segments[number - 1].base_offset if number else 0
-        may_have_gaps = request.config.is_compacted or in_front < cleaned_offset
-        if number and segment.base_offset > next_offset >= request.synced_offset and not may_have_gaps:
+        if number and not _adjoins(request, segments, number, next_offset):
             # A power loss has kept these segments, whole or in part, and lost the end of the segment in front of them.
             request.warn(
                 "segments behind a lost end removed",
@@ -193,33 +210,74 @@ def _recover(
             _remove(request, segments[number:])
             del segments[number:]
             break
-        if number and not is_adjoining and (segment.base_offset < next_offset or not may_have_gaps):
-            raise LogCorrupt(f"the segment in front of {segment.path} ends with offset {next_offset}")
         # A segment that ends at the recovery point may have got its last index entries after the flush.
         is_flushed = bool(later) and later[0].base_offset < recovery_point
-        has_indexes = not segment.size or _has_indexes(request, segment, names)
-        if knows_epochs and has_indexes and (request.is_clean or is_flushed):
-            next_offset = later[0].base_offset if later else segment.next_offset()
+        is_trusted = knows_epochs and (request.is_clean or is_flushed) and not request.is_metadata
+        end = _checked_end(request, segment, names) if is_trusted else None
+        if end is not None:
+            ensure_epoch_of(end.last, epochs, request.log_start_offset)
+            next_offset = end.next_offset
+            segment.release_file()
             continue
+        if not segment.size and f"{segment.base_offset:020d}{_SUFFIXES[1]}" in names:
+            request.warn("segment is empty, and has had records", segment=segment.path)
         # A power loss may keep index entries and lose their records.
         if not (segment.size or segment.offset_index.entry_count or segment.time_index.entry_count):
             next_offset = segment.base_offset
             continue
-        trusted_offset = recovery_point if has_indexes and not request.is_clean else 0
-        is_last = not any(other.size for other in later)
+        keeps_indexes = not is_trusted and _has_indexes(request, segment, names)
         next_offset = recover_segment(
             segment,
-            trusted_offset,
+            recovery_point if keeps_indexes and not request.is_clean else 0,
             request.config,
             epochs,
-            synced_offset=request.synced_offset,
-            is_last=is_last,
+            synced_offset=request.first_unsynced,
+            is_last=not any(other.size for other in later),
             # A follower of a compacted leader has gaps in its active segment, too.
-            may_have_gaps=request.config.is_compacted or (bool(later) and segment.base_offset < cleaned_offset),
+            may_have_gaps=request.config.is_compacted or (bool(later) and segment.base_offset < (request.cleaned_offset or 0)),
             warn=request.warn,
         )
         segment.release_file()
     return next_offset
+
+
+def _adjoins(request: LoadRequest, segments: list[Segment], number: int, next_offset: int) -> bool:
+    """Whether a segment goes on where the one in front of it ends; False if a loss of power explains that it does not.
+
+    Raises LogCorrupt if records are missing that were synced.
+    """
+    segment, in_front = segments[number], segments[number - 1]
+    if segment.base_offset == next_offset:
+        return True
+    if segment.base_offset > next_offset:
+        # Compaction leaves gaps, in a log that is not compacted any more too; but not where records are written.
+        is_cleaned = request.config.is_compacted or in_front.base_offset < (request.cleaned_offset or 0)
+        if request.may_lack_ends and is_cleaned and not _names_later(in_front, next_offset):
+            return True
+        if next_offset >= request.first_unsynced:
+            return False
+    raise LogCorrupt(f"the segment in front of {segment.path} ends with offset {next_offset}")
+
+
+def _names_later(segment: Segment, next_offset: int) -> bool:
+    """Whether an index has an offset behind the last batch of the .log, which was cut then."""
+    time_index = segment.time_index
+    last_named = segment.offset_index.last_offset() if segment.offset_index.entry_count else -1
+    return max(last_named, time_index.last()[1] if time_index.entry_count else -1) >= next_offset
+
+
+def _checked_end(request: LoadRequest, segment: Segment, names: Collection[str]) -> SegmentEnd | None:
+    """The end of a segment that need not be recovered; None if its indexes must be rebuilt. Raises LogCorrupt, OSError."""
+    if not segment.size and f"{segment.base_offset:020d}{_SUFFIXES[1]}" not in names:
+        return SegmentEnd(segment.base_offset)
+    if not _has_indexes(request, segment, names):
+        request.warn("indexes missing or cut, rebuilding them", segment=segment.path)
+        return None
+    end = check_end(segment)
+    if end.misfit and segment.size:
+        request.warn("indexes are not those of their segment, rebuilding them", segment=segment.path, reason=end.misfit)
+        return None
+    return end
 
 
 def _has_indexes(request: LoadRequest, segment: Segment, names: Iterable[str]) -> bool:

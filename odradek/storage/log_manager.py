@@ -11,14 +11,15 @@ if there is a ``-delete`` directory of the same uuid; beside the log itself the 
 
 import errno
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
+from contextlib import suppress
 from functools import partial
 from uuid import UUID
 
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.storage import checkpoints
 from odradek.storage.data_directories import DataDirectories
-from odradek.storage.data_directory import OFFSET_FILES, DataDirectory, DirectoryIdentity, Partition
+from odradek.storage.data_directory import METADATA_LOG, OFFSET_FILES, DataDirectory, DirectoryIdentity, Partition
 from odradek.storage.directory_scan import scan
 from odradek.storage.errors import is_directory_failure
 from odradek.storage.filesystem import FileSystem
@@ -28,9 +29,12 @@ from odradek.storage.log_flusher import LogFlusher
 from odradek.storage.offset_checkpoints import OffsetCheckpoints
 from odradek.storage.recovery import Warn
 from odradek.storage.removed_logs import RemovedLogs
+from odradek.storage.reserve import is_full
 from odradek.storage.retention_check import RetentionCheck
 from odradek.storage.segment_removal import SegmentRemoval
 
+# Recorded by the controller.
+_UNMANAGED = (METADATA_LOG,)
 ForEachLog = Callable[[Callable[[Log], None], Iterable[Log]], None]
 
 
@@ -50,8 +54,11 @@ class LogManager:
         new_uuid: Callable[[], UUID],
         cluster_id: str | None = None,
         metadata_dir: str | None = None,
+        reserve_bytes: int = 0,
     ) -> None:
-        """``cluster_id`` must equal that of the directories, if they have one; new directories get it, or else a random one.
+        """``reserve_bytes`` of each directory's disk are kept for what makes room (odradek.storage.reserve).
+
+        ``cluster_id`` must equal that of the directories, if they have one; new directories get it, or else a random one.
 
         ``metadata_dir`` is the first of ``log_dirs`` by default, and may be none of them.
         """
@@ -61,7 +68,7 @@ class LogManager:
         self.offline: dict[Partition, str] = {}
         # The directories of offline logs that were found, and could not be opened.
         self.offline_homes: dict[Partition, DataDirectory] = {}
-        self.directories = DataDirectories(file_system, log_dirs, metadata_dir, warn)
+        self.directories = DataDirectories(file_system, log_dirs, metadata_dir, warn, reserve_bytes=reserve_bytes)
         self.removal = SegmentRemoval(file_system)
         self.removed_logs = RemovedLogs(file_system, self.directories)
         self.checkpoints = OffsetCheckpoints(self.directories, self.logs, self.offline, self._fail)
@@ -137,7 +144,9 @@ class LogManager:
     def _load(self, directory: DataDirectory, key: Partition, config: LogConfig, topic_id: UUID | None, now_ms: int) -> None:
         try:
             try:
-                self._open(directory, key, config, topic_id, clean=directory.was_clean, now_ms=now_ms)
+                directory.reserve.spend(
+                    lambda: self._open(directory, key, config, topic_id, clean=directory.was_clean, now_ms=now_ms)
+                )
             except ValueError:
                 if topic_id is None:
                     raise
@@ -217,6 +226,9 @@ class LogManager:
             warn=self._warn,
             topic_id=topic_id,
             removal=self.removal,
+            clean_end_offset=directory.held_offset(checkpoints.RECOVERY_POINT_FILE, key) if clean else None,
+            may_lack_ends=self.directories.have_been_kafkas,
+            aborted=directory.aborted.get(key, {}),
         )
         if self.on_flush_due is not None:
             log.flush_state.on_flush_due = partial(self.on_flush_due, log)
@@ -258,6 +270,27 @@ class LogManager:
         deleted = checkpoints.deleted_path(home.log_path(key), self.new_uuid().hex)
         self.removed_logs.rename(home, key, deleted)
         self.removed_logs.remove_later(deleted)
+
+    def close_offline(self, key: Partition, reason: str) -> None:
+        """Take a log that was opened offline, and leave its files alone."""
+        log = self.logs.pop(key, None)
+        if log is not None:
+            self.offline_homes[key] = self.home_of(log)
+            log.abandon(reason)
+        self.offline[key] = reason
+
+    def forget_offsets(self, keys: Collection[Partition]) -> None:
+        """Remove deleted logs from the checkpoint files: a start takes a recorded log without a directory for lost.
+
+        Raises OSError.
+        """
+        for directory in self.directories.online:
+            directory.forget_offsets(keys)
+
+    def forget_all_but(self, keys: Collection[Partition]) -> None:
+        """``forget_offsets`` for all logs but ``keys``. Raises OSError."""
+        for directory in self.directories.online:
+            directory.forget_offsets(directory.recorded().difference(keys, _UNMANAGED))
 
     def set_aside(self, topic: str, partition: int, suffix: str, now_ms: int) -> str:
         """Close a log, and rename its directory to end with ``suffix``; returns the new path. Raises OSError."""
@@ -311,6 +344,14 @@ class LogManager:
         is_gone = isinstance(error, FileNotFoundError) and not self.file_system.exists(directory.file(checkpoints.LOCK_FILE))
         if is_gone or is_directory_failure(error):
             self._fail(directory, str(error))
+        elif is_full(error):
+            directory.reserve.is_wanted = True
+
+    def look_for_directories(self) -> None:
+        """Take directories offline that were removed: open files can still be written, and nobody will find them again."""
+        for directory in self.directories.all:
+            if not directory.failure and directory.is_gone:
+                self._fail(directory, "the directory was removed")
 
     def note_error(self, log: Log, error: OSError) -> None:
         """``directory_error`` for the directory of ``log``."""
@@ -342,6 +383,11 @@ class LogManager:
         """
         # An offline log must be recovered by the next start, so the stop is not clean.
         unclean = {directory.path for directory in self.offline_homes.values()}
+        for directory in self.directories.online:
+            if directory.reserve.is_wanted:
+                # For the indexes and snapshots of the logs. The next start has what they leave.
+                with suppress(OSError):
+                    directory.reserve.release()
 
         def close(log: Log) -> None:
             log.disk_errors.on_error = None
@@ -361,7 +407,10 @@ class LogManager:
             for directory in self.directories.online:
                 if directory.path not in unclean:
                     directory.mark_clean()
+        except OSError as error:
+            self._warn("stop is not clean, the next start recovers logs", reason=str(error))
         finally:
+            self.directories.fill_reserves()
             self.release()
 
     def release(self) -> None:

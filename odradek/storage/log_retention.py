@@ -23,7 +23,7 @@ class LogRetention:
     While ``is_being_cleaned`` no segment is removed: another thread reads them to compact or to move the log.
     """
 
-    __slots__ = ("_flush_state", "_local", "_producers", "_settings", "_writer", "is_being_cleaned", "removal")
+    __slots__ = ("_flush_state", "_local", "_producers", "_replaced", "_settings", "_writer", "is_being_cleaned", "removal")
 
     def __init__(
         self,
@@ -40,6 +40,8 @@ class LogRetention:
         self._producers = producers
         self._writer = writer
         self.removal = removal
+        # Replaced segments whose files are not set aside, because the disk failed.
+        self._replaced: list[Segment] = []
         self.is_being_cleaned = False
 
     def release_old_segments(self, now_ms: int) -> list[Segment]:
@@ -62,7 +64,15 @@ class LogRetention:
         )
         if not count:
             return []
-        first = local.segments[count] if count < len(local.segments) else self._writer.roll(now_ms)
+        if count == len(local.segments):
+            try:
+                self._writer.roll(now_ms)
+            except OSError:
+                # A full disk has no room for a new segment; without the others it will.
+                count -= 1
+                if not count:
+                    raise
+        first = local.segments[count]
         if first.base_offset > local.log_start_offset:
             self.start_at(first.base_offset)
         removed = local.segments.remove_first(count)
@@ -80,7 +90,15 @@ class LogRetention:
         """
         local = self._local
         local.segments.replace(old, new)
-        self.removal.set_aside(local.directory, old, delay_ms=self._settings.config.file_delete_delay_ms)
+        present = {segment.base_offset for segment in local.segments}
+        self._replaced = [*(segment for segment in self._replaced if segment.base_offset not in present), *old]
+        self.removal.set_aside(
+            local.directory,
+            self._replaced,
+            delay_ms=self._settings.config.file_delete_delay_ms,
+            swapped_in=new.base_offset,
+        )
+        self._replaced = []
         # A snapshot that cannot be removed now is removed by the next start.
         with suppress(OSError):
             self._producers.snapshots.forget(segment.base_offset for segment in old if segment.base_offset != new.base_offset)

@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 
 from odradek.storage import checkpoints
 from odradek.storage.data_directories import DataDirectories
-from odradek.storage.data_directory import OFFSET_FILES, DataDirectory, Partition
+from odradek.storage.data_directory import METADATA_LOG, OFFSET_FILES, DataDirectory, Partition
 from odradek.storage.errors import is_directory_failure
 from odradek.storage.log import Log
 
@@ -24,12 +24,15 @@ class OffsetCheckpoints:
         self._logs = logs
         self._offline = offline
         self._fail = fail
+        # Where the metadata log ends, which the controller syncs by itself: a start looks whether all of it is there.
+        self.metadata_end: Callable[[], int] | None = None
 
     def write(self) -> None:
         """Write log start offsets and recovery points. Raises OSError."""
         # In this order: a recovery point may have moved up to a new log start offset.
         self.write_start_offsets()
-        self._write(checkpoints.RECOVERY_POINT_FILE, lambda log: log.recovery_point)
+        self._write_aborted()
+        self._write(checkpoints.RECOVERY_POINT_FILE, lambda log: log.recovery_point, self.metadata_end)
 
     def write_start_offsets(self) -> None:
         """Write log start offsets. Raises OSError.
@@ -40,7 +43,26 @@ class OffsetCheckpoints:
 
     def write_cleaned_offsets(self) -> None:
         """Write up to where logs are compacted. Raises OSError."""
+        self._write_aborted()
         self._write(checkpoints.CLEANER_OFFSET_FILE, lambda log: log.cleaned_offset)
+
+    def _write_aborted(self) -> None:
+        """Write what the indexes of aborted transactions have: Kafka takes a missing one for one without entries."""
+        aborted: dict[str, checkpoints.Aborted] = {
+            directory.path: {key: found for key in self._offline if (found := directory.aborted.get(key))}
+            for directory in self._directories.online
+        }
+        for key, log in self._logs.items():
+            found = {
+                segment.base_offset: segment.transaction_index.fingerprint()
+                for segment in log.segments
+                if segment.transaction_index is not None
+            }
+            held = aborted.get(log.directory.rpartition("/")[0])
+            if found and held is not None:
+                held[key] = found
+        for directory in self._directories.online:
+            directory.write_aborted(aborted[directory.path])
 
     def lower(self, directory: DataDirectory, key: Partition, offset: int) -> None:
         """Write ``offset`` for one log, to files that have a larger one: the log's end is about to be cut off. Raises OSError."""
@@ -49,7 +71,7 @@ class OffsetCheckpoints:
             if held is not None and held > offset:
                 directory.note_offset(name, key, offset)
 
-    def _write(self, name: str, offset_of: Callable[[Log], int | None]) -> None:
+    def _write(self, name: str, offset_of: Callable[[Log], int | None], metadata_offset: Callable[[], int] | None = None) -> None:
         # Offline logs keep the offset that the file has.
         offsets = {directory.path: directory.held_of(name, self._offline) for directory in self._directories.online}
         for key, log in self._logs.items():
@@ -58,6 +80,8 @@ class OffsetCheckpoints:
                 held = offsets.get(log.directory.rpartition("/")[0])
                 if held is not None:
                     held[key] = offset
+        if metadata_offset is not None and self._directories.metadata.path in offsets:
+            offsets[self._directories.metadata.path][METADATA_LOG] = metadata_offset()
         failure: OSError | None = None
         for directory in self._directories.online:
             try:

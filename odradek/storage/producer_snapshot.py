@@ -104,9 +104,13 @@ class ProducerSnapshots:
         try:
             return decode(self._file_system.read_bytes(path))
         except ValueError as problem:
-            self._warn("producer snapshot ignored", path=path, reason=str(problem))
-            self._remove(offset)
+            self.ignore(offset, str(problem))
             return None
+
+    def ignore(self, offset: int, reason: str) -> None:
+        """Remove the snapshot at ``offset``, with a warning. Raises OSError."""
+        self._warn("producer snapshot ignored", path=self._path(offset), reason=reason)
+        self._remove(offset)
 
     def keep_only(self, segment_offsets: Iterable[int], start_offset: int, end_offset: int) -> None:
         """Keep the snapshots within the log: those at ``segment_offsets`` and the last one. Raises OSError."""

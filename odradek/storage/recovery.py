@@ -24,6 +24,7 @@ from odradek.storage.filesystem import File
 from odradek.storage.leader_epochs import LeaderEpochs
 from odradek.storage.log_config import LogConfig
 from odradek.storage.segment import MAX_RELATIVE_OFFSET, Segment
+from odradek.storage.segment_check import first_timestamp_misfit, last_entries_misfit
 
 _CHUNK_BYTES = 1024 * 1024
 _MAGIC_POSITION = 16
@@ -70,11 +71,13 @@ def recover_segment(
     ``synced_offset`` is the recovery point though the indexes be of no use, and all has to be read; ``is_last``: no later segment
     has data. ``may_have_gaps``: it may have been compacted. Raises LogCorrupt for damage.
     """
-    start, next_offset = _resume_point(segment, recovery_point)
+    start, next_offset = _resume_point(segment, recovery_point, warn)
     end = segment.size
     try:
         for position, header in _checked_batches(segment, start, next_offset, recovery_point, may_have_gaps=may_have_gaps):
             next_offset = header.next_offset
+            if not position:
+                segment.note_first(header.max_timestamp, next_offset - 1)
             segment.note_batch(position, header.size_bytes, next_offset - 1, header.max_timestamp, config.index_interval_bytes)
             if header.partition_leader_epoch > epochs.latest:
                 epochs.assign(header.partition_leader_epoch, header.base_offset)
@@ -95,21 +98,21 @@ def recover_segment(
     return next_offset
 
 
-def _resume_point(segment: Segment, recovery_point: int) -> tuple[int, int]:
+def _resume_point(segment: Segment, recovery_point: int, warn: Warn) -> tuple[int, int]:
     """Cut the indexes to offsets below ``recovery_point``; returns position and offset from which to read on."""
+    misfit = first_timestamp_misfit(segment)
     for index in (segment.offset_index, segment.time_index):
         index.keep_entries(index.entries_below(recovery_point))
+    misfit = misfit or last_entries_misfit(segment)
+    if misfit:
+        warn("indexes are not those of their segment, rebuilding them", segment=segment.path, reason=misfit)
     position = segment.offset_index.last_position()
-    try:
-        header = read_header(segment.file.pread(HEADER_SIZE, position))
-        is_sound = position == 0 or header.last_offset == segment.offset_index.last_offset()
-    except MalformedMessage:
-        is_sound = False
-    if position == 0 or not is_sound:
+    if position == 0 or misfit:
         segment.offset_index.keep_entries(0)
         segment.time_index.keep_entries(0)
         segment.resume()
         return 0, segment.base_offset
+    header = read_header(segment.file.pread(HEADER_SIZE, position))
     segment.resume()
     segment.learn_timestamps_up_to(position)
     return position, header.base_offset

@@ -10,6 +10,7 @@ partitions take no descriptor.
 """
 
 from collections.abc import Sequence
+from contextlib import suppress
 from struct import Struct
 from typing import Final
 from zlib import crc32
@@ -95,16 +96,16 @@ class Segment:
     def create(cls, file_system: FileSystem, directory: str, base_offset: int, config: LogConfig, now_ms: int) -> "Segment":
         """A new segment with an empty .log. The first append creates the indexes' files: many partitions never have one.
 
-        Files that a crash has left under these names are emptied. Raises OSError.
+        Files that a crash has left under these names go. Raises OSError.
         """
-        for suffix in (".index", ".timeindex", ".txnindex", ".log"):
+        for suffix in (".index", ".timeindex", ".txnindex"):
             path = segment_path(directory, base_offset, suffix)
-            is_log = suffix == ".log"
-            if is_log or file_system.exists(path):
-                file = file_system.open(path, create=is_log)
-                if file.size():
-                    file.truncate(0)
-                file.close()
+            if file_system.exists(path):
+                file_system.remove(path)
+        file = file_system.open(segment_path(directory, base_offset, ".log"), create=True)
+        if file.size():
+            file.truncate(0)
+        file.close()
         return cls(file_system, directory, base_offset, config, now_ms, (0, 0, 0))
 
     @property
@@ -133,6 +134,14 @@ class Segment:
             raise
         self.size = position + size
         self.note_batch(position, size, last_offset, max_timestamp, index_interval_bytes)
+        if position == 0:
+            self.note_first(max_timestamp, last_offset)
+            with suppress(OSError):
+                self.time_index.write_out()
+
+    def note_first(self, max_timestamp: int, last_offset: int) -> None:
+        """Add the first batch to the time index: from this entry a start knows that the indexes are those of this .log."""
+        self.time_index.maybe_append(max_timestamp, last_offset)
 
     def note_batch(self, position: int, size: int, last_offset: int, max_timestamp: int, index_interval_bytes: int) -> None:
         """Update indexes and largest timestamp for the batches at ``position``."""

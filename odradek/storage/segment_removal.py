@@ -12,6 +12,7 @@ from contextlib import suppress
 from itertools import pairwise
 
 from odradek.storage.filesystem import FileSystem
+from odradek.storage.interrupted_swap import SWAP_SUFFIX
 from odradek.storage.segment import Segment, segment_path
 
 DELETED_SUFFIX = ".deleted"
@@ -32,10 +33,13 @@ class SegmentRemoval:
         self._file_system = file_system
         self.remove_later: Callable[[list[str], int], None] | None = None
 
-    def set_aside(self, directory: str, segments: Iterable[Segment], *, delay_ms: int, one_by_one: bool = False) -> None:
+    def set_aside(
+        self, directory: str, segments: Iterable[Segment], *, delay_ms: int, one_by_one: bool = False, swapped_in: int = -1
+    ) -> None:
         """Rename the files of ``segments``, in that order, which are no part of their log in ``directory`` any more.
 
-        ``one_by_one`` syncs the directory after each segment. Loop thread only. Raises OSError.
+        ``swapped_in`` is the base offset of a segment that is named ``.swap``, and stays. ``one_by_one`` syncs the directory
+        after each segment. Loop thread only. Raises OSError.
         """
         renamed: list[str] = []
         try:
@@ -44,9 +48,11 @@ class SegmentRemoval:
                 segment.release_file()
                 for suffix in (LOG_SUFFIX, *INDEX_SUFFIXES):
                     path = segment_path(directory, segment.base_offset, suffix)
-                    if self._file_system.exists(path):
-                        self._file_system.rename(path, path + DELETED_SUFFIX)
-                        renamed.append(path + DELETED_SUFFIX)
+                    # A disk that failed may have left the segment under the name that it was swapped in by.
+                    for name in (path, path + SWAP_SUFFIX):
+                        if (name == path or segment.base_offset != swapped_in) and self._file_system.exists(name):
+                            self._file_system.rename(name, path + DELETED_SUFFIX)
+                            renamed.append(path + DELETED_SUFFIX)
                 if one_by_one:
                     self._file_system.sync_dir(directory)
         finally:
@@ -74,6 +80,12 @@ def remove_leftovers(file_system: FileSystem, directory: str, names: set[str], l
     for name in sorted(doomed, key=lambda name: (LOG_SUFFIX not in name, name)):
         file_system.remove(f"{directory}/{name}")
     return names - doomed
+
+
+def segment_offsets(names: Iterable[str], suffix: str) -> list[int]:
+    """The base offsets of the segments that have a file with ``suffix`` among ``names``, ascending."""
+    stems = (name.removesuffix(suffix) for name in names if name.endswith(suffix))
+    return sorted(int(stem) for stem in stems if len(stem) == _OFFSET_DIGITS and stem.isdecimal())
 
 
 def _stem(name: str) -> str | None:

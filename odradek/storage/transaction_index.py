@@ -16,6 +16,7 @@ from contextlib import suppress
 from struct import Struct
 from typing import Final, NamedTuple
 
+from odradek.protocol.record_batch import crc32c
 from odradek.storage.filesystem import FileSystem
 
 _VERSION: Final = 0
@@ -35,7 +36,7 @@ class AbortedTransaction(NamedTuple):
 class TransactionIndex:
     """The aborted transactions whose markers are in one segment. ``last_offset`` is the last marker's, -1 without one."""
 
-    __slots__ = ("_file_system", "_on_disk", "_unwritten", "changes", "last_offset", "path", "synced_changes")
+    __slots__ = ("_file_system", "_known_crc", "_on_disk", "_unwritten", "changes", "last_offset", "path", "synced_changes")
 
     def __init__(self, file_system: FileSystem, path: str, size: int) -> None:
         """``size`` is the file's, 0 where there is none. Raises OSError."""
@@ -45,12 +46,26 @@ class TransactionIndex:
         self._file_system = file_system
         self._on_disk = size // _ENTRY.size
         self._unwritten = bytearray()
+        # The CRC of the first so many entries.
+        self._known_crc = (0, 0)
         self.last_offset = self._read(self._on_disk - 1, 1)[0].last_offset if self._on_disk else -1
 
     @property
     def size_bytes(self) -> int:
         """The size of the file."""
         return self._on_disk * _ENTRY.size
+
+    def fingerprint(self) -> tuple[int, int]:
+        """How many entries the file has, and their CRC. Raises OSError."""
+        if self._known_crc[0] != self._on_disk:
+            self._known_crc = self._on_disk, self.crc_of(self._on_disk)
+        return self._known_crc
+
+    def crc_of(self, entries: int) -> int:
+        """The CRC of the first so many entries; -1 if there are fewer. Raises OSError."""
+        if entries > self._on_disk:
+            return -1
+        return crc32c(self._file_system.read_bytes(self.path)[: entries * _ENTRY.size], 0)
 
     def append(self, aborted: AbortedTransaction) -> None:
         """Add a transaction whose marker has just been written."""
@@ -77,6 +92,7 @@ class TransactionIndex:
 
     def _keep(self, count: int) -> None:
         self._on_disk = count
+        self._known_crc = (0, 0)
         file = self._file_system.open(self.path, create=True)
         file.truncate(self._on_disk * _ENTRY.size)
         file.close()

@@ -6,6 +6,8 @@ import errno
 from typing import TYPE_CHECKING, Protocol
 from weakref import WeakSet
 
+from odradek.storage.reserve import reserve_bytes_of
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
@@ -69,6 +71,11 @@ class SeverableFileSystem:
         self._file_system = file_system
         self._is_severed = False
         self._open: WeakSet[_Closable] = WeakSet()
+
+    @property
+    def reserve_bytes(self) -> int:
+        """As the other file system asks for."""
+        return reserve_bytes_of(self._file_system)
 
     def sever(self) -> None:
         """Close what is open, and let nothing through any more."""

@@ -88,7 +88,7 @@ def test_a_full_time_index_rolls_the_segment():
     log = open_log(config=LogConfig(segment_index_bytes=36, index_interval_bytes=0))
     for number in range(6):
         append(log, batch(timestamp=NOW_MS + number))
-    assert bases(log) == [0, 3]
+    assert bases(log) == [0, 2, 4]
 
 
 def test_indexes_without_room_do_not_stop_a_log():
@@ -112,7 +112,7 @@ def test_an_offset_too_far_from_the_base_rolls_the_segment():
     assert bases(log) == [0, 2**31]
 
 
-def test_index_entries_come_every_interval_with_last_offset_and_position():
+def test_index_entries_come_every_interval_and_the_time_index_begins_with_the_first_batch():
     file_system = MemoryFileSystem()
     log = open_log(file_system, config=LogConfig(index_interval_bytes=2 * SIZE))
     for number in range(7):
@@ -120,7 +120,7 @@ def test_index_entries_come_every_interval_with_last_offset_and_position():
     log.close(clean=True, now_ms=NOW_MS)
     stem = f"/data/t-0/{0:020d}"
     assert file_system.read_bytes(f"{stem}.index") == struct.pack(">iiii", 3, 3 * SIZE, 6, 6 * SIZE)
-    assert file_system.read_bytes(f"{stem}.timeindex") == struct.pack(">qiqi", NOW_MS + 3, 3, NOW_MS + 6, 6)
+    assert file_system.read_bytes(f"{stem}.timeindex") == struct.pack(">qiqiqi", NOW_MS, 0, NOW_MS + 3, 3, NOW_MS + 6, 6)
 
 
 def test_a_rolled_segment_ends_its_time_index_with_its_largest_timestamp():
@@ -129,7 +129,7 @@ def test_a_rolled_segment_ends_its_time_index_with_its_largest_timestamp():
     for stamp in (5, 9, 7):
         append(log, batch(timestamp=stamp))
     log.roll(NOW_MS)
-    assert file_system.read_bytes(f"/data/t-0/{0:020d}.timeindex") == struct.pack(">qi", 9, 1)
+    assert file_system.read_bytes(f"/data/t-0/{0:020d}.timeindex") == struct.pack(">qiqi", 5, 0, 9, 1)
 
 
 @pytest.mark.parametrize("include_active", [False, True])

@@ -215,7 +215,7 @@ def test_what_a_closed_segments_indexes_got_last_is_synced_with_the_next_flush()
     file_system = MemoryFileSystem()
     log = open_log(file_system, config=LogConfig(segment_bytes=2 * len(LARGE)))
     append(log, LARGE)
-    append(log, LARGE)
+    append(log, batch(value=b"v" * 200, timestamp=NOW_MS + 1))
     log.flush(NOW_MS)
     append(log, LARGE)
     assert file_system.files[f"{DIRECTORY}/{0:020d}.timeindex"] in [index.file for index in log.flush_state.flush_task().indexes]

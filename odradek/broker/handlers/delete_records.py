@@ -9,6 +9,7 @@ Deliberate gap: none; with one replica there is nothing to wait for, so ``timeou
 
 from typing import TYPE_CHECKING
 
+from odradek.broker.logging import log
 from odradek.broker.metadata.topic_names import INTERNAL_TOPICS
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.message_types.delete_records import (
@@ -39,8 +40,26 @@ def handle(services: "DirectoryServices", _context: "RequestContext", request: D
         for topic in request.topics
     ]
     # Kafka leaves this to a task that runs once a minute; but what is acknowledged here, a kill does not undo.
-    services.log_manager.checkpoints.write()
+    try:
+        services.log_manager.checkpoints.write()
+    except OSError as error:
+        log.warn("deleted records may come back after a kill", reason=str(error))
+        topics = [_refused(topic) for topic in topics]
+    if services.log_manager.directories.lack_room:
+        services.housekeeping.delete_old_segments()
     return DeleteRecordsResponse(topics=topics)
+
+
+def _refused(topic: DeleteRecordsTopicResult) -> DeleteRecordsTopicResult:
+    partitions = [
+        DeleteRecordsPartitionResult(
+            partition_index=each.partition_index,
+            low_watermark=_NO_LOW_WATERMARK,
+            error_code=each.error_code or ErrorCode.KAFKA_STORAGE_ERROR,
+        )
+        for each in topic.partitions
+    ]
+    return DeleteRecordsTopicResult(name=topic.name, partitions=partitions)
 
 
 def _answer(services: "DirectoryServices", topic: str, partition: int, offset: int) -> DeleteRecordsPartitionResult:
@@ -55,11 +74,11 @@ def _delete_before(services: "DirectoryServices", topic: str, partition: int, of
     known = services.partitions.require(topic, partition)
     if topic in INTERNAL_TOPICS:
         raise KafkaError(ErrorCode.INVALID_TOPIC_EXCEPTION, f"records of {topic} are the broker's own")
-    log = known.require_leader_log()
-    if "delete" not in log.config.cleanup_policy:
+    found = known.require_leader_log()
+    if "delete" not in found.config.cleanup_policy:
         raise KafkaError(ErrorCode.POLICY_VIOLATION, f"{topic} is only compacted")
     if offset == _HIGH_WATERMARK:
         offset = known.high_watermark
     if not 0 <= offset <= known.high_watermark:
         raise KafkaError(ErrorCode.OFFSET_OUT_OF_RANGE, f"offset {offset} of {known.high_watermark}")
-    return log.delete_records_before(offset)
+    return found.delete_records_before(offset)

@@ -97,12 +97,23 @@ class ClusterServices(NodeServices, PartitionServices, Protocol):
     """The cluster's metadata with the state of its partitions."""
 
 
+class OldSegments(Protocol):
+    """Removes the segments that retention does not keep."""
+
+    def delete_old_segments(self) -> None:
+        """Look for them now."""
+
+
 class DirectoryServices(PartitionServices, Protocol):
     """The data directories, and the partitions in them."""
 
     @property
     def log_manager(self) -> LogManager:
         """What is in each directory."""
+
+    @property
+    def housekeeping(self) -> OldSegments:
+        """What removes old segments."""
 
     @property
     def moves(self) -> ReplicaMoves:

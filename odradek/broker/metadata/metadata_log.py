@@ -11,12 +11,19 @@ Left out: elections. The leader epoch stays what it is.
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from odradek.broker.metadata.snapshot_files import SnapshotFiles, SnapshotId
 from odradek.broker.metadata.topic_names import CLUSTER_METADATA_TOPIC
 from odradek.protocol.errors import ErrorCode, KafkaError, MalformedMessage
-from odradek.protocol.metadata_records import MetadataRecord, UnknownMetadataRecord, decode, encode
+from odradek.protocol.metadata_records import (
+    MetadataRecord,
+    PartitionRecord,
+    TopicRecord,
+    UnknownMetadataRecord,
+    decode,
+    encode,
+)
 from odradek.protocol.record_batch import iter_batches
 from odradek.protocol.records import Record, build_batch, read_records
 from odradek.protocol.snapshot_records import KRAFT_VERSION, KRAFT_VOTERS, control_type
@@ -26,6 +33,9 @@ from odradek.storage.log import Log
 from odradek.storage.log_config import LogConfig
 from odradek.storage.recovery import Warn
 from odradek.storage.segment_removal import SegmentRemoval
+
+if TYPE_CHECKING:
+    from odradek.storage.reserve import Reserve
 
 LEADER_EPOCH = 1
 MAX_BATCH_BYTES = 8 * 1024 * 1024  # as KRaft's
@@ -61,16 +71,25 @@ class MetadataLog:
         self.quorum: dict[int, tuple[bytes, bytes]] = {}
         # The time of the last record.
         self.last_append_ms = 0
+        # Room for what removes topics from a full disk.
+        self.reserve: Reserve | None = None
         self._log = log
         self._failed = False
 
     @classmethod
     def open(
-        cls, file_system: FileSystem, data_dir: str, *, now_ms: int, warn: Warn, config: LogConfig = _DEFAULTS
+        cls,
+        file_system: FileSystem,
+        data_dir: str,
+        *,
+        now_ms: int,
+        warn: Warn,
+        config: LogConfig = _DEFAULTS,
+        synced_offset: int = 0,
     ) -> "MetadataLog":
         """Open or create the log in ``data_dir``, every batch of it checked; ``config`` has the limits of segments.
 
-        Raises LogCorrupt, OSError.
+        It must have all records below ``synced_offset``. Raises LogCorrupt, OSError.
         """
         directory = f"{data_dir}/{CLUSTER_METADATA_TOPIC}-0"
         removal = SegmentRemoval(file_system)
@@ -83,10 +102,12 @@ class MetadataLog:
             0,
             # Flushed by each append; what is removed from its beginning is what snapshots contain.
             replace(config, max_message_bytes=MAX_BATCH_BYTES, flush_messages=1, retention_ms=-1, retention_bytes=-1),
+            recovery_point=synced_offset,
             clean=False,
             now_ms=now_ms,
             warn=warn,
             removal=removal,
+            is_metadata=True,
         )
         snapshots = SnapshotFiles(file_system, directory)
         snapshots.recover()
@@ -197,8 +218,18 @@ class MetadataLog:
             )
         batch = build_batch([Record(timestamp=now_ms, value=encode(record)) for record in records])
         end_offset = self._log.log_end_offset
+        # What grows waits for room; what removes may make some.
+        may_spend = not any(isinstance(record, TopicRecord | PartitionRecord) for record in records)
+
+        def write() -> None:
+            if self._log.log_end_offset == end_offset and not self._log.has_lost_sync:
+                self._log.append(batch, leader_epoch=self.leader_epoch, now_ms=now_ms)
+
         try:
-            self._log.append(batch, leader_epoch=self.leader_epoch, now_ms=now_ms)
+            if may_spend and self.reserve is not None:
+                self.reserve.spend(write)
+            else:
+                write()
         except KafkaError:
             self._failed = self._log.has_lost_sync or self._log.log_end_offset != end_offset
             raise
@@ -207,7 +238,10 @@ class MetadataLog:
 
     def close(self, *, now_ms: int) -> None:
         """Close the log, tidily; there is nothing left to sync."""
-        self._log.close(clean=not self._failed, now_ms=now_ms)
+        if self.reserve is None:
+            self._log.close(clean=not self._failed, now_ms=now_ms)
+        else:
+            self.reserve.spend(lambda: self._log.close(clean=not self._failed, now_ms=now_ms))
 
 
 def _decoded(path: str, found: Iterator[Record]) -> list[MetadataRecord]:

@@ -2,7 +2,8 @@
 
 The metadata log is written first, always, so after a kill -9 at any point it knows what should be there:
 
-- a partition without a directory is created empty, in the data directory that it was given to;
+- a partition without a directory is created empty, in the data directory that it was given to, with a line in the log; but if a
+  checkpoint file tells of records it had, these are lost, and it is offline;
 - a directory that had not got its topic id yet, or lost it with the machine's power, gets it, and keeps its records;
 - a directory of a topic that was deleted is removed;
 - a directory of a topic that the log never heard of cannot come from a crash: it is renamed to `<name>.<id>-stray`, as by Kafka,
@@ -71,6 +72,7 @@ class Reconciliation:
             except OSError as error:
                 self._warn("a directory stays as it is", topic=key[0], partition=key[1], reason=str(error))
         manager.removed_logs.sync()
+        manager.forget_all_but(topic_ids)
         self._is_complete = manager.directories.are_online
         for topic, record in self._image.partitions():
             key = (topic.name, record.partition_id)
@@ -84,10 +86,20 @@ class Reconciliation:
         topic = self._image.topics.get(topic_name)
         if topic is not None and partition in topic.partitions and found_id == topic.topic_id:
             return
-        if found_id in self._image.removed_topic_ids:
+        if found_id in self._image.topics_by_id:
+            self._refuse((topic_name, partition), found_id)
+        elif found_id in self._image.removed_topic_ids:
             self._log_manager.delete(topic_name, partition)
         else:
             self._set_aside(topic_name, partition)
+
+    def _refuse(self, key: tuple[str, int], found_id: UUID | None) -> None:
+        """Take a log offline whose directory has the topic id of another topic that is there."""
+        assert found_id is not None  # noqa: S101  it is a topic's
+        other = self._image.topics_by_id[found_id].name
+        reason = f"its partition.metadata has the topic id of {other}"
+        self._log_manager.close_offline(key, reason)
+        self._warn("partition offline", topic=key[0], partition=key[1], reason=reason)
 
     def _found_topic_id(self, topic_name: str, partition: int) -> UUID | None:
         key = (topic_name, partition)
@@ -107,12 +119,23 @@ class Reconciliation:
         key = (topic.name, record.partition_id)
         try:
             directory = self._directory_for(record)
+            self._ensure_new(key)
+            self._warn("a partition without a directory, created empty", topic=topic.name, partition=record.partition_id)
             config = self._log_config_for(topic.name)
             self._log_manager.create(*key, topic.topic_id, config, now_ms=self._now_ms, directory=directory)
         except (KafkaError, OSError) as error:
             reason = error.reason if isinstance(error, KafkaError) else str(error)
             self._log_manager.offline[key] = reason
             self._warn("partition offline", topic=topic.name, partition=record.partition_id, reason=reason)
+
+    def _ensure_new(self, key: tuple[str, int]) -> None:
+        """KafkaError: KAFKA_STORAGE_ERROR for a partition that has had records."""
+        for directory in self._log_manager.directories.online:
+            end_offset = directory.records_of(key)
+            if end_offset:
+                raise KafkaError(
+                    ErrorCode.KAFKA_STORAGE_ERROR, f"{directory.log_path(key)} is missing, with records up to offset {end_offset}"
+                )
 
     def _directory_for(self, record: PartitionRecord) -> DataDirectory | None:
         """The data directory that a partition that was not found was given to; None for any. KafkaError: KAFKA_STORAGE_ERROR."""

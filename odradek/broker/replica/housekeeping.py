@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from odradek.timing.background import Background
     from odradek.timing.timer import Timer
 
+# How often is looked whether a data directory is still there.
+_LOOK_MS = 1000
 _NEVER_MS = 100 * 365 * 24 * 60 * 60 * 1000
 
 
@@ -46,21 +48,25 @@ class Housekeeping:
         )
         write_start_offsets = log_manager.checkpoints.write_start_offsets
         self._every(config["log.flush.start.offset.checkpoint.interval.ms"], write_start_offsets, first_ms)
-        self._every(config["log.retention.check.interval.ms"], self._delete_old_segments, first_ms)
+        self._every(config["log.retention.check.interval.ms"], self.delete_old_segments, first_ms)
+        if timer.clock.passes_by_itself:
+            self._every(_LOOK_MS, log_manager.look_for_directories, _LOOK_MS)
         check_ms = config["producer.id.expiration.check.interval.ms"]
         self._every(check_ms, lambda: log_manager.expire_producers(self._clock.now_ms()), check_ms)
         log_manager.removal.remove_later = self._remove_later
 
     def remove_deleted_after(self, delay_ms: float) -> None:
-        """Free the disk of deleted partitions in ``delay_ms`` (``log.segment.delete.delay.ms``)."""
+        """Free the disk of deleted partitions in ``delay_ms`` (``log.segment.delete.delay.ms``), or now if a disk is full."""
+        delay_ms = 0 if self._log_manager.directories.lack_room else delay_ms
         self._timer.call_after(delay_ms, lambda: self.run_aside(self._log_manager.removed_logs.remove_all, lambda: None))
 
     def _remove_later(self, paths: list[str], delay_ms: int) -> None:
-        """Remove the files of segments that are gone in ``delay_ms`` (``file.delete.delay.ms``)."""
+        """Remove the files of segments that are gone in ``delay_ms`` (``file.delete.delay.ms``), or now if a disk is full."""
+        delay_ms = 0 if self._log_manager.directories.lack_room else delay_ms
         remove = partial(self._log_manager.removal.remove_files, paths)
         self._timer.call_after(delay_ms, lambda: self.run_aside(remove, lambda: None))
 
-    def _delete_old_segments(self) -> None:
+    def delete_old_segments(self) -> None:
         """Begin a check of all logs, unless one is under way."""
         if self._deletion is None:
             self._deletion = self._log_manager.retention.steps(self._clock.now_ms())
@@ -90,6 +96,7 @@ class Housekeeping:
         for (flushed, task), error in zip(due, errors, strict=True):
             self._log_manager.flusher.finished(flushed, task, error, now_ms)
         self._log_manager.checkpoints.write()
+        self._log_manager.directories.fill_reserves()
 
     def _flush_over(self) -> None:
         self._is_flushing = False
@@ -122,7 +129,7 @@ def _attempt(work: Callable[[], object], then: Callable[[], None], finally_: Cal
         work()
         then()
     except (KafkaError, OSError) as error:
-        log.error("a periodic task failed", error)
+        log.error("a periodic task failed", reason=str(error))
     finally:
         finally_()
 

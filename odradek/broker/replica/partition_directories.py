@@ -91,17 +91,19 @@ class PartitionDirectories:
                 self._partitions.add(self._partition(topic, record, config))
 
     def _delete(self, topic: Topic) -> None:
-        for partition in self._partitions.remove_topic(topic.name):
+        removed = self._partitions.remove_topic(topic.name)
+        for partition in removed:
             self._before_delete((topic.name, partition.index))
             partition.delete()
             try:
                 self._log_manager.delete(topic.name, partition.index)
             except OSError as error:
-                log.error("a deleted partition's directory stays", error, topic=topic.name, partition=partition.index)
+                log.error("a deleted partition's directory stays", topic=topic.name, partition=partition.index, reason=str(error))
         try:
             self._log_manager.removed_logs.sync()
+            self._log_manager.forget_offsets({(topic.name, partition.index) for partition in removed})
         except OSError as error:
-            log.error("a loss of power may bring a deleted topic's partitions back", error, topic=topic.name)
+            log.error("a loss of power may bring a deleted topic's partitions back", topic=topic.name, reason=str(error))
         self._after_delete()
 
     def _partition(self, topic: Topic, record: PartitionRecord, config: LogConfig) -> Partition:
@@ -120,7 +122,7 @@ class PartitionDirectories:
                 )
             except (KafkaError, OSError) as error:
                 reason = str(error)
-                log.error("a partition cannot be created", error, topic=topic.name, partition=record.partition_id)
+                log.error("a partition cannot be created", topic=topic.name, partition=record.partition_id, reason=reason)
         partition = Partition(
             topic.name,
             record.partition_id,

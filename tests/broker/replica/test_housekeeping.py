@@ -122,7 +122,7 @@ async def test_a_check_of_many_logs_lets_others_have_their_turn():
     for number in range(20):
         log = manager.create("t", number, uuid4(), LogConfig(retention_ms=0), now_ms=now_ms)
         log.append(build_batch([Record(timestamp=0)]), leader_epoch=0, now_ms=now_ms)
-    housekeeping._delete_old_segments()
+    housekeeping.delete_old_segments()
     at_first = [log.log_start_offset for log in manager.logs.values()]
     while timer.next_deadline_ms() < timer.clock.monotonic_ms() + 1000:
         timer.advance()

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from odradek.coordinator.runtime.record import CoordinatorRecord, encode_record
 from odradek.coordinator.transaction.transitions import LAST_EPOCH
 from odradek.protocol.coordinator_records import TransactionLogKey
+from odradek.storage.checkpoints import CLEAN_SHUTDOWN_FILE
 from odradek.storage.filesystem import RealFileSystem
 from odradek.storage.log import Log
 from odradek.storage.log_config import LogConfig
@@ -47,3 +48,5 @@ def use_up_epochs(data_dir: Path, transactional_id: str, kind: Kind) -> None:
     )
     log.coordinator_appends.append_internal([encode_record(record)], leader_epoch=log.leader_epochs.latest, now_ms=now_ms)
     log.close(clean=True, now_ms=now_ms)
+    # The log does not end any more where a clean stop has left it.
+    (data_dir / CLEAN_SHUTDOWN_FILE).unlink(missing_ok=True)

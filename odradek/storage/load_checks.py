@@ -1,0 +1,91 @@
+"""What must hold of a log's files when it is opened: nothing is missing that was synced, and nothing is another log's.
+
+A start that cannot explain what it finds by a kill or a loss of power raises LogCorrupt, before it has changed any file.
+"""
+
+from collections.abc import Collection, Sequence
+
+from odradek.protocol.record_batch import BatchHeader
+from odradek.storage.errors import LogCorrupt
+from odradek.storage.leader_epochs import LeaderEpochs
+from odradek.storage.load_request import LoadRequest
+from odradek.storage.recovery import Warn
+from odradek.storage.segment import Segment
+from odradek.storage.segment_removal import segment_offsets
+
+
+class EpochsMisfit(Exception):
+    """``leader-epoch-checkpoint`` contradicts the log: the epochs have to be taken from the batches."""
+
+
+def warn_of_lost_segments(directory: str, names: Collection[str], log_start_offset: int, warn: Warn) -> None:
+    """Warn of indexes without a .log: a start removes them. A kill in the middle of a compaction leaves some, too."""
+    logs = segment_offsets(names, ".log")
+    lost = {offset for suffix in (".index", ".timeindex") for offset in segment_offsets(names, suffix)}
+    lost = {offset for offset in lost - set(logs) if offset >= log_start_offset}
+    if lost:
+        warn("indexes without their .log removed", directory=directory, segments=sorted(lost))
+
+
+def ensure_first_segment(request: LoadRequest, names: Collection[str], epochs: LeaderEpochs) -> None:
+    """Raise LogCorrupt if the first segments are missing.
+
+    The log start offset is on disk before odradek removes a segment, or the removed segment is there under another name. Kafka
+    writes it later, but its leader epochs begin where the log does.
+    """
+    offsets = segment_offsets(names, ".log")
+    if not offsets or offsets[0] <= request.log_start_offset:
+        return
+    if any(offset < offsets[0] for offset in segment_offsets(names, ".log.deleted")):
+        return
+    if epochs.entries and epochs.entries[0][1] < offsets[0]:
+        raise LogCorrupt(
+            f"{request.directory}: the first segment begins with offset {offsets[0]}, and the log with "
+            f"{max(request.log_start_offset, epochs.entries[0][1])}: segments are missing"
+        )
+
+
+def ensure_epochs_begin(request: LoadRequest, segments: Sequence[Segment], epochs: LeaderEpochs) -> None:
+    """Raise EpochsMisfit unless the first epoch begins where the log does, if that is known."""
+    if not any(segment.size for segment in segments) or not epochs.entries:
+        return
+    begins = max(request.log_start_offset, segments[0].base_offset)
+    if request.log_start_offset and epochs.entries[0][1] > begins:
+        raise EpochsMisfit(f"they begin at offset {epochs.entries[0][1]}, and the log at {begins}")
+
+
+def ensure_epochs_begin_below(end_offset: int, epochs: LeaderEpochs) -> None:
+    """Raise EpochsMisfit if the first epoch begins behind the log's end."""
+    if epochs.entries and epochs.entries[0][1] > end_offset:
+        raise EpochsMisfit(f"they begin at offset {epochs.entries[0][1]}, and the log ends at {end_offset}")
+
+
+def ensure_epoch_of(batch: BatchHeader | None, epochs: LeaderEpochs, log_start_offset: int) -> None:
+    """Raise EpochsMisfit if ``batch``, the last of a segment, has another epoch than its offset. Records are removed in front."""
+    if batch is None or batch.partition_leader_epoch < 0:
+        return
+    begins = log_start_offset or (epochs.entries[0][1] if epochs.entries else 0)
+    known = epochs.epoch_for(batch.last_offset)
+    if batch.last_offset >= begins and known != batch.partition_leader_epoch:
+        raise EpochsMisfit(f"offset {batch.last_offset} is of epoch {batch.partition_leader_epoch}, not {known}")
+
+
+def found_start(request: LoadRequest, segments: Sequence[Segment], epochs: LeaderEpochs, next_offset: int) -> int:
+    """The log start offset: by the checkpoint file or, if that has none, by the leader epochs; at least the first segment's."""
+    first = segments[0].base_offset if segments else 0
+    if request.log_start_offset or request.is_metadata or not epochs.entries:
+        return max(request.log_start_offset, first)
+    begins = epochs.entries[0][1]
+    if not first < begins <= next_offset:
+        return first
+    request.warn("log start offset not recorded, taking it from the leader epochs", directory=request.directory, offset=begins)
+    return begins
+
+
+def ensure_end(request: LoadRequest, segments: Sequence[Segment], end_offset: int) -> None:
+    """Raise LogCorrupt if the log does not end where it must."""
+    path = segments[-1].path if segments else f"{request.directory}: there is no segment, and the log"
+    if request.clean_end_offset is not None and end_offset != request.clean_end_offset:
+        raise LogCorrupt(f"{path} ends with offset {end_offset}, and a clean stop has left it at {request.clean_end_offset}")
+    if end_offset < request.synced_offset:
+        raise LogCorrupt(f"{path} ends with offset {end_offset}, and was synced up to {request.recovery_point}")

@@ -1,0 +1,93 @@
+"""Room on the disk for the writes that give room back.
+
+    <data directory>/.odradek-reserve    bytes without a meaning
+
+On a full disk DeleteTopics and DeleteRecords must write a record or a checkpoint before anything is removed, and so must a stop
+and a start. They spend the reserve: its file goes, the write is repeated before anybody else can write, and the file is made
+again, as large as it can be. Records of producers never get it.
+"""
+
+import errno
+import os
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Final, TypeVar
+
+from odradek.storage.filesystem import FileSystem
+
+T = TypeVar("T")
+RESERVE_FILE: Final = ".odradek-reserve"
+RESERVE_BYTES: Final = 1024 * 1024
+_CHUNK_BYTES: Final = 64 * 1024
+_LEAST_BYTES: Final = 1024
+_FULL: Final = (errno.ENOSPC, errno.EDQUOT)
+
+
+def is_full(error: BaseException | None) -> bool:
+    """Whether ``error``, or what it was raised from, is that of a full disk."""
+    while error is not None:
+        if isinstance(error, OSError) and error.errno in _FULL:
+            return True
+        error = error.__cause__
+    return False
+
+
+def reserve_bytes_of(file_system: FileSystem) -> int:
+    """How much a file system asks to be kept of each data directory's disk; one in memory asks for nothing."""
+    found: int = getattr(file_system, "reserve_bytes", 0)
+    return found
+
+
+class Reserve:
+    """The reserve of one data directory. Loop thread only. ``size_bytes`` of 0: there is none."""
+
+    def __init__(self, file_system: FileSystem, directory: str, size_bytes: int) -> None:
+        self._file_system = file_system
+        self._path = f"{directory}/{RESERVE_FILE}"
+        self._size_bytes = size_bytes
+        # Whether the disk was full when it was last written to, or the reserve is not whole.
+        self.is_wanted = False
+
+    def fill(self) -> None:
+        """Make the file as large as it is to be, or as it can be."""
+        if not self._size_bytes:
+            return
+        self.is_wanted = True
+        with suppress(OSError):
+            file = self._file_system.open(self._path, create=True)
+            try:
+                # Zeros would take no room on a disk that compresses.
+                chunk_bytes = _CHUNK_BYTES
+                while (left := self._size_bytes - file.size()) > 0:
+                    try:
+                        file.append([os.urandom(min(left, chunk_bytes))])
+                    except OSError:
+                        if chunk_bytes == _LEAST_BYTES:
+                            raise
+                        chunk_bytes = _LEAST_BYTES
+                self.is_wanted = False
+            finally:
+                file.close()
+
+    def release(self) -> bool:
+        """Give the room to whoever writes next; whether there was any. Raises OSError."""
+        try:
+            self._file_system.remove(self._path)
+        except FileNotFoundError:
+            return False
+        return True
+
+    def spend(self, write: Callable[[], T]) -> T:
+        """The result of ``write``, repeated on the reserve if the disk is full; it must leave nothing when it fails."""
+        try:
+            return write()
+        except Exception as error:
+            if not is_full(error):
+                raise
+            self.is_wanted = True
+            if not self.release():
+                raise
+        try:
+            return write()
+        finally:
+            self.fill()
