@@ -26,6 +26,7 @@ CAMPAIGNS = {
             4,
             "kill -9 the broker under three rebalancing groups of real clients",
             (
+                f"{_HERE}/crash/test_directory_removed.py",
                 f"{_HERE}/crash/test_kill9_groups.py",
                 f"{_HERE}/crash/test_kill9_metadata.py",
                 f"{_HERE}/crash/test_kill9_produce.py",
@@ -40,6 +41,14 @@ CAMPAIGNS = {
             5,
             "kill the broker at each named point of a transaction, and check what the next start finishes",
             (f"{_HERE}/crash/test_points.py", f"{_HERE}/crash/test_points_are_reached.py"),
+        ),
+        Campaign(
+            "damage",
+            "tests.campaigns.damage",
+            (),
+            3,
+            "remove, empty, cut and swap every file of a data directory: each damage is found and named, or does no harm",
+            (f"{_HERE}/damage/test_damage.py",),
         ),
         Campaign(
             "fuzz",

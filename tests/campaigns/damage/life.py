@@ -1,0 +1,165 @@
+"""The life of a broker before its files are damaged, and the two ways in which it ends.
+
+    plain, twin, other   several segments, the last of them active; twin has batches of the same sizes as plain, other has more
+    short                one segment, without an entry in its indexes
+    trimmed              DeleteRecords has removed segments, and stopped in the middle of another
+    latest               compacted
+    ledger, journal      transactions, committed and aborted, in each segment; one that is open
+    repeating, again     of an idempotent producer each, which may send its last batch once more
+
+and groups with offsets, on a __consumer_offsets with several segments; a metadata log with a snapshot; two data directories.
+Time is virtual, the disk is in memory.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from odradek.protocol.api_keys import ApiKey
+from odradek.protocol.records import Record
+from odradek.testing import Broker
+from odradek.testing.disk import MemoryDisk
+from odradek.timing.clock import VirtualClock
+from tests.campaigns.damage.client import Client
+
+DATA_DIRS = ("/data", "/more")
+CONFIGS = {
+    "log.dirs": ",".join(DATA_DIRS),
+    "offsets.topic.num.partitions": "2",
+    "transaction.state.log.num.partitions": "2",
+    "log.index.interval.bytes": "300",
+    "log.cleaner.backoff.ms": "1000",
+    "metadata.log.max.record.bytes.between.snapshots": "2500",
+}
+_SMALL = {"internal.segment.bytes": "2000"}
+TOPICS = {
+    "plain": _SMALL,
+    "twin": _SMALL,
+    "other": _SMALL,
+    "short": {},
+    "trimmed": _SMALL,
+    "latest": _SMALL | {"cleanup.policy": "compact", "min.cleanable.dirty.ratio": "0.01", "delete.retention.ms": "1"},
+    "ledger": _SMALL,
+    "journal": _SMALL,
+    "repeating": _SMALL,
+    "again": _SMALL,
+}
+GROUPS = ("first", "second", "third")
+_SEED = 20
+_CHECKPOINT_MS = 200_000
+
+
+class Left(NamedTuple):
+    """What a broker has left: its files, its clock, and the producers that may go on, by topic: identity and next sequence."""
+
+    files: dict[str, bytes]
+    now_ms: int
+    producers: dict[str, tuple[int, int, int]]
+
+
+class _Life:
+    def __init__(self, broker: Broker, clock: VirtualClock) -> None:
+        self._clock = clock
+        self._running = broker
+        self.producers: dict[str, tuple[int, int, int]] = {}
+
+    def begin(self, client: Client) -> None:
+        """Create the topics, the coordinators' too."""
+        for name, configs in TOPICS.items():
+            client.create(name, configs)
+        client.init("ledger")
+        client.commit(GROUPS[0], "plain", 0)
+        for name in ("__consumer_offsets", "__transaction_state"):
+            client.alter(name, "internal.segment.bytes", "900")
+
+    def live(self, client: Client, *, again: bool) -> None:
+        """A day of it; the second time ``again``, after the checkpoints were written."""
+        start = 1000 if again else 0
+        for number in range(start, start + (7 if again else 45)):
+            for topic in ("plain", "twin", "trimmed"):
+                self._say(client, topic, number)
+            self._say(client, "latest", number, key=b"key %d" % (number % 4))
+            for _ in range(2):
+                self._say(client, "other", number)
+        for number in range(3):
+            self._say(client, "short", number)
+        self._transact(client, "ledger", 6 if again else 12)
+        self._transact(client, "journal", 3 if again else 9)
+        self._repeat(client, "repeating", 5 if again else 25)
+        self._repeat(client, "again", 6 if again else 31)
+        for number in range(4 if again else 12):
+            for place, group in enumerate(GROUPS):
+                client.commit(group, "plain", start + number + place)
+
+    def _records(self, *values: bytes, key: bytes | None = None) -> list[Record]:
+        self._clock.advance(7)
+        return [Record(timestamp=self._clock.now_ms(), key=key, value=value) for value in values]
+
+    def _say(self, client: Client, topic: str, number: int, key: bytes | None = None) -> None:
+        code, _ = client.produce(topic, self._records(b"of %-8s %5d" % (topic.encode(), number), key=key))
+        assert code == 0, (topic, code)
+
+    def _transact(self, client: Client, topic: str, count: int) -> None:
+        """Every third is aborted."""
+        producer_id, epoch = client.init(topic)
+        for number in range(count):
+            code, _ = client.produce(
+                topic,
+                self._records(b"one %d" % number, b"two %d" % number),
+                producer_id=producer_id,
+                producer_epoch=epoch,
+                base_sequence=0,
+                transactional=True,
+            )
+            assert code == 0, (topic, code)
+            producer_id, epoch = client.end(topic, (producer_id, epoch), commit=number % 3 > 0)
+
+    def _repeat(self, client: Client, topic: str, count: int) -> None:
+        producer_id, epoch, sequence = self.producers.get(topic) or (*client.init(None), 0)
+        for number in range(count):
+            records = self._records(b"of %s %4d" % (topic.encode(), number))
+            code, _ = client.produce(
+                topic, records, producer_id=producer_id, producer_epoch=epoch, base_sequence=sequence + number
+            )
+            assert code == 0, (topic, code)
+        self.producers[topic] = producer_id, epoch, sequence + count
+
+
+def live(*, is_clean: bool) -> Left:
+    """Live, and stop gracefully or be killed."""
+    disk, clock = MemoryDisk(), VirtualClock()
+    broker = Broker(file_system=disk, configs=CONFIGS, clock=clock, background="inline", seed=_SEED)
+    life = _Life(broker, clock)
+    with broker as running:
+        client = Client(running)
+        life.begin(client)
+        life.live(client, again=False)
+        asked = {"name": "trimmed", "partitions": [{"partition_index": 0, "offset": 33}]}
+        (trimmed,) = client.ask(ApiKey.DELETE_RECORDS, 2, topics=[asked], timeout_ms=1000).topics
+        assert trimmed.partitions[0].error_code == 0
+        # Retention, cleaner, checkpoints.
+        for _ in range(3):
+            running.advance(_CHECKPOINT_MS)
+            running.settle()
+        life.live(client, again=True)
+        running.settle()
+        if is_clean:
+            running.stop()
+        else:
+            running.kill()
+    return Left(disk.contents(), clock.now_ms(), life.producers)
+
+
+def disk_of(files: dict[str, bytes]) -> MemoryDisk:
+    """A disk with these files, all of them synced."""
+    disk = MemoryDisk()
+    for path, content in files.items():
+        disk.make_dirs(path.rpartition("/")[0])
+        disk.write_atomic(path, content)
+    return disk
+
+
+def broker_on(files: dict[str, bytes], now_ms: int) -> Broker:
+    """A broker that is to start on these files."""
+    clock = VirtualClock(now_ms)
+    return Broker(file_system=disk_of(files), configs=CONFIGS, clock=clock, background="inline", seed=_SEED)
