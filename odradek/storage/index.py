@@ -169,6 +169,11 @@ class OffsetIndex(_SparseIndex):
         offset, found = unpack(file.pread(size, slot * size))
         return offset + self._base_offset, found
 
+    def last(self) -> tuple[int, int]:
+        """(offset, position) of the last entry; the base offset and 0 without one."""
+        found = self._last_entry()
+        return (found[0] + self._base_offset, found[1]) if found else (self._base_offset, 0)
+
     def last_position(self) -> int:
         """Where the last entry's batch begins; 0 without one."""
         found = self._last_entry()

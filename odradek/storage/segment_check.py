@@ -32,14 +32,18 @@ def check_end(segment: Segment) -> SegmentEnd:
     if not segment.size:
         has_entries = segment.offset_index.entry_count or segment.time_index.entry_count
         return SegmentEnd(segment.base_offset, None, "it is empty, and its indexes are not" if has_entries else "")
-    position = segment.offset_index.last_position()
-    if position and not _begins_batch(segment, position):
-        return SegmentEnd(segment.base_offset, None, f"no batch with offset {segment.offset_index.last_offset()} at {position}")
-    headers: list[BatchHeader] = []
+    offset, position = segment.offset_index.last()
+    misplaced = SegmentEnd(segment.base_offset, None, f"no batch with offset {offset} at {position}")
+    if position >= segment.size:
+        return misplaced
     try:
         headers = [header for _, header in iter_headers(segment.file, position, segment.size)]
     except LogCorrupt as error:
+        if position and not _begins_batch(segment, position):
+            return misplaced
         raise LogCorrupt(f"{segment.path}, {error.reason}") from error
+    if position and headers[0].last_offset != offset:
+        return misplaced
     last = headers[-1]
     return SegmentEnd(last.next_offset, last, _timestamp_misfit(segment, headers))
 
@@ -92,7 +96,8 @@ def _begins_batch(segment: Segment, position: int) -> bool:
 
 def _timestamp_misfit(segment: Segment, headers: list[BatchHeader]) -> str:
     """Why the time index cannot be that of a segment that ends with ``headers``."""
-    timestamp, offset = segment.time_index.last()
+    # Which reads the last entry of the time index.
+    timestamp, offset = segment.learn_max_timestamp(), segment.offset_of_max_timestamp
     # The cleaner leaves headers without records, whose timestamps do not count.
     latest = max((header.max_timestamp for header in headers if header.record_count), default=-1)
     if latest > timestamp:
