@@ -3,6 +3,7 @@
 import pytest
 
 from odradek.broker.coordination.transaction_coordinator import TransactionCoordinator
+from odradek.broker.replica.fetch_sessions import FetchPartition, FetchPartitions
 from odradek.broker.replica.partition import Partition
 from odradek.coordinator.group import offset_fetch
 from odradek.coordinator.group.pending_offsets import PendingOffsets
@@ -29,6 +30,7 @@ SAME = "a transaction's fate is the same on all its partitions"
 COMPLETE = "a transaction is complete when all its partitions have markers"
 OPEN = "each write belongs to an open transaction"
 STABLE = "the last stable offset is where the oldest open transaction begins"
+FOUND = "a fetch finds what is stable"
 READ = "who reads committed records reads all of them, and no others"
 REPLAYED = "the log replayed gives the live state"
 FENCED = "nothing of a fenced epoch is written"
@@ -179,6 +181,24 @@ def tell_of_no_pending_offsets(monkeypatch):
     monkeypatch.setattr(offset_fetch, "_with_unstable", lambda _request, answer, _pending: answer)
 
 
+def keep_the_first_offsets_of_a_session(monkeypatch):
+    ask = FetchPartition.ask
+
+    def ask_once(self, asked):
+        if not hasattr(self, "fetch_offset"):
+            ask(self, asked)
+
+    monkeypatch.setattr(FetchPartition, "ask", ask_once)
+
+
+def forget_no_partition_of_a_session(monkeypatch):
+    monkeypatch.setattr(FetchPartitions, "forget", lambda *_: None)
+
+
+def tell_of_no_aborted_transactions(monkeypatch):
+    monkeypatch.setattr(Log, "aborted_in", lambda *_: [])
+
+
 @pytest.mark.parametrize("first", range(0, 300, SEEDS_A_TEST))
 def test_no_history_breaks_an_invariant(first):
     failures, _ = runner.run_many(histories.SIMULATION, first, SEEDS_A_TEST)
@@ -213,6 +233,9 @@ def test_no_history_breaks_an_invariant(first):
         (restore_no_open_transactions, {STABLE}),
         (append_before_partitions_are_added, {OPEN}),
         (tell_of_no_pending_offsets, {FETCHED}),
+        (keep_the_first_offsets_of_a_session, {FOUND, READ}),
+        (forget_no_partition_of_a_session, {FOUND}),
+        (tell_of_no_aborted_transactions, {READ}),
         (keep_what_could_not_be_written, {MISTAKE, TABLE, REPLAYED, REST, SUPERSEDED}),
     ],
 )

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 from odradek.coordinator.runtime.states import ShardState
 from tests.campaigns.simulation.transactions.administrator import Administrator
+from tests.campaigns.simulation.transactions.fetcher import Fetcher
 from tests.campaigns.simulation.transactions.server import COORDINATORS_TOPICS
 from tests.campaigns.simulation.violation import Violation
 
@@ -51,7 +52,7 @@ def end(world: World, faults: Faults) -> None:
         world.kill_broker()
         world.start_broker()
         _wait(world, "a restart changes nothing", _GO_ON_WITHIN_MS)
-        world.readers.clear()
+        world.fetcher = Fetcher(world)
         _check(world)
     if world.rng.random() < _EXPIRING_SHARE:
         _let_ids_expire(world)
@@ -92,7 +93,7 @@ def _unrest(world: World) -> str:
 def _check(world: World) -> None:
     world.read_on(world.rng.choice((1, 300, 1 << 20)))
     for seen in world.witness.partitions.values():
-        reader = world.readers.get((seen.topic_id, seen.name[1]))
+        reader = world.fetcher.readers.get((seen.topic_id, seen.name[1]))
         if reader is not None and reader.offset != seen.end_offset:
             raise Violation("all is read in the end", f"{seen.name}: up to {reader.offset} of {seen.end_offset}")
     world.check_ledger(is_over=True)

@@ -78,6 +78,8 @@ SIMULATION = runner.Simulation(
         "markers that had to wait": ["log: a transaction's marker has to wait"],
         "answers lost": ["answers lost"],
         "requests repeated": ["requests repeated"],
+        "fetches with records": ["fetches with records"],
+        "fetch sessions begun anew": ["fetch sessions begun anew"],
         "topics deleted": ["delete a topic"],
     },
 )

@@ -1,12 +1,10 @@
-"""A read_committed consumer of a partition: it reads up to the last stable offset, without aborted records.
+"""A read_committed consumer's view of a partition: the records up to the last stable offset, without aborted ones.
 
 Like a client it uses the aborted transactions in each response, and keeps none for the next.
 """
 
 from __future__ import annotations
 
-from collections import deque
-from operator import itemgetter
 from typing import TYPE_CHECKING
 
 from odradek.protocol.control_records import ABORT, read_control_record
@@ -16,7 +14,8 @@ from odradek.protocol.records import Record
 from tests.campaigns.simulation.violation import Violation
 
 if TYPE_CHECKING:
-    from odradek.broker.replica.partition import Partition
+    from collections import deque
+
     from tests.campaigns.simulation.transactions.witness import SeenPartition
 
 _COMMITTED = "who reads committed records reads all of them, and no others"
@@ -29,18 +28,8 @@ class CommittedReader:
         self.offset = 0
         self.values: list[tuple[int, bytes]] = []
 
-    def read_on(self, partition: Partition, max_bytes: int) -> None:
-        """Read up to the present last stable offset. Raises KafkaError, Violation."""
-        log = partition.require_log()
-        upper_offset = partition.last_stable_offset
-        while self.offset < upper_offset:
-            found = log.read(self.offset, max_bytes, upper_offset=upper_offset, min_one_batch=True)
-            if found is None:
-                raise Violation(_COMMITTED, f"nothing is found at {self.offset}, below {upper_offset}")
-            aborted = deque(sorted(log.aborted_in(found, self.offset, upper_offset), key=itemgetter(1)))
-            self._take(found.read(), aborted)
-
-    def _take(self, data: bytes, aborted: deque[tuple[int, int]]) -> None:
+    def take(self, data: bytes, aborted: deque[tuple[int, int]]) -> None:
+        """Take what was fetched: batches, and (producer id, first offset) of aborted transactions in order. Raises Violation."""
         aborting: set[int] = set()
         before = self.offset
         for position, header in iter_batches(data):

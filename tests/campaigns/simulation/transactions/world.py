@@ -14,11 +14,11 @@ from odradek.protocol.errors import KafkaError
 from tests.campaigns.simulation.chronicle import Chronicle
 from tests.campaigns.simulation.transactions.checks import check_replayed, check_stable_offset
 from tests.campaigns.simulation.transactions.disk import Killed, SimulatedDisk
+from tests.campaigns.simulation.transactions.fetcher import Fetcher
 from tests.campaigns.simulation.transactions.ledger import Ledger
 from tests.campaigns.simulation.transactions.network import Network
 from tests.campaigns.simulation.transactions.plan import draw
 from tests.campaigns.simulation.transactions.producer import Process
-from tests.campaigns.simulation.transactions.reader import CommittedReader
 from tests.campaigns.simulation.transactions.seeding import seed_epochs
 from tests.campaigns.simulation.transactions.server import Server
 from tests.campaigns.simulation.transactions.witness import Witness
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from odradek.broker.replica.partition import Partition
-    from tests.campaigns.simulation.transactions.ledger import Incarnation, SentTransaction
+    from tests.campaigns.simulation.transactions.ledger import SentTransaction
     from tests.campaigns.simulation.transactions.plan import ProducerPlan
 
 
@@ -42,7 +42,8 @@ class World(Chronicle):
         self.epochs: dict[tuple[str, int], int] = {}
         self.ledger = Ledger()
         self.witness = Witness(self.note, may_lag="hold a high watermark" in self.plan.faults)
-        self.readers: dict[Incarnation, CommittedReader] = {}
+        self.seed = seed
+        self.fetcher = Fetcher(self)
         self.processes: list[Process] = []
         self.held: dict[tuple[str, int], int] = {}
         self.is_in_trouble = True
@@ -93,6 +94,8 @@ class World(Chronicle):
                 check_stable_offset(self, name)
             self.witness.touched.clear()
         self.network.check_answered()
+        if self.fetcher.may_read():
+            self.read_on(1 << 20)
 
     def _plan_turn(self) -> None:
         """What the loop is yet to do, it does soon."""
@@ -239,10 +242,11 @@ class World(Chronicle):
     def read_on(self, max_bytes: int) -> None:
         """Somebody reads the committed records of all partitions, on from where they had come to; and compares."""
         try:
-            for partition in () if self.server is None else self.server.partitions:
-                if partition.log is not None and not partition.topic.startswith("__"):
-                    reader = self.readers.setdefault((partition.topic_id, partition.index), CommittedReader())
-                    reader.read_on(partition, max_bytes)
+            partitions = [] if self.server is None else list(self.server.partitions)
+            self.fetcher.read_on(partitions, max_bytes)
+            for partition in partitions:
+                reader = self.fetcher.readers.get((partition.topic_id, partition.index))
+                if reader is not None:
                     reader.check(self.witness.partitions[partition.topic, partition.index])
         except Killed:
             # To look something up an index may be written.
@@ -253,7 +257,7 @@ class World(Chronicle):
         there = {(seen.topic_id, seen.name[1]) for seen in self.witness.partitions.values()}
         read = {
             incarnation: [value for _, value in reader.values]
-            for incarnation, reader in self.readers.items()
+            for incarnation, reader in self.fetcher.readers.items()
             if incarnation in there
         }
         self.ledger.check(read, self.witness.offsets.values(), is_over=is_over)
