@@ -102,7 +102,7 @@ CAMPAIGNS = {
             "power-loss",
             "tests.campaigns.power_loss",
             (),
-            15,
+            25,
             "lose the power, kill the broker and fail the disk while clients and threads write; "
             "flip every bit of a small log; find faults put in",
             (f"{_HERE}/power_loss/test_power_loss.py",),

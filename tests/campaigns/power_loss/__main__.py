@@ -24,7 +24,7 @@ def main() -> int:
     parser.add_argument("--jobs", type=int, default=2, help="processes")
     parser.add_argument("--seed", type=int, default=None, help="of what is drawn by chance; one is drawn if it is not given")
     parser.add_argument("--chances", type=int, default=6_000, help="states that are drawn by chance")
-    parser.add_argument("--workloads", type=int, default=320, help="workloads whose interleaving with threads is drawn")
+    parser.add_argument("--workloads", type=int, default=160, help="workloads whose interleaving with threads is drawn")
     parser.add_argument("--only", choices=PARTS, action="append", help="one part, or several")
     options = parser.parse_args()
     seed = SystemRandom().randrange(1 << 32) if options.seed is None else options.seed

@@ -44,20 +44,23 @@ _LOADING = {ShardState.INITIAL, ShardState.LOADING}
 
 
 @cache
-def _config(flush_messages: int | None, directories: tuple[str, ...], *, flushes_often: bool) -> BrokerConfig:
+def _config(flush_messages: int | None, directories: tuple[str, ...], *, has_threads: bool) -> BrokerConfig:
     settings = {
         "log.dirs": ",".join(directories),
         "auto.create.topics.enable": "false",
         "offsets.topic.num.partitions": "1",
         "transaction.state.log.num.partitions": "1",
         "transaction.abort.timed.out.transaction.cleanup.interval.ms": str(_ABORT_INTERVAL_MS),
-        "log.flush.scheduler.interval.ms": "20" if flushes_often else "500",
+        "log.flush.scheduler.interval.ms": "500",
         "log.flush.offset.checkpoint.interval.ms": str(CHECKPOINT_INTERVAL_MS),
         "log.flush.start.offset.checkpoint.interval.ms": str(CHECKPOINT_INTERVAL_MS),
         "log.segment.delete.delay.ms": "1000",
         "log.initial.task.delay.ms": "0",
         "log.flush.interval.ms": str(2**62),
     }
+    if has_threads:
+        # So that they overlap with much else.
+        settings |= {"log.flush.scheduler.interval.ms": "20", "metadata.log.max.record.bytes.between.snapshots": "1000"}
     if flush_messages is not None:
         settings["log.flush.interval.messages"] = str(flush_messages)
     return load(overrides=settings)
@@ -108,8 +111,7 @@ class Node:
         background: Background | None = None,
     ) -> None:
         """``seed`` is what no other process on this disk has had: ids are drawn by it."""
-        # With threads, so that flushes overlap with much else.
-        config = _config(flush_messages, directories, flushes_often=background is not None)
+        config = _config(flush_messages, directories, has_threads=background is not None)
         self.background = background or InlineBackground()
         self.broker = Broker(config, clock=clock, background=self.background, file_system=file_system, random=Random(seed))
         self.clock = clock

@@ -228,6 +228,7 @@ class Run:
         asked = _DELETE.DeleteTopicsRequest(topics=[_DELETE.DeleteTopicState(topic_id=topic_id)], timeout_ms=1_000)
         response = await ask(ApiKey.DELETE_TOPICS, 6, asked)
         if response.responses[0].error_code != ErrorCode.NONE:
+            self.topic_ids.setdefault(topic, topic_id)
             return
 
         def tell(promises: Promises) -> None:

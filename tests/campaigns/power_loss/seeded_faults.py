@@ -208,6 +208,7 @@ FAULTS = (
     SeededFault("the names of a swap are not synced", None, lambda: _unsynced(lambda path: path.endswith("/compacted-0"))),
     SeededFault("the copy of a moved log is not synced", None, lambda: _unsynced(lambda path: "-future" in path)),
     SeededFault("the metadata log is not synced", None, lambda: _unsynced(lambda path: "__cluster_metadata" in path)),
+    SeededFault("a snapshot of the metadata is not synced", None, lambda: _unsynced(lambda path: path.endswith(".part"))),
     SeededFault("an answer is given before its sync has ended", 1, _answered_before_the_sync),
     SeededFault("flush.messages is forgotten", 1, _flush_soon_forgotten),
     SeededFault("flush.ms is forgotten", None, _flush_ms_forgotten, seed=1),
