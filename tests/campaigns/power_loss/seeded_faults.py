@@ -122,8 +122,8 @@ def _counted_to_the_end_of_the_log() -> Iterator[None]:
 def _checkpoint_ahead() -> Iterator[None]:
     write = OffsetCheckpoints._write
 
-    def ahead(checkpoints: OffsetCheckpoints, name: str, offset_of: Callable[[Log], int | None]) -> None:
-        write(checkpoints, name, (lambda log: log.log_end_offset) if name == RECOVERY_POINT_FILE else offset_of)
+    def ahead(checkpoints: OffsetCheckpoints, name: str, offset_of: Callable[[Log], int | None], *others: Any) -> None:
+        write(checkpoints, name, (lambda log: log.log_end_offset) if name == RECOVERY_POINT_FILE else offset_of, *others)
 
     with patch.object(OffsetCheckpoints, "_write", ahead):
         yield
