@@ -63,3 +63,17 @@ async def test_transactions_of_shards_that_are_elsewhere_are_not_listed(node):
     here = {name for name in "abcdef" if runtime.partition_for(name) != gone}
     assert (answer.error_code, {each.transactional_id for each in answer.transaction_states}) == (ErrorCode.NONE, here)
     assert here
+
+
+@pytest.mark.parametrize("pattern", ["(a+)+b", "(a|a)*b", "(a*)*b"])
+def test_a_pattern_that_takes_others_exponential_time_is_answered(client, new_id, pattern):
+    name = f"{'a' * 60}{new_id()}"
+    init(client, name)
+    assert list(listed(client, transactional_id_pattern=pattern).transaction_states) == []
+    answer = listed(client, transactional_id_pattern=f"({pattern})|{name}")
+    assert [each.transactional_id for each in answer.transaction_states] == [name]
+
+
+@pytest.mark.parametrize("pattern", ["(", "(?=a)", r"(a)\1", "a++", "a{1001}", "a" * 1025, r"\pL{1000}"])
+def test_what_is_no_pattern_of_re2_is_refused(client, pattern):
+    assert listed(client, transactional_id_pattern=pattern).error_code == ErrorCode.INVALID_REGULAR_EXPRESSION
