@@ -41,7 +41,9 @@ def handle(services: "TopicServices", _context: "RequestContext", request: Descr
     """Describe every resource of ``request``, each by itself."""
     image = services.controller.image
     view = ConfigView(services.config, image.configs, image.topics.__contains__)
-    return DescribeConfigsResponse(results=[_describe(view, resource, request) for resource in request.resources])
+    # One that is named twice is described once: its description has some thousand times the size of its name.
+    resources = dict.fromkeys(request.resources)
+    return DescribeConfigsResponse(results=[_describe(view, resource, request) for resource in resources])
 
 
 def _describe(view: ConfigView, resource: DescribeConfigsResource, request: DescribeConfigsRequest) -> DescribeConfigsResult:

@@ -24,9 +24,14 @@ def handle(services: "GroupServices", _context: "RequestContext", request: ListG
     """Ask every shard."""
     runtime = services.groups.runtime
     groups: list[ListedGroup] = []
+    # With the first request that needs it, as the coordinator is.
+    from odradek.coordinator.group.group_describe import group_filter
+
+    states = group_filter(request.states_filter)
+    types = group_filter(request.types_filter)
 
     def list_groups(shard: "GroupShard", committed_offset: int) -> list[ListedGroup]:
-        return shard.list_groups(request.states_filter, request.types_filter, committed_offset)
+        return shard.list_groups(states, types, committed_offset)
 
     for partition in runtime.partitions():
         try:

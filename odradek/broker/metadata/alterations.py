@@ -11,6 +11,7 @@ Left out: CLIENT_METRICS and GROUP, whose protocols are not served, and BROKER_L
 names.
 """
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from typing import NamedTuple, NoReturn
@@ -63,11 +64,12 @@ def alter_resources(
 ) -> Reply[list[Answer]]:
     """Decide on every alteration and commit the valid ones as one batch; without ``commit`` only decide. Answers are in order."""
     named = [(alteration.resource_type, alteration.resource_name) for alteration in alterations]
+    times_named = Counter(named)
     answers: list[Answer] = []
     changes: list[ConfigChange] = []
     for alteration, resource in zip(alterations, named, strict=True):
         try:
-            if named.count(resource) > 1:
+            if times_named[resource] > 1:
                 _refuse("Each resource must appear at most once.")
             changes += decide(view, alteration)
         except KafkaError as error:

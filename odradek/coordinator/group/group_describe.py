@@ -1,6 +1,7 @@
 """DescribeGroups and ListGroups: groups of any kind, as the log has them at its committed offset."""
 
 from collections.abc import Iterable
+from collections.abc import Set as AbstractSet
 from typing import Final
 
 from odradek.coordinator.group.registry import GroupRegistry
@@ -21,10 +22,15 @@ def describe_group(groups: GroupRegistry, group_id: str, version: int, committed
     return group.describe() or _not_found(group_id, version, f"Group {group_id} is not a classic group.")
 
 
-def list_groups(groups: GroupRegistry, states: Iterable[str], types: Iterable[str], committed_offset: int) -> list[ListedGroup]:
-    """The ListedGroups in one of ``states`` and of one of ``types``, in upper or lower case; an empty filter lets all pass."""
-    wanted_states = {state.strip().lower() for state in states}
-    wanted_types = {group_type.strip().lower() for group_type in types}
+def group_filter(names: Iterable[str]) -> frozenset[str]:
+    """States or types for ``list_groups``, from names in upper or lower case."""
+    return frozenset([name.strip().lower() for name in names])
+
+
+def list_groups(
+    groups: GroupRegistry, states: AbstractSet[str], types: AbstractSet[str], committed_offset: int
+) -> list[ListedGroup]:
+    """The ListedGroups in one of ``states`` and of one of ``types`` (``group_filter``); an empty filter lets all pass."""
     return [
         ListedGroup(
             group_id=group.group_id,
@@ -33,8 +39,7 @@ def list_groups(groups: GroupRegistry, states: Iterable[str], types: Iterable[st
             group_type=group.group_type,
         )
         for group in groups.groups_at(committed_offset)
-        if (not wanted_states or group.state.lower() in wanted_states)
-        and (not wanted_types or group.group_type.lower() in wanted_types)
+        if (not states or group.state.lower() in states) and (not types or group.group_type.lower() in types)
     ]
 
 

@@ -28,6 +28,7 @@ from odradek.protocol.message_types.delete_groups import DeletableGroupResult
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
+    from collections.abc import Set as AbstractSet
 
     from odradek.coordinator.group.classic.member import JoinReply, SyncReply
     from odradek.coordinator.group.config import GroupConfig, GroupReports, MemberContext
@@ -124,7 +125,7 @@ class GroupShard:
         """The DescribedGroup of DescribeGroups."""
         return describe_group(self.groups, group_id, version, committed_offset)
 
-    def list_groups(self, states: Iterable[str], types: Iterable[str], committed_offset: int) -> list[ListedGroup]:
+    def list_groups(self, states: AbstractSet[str], types: AbstractSet[str], committed_offset: int) -> list[ListedGroup]:
         """The ListedGroups of ListGroups."""
         return list_groups(self.groups, states, types, committed_offset)
 

@@ -20,6 +20,7 @@ import shlex
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from odradek.coordinator.group.group_describe import group_filter
 from odradek.protocol.coordinator_records import GroupMetadataValue
 from odradek.protocol.errors import ErrorCode, KafkaError
 from tests.coordinator.scenario_files import duration_ms
@@ -215,7 +216,8 @@ class Scenario:
 
     def _list(self, _: list[str], options: dict[str, str]) -> None:
         states, types = (tuple(filter(None, options.get(key, "").split(","))) for key in ("states", "types"))
-        for group in self._bed.runtime.read(0, lambda shard, offset: shard.list_groups(states, types, offset)):
+        filters = group_filter(states), group_filter(types)
+        for group in self._bed.runtime.read(0, lambda shard, offset: shard.list_groups(*filters, offset)):
             self._output.append(f"{group.group_id}: {group.group_state} {group.protocol_type} {group.group_type}")
 
     def _delete(self, names: list[str], _: dict[str, str]) -> None:

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from odradek.coordinator.group.group_describe import group_filter
 from odradek.coordinator.group.offset_fetch import fetch_offsets
 from odradek.coordinator.group.offsets import OffsetConfig
 from odradek.coordinator.group.txn_offsets import commit_offsets_in_transaction
@@ -33,7 +34,7 @@ def _sing(bed: ChoirBed, group_id: str, *singers: str) -> None:
 
 
 def _listed(bed: ChoirBed, states: tuple[str, ...] = (), types: tuple[str, ...] = ()) -> list[tuple[str, str, str, str]]:
-    listed: Any = bed.runtime.read(0, lambda shard, offset: shard.list_groups(states, types, offset))
+    listed: Any = bed.runtime.read(0, lambda shard, offset: shard.list_groups(group_filter(states), group_filter(types), offset))
     return sorted((each.group_id, each.group_type, each.group_state, each.protocol_type) for each in listed)
 
 
