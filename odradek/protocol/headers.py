@@ -20,6 +20,9 @@ _FIXED: Final = Struct(">hhih")
 _FIXED_SIZE: Final = _FIXED.size
 _unpack_fixed: Final = _FIXED.unpack_from
 
+# No message of Kafka's has more than ten. To skip millions of them would take seconds.
+MOST_TAGGED_FIELDS: Final = 100
+
 Header = tuple[int, int, int, str | None, int]
 
 
@@ -50,6 +53,8 @@ def skip_tagged_fields(frame: bytes | memoryview, position: int) -> int:
     if position < len(frame) and frame[position] == 0:
         return position + 1
     count, position = read_uvarint(frame, position)
+    if count > MOST_TAGGED_FIELDS:
+        refuse_tagged_fields(count)
     for _ in range(count):
         _, position = read_uvarint(frame, position)
         size, position = read_uvarint(frame, position)
@@ -57,3 +62,8 @@ def skip_tagged_fields(frame: bytes | memoryview, position: int) -> int:
         if position > len(frame):
             raise MalformedMessage("a tagged field goes past the end of its request")
     return position
+
+
+def refuse_tagged_fields(count: int) -> None:
+    """Raise MalformedMessage for so many in one place."""
+    raise MalformedMessage(f"{count} tagged fields: allowed are {MOST_TAGGED_FIELDS}")

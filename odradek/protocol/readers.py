@@ -23,6 +23,7 @@ from typing import Any
 from uuid import UUID
 
 from odradek.protocol.errors import MalformedMessage
+from odradek.protocol.headers import MOST_TAGGED_FIELDS, refuse_tagged_fields
 from odradek.protocol.messages import make_class
 from odradek.protocol.schemas import FieldSpec, field_specs
 from odradek.protocol.varint import read_uvarint
@@ -42,7 +43,7 @@ def compile_reader(entity: type[Any], canonical: Mapping[str, type[Any]], *, vie
     the canonical class lacks is skipped. With ``views`` the frame is a memoryview, and records are views of it; all other
     values are copied. ``read`` raises MalformedMessage.
     """
-    read_struct = _Compiler(entity, canonical, views=views).compile()
+    read_struct = ReaderCompiler(entity, canonical, views=views).compile()
 
     def read(frame: Any, position: int) -> tuple[Any, int]:
         try:
@@ -67,7 +68,7 @@ def _refuse_count(name: str, count: int, left: int) -> None:
     raise MalformedMessage(f"{name}: an array of {count} items in {left} bytes")
 
 
-class _Compiler:
+class ReaderCompiler:
     """The source and scope of one class's function while they are built: ``b`` the frame, ``p`` the position, ``end`` its end."""
 
     def __init__(self, entity: type[Any], canonical: Mapping[str, type[Any]], *, views: bool) -> None:
@@ -96,6 +97,11 @@ class _Compiler:
         self._run: list[FieldSpec] = []
 
     def compile(self) -> Read:
+        """The function."""
+        self._body()
+        return self._function(self._lines)
+
+    def _body(self) -> None:
         untagged = [spec for spec in self._specs if spec.tag is None]
         self._defaults({spec.name for spec in untagged})
         for spec in untagged:
@@ -105,11 +111,10 @@ class _Compiler:
             self._tagged_fields([spec for spec in self._specs if spec.tag is not None])
         values = "".join(f"f_{name}, " for name in self._fields)
         self._lines.append(f"return new(target, ({values})), p")
-        return self._function(self._lines)
 
-    def _function(self, lines: list[str]) -> Read:
+    def _function(self, lines: list[str], parameters: str = "b, p, end") -> Read:
         body = "\n".join(f"    {line}" for line in lines)
-        exec(f"def read(b, p, end):\n{body}\n", self._scope)  # noqa: S102  names come from kio's schemas
+        exec(f"def read({parameters}):\n{body}\n", self._scope)  # noqa: S102  names come from kio's schemas
         return self._scope["read"]  # type: ignore[no-any-return]
 
     def _defaults(self, read: set[str]) -> None:
@@ -154,12 +159,15 @@ class _Compiler:
         if spec.is_array:
             return [*self._count(), *_unless_null(spec, to, self._items(spec, to), nullable=spec.nullable)]
         if spec.entity is not None:
-            read = self._constant("read", _Compiler(spec.entity, self._canonical, views=self._views).compile())
-            lines = [f"{to}, p = {read}(b, p, end)"]
+            lines = self._struct(spec.entity, to)
             if not spec.nullable:
                 return lines
-            return ["p += 1", "if b[p - 1] == 255:", f"    {to} = None", "else:", *_indented(lines)]
+            return ["p += 1", "if b[p - 1] == 255:", f"    {to} = None", "else:", *indented(lines)]
         return self._string_or_bytes(spec, to, nullable=spec.nullable)
+
+    def _struct(self, entity: type[Any], to: str) -> list[str]:
+        read = self._constant("read", ReaderCompiler(entity, self._canonical, views=self._views).compile())
+        return [f"{to}, p = {read}(b, p, end)"]
 
     def _string_or_bytes(self, spec: FieldSpec, to: str, *, nullable: bool) -> list[str]:
         is_string = spec.kafka_type == "string"
@@ -183,30 +191,29 @@ class _Compiler:
             return [*lines, f"{to} = unpack_from(f'>{{n}}{code}', b, p)", f"p += n * {Struct('>' + code).size}"]
         lines += ["items = []", "for _ in range(n):"]
         if spec.entity is not None:
-            read = self._constant("read", _Compiler(spec.entity, self._canonical, views=self._views).compile())
-            item = [f"item, p = {read}(b, p, end)"]
+            item = self._struct(spec.entity, "item")
         elif spec.kafka_type == "uuid":
             value = "bytes(b[p:p + 16])" if self._views else "b[p:p + 16]"
             item = [f"item = {value}", "p += 16", "if p > end:", "    short()", f"item = {_uuid('item')}"]
         else:
             # Only the array itself is nullable, never an item.
             item = self._string_or_bytes(spec, "item", nullable=False)
-        return [*lines, *_indented([*item, "items.append(item)"]), f"{to} = tuple(items)"]
+        return [*lines, *indented([*item, "items.append(item)"]), f"{to} = tuple(items)"]
 
     def _tagged_fields(self, specs: list[FieldSpec]) -> None:
         known = [spec for spec in specs if spec.name in self._fields]
-        readers = {spec.tag or 0: (place, self._value_reader(spec)) for place, spec in enumerate(known)}
+        readers = {spec.tag or 0: (place, self.value_reader(spec)) for place, spec in enumerate(known)}
         defaults = [self._target._field_defaults[spec.name] for spec in known]
         name = self._constant("tagged", lambda frame, position, end: _read_tagged(readers, defaults, frame, position, end))
         destinations = "".join(f"{self._destination(spec)}, " for spec in known)
         self._lines += ["p += 1", "if b[p - 1]:", f"    p, ({destinations}) = {name}(b, p - 1, end)"]
 
-    def _value_reader(self, spec: FieldSpec) -> Read:
+    def value_reader(self, spec: FieldSpec) -> Read:
         """A function for the value of one tagged field, in which a struct has no presence byte."""
         if spec.kafka_type in FIXED_WIDTHS and not spec.is_array:
             return self._function([*self._fixed([spec], ["v"]), "return v, p"])
         if spec.entity is not None and not spec.is_array:
-            return _Compiler(spec.entity, self._canonical, views=self._views).compile()
+            return ReaderCompiler(spec.entity, self._canonical, views=self._views).compile()
         return self._function([*self._variable(spec, "v"), "return v, p"])
 
 
@@ -217,10 +224,11 @@ def _uuid(value: str) -> str:
 def _unless_null(spec: FieldSpec, to: str, lines: list[str], *, nullable: bool) -> list[str]:
     """``lines``, executed only if ``n`` is not null's count."""
     null = f"{to} = None" if nullable else f"null({spec.name!r})"
-    return ["if n < 0:", f"    {null}", "else:", *_indented(lines)]
+    return ["if n < 0:", f"    {null}", "else:", *indented(lines)]
 
 
-def _indented(lines: list[str]) -> list[str]:
+def indented(lines: list[str]) -> list[str]:
+    """Lines of a block, to stand within another."""
     return [f"    {line}" for line in lines]
 
 
@@ -230,6 +238,8 @@ def _read_tagged(
     """The position after the tagged fields, and their values, in the order of ``defaults``."""
     values = defaults.copy()
     count, position = read_uvarint(frame, position)
+    if count > MOST_TAGGED_FIELDS:
+        refuse_tagged_fields(count)
     for _ in range(count):
         tag, position = read_uvarint(frame, position)
         size, position = read_uvarint(frame, position)

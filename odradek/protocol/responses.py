@@ -35,7 +35,7 @@ GoodEncoder = Callable[[int, Any], "bytes | None"]
 def response_encoder(api_key: ApiKey, version: int) -> Encoder:
     """``encode(correlation_id, response)``: the frame with its length, as chunks of bytes or of anything with a length."""
     entity = load(api_key, version, "response")
-    rewrite = _REWRITES.get((api_key, version))
+    rewrite = older_response(api_key, version)
     canonical = messages(api_key).classes["response"] if rewrite is None else {}
     # An ApiVersions response has header v0 in every version: the client may not know the flexible one (KIP-511).
     flexible = bool(entity.__flexible__) and api_key != ApiKey.API_VERSIONS
@@ -54,6 +54,11 @@ def response_encoder(api_key: ApiKey, version: int) -> Encoder:
         return chunks if carries_records else [b"".join(chunks)]
 
     return encode
+
+
+def older_response(api_key: ApiKey, version: int) -> Callable[[Any], Any] | None:
+    """What makes the object that the writer of this version reads; None if that is the canonical response."""
+    return _REWRITES.get((api_key, version))
 
 
 def good_response_encoder(api_key: ApiKey, version: int) -> GoodEncoder | None:

@@ -57,7 +57,7 @@ def compile_writer(entity: type[Any], canonical: Mapping[str, type[Any]]) -> Wri
 
     A class that is not in ``canonical`` must have every field under its ``FieldSpec.name``.
     """
-    return _Compiler(entity, canonical).compile()
+    return WriterCompiler(entity, canonical).compile()
 
 
 def compile_fixed_width_encoder(
@@ -88,7 +88,7 @@ def _plain_fields(entity: type[Any], canonical: Mapping[str, type[Any]]) -> tupl
     return f"{codes}B" if entity.__flexible__ else codes, [spec.name for spec in specs]
 
 
-class _Compiler:
+class WriterCompiler:
     """The source and the scope of one class's function while they are built."""
 
     def __init__(self, entity: type[Any], canonical: Mapping[str, type[Any]]) -> None:
@@ -112,6 +112,16 @@ class _Compiler:
         self._run: list[tuple[str, str]] = []
 
     def compile(self) -> Write:
+        """The function."""
+        self._body()
+        return self._function("append, o")
+
+    def _function(self, parameters: str) -> Write:
+        body = "\n".join(f"    {line}" for line in [*self._prologue(), *self._lines]) or "    pass"
+        exec(f"def write({parameters}):\n{body}\n", self._scope)  # noqa: S102  names come from kio's schemas
+        return self._scope["write"]  # type: ignore[no-any-return]
+
+    def _body(self) -> None:
         specs = field_specs(self._entity)
         for spec in specs:
             if spec.tag is None:
@@ -119,9 +129,6 @@ class _Compiler:
         self._flush_run()
         if self._flexible:
             self._tagged_fields(sorted((s for s in specs if s.tag is not None), key=lambda s: s.tag or 0))
-        body = "\n".join(f"    {line}" for line in [*self._prologue(), *self._lines]) or "    pass"
-        exec(f"def write(append, o):\n{body}\n", self._scope)  # noqa: S102  names come from kio's schemas
-        return self._scope["write"]  # type: ignore[no-any-return]
 
     def _value(self, spec: FieldSpec) -> str:
         if self._known is None:
@@ -257,7 +264,7 @@ class _Compiler:
 
     def _value_writer(self, spec: FieldSpec) -> Write:
         """A function that writes the value of one field within a tag, which has no form for null."""
-        inner = _Compiler(self._entity, self._canonical)
+        inner = WriterCompiler(self._entity, self._canonical)
         if spec.kafka_type in FIXED_WIDTHS and not spec.is_array:
             value = "(ZERO_UUID if o is None else o.bytes)" if spec.kafka_type == "uuid" else "o"
             inner._run.append((FIXED_WIDTHS[spec.kafka_type], value))

@@ -65,8 +65,10 @@ def _as_message(api_key: ApiKey, version: int, response: Any) -> Any:
     return response
 
 
-def _as_frame(chunks: list[Any] | None) -> bytes | None:
+def _as_frame(chunks: list[Any] | MalformedMessage | None) -> bytes | None:
     if chunks is None:
         raise ConnectionAbortedError("the connection is closed without a response")
+    if isinstance(chunks, MalformedMessage):
+        raise ConnectionAbortedError(str(chunks))
     data = b"".join(chunk if isinstance(chunk, bytes) else chunk.read() for chunk in chunks)
     return data[_LENGTH_BYTES:] if data else None

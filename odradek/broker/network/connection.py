@@ -17,7 +17,7 @@ begun has its own bytes of whatever it keeps (``Dispatcher.dispatch``).
 """
 
 import asyncio
-from typing import Any, Final, cast
+from typing import Final, cast
 
 from odradek.broker.context import Session
 from odradek.broker.logging import log
@@ -290,7 +290,7 @@ class Connection(asyncio.BufferedProtocol):
         else:
             del frames[:begun]
 
-    def _on_answered(self, chunks: list[Any] | None) -> None:  # noqa: ARG002  the queue has them, in their place
+    def _on_answered(self, chunks: object) -> None:  # noqa: ARG002  the queue has them, in their place
         """A response is there that had to be waited for.
 
         Often another client's append completes it. The requests behind it begin in the loop's next turn, and several responses
@@ -328,6 +328,8 @@ class Connection(asyncio.BufferedProtocol):
                 log.error("an answer could not be read from its log", error, peer=self._peer())
                 self._abort()
         if self._responses.is_broken:
+            if self._responses.refusal is not None:
+                self._tell_malformed(self._responses.refusal)
             self._abort()
 
     def _end_when_answered(self, reason: Exception) -> None:
@@ -335,11 +337,14 @@ class Connection(asyncio.BufferedProtocol):
         if self._is_unanswered or self._is_closing:
             return
         if isinstance(reason, MalformedMessage):
-            self._registry.closed_malformed += 1
-            left_out = self._registry.line_limit.left_out((reason.reason, self.session.peer[0]))
-            if left_out is not None:
-                log.warn("closing a connection", peer=self._peer(), cause=reason.reason, **left_out)
+            self._tell_malformed(reason)
         self.close()
+
+    def _tell_malformed(self, reason: MalformedMessage) -> None:
+        self._registry.closed_malformed += 1
+        left_out = self._registry.line_limit.left_out((reason.reason, self.session.peer[0]))
+        if left_out is not None:
+            log.warn("closing a connection", peer=self._peer(), cause=reason.reason, **left_out)
 
     def _update_reading(self) -> None:
         """Read while nothing holds the connection up; leave the bytes with the kernel, and so with the client, otherwise.

@@ -17,6 +17,7 @@ from typing import Any, Final
 from odradek.broker.context import CLOSE_CONNECTION, NO_RESPONSE, Reply, RequestContext, Session
 from odradek.broker.logging import log
 from odradek.broker.network.gate import Gate, GateKeeper
+from odradek.broker.network.large_requests import LARGE_BYTES, LargeRequests, Outcome
 from odradek.broker.network.route import TOTAL_TIME_BOUNDS_MS, Route
 from odradek.broker.served import Handler, Served
 from odradek.protocol.api_keys import ApiKey
@@ -38,7 +39,7 @@ class Dispatcher:
     """Answers frames for one broker.
 
     ``services`` is every handler's first argument, and opaque to dispatch. ``gate`` is asked about every request; without one all
-    pass.
+    pass. ``large`` answers large requests; without it they are answered as others are.
     """
 
     def __init__(
@@ -48,12 +49,14 @@ class Dispatcher:
         apis: Mapping[ApiKey, Served],
         load_handler: Callable[[ApiKey], Handler],
         gate: Gate | None = None,
+        large: LargeRequests | None = None,
     ) -> None:
         self._services = services
         self._monotonic_ms = clock.monotonic_ms
         self._apis: dict[int, Served] = {int(api_key): served for api_key, served in apis.items()}
         self._load_handler = load_handler
         self._gate = None if gate is None else GateKeeper(gate, _server_error)
+        self._large = large
         self._routes: dict[int, Route] = {}
         # When the last request was done with: one that had come before that had to queue. This saves a reading of the clock.
         self._free_ms = 0.0
@@ -67,12 +70,12 @@ class Dispatcher:
         served = self._apis.get(_API_KEY(frame)[0])
         return 1 if served is None else served.pipeline_depth
 
-    def dispatch(self, frame: bytes | memoryview, session: Session, arrived_ms: float) -> list[Any] | Reply[list[Any] | None]:
+    def dispatch(self, frame: bytes | memoryview, session: Session, arrived_ms: float) -> list[Any] | Reply[Outcome]:
         """The response's chunks, none of them where no response is due; or a Reply of them, where they come later.
 
-        A Reply that cannot be told is completed with None: the connection is to be closed. ``arrived_ms`` is when the frame had
-        come (monotonic). A frame that is a view may be overwritten after the call. Raises ``MalformedMessage`` for what cannot be
-        answered and ``CloseConnection`` for what is not to be.
+        A Reply that cannot be told is completed with the reason, or with None: the connection is to be closed. ``arrived_ms`` is
+        when the frame had come (monotonic). A frame that is a view may be overwritten after the call. Raises ``MalformedMessage``
+        for what cannot be answered and ``CloseConnection`` for what is not to be.
         """
         key, version, correlation_id, client_id, position = read_request_header(frame)
         route = self._routes.get(key << 16 | version)
@@ -82,6 +85,9 @@ class Dispatcher:
             route = self._make_route(key, version)
         if arrived_ms < self._free_ms:
             route.queue_ms += self._free_ms - arrived_ms
+        if route.is_sliced and len(frame) > LARGE_BYTES and self._large is not None:
+            context = RequestContext(route.api_key, version, correlation_id, client_id, session)
+            return self._answer_large(self._large, route, context, frame, position, arrived_ms)
         request = route.decode(frame, position)
         context = RequestContext(route.api_key, version, correlation_id, client_id, session)
         try:
@@ -115,10 +121,37 @@ class Dispatcher:
             context, request, lambda context, request: handle(self._services, context, request), lambda: request
         )
 
-    def _wait(self, reply: Reply[Any], context: RequestContext, route: Route, arrived_ms: float) -> Reply[list[Any] | None]:
+    def _answer_large(
+        self,
+        large: LargeRequests,
+        route: Route,
+        context: RequestContext,
+        frame: bytes | memoryview,
+        position: int,
+        arrived_ms: float,
+    ) -> list[Any] | Reply[Outcome]:
+        """The same for a large request, which is answered in slices."""
+        outcome = large.answer(route, context, frame, position, self._services, self._gate, _server_error)
+
+        def count(answer: Outcome) -> Outcome:
+            self._free_ms = now_ms = self._monotonic_ms()
+            route.note_waited(now_ms - arrived_ms, 0)
+            return answer
+
+        outcome = outcome.then(count)
+        if not outcome.done:
+            return outcome
+        answer: Outcome = outcome.response
+        if answer is None:
+            raise CloseConnection
+        if isinstance(answer, MalformedMessage):
+            raise answer
+        return answer
+
+    def _wait(self, reply: Reply[Any], context: RequestContext, route: Route, arrived_ms: float) -> Reply[Outcome]:
         """A Reply of the chunks; completed with None where they cannot be told: who completes ``reply`` has no part in that."""
         waits_from_ms = self._monotonic_ms()
-        encoded: Reply[list[Any] | None] = Reply()
+        encoded: Reply[Outcome] = Reply()
         encoded.is_decided = reply.is_decided
 
         def answer(response: Any) -> None:
@@ -129,7 +162,7 @@ class Dispatcher:
             except CloseConnection:
                 pass
             except Exception as error:  # noqa: BLE001  a fault of ours
-                _log_failure(context, error)
+                _log_failure(context, response if isinstance(response, Exception) else error)
             route.note_waited(now_ms - arrived_ms, now_ms - waits_from_ms)
             encoded.complete(chunks)
 
@@ -153,6 +186,7 @@ class Dispatcher:
     def _make_route(self, key: int, version: int) -> Route:
         api_key = ApiKey(key)
         route = self._routes[key << 16 | version] = Route(api_key, version, self._load_handler(api_key))
+        route.is_sliced = self._large is not None and self._large.takes(route)
         return route
 
     def _refuse(self, key: int, version: int, correlation_id: int) -> list[Any]:

@@ -11,6 +11,7 @@ from collections import deque
 from struct import Struct
 from typing import Any, Final
 
+from odradek.protocol.errors import MalformedMessage
 from odradek.timing.reply import Reply
 
 # A burst of pipelined requests is answered in writes of about this many chunks, or bytes.
@@ -23,7 +24,7 @@ _LENGTH: Final = Struct(">i").unpack_from
 class ResponseQueue:
     """One connection's responses; what is ``ready`` may be written."""
 
-    __slots__ = ("_places", "_ready", "_ready_bytes", "is_broken")
+    __slots__ = ("_places", "_ready", "_ready_bytes", "is_broken", "refusal")
 
     def __init__(self) -> None:
         self._places: deque[list[Any] | Reply[Any]] = deque()
@@ -31,6 +32,8 @@ class ResponseQueue:
         self._ready_bytes = 0
         # Whether the next response is one that cannot be told: the connection has to end.
         self.is_broken = False
+        # Why it cannot, where that is the client's doing.
+        self.refusal: MalformedMessage | None = None
 
     @property
     def is_waiting(self) -> bool:
@@ -84,8 +87,9 @@ class ResponseQueue:
                 if not place.done:
                     return
                 chunks = place.response
-                if chunks is None:
+                if chunks is None or isinstance(chunks, MalformedMessage):
                     self.is_broken = True
+                    self.refusal = chunks
                     return
             else:
                 chunks = place

@@ -37,6 +37,7 @@ class Route:
         "encode_good",
         "errors",
         "handle",
+        "is_sliced",
         "queue_ms",
         "remote_ms",
         "scan_errors",
@@ -49,6 +50,8 @@ class Route:
         self.version = version
         self.decode: Decoder = request_decoder(api_key, version)
         self.handle = handle
+        # Whether large requests are answered in slices (``large_requests``).
+        self.is_sliced = False
         self.encode: Encoder = response_encoder(api_key, version)
         self.encode_good: GoodEncoder | None = good_response_encoder(api_key, version)
         self.scan_errors: ErrorScan = compile_error_scan(api_key)

@@ -1,0 +1,39 @@
+"""Which requests are handled in pieces if they are large, and where their items are (``broker.pieces``).
+
+An API without a row has no items that could be handled by themselves. Its large requests are decoded and encoded in slices, and
+handled at once.
+"""
+
+from typing import Final
+
+from odradek.broker.pieces import Pieces
+from odradek.protocol.api_keys import ApiKey
+
+_TOPICS: Final = ("topics", "partitions")
+# An item that is written to a log, or for which hundreds of answers are made, takes up to a tenth of a millisecond.
+_FEW: Final = 50
+
+# They are large every day, and have ways of their own.
+NEVER_SLICED: Final = frozenset({ApiKey.PRODUCE, ApiKey.FETCH})
+IN_PIECES: Final[dict[ApiKey, Pieces]] = {
+    ApiKey.LIST_OFFSETS: Pieces(_TOPICS, _TOPICS),
+    ApiKey.METADATA: Pieces(("topics",), ("topics",), 100, once=True),
+    ApiKey.OFFSET_COMMIT: Pieces(_TOPICS, _TOPICS),
+    ApiKey.OFFSET_FETCH: Pieces(("groups", "topics", "partition_indexes"), ("groups", "topics", "partitions")),
+    ApiKey.FIND_COORDINATOR: Pieces(("coordinator_keys",), ("coordinators",)),
+    ApiKey.DESCRIBE_GROUPS: Pieces(("groups",), ("groups",), _FEW, once=True),
+    ApiKey.DELETE_RECORDS: Pieces(_TOPICS, _TOPICS, _FEW),
+    ApiKey.OFFSET_FOR_LEADER_EPOCH: Pieces(_TOPICS, _TOPICS),
+    ApiKey.ADD_PARTITIONS_TO_TXN: Pieces(("transactions",), ("results_by_transaction",), _FEW),
+    ApiKey.WRITE_TXN_MARKERS: Pieces(("markers", "topics", "partition_indexes"), ("markers", "topics", "partitions"), _FEW),
+    ApiKey.TXN_OFFSET_COMMIT: Pieces(_TOPICS, _TOPICS),
+    ApiKey.DESCRIBE_CONFIGS: Pieces(("resources",), ("results",), 10, once=True),
+    ApiKey.ALTER_REPLICA_LOG_DIRS: Pieces(("dirs", "topics", "partitions"), ("results", "partitions")),
+    ApiKey.DELETE_GROUPS: Pieces(("groups_names",), ("results",), _FEW, once=True),
+    ApiKey.ELECT_LEADERS: Pieces(("topic_partitions", "partitions"), ("replica_election_results", "partition_result")),
+    ApiKey.OFFSET_DELETE: Pieces(_TOPICS, _TOPICS),
+    ApiKey.ALTER_PARTITION_REASSIGNMENTS: Pieces(_TOPICS, ("responses", "partitions")),
+    ApiKey.DESCRIBE_QUORUM: Pieces(_TOPICS, _TOPICS),
+    ApiKey.DESCRIBE_PRODUCERS: Pieces(("topics", "partition_indexes"), _TOPICS),
+    ApiKey.DESCRIBE_TRANSACTIONS: Pieces(("transactional_ids",), ("transaction_states",), _FEW, once=True),
+}

@@ -1,0 +1,160 @@
+"""Requests that are large: decoded, handled and encoded in slices of the loop's time, and refused beyond what the broker takes.
+
+One request, valid or not, is to delay other clients by milliseconds, and to take some twenty times its own size, or some tens of
+MiB. So a request of more than ``LARGE_BYTES`` comes here, unless its API is never sliced. Its arrays may have so many items, at
+all depths together, and no more; they are counted before they are made. What is over a limit closes the connection, as bytes do
+that are no request: Kafka has no error for it, and no limit but its heap.
+"""
+
+from collections.abc import Callable, Collection, Generator, Mapping
+from typing import Any, Final
+
+from odradek.broker.context import CLOSE_CONNECTION, NO_RESPONSE, RequestContext
+from odradek.broker.network.gate import GateKeeper
+from odradek.broker.network.route import Route
+from odradek.broker.pieces import Joined, Pieces, cut
+from odradek.protocol.api_keys import ApiKey
+from odradek.protocol.errors import ErrorCode, MalformedMessage
+from odradek.timing.reply import Reply
+from odradek.timing.slices import Slices
+
+# A smaller one has a few thousand items at most.
+LARGE_BYTES: Final = 8 * 1024
+# 10,000 topics in a CreateTopics, with names of 249 bytes and 30 configs each, take 20 MB.
+MOST_BYTES: Final = 32 * 1024 * 1024
+# 10,000 partitions in 10,000 topics are 20,000 items. An item takes up to a kilobyte while its request is answered: decoded, as
+# the answer's object, and encoded.
+_ITEMS: Final = 50_000
+_BYTES_AN_ITEM: Final = 50
+_MOST_ITEMS: Final = 250_000
+# Of a request that is handled at once, at a microsecond or two an item.
+_MOST_AT_ONCE: Final = 25_000
+# Answers may say more than was asked, such as a group's members.
+_RESPONSE_BYTES: Final = 64 * 1024 * 1024
+
+Outcome = list[Any] | MalformedMessage | None
+
+
+def most_items(frame_bytes: int, *, in_pieces: bool) -> int:
+    """How many items the arrays of a request of this size may have."""
+    return min(_ITEMS + frame_bytes // _BYTES_AN_ITEM, _MOST_ITEMS if in_pieces else _MOST_AT_ONCE)
+
+
+class LargeRequests:
+    """Answers large requests of one broker. Loop thread only.
+
+    ``in_pieces`` says of some APIs how their items are handled apart; the others' requests are handled at once. Those of
+    ``never_sliced`` do not come here.
+    """
+
+    def __init__(self, slices: Slices, in_pieces: Mapping[ApiKey, Pieces], never_sliced: Collection[ApiKey]) -> None:
+        self._slices = slices
+        self._in_pieces = in_pieces
+        self._never_sliced = never_sliced
+
+    def takes(self, route: Route) -> bool:
+        """Whether large requests of this API come here."""
+        return route.api_key not in self._never_sliced
+
+    def answer(
+        self,
+        route: Route,
+        context: RequestContext,
+        frame: bytes | memoryview,
+        position: int,
+        services: Any,
+        gate: GateKeeper | None,
+        failed: Callable[[RequestContext, Exception], Any],
+    ) -> Reply[Outcome]:
+        """A Reply of the response's chunks; of the reason why there is none; or of None where the connection is to be closed.
+
+        ``frame``'s header v1 ends at ``position``. ``failed`` makes the response for a fault of the broker. Raises
+        MalformedMessage.
+        """
+        if len(frame) > MOST_BYTES:
+            raise MalformedMessage(f"{route.api_key.name}: {len(frame)} bytes: allowed are {MOST_BYTES}")
+        # A view may be overwritten after the call.
+        own = frame if type(frame) is bytes else bytes(frame)
+        work = self._work(
+            route, context, own, position, _Handling(route, services, gate, self._in_pieces.get(route.api_key)), failed
+        )
+        return self._slices.run(work, len(frame))
+
+    def _work(
+        self,
+        route: Route,
+        context: RequestContext,
+        frame: bytes,
+        position: int,
+        handling: "_Handling",
+        failed: Callable[[RequestContext, Exception], Any],
+    ) -> Generator[Reply[Any] | None, Any, Outcome]:
+        # Most brokers never need it.
+        from odradek.protocol.large_messages import ResponseTooLarge, sliced_decoder, sliced_encoder
+
+        limit = most_items(len(frame), in_pieces=handling.is_in_pieces)
+        most_bytes = max(20 * len(frame), _RESPONSE_BYTES)
+        try:
+            request = yield from sliced_decoder(route.api_key, route.version)(frame, position, limit)
+        except MalformedMessage as error:
+            return error
+        del frame
+        try:
+            response = yield from handling.answer(self._slices, context, request)
+        except Exception as error:  # noqa: BLE001  a fault of ours: told to the client as such, and to the log in full
+            response = failed(context, error)
+        del request
+        if response is NO_RESPONSE:
+            return []
+        if response is CLOSE_CONNECTION:
+            return None
+        try:
+            route.scan_errors(response, route)
+            return (yield from sliced_encoder(route.api_key, route.version)(context.correlation_id, response, most_bytes))
+        except ResponseTooLarge as error:
+            return MalformedMessage(f"{route.api_key.name} v{route.version}: {error}")
+        except Exception as error:  # noqa: BLE001  a fault of ours
+            failed(context, error)
+            return None
+
+
+class _Handling:
+    """The way of one request through the gate, if there is one, and piece by piece to its handler."""
+
+    def __init__(self, route: Route, services: Any, gate: GateKeeper | None, pieces: Pieces | None) -> None:
+        self._handle = route.handle
+        self._services = services
+        self._gate = gate
+        self._pieces = pieces
+
+    @property
+    def is_in_pieces(self) -> bool:
+        """Whether the items are handled apart."""
+        return self._pieces is not None
+
+    def answer(self, slices: Slices, context: RequestContext, request: Any) -> Generator[Reply[Any] | None, Any, Any]:
+        if self._gate is None:
+            return (yield from self._in_pieces(context, request))
+
+        def handle(context: RequestContext, request: Any) -> Reply[Any]:
+            return slices.run(self._in_pieces(context, request))
+
+        outcome = self._gate.answer(context, request, handle, lambda: request)
+        return (yield outcome) if isinstance(outcome, Reply) else outcome
+
+    def _in_pieces(self, context: RequestContext, request: Any) -> Generator[Reply[Any] | None, Any, Any]:
+        pieces = self._pieces
+        if pieces is None:
+            response = self._handle(self._services, context, request)
+            return (yield response) if isinstance(response, Reply) else response
+        joined = Joined(pieces)
+        for piece in cut(request, pieces):
+            response = self._handle(self._services, context, piece)
+            if isinstance(response, Reply):
+                response = yield response
+            else:
+                yield None
+            if response is CLOSE_CONNECTION or getattr(response, "error_code", ErrorCode.NONE) != ErrorCode.NONE:
+                return response
+            joined.add(response)
+        return joined.response()

@@ -1,0 +1,105 @@
+"""How a large request is handled in pieces: requests with a part of its items each, one after the other.
+
+A row of the table of ``handlers.in_pieces`` says where the items are. Their answers are put together as if there had been one
+request.
+"""
+
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple
+
+Path = tuple[str, ...]
+
+
+class Pieces(NamedTuple):
+    """Where an API's items are: the fields of the arrays in the request (``asked``) and in the response (``answered``).
+
+    The first of ``asked`` is a field of the request, the next one a field of that array's items. A piece has up to
+    ``most_items`` of the innermost. ``once``: an item that is named twice is answered once.
+    """
+
+    asked: Path
+    answered: Path
+    most_items: int = 500
+    once: bool = False
+
+
+def cut(request: Any, pieces: Pieces) -> Iterator[Any]:
+    """Requests like ``request`` that have all of its items together: at least one."""
+    field = pieces.asked[0]
+    items = getattr(request, field)
+    if not items:
+        yield request
+        return
+    for part in _cut(_once(items) if pieces.once else items, pieces.asked[1:], pieces.most_items):
+        yield request._replace(**{field: part})
+
+
+def _once(items: Sequence[Any]) -> Iterator[Any]:
+    seen: set[Any] = set()
+    for item in items:
+        if item not in seen:
+            seen.add(item)
+            yield item
+
+
+def _cut(items: Iterator[Any] | Sequence[Any], inside: Path, most: int) -> Iterator[list[Any]]:
+    part: list[Any] = []
+    size = 0
+    for item in items:
+        inner = getattr(item, inside[0]) if inside else None
+        item_size = 1 if not inner else _size(inner, inside[1:])
+        if part and size + item_size > most:
+            yield part
+            part, size = [], 0
+        if inner and item_size > most:
+            for inner_part in _cut(inner, inside[1:], most):
+                yield [item._replace(**{inside[0]: inner_part})]
+        else:
+            part.append(item)
+            size += item_size
+    if part:
+        yield part
+
+
+def _size(items: Sequence[Any], inside: Path) -> int:
+    if not inside:
+        return len(items)
+    return sum(_size(getattr(item, inside[0]) or (), inside[1:]) or 1 for item in items)
+
+
+class Joined:
+    """The response to a request, from those to its pieces in their order."""
+
+    def __init__(self, pieces: Pieces) -> None:
+        self._field = pieces.answered[0]
+        self._inside = pieces.answered[1:]
+        self._first: Any = None
+        self._items: list[Any] = []
+
+    def add(self, response: Any) -> None:
+        """Take the next response."""
+        if self._first is None:
+            self._first = response
+        _absorb(self._items, getattr(response, self._field), self._inside)
+
+    def response(self) -> Any:
+        """All of them in one."""
+        return self._first._replace(**{self._field: self._items})
+
+
+def _absorb(known: list[Any], items: Sequence[Any], inside: Path) -> None:
+    """Append ``items``; the first continues the last one that is known if it is of the same topic, group and so on."""
+    first = 0
+    if inside and known and items and _is_same(known[-1], items[0], inside[0]):
+        _absorb(getattr(known[-1], inside[0]), getattr(items[0], inside[0]), inside[1:])
+        first = 1
+    known.extend(items[first:])
+    if inside and len(items) > first:
+        # Its inner items may be continued.
+        inner: list[Any] = []
+        _absorb(inner, getattr(known[-1], inside[0]), inside[1:])
+        known[-1] = known[-1]._replace(**{inside[0]: inner})
+
+
+def _is_same(one: Any, other: Any, inner: str) -> bool:
+    return bool(one._replace(**{inner: ()}) == other._replace(**{inner: ()}))

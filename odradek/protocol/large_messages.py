@@ -1,0 +1,77 @@
+"""Codecs of large messages: the same as ``requests`` and ``responses`` give, in slices and within limits.
+
+They serve every API but Produce, whose requests are records, and Fetch.
+"""
+
+from collections.abc import Callable, Generator
+from functools import cache
+from struct import Struct
+from typing import Any, Final
+
+from odradek.protocol.api_keys import ApiKey
+from odradek.protocol.errors import MalformedMessage
+from odradek.protocol.headers import skip_tagged_fields
+from odradek.protocol.messages import messages
+from odradek.protocol.older_requests import older_shape
+from odradek.protocol.responses import older_response
+from odradek.protocol.schemas import load
+from odradek.protocol.sliced_readers import ItemBudget, compile_sliced_reader
+from odradek.protocol.sliced_writers import ResponseTooLarge, Room, compile_sliced_writer
+
+__all__ = ["ResponseTooLarge", "sliced_decoder", "sliced_encoder"]
+
+_HEADER_V0: Final = Struct(">ii").pack
+_HEADER_V1: Final = Struct(">iib").pack
+
+SlicedDecoder = Callable[[bytes, int, int], Generator[None, Any, Any]]
+SlicedEncoder = Callable[[int, Any, int], Generator[None, Any, list[bytes]]]
+
+
+@cache
+def sliced_decoder(api_key: ApiKey, version: int) -> SlicedDecoder:
+    """``decode(frame, position, most_items)``: a generator that returns the canonical request. Raises MalformedMessage only.
+
+    ``most_items`` is what its arrays may have, all together.
+    """
+    entity = load(api_key, version, "request")
+    canonical = messages(api_key).classes["request"]
+    shape = older_shape(api_key, version)
+    if shape is not None:
+        own = {entity.__name__, *shape.reshaped}
+        canonical = {name: of for name, of in canonical.items() if name not in own}
+    read = compile_sliced_reader(entity, canonical)
+    flexible = bool(entity.__flexible__)
+
+    def decode(frame: bytes, position: int, most_items: int) -> Generator[None, Any, Any]:
+        try:
+            start = skip_tagged_fields(frame, position) if flexible else position
+            request, _ = yield from read(frame, start, ItemBudget(most_items))
+        except MalformedMessage as error:
+            raise MalformedMessage(f"{api_key.name} v{version}: {error.reason}") from None
+        except Exception as error:  # noqa: BLE001  whatever bytes can make a decoder raise, it is the bytes' fault
+            raise MalformedMessage(f"{api_key.name} v{version}: {type(error).__name__}: {error}") from None
+        return request if shape is None else shape.rewrite(request)
+
+    return decode
+
+
+@cache
+def sliced_encoder(api_key: ApiKey, version: int) -> SlicedEncoder:
+    """``encode(correlation_id, response, most_bytes)``: a generator that returns the frame with its length, as chunks.
+
+    It raises ResponseTooLarge for more than ``most_bytes``.
+    """
+    entity = load(api_key, version, "response")
+    rewrite = older_response(api_key, version)
+    canonical = messages(api_key).classes["response"] if rewrite is None else {}
+    flexible = bool(entity.__flexible__) and api_key != ApiKey.API_VERSIONS
+    write = compile_sliced_writer(entity, canonical)
+
+    def encode(correlation_id: int, response: Any, most_bytes: int) -> Generator[None, Any, list[bytes]]:
+        chunks: list[bytes] = [b""]
+        yield from write(chunks.append, response if rewrite is None else rewrite(response), Room(most_bytes))
+        size = sum(map(len, chunks)) + 4
+        chunks[0] = _HEADER_V1(size + 1, correlation_id, 0) if flexible else _HEADER_V0(size, correlation_id)
+        return [b"".join(chunks)]
+
+    return encode

@@ -1,0 +1,77 @@
+"""Encoding a large response in slices: the functions of ``writers`` as generators, which can be left between two items.
+
+A struct that holds arrays becomes a generator ``write(append, o, room)``. It yields None after each block of items, and appends
+the block as one chunk: the small chunks of all items together would take many times the memory of their bytes. What is written
+is taken from the ``Room`` that the response has.
+"""
+
+from collections.abc import Callable, Generator, Mapping
+from typing import Any, Final
+
+from odradek.protocol.schemas import FieldSpec
+from odradek.protocol.sliced_readers import BLOCK, NEVER_YIELD, has_arrays
+from odradek.protocol.writers import FIXED_WIDTHS, Append, Write, WriterCompiler, compile_writer
+
+WriteSliced = Callable[[Append, Any, "Room"], Generator[None, Any, None]]
+
+# Items with arrays of their own: a block of them takes longer.
+_OUTER_BLOCK: Final = 32
+
+
+class ResponseTooLarge(Exception):
+    """The response would have more bytes than it may."""
+
+
+class Room:
+    """How many bytes a response may still have."""
+
+    __slots__ = ("left", "limit")
+
+    def __init__(self, limit: int) -> None:
+        self.limit = limit
+        self.left = limit
+
+    def take(self, count: int) -> None:
+        """``count`` bytes more. Raises ResponseTooLarge."""
+        self.left -= count
+        if self.left < 0:
+            raise ResponseTooLarge(f"a response of more than {self.limit} bytes")
+
+
+def compile_sliced_writer(entity: type[Any], canonical: Mapping[str, type[Any]]) -> WriteSliced:
+    """The generator for ``entity``, one of kio's classes; see ``writers.compile_writer``."""
+    if has_arrays(entity):
+        return _SlicedCompiler(entity, canonical).compile()  # type: ignore[return-value]
+    write_all = compile_writer(entity, canonical)
+
+    def write(append: Append, message: Any, room: Room) -> Generator[None, Any, None]:  # noqa: ARG001  no array, no bytes to speak of
+        write_all(append, message)
+        yield
+
+    return write
+
+
+class _SlicedCompiler(WriterCompiler):
+    def compile(self) -> Write:
+        self._body()
+        self._lines = [*NEVER_YIELD, *self._lines]
+        return self._function("append, o, room")
+
+    def _items(self, spec: FieldSpec) -> list[str]:
+        if spec.entity is None and spec.kafka_type in FIXED_WIDTHS:
+            return ["room.take(16 * len(v))", *super()._items(spec)]
+        block = BLOCK
+        if spec.entity is None:
+            item = [line.replace("append", "part.append") for line in super()._items(spec)[1:]]
+        elif has_arrays(spec.entity):
+            block = _OUTER_BLOCK
+            self._scope[f"write_{spec.name}"] = _SlicedCompiler(spec.entity, self._canonical).compile()
+            item = [f"    yield from write_{spec.name}(part.append, i, room)"]
+        else:
+            self._scope[f"write_{spec.name}"] = compile_writer(spec.entity, self._canonical)
+            item = [f"    write_{spec.name}(part.append, i)"]
+        lines = [f"for k in range(0, len(items), {block}):", "    part = []", f"    for i in items[k:k + {block}]:"]
+        lines += [f"    {line}" for line in item]
+        lines += ["    chunk = join(part)", "    room.take(len(chunk))", "    append(chunk)", "    yield"]
+        # ``v`` is used for strings in between.
+        return ["items = v if isinstance(v, (list, tuple)) else tuple(v)", *lines]

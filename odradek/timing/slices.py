@@ -1,0 +1,101 @@
+"""Long work on the event loop, in slices: between two of them the loop serves everybody else.
+
+Work is a generator. It yields None where it may be interrupted, which should be about every millisecond, or a ``Reply`` that it
+waits for, whose response is sent back in. A slice goes on over such points until ``SLICE_MS`` have passed. Work that is done by
+then never leaves the turn of the loop in which it began. Under a clock that stands still, all work is.
+
+If there is more work than one, that of the least weight goes first: a large request delays no smaller one.
+
+Left out: work that computes for long without yielding, and work in threads (``background``).
+"""
+
+from __future__ import annotations
+
+from heapq import heappop, heappush
+from typing import TYPE_CHECKING, Any, Final, TypeVar
+
+from odradek.timing.reply import Reply
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Generator
+
+T = TypeVar("T")
+
+# A client that asks meanwhile waits about twice as long at most: for the slice under way, and for one before its answer.
+SLICE_MS: Final = 5.0
+
+
+class Slices:
+    """Long work of one event loop. Loop thread only."""
+
+    __slots__ = ("_call_soon", "_count", "_is_closed", "_is_due", "_is_running", "_monotonic_ms", "_ready", "slices")
+
+    def __init__(self, monotonic_ms: Callable[[], float], call_soon: Callable[[Callable[[], None]], object]) -> None:
+        self._monotonic_ms = monotonic_ms
+        self._call_soon = call_soon
+        # (weight, order of arrival, work, what to send in, its reply)
+        self._ready: list[tuple[int, int, Generator[Reply[Any] | None, Any, Any], Any, Reply[Any]]] = []
+        self._count = 0
+        self._is_due = False
+        self._is_running = False
+        self._is_closed = False
+        # How many were run.
+        self.slices = 0
+
+    def run(self, work: Generator[Reply[Any] | None, Any, T], weight: int = 0) -> Reply[T]:
+        """Begin ``work``, at once if there is no other; the reply has what it returns, or the exception that it raises."""
+        reply: Reply[T] = Reply()
+        is_alone = not self._ready and not self._is_running
+        self._put(weight, work, None, reply)
+        if is_alone:
+            self._run_slice()
+        else:
+            self._arm()
+        return reply
+
+    def close(self) -> None:
+        """Run no further slice. Replies are left as they are."""
+        self._is_closed = True
+
+    def _put(self, weight: int, work: Generator[Reply[Any] | None, Any, Any], value: object, reply: Reply[Any]) -> None:
+        heappush(self._ready, (weight, self._count, work, value, reply))
+        self._count += 1
+
+    def _arm(self) -> None:
+        if self._ready and not self._is_due and not self._is_running and not self._is_closed:
+            self._is_due = True
+            self._call_soon(self._take_turn)
+
+    def _take_turn(self) -> None:
+        self._is_due = False
+        if self._ready and not self._is_closed:
+            self._run_slice()
+
+    def _run_slice(self) -> None:
+        weight, _, work, value, reply = heappop(self._ready)
+        self._is_running = True
+        self.slices += 1
+        until_ms = self._monotonic_ms() + SLICE_MS
+        try:
+            while True:
+                waits_for = work.send(value)
+                value = None
+                if waits_for is not None:
+                    if not waits_for.done:
+                        waits_for.when_done(lambda response: self._resume(weight, work, response, reply))
+                        break
+                    value = waits_for.response
+                if self._monotonic_ms() >= until_ms:
+                    self._put(weight, work, value, reply)
+                    break
+        except StopIteration as end:
+            reply.complete(end.value)
+        except Exception as error:  # noqa: BLE001  it is whose who waits for the reply
+            reply.complete(error)
+        finally:
+            self._is_running = False
+            self._arm()
+
+    def _resume(self, weight: int, work: Generator[Reply[Any] | None, Any, Any], response: object, reply: Reply[Any]) -> None:
+        self._put(weight, work, response, reply)
+        self._arm()

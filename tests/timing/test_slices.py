@@ -1,0 +1,130 @@
+"""Long work in slices: when it is left, who goes first, and what becomes of its outcome."""
+
+from collections import deque
+
+import pytest
+
+from odradek.timing.reply import Reply
+from odradek.timing.slices import SLICE_MS, Slices
+
+
+class Loop:
+    """Turns of a loop, and a clock that each reading moves by ``step_ms``."""
+
+    def __init__(self, step_ms: float) -> None:
+        self._step_ms = step_ms
+        self._now_ms = 0.0
+        self._soon = deque()
+        self.slices = Slices(self._read, self._soon.append)
+
+    def _read(self):
+        self._now_ms += self._step_ms
+        return self._now_ms
+
+    def turn(self):
+        """One turn; False if nothing is due."""
+        if self._soon:
+            self._soon.popleft()()
+            return True
+        return False
+
+    def turns(self) -> int:
+        """Turns until nothing is due."""
+        count = 0
+        while self.turn():
+            count += 1
+        return count
+
+
+def steps(count, notes=None, name=""):
+    for step in range(count):
+        if notes is not None:
+            notes.append(f"{name}{step}")
+        yield None
+    return "done"
+
+
+def test_work_is_done_at_once_where_the_clock_stands_still():
+    loop = Loop(0)
+    assert loop.slices.run(steps(10_000)).response == "done"
+    assert loop.slices.slices == 1
+
+
+def test_work_is_left_after_each_slice_and_others_have_a_turn():
+    loop = Loop(SLICE_MS / 4)
+    reply = loop.slices.run(steps(40))
+    assert not reply.done
+    assert loop.turns() == 10
+    assert reply.response == "done"
+
+
+def test_the_smallest_goes_first():
+    loop = Loop(SLICE_MS)
+    notes = []
+    loop.slices.run(steps(4, notes, "large"), weight=9)
+    loop.slices.run(steps(2, notes, "small"), weight=1)
+    loop.turns()
+    assert notes == ["large0", "small0", "small1", "large1", "large2", "large3"]
+
+
+def test_work_waits_for_a_reply_without_taking_turns():
+    loop = Loop(0)
+    asked = Reply()
+
+    def work():
+        return (yield asked) + 1
+
+    reply = loop.slices.run(work())
+    assert not loop.turn()
+    asked.complete(41)
+    loop.turns()
+    assert reply.response == 42
+
+
+def test_a_reply_that_is_done_keeps_nobody_waiting():
+    loop = Loop(0)
+    asked = Reply()
+    asked.complete(41)
+
+    def work():
+        return (yield asked) + 1
+
+    assert loop.slices.run(work()).response == 42
+
+
+def test_work_begun_within_work_takes_its_turn():
+    loop = Loop(0)
+
+    def work():
+        return (yield loop.slices.run(steps(3)))
+
+    reply = loop.slices.run(work())
+    assert not reply.done
+    loop.turns()
+    assert reply.response == "done"
+
+
+def test_an_exception_is_the_outcome_and_others_go_on():
+    loop = Loop(SLICE_MS)
+
+    def work():
+        yield None
+        raise ValueError("mine")
+
+    reply = loop.slices.run(work())
+    other = loop.slices.run(steps(2))
+    loop.turns()
+    assert isinstance(reply.response, ValueError)
+    assert other.response == "done"
+
+
+@pytest.mark.parametrize("when", ["before", "between"])
+def test_no_slice_is_run_after_the_end(when):
+    loop = Loop(SLICE_MS)
+    notes = []
+    loop.slices.run(steps(9, notes))
+    if when == "between":
+        loop.turn()
+    loop.slices.close()
+    loop.turns()
+    assert len(notes) == (1 if when == "before" else 2)
