@@ -19,9 +19,12 @@ from odradek.broker.coordination.group_coordinator import GroupCoordinator
 from odradek.broker.coordination.services import CoordinatorServices
 from odradek.broker.coordination.transaction_coordinator import TransactionCoordinator
 from odradek.broker.handlers import SERVED, load_handler
+from odradek.broker.handlers.in_pieces import IN_PIECES, NEVER_SLICED
 from odradek.broker.line_limit import LineLimit
 from odradek.broker.logging import log as broker_log
+from odradek.broker.metadata.auto_topic_creation import AutoTopicCreation
 from odradek.broker.network.dispatch import Dispatcher
+from odradek.broker.network.large_requests import LargeRequests
 from odradek.broker.network.listeners import advertised_endpoints
 from odradek.broker.replica.fetch_sessions import FetchSessions
 from odradek.broker.replica.housekeeping import Housekeeping
@@ -33,6 +36,7 @@ from odradek.broker.storage_start import open_storage
 from odradek.protocol.errors import KafkaError
 from odradek.timing.driver import AsyncioDriver
 from odradek.timing.purgatory import Purgatory
+from odradek.timing.slices import Slices
 from odradek.timing.system_clock import SystemClock
 from odradek.timing.threaded_background import ThreadedBackground
 from odradek.timing.timer import Timer
@@ -48,6 +52,7 @@ if TYPE_CHECKING:
     from odradek.broker.replica.delayed_fetch import DelayedFetch
     from odradek.broker.replica.delayed_produce import DelayedProduce
     from odradek.broker.replica.group_commit import GroupCommit
+    from odradek.broker.replica.partition_directories import PartitionDirectories
     from odradek.storage.filesystem import FileSystem
     from odradek.storage.log_manager import LogManager
     from odradek.timing.background import Background
@@ -97,7 +102,10 @@ class Broker:
         )
         self.groups = GroupCoordinator(services)
         self.transactions = TransactionCoordinator(services, self.groups.write_marker)
-        self.dispatcher = Dispatcher(self, self.clock, SERVED, load_handler, gate)
+        self.slices = Slices(self.clock.monotonic_ms, self.call_soon)
+        self.dispatcher = Dispatcher(
+            self, self.clock, SERVED, load_handler, gate, LargeRequests(self.slices, IN_PIECES, NEVER_SLICED)
+        )
         # Those of the server that listens for this broker, if one does.
         self.connections: ConnectionRegistry | None = None
         self._file_system = file_system
@@ -111,6 +119,8 @@ class Broker:
         # Set by open().
         self.log_manager: LogManager
         self.controller: Controller
+        self.auto_topic_creation: AutoTopicCreation
+        self.partition_directories: PartitionDirectories
         self.group_commit: GroupCommit
         self.housekeeping: Housekeeping
         self.moves: ReplicaMoves
@@ -159,7 +169,9 @@ class Broker:
         storage = open_storage(self, self._file_system)
         self.log_manager = storage.log_manager
         self.controller = storage.controller
+        self.auto_topic_creation = AutoTopicCreation(self.controller, self.config["num.partitions"], self.slices)
         self.group_commit = storage.group_commit
+        self.partition_directories = storage.partition_directories
         self.cluster_id = storage.cluster_id
         if self.clock.passes_by_itself:
             self._driver = AsyncioDriver(self.timer, asyncio.get_running_loop())
@@ -189,6 +201,7 @@ class Broker:
 
     async def finish(self) -> None:
         """Wait for the work in threads, then close; the requests that waited have been answered."""
+        self.slices.close()
         self.timer.close()
         self.moves.close()
         self.log_cleaner.close()
@@ -212,6 +225,7 @@ class Broker:
         What is on its way on the loop may still run, and is to find files that it cannot write.
         """
         self.background.abandon()
+        self.slices.close()
         if self._driver is not None:
             self._driver.close()
         self.timer.close()

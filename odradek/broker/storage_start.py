@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from odradek.timing.background import Background
     from odradek.timing.clock import Clock
     from odradek.timing.purgatory import Purgatory
+    from odradek.timing.slices import Slices
     from odradek.timing.timer import Timer
 
 
@@ -62,6 +63,7 @@ class StorageHost(Protocol):
     fetch_purgatory: Purgatory[DelayedFetch]
     produce_purgatory: Purgatory[DelayedProduce]
     housekeeping: Housekeeping
+    slices: Slices
 
     @property
     def moves(self) -> Moves:
@@ -84,6 +86,7 @@ class OpenStorage:
     log_manager: LogManager
     controller: Controller
     group_commit: GroupCommit
+    partition_directories: PartitionDirectories
     cluster_id: str
 
 
@@ -156,7 +159,7 @@ def _open_storage(broker: StorageHost, file_system: FileSystem) -> OpenStorage:
     controller.subscribe(directories, PublishingOrder.PARTITIONS)
     controller.subscribe(overrides, PublishingOrder.BROKER_CONFIGS)
     controller.subscribe(LogConfigs(broker.partitions, controller.log_config_for), PublishingOrder.TOPIC_CONFIGS)
-    return OpenStorage(log_manager, controller, group_commit, identity.cluster_id)
+    return OpenStorage(log_manager, controller, group_commit, directories, identity.cluster_id)
 
 
 def _open_controller(broker: StorageHost, file_system: FileSystem, log_manager: LogManager) -> Controller:
@@ -204,6 +207,7 @@ def _partition_directories(broker: StorageHost, log_manager: LogManager, control
         wake_fetches=broker.fetch_purgatory.check_and_complete,
         before_delete=lambda key: broker.moves.cancel(key),  # noqa: PLW0108  made later
         after_delete=lambda: broker.housekeeping.remove_deleted_after(broker.config["log.segment.delete.delay.ms"]),
+        slices=broker.slices,
     )
 
 

@@ -17,12 +17,12 @@ from odradek.protocol.message_types.create_partitions import (
 
 if TYPE_CHECKING:
     from odradek.broker.context import RequestContext
-    from odradek.broker.handlers.services import TopicServices
+    from odradek.broker.handlers.services import TopicCreationServices
     from odradek.timing.reply import Reply
 
 
 def handle(
-    services: "TopicServices", _context: "RequestContext", request: CreatePartitionsRequest
+    services: "TopicCreationServices", _context: "RequestContext", request: CreatePartitionsRequest
 ) -> "Reply[CreatePartitionsResponse]":
     """Add, or only validate, the partitions of ``request``."""
     asked = [_new_partitions(topic) for topic in request.topics]
@@ -32,7 +32,8 @@ def handle(
             outcome = [TopicResult(name=topic.name, error=outcome) for topic in asked]
         return CreatePartitionsResponse(results=[_answer(result) for result in outcome])
 
-    return services.controller.create_partitions(asked, validate_only=request.validate_only).then(respond)
+    created = services.controller.create_partitions(asked, validate_only=request.validate_only)
+    return services.partition_directories.when_led(created).then(respond)
 
 
 def _new_partitions(topic: CreatePartitionsTopic) -> NewPartitions:

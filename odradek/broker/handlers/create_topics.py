@@ -25,14 +25,16 @@ from odradek.protocol.message_types.create_topics import (
 
 if TYPE_CHECKING:
     from odradek.broker.context import RequestContext
-    from odradek.broker.handlers.services import TopicServices
+    from odradek.broker.handlers.services import TopicCreationServices
     from odradek.timing.reply import Reply
 
 
 _FIRST_VERSION_WITH_CONFIGS = 5
 
 
-def handle(services: "TopicServices", context: "RequestContext", request: CreateTopicsRequest) -> "Reply[CreateTopicsResponse]":
+def handle(
+    services: "TopicCreationServices", context: "RequestContext", request: CreateTopicsRequest
+) -> "Reply[CreateTopicsResponse]":
     """Create, or only validate, the topics of ``request``."""
     asked = [_new_topic(topic) for topic in request.topics]
 
@@ -44,7 +46,8 @@ def handle(services: "TopicServices", context: "RequestContext", request: Create
             topics = _with_configs(services, asked, topics)
         return CreateTopicsResponse(topics=topics)
 
-    return services.controller.create_topics(asked, validate_only=request.validate_only).then(respond)
+    created = services.controller.create_topics(asked, validate_only=request.validate_only)
+    return services.partition_directories.when_led(created).then(respond)
 
 
 def _new_topic(topic: CreatableTopic) -> NewTopic:
@@ -66,13 +69,19 @@ def _answer(result: TopicResult) -> CreatableTopicResult:
 
 
 def _with_configs(
-    services: "TopicServices", asked: list[NewTopic], topics: list[CreatableTopicResult]
+    services: "TopicCreationServices", asked: list[NewTopic], topics: list[CreatableTopicResult]
 ) -> list[CreatableTopicResult]:
     """The answers; those of topics that were created with the configs in effect, by name."""
     image = services.controller.image
     view = ConfigView(services.config, image.configs, image.topics.__contains__)
-    overrides = {topic.name: {name: value for name, value in topic.configs if value is not None} for topic in asked}
-    return [topic if topic.error_code else topic._replace(configs=_configs(view, overrides[topic.name])) for topic in topics]
+    overrides = {topic.name: tuple([each for each in topic.configs if each[1] is not None]) for topic in asked}
+    # Topics of one request mostly have the same overrides.
+    told: dict[tuple[tuple[str, str | None], ...], list[CreatableTopicConfigs]] = {}
+    for topic in topics:
+        own = overrides.get(topic.name, ())
+        if not topic.error_code and own not in told:
+            told[own] = _configs(view, {name: value for name, value in own if value is not None})
+    return [topic if topic.error_code else topic._replace(configs=told[overrides[topic.name]]) for topic in topics]
 
 
 def _configs(view: ConfigView, overrides: dict[str, str]) -> list[CreatableTopicConfigs]:

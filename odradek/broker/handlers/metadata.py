@@ -23,8 +23,9 @@ from odradek.protocol.message_types.metadata import (
 )
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from odradek.broker.handlers.services import ClusterServices
-    from odradek.broker.metadata.decisions import TopicResult
     from odradek.broker.metadata.topic import Topic
 
 # The constructor of a named tuple is slower, and a cluster has many partitions.
@@ -47,7 +48,8 @@ def handle(services: "ClusterServices", context: RequestContext, request: Metada
     else:
         # One that is asked for twice is told once.
         once = {(item.topic_id, item.name): item for item in request.topics}
-        topics = [_requested(services, request, item, operations) for item in once.values()]
+        refused = _create_missing(services, request)
+        topics = [_requested(services, item, refused, operations) for item in once.values()]
     host, port = services.advertised(context.listener_name)
     return MetadataResponse(
         brokers=[MetadataResponseBroker(node_id=services.node_id, host=host, port=port, rack=services.rack)],
@@ -63,7 +65,7 @@ def _refused(item: MetadataRequestTopic) -> MetadataResponseTopic:
 
 
 def _requested(
-    services: "ClusterServices", request: MetadataRequest, item: MetadataRequestTopic, operations: int
+    services: "ClusterServices", item: MetadataRequestTopic, refused: "Mapping[str, ErrorCode]", operations: int
 ) -> MetadataResponseTopic:
     image = services.controller.image
     if item.topic_id is not None:
@@ -76,30 +78,30 @@ def _requested(
     name = item.name or ""
     topic = image.topics.get(name)
     if topic is None:
-        error = _create(services, request, name)
-        topic = image.topics.get(name)
-        if topic is None:
-            return MetadataResponseTopic(
-                error_code=error, name=item.name, is_internal=item.name in INTERNAL_TOPICS, topic_authorized_operations=operations
-            )
+        return MetadataResponseTopic(
+            error_code=refused.get(name, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION),
+            name=item.name,
+            is_internal=item.name in INTERNAL_TOPICS,
+            topic_authorized_operations=operations,
+        )
     return _describe(services, topic, operations)
 
 
-def _create(services: "ClusterServices", request: MetadataRequest, name: str) -> ErrorCode:
-    """Create a topic that was asked for, where that is allowed; otherwise the code that says why there is none."""
-    if not request.allow_auto_topic_creation or not services.config["auto.create.topics.enable"]:
+def _create_missing(services: "ClusterServices", request: MetadataRequest) -> "Mapping[str, ErrorCode]":
+    """Have the topics created that are not there, where that is allowed; why some cannot be there, by name."""
+    known = services.controller.image.topics
+    missing = [item.name or "" for item in request.topics or () if item.topic_id is None and item.name not in known]
+    if not missing:
+        return {}
+    if request.allow_auto_topic_creation and services.config["auto.create.topics.enable"]:
+        return services.auto_topic_creation.create(missing)
+    refused: dict[str, ErrorCode] = {}
+    for name in missing:
         try:
             validate_topic_name(name)
         except KafkaError as error:
-            return error.code
-        return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-    reply = services.controller.auto_create([name])
-    if not reply.done:
-        # Clients ask again, as they do where Kafka has not created the topic yet.
-        return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-    outcome: list[TopicResult] | KafkaError = reply.response
-    failure = outcome if isinstance(outcome, KafkaError) else outcome[0].error
-    return ErrorCode.NONE if failure is None else failure.code
+            refused[name] = error.code
+    return refused
 
 
 def _describe(services: "ClusterServices", topic: "Topic", operations: int) -> MetadataResponseTopic:

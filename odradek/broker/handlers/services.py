@@ -14,11 +14,13 @@ if TYPE_CHECKING:
     from odradek.broker.coordination.group_coordinator import GroupCoordinator
     from odradek.broker.coordination.transaction_coordinator import TransactionCoordinator
     from odradek.broker.line_limit import LineLimit
+    from odradek.broker.metadata.auto_topic_creation import AutoTopicCreation
     from odradek.broker.metadata.controller import Controller
     from odradek.broker.replica.delayed_fetch import DelayedFetch
     from odradek.broker.replica.delayed_produce import DelayedProduce
     from odradek.broker.replica.fetch_sessions import FetchSessions
     from odradek.broker.replica.inspections import Inspections
+    from odradek.broker.replica.partition_directories import PartitionDirectories
     from odradek.broker.replica.partitions import Partitions
     from odradek.broker.replica.replica_moves import ReplicaMoves
     from odradek.storage.log_manager import LogManager
@@ -66,6 +68,14 @@ class TopicServices(Protocol):
         """This broker's id."""
 
 
+class TopicCreationServices(TopicServices, Protocol):
+    """The cluster's metadata, and the partitions that follow it."""
+
+    @property
+    def partition_directories(self) -> PartitionDirectories:
+        """What creates partitions."""
+
+
 class NodeServices(TopicServices, Protocol):
     """The cluster's metadata, and how clients reach this broker."""
 
@@ -95,6 +105,10 @@ class LookupServices(PartitionServices, Protocol):
 
 class ClusterServices(NodeServices, PartitionServices, Protocol):
     """The cluster's metadata with the state of its partitions."""
+
+    @property
+    def auto_topic_creation(self) -> AutoTopicCreation:
+        """Creates topics that clients ask for."""
 
 
 class OldSegments(Protocol):

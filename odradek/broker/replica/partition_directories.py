@@ -2,9 +2,14 @@
 
 The metadata log is the truth; a partition's directory follows it. What a kill between the two leaves undone,
 ``metadata.reconcile`` settles at the next start.
+
+To create a log takes a tenth of a millisecond or two. Those of many partitions are created in slices. Until a partition's turn
+has come, clients are told that it has no leader, as by Kafka while its brokers catch up.
 """
 
-from collections.abc import Callable, Sequence
+from collections import deque
+from collections.abc import Callable, Generator, Sequence
+from typing import Any, Final, TypeVar
 from uuid import UUID
 
 from odradek.broker.config.dynamic import ResourceType
@@ -12,6 +17,7 @@ from odradek.broker.logging import log
 from odradek.broker.metadata.delta import MetadataDelta
 from odradek.broker.metadata.image import MetadataImage
 from odradek.broker.metadata.topic import Topic
+from odradek.broker.metadata.topic_names import INTERNAL_TOPICS
 from odradek.broker.replica.partition import Partition
 from odradek.broker.replica.partitions import Partitions
 from odradek.protocol.errors import KafkaError
@@ -20,6 +26,14 @@ from odradek.storage.data_directory import DataDirectory
 from odradek.storage.log_config import LogConfig
 from odradek.storage.log_manager import LogManager
 from odradek.timing.clock import Clock
+from odradek.timing.reply import Reply
+from odradek.timing.slices import Slices
+
+T = TypeVar("T")
+
+# Partitions that one change may add without being sliced.
+_AT_ONCE: Final = 64
+_BLOCK: Final = 8
 
 
 class PartitionDirectories:
@@ -37,8 +51,9 @@ class PartitionDirectories:
         wake_fetches: Callable[[Partition], object],
         before_delete: Callable[[tuple[str, int]], object],
         after_delete: Callable[[], object],
+        slices: Slices,
     ) -> None:
-        """``before_delete`` is called with the key of each partition that is deleted, ``after_delete`` once for a topic."""
+        """``before_delete`` is called with the key of each partition that is deleted, ``after_delete`` once for a change."""
         self._partitions = partitions
         self._log_manager = log_manager
         self._image = image
@@ -48,6 +63,12 @@ class PartitionDirectories:
         self._wake_fetches = wake_fetches
         self._before_delete = before_delete
         self._after_delete = after_delete
+        self._slices = slices
+        # What is to be led, in slices, and whom to tell when it is.
+        self._deleted: set[tuple[str, int]] = set()
+        self._to_lead: deque[tuple[UUID, Sequence[PartitionRecord]]] = deque()
+        self._is_leading = False
+        self._when_led: list[Callable[[], None]] = []
 
     def lead_all(self) -> None:
         """At start, once the logs are open (``metadata.reconcile``): take up leadership of all there is."""
@@ -68,10 +89,50 @@ class PartitionDirectories:
         """Part of MetadataPublisher."""
         for topic in delta.deleted_topics:
             self._delete(topic)
+        if delta.deleted_topics:
+            self._finish_deletions()
+        is_at_once = sum(len(partitions) for _, partitions in delta.new_partitions) <= _AT_ONCE
         for topic, partitions in delta.new_partitions:
-            self._lead(topic, partitions)
+            # The coordinators' own begin with their partitions.
+            if is_at_once or topic.name in INTERNAL_TOPICS:
+                self._lead(topic, partitions)
+            else:
+                self._to_lead.append((topic.topic_id, partitions))
+        if self._to_lead and not self._is_leading:
+            self._is_leading = True
+            self._slices.run(self._lead_in_slices()).when_done(_tell_failure)
         for topic, partitions in delta.changed_partitions:
             self._change(topic, partitions)
+
+    def when_led(self, reply: Reply[T]) -> Reply[T]:
+        """A Reply of the same, completed when all partitions lead that there are by then."""
+        led: Reply[T] = Reply()
+
+        def wait(outcome: T) -> None:
+            if self._is_leading:
+                self._when_led.append(lambda: led.complete(outcome))
+            else:
+                led.complete(outcome)
+
+        reply.when_done(wait)
+        return led
+
+    def _lead_in_slices(self) -> Generator[Reply[Any] | None, Any, None]:
+        try:
+            while self._to_lead:
+                topic_id, partitions = self._to_lead.popleft()
+                for first in range(0, len(partitions), _BLOCK):
+                    topic = self._image.topics_by_id.get(topic_id)
+                    if topic is None:
+                        # Deleted meanwhile.
+                        break
+                    self._lead(topic, [topic.partitions[record.partition_id] for record in partitions[first : first + _BLOCK]])
+                    yield None
+        finally:
+            self._is_leading = False
+            waiting, self._when_led = self._when_led, []
+            for tell in waiting:
+                tell()
 
     def _change(self, topic: Topic, partitions: Sequence[PartitionRecord]) -> None:
         """Take the role that each of ``partitions`` has for this broker now."""
@@ -99,11 +160,15 @@ class PartitionDirectories:
                 self._log_manager.delete(topic.name, partition.index)
             except OSError as error:
                 log.error("a deleted partition's directory stays", topic=topic.name, partition=partition.index, reason=str(error))
+        self._deleted.update((topic.name, partition.index) for partition in removed)
+
+    def _finish_deletions(self) -> None:
+        deleted, self._deleted = self._deleted, set()
         try:
             self._log_manager.removed_logs.sync()
-            self._log_manager.forget_offsets({(topic.name, partition.index) for partition in removed})
+            self._log_manager.forget_offsets(deleted)
         except OSError as error:
-            log.error("a loss of power may bring a deleted topic's partitions back", topic=topic.name, reason=str(error))
+            log.error("a loss of power may bring deleted topics' partitions back", reason=str(error))
         self._after_delete()
 
     def _partition(self, topic: Topic, record: PartitionRecord, config: LogConfig) -> Partition:
@@ -135,6 +200,11 @@ class PartitionDirectories:
         if record.leader != self._node_id:
             partition.become_follower(record.leader, record.leader_epoch)
         return partition
+
+
+def _tell_failure(outcome: object) -> None:
+    if isinstance(outcome, Exception):
+        log.error("partitions cannot be created", outcome)
 
 
 class LogConfigs:

@@ -1,0 +1,103 @@
+"""Topics that clients ask for are created in slices, once, and not without end."""
+
+from collections import deque
+
+import pytest
+
+from odradek.broker.metadata.auto_topic_creation import AutoTopicCreation
+from odradek.broker.metadata.decisions import MAX_PARTITIONS_PER_REQUEST, TopicResult
+from odradek.protocol.errors import ErrorCode, KafkaError
+from odradek.timing.reply import Reply
+from odradek.timing.slices import SLICE_MS, Slices
+
+
+class Setup:
+    """A controller that notes what it is to create, under a clock of which each reading takes ``step_ms``."""
+
+    def __init__(self, step_ms=SLICE_MS, partitions=1):
+        self.now_ms = 0.0
+        self.step_ms = step_ms
+        self.soon = deque()
+        self.asked = []
+        self.errors = {}
+        self.creation = AutoTopicCreation(self, partitions, Slices(self.read, self.soon.append))
+
+    def read(self):
+        self.now_ms += self.step_ms
+        return self.now_ms
+
+    def auto_create(self, names):
+        self.asked.append(list(names))
+        reply = Reply()
+        reply.complete([TopicResult(name=name, error=self.errors.get(name)) for name in names])
+        return reply
+
+    def turns(self):
+        while self.soon:
+            self.soon.popleft()()
+
+    @property
+    def created(self):
+        return [name for names in self.asked for name in names]
+
+
+def names(count, prefix="t"):
+    return [f"{prefix}{number}" for number in range(count)]
+
+
+def test_few_topics_are_created_before_the_answer():
+    setup = Setup(step_ms=0)
+    assert setup.creation.create(names(100)) == {}
+    assert setup.created == names(100)
+
+
+def test_of_many_a_first_batch_is_created_at_once_and_the_others_in_turns_of_the_loop():
+    setup = Setup()
+    setup.creation.create(names(100))
+    assert setup.created == names(16)
+    setup.turns()
+    assert setup.created == names(100)
+
+
+def test_topics_of_many_partitions_are_created_one_by_one():
+    setup = Setup(partitions=100)
+    setup.creation.create(names(3))
+    setup.turns()
+    assert setup.asked == [["t0"], ["t1"], ["t2"]]
+
+
+def test_what_is_in_flight_is_not_created_twice():
+    setup = Setup()
+    setup.creation.create(names(100))
+    setup.creation.create(names(100))
+    setup.turns()
+    assert setup.created == names(100)
+
+
+@pytest.mark.parametrize("partitions", [1, 10])
+def test_no_more_are_in_flight_than_kafka_creates_for_one_request(partitions):
+    setup = Setup(partitions=partitions)
+    most = MAX_PARTITIONS_PER_REQUEST // partitions
+    setup.creation.create(names(most + 100))
+    setup.turns()
+    assert setup.created == names(most)
+
+
+def test_what_cannot_be_created_is_told_where_it_is_known():
+    setup = Setup(step_ms=0)
+    setup.errors["t1"] = KafkaError(ErrorCode.INVALID_TOPIC_EXCEPTION)
+    assert setup.creation.create(["t0", "t1", "no way"]) == {
+        "t1": ErrorCode.INVALID_TOPIC_EXCEPTION,
+        "no way": ErrorCode.INVALID_TOPIC_EXCEPTION,
+    }
+    assert setup.created == ["t0", "t1"]
+
+
+def test_a_controller_that_fails_is_asked_again():
+    setup = Setup(step_ms=0)
+    answer = setup.auto_create
+    setup.auto_create = lambda names: 1 / 0
+    setup.creation.create(["t0"])
+    setup.auto_create = answer
+    setup.creation.create(["t0"])
+    assert setup.created == ["t0"]
