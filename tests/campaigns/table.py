@@ -59,6 +59,14 @@ CAMPAIGNS = {
             (f"{_HERE}/fuzz/test_protocol_fuzz.py", f"{_HERE}/fuzz/test_socket_fuzz.py"),
         ),
         Campaign(
+            "hostile-requests",
+            "tests.campaigns.hostile_requests",
+            ("--requests", "1000"),
+            5,
+            "huge, lying and laborious requests: how long a second client waits, and what memory the broker takes",
+            (f"{_HERE}/hostile_requests/test_hostile_requests.py",),
+        ),
+        Campaign(
             "kafka-files",
             "tests.campaigns.kafka_tools.both_ways",
             (),

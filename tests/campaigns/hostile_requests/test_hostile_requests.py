@@ -1,0 +1,75 @@
+"""Hostile requests, some of each kind. Machines differ and are busy: the limits are those of a fault, and not the campaign's."""
+
+import subprocess
+import sys
+
+import pytest
+
+from tests.broker_process import REPOSITORY
+from tests.campaigns.hostile_requests.kinds import KINDS, draw
+
+# What is planted is ten times as long, and what a busy machine does to a sound broker a tenth of it.
+STALL_MS = 500
+RUN = "import sys; from tests.campaigns.hostile_requests.__main__ import main; sys.exit(main())"
+# In the broker's process, before it starts: a wrapper of one API's handler.
+FAULTY = """
+import sys
+import odradek.broker.server as server
+from odradek.__main__ import start
+
+load = server.load_handler
+
+def load_handler(api_key):
+    handle = load(api_key)
+    def faulty(services, context, request):
+        {fault}
+        return handle(services, context, request)
+    return faulty if api_key.name == "FIND_COORDINATOR" else handle
+
+server.load_handler = load_handler
+start()
+"""
+PROGRAM = """
+import sys
+from tests.broker_process import BrokerProcess
+BrokerProcess.program = ("-c", {broker!r})
+from tests.campaigns.hostile_requests.__main__ import main
+sys.exit(main())
+"""
+
+
+def run(*arguments, program=RUN):
+    command = [sys.executable, "-c", program, "--stall-ms", str(STALL_MS), "--control-s", "0.2", *arguments]
+    return subprocess.run(command, capture_output=True, text=True, check=False, timeout=150, cwd=REPOSITORY)
+
+
+def test_a_broker_serves_its_other_client_and_keeps_its_memory():
+    done = run("--seed", "7", "--requests", "40")
+
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "seed 7: 40 requests" in done.stdout
+    assert "memory allowed: 0" in done.stdout
+
+
+@pytest.mark.parametrize(
+    "fault",
+    ["import time; time.sleep(5)", "services.kept = bytearray(2_000_000_000); services.kept[::4096] = bytes(488282)"],
+    ids=["a handler that stands still", "a handler that keeps what is a hundred times its request"],
+)
+def test_a_planted_fault_is_found_and_its_request_is_named(fault):
+    broker = FAULTY.format(fault=f"if len(request.coordinator_keys) > 1: {fault}")
+    done = run("--seed", "7", "--requests", "3", "--kinds", "tagged fields", program=PROGRAM.format(broker=broker))
+    assert done.returncode == 0, done.stdout + done.stderr
+
+    done = run("--seed", "7", "--requests", "1", "--kinds", "coordinators", program=PROGRAM.format(broker=broker))
+    assert done.returncode == 1, done.stdout + done.stderr
+    assert "FAILED #0 coordinators" in done.stdout
+    assert "--seed 7 --first 0 --requests 1" in done.stderr
+
+
+def test_a_request_is_the_same_whenever_it_is_drawn():
+    assert [draw(3, number) for number in range(30)] == [draw(3, number) for number in range(30)]
+
+
+def test_all_kinds_are_drawn():
+    assert {draw(3, number)[0] for number in range(300)} == set(KINDS)
