@@ -42,6 +42,11 @@ class Slices:
         # How many were run.
         self.slices = 0
 
+    @property
+    def is_busy(self) -> bool:
+        """Whether work is ready to go on."""
+        return bool(self._ready)
+
     def run(self, work: Generator[Reply[Any] | None, Any, T], weight: int = 0) -> Reply[T]:
         """Begin ``work``, at once if there is no other; the reply has what it returns, or the exception that it raises."""
         reply: Reply[T] = Reply()

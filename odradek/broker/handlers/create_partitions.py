@@ -17,12 +17,12 @@ from odradek.protocol.message_types.create_partitions import (
 
 if TYPE_CHECKING:
     from odradek.broker.context import RequestContext
-    from odradek.broker.handlers.services import TopicCreationServices
+    from odradek.broker.handlers.services import TopicChangeServices
     from odradek.timing.reply import Reply
 
 
 def handle(
-    services: "TopicCreationServices", _context: "RequestContext", request: CreatePartitionsRequest
+    services: "TopicChangeServices", _context: "RequestContext", request: CreatePartitionsRequest
 ) -> "Reply[CreatePartitionsResponse]":
     """Add, or only validate, the partitions of ``request``."""
     asked = [_new_partitions(topic) for topic in request.topics]
@@ -33,7 +33,7 @@ def handle(
         return CreatePartitionsResponse(results=[_answer(result) for result in outcome])
 
     created = services.controller.create_partitions(asked, validate_only=request.validate_only)
-    return services.partition_directories.when_led(created).then(respond)
+    return services.partition_directories.when_caught_up(created).then(respond)
 
 
 def _new_partitions(topic: CreatePartitionsTopic) -> NewPartitions:

@@ -25,7 +25,7 @@ from odradek.protocol.message_types.create_topics import (
 
 if TYPE_CHECKING:
     from odradek.broker.context import RequestContext
-    from odradek.broker.handlers.services import TopicCreationServices
+    from odradek.broker.handlers.services import TopicChangeServices
     from odradek.timing.reply import Reply
 
 
@@ -33,7 +33,7 @@ _FIRST_VERSION_WITH_CONFIGS = 5
 
 
 def handle(
-    services: "TopicCreationServices", context: "RequestContext", request: CreateTopicsRequest
+    services: "TopicChangeServices", context: "RequestContext", request: CreateTopicsRequest
 ) -> "Reply[CreateTopicsResponse]":
     """Create, or only validate, the topics of ``request``."""
     asked = [_new_topic(topic) for topic in request.topics]
@@ -47,7 +47,7 @@ def handle(
         return CreateTopicsResponse(topics=topics)
 
     created = services.controller.create_topics(asked, validate_only=request.validate_only)
-    return services.partition_directories.when_led(created).then(respond)
+    return services.partition_directories.when_caught_up(created).then(respond)
 
 
 def _new_topic(topic: CreatableTopic) -> NewTopic:
@@ -69,7 +69,7 @@ def _answer(result: TopicResult) -> CreatableTopicResult:
 
 
 def _with_configs(
-    services: "TopicCreationServices", asked: list[NewTopic], topics: list[CreatableTopicResult]
+    services: "TopicChangeServices", asked: list[NewTopic], topics: list[CreatableTopicResult]
 ) -> list[CreatableTopicResult]:
     """The answers; those of topics that were created with the configs in effect, by name."""
     image = services.controller.image

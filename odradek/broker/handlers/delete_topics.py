@@ -24,13 +24,13 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from odradek.broker.context import RequestContext
-    from odradek.broker.handlers.services import TopicServices
+    from odradek.broker.handlers.services import TopicChangeServices
     from odradek.broker.metadata.controller import Controller
     from odradek.timing.reply import Reply
 
 
 def handle(
-    services: "TopicServices", context: "RequestContext", request: DeleteTopicsRequest
+    services: "TopicChangeServices", context: "RequestContext", request: DeleteTopicsRequest
 ) -> "DeleteTopicsResponse | Reply[DeleteTopicsResponse]":
     """Delete the topics of ``request``."""
     if not services.config["delete.topic.enable"]:
@@ -46,7 +46,8 @@ def handle(
             done = [DeletableTopicResult(name=names[topic_id], topic_id=topic_id) for topic_id in outcome]
         return DeleteTopicsResponse(responses=[*responses, *done])
 
-    return services.controller.delete_topics(names).then(respond)
+    deleted = services.controller.delete_topics(names)
+    return services.partition_directories.when_caught_up(deleted).then(respond)
 
 
 def _select(controller: "Controller", topics: "Iterable[DeleteTopicState]") -> tuple[dict[UUID, str], list[DeletableTopicResult]]:

@@ -68,12 +68,12 @@ class TopicServices(Protocol):
         """This broker's id."""
 
 
-class TopicCreationServices(TopicServices, Protocol):
+class TopicChangeServices(TopicServices, Protocol):
     """The cluster's metadata, and the partitions that follow it."""
 
     @property
     def partition_directories(self) -> PartitionDirectories:
-        """What creates partitions."""
+        """What creates and deletes partitions."""
 
 
 class NodeServices(TopicServices, Protocol):

@@ -16,8 +16,8 @@ from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.timing.reply import Reply
 from odradek.timing.slices import Slices
 
-# Of one commit of the controller: two or three milliseconds.
-_BATCH_PARTITIONS: Final = 16
+# Of one commit of the controller: some milliseconds.
+_BATCH_PARTITIONS: Final = 4
 
 
 class AutoTopicCreation:

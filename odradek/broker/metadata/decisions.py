@@ -87,6 +87,8 @@ class _Directories:
             self._counts = self._counts_now()
         if not self._counts:
             raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, "No data directory works.")
+        if len(self._counts) == 1:
+            return next(iter(self._counts))
         chosen = min(self._counts, key=self._counts.__getitem__)
         self._counts[chosen] += 1
         return chosen

@@ -54,7 +54,7 @@ def test_few_topics_are_created_before_the_answer():
 def test_of_many_a_first_batch_is_created_at_once_and_the_others_in_turns_of_the_loop():
     setup = Setup()
     setup.creation.create(names(100))
-    assert setup.created == names(16)
+    assert setup.created == names(4)
     setup.turns()
     assert setup.created == names(100)
 
