@@ -15,6 +15,7 @@ An unreadable file raises ValueError, a missing one FileNotFoundError.
 from base64 import urlsafe_b64decode, urlsafe_b64encode
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
+from sys import intern
 from uuid import UUID
 
 from odradek.storage.filesystem import FileSystem
@@ -72,7 +73,7 @@ def read_offsets(file_system: FileSystem, path: str) -> dict[tuple[str, int], in
         rows = read_table(file_system, path)
     except FileNotFoundError:
         return {}
-    return {(topic, int(partition)): int(offset) for topic, partition, offset in rows}
+    return {(intern(topic), int(partition)): int(offset) for topic, partition, offset in rows}
 
 
 def write_offsets(file_system: FileSystem, path: str, offsets: Mapping[tuple[str, int], int]) -> None:

@@ -5,6 +5,7 @@ An interrupted move is finished or dropped here. See odradek.storage.log_manager
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from sys import intern
 from uuid import UUID
 
 from odradek.storage import checkpoints
@@ -104,4 +105,4 @@ def _key_of(file_system: FileSystem, path: str, name: str, topic_ids: Mapping[Pa
 def parse_log_name(name: str) -> Partition | None:
     """Topic and partition in a log directory's name; None for any other name, and for the metadata log's."""
     topic, _, number = name.rpartition("-")
-    return (topic, int(number)) if topic and topic != METADATA_TOPIC and number.isdecimal() else None
+    return (intern(topic), int(number)) if topic and topic != METADATA_TOPIC and number.isdecimal() else None

@@ -22,11 +22,11 @@ UNDEFINED_OFFSET: Final = -1
 class LeaderEpochs:
     """The epochs of one log, ascending in both epoch and start offset."""
 
-    __slots__ = ("_entries", "_file_system", "_is_synced", "_path", "is_held", "latest")
+    __slots__ = ("_directory", "_entries", "_file_system", "_is_synced", "is_held", "latest")
 
     def __init__(self, file_system: FileSystem, directory: str) -> None:
         self._file_system = file_system
-        self._path = f"{directory}/{FILE_NAME}"
+        self._directory = directory
         self._entries: list[tuple[int, int]] = []
         self._is_synced = True
         # Whether changes stay in memory until ``release``.
@@ -36,7 +36,7 @@ class LeaderEpochs:
     def load(self) -> bool:
         """Read the file; False if it is missing or unreadable, and the epochs have to be taken from the log."""
         try:
-            rows = read_table(self._file_system, self._path)
+            rows = read_table(self._file_system, f"{self._directory}/{FILE_NAME}")
             self._set([(int(epoch), int(start)) for epoch, start in rows])
         except (OSError, ValueError):
             return False
@@ -94,7 +94,8 @@ class LeaderEpochs:
         self._set(entries)
 
     def _write(self, entries: list[tuple[int, int]], *, durable: bool) -> None:
-        write_table(self._file_system, self._path, [f"{epoch} {start}" for epoch, start in entries], durable=durable)
+        lines = [f"{epoch} {start}" for epoch, start in entries]
+        write_table(self._file_system, f"{self._directory}/{FILE_NAME}", lines, durable=durable)
 
     def release(self) -> None:
         """Write and sync changes that were held. Raises OSError."""

@@ -1,6 +1,7 @@
 """Metadata records: the bytes are Kafka's, and bytes that are no record raise one error."""
 
 from contextlib import suppress
+from dataclasses import replace
 from uuid import UUID
 
 import pytest
@@ -130,6 +131,14 @@ def test_ids_of_zero_survive_the_log():
     zero = UUID(int=0)
     change = PartitionChangeRecord(partition_id=1, topic_id=zero, directories=(zero, TOPIC_ID))
     assert decode(encode(change)) == change
+
+
+def test_partitions_share_what_they_have_in_common():
+    value, other = encode(PARTITION), encode(replace(PARTITION, partition_id=7, isr=(2,)))
+    first, second = decode(value), decode(other)
+    assert isinstance(first, PartitionRecord)
+    assert isinstance(second, PartitionRecord)
+    assert (first.topic_id is second.topic_id, first.replicas is second.replicas, second.isr) == (True, True, (2,))
 
 
 def test_what_an_older_version_lacks_has_its_default():

@@ -13,11 +13,11 @@ Source: metadata/src/main/resources/common/metadata/*.json of Apache Kafka.
 """
 
 from collections.abc import Callable
-from dataclasses import Field, fields, make_dataclass
+from dataclasses import Field, dataclass, fields, make_dataclass
 from dataclasses import field as dataclass_field
 from functools import cache
 from importlib import import_module
-from typing import Any, NamedTuple, cast, get_type_hints
+from typing import Any, cast, get_type_hints
 from uuid import UUID
 
 from kio.serial import entity_reader
@@ -85,13 +85,17 @@ class UnknownMetadataRecord(MalformedMessage):
         super().__init__(f"a metadata record of unknown type {api_key}, version {version}")
 
 
-class _Reader(NamedTuple):
+@dataclass(slots=True)
+class _Reader:
     """Reads one version of a record type; ``convert`` makes the record out of an older version's fields."""
 
     read: Callable[[bytes, int], tuple[Any, int]]
     convert: Callable[[Any], MetadataRecord] | None
     id_fields: tuple[str, ...]
     id_array_fields: tuple[str, ...]
+    # Ids and arrays: thousands of partitions have the same.
+    shared_fields: tuple[str, ...]
+    last: MetadataRecord | None = None
 
 
 def record_types() -> list[type[MetadataRecord]]:
@@ -132,7 +136,18 @@ def decode(value: bytes) -> MetadataRecord:
         ids = getattr(record, name)
         if ids is not None and None in ids:
             object.__setattr__(record, name, tuple(_ZERO_ID if each is None else each for each in ids))
+    if reader.last is not None:
+        _share(record, reader.last, reader.shared_fields)
+    reader.last = record
     return record
+
+
+def _share(record: MetadataRecord, last: MetadataRecord, names: tuple[str, ...]) -> None:
+    """Replace the values of ``record`` by those of ``last`` where they are equal."""
+    for name in names:
+        value, known = getattr(record, name), getattr(last, name)
+        if value is not known and value == known:
+            object.__setattr__(record, name, known)
 
 
 def _record_type(api_key: int) -> type[MetadataRecord]:
@@ -157,15 +172,16 @@ def _reader(api_key: int, version: int) -> _Reader:
     ids = [each.name for each in known if each.metadata.get("kafka_type") == "uuid"]
     id_fields = tuple(name for name in ids if hints[name] is UUID)
     id_array_fields = tuple(name for name in ids if hints[name] is not UUID)
+    shared_fields = tuple(each.name for each in known if each.name in ids or hints[each.name] == tuple[int, ...])
     if version == record_type.__version__:
-        return _Reader(entity_reader(cast("type[Any]", record_type)), None, id_fields, id_array_fields)
+        return _Reader(entity_reader(cast("type[Any]", record_type)), None, id_fields, id_array_fields, shared_fields)
     names = [each.name for each in known]
     older = _older(record_type, version, known, hints)
 
     def convert(found: Any) -> MetadataRecord:
         return record_type(**{name: getattr(found, name) for name in names})
 
-    return _Reader(entity_reader(older), convert, id_fields, id_array_fields)
+    return _Reader(entity_reader(older), convert, id_fields, id_array_fields, shared_fields)
 
 
 def _older(record_type: type[MetadataRecord], version: int, known: list[Field[Any]], hints: dict[str, Any]) -> Any:
