@@ -31,7 +31,7 @@ from odradek.protocol.message_types.offset_commit import (
     OffsetCommitRequestPartition,
     OffsetCommitRequestTopic,
 )
-from odradek.protocol.varint import read_uvarint
+from odradek.protocol.varint import LONGEST_STRING, read_uvarint, refuse_string
 
 # OffsetCommitRequestPartition, or the same of TxnOffsetCommit.
 P = TypeVar("P", bound=tuple[object, ...])
@@ -168,6 +168,8 @@ def read_nullable_string(frame: bytes, position: int) -> tuple[str | None, int]:
     position += 1
     if size >= _ONE_BYTE_VARINT:
         size, position = read_uvarint(frame, position - 1)
+        if size > LONGEST_STRING + 1:
+            refuse_string(size - 1)
     if size == 0:
         return None, position
     end = position + size - 1

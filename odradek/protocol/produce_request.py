@@ -22,7 +22,7 @@ from typing import Final, NamedTuple, TypeAlias
 
 from odradek.protocol.errors import MalformedMessage
 from odradek.protocol.headers import skip_tagged_fields
-from odradek.protocol.varint import read_uvarint
+from odradek.protocol.varint import LONGEST_STRING, read_uvarint, refuse_string
 
 Buffer: TypeAlias = bytes | memoryview
 
@@ -162,6 +162,8 @@ def _compact_string(frame: Buffer, position: int) -> tuple[str | None, int]:
         return None, position
     if size > 0x7F:
         size, position = read_uvarint(frame, position - 1)
+        if size > LONGEST_STRING + 1:
+            refuse_string(size - 1)
     return _text(frame, position, position + size - 1)
 
 

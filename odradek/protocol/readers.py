@@ -26,7 +26,7 @@ from odradek.protocol.errors import MalformedMessage
 from odradek.protocol.headers import MOST_TAGGED_FIELDS, refuse_tagged_fields
 from odradek.protocol.messages import make_class
 from odradek.protocol.schemas import FieldSpec, field_specs
-from odradek.protocol.varint import read_uvarint
+from odradek.protocol.varint import LONGEST_STRING, read_uvarint, refuse_string
 from odradek.protocol.writers import FIXED_WIDTHS
 
 # The object, and the position after it.
@@ -90,6 +90,7 @@ class ReaderCompiler:
             "ZERO_UUID": _ZERO_UUID,
             "UUID": UUID,
             "short": _short,
+            "too_long": refuse_string,
             "null": _null,
             "refuse_count": _refuse_count,
         }
@@ -181,7 +182,8 @@ class ReaderCompiler:
         """``n``: the length or count at ``p``, negative for null."""
         if not self._flexible:
             return [f"n, = {legacy}(b, p)", f"p += {2 if legacy == 'int16' else 4}"]
-        return ["n = b[p] - 1", "p += 1", "if n > 126:", "    n, p = uvarint(b, p - 1)", "    n -= 1"]
+        lines = ["n = b[p] - 1", "p += 1", "if n > 126:", "    n, p = uvarint(b, p - 1)", "    n -= 1"]
+        return [*lines, f"    if n > {LONGEST_STRING}:", "        too_long(n)"] if legacy == "int16" else lines
 
     def _items(self, spec: FieldSpec, to: str) -> list[str]:
         """Lines that read ``n`` items into a tuple."""

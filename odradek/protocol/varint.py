@@ -4,10 +4,12 @@ Seven bits in each byte, the least significant first; a set top bit means that a
 0 as 2v and a negative one as -2v-1, so that small numbers of either sign are short.
 """
 
-from typing import Final
+from typing import Final, NoReturn
 
 from odradek.protocol.errors import MalformedMessage
 
+# A compact string could be longer. What stands for it in older versions and on disk could not, and Kafka refuses it.
+LONGEST_STRING: Final = 0x7FFF
 SMALL_UVARINTS: Final = tuple(bytes((value,)) for value in range(128))
 
 
@@ -21,6 +23,11 @@ def uvarint(value: int) -> bytes:
         value >>= 7
     out.append(value)
     return bytes(out)
+
+
+def refuse_string(size: int) -> NoReturn:
+    """Raise MalformedMessage for a compact string of ``size`` bytes, more than LONGEST_STRING."""
+    raise MalformedMessage(f"a string of {size} bytes")
 
 
 def read_uvarint(data: bytes | memoryview, position: int) -> tuple[int, int]:

@@ -13,9 +13,11 @@ from odradek.broker.handlers import SERVED
 from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.errors import MalformedMessage
 from odradek.protocol.messages import messages
+from odradek.protocol.request_encoder import request_header
 from odradek.protocol.requests import request_decoder
 from odradek.protocol.schemas import load
 from tests.protocol.random_messages import random_message
+from tests.raw_client import encode_request
 
 _SERVED = [
     pytest.param(api_key, version, id=f"{api_key.name}-v{version}")
@@ -143,6 +145,25 @@ def test_a_fetch_by_name_and_by_id_differ_in_that_alone():
     assert (by_name.topics[0].topic, by_name.topics[0].topic_id) == ("t", None)
     assert (by_id.topics[0].topic, by_id.topics[0].topic_id) == ("", topic_id)
     assert by_name.max_wait_ms == by_id.max_wait_ms == 500
+
+
+@pytest.mark.parametrize(
+    ("api_key", "version", "fields"),
+    [
+        (ApiKey.HEARTBEAT, 4, lambda text: {"group_id": text}),
+        (ApiKey.FIND_COORDINATOR, 4, lambda text: {"coordinator_keys": [text]}),
+        (ApiKey.PRODUCE, 9, lambda text: {"transactional_id": text}),
+        (ApiKey.OFFSET_COMMIT, 8, lambda text: {"group_id": text}),
+        (ApiKey.TXN_OFFSET_COMMIT, 3, lambda text: {"member_id": text}),
+    ],
+)
+def test_a_compact_string_is_no_longer_than_any_other(api_key, version, fields):
+    decode = request_decoder(api_key, version)
+    start = len(request_header(api_key, version, 1, "raw", flexible=False))
+
+    decode(encode_request(api_key, version, **fields("a" * 32_767))[4:], start)
+    with pytest.raises(MalformedMessage, match="32768"):
+        decode(encode_request(api_key, version, **fields("a" * 32_768))[4:], start)
 
 
 def _seconds(seconds: float) -> Any:
