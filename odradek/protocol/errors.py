@@ -6,6 +6,7 @@ client knows, and a reason in our own words for the log or for the response's er
 """
 
 from enum import IntEnum
+from typing import Final
 
 
 class ErrorCode(IntEnum):
@@ -191,10 +192,18 @@ _RETRIABLE = frozenset(
 )
 
 
+_LONGEST_REASON: Final = 1000
+
+
 class KafkaError(Exception):
-    """The failure of a request, or of a part of it: ``code`` for the client, ``reason`` for people."""
+    """The failure of a request, or of a part of it: ``code`` for the client, ``reason`` for people.
+
+    A long ``reason`` is cut: it may quote the request, and has to fit into a field of a response and into a line of a log.
+    """
 
     def __init__(self, code: ErrorCode, reason: str = "") -> None:
+        if len(reason) > _LONGEST_REASON:
+            reason = f"{reason[:_LONGEST_REASON]}..."
         super().__init__(code, reason)
         self.code = code
         self.reason = reason

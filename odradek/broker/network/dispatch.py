@@ -6,7 +6,7 @@ loads a handler, and the services that handlers get are given at construction. D
 
 Requests that cannot be answered raise ``MalformedMessage``: the connection closes, as Kafka's does, for an API that is not
 served, a version that is not, and bytes that are not a request. The exception is ApiVersions in a version too new, answered in
-version 0 with UNSUPPORTED_VERSION and the list (KIP-511).
+version 0 with UNSUPPORTED_VERSION and the versions of ApiVersions itself (KIP-511).
 """
 
 from bisect import bisect_left
@@ -194,7 +194,8 @@ class Dispatcher:
             handle = self._load_handler(ApiKey.API_VERSIONS)
             context = RequestContext(ApiKey.API_VERSIONS, 0, correlation_id, None, Session("", ("", 0)))
             response = handle(self._services, context, None)
-            refusal = response._replace(error_code=ErrorCode.UNSUPPORTED_VERSION)
+            own = [api for api in response.api_keys if api.api_key == ApiKey.API_VERSIONS]
+            refusal = response._replace(error_code=ErrorCode.UNSUPPORTED_VERSION, api_keys=own)
             return response_encoder(ApiKey.API_VERSIONS, 0)(correlation_id, refusal)
         try:
             name = ApiKey(key).name

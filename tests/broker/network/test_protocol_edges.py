@@ -17,6 +17,7 @@ from odradek.protocol.records import Record, build_batch, read_records
 from tests.raw_client import RawClient, encode_request, fetch_fields, produce_fields
 
 NONE, CORRUPT_MESSAGE, MESSAGE_TOO_LARGE, INVALID_REQUIRED_ACKS, UNSUPPORTED_VERSION = 0, 2, 10, 21, 35
+INVALID_TOPIC_EXCEPTION = 17
 UNKNOWN_TOPIC_OR_PARTITION, INVALID_TIMESTAMP, INVALID_REQUEST, INVALID_RECORD, UNKNOWN_TOPIC_ID = 3, 32, 42, 87, 100
 LOG_TIMEOUT_S = 10.0
 
@@ -127,15 +128,14 @@ def test_what_waits_before_a_malformed_request_is_answered(client, other, topic)
 
 
 @pytest.mark.parametrize("version", [5, 99, 32767, -1])
-def test_an_unsupported_api_versions_is_answered_in_version_0_with_the_list(client, version):
+def test_an_unsupported_api_versions_is_answered_in_version_0_with_its_own_versions(client, version):
     # A header of version 2, and two compact strings in whatever comes after version 4.
     request = struct.pack(">hhih", ApiKey.API_VERSIONS, version, 1, -1) + b"\x00\x04raw\x021\x00"
     client.socket.sendall(struct.pack(">i", len(request)) + request)
     client._correlation_id = 1
     response = client.receive(ApiKey.API_VERSIONS, 0)
     assert response.error_code == UNSUPPORTED_VERSION
-    (api_versions,) = [key for key in response.api_keys if key.api_key == ApiKey.API_VERSIONS]
-    assert (api_versions.min_version, api_versions.max_version) == (0, 4)
+    assert [(key.api_key, key.min_version, key.max_version) for key in response.api_keys] == [(ApiKey.API_VERSIONS, 0, 4)]
     assert is_served(client)
 
 
@@ -369,3 +369,13 @@ def test_a_batch_that_is_exactly_too_large_is_refused(client, new_name):
     assert client.produce_records(name, batch).error_code == NONE
     assert client.produce_records(name, build_batch([Record(value=b"x" * 101)])).error_code == MESSAGE_TOO_LARGE
     assert len(batch) > HEADER_SIZE
+
+
+@pytest.mark.parametrize("version", [2, 7])
+def test_an_error_message_fits_its_field_however_long_a_name_it_quotes(client, version):
+    name = "b" * 32_767
+    topic = {"name": name, "num_partitions": 1, "replication_factor": 1}
+    (refused,) = client.call(ApiKey.CREATE_TOPICS, version, topics=[topic]).topics
+    assert (refused.name, refused.error_code) == (name, INVALID_TOPIC_EXCEPTION)
+    assert "bbb" in refused.error_message
+    assert is_served(client)
