@@ -13,6 +13,7 @@ from typing import Final
 from odradek.protocol.errors import ErrorCode, KafkaError, MalformedMessage
 from odradek.protocol.record_batch import (
     LOG_OVERHEAD,
+    MAGIC,
     TIMESTAMP_TYPE_MASK,
     TRANSACTIONAL_MASK,
     BatchHeader,
@@ -27,6 +28,7 @@ _LENGTH: Final = Struct(">8xi")
 # Offset, length, and on to the magic: less is not yet a batch to Kafka, but the beginning of one.
 _SHORTEST_HEAD_BYTES: Final = 17
 _SHORTEST_MESSAGE_BYTES: Final = 14
+_MAGIC_AT: Final = 16
 
 
 def admitted(
@@ -85,6 +87,8 @@ def _ensure_one_batch(records: Buffer, size: int) -> None:
     """
     rest = len(records) - size
     if rest < 0:
+        if records[_MAGIC_AT] > MAGIC:
+            raise KafkaError(ErrorCode.CORRUPT_MESSAGE, f"magic {records[_MAGIC_AT]}: not a record batch")
         raise KafkaError(ErrorCode.INVALID_RECORD, f"a record batch of {size} bytes in {len(records)}")
     if rest < _SHORTEST_HEAD_BYTES:
         return

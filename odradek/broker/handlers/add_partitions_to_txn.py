@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
+from odradek.broker.metadata.topic_names import INTERNAL_TOPICS
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.message_types.add_partitions_to_txn import (
     AddPartitionsToTxnPartitionResult,
@@ -74,16 +75,9 @@ def _decide(
 ) -> None:
     """Call ``answered`` with the results of ``transaction``, topic by topic."""
     partitions = [(topic.name, index) for topic in transaction.topics for index in topic.partitions]
-    unknown = {partition for partition in partitions if services.partitions.get(*partition) is None}
-    if unknown:
-        answered(
-            _results(
-                transaction,
-                lambda partition: (
-                    ErrorCode.UNKNOWN_TOPIC_OR_PARTITION if partition in unknown else ErrorCode.OPERATION_NOT_ATTEMPTED
-                ),
-            )
-        )
+    refusals = {partition: _refusal(services, version, *partition) for partition in partitions}
+    if any(refusals.values()):
+        answered(_results(transaction, lambda partition: refusals[partition] or ErrorCode.OPERATION_NOT_ATTEMPTED))
         return
     asked = frozenset(partitions)
     producer = (transaction.transactional_id, transaction.producer_id, transaction.producer_epoch)
@@ -95,6 +89,13 @@ def _decide(
     services.transactions.add_partitions(*producer, asked, client_version).when_done(
         lambda code: answered(_results(transaction, lambda _: _told(code, version)))
     )
+
+
+def _refusal(services: "TransactionPartitionServices", version: int, topic: str, index: int) -> ErrorCode:
+    """Why nobody adds this partition. An internal topic is not a client's to write, whether it is there or not."""
+    if version < _FIRST_OF_BROKERS and topic in INTERNAL_TOPICS:
+        return ErrorCode.TOPIC_AUTHORIZATION_FAILED
+    return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION if services.partitions.get(topic, index) is None else ErrorCode.NONE
 
 
 def _told(code: ErrorCode, version: int) -> ErrorCode:

@@ -36,6 +36,9 @@ _SAME_LEADER: Final = PartitionData().current_leader
 _NO_SNAPSHOT: Final = PartitionData().snapshot_id
 _NO_PREFERENCE: Final = PartitionData().preferred_read_replica
 
+# For these, aborted transactions are an empty list, as in Kafka; for every other error they are null.
+_NO_SUCH_PARTITION: Final = frozenset({ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.UNKNOWN_TOPIC_ID})
+
 
 class BegunRead:
     """How far a read has come that is made in several steps."""
@@ -211,7 +214,7 @@ def _failed(asked: FetchPartition, error: KafkaError) -> PartitionData:
         high_watermark=-1,
         last_stable_offset=-1,
         log_start_offset=-1,
-        aborted_transactions=None,
+        aborted_transactions=() if error.code in _NO_SUCH_PARTITION else None,
         records=b"",
     )
 

@@ -43,6 +43,7 @@ _new: Final = tuple.__new__
 _FIRST_VERSION_WITH_GROUP_ID_NOT_FOUND: Final = 9
 _NO_RETENTION_TIME: Final = -1
 _NO_EXPIRE_TIMESTAMP: Final = -1
+_LATEST_MS: Final = (1 << 63) - 1
 # Topics and partitions in an answer that is kept. All that are kept take a few MiB.
 _MOST_SHARED: Final = 64
 
@@ -59,7 +60,7 @@ def commit_offsets(
     group_id = request.group_id
     now_ms = offsets.clock.now_ms()
     retention_ms = request.retention_time_ms
-    expire_ms = _NO_EXPIRE_TIMESTAMP if retention_ms == _NO_RETENTION_TIME else now_ms + retention_ms
+    expire_ms = _NO_EXPIRE_TIMESTAMP if retention_ms == _NO_RETENTION_TIME else min(now_ms + retention_ms, _LATEST_MS)
     limit = offsets.config.offset_metadata_max_bytes
     records = []
     answered = []

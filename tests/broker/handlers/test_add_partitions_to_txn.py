@@ -30,6 +30,13 @@ def test_where_a_partition_does_not_exist_none_is_added(client, new_id, topic, v
     assert [each.transaction_state for each in listed(client, transactional_id_pattern=name).transaction_states] == ["Empty"]
 
 
+@pytest.mark.parametrize("version", [0, 3])
+def test_a_client_adds_no_internal_topic(client, new_id, version):
+    name = new_id()
+    producer = init(client, name)
+    assert add(client, name, producer, "__consumer_offsets", version, (0,)) == [ErrorCode.TOPIC_AUTHORIZATION_FAILED]
+
+
 @pytest.mark.parametrize("version", [4, 5])
 def test_verification_adds_nothing(client, new_id, topic, version):
     name = new_id()

@@ -6,6 +6,7 @@ from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.message_types.heartbeat import HeartbeatRequest
 from tests.broker.handlers.in_process import join_request
+from tests.broker.handlers.offset_requests import commit
 
 
 async def heartbeat(node, member, version=None):
@@ -46,3 +47,9 @@ async def test_a_member_is_sent_away_where_its_group_has_gone(node):
     node.unload_groups()
 
     assert await heartbeat(node, member) == ErrorCode.NOT_COORDINATOR
+
+
+def test_a_group_without_a_name_has_no_members_though_it_may_have_offsets(client, topic):
+    name, topic_id = topic
+    assert commit(client, 8, [(name, topic_id, {0: 7})], "") == {(name, 0): ErrorCode.NONE}
+    assert client.call(ApiKey.HEARTBEAT, 4, group_id="", member_id="nobody").error_code == ErrorCode.INVALID_GROUP_ID

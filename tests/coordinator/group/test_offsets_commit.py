@@ -51,6 +51,12 @@ def test_a_retention_time_becomes_an_expire_timestamp(bed):
     assert bed.records()[0].value.expire_timestamp_ms == bed.clock.now_ms() + 1_000
 
 
+def test_a_retention_time_beyond_all_time_is_for_ever(bed):
+    bed.commit({0: 10}, retention_time_ms=2**63 - 1, version=4)
+
+    assert bed.records()[0].value.expire_timestamp_ms == 2**63 - 1
+
+
 def test_metadata_too_large_is_refused_for_its_partition_alone():
     bed = OffsetsBed(OffsetConfig(offset_metadata_max_bytes=3))
     request = bed.ask_to_commit({0: 1}, metadata="four")

@@ -35,6 +35,9 @@ def heartbeat(groups: ClassicGroups, request: HeartbeatRequest) -> CoordinatorRe
         return _UNKNOWN if request.group_id else _answer(ErrorCode.INVALID_GROUP_ID)
     member = group.members.get(request.member_id)
     if member is None or member.group_instance_id != request.group_instance_id:
+        if not request.group_id:
+            # There may be such a group, with offsets. It has no members.
+            return _answer(ErrorCode.INVALID_GROUP_ID)
         # A member may leave its instance id out, and then is not asked for it.
         error = group.validate_member(request.member_id, request.group_instance_id)
         if error is not ErrorCode.NONE or member is None:
