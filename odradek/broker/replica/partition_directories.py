@@ -172,8 +172,8 @@ class PartitionDirectories:
                 try:
                     self._log_manager.delete(*key)
                 except OSError as error:
-                    where = {"topic": partition.topic, "partition": partition.index}
-                    log.error("a deleted partition's directory stays", **where, reason=str(error))
+                    name = f"{partition.topic}-{partition.index}"
+                    log.error("a deleted partition's directory stays", partition=name, reason=str(error))
             if place % _DELETED_TOGETHER == 0:
                 yield None
         try:
