@@ -21,6 +21,7 @@ from dataclasses import dataclass
 from uuid import UUID
 
 from odradek.storage import checkpoints
+from odradek.storage.disk_errors import DiskErrors
 from odradek.storage.errors import DataDirectoryLocked, InconsistentDataDirectory
 from odradek.storage.filesystem import FileSystem, Lock
 from odradek.storage.recovery import Warn
@@ -67,6 +68,8 @@ class DataDirectory:
         self.failure = ""
         self.was_clean = False
         self.identity: DirectoryIdentity | None = None
+        # Shared by the logs in this directory.
+        self.disk_errors = DiskErrors()
         # What the checkpoint files say, by their names: read at the start, then as last written.
         # By log and base offset: entries and CRC of the indexes of aborted transactions.
         self.aborted: checkpoints.Aborted = {}

@@ -9,7 +9,7 @@ if TYPE_CHECKING:
 
 
 class DiskErrors:
-    """The disk errors of one log. ``on_error`` is called with each; the LogManager sets it."""
+    """The disk errors of one data directory's logs. ``on_error`` is called with each; the LogManager sets it."""
 
     __slots__ = ("on_error",)
 

@@ -9,9 +9,10 @@ A flush is a FlushTask: files first, then the directories that name them. It cov
 After a failed sync nothing counts as synced: the system may have dropped what it could not write, and report success the next
 time. The log then refuses appends, and the stop is not clean, so that the next start recovers what is on disk.
 
-``flush.messages`` may be reached by many appends in one turn of the loop. If ``on_flush_due`` is set, it is called then, and
-flushes soon, for all of them at once: until then their records are in the log, and neither acknowledged nor read. A transaction
-marker is flushed before its append returns, with all records before it: a transaction is not complete while a marker may be lost.
+``flush.messages`` may be reached by many appends in one turn of the loop. If ``on_flush_due`` is set, it is called then, with the
+topic and the partition, and flushes soon, for all of them at once: until then their records are in the log, and neither
+acknowledged nor read. A transaction marker is flushed before its append returns, with all records before it: a transaction is not
+complete while a marker may be lost.
 """
 
 from typing import TYPE_CHECKING
@@ -61,7 +62,7 @@ class FlushState:
         self.flushed_offset = recovery_point
         self.last_flush_ms = now_ms
         # Requests a flush when ``flush.messages`` is reached. Without it the append itself flushes.
-        self.on_flush_due: Callable[[], None] | None = None
+        self.on_flush_due: Callable[[tuple[str, int]], object] | None = None
         # Whether appended records wait for a flush that was requested (``flush.messages``): nobody reads them before.
         self.awaits_flush = False
         # Whether an append has failed since the last whole flush. Some of its bytes may lie behind the log's end.
@@ -160,7 +161,7 @@ class FlushState:
             self.flush(now_ms)
         else:
             self.awaits_flush = True
-            self.on_flush_due()
+            self.on_flush_due(self._local.topic_partition)
 
     def flush(self, now_ms: int) -> None:
         """Sync the whole log before returning. KafkaError: KAFKA_STORAGE_ERROR, now and for every later append."""

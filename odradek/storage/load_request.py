@@ -22,6 +22,7 @@ class LoadRequest(NamedTuple):
 
     file_system: FileSystem
     directory: str
+    topic_partition: tuple[str, int]
     config: LogConfig
     recovery_point: int
     log_start_offset: int

@@ -25,12 +25,14 @@ class LocalLog:
         "log_start_offset",
         "segments",
         "segments_begun",
+        "topic_partition",
         "truncations",
     )
 
     def __init__(self, request: LoadRequest, loaded: LoadedLog) -> None:
         self.file_system = request.file_system
         self.directory = request.directory
+        self.topic_partition = request.topic_partition
         self.segments = LogSegments(loaded.segments)
         self.leader_epochs = loaded.leader_epochs
         self.log_start_offset = loaded.log_start_offset

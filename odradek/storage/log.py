@@ -22,7 +22,7 @@ Kafka's name is UnifiedLog.
 
 from collections.abc import Mapping
 from types import MappingProxyType
-from typing import Final, Self
+from typing import TYPE_CHECKING, Final, Self
 from uuid import UUID
 
 from odradek.protocol.errors import ErrorCode, KafkaError
@@ -57,6 +57,9 @@ from odradek.storage.segment import Segment
 from odradek.storage.segment_removal import SegmentRemoval
 from odradek.storage.validation import admitted
 
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
 _NO_TIMESTAMP: Final = -1
 _NONE_ABORTED: Final[Mapping[int, tuple[int, int]]] = MappingProxyType({})
 # To copy a batch of at most this size is faster than to hand two buffers to the system.
@@ -70,13 +73,11 @@ class Log:
         self,
         request: LoadRequest,
         loaded: LoadedLog,
-        topic: str,
-        partition: int,
         topic_id: UUID | None,
         removal: SegmentRemoval,
+        disk_errors: DiskErrors,
     ) -> None:
-        self.topic = topic
-        self.partition = partition
+        self.topic, self.partition = self.topic_partition = request.topic_partition
         self.topic_id = topic_id
         self.directory = request.directory
         self.file_system: FileSystem = request.file_system
@@ -84,18 +85,19 @@ class Log:
         self.cleaned_offset = request.cleaned_offset
         # Other threads read this.
         self.is_closed = False
-        self.disk_errors = DiskErrors()
+        # Lowers the log's offsets in the checkpoint files (odradek.storage.log_truncation). The LogManager sets it.
+        self.before_truncation: Callable[[tuple[str, int], int], object] | None = None
+        self._disk_errors = disk_errors
         self._settings = LogSettings(request.config)
         self._local = LocalLog(request, loaded)
         self.segments = self._local.segments
         self.leader_epochs = self._local.leader_epochs
-        self.flush_state = FlushState(self._local, self._settings, self.disk_errors, loaded.recovery_point, request.now_ms)
-        self._producers = LogProducers(self._local, self._settings, self.disk_errors, loaded, request.now_ms)
-        self._writer = LogWriter(self._local, self._settings, self.flush_state, self._producers, self.disk_errors)
+        self.flush_state = FlushState(self._local, self._settings, self._disk_errors, loaded.recovery_point, request.now_ms)
+        self._producers = LogProducers(self._local, self._settings, self._disk_errors, loaded, request.now_ms)
+        self._writer = LogWriter(self._local, self._settings, self.flush_state, self._producers, self._disk_errors)
         self.coordinator_appends = CoordinatorAppends(
             self._local, self._settings, self.flush_state, self._producers, self._writer
         )
-        self.truncation = LogTruncation(self._local, self._settings, self.flush_state, self._producers, removal, self.disk_errors)
         self.retention = LogRetention(self._local, self._settings, self.flush_state, self._producers, self._writer, removal)
 
     @classmethod
@@ -119,10 +121,12 @@ class Log:
         is_metadata: bool = False,
         may_lack_ends: bool = True,
         aborted: Mapping[int, tuple[int, int]] = _NONE_ABORTED,
+        disk_errors: DiskErrors | None = None,
     ) -> Self:
         """Open the log in ``directory``, created if need be; unless ``clean``, recover what lies past ``recovery_point``.
 
-        ``topic_id`` is recorded if the directory has none; ``removal`` takes the files of removed segments. LoadRequest tells
+        ``topic_id`` is recorded if the directory has none; ``removal`` takes the files of removed segments,
+        ``disk_errors`` what goes wrong. LoadRequest tells
         of the rest. Raises LogCorrupt, OSError, ValueError (partition.metadata).
         """
         found_id = checkpoints.read_topic_id(file_system, directory)
@@ -133,6 +137,7 @@ class Log:
         request = LoadRequest(
             file_system=file_system,
             directory=directory,
+            topic_partition=(topic, partition),
             config=config,
             recovery_point=recovery_point,
             log_start_offset=log_start_offset,
@@ -145,7 +150,9 @@ class Log:
             may_lack_ends=may_lack_ends,
             aborted=aborted,
         )
-        return cls(request, load(request), topic, partition, found_id or topic_id, removal or SegmentRemoval(file_system))
+        # If the ids are equal, the caller's: the partitions of a topic share one object.
+        known_id = topic_id if found_id in (None, topic_id) else found_id
+        return cls(request, load(request), known_id, removal or SegmentRemoval(file_system), disk_errors or DiskErrors())
 
     # ------------------------------------------------------------------------------------------------------- its state
 
@@ -285,7 +292,7 @@ class Log:
         # A broker that leads all its partitions has no use for it.
         from odradek.storage.follower_appends import FollowerAppends
 
-        appends = FollowerAppends(self._local, self._settings, self.flush_state, self._producers, self._writer, self.disk_errors)
+        appends = FollowerAppends(self._local, self._settings, self.flush_state, self._producers, self._writer, self._disk_errors)
         return appends.append(batches, leader_epoch, now_ms)
 
     # ------------------------------------------------------------------------------------------------------ truncation
@@ -301,7 +308,7 @@ class Log:
         The log start offset, the recovery point, the flushed offset and the compacted offset are moved back with the end. False
         if the log ends there already. KafkaError: KAFKA_STORAGE_ERROR. Raises LogCorrupt, ValueError (a negative offset).
         """
-        is_cut = self.truncation.truncate_to(offset, now_ms)
+        is_cut = self._truncation().truncate_to(offset, now_ms)
         if self.cleaned_offset is not None:
             self.cleaned_offset = min(self.cleaned_offset, self.segments.active.base_offset)
         return is_cut
@@ -311,8 +318,19 @@ class Log:
 
         KafkaError: KAFKA_STORAGE_ERROR. ValueError for a negative offset.
         """
-        self.truncation.truncate_fully_and_start_at(offset, now_ms)
+        self._truncation().truncate_fully_and_start_at(offset, now_ms)
         self.cleaned_offset = None if self.cleaned_offset is None else min(self.cleaned_offset, offset)
+
+    def _truncation(self) -> LogTruncation:
+        return LogTruncation(
+            self._local,
+            self._settings,
+            self.flush_state,
+            self._producers,
+            self.retention.removal,
+            self._disk_errors,
+            self.before_truncation,
+        )
 
     # --------------------------------------------------------------------------------------------------------- flushes
 
@@ -344,7 +362,7 @@ class Log:
         try:
             return [found[:2] for found in self.segments.aborted_transactions(fetch_offset, end_offset)]
         except OSError as error:
-            raise self.disk_errors.report(error) from error
+            raise self._disk_errors.report(error) from error
 
     def aborted_in(self, found: LogSlice, offset: int, upper_offset: int) -> list[tuple[int, int]]:
         """The ``aborted_transactions`` with records in ``found``, which ``read`` returned for ``offset``; some may lie behind it.
@@ -356,7 +374,7 @@ class Log:
         try:
             end_offset = self.segments.end_offset_of(found, offset, upper_offset)
         except OSError as error:
-            raise self.disk_errors.report(error) from error
+            raise self._disk_errors.report(error) from error
         return self.aborted_transactions(offset, end_offset)
 
     def read(self, offset: int, max_bytes: int, *, upper_offset: int, min_one_batch: bool) -> LogSlice | None:
@@ -379,9 +397,9 @@ class Log:
         try:
             found = self.segments.read(offset, max_bytes, upper_offset, end_offset, min_one_batch=min_one_batch)
         except OSError as error:
-            raise self.disk_errors.report(error) from error
+            raise self._disk_errors.report(error) from error
         if found is not None:
-            found.on_error = self.disk_errors.report
+            found.on_error = self._disk_errors.report
         return found
 
     def offset_for_timestamp(self, timestamp: int, from_offset: int = 0) -> TimestampOffset | None:
@@ -422,7 +440,7 @@ class Log:
 
     def storage_error(self, error: OSError) -> KafkaError:
         """Report an error of the disk that a reader met; the KAFKA_STORAGE_ERROR to answer with."""
-        return self.disk_errors.report(error)
+        return self._disk_errors.report(error)
 
     def abandon(self, reason: str) -> None:
         """Leave the files alone from now on: their directory has failed. Every later operation is refused."""

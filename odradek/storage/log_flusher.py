@@ -37,7 +37,7 @@ class LogFlusher:
 
     def finished(self, log: Log, task: FlushTask, error: OSError | None, now_ms: int) -> None:
         """Tell ``log`` that its flush has run, or failed with ``error``. A log that was deleted meanwhile is not told."""
-        if self._logs.get((log.topic, log.partition)) is not log:
+        if self._logs.get(log.topic_partition) is not log:
             return
         if error is None:
             log.flush_state.flushed(task, now_ms)

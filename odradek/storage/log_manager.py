@@ -85,6 +85,11 @@ class LogManager:
         self._cluster_id = cluster_id
         self._warn = warn
         self.new_uuid = new_uuid
+        # Bound once, for all logs.
+        self._lower_offsets = self.checkpoints.lower
+        self._request_flush = self._flush_due
+        for directory in self.directories.all:
+            directory.disk_errors.on_error = partial(self.directory_error, directory)
 
     @property
     def was_clean(self) -> bool:
@@ -229,14 +234,14 @@ class LogManager:
             clean_end_offset=directory.held_offset(checkpoints.RECOVERY_POINT_FILE, key) if clean else None,
             may_lack_ends=self.directories.have_been_kafkas,
             aborted=directory.aborted.get(key, {}),
+            disk_errors=directory.disk_errors,
         )
         if self.on_flush_due is not None:
-            log.flush_state.on_flush_due = partial(self.on_flush_due, log)
-        log.disk_errors.on_error = partial(self.directory_error, directory)
-        log.truncation.before = partial(self.checkpoints.lower, directory, key)
+            log.flush_state.on_flush_due = self._request_flush
+        log.before_truncation = self._lower_offsets
         log.flush_found(now_ms)
         self._leave(key)
-        self.logs[key] = log
+        self.logs[log.topic_partition] = log
         self._open_logs[directory.path] += 1
         return log
 
@@ -246,6 +251,10 @@ class LogManager:
         if log is not None:
             self._open_logs[self.home_of(log).path] -= 1
         return log
+
+    def _flush_due(self, key: Partition) -> None:
+        if self.on_flush_due is not None:
+            self.on_flush_due(self.logs[key])
 
     def delete(self, topic: str, partition: int) -> None:
         """Take a log out of service, offline or not, and rename its directory: ``removed_logs`` frees the disk later.
@@ -312,7 +321,7 @@ class LogManager:
 
         Raises KafkaError, OSError; then ``log`` is unchanged or, if it is closed, offline.
         """
-        key = (log.topic, log.partition)
+        key = log.topic_partition
         home = self.home_of(log)
         removed = checkpoints.deleted_path(log.directory, unique)
         self.file_system.rename(log.directory, removed)
@@ -383,6 +392,8 @@ class LogManager:
         """
         # An offline log must be recovered by the next start, so the stop is not clean.
         unclean = {directory.path for directory in self.offline_homes.values()}
+        for directory in self.directories.all:
+            directory.disk_errors.on_error = None
         for directory in self.directories.online:
             if directory.reserve.is_wanted:
                 # For the indexes and snapshots of the logs. The next start has what they leave.
@@ -390,7 +401,6 @@ class LogManager:
                     directory.reserve.release()
 
         def close(log: Log) -> None:
-            log.disk_errors.on_error = None
             try:
                 log.close(clean=True, now_ms=now_ms)
             except (KafkaError, OSError) as error:

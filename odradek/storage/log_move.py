@@ -97,7 +97,7 @@ class LogMove:
 
     def __init__(self, manager: LogManager, log: Log, target: DataDirectory) -> None:
         """Create the copy's directory. Raises OSError."""
-        self.key: Partition = (log.topic, log.partition)
+        self.key: Partition = log.topic_partition
         self.log = log
         self.target = target
         self.copied_bytes = 0

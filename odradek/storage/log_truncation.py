@@ -34,10 +34,10 @@ if TYPE_CHECKING:
 class LogTruncation:
     """Moves one log's end back. Loop thread only.
 
-    ``before`` is called with an offset, to which it lowers the log's offsets in the checkpoint files; the LogManager sets it.
+    ``before`` is called with topic and partition, and an offset, to which it lowers the log's offsets in the checkpoint files.
     """
 
-    __slots__ = ("_errors", "_flush_state", "_local", "_producers", "_removal", "_settings", "before")
+    __slots__ = ("_before", "_errors", "_flush_state", "_local", "_producers", "_removal", "_settings")
 
     def __init__(
         self,
@@ -47,6 +47,7 @@ class LogTruncation:
         producers: LogProducers,
         removal: SegmentRemoval,
         errors: DiskErrors,
+        before: "Callable[[tuple[str, int], int], object] | None",
     ) -> None:
         self._local = local
         self._settings = settings
@@ -54,7 +55,7 @@ class LogTruncation:
         self._producers = producers
         self._removal = removal
         self._errors = errors
-        self.before: Callable[[int], object] | None = None
+        self._before = before
 
     def truncate_to(self, offset: int, now_ms: int) -> bool:
         """``Log.truncate_to``."""
@@ -97,10 +98,10 @@ class LogTruncation:
         self._end_at(offset, offset)
 
     def _lower_checkpoints(self, offset: int) -> None:
-        if self.before is None:
+        if self._before is None:
             return
         try:
-            self.before(offset)
+            self._before(self._local.topic_partition, offset)
         except OSError as error:
             # Nothing has been cut.
             raise self._errors.report(error) from error

@@ -64,8 +64,9 @@ class OffsetCheckpoints:
         for directory in self._directories.online:
             directory.write_aborted(aborted[directory.path])
 
-    def lower(self, directory: DataDirectory, key: Partition, offset: int) -> None:
+    def lower(self, key: Partition, offset: int) -> None:
         """Write ``offset`` for one log, to files that have a larger one: the log's end is about to be cut off. Raises OSError."""
+        directory = self._directories.with_path(self._logs[key].directory.rpartition("/")[0])
         for name in OFFSET_FILES:
             held = directory.held_offset(name, key)
             if held is not None and held > offset:

@@ -52,7 +52,7 @@ def deferring(disk, **config):
     """A log whose flushes are somebody else's, and what it has asked for."""
     log = open_log(disk, config=LogConfig(**{"flush_messages": 1} | config))
     asked = []
-    log.flush_state.on_flush_due = lambda: asked.append(log)
+    log.flush_state.on_flush_due = lambda _: asked.append(log)
     return log, asked
 
 

@@ -70,7 +70,7 @@ def test_what_goes_is_what_kafka_lets_go(written, start_share, unflushed, policy
         if number == len(written) - unflushed:
             log.flush(NOW_MS)
             log.config = LogConfig(segment_bytes=300, flush_messages=1)
-            log.flush_state.on_flush_due = lambda: None
+            log.flush_state.on_flush_due = lambda _: None
         append(log, batch(count, timestamp=NOW_MS - age_ms, key=b"k", value=b"v" * value_bytes))
     log.config = config
     readable = log.flushed_offset if log.awaits_flush else log.log_end_offset

@@ -102,7 +102,7 @@ def test_the_files_of_what_is_cut_off_are_given_away():
 
 def test_offsets_on_disk_and_in_readers_sight_are_moved_back_with_the_end():
     log = filled(config=LogConfig(segment_bytes=SEGMENTS.segment_bytes, flush_messages=1))
-    log.flush_state.on_flush_due = lambda: None
+    log.flush_state.on_flush_due = lambda _: None
     append(log, batch(2))
     assert (log.flush_state.readable_offset, log.log_end_offset) == (20, 22)
     log.truncate_to(8, NOW_MS)

@@ -116,7 +116,7 @@ class LogCleaner:
         return [
             log
             for log in logs
-            if log.config.is_compacted and not log.is_being_cleaned and (log.topic, log.partition) not in self.uncleanable
+            if log.config.is_compacted and not log.is_being_cleaned and log.topic_partition not in self.uncleanable
         ]
 
     def _begin(self, candidate: Candidate) -> CleanJob | None:

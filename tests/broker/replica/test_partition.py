@@ -91,7 +91,7 @@ def test_acks_1_wait_for_this_broker_only_and_acks_all_for_the_in_sync_replicas(
 
 def test_acks_1_keep_what_flush_messages_promises():
     bed = Bed(LogConfig(flush_messages=1))
-    bed.log.flush_state.on_flush_due = lambda: None
+    bed.log.flush_state.on_flush_due = lambda _: None
     last_offset = bed.append()
     assert not bed.partition.is_acknowledged(last_offset, 1)
     assert bed.partition.high_watermark == 0
