@@ -81,4 +81,8 @@ def _delete_before(services: "DirectoryServices", topic: str, partition: int, of
         offset = known.high_watermark
     if not 0 <= offset <= known.high_watermark:
         raise KafkaError(ErrorCode.OFFSET_OUT_OF_RANGE, f"offset {offset} of {known.high_watermark}")
+    # Its partitions are about to go offline, and no offset is written there any more.
+    failure = services.log_manager.home_of(found).failure
+    if failure:
+        raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, failure)
     return found.delete_records_before(offset)

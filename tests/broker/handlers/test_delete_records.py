@@ -77,3 +77,12 @@ def test_a_follower_deletes_no_records():
     broker.partitions.get("t", 0).become_follower(2, 4)
     assert delete(broker, "t", 2) == (-1, ErrorCode.NOT_LEADER_OR_FOLLOWER)
     assert broker.log_manager.logs["t", 0].log_start_offset == 0
+
+
+def test_nothing_is_deleted_where_the_directory_has_just_failed_and_keeps_no_offsets():
+    broker = make_broker()
+    create(broker, "t", records=3)
+    manager = broker.log_manager
+    manager.home_of(manager.logs["t", 0]).fail("it can not be written")
+    assert delete(broker, "t", 2) == (-1, ErrorCode.KAFKA_STORAGE_ERROR)
+    assert manager.logs["t", 0].log_start_offset == 0
