@@ -8,11 +8,12 @@ fault must be there; after a failed sync nothing unsynced may have been acknowle
 from __future__ import annotations
 
 import errno
+from random import Random
 from typing import TYPE_CHECKING, NamedTuple
 
 from odradek.broker.logging import lines_to
 from odradek.protocol.errors import ErrorCode, KafkaError
-from tests.campaigns.power_loss import workload
+from tests.campaigns.power_loss import overlapping, workload
 from tests.campaigns.power_loss.checks import Expectation, examine
 from tests.campaigns.power_loss.clients import Producer, plain, produce
 from tests.campaigns.power_loss.disk import Fault, Operation
@@ -27,7 +28,7 @@ from tests.campaigns.simulation.violation import Violation
 
 if TYPE_CHECKING:
     import asyncio
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Sequence
 
 STEPS: list[Callable[[Run], None]] = [
     workload.create_topics,
@@ -45,6 +46,7 @@ _GROWING = ("append", "create", "make_dir")
 # A temporarily full disk refuses this many of these operations.
 _FULL_FOR = 12
 _WORKED_ON = 8
+_DRAWN_OPERATIONS = 900
 _SERVES = "a disk that has room again serves"
 
 
@@ -90,6 +92,20 @@ class _Injector:
         return _FULL_FOR if self._trouble.errno == errno.ENOSPC else float("inf")
 
 
+class _Attempt(NamedTuple):
+    """``trouble`` at the operation with this ``number``, of those it may hit. ``threads``: see Run."""
+
+    flush_messages: int | None
+    trouble: Trouble
+    number: int
+    steps: Sequence[Callable[[Run], None]]
+    threads: str | None = None
+
+    def __str__(self) -> str:
+        threads = "" if self.threads is None else f", threads {self.threads}"
+        return f"log.flush.interval.messages={self.flush_messages}, {self.trouble.name} at operation {self.number}{threads}"
+
+
 def explore_faults(
     loop: asyncio.AbstractEventLoop, flush_messages: int | None, troubles: Iterable[Trouble], share: range
 ) -> Tally:
@@ -97,29 +113,40 @@ def explore_faults(
     tally = Tally()
     for trouble in troubles:
         for number in share:
-            if not _try(loop, flush_messages, trouble, number, tally):
+            if not _try(loop, _Attempt(flush_messages, trouble, number, STEPS), tally):
                 break
     return tally
 
 
-def _try(loop: asyncio.AbstractEventLoop, flush_messages: int | None, trouble: Trouble, number: int, tally: Tally) -> bool:
+def explore_faults_with_threads(loop: asyncio.AbstractEventLoop, flush_messages: int | None, seeds: Iterable[str]) -> Tally:
+    """Try a drawn trouble at a drawn operation of each of these workloads with threads."""
+    tally = Tally()
+    for seed in seeds:
+        rng = Random(f"{seed}-trouble")
+        trouble, number = rng.choice(TROUBLES), rng.randrange(_DRAWN_OPERATIONS)
+        _try(loop, _Attempt(flush_messages, trouble, number, overlapping.draw_steps(rng, 1), seed), tally)
+    return tally
+
+
+def _try(loop: asyncio.AbstractEventLoop, attempt: _Attempt, tally: Tally) -> bool:
     """Try one trouble; returns whether the workload has such an operation."""
-    injector = _Injector(trouble, number)
-    run = Run(loop, flush_messages=flush_messages)
-    where = f"log.flush.interval.messages={flush_messages}, {trouble.name} at operation {number}"
+    trouble, flush_messages = attempt.trouble, attempt.flush_messages
+    injector = _Injector(trouble, attempt.number)
+    run = Run(loop, flush_messages=flush_messages, threads=attempt.threads)
     try:
         with lines_to(run.lines.note):
             run.node.start()
             run.disk.fault = injector
-            _work(run, trouble)
+            _work(run, attempt)
     except Violation as violation:
-        tally.found(f"{where}, {injector.operation}", violation)
+        tally.found(f"{attempt}, {injector.operation}", violation)
     finally:
         run.node.vanish()
         run.disk.let_go()
     if injector.operation is None:
         return False
-    tally.points[trouble.name, injector.operation.kind, "and going on"] += 1
+    name = trouble.name if attempt.threads is None else f"{trouble.name}, with threads"
+    tally.points[name, injector.operation.kind, "and going on"] += 1
     written = Written()
     written.take(run.disk.operations)
     model = DiskModel({}, [])
@@ -134,24 +161,24 @@ def _try(loop: asyncio.AbstractEventLoop, flush_messages: int | None, trouble: T
             now_ms=run.clock.now_ms(),
             checked=set(),
         )
-        tally.points[trouble.name, injector.operation.kind, f"then {left.what}"] += 1
+        tally.points[name, injector.operation.kind, f"then {left.what}"] += 1
         try:
-            examine(loop, left.state, expected, goes_on=number % _WORKED_ON == 0)
+            examine(loop, left.state, expected, goes_on=attempt.number % _WORKED_ON == 0)
         except Violation as violation:
-            tally.found(f"{where}, {injector.operation}, then {left.what}", violation)
+            tally.found(f"{attempt}, {injector.operation}, then {left.what}", violation)
     return True
 
 
-def _work(run: Run, trouble: Trouble) -> None:
+def _work(run: Run, attempt: _Attempt) -> None:
     """Run the steps, and check the served data at the end."""
     try:
-        for step in STEPS:
+        for step in attempt.steps:
             step(run)
         run.disk.fault = None
         for partition in run.node.partitions():
             if partition.log is not None and not partition.log.has_lost_sync:
                 check_log(partition.log, None)
-        if trouble.errno == errno.ENOSPC:
+        if attempt.trouble.errno == errno.ENOSPC:
             _work_as_ever(run)
     except (KafkaError, OSError, Unanswered) as error:
         raise Violation("each request is answered", f"{type(error).__name__} {error}") from error
@@ -164,7 +191,7 @@ def _work_as_ever(run: Run) -> None:
     names = [(partition.topic, partition.index) for partition in there if not partition.topic.startswith("__")]
     if not names:
         return
-    codes = run.do(produce(run, {name: plain(run, run.new_value()) for name in names}))
+    codes = run.do(produce(run, {name: plain(run, run.new_value(), key=b"k") for name in names}))
     producer = Producer(run, "afterwards")
     is_good = len(there) < len(run.node.partitions()) or (
         run.do(producer.begin())

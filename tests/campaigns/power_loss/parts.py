@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from tests.campaigns.power_loss import workload
 from tests.campaigns.power_loss.explore import Exploration, Tally
-from tests.campaigns.power_loss.faults import TROUBLES, explore_faults
+from tests.campaigns.power_loss.faults import TROUBLES, explore_faults, explore_faults_with_threads
 from tests.campaigns.power_loss.flips import explore_flips
 from tests.campaigns.power_loss.node import DATA, TWO_DIRECTORIES
 from tests.campaigns.power_loss.seeded_faults import FAULTS, explored, find
@@ -41,7 +41,7 @@ class Job(NamedTuple):
 
 def jobs(parts: Iterable[str], *, seed: int, chances: int, workloads: int) -> list[Job]:
     """All of these parts: ``chances`` states drawn by chance, ``workloads`` with threads."""
-    counts = {"chance": chances, "threads": workloads}
+    counts = {"chance": chances, "threads": workloads, "faults": workloads}
     found = []
     for part in parts:
         for flush_messages in _SETTINGS:
@@ -111,7 +111,10 @@ def _seeded(loop: asyncio.AbstractEventLoop, job: Job) -> Tally:
 
 
 def _faults(loop: asyncio.AbstractEventLoop, job: Job) -> Tally:
-    return explore_faults(loop, job.flush_messages, TROUBLES, range(job.number, _MOST_OPERATIONS, _SLICES))
+    tally = explore_faults(loop, job.flush_messages, TROUBLES, range(job.number, _MOST_OPERATIONS, _SLICES))
+    seeds = (f"{job.seed}-{job.number}-{number}" for number in range(job.count))
+    tally.add(explore_faults_with_threads(loop, job.flush_messages, seeds))
+    return tally
 
 
 def _flips(loop: asyncio.AbstractEventLoop, job: Job) -> Tally:

@@ -8,7 +8,7 @@ import pytest
 from tests.campaigns.power_loss import states, workload
 from tests.campaigns.power_loss.disk import Operation, RecordingDisk
 from tests.campaigns.power_loss.explore import Exploration
-from tests.campaigns.power_loss.faults import TROUBLES, explore_faults
+from tests.campaigns.power_loss.faults import TROUBLES, explore_faults, explore_faults_with_threads
 from tests.campaigns.power_loss.flips import explore_flips
 from tests.campaigns.power_loss.model import DiskModel
 from tests.campaigns.power_loss.node import TWO_DIRECTORIES
@@ -176,6 +176,13 @@ def test_a_disk_that_fails_or_is_full_costs_nothing_that_was_acknowledged(loop, 
     tally = explore_faults(loop, flush_messages, TROUBLES, range(5, 100_000, 60))
     assert not tally.findings
     assert {fault for fault, _, _ in tally.points} == {trouble.name for trouble in TROUBLES}
+
+
+@pytest.mark.parametrize("flush_messages", [1, None])
+def test_a_disk_that_fails_under_threads_costs_nothing_that_was_acknowledged(loop, flush_messages):
+    tally = explore_faults_with_threads(loop, flush_messages, map(str, range(20, 28)))
+    assert not tally.findings
+    assert sum(tally.points.values()) > 10
 
 
 def test_a_flipped_bit_is_found_and_named_or_does_no_harm(loop):
