@@ -71,9 +71,13 @@ def ensure_epoch_of(batch: BatchHeader | None, epochs: LeaderEpochs, log_start_o
 
 
 def found_start(request: LoadRequest, segments: Sequence[Segment], epochs: LeaderEpochs, next_offset: int) -> int:
-    """The log start offset: by the checkpoint file or, if that has none, by the leader epochs; at least the first segment's."""
+    """The log start offset: by the checkpoint file or, if that has none, by the leader epochs; at least the first segment's.
+
+    The epochs of a log that is or was compacted say nothing: they may be those of its batches, of which the first may be gone.
+    """
     first = segments[0].base_offset if segments else 0
-    if request.log_start_offset or request.is_metadata or not epochs.entries:
+    is_compacted = request.config.is_compacted or request.cleaned_offset is not None
+    if request.log_start_offset or request.is_metadata or is_compacted or not epochs.entries:
         return max(request.log_start_offset, first)
     begins = epochs.entries[0][1]
     if not first < begins <= next_offset:

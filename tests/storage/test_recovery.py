@@ -277,6 +277,21 @@ def test_a_log_that_ends_before_it_starts_begins_anew_at_its_start():
     assert append(log).first_offset == 100
 
 
+def test_a_compacted_log_that_lost_its_first_batch_and_its_leader_epochs_starts_where_it_did():
+    config = LogConfig(cleanup_policy=("compact",))
+    file_system = MemoryFileSystem()
+    keyed = batch(key=b"k")
+    log = open_log(file_system, config=config)
+    for _ in range(3):
+        append(log, keyed)
+    log.close(clean=False, now_ms=NOW_MS)
+    del file_system.files[log_path()].data[: len(keyed)]
+    file_system.remove(f"{DIRECTORY}/leader-epoch-checkpoint")
+    for _ in range(2):
+        again = open_log(file_system, config=config)
+        assert (again.log_start_offset, again.log_end_offset, again.leader_epochs.entries) == (0, 3, ((0, 1),))
+
+
 def test_a_segment_that_was_just_begun_when_the_broker_was_killed_is_taken_up():
     file_system = MemoryFileSystem()
     log, _ = filled(file_system, [1] * 4)
