@@ -202,7 +202,7 @@ def _aborted_not_indexed() -> Iterator[None]:
 
 
 FAULTS = (
-    SeededFault("an index is marked as synced before it is", 1, _index_marked_early, seed=18, is_rare=True),
+    SeededFault("an index is marked as synced before it is", 1, _index_marked_early, seed=10, is_rare=True),
     SeededFault("records are not synced", None, lambda: _unsynced(_is_log)),
     SeededFault("offset and time indexes are not synced", None, lambda: _unsynced(lambda path: path.endswith("index"))),
     SeededFault("the names of segments are not synced", None, lambda: _unsynced(_is_log_directory)),
