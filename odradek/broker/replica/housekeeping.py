@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from odradek.timing.timer import Timer
 
 # How often is looked whether a data directory is still there.
-_LOOK_MS = 1000
+_LOOK_MS = 2000
 _NEVER_MS = 100 * 365 * 24 * 60 * 60 * 1000
 
 

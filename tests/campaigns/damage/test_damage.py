@@ -43,7 +43,7 @@ def test_a_lost_identity_or_metadata_log_ends_the_start(left):
 def test_a_lost_identity_can_be_written_as_the_operations_page_says():
     left = live(is_clean=True)
     page = (REPOSITORY / "docs" / "operations.md").read_text()
-    (text,) = re.findall(r"```properties\n(cluster\.id=.*?)```", page, re.DOTALL)
+    (text,) = re.findall(r"```text\n(cluster\.id=.*?)```", page, re.DOTALL)
     properties = {f"{directory}/meta.properties": text.replace("AAAQ", f"AAA{letter}").encode() for directory, letter in IDS}
     told = start_on(left, {**left.files, **properties})
     assert "cluster id" in {key[0] for key in told}
