@@ -10,7 +10,7 @@ from odradek.protocol.coordinator_records import offsets
 from tests.campaigns.year.disk import WatchedDisk
 
 # Caches, of so many entries at most, of names that there were: they are full after some years of this.
-_CACHES = (offsets._encode_names.cache_clear,)
+_CACHES = (offsets._remember_names.cache_clear,)
 _METADATA = "__cluster_metadata"
 _KINDS = (".log", ".index", ".snapshot", ".deleted")
 MEASURES = (
