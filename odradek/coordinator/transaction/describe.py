@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from dataclasses import dataclass
+from importlib import import_module
 from itertools import groupby
 from typing import TYPE_CHECKING, Final, Protocol
 
@@ -63,8 +64,8 @@ def compile_pattern(pattern: str | None) -> Pattern | None:
         return None
     if len(pattern) > _LONGEST_PATTERN:
         raise KafkaError(ErrorCode.INVALID_REGULAR_EXPRESSION, f"a pattern of {len(pattern)} characters")
-    # Few brokers are ever asked for a pattern.
-    import re2
+    # Few brokers are ever asked for a pattern. It has no types, which mypyc would have to be told of in other words than mypy.
+    re2 = import_module("re2")
 
     options = re2.Options()
     options.log_errors = False

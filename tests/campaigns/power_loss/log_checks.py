@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from odradek.protocol.control_records import ABORT, read_control_record
 from odradek.protocol.record_batch import BatchHeader, ensure_intact, iter_batches
 from odradek.protocol.records import read_records
+from odradek.storage.log_lookup import LongLookup
 from tests.campaigns.simulation.violation import Violation
 
 if TYPE_CHECKING:
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
 
     from odradek.protocol.records import Record
     from odradek.storage.log import Log
+    from odradek.storage.log_lookup import TimestampOffset
 
 _GARBAGE = "what is read is what was written"
 _READ = "a log is read alike by offset, by time and from its beginning"
@@ -87,10 +89,23 @@ def check_reads(log: Log, batches: list[Batch]) -> None:
             if found is None or found.read() != data:
                 raise Violation(_READ, f"{log.directory}: offset {offset} is not found as {data!r}")
     for target in {header.max_timestamp for header, _ in visible}:
-        answer = log.offset_for_timestamp(target)
+        answer = _offset_for_timestamp(log, target)
         expected = _first_from(visible, target, log.log_start_offset)
         if (None if answer is None else answer.offset) != expected:
             raise Violation(_READ, f"{log.directory}: from {target} on is at {answer}, and should be at {expected}")
+
+
+def _offset_for_timestamp(log: Log, timestamp: int) -> TimestampOffset | None:
+    """``Log.offset_for_timestamp``, with the batches that take long looked through as well."""
+    from_offset = 0
+    while True:
+        try:
+            return log.offset_for_timestamp(timestamp, from_offset)
+        except LongLookup as lookup:
+            found = lookup.run(lambda: None)
+            if found is not None:
+                return found
+            from_offset = lookup.next_offset
 
 
 def _first_from(batches: list[Batch], timestamp: int, start_offset: int) -> int | None:
