@@ -28,7 +28,8 @@ def is_full(error: BaseException | None) -> bool:
     while error is not None:
         if isinstance(error, OSError) and error.errno in _FULL:
             return True
-        error = error.__cause__
+        # Compiled code sets no cause, and the interpreter sets the context everywhere.
+        error = error.__cause__ or error.__context__
     return False
 
 
