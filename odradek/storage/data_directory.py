@@ -151,11 +151,16 @@ class DataDirectory:
             self._warn("checkpoint ignored", path=path, reason=str(error))
 
     def _read_offsets(self, name: str) -> dict[Partition, int]:
-        """A checkpoint file; an unreadable one counts as empty, and recovery takes longer."""
+        """A checkpoint file; an unreadable one counts as empty, and recovery takes longer.
+
+        Kafka creates the cleaner's without a byte, and writes it with the first clean.
+        """
+        path = self.file(name)
         try:
-            return checkpoints.read_offsets(self._file_system, self.file(name))
+            return checkpoints.read_offsets(self._file_system, path)
         except ValueError as error:
-            self._warn("checkpoint ignored", path=self.file(name), reason=str(error))
+            if name != checkpoints.CLEANER_OFFSET_FILE or self._file_system.size(path):
+                self._warn("checkpoint ignored", path=path, reason=str(error))
             return {}
 
     @property

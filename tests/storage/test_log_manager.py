@@ -147,6 +147,16 @@ def test_a_checkpoint_that_cannot_be_read_costs_a_recovery_and_no_more():
     assert (again.logs["t", 0].log_end_offset, len(warnings.fields("checkpoint ignored"))) == (2, 1)
 
 
+def test_a_cleaner_checkpoint_that_kafka_created_and_never_wrote_is_no_damage():
+    file_system = MemoryFileSystem()
+    started(file_system).release()
+    for name in ("cleaner-offset-checkpoint", "recovery-point-offset-checkpoint"):
+        file_system.write_atomic(f"{ROOT}/{name}", b"")
+    warnings = Warnings()
+    started(file_system, warn=warnings)
+    assert [fields["path"] for fields in warnings.fields("checkpoint ignored")] == [f"{ROOT}/recovery-point-offset-checkpoint"]
+
+
 def damaged(file_system):
     manager = started(file_system)
     for topic in ("bad", "good"):
