@@ -90,6 +90,8 @@ class Broker:
         self._call_soon = call_soon
         # Called each time that the coordinators have loaded much state, which stays.
         self.on_much_loaded: Callable[[], object] = _ignore
+        # Whether a process of its own compacts logs, else a thread; set before ``open``.
+        self.cleans_in_process = False
         services = CoordinatorServices(
             config=config,
             partitions=self.partitions,
@@ -177,7 +179,9 @@ class Broker:
             self._driver = AsyncioDriver(self.timer, asyncio.get_running_loop())
         self.housekeeping = Housekeeping(self.config, self.log_manager, self.timer, self.background)
         self.moves = ReplicaMoves(self.config, self.partitions, self.log_manager, self.controller, self.timer, self.housekeeping)
-        self.log_cleaner = LogCleaner(self.config, self.log_manager, self.timer, self.background)
+        self.log_cleaner = LogCleaner(
+            self.config, self.log_manager, self.timer, self.background, in_process=self.cleans_in_process
+        )
 
     def serve(self) -> None:
         """Load the coordinators, and resume the moves that the last stop has interrupted."""

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 FAILED = 1
 CANNOT_START = 2
-# How long the interpreter lets one thread run while another waits, while a log is compacted: 5 ms is its default.
+# How long the interpreter lets one thread run while another waits, while a thread has long work: 5 ms is its default.
 _SWITCH_INTERVAL_S = 0.0002
 DEFAULT_LISTENER = "PLAINTEXT://127.0.0.1:9092"
 
@@ -114,6 +114,7 @@ async def _serve(
     _on_stop_signal(stopping.set)
     server = BrokerServer(config, background=ThreadedBackground(beside_long_work=ThreadsChangeOften()))
     broker = server.broker
+    broker.cleans_in_process = True
     failures: list[str] = []
 
     def fail(reason: str) -> None:

@@ -20,6 +20,10 @@ class LogCorrupt(KafkaError):
     def __init__(self, reason: str) -> None:
         super().__init__(ErrorCode.KAFKA_STORAGE_ERROR, reason)
 
+    def __reduce__(self) -> tuple[type["LogCorrupt"], tuple[str]]:
+        """The cleaner's process pickles one."""
+        return LogCorrupt, (self.reason,)
+
 
 class UnexpectedAppendOffset(ValueError):
     """A follower's fetch begins below its log end offset, or out of reach of it (Kafka's UnexpectedAppendOffsetException).

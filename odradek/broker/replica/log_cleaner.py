@@ -1,12 +1,14 @@
 """Compaction in the background: which log is next, the thread that cleans it, and what came of it.
 
 Every ``log.cleaner.backoff.ms`` the dirtiest log that is due is looked for, and cleaned (odradek.storage.cleaner); then at once
-the next. There is one thread, whatever ``log.cleaner.threads`` says: Python runs one at a time. It lives for one clean
-(``Background.run_long``), reads files that the loop does not write any more, and has the loop do what concerns the log. It works
-in slices of half a millisecond. While the broker has anything to do, the thread rests after each slice, four times as long as
-the slice took and 100 ms at most. ``odradek serve`` has the interpreter change threads more often meanwhile. So a request seldom
-waits for the cleaner, and then not for long.
+the next. One clean is under way at a time, whatever ``log.cleaner.threads`` says. It lives on a thread
+(``Background.run_long``), which has the loop do what concerns the log. The work itself is done in one of two ways:
 
+- ``odradek serve`` has another process do it (odradek.broker.replica.cleaner_process), so it shares no interpreter with requests.
+- A broker in its user's process starts no other. The thread does it, in slices of half a millisecond. While the broker has
+  anything to do, the thread rests after each slice, four times as long as the slice took and 100 ms at most.
+
+If the process was killed, its log is cleaned after the next look.
 A log that cannot be cleaned is left alone until the next start, with a warning, and counted.
 """
 
@@ -19,12 +21,13 @@ from odradek.storage.cleaner.candidates import choose
 from odradek.timing.other_threads import OtherThreads
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
     from concurrent.futures import Future
 
     from odradek.broker.config.broker_config import BrokerConfig
+    from odradek.broker.replica.cleaner_process import CleanerProcess
     from odradek.storage.cleaner.candidates import Candidate
-    from odradek.storage.cleaner.cleaner import CleanerLimits, CleanStats
+    from odradek.storage.cleaner.cleaner import CleanerLimits, CleanStats, SwapIn
     from odradek.storage.cleaner.job import CleanJob
     from odradek.storage.log import Log
     from odradek.storage.log_manager import LogManager
@@ -49,7 +52,10 @@ class LogCleaner:
     when there was a look last in ``last_look_ms`` (since the epoch), and the dirty ratio that was the largest then.
     """
 
-    def __init__(self, config: BrokerConfig, log_manager: LogManager, timer: Timer, background: Background) -> None:
+    def __init__(
+        self, config: BrokerConfig, log_manager: LogManager, timer: Timer, background: Background, *, in_process: bool = False
+    ) -> None:
+        """``in_process``: whether another process does the work, on the machine's own file system."""
         self.uncleanable: dict[tuple[str, int], Log] = {}
         self.last_stats: CleanStats | None = None
         self.last_clean_ms = 0.0
@@ -66,6 +72,9 @@ class LogCleaner:
         self._cleaning: Log | None = None
         self._work: LongWork | None = None
         self._is_choosing = False
+        self._in_process = in_process
+        # The process that has done the last clean; the present clean's thread may replace it.
+        self._process: CleanerProcess | None = None
         if config["log.cleaner.enable"]:
             self._look_later()
 
@@ -145,26 +154,68 @@ class LogCleaner:
         from odradek.storage.cleaner.run import clean_log
 
         started_ms = self._clock.monotonic_ms()
-        pace = _Pace(job.log, self._clock, beside, self._config["log.cleaner.io.max.bytes.per.second"])
-        stats = clean_log(job, self._limits(), pace, beside.on_loop)
+        stats = clean_log(job, self._in_its_process(job, beside) or self._in_this_thread(job, beside), beside.on_loop)
         return stats, self._clock.monotonic_ms() - started_ms
 
+    def _in_this_thread(self, job: CleanJob, beside: Beside) -> Callable[[SwapIn], CleanStats]:
+        from odradek.storage.cleaner.cleaner import clean
+
+        pace = _Pace(job.log, self._clock, beside, self._config["log.cleaner.io.max.bytes.per.second"])
+        return lambda swap_in: clean(job.plan, job.log.file_system, self._limits(), pace, swap_in)
+
+    def _in_its_process(self, job: CleanJob, beside: Beside) -> Callable[[SwapIn], CleanStats] | None:
+        """None if there is to be no process, or if none can be started."""
+        if not self._in_process:
+            return None
+        from odradek.broker.replica.cleaner_child import CleanOrder
+        from odradek.broker.replica.cleaner_process import CleanerProcess
+        from odradek.storage.cleaner.plan import CleaningAborted
+
+        try:
+            process = self._process or CleanerProcess()
+        except OSError as error:
+            broker_log.warn("no process for the cleaner, a thread cleans instead", reason=str(error))
+            return None
+        order = CleanOrder(job.plan, self._limits(), self._config["log.cleaner.io.max.bytes.per.second"])
+
+        def check() -> None:
+            beside.checkpoint()
+            if beside.is_cancelled or job.is_void:
+                raise CleaningAborted
+
+        def clean(swap_in: SwapIn) -> CleanStats:
+            # After an exception it is of no more use.
+            self._process = None
+            stats = process.clean(order, check, swap_in)
+            self._process = process
+            return stats
+
+        return clean
+
     def _over(self, job: CleanJob, outcome: Future[tuple[CleanStats, float]]) -> None:
-        from odradek.storage.cleaner.job import CleaningAborted
+        from odradek.storage.cleaner.plan import CleanerDied, CleaningAborted
 
         self._cleaning = self._work = None
         job.log.is_being_cleaned = False
+        goes_on = not self._is_closed
         try:
             stats, took_ms = outcome.result()
         except CleaningAborted:
             pass
+        except CleanerDied as error:
+            goes_on = False
+            if not self._is_closed:
+                broker_log.warn("the cleaner's process has ended", **_named(job.log), reason=str(error))
         except Exception as error:  # noqa: BLE001  as Kafka: whatever it was, this log is left alone from now on
             if not job.log.is_closed:
                 self._give_up(job.log, error)
         else:
             self._cleaned(job, stats, took_ms)
-        if not self._is_closed:
+        if goes_on:
             self.clean_due()
+        if not self.is_cleaning and self._process is not None:
+            process, self._process = self._process, None
+            self._background.run(process.close, lambda _: None, name="log-cleaner")
 
     def _limits(self) -> CleanerLimits:
         from odradek.storage.cleaner.cleaner import CleanerLimits
@@ -191,8 +242,7 @@ class LogCleaner:
         if stats.keyless_records:
             broker_log.warn(
                 "records without a key dropped from a compacted log",
-                topic=job.log.topic,
-                partition=job.log.partition,
+                **_named(job.log),
                 records=stats.keyless_records,
             )
 
@@ -201,7 +251,11 @@ class LogCleaner:
             # Perhaps it is the directory that has failed.
             log.storage_error(error)
         self.uncleanable[log.topic, log.partition] = log
-        broker_log.warn("log not compacted any more", topic=log.topic, partition=log.partition, reason=str(error))
+        broker_log.warn("log not compacted any more", **_named(log), reason=str(error))
+
+
+def _named(log: Log) -> dict[str, object]:
+    return {"topic": log.topic, "partition": log.partition}
 
 
 class _Pace:
@@ -218,7 +272,7 @@ class _Pace:
         self._began_ms = self._looked_ms = self._resumed_ms = clock.monotonic_ms()
 
     def __call__(self, size_bytes: int) -> None:
-        from odradek.storage.cleaner.job import CleaningAborted
+        from odradek.storage.cleaner.plan import CleaningAborted
 
         self._beside.checkpoint()
         if self._beside.is_cancelled or self._log.is_closed:

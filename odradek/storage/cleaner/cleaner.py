@@ -4,8 +4,8 @@ The first pass ends at the first uncleanable offset, or earlier if no more keys 
 there. The second pass goes from the log's first segment to the one in which the first pass has ended, group by group: each group
 of segments becomes one, which is swapped in before the next is begun (odradek.storage.cleaner.swap).
 
-A clean runs in any thread; it reads files that the loop does not write any more, with handles of its own. ``pace`` is called
-every few hundred records with the bytes read and written since: it may wait, and raise CleaningAborted.
+A clean runs in any thread or process; it reads files that the loop does not write any more, with handles of its own. ``pace`` is
+called every few hundred records with the bytes read and written since: it may wait, and raise CleaningAborted.
 
 Left out: message formats v0 and v1, and splitting segments that Kafka of before 2.0 let overflow.
 """
@@ -16,12 +16,13 @@ from dataclasses import dataclass
 from odradek.protocol.errors import KafkaError, MalformedMessage
 from odradek.protocol.record_batch import MAGIC, BatchHeader, Buffer, ensure_intact, iter_batches, read_header
 from odradek.storage.cleaner.batch_filter import GONE, BatchFilter
-from odradek.storage.cleaner.job import CleaningAborted, CleanJob, Source, grouped
 from odradek.storage.cleaner.offset_map import OffsetMap
+from odradek.storage.cleaner.plan import CleanPlan, Source, grouped
 from odradek.storage.cleaner.record_spans import payload, spans
 from odradek.storage.cleaner.segment_writer import CleanedSegment, SegmentWriter
 from odradek.storage.cleaner.transactions import CleanedTransactions
 from odradek.storage.errors import LogCorrupt
+from odradek.storage.filesystem import FileSystem
 from odradek.storage.transaction_index import AbortedTransaction, TransactionIndex
 
 # The work between two calls of ``pace``: a record counts one, a batch some more.
@@ -53,43 +54,42 @@ class CleanStats:
     keyless_records: int = 0
 
 
-def clean(job: CleanJob, limits: CleanerLimits, pace: Pace, swap_in: SwapIn) -> CleanStats:
+def clean(plan: CleanPlan, file_system: FileSystem, limits: CleanerLimits, pace: Pace, swap_in: SwapIn) -> CleanStats:
     """Clean a log; ``swap_in`` is called with each group of segments and the cleaned segment.
 
-    Raises LogCorrupt for a log that cannot be read, OSError, CleaningAborted; segments swapped in before stay.
+    Raises LogCorrupt for a log that cannot be read, OSError, and what ``pace`` and ``swap_in`` raise. Of a segment that was not
+    given to ``swap_in`` nothing is left.
     """
-    return _Clean(job, limits, pace).run(swap_in)
+    return _Clean(plan, file_system, limits, pace).run(swap_in)
 
 
 class _Clean:
     """A clean under way."""
 
-    def __init__(self, job: CleanJob, limits: CleanerLimits, pace: Pace) -> None:
-        self._job = job
-        self._file_system = job.file_system
+    def __init__(self, plan: CleanPlan, file_system: FileSystem, limits: CleanerLimits, pace: Pace) -> None:
+        self._plan = plan
+        self._file_system = file_system
         self._limits = limits
         self._pace = pace
         self._cost = 0
         self._unpaced_bytes = 0
         self._stats = CleanStats()
         # The place of the last read, for error messages.
-        self._place = job.directory
+        self._place = plan.directory
 
     def run(self, swap_in: SwapIn) -> CleanStats:
         try:
             self._run(swap_in)
         except (MalformedMessage, KafkaError) as error:
-            if self._job.is_void:
-                raise CleaningAborted from error
             raise LogCorrupt(f"{self._place}: {error.reason}") from error
         return self._stats
 
     def _run(self, swap_in: SwapIn) -> None:
-        job, stats = self._job, self._stats
+        plan, stats = self._plan, self._stats
         aborted = self._aborted_transactions()
         offsets = OffsetMap(self._limits.dedupe_buffer_bytes, self._limits.load_factor)
         # Transactions that ended before the dirty part have no marker in it.
-        ending = [transaction for transaction in aborted if transaction.last_offset >= job.first_dirty_offset]
+        ending = [transaction for transaction in aborted if transaction.last_offset >= plan.first_dirty_offset]
         self._note_keys(offsets, CleanedTransactions(ending))
         self._sync_sources()
         stats.end_offset = offsets.latest_offset + 1
@@ -97,11 +97,11 @@ class _Clean:
         batches = BatchFilter(
             offsets,
             CleanedTransactions(aborted),
-            job.last_records,
-            now_ms=job.now_ms,
-            delete_retention_ms=job.config.delete_retention_ms,
+            plan.last_records,
+            now_ms=plan.now_ms,
+            delete_retention_ms=plan.config.delete_retention_ms,
         )
-        for group in grouped([source for source in job.sources if source.base_offset < stats.end_offset], job.config):
+        for group in grouped([source for source in plan.sources if source.base_offset < stats.end_offset], plan.config):
             cleaned = self._clean_group(group, batches)
             if cleaned is not None:
                 swap_in(group, cleaned)
@@ -112,8 +112,8 @@ class _Clean:
     def _aborted_transactions(self) -> list[AbortedTransaction]:
         """The aborted transactions with records in the part to clean, wherever their markers are."""
         found: list[AbortedTransaction] = []
-        for path, size in self._job.transaction_indexes:
-            more, is_all = TransactionIndex(self._file_system, path, size).collect(0, self._job.first_uncleanable_offset)
+        for path, size in self._plan.transaction_indexes:
+            more, is_all = TransactionIndex(self._file_system, path, size).collect(0, self._plan.first_uncleanable_offset)
             found += more
             if is_all:
                 break
@@ -121,11 +121,11 @@ class _Clean:
 
     def _note_keys(self, offsets: OffsetMap, transactions: CleanedTransactions) -> None:
         """The first pass."""
-        dirty_offset = self._job.first_dirty_offset
-        for source in self._job.sources:
+        dirty_offset = self._plan.first_dirty_offset
+        for source in self._plan.sources:
             if source.next_offset <= dirty_offset:
                 continue
-            position = self._job.dirty_position if source.base_offset <= dirty_offset else 0
+            position = self._plan.dirty_position if source.base_offset <= dirty_offset else 0
             for chunk, batches in self._chunks(source, position):
                 for at, header in batches:
                     self._step(header)
@@ -138,12 +138,12 @@ class _Clean:
 
     def _sync_sources(self) -> None:
         """Sync the sources: a superseding record must be on disk before the record that it supersedes is removed."""
-        for source in self._job.sources:
-            if source.next_offset > self._job.synced_offset:
+        for source in self._plan.sources:
+            if source.next_offset > self._plan.synced_offset:
                 file = self._file_system.open(source.path)
                 file.sync()
                 file.close()
-        self._file_system.sync_dir(self._job.directory)
+        self._file_system.sync_dir(self._plan.directory)
 
     def _note_batch(self, offsets: OffsetMap, transactions: CleanedTransactions, header: BatchHeader, batch: memoryview) -> bool:
         """Note the keys of one batch; False where the map is full, with as many noted as fit."""
@@ -153,12 +153,12 @@ class _Clean:
         if transactions.is_aborted(header):
             return True
         records = spans(header, payload(header, batch))
-        return offsets.put_all(header.base_offset, records, self._job.first_dirty_offset)
+        return offsets.put_all(header.base_offset, records, self._plan.first_dirty_offset)
 
     def _clean_group(self, group: list[Source], batches: BatchFilter) -> CleanedSegment | None:
         """Write what stays of ``group``; None where that is what is there already."""
-        job = self._job
-        writer = SegmentWriter(self._file_system, job.directory, group[0].base_offset, job.config)
+        plan = self._plan
+        writer = SegmentWriter(self._file_system, plan.directory, group[0].base_offset, plan.config)
         batches.upper_offset = group[-1].next_offset
         try:
             # Nothing may be left behind in a directory that has meanwhile become another log's.

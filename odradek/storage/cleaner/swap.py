@@ -17,7 +17,8 @@ exception. How a start finishes an interrupted swap is in odradek.storage.interr
 from collections.abc import Callable, Sequence
 from typing import Protocol, TypeVar
 
-from odradek.storage.cleaner.job import CleaningAborted, CleanJob, Source
+from odradek.storage.cleaner.job import CleanJob
+from odradek.storage.cleaner.plan import CleaningAborted, Source
 from odradek.storage.cleaner.segment_writer import CleanedSegment
 from odradek.storage.interrupted_swap import CLEANED_SUFFIX, SWAP_SUFFIX
 from odradek.storage.segment import Segment
@@ -36,15 +37,15 @@ class OnLoop(Protocol):
 def swap_in(job: CleanJob, group: Sequence[Source], cleaned: CleanedSegment, on_loop: OnLoop) -> None:
     """Let ``cleaned`` replace ``group``. Raises CleaningAborted, OSError."""
     swap = _Swap(job, group, cleaned)
-    file_system = job.file_system
+    file_system, directory = job.log.file_system, job.plan.directory
     on_loop(swap.begin)
-    file_system.sync_dir(job.directory)
+    file_system.sync_dir(directory)
     on_loop(swap.replace)
-    file_system.sync_dir(job.directory)
+    file_system.sync_dir(directory)
     on_loop(swap.name_log)
-    file_system.sync_dir(job.directory)
+    file_system.sync_dir(directory)
     on_loop(swap.name_indexes)
-    file_system.sync_dir(job.directory)
+    file_system.sync_dir(directory)
 
 
 class _Swap:
@@ -53,9 +54,9 @@ class _Swap:
     def __init__(self, job: CleanJob, group: Sequence[Source], cleaned: CleanedSegment) -> None:
         self._job = job
         self._log = job.log
-        self._old = [source.segment for source in group]
+        self._old = job.segments_of(group)
         self._cleaned = cleaned
-        self._file_system = job.file_system
+        self._file_system = job.log.file_system
         self._new: Segment | None = None
 
     def begin(self) -> None:

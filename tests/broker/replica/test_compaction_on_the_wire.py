@@ -1,6 +1,7 @@
 """Logs are compacted while clients write and read: a real broker with small segments, its disk, and a kill in the middle."""
 
 import time
+from pathlib import Path
 
 import pytest
 
@@ -147,3 +148,53 @@ def test_a_kill_while_a_log_is_compacted_loses_nothing(broker_process, delay_s):
     checkpoint = (broker.data_dir / "cleaner-offset-checkpoint").read_text().splitlines()
     assert checkpoint[:2] == ["0", "1"]
     assert checkpoint[2].startswith("t 0 ")
+
+
+def children_of(pid):
+    """The running processes that ``pid`` has started, as (pid, start time): a pid alone may soon be another's."""
+    found = set()
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit():
+            try:
+                state, parent, *fields = (entry / "stat").read_text().rpartition(")")[2].split()
+            except OSError:
+                continue
+            if int(parent) == pid and state != "Z":
+                found.add((int(entry.name), fields[17]))
+    return found
+
+
+def is_running(pid, started):
+    try:
+        state, *fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    except OSError:
+        return False
+    return state != "Z" and fields[18] == started
+
+
+@pytest.fixture
+def compacting(broker_process):
+    """A broker whose cleaner has its process at work, for longer than a test takes; and that process."""
+    broker = broker_process(settings=SETTINGS | {"log.cleaner.io.max.bytes.per.second": 10_000})
+    with RawClient(broker.host, broker.port) as client:
+        Topic(client, "t").fill(800)
+    partition = broker.data_dir / "t-0"
+    await_value(lambda: list(partition.glob("*.cleaned")), bool)
+    [child] = children_of(broker.pid)
+    assert is_running(*child)
+    return broker, child
+
+
+@pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="reads /proc")
+def test_the_process_that_compacts_is_gone_when_its_broker_was_killed(compacting):
+    broker, child = compacting
+    broker.kill9()
+    await_value(lambda: is_running(*child), lambda runs: not runs)
+
+
+@pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="reads /proc")
+def test_a_stop_ends_the_process_that_compacts_and_leaves_nothing_of_its_work(compacting):
+    broker, child = compacting
+    assert broker.stop() == 0
+    assert not is_running(*child)
+    assert not [path for path in (broker.data_dir / "t-0").iterdir() if path.suffix in {".cleaned", ".swap"}]

@@ -3,7 +3,7 @@
 from odradek.protocol.record_batch import iter_batches
 from odradek.protocol.records import Record, build_batch, read_records
 from odradek.storage.cleaner.candidates import first_dirty_offset, look_at
-from odradek.storage.cleaner.cleaner import CleanerLimits
+from odradek.storage.cleaner.cleaner import CleanerLimits, clean
 from odradek.storage.cleaner.job import CleanJob
 from odradek.storage.cleaner.run import clean_log
 from odradek.storage.log_config import LogConfig
@@ -33,7 +33,7 @@ def clean_up(log, cleaned_offset=None, *, now_ms=NOW_MS, limits=LIMITS, pace=lam
     if found is None:
         return None
     job = CleanJob.of(log, found.first_dirty_offset, found.first_uncleanable_offset, now_ms)
-    return clean_log(job, limits, pace, on_loop)
+    return clean_log(job, lambda swap_in: clean(job.plan, log.file_system, limits, pace, swap_in), on_loop)
 
 
 def roll_and_clean(log, cleaned_offset=None, **options):

@@ -5,7 +5,7 @@ import pytest
 from odradek.protocol.compression import GZIP, LZ4, NONE, SNAPPY, ZSTD
 from odradek.storage.cleaner.batch_filter import DELETE_HORIZON_MASK
 from odradek.storage.cleaner.cleaner import CleanerLimits
-from odradek.storage.cleaner.job import CleaningAborted
+from odradek.storage.cleaner.plan import CleaningAborted
 from odradek.storage.errors import LogCorrupt
 from odradek.storage.memory_filesystem import MemoryFileSystem
 
