@@ -6,6 +6,7 @@ from odradek.broker.coordination.transaction_coordinator import TransactionCoord
 from odradek.broker.replica.fetch_sessions import FetchPartition, FetchPartitions
 from odradek.broker.replica.partition import Partition
 from odradek.coordinator.group import offset_fetch
+from odradek.coordinator.group.classic.group import ClassicGroup
 from odradek.coordinator.group.pending_offsets import PendingOffsets
 from odradek.coordinator.runtime.result import CoordinatorResult
 from odradek.coordinator.runtime.timeline import SnapshotRegistry
@@ -22,7 +23,7 @@ from odradek.storage.producer_state import ProducerStates
 from odradek.storage.segment import Segment
 from odradek.timing.reply import Reply
 from tests.campaigns.simulation import runner
-from tests.campaigns.simulation.transactions import histories
+from tests.campaigns.simulation.transactions import histories, requests
 from tests.campaigns.simulation.violation import Violation
 
 SEEDS_A_TEST = 25
@@ -41,6 +42,8 @@ EPOCHS = "producer ids and epochs are given once"
 IDENTITY = "producer id and epoch are one process's"
 MISTAKE = "the broker makes no mistake"
 TABLE = "transactions follow the table"
+MEMBERS = "a fenced member commits nothing"
+ONCE = "each input is consumed once"
 
 
 def let_anybody_be_the_producer(monkeypatch):
@@ -199,6 +202,25 @@ def tell_of_no_aborted_transactions(monkeypatch):
     monkeypatch.setattr(Log, "aborted_in", lambda *_: [])
 
 
+def let_any_generation_commit(monkeypatch):
+    validate = ClassicGroup.validate_offset_commit
+
+    def validate_member_only(self, member_id, group_instance_id, generation, *, is_transactional):
+        known = generation if generation < 0 else self.generation
+        return validate(self, member_id, group_instance_id, known, is_transactional=is_transactional)
+
+    monkeypatch.setattr(ClassicGroup, "validate_offset_commit", validate_member_only)
+
+
+def let_any_member_commit(monkeypatch):
+    monkeypatch.setattr(ClassicGroup, "validate_offset_commit", lambda *_, **__: ErrorCode.NONE)
+
+
+def go_on_from_unstable_offsets(monkeypatch):
+    fetch = requests.fetch
+    monkeypatch.setattr(requests, "fetch", lambda *arguments, require_stable: fetch(*arguments, require_stable=False))
+
+
 @pytest.mark.parametrize("first", range(0, 300, SEEDS_A_TEST))
 def test_no_history_breaks_an_invariant(first):
     failures, _ = runner.run_many(histories.SIMULATION, first, SEEDS_A_TEST)
@@ -222,7 +244,7 @@ def test_no_history_breaks_an_invariant(first):
         (read_up_to_the_high_watermark, {STABLE}),
         (forget_who_aborted, {READ}),
         (restore_no_markers, {STABLE}),
-        (settle_at_once, {MISTAKE, TABLE}),
+        (settle_at_once, {MISTAKE, TABLE, SUPERSEDED}),
         (initialise_without_a_new_epoch, {IDENTITY}),
         (write_no_marker_again, {REST}),
         (take_any_marker, {SAME}),
@@ -236,10 +258,13 @@ def test_no_history_breaks_an_invariant(first):
         (keep_the_first_offsets_of_a_session, {FOUND, READ}),
         (forget_no_partition_of_a_session, {FOUND}),
         (tell_of_no_aborted_transactions, {READ}),
+        (let_any_generation_commit, {MEMBERS}),
+        (let_any_member_commit, {MEMBERS}),
+        (go_on_from_unstable_offsets, {ONCE}),
         (keep_what_could_not_be_written, {MISTAKE, TABLE, REPLAYED, REST, SUPERSEDED}),
     ],
 )
-def test_a_fault_of_the_broker_is_found(spoil, invariants, monkeypatch):
+def test_a_fault_of_the_broker_or_of_a_client_is_found(spoil, invariants, monkeypatch):
     spoil(monkeypatch)
 
     errors = (histories.run(seed)[1] for seed in range(200))

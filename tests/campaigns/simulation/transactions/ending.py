@@ -117,6 +117,9 @@ def _go_on(world: World) -> None:
 
 
 def _let_ids_expire(world: World) -> None:
+    for process in world.alive():
+        if process.member is not None:
+            process.member.leave()
     world.run(max(world.plan.expiration_ms * 3 // 2, 2_000))
     if world.witness.fates.latest:
         raise Violation("what nobody uses any more expires", f"{world.witness.fates.latest}")

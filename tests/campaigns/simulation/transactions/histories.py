@@ -81,6 +81,13 @@ SIMULATION = runner.Simulation(
         "fetches with records": ["fetches with records"],
         "fetch sessions begun anew": ["fetch sessions begun anew"],
         "topics deleted": ["delete a topic"],
+        "offsets consumed": ["offsets consumed"],
+        "members fenced": [
+            "members fenced by ILLEGAL_GENERATION",
+            "members fenced by UNKNOWN_MEMBER_ID",
+            "members fenced by FENCED_INSTANCE_ID",
+        ],
+        "members that waited for stable offsets": ["members wait for stable offsets"],
     },
 )
 

@@ -6,7 +6,9 @@ client version 2    Produce and TxnOffsetCommit add partitions implicitly; EndTx
 It commits only if all records were acknowledged. A non-retriable error ends the process, or aborts the transaction. If it is
 unknown whether a batch was appended, an old client then takes a new epoch (KIP-360).
 
-Left out: more than one batch in flight to a partition, and group members.
+In some histories the processes are members of a group, and each transaction commits what its process has read (``member``).
+
+Left out: more than one batch in flight to a partition.
 """
 
 from __future__ import annotations
@@ -16,12 +18,15 @@ from typing import TYPE_CHECKING, Any
 from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.errors import ErrorCode
 from tests.campaigns.simulation.transactions import requests
+from tests.campaigns.simulation.transactions.member import FENCED, Member
+from tests.campaigns.simulation.transactions.membership import GROUP_ID, TOPIC
 from tests.campaigns.simulation.transactions.refusals import check_refusal
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from tests.campaigns.simulation.transactions.ledger import SentTransaction
+    from tests.campaigns.simulation.transactions.membership import Held
     from tests.campaigns.simulation.transactions.plan import ProducerPlan
     from tests.campaigns.simulation.transactions.requests import Identity, Partition
     from tests.campaigns.simulation.transactions.world import World
@@ -76,6 +81,10 @@ class Process:
         self._added: set[Partition] = set()
         self._is_uncertain = False
         self._steps: list[Callable[[], None]] = []
+        self.member = None if world.membership is None else Member(world, self, world.membership, self._later)
+        self._held: Held | None = None
+        # What the open transaction has consumed.
+        self._consumed: dict[Partition, int] = {}
 
     def __str__(self) -> str:
         return f"{self.name} {self.identity}"
@@ -83,12 +92,16 @@ class Process:
     def start(self) -> None:
         """Run."""
         self._init(NOBODY)
+        if self.member is not None:
+            self.member.start()
 
     def die(self, why: str) -> None:
         """End the process, in whatever state."""
         if self.is_alive:
             self._world.note("%s ends: %s", str(self), why)
             self.is_alive = False
+            if self.member is not None:
+                self.member.leave()
             self._world.process_ended(self)
 
     def _later(self, delay_ms: float, step: Callable[[], None]) -> None:
@@ -167,9 +180,16 @@ class Process:
 
     def _begin(self) -> None:
         world = self._world
+        if self.member is not None and not self.member.is_ready:
+            self._later(_BACKOFF_MS, self._rest)
+            return
         self.open = world.ledger.begin(self.plan.transactional_id, self.name)
         self._added.clear()
         self._steps = [self._commit_offsets if kind == "offsets" else self._produce for kind in world.draw_steps(self)]
+        if self.member is not None:
+            self._held = self.member.hold()
+            self._consumed = {}
+            self._steps.insert(world.rng.randint(0, len(self._steps)), self._commit_consumed)
         world.note("%s begins transaction %s", str(self), self.open.number)
         self._next_step()
 
@@ -182,7 +202,9 @@ class Process:
     def _give_up(self, api_key: ApiKey, code: int) -> None:
         """Abort the transaction, if that is allowed."""
         check_refusal(self._world, self, api_key, code)
-        if code not in _ABORTABLE and code not in _TRY_AGAIN:
+        if self.member is not None and code in FENCED:
+            self.member.refused(code)
+        elif code not in _ABORTABLE and code not in _TRY_AGAIN:
             self.die(f"{api_key.name} is answered {ErrorCode(code).name}")
             return
         self._world.note("%s gives up on its transaction: %s", str(self), ErrorCode(code).name)
@@ -201,8 +223,11 @@ class Process:
             sent.told = commit
             self._world.counts["told commit" if commit else "told abort"] += 1
             self.open = None
-            self.made += 1
+            # A member that is fenced tries again.
+            self.made += commit or self.member is None
             self._world.note("%s is told of %s", str(self), str(sent))
+            if self.member is not None and self._held is not None:
+                self.member.transaction_ended(self._held, self._consumed, is_commit=commit)
             if self._bumps:
                 self._take_identity((response.producer_id, response.producer_epoch))
             if self._is_uncertain and not self._bumps:
@@ -300,22 +325,39 @@ class Process:
 
     def _commit_offsets(self) -> None:
         world = self._world
+        offsets = {partition: world.ledger.next_offset(self.open) for partition in world.draw_partitions()}
+        self._commit(world.rng.choice(world.plan.groups), offsets, None)
+
+    def _commit_consumed(self) -> None:
+        """As a member of the group."""
+        held, world = self._held, self._world
+        if held is None or not held.positions:
+            self._next_step()
+            return
+        if self.member is not None and world.is_in_trouble:
+            self.stalled_until_ms = max(self.stalled_until_ms, world.clock.monotonic_ms() + self.member.pause_ms())
+        for index, after in held.positions.items():
+            offset = self._consumed[TOPIC, index] = world.ledger.next_offset(self.open)
+            world.witness.members.claim(offset, after, held)
+        self._later(0, lambda: self._commit(GROUP_ID, self._consumed, held))
+
+    def _commit(self, group_id: str, offsets: dict[Partition, int], held: Held | None) -> None:
+        world = self._world
         sent = self.open
-        group_id = world.rng.choice(world.plan.groups)
-        offsets = {partition: world.ledger.next_offset(sent) for partition in world.draw_partitions()}
         identity = self.identity
         transactional_id = self.plan.transactional_id
 
         def granted(_response: Any) -> None:
             if sent is not None:
                 sent.offsets += offsets.values()
+            world.counts["offsets consumed"] += 0 if held is None else len(offsets)
             self._next_step()
 
         def commit(_response: Any = None) -> None:
             self._ask(
                 ApiKey.TXN_OFFSET_COMMIT,
                 5 if self._bumps else world.rng.choice((3, 4)),
-                lambda: requests.txn_offset_commit(transactional_id, identity, group_id, offsets),
+                lambda: requests.txn_offset_commit(transactional_id, identity, group_id, offsets, held),
                 requests.offsets_committed,
                 granted,
                 patience_ms=world.plan.patience_ms,

@@ -13,6 +13,7 @@ from odradek.protocol.records import Record, build_batch
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
+    from tests.campaigns.simulation.transactions.membership import Held
     from tests.campaigns.simulation.transactions.plan import ProducerPlan
 
 _INIT = messages(ApiKey.INIT_PRODUCER_ID)
@@ -123,15 +124,19 @@ def produce(
     return ProduceRequest(transactional_id, -1, 1_000, topics)
 
 
-def txn_offset_commit(transactional_id: str, identity: Identity, group_id: str, offsets: Mapping[Partition, int]) -> Any:
-    """TxnOffsetCommit by a producer that names no member."""
+def txn_offset_commit(
+    transactional_id: str, identity: Identity, group_id: str, offsets: Mapping[Partition, int], held: Held | None = None
+) -> Any:
+    """TxnOffsetCommit by a member of the group, or by a producer that names none."""
     partition_of = _TXN_COMMIT.TxnOffsetCommitRequestPartition
     return _TXN_COMMIT.TxnOffsetCommitRequest(
         transactional_id=transactional_id,
         group_id=group_id,
         producer_id=identity[0],
         producer_epoch=identity[1],
-        generation_id=-1,
+        generation_id=-1 if held is None else held.generation,
+        member_id="" if held is None else held.member_id,
+        group_instance_id=None if held is None else held.instance_id,
         topics=[
             _TXN_COMMIT.TxnOffsetCommitRequestTopic(
                 name=topic,

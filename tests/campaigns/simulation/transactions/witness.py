@@ -16,6 +16,7 @@ from odradek.protocol.plain_batches import read_batch
 from odradek.protocol.record_batch import iter_batches
 from odradek.protocol.records import Record
 from tests.campaigns.simulation.transactions.fates import Fates
+from tests.campaigns.simulation.transactions.membership import NO_OFFSET, Memberships
 from tests.campaigns.simulation.violation import Violation
 
 if TYPE_CHECKING:
@@ -113,6 +114,7 @@ class Witness:
         self.fates = Fates(may_lag=may_lag)
         self.partitions: dict[tuple[str, int], SeenPartition] = {}
         self.offsets: dict[int, SeenOffsets] = {}
+        self.members = Memberships()
         self.places: dict[bytes, list[Incarnation]] = {}
         self.touched: dict[tuple[str, int], None] = {}
         self.violation: Violation | None = None
@@ -173,6 +175,7 @@ class Witness:
             offsets = self.offsets_of(seen.name[1])
             for offset, key, value in read_batch(data, position):
                 offsets.note(offset, None, key or b"", value)
+                self.members.note(key or b"", value)
         else:
             self._note_write(seen, header, data, position)
 
@@ -189,6 +192,7 @@ class Witness:
             offsets = self.offsets_of(seen.name[1])
             for offset, key, value in read_batch(data, position):
                 offsets.note(offset, producer_id, key or b"", value)
+                self.members.check_write(key or b"", value)
             return
         incarnation = seen.topic_id, seen.name[1]
         for offset, _, value in read_batch(data, position):
@@ -199,8 +203,8 @@ class Witness:
             places.append(incarnation)
 
     def _note_marker(self, seen: SeenPartition, header: BatchHeader, data: bytes, position: int) -> None:
-        _, key, value = next(read_batch(data, position))
-        kind, coordinator_epoch = read_control_record(Record(key=key, value=value))
+        _, key, content = next(read_batch(data, position))
+        kind, coordinator_epoch = read_control_record(Record(key=key, value=content))
         is_commit = kind == COMMIT
         producer_id = header.producer_id
         span = seen.open.get(producer_id)
@@ -219,7 +223,11 @@ class Witness:
             span.is_commit = is_commit
             del seen.open[producer_id]
         if seen.name[0] == CONSUMER_OFFSETS_TOPIC:
-            self.offsets_of(seen.name[1]).end(producer_id, is_commit=is_commit)
+            offsets = self.offsets_of(seen.name[1])
+            for pending, (_, value) in offsets.pending.get(producer_id, {}).items() if is_commit else ():
+                before = offsets.committed.get(pending)
+                self.members.check_commit(pending, value.offset, NO_OFFSET if before is None else before[1].offset)
+            offsets.end(producer_id, is_commit=is_commit)
 
     def _note_state(self, key: bytes, value: bytes | None) -> None:
         completed = self.fates.note_record(key, value)

@@ -16,6 +16,8 @@ from tests.campaigns.simulation.transactions.checks import check_replayed, check
 from tests.campaigns.simulation.transactions.disk import Killed, SimulatedDisk
 from tests.campaigns.simulation.transactions.fetcher import Fetcher
 from tests.campaigns.simulation.transactions.ledger import Ledger
+from tests.campaigns.simulation.transactions.membership import TOPIC as MEMBERS_TOPIC
+from tests.campaigns.simulation.transactions.membership import draw_membership, with_further_producers
 from tests.campaigns.simulation.transactions.network import Network
 from tests.campaigns.simulation.transactions.plan import draw
 from tests.campaigns.simulation.transactions.producer import Process
@@ -37,7 +39,8 @@ class World(Chronicle):
 
     def __init__(self, seed: int, *, show: Callable[[str], None] | None = None) -> None:
         super().__init__(seed, show)
-        self.plan = draw(self.rng)
+        self.membership = draw_membership(seed)
+        self.plan = with_further_producers(draw(self.rng), self.membership)
         self.disk = SimulatedDisk()
         self.epochs: dict[tuple[str, int], int] = {}
         self.ledger = Ledger()
@@ -208,6 +211,8 @@ class World(Chronicle):
         if is_first:
             for topic, count in self.plan.topics:
                 server.create(topic, count)
+            if self.membership is not None:
+                server.create(MEMBERS_TOPIC, self.membership.partition_count)
         self.look_at_partitions()
         if is_first:
             seed_epochs(self, server)
