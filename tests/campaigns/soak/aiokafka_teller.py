@@ -19,7 +19,6 @@ from aiokafka.errors import IllegalStateError, KafkaError
 from tests.campaigns.soak.bank import Placed, decode_order
 from tests.campaigns.soak.teller import (
     HEARTBEAT_INTERVAL_MS,
-    ORDERS_A_TRANSACTION,
     SESSION_TIMEOUT_MS,
     TRANSACTION_TIMEOUT_MS,
     Attempt,
@@ -64,7 +63,7 @@ class AiokafkaTeller(Teller):
         consumer.subscribe([self.group], listener=_Listener(self))
         await consumer.start()
         while self.goes_on():
-            found = await consumer.getmany(timeout_ms=POLL_TIMEOUT_MS, max_records=ORDERS_A_TRANSACTION)
+            found = await consumer.getmany(timeout_ms=POLL_TIMEOUT_MS, max_records=self.told.orders)
             for partition, records in found.items():
                 await self._serve(consumer, partition, records)
         for partition in list(self._producers):

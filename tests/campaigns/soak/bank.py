@@ -5,14 +5,16 @@
     receipts        one receipt for each transfer, with the place of its order
 
 A transaction contains the entries and receipts of a few orders, and the offsets after these orders. Every record names the
-attempt that wrote it, and whether that attempt was doomed, which means aborted on purpose. Values are JSON.
+attempt that wrote it, and whether that attempt was doomed, which means aborted on purpose. Values are JSON lists.
+
+An order follows from its number, as does its place: a partition's orders have consecutive offsets.
 """
 
 from __future__ import annotations
 
 import json
-from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -37,8 +39,11 @@ def orders_of(make: str) -> str:
     return f"orders-{make}"
 
 
-@dataclass(frozen=True, slots=True)
-class Order:
+# Orders are put into these in turn.
+ORDERS: tuple[Partition, ...] = tuple((orders_of(make), index) for make in MAKES for index in range(ORDER_PARTITIONS))
+
+
+class Order(NamedTuple):
     """``number`` identifies the transfer, over all topics."""
 
     number: int
@@ -47,8 +52,7 @@ class Order:
     amount: int
 
 
-@dataclass(frozen=True, slots=True)
-class Entry:
+class Entry(NamedTuple):
     """The effect of a transfer, or of the opening, on one account."""
 
     order: int
@@ -58,8 +62,7 @@ class Entry:
     amount: int
 
 
-@dataclass(frozen=True, slots=True)
-class Receipt:
+class Receipt(NamedTuple):
     """The receipt of a transfer whose order is at ``offset`` of ``partition`` of ``topic``."""
 
     order: int
@@ -88,18 +91,30 @@ class Output:
     value: bytes
 
 
+def order_of(number: int) -> Order:
+    """The order of this number."""
+    mixed = (number + 1) * 0x9E3779B97F4A7C15 % (1 << 64) >> 16
+    payer, step, amount = mixed % ACCOUNTS, mixed // ACCOUNTS % (ACCOUNTS - 1), mixed >> 20
+    return Order(number, payer, (payer + 1 + step) % ACCOUNTS, 1 + amount % 99)
+
+
+def place_of(number: int) -> tuple[Partition, int]:
+    """The partition and offset of the order of this number."""
+    return ORDERS[number % len(ORDERS)], number // len(ORDERS)
+
+
 def encode(record: Order | Entry | Receipt) -> bytes:
-    return json.dumps(asdict(record)).encode()
+    return json.dumps(record).encode()
 
 
 def decode_order(value: bytes) -> Order:
-    return Order(**json.loads(value))
+    return Order(*json.loads(value))
 
 
 def decode(topic: str, value: bytes) -> Entry | Receipt:
     """A record of the ledger or of the receipts."""
-    fields: dict[str, Any] = json.loads(value)
-    return Entry(**fields) if topic == LEDGER else Receipt(**fields)
+    fields = json.loads(value)
+    return Entry(*fields) if topic == LEDGER else Receipt(*fields)
 
 
 def ledger_partition(account: int) -> Partition:

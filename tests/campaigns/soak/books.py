@@ -1,29 +1,32 @@
-"""The records that one reader has read from the books, and their invariants.
+"""The records of the books, read line by line, and their invariants.
 
-A snapshot has all records below the last stable offsets fetched before. A transaction's markers reach its partitions one after
-the other, so a transfer may have one part below these offsets and another above. The missing part must follow, and completes
-the snapshot. Of every transfer in it
+Only what is not yet settled is kept, so that a run may have millions of records. A transfer is settled when all its parts are
+read:
 
     there are one debit, one credit and one receipt, of one attempt, which was not doomed,
-    for the accounts and the amount of its order,
+    for the accounts and the amount of its order, which is at the place that the receipt names,
 
-so that money is conserved.
+so that money is conserved. No part of a settled transfer may be read again. A transaction's markers reach its partitions one
+after the other, so a transfer may have one part below the last stable offsets and another above. The missing part must follow.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from tests.campaigns.soak.bank import (
     ACCOUNTS,
-    BOOKS,
     OPENING,
     OPENING_BALANCE,
+    ORDERS,
     Entry,
     Order,
     Partition,
     Receipt,
     decode,
+    order_of,
+    place_of,
 )
 
 if TYPE_CHECKING:
@@ -35,7 +38,7 @@ ENTRIES_A_TRANSFER = 2
 
 
 class Violation(AssertionError):
-    """A record was read that must not be readable."""
+    """A record was read that must not be readable, or one is missing."""
 
 
 def require(condition: object, what: str) -> None:
@@ -43,89 +46,141 @@ def require(condition: object, what: str) -> None:
         raise Violation(what)
 
 
+@dataclass(slots=True)
+class Transfer:
+    """A transfer of which parts have been read, at ``places``."""
+
+    attempt: str
+    entries: list[Entry] = field(default_factory=list)
+    receipt: Receipt | None = None
+    places: list[tuple[Partition, int]] = field(default_factory=list)
+
+    @property
+    def is_complete(self) -> bool:
+        return self.receipt is not None and len(self.entries) == ENTRIES_A_TRANSFER
+
+
+class Offsets:
+    """A set of offsets, of which all below ``frontier`` are members."""
+
+    def __init__(self) -> None:
+        self.frontier = 0
+        self._beyond: set[int] = set()
+
+    def add(self, offset: int) -> None:
+        self._beyond.add(offset)
+        while self.frontier in self._beyond:
+            self._beyond.remove(self.frontier)
+            self.frontier += 1
+
+    def missing_below(self, end: int) -> set[int]:
+        return set(range(self.frontier, end)) - self._beyond
+
+    def from_offset(self, offset: int) -> set[int]:
+        """Those at or behind ``offset``."""
+        return {*range(offset, self.frontier), *(each for each in self._beyond if each >= offset)}
+
+    def __contains__(self, offset: int) -> bool:
+        return offset < self.frontier or offset in self._beyond
+
+
 class Books:
     """Add all lines, then check."""
 
-    def __init__(self, orders: Mapping[int, Order]) -> None:
-        self._orders = orders
-        self.lines: dict[Partition, list[Line]] = {partition: [] for partition in BOOKS}
-        self.entries: dict[int, list[Entry]] = {}
-        self.receipts: dict[int, Receipt] = {}
-        # The offsets of the orders carried out.
-        self.carried_out: dict[Partition, set[int]] = {}
-        self._opening: dict[int, int] = {}
-        self._attempts: dict[int, str] = {}
-        # The partition and offset of each part of a transfer.
-        self._places: dict[int, list[tuple[Partition, int]]] = {}
+    def __init__(self) -> None:
+        # Transfers of which a part is missing.
+        self.begun: dict[int, Transfer] = {}
+        self.settled = 0
+        self.attempts: set[str] = set()
+        # The offsets of the orders with a receipt.
+        self.carried_out: dict[Partition, Offsets] = {partition: Offsets() for partition in ORDERS}
+        self._is_settled = bytearray()
+        self._balances: dict[int, int] = {}
+        self._at: dict[Partition, Line] = {}
 
-    def add(self, lines: Iterable[Line]) -> None:
-        for line in lines:
-            before = self.lines[line.partition]
-            if before and before[-1].offset >= line.offset:
-                raise Violation(f"{line} comes after {before[-1]}")
-            before.append(line)
-            self._add_record(decode(line.partition[0], line.value), line)
+    def add(self, line: Line) -> None:
+        before = self._at.get(line.partition)
+        if before is not None and before.offset >= line.offset:
+            raise Violation(f"{line} comes after {before}")
+        self._at[line.partition] = line
+        record = decode(line.partition[0], line.value)
+        if record.is_doomed:
+            raise Violation(f"an aborted record is read: {line}")
+        if record.attempt == OPENING:
+            self._open(record, line)
+        else:
+            self._add_part(record, line)
 
-    def begun(self, ends: Mapping[Partition, int]) -> set[int]:
-        """The transfers with a part below ``ends``."""
-        return {number for number, places in self._places.items() if any(offset < ends[at] for at, offset in places)}
-
-    def incomplete(self, numbers: Iterable[int]) -> set[int]:
-        """The transfers that lack a part."""
+    def incomplete(self, ends: Mapping[Partition, int]) -> set[int]:
+        """The transfers with a part below ``ends`` that lack another part."""
         return {
-            number for number in numbers if number not in self.receipts or len(self.entries.get(number, ())) < ENTRIES_A_TRANSFER
+            number
+            for number, transfer in self.begun.items()
+            if any(offset < ends[partition] for partition, offset in transfer.places)
         }
 
     def not_carried_out(self, covered: Mapping[Partition, int]) -> dict[Partition, set[int]]:
         """The orders below committed offsets without a receipt."""
-        missing = {at: set(range(end)) - self.carried_out.get(at, set()) for at, end in covered.items()}
-        return {at: offsets for at, offsets in missing.items() if offsets}
+        missing = {partition: self.carried_out[partition].missing_below(end) for partition, end in covered.items()}
+        return {partition: offsets for partition, offsets in missing.items() if offsets}
 
-    def balances(self, numbers: Iterable[int]) -> dict[int, int]:
-        """The balance of each account after these transfers; each must be complete, and as ordered."""
-        balances = dict(self._opening)
-        require(set(balances) == set(range(ACCOUNTS)), f"accounts were opened: {sorted(balances)}")
-        for number in numbers:
-            order = self._orders[number]
-            found = sorted((entry.account, entry.amount) for entry in self.entries[number])
-            ordered = sorted([(order.payer, -order.amount), (order.payee, order.amount)])
-            require(found == ordered, f"the entries of {order} are {found}")
-            for account, amount in found:
-                balances[account] += amount
-        total = sum(balances.values())
+    def ahead(self, covered: Mapping[Partition, int]) -> dict[Partition, set[int]]:
+        """The orders with a receipt at or behind committed offsets."""
+        found = {partition: self.carried_out[partition].from_offset(end) for partition, end in covered.items()}
+        return {partition: offsets for partition, offsets in found.items() if offsets}
+
+    def balances(self) -> dict[int, int]:
+        """The balance of each account after the settled transfers."""
+        require(set(self._balances) == set(range(ACCOUNTS)), f"accounts were opened: {sorted(self._balances)}")
+        total = sum(self._balances.values())
         require(total == ACCOUNTS * OPENING_BALANCE, f"there is {total} in the bank, not {ACCOUNTS * OPENING_BALANCE}")
-        return balances
+        return dict(self._balances)
 
-    def attempts(self) -> set[str]:
-        return set(self._attempts.values())
-
-    def _add_record(self, record: Entry | Receipt, line: Line) -> None:
-        if record.is_doomed:
-            raise Violation(f"an aborted record is read: {line}")
-        if record.attempt == OPENING:
-            self._add_opening(record, line)
-            return
-        number = record.order
-        attempt = self._attempts.setdefault(number, record.attempt)
-        if attempt != record.attempt:
-            raise Violation(f"transfer {number} is made by {attempt} and again by {record.attempt}: {line}")
-        self._places.setdefault(number, []).append((line.partition, line.offset))
-        if isinstance(record, Entry):
-            entries = self.entries.setdefault(number, [])
-            if len(entries) == ENTRIES_A_TRANSFER:
-                raise Violation(f"transfer {number} has another entry: {line}")
-            entries.append(record)
-        else:
-            self._add_receipt(record, line)
-
-    def _add_opening(self, entry: Entry, line: Line) -> None:
-        if entry.account in self._opening:
+    def _open(self, entry: Entry | Receipt, line: Line) -> None:
+        if not isinstance(entry, Entry) or entry.account in self._balances:
             raise Violation(f"the account is opened twice: {line}")
-        self._opening[entry.account] = entry.amount
+        self._balances[entry.account] = entry.amount
 
-    def _add_receipt(self, receipt: Receipt, line: Line) -> None:
-        offsets = self.carried_out.setdefault((receipt.topic, receipt.partition), set())
-        if receipt.order in self.receipts or receipt.offset in offsets:
+    def _add_part(self, record: Entry | Receipt, line: Line) -> None:
+        number = record.order
+        if number < len(self._is_settled) and self._is_settled[number]:
+            raise Violation(f"a part is read of transfer {number}, which is complete: {line}")
+        transfer = self.begun.get(number)
+        if transfer is None:
+            transfer = self.begun[number] = Transfer(record.attempt)
+            self.attempts.add(record.attempt)
+        if transfer.attempt != record.attempt:
+            raise Violation(f"transfer {number} is made by {transfer.attempt} and again by {record.attempt}: {line}")
+        transfer.places.append((line.partition, line.offset))
+        if isinstance(record, Entry):
+            if len(transfer.entries) == ENTRIES_A_TRANSFER:
+                raise Violation(f"transfer {number} has another entry: {line}")
+            transfer.entries.append(record)
+        else:
+            self._add_receipt(transfer, record, line)
+        if transfer.is_complete:
+            self._settle(number, transfer.entries)
+
+    def _add_receipt(self, transfer: Transfer, receipt: Receipt, line: Line) -> None:
+        place = (receipt.topic, receipt.partition), receipt.offset
+        if transfer.receipt is not None or receipt.offset in self.carried_out[place[0]]:
             raise Violation(f"the order is carried out a second time: {line}")
-        self.receipts[receipt.order] = receipt
-        offsets.add(receipt.offset)
+        require(place == place_of(receipt.order), f"order {receipt.order} is at {place_of(receipt.order)}: {line}")
+        transfer.receipt = receipt
+        self.carried_out[place[0]].add(receipt.offset)
+
+    def _settle(self, number: int, entries: Iterable[Entry]) -> None:
+        order = order_of(number)
+        found = sorted((entry.account, entry.amount) for entry in entries)
+        require(found == sorted(effects(order)), f"the entries of {order} are {found}")
+        for account, amount in found:
+            self._balances[account] = self._balances.get(account, 0) + amount
+        del self.begun[number]
+        self._is_settled.extend(bytes(max(0, number + 1 - len(self._is_settled))))
+        self._is_settled[number] = True
+        self.settled += 1
+
+
+def effects(order: Order) -> list[tuple[int, int]]:
+    """What the order changes: (account, amount)."""
+    return [(order.payer, -order.amount), (order.payee, order.amount)]

@@ -11,7 +11,6 @@ from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaException, Producer
 from tests.campaigns.soak.bank import Placed, decode_order
 from tests.campaigns.soak.teller import (
     HEARTBEAT_INTERVAL_MS,
-    ORDERS_A_TRANSACTION,
     SESSION_TIMEOUT_MS,
     TRANSACTION_TIMEOUT_MS,
     Attempt,
@@ -91,7 +90,7 @@ class ConfluentTeller(Teller):
         """Gather a few orders; fewer if the broker has fewer, or if partitions are revoked meanwhile."""
         self._gathered = []
         timeout_s = POLL_TIMEOUT_S
-        for _ in range(ORDERS_A_TRANSACTION):
+        for _ in range(self.told.orders):
             message = self._consumer.poll(timeout_s)
             if message is None:
                 return

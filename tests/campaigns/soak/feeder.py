@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import threading
+import time
 from typing import TYPE_CHECKING
 
 from confluent_kafka import Producer
 
-from tests.campaigns.soak.bank import ACCOUNTS, MAKES, ORDER_PARTITIONS, Order, Partition, encode, opening, orders_of
+from tests.campaigns.soak.bank import ACCOUNTS, ORDERS, Partition, decode_order, encode, opening, order_of, place_of
+from tests.campaigns.soak.books import effects, require
 
 if TYPE_CHECKING:
-    import random
-
     from confluent_kafka import KafkaError, Message
 
 FLUSH_TIMEOUT_S = 40.0
+INTERVAL_S = 0.01
+# The feeder waits while this much work is before the tellers.
+LONGEST_QUEUE_S = 15.0
 RECONNECT = {"reconnect.backoff.ms": 20, "reconnect.backoff.max.ms": 200, "log_level": 0}
 
 
@@ -29,15 +32,17 @@ def open_accounts(address: str) -> None:
 
 
 class Feeder:
-    """Produces ``orders_a_second`` in a thread, to the partitions of orders in turn."""
+    """Produces ``orders_a_second`` in a thread, to the partitions of orders in turn; fewer while the tellers are behind."""
 
-    def __init__(self, address: str, rng: random.Random, orders_a_second: float) -> None:
-        self.orders: dict[int, Order] = {}
-        # The place of each acknowledged order, and the offset after the last one.
-        self.placed: dict[int, tuple[Partition, int]] = {}
-        self.ends: dict[Partition, int] = {(orders_of(make), index): 0 for make in MAKES for index in range(ORDER_PARTITIONS)}
-        self._rng = rng
-        self._interval_s = 1 / orders_a_second
+    def __init__(self, address: str, orders_a_second: float) -> None:
+        self.count = 0
+        # Told by the auditor: the orders carried out.
+        self.carried_out = 0
+        # The offset after the last acknowledged order.
+        self.ends: dict[Partition, int] = dict.fromkeys(ORDERS, 0)
+        self.failure: str | None = None
+        self._orders_a_second = orders_a_second
+        self._balances = dict.fromkeys(range(ACCOUNTS), 0)
         config = {"bootstrap.servers": address, "enable.idempotence": True, "linger.ms": 1, **RECONNECT}
         self._producer = Producer(config)
         self._stopping = threading.Event()
@@ -51,31 +56,49 @@ class Feeder:
         self._stopping.set()
         self._thread.join()
         assert self._producer.flush(FLUSH_TIMEOUT_S) == 0, "orders are not acknowledged"
-        assert set(self.placed) == set(self.orders), "orders were refused"
+        self.raise_failure()
+        assert sum(self.ends.values()) == self.count, "orders were refused"
+
+    def abandon(self) -> None:
+        """Stop as it is; nothing if it has stopped."""
+        self._stopping.set()
+        if self._thread.ident is not None:
+            self._thread.join()
+        self._producer.purge()
+
+    def raise_failure(self) -> None:
+        require(self.failure is None, str(self.failure))
 
     def balances(self, opening_balance: int) -> dict[int, int]:
         """The balance of each account when all orders have been carried out."""
-        balances = dict.fromkeys(range(ACCOUNTS), opening_balance)
-        for order in self.orders.values():
-            balances[order.payer] -= order.amount
-            balances[order.payee] += order.amount
-        return balances
+        return {account: opening_balance + change for account, change in self._balances.items()}
 
     def _feed(self) -> None:
-        partitions = list(self.ends)
-        while not self._stopping.wait(self._interval_s):
-            number = len(self.orders)
-            payer, payee = self._rng.sample(range(ACCOUNTS), 2)
-            order = self.orders[number] = Order(number, payer, payee, self._rng.randrange(1, 100))
-            topic, index = partitions[number % len(partitions)]
-            self._producer.produce(topic, encode(order), partition=index, on_delivery=self._delivered(number))
+        due, before = 0.0, time.monotonic()
+        while not self._stopping.wait(INTERVAL_S):
+            now = time.monotonic()
+            due += (now - before) * self._orders_a_second
+            before = now
+            queue = self._orders_a_second * LONGEST_QUEUE_S - (self.count - self.carried_out)
+            for _ in range(int(min(due, queue))):
+                self._produce()
+            # What could not be ordered in its time is not made up for.
+            due %= 1
             self._producer.poll(0)
 
-    def _delivered(self, number: int):
-        def note(error: KafkaError | None, message: Message) -> None:
-            if error is None:
-                partition = (message.topic(), message.partition())
-                self.placed[number] = partition, message.offset()
-                self.ends[partition] = max(self.ends[partition], message.offset() + 1)
+    def _produce(self) -> None:
+        order = order_of(self.count)
+        (topic, index), _ = place_of(self.count)
+        self._producer.produce(topic, encode(order), partition=index, on_delivery=self._delivered)
+        self.count += 1
+        for account, amount in effects(order):
+            self._balances[account] += amount
 
-        return note
+    def _delivered(self, error: KafkaError | None, message: Message) -> None:
+        if error is not None:
+            return
+        number = decode_order(message.value()).number
+        place = (message.topic(), message.partition()), message.offset()
+        if place != place_of(number):
+            self.failure = self.failure or f"order {number} is acknowledged at {place}, and not at {place_of(number)}"
+        self.ends[place[0]] = max(self.ends[place[0]], place[1] + 1)

@@ -13,7 +13,6 @@ from kafka.structs import ConsumerGroupMetadata, OffsetAndMetadata
 from tests.campaigns.soak.bank import Placed, decode_order
 from tests.campaigns.soak.teller import (
     HEARTBEAT_INTERVAL_MS,
-    ORDERS_A_TRANSACTION,
     SESSION_TIMEOUT_MS,
     TRANSACTION_TIMEOUT_MS,
     Attempt,
@@ -87,7 +86,7 @@ class KafkaPythonTeller(Teller):
 
     def _gather(self) -> list[Placed]:
         try:
-            found = self._consumer.poll(POLL_TIMEOUT_MS, max_records=ORDERS_A_TRANSACTION)
+            found = self._consumer.poll(POLL_TIMEOUT_MS, max_records=self.told.orders)
             if self._is_reassigned:
                 self._begin_where_the_group_is()
                 return []

@@ -1,4 +1,4 @@
-"""Readers of the books: read_committed consumers of each make that read from the beginning."""
+"""Readers of the books: read_committed consumers of each make that begin at given offsets."""
 
 from __future__ import annotations
 
@@ -21,7 +21,9 @@ from tests.campaigns.soak.bank import BOOKS, Partition
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
+# Without a line that is new.
 READ_TIMEOUT_S = 40.0
+LINES_A_POLL = 5_000
 STOP_TIMEOUT_S = 2.0
 RETRY_AFTER_S = 0.05
 
@@ -39,10 +41,12 @@ class Reader(ABC):
     """Reads the books once; closed at the end of its ``with``."""
 
     def read_until(self, ends: Mapping[Partition, int]) -> Iterator[Line]:
-        """New lines, at least up to ``ends``. Raises AssertionError if these are not reached in time."""
+        """New lines, at least up to ``ends``. Raises AssertionError if these are not reached, and nothing is read for long."""
         deadline = time.monotonic() + READ_TIMEOUT_S
         while True:
-            yield from self._poll()
+            if lines := self._poll():
+                yield from lines
+                deadline = time.monotonic() + READ_TIMEOUT_S
             behind = {partition: (at, ends[partition]) for partition, at in self._positions().items() if at < ends[partition]}
             if not behind:
                 return
@@ -68,8 +72,8 @@ class Reader(ABC):
 
 
 class ConfluentReader(Reader):
-    def __init__(self, address: str) -> None:
-        self._at = dict.fromkeys(BOOKS, 0)
+    def __init__(self, address: str, begin: Mapping[Partition, int]) -> None:
+        self._at = dict(begin)
         self._consumer = Consumer(
             {
                 "bootstrap.servers": address,
@@ -83,11 +87,11 @@ class ConfluentReader(Reader):
                 "log_level": 0,
             }
         )
-        self._consumer.assign([ConfluentPartition(topic, index, 0) for topic, index in BOOKS])
+        self._consumer.assign([ConfluentPartition(*partition, offset) for partition, offset in begin.items()])
 
     def _poll(self) -> list[Line]:
         lines = []
-        for message in self._consumer.consume(1000, 0.1):
+        for message in self._consumer.consume(LINES_A_POLL, 0.1):
             partition = (message.topic(), message.partition())
             error = message.error()
             if error is None:
@@ -105,7 +109,7 @@ class ConfluentReader(Reader):
 
 
 class KafkaPythonReader(Reader):
-    def __init__(self, address: str) -> None:
+    def __init__(self, address: str, begin: Mapping[Partition, int]) -> None:
         self._consumer = KafkaConsumer(
             bootstrap_servers=address,
             isolation_level="read_committed",
@@ -116,11 +120,13 @@ class KafkaPythonReader(Reader):
             reconnect_backoff_max_ms=200,
             metrics_enabled=False,
         )
-        self._consumer.assign([TopicPartition(*partition) for partition in BOOKS])
+        self._consumer.assign([TopicPartition(*partition) for partition in begin])
+        for partition, offset in begin.items():
+            self._consumer.seek(TopicPartition(*partition), offset)
 
     def _poll(self) -> list[Line]:
         try:
-            found = self._consumer.poll(100, max_records=1000)
+            found = self._consumer.poll(100, max_records=LINES_A_POLL)
         except KafkaPythonError as error:
             if not error.retriable:
                 raise
@@ -145,15 +151,15 @@ class KafkaPythonReader(Reader):
 
 
 class AiokafkaReader(Reader):
-    def __init__(self, address: str) -> None:
+    def __init__(self, address: str, begin: Mapping[Partition, int]) -> None:
         self._runner = asyncio.Runner()
         try:
-            self._runner.run(self._start(address))
+            self._runner.run(self._start(address, begin))
         except aiokafka.errors.KafkaError:
             self.close()
             raise
 
-    async def _start(self, address: str) -> None:
+    async def _start(self, address: str, begin: Mapping[Partition, int]) -> None:
         self._consumer = aiokafka.AIOKafkaConsumer(
             bootstrap_servers=address,
             isolation_level="read_committed",
@@ -161,11 +167,13 @@ class AiokafkaReader(Reader):
             fetch_max_wait_ms=50,
             retry_backoff_ms=50,
         )
-        self._consumer.assign([aiokafka.TopicPartition(*partition) for partition in BOOKS])
+        self._consumer.assign([aiokafka.TopicPartition(*partition) for partition in begin])
         await self._consumer.start()
+        for partition, offset in begin.items():
+            self._consumer.seek(aiokafka.TopicPartition(*partition), offset)
 
     def _poll(self) -> list[Line]:
-        found = self._runner.run(self._consumer.getmany(timeout_ms=100, max_records=1000))
+        found = self._runner.run(self._consumer.getmany(timeout_ms=100, max_records=LINES_A_POLL))
         return [
             Line((record.topic, record.partition), record.offset, record.value)
             for records in found.values()
@@ -188,12 +196,12 @@ class AiokafkaReader(Reader):
 READERS = {"librdkafka": ConfluentReader, "kafka-python": KafkaPythonReader, "aiokafka": AiokafkaReader}
 
 
-def open_reader(make: str, address: str) -> Reader:
-    """A reader; if the broker is away, as soon as it is back."""
+def open_reader(make: str, address: str, begin: Mapping[Partition, int]) -> Reader:
+    """A reader from these offsets on; if the broker is away, as soon as it is back."""
     deadline = time.monotonic() + READ_TIMEOUT_S
     while True:
         try:
-            return READERS[make](address)
+            return READERS[make](address, begin)
         except (KafkaPythonError, aiokafka.errors.KafkaError) as error:
             if not error.retriable or time.monotonic() >= deadline:
                 raise

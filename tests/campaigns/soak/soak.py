@@ -8,9 +8,16 @@ end
     money is conserved      in every snapshot that a read_committed reader of any make takes, see ``books``
     offsets agree with      an order is carried out exactly once, and the committed offsets agree, see ``auditor``
     output
+    clients agree           every make reads every record of the books, and the same; all are read once more at the end, see
+                            ``tape``
     responses hold          a transaction confirmed as committed is readable, one confirmed as aborted is not
     nothing hangs           every partition of orders makes progress, and at the end every order is carried out, no transaction
                             is open, and the last stable offset of every partition is its high watermark
+    excuses are few         clients may fail where the broker is killed, but not often, see ``staff``
+
+Segments are small, so that logs roll and the coordinators' are compacted; a run in which that did not happen has failed.
+``--broker kafka`` runs the same bank on Apache Kafka: its table says how often clients fail there. ``--fault`` seeds a fault into
+odradek, and the run succeeds if the fault is found.
 
     python -m tests.campaigns.soak.soak --minutes 5
 """
@@ -24,7 +31,7 @@ import sys
 import tempfile
 import time
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -44,94 +51,119 @@ from tests.campaigns.soak.bank import (
     orders_of,
 )
 from tests.campaigns.soak.books import Violation, require
+from tests.campaigns.soak.faulty_broker import FAULTS, FaultyBroker
 from tests.campaigns.soak.feeder import Feeder, open_accounts
+from tests.campaigns.soak.kafka_broker import KafkaBroker
+from tests.campaigns.soak.report import Report
+from tests.campaigns.soak.segments import Segments
 from tests.campaigns.soak.staff import Said, Staff
 
 if TYPE_CHECKING:
     import random
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
-SETTINGS = {
+    from tests.campaigns.soak.books import Books
+
+SMALLEST_SEGMENT_BYTES = 1 << 20
+SETTINGS: Mapping[str, object] = {
     "group.min.session.timeout.ms": 1_000,
     "group.initial.rebalance.delay.ms": 0,
     "transaction.abort.timed.out.transaction.cleanup.interval.ms": 500,
+    # Segments as small as Kafka allows, and young; all logs of a coordinator in a few partitions; an eager cleaner.
+    "offsets.topic.num.partitions": 3,
+    "offsets.topic.segment.bytes": SMALLEST_SEGMENT_BYTES,
+    "transaction.state.log.num.partitions": 3,
+    "transaction.state.log.segment.bytes": SMALLEST_SEGMENT_BYTES,
+    "log.segment.bytes": SMALLEST_SEGMENT_BYTES,
+    "log.roll.ms": 10_000,
+    "log.cleaner.backoff.ms": 500,
+    "log.cleaner.min.cleanable.ratio": 0.1,
+    "log.cleaner.delete.retention.ms": 5_000,
+    "log.segment.delete.delay.ms": 1_000,
 }
 CREATE_TIMEOUT_S = 20.0
-ORDERS_A_SECOND = 60
-BROKER_KILL_INTERVAL_S = (5.0, 8.0)
-HARM_INTERVAL_S = (2.0, 5.0)
 TICK_S = 0.05
-PROGRESS_TIMEOUT_S = 30.0
-DRAIN_TIMEOUT_S = 90.0
+# The share of requests with the seeded fault.
+FAULT_EVERY = 1_000
+DRAIN_TIMEOUT_S = 120.0
 QUIET_TIMEOUT_S = 30.0
 TOLD_INTERVAL_S = 30.0
+# Reading them from the first offset takes a client in Python a second for every twenty thousand.
+MOST_LINES_FOR_ALL_MAKES = 300_000
 
 
 @dataclass(frozen=True, slots=True)
-class Report:
-    """The events of a run without violations."""
+class Pace:
+    """How much work there is, and how often the broker and tellers are harmed: at random between two intervals, or never."""
 
-    transfers: int
-    said: Said
-    worker_kills: int
-    freezes: int
-    hangs: list[str]
-    broker_kills: int
-    snapshots: int
-    completed: int
+    orders_a_second: float = 1_000.0
+    orders_a_transaction: int = 25
+    broker_kill_interval_s: tuple[float, float] | None = (5.0, 8.0)
+    harm_interval_s: tuple[float, float] | None = (2.0, 5.0)
+    progress_timeout_s: float = 30.0
 
-    def __str__(self) -> str:
-        said = self.said
-        lines = [
-            f"transfers made                  {self.transfers}",
-            f"transactions committed          {len(said.committed)} (answered so)",
-            f"aborted on purpose              {len(said.aborted)}",
-            f"aborted after a refusal         {said.refused.total()} {_counts(said.refused)}",
-            f"worker kills survived           {self.worker_kills}",
-            f"workers frozen, woken as zombie {self.freezes}",
-            f"workers that gave up            {said.gave_up.total()} {_counts(said.gave_up)}",
-            f"workers replaced for hanging    {len(self.hangs)} {', '.join(self.hangs)}",
-            f"broker kills survived           {self.broker_kills}",
-            f"snapshots checked               {self.snapshots} ({self.completed} in the middle of a transaction's markers)",
-            "violations                      0",
-        ]
-        return "\n".join(line.rstrip() for line in lines)
+
+# Kafka takes longer to start, most of all beside its clients.
+KAFKA_PACE = Pace(broker_kill_interval_s=(15.0, 25.0), progress_timeout_s=90.0)
 
 
 class Soak:
     """One run, on a running broker, with the tellers' files in a ``directory`` of its own."""
 
-    def __init__(self, broker: BrokerProcess, directory: Path, rng: random.Random) -> None:
+    def __init__(self, broker: BrokerProcess | KafkaBroker, directory: Path, rng: random.Random, pace: Pace) -> None:
         self._broker = broker
         self._rng = rng
-        self._feeder = Feeder(broker.address, rng, ORDERS_A_SECOND)
+        self._pace = pace
+        self._feeder = Feeder(broker.address, pace.orders_a_second)
         self._auditor = Auditor(broker, self._feeder)
-        self._staff = Staff(broker.address, directory, rng)
+        self._staff = Staff(broker.address, directory, rng, pace.orders_a_transaction)
+        self._segments = Segments(broker.data_dir)
         self._broker_kills = 0
+        self._started_at = self._rest_at = time.monotonic()
 
-    def run(self, duration_s: float, kill_interval_s: tuple[float, float] = BROKER_KILL_INTERVAL_S) -> Report:
+    def run(self, duration_s: float) -> Report:
         """Run for ``duration_s``, come to rest, and report. Raises Violation, or the error that occurred."""
+        try:
+            return self._run(duration_s)
+        finally:
+            self._feeder.abandon()
+            self._auditor.abandon()
+
+    def _run(self, duration_s: float) -> Report:
         self._prepare()
+        self._started_at = time.monotonic()
         self._feeder.start()
         self._auditor.start()
-        with self._staff:
-            self._fight(duration_s, kill_interval_s)
-            self._come_to_rest()
-        self._check_end()
-        # No teller depends on the broker's memory.
-        self._broker.kill9()
-        self._broker.start()
-        said = self._check_end()
-        auditor, staff = self._auditor, self._staff
+        with self._segments:
+            with self._staff:
+                self._fight(duration_s)
+                self._rest_at = time.monotonic()
+                self._come_to_rest()
+            self._check_end()
+            # No teller depends on the broker's memory.
+            self._kill_broker()
+            said = self._check_end()
+        self._check_all_again(said)
+        report = self.report()
+        said.require_bounded(report.harms)
+        return report
+
+    def report(self) -> Report:
+        """What has been so far."""
+        auditor, staff, segments = self._auditor, self._staff, self._segments
+        rest_at = self._rest_at if self._rest_at > self._started_at else time.monotonic()
         return Report(
-            len(self._feeder.orders),
-            said,
+            rest_at - self._started_at,
+            self._feeder.count,
+            staff.said(),
             staff.kills,
             staff.freezes,
-            staff.hangs,
-            self._broker_kills + 1,
+            self._broker_kills,
             auditor.snapshots,
             auditor.completed,
+            auditor.lines,
+            segments.rolls,
+            segments.compactions,
         )
 
     def _prepare(self) -> None:
@@ -142,34 +174,48 @@ class Soak:
             future.result(CREATE_TIMEOUT_S)
         open_accounts(self._broker.address)
 
-    def _fight(self, duration_s: float, kill_interval_s: tuple[float, float]) -> None:
+    def _fight(self, duration_s: float) -> None:
         """Kill, freeze and replace until the time is up."""
         started = told = time.monotonic()
-        kill_at, harm_at = started + self._rng.uniform(*kill_interval_s), started + self._rng.uniform(*HARM_INTERVAL_S)
-        seen_at_start = self._auditor.transfers_seen
+        pace, books = self._pace, self._auditor.books
+        kill_at, harm_at = self._next(pace.broker_kill_interval_s), self._next(pace.harm_interval_s)
+        killed_at, settled = started, 0
         while (now := time.monotonic()) < started + duration_s:
             time.sleep(TICK_S)
-            self._auditor.raise_failure()
-            self._staff.tend()
+            self._tend()
             if now >= harm_at:
                 self._staff.harm()
-                harm_at = now + self._rng.uniform(*HARM_INTERVAL_S)
-            if now >= kill_at and self._auditor.transfers_seen > seen_at_start:
-                self._broker.kill9()
-                self._broker.start()
-                self._broker_kills += 1
-                seen_at_start = self._auditor.transfers_seen
-                kill_at = time.monotonic() + self._rng.uniform(*kill_interval_s)
-            require(now < kill_at + PROGRESS_TIMEOUT_S, f"no transfer since kill {self._broker_kills} of the broker")
+                harm_at = self._next(pace.harm_interval_s)
+            gets_on = books.settled > settled
+            require(gets_on or now < killed_at + pace.progress_timeout_s, f"no transfer since broker kill {self._broker_kills}")
+            if now >= kill_at and gets_on:
+                self._kill_broker()
+                killed_at, settled = time.monotonic(), books.settled
+                kill_at = self._next(pace.broker_kill_interval_s)
             if now > told + TOLD_INTERVAL_S:
                 told = now
                 print(f"{now - started:4.0f} s: {self._so_far()}", flush=True)
 
+    def _next(self, interval_s: tuple[float, float] | None) -> float:
+        return float("inf") if interval_s is None else time.monotonic() + self._rng.uniform(*interval_s)
+
+    def _kill_broker(self) -> None:
+        self._broker.kill9()
+        self._broker.start()
+        self._broker_kills += 1
+        self._staff.note_kill()
+
+    def _tend(self) -> None:
+        self._auditor.raise_failure()
+        self._feeder.raise_failure()
+        self._staff.tend()
+
     def _so_far(self) -> str:
-        staff, auditor = self._staff, self._auditor
+        staff, auditor, segments = self._staff, self._auditor, self._segments
         return (
-            f"{auditor.transfers_seen} of {len(self._feeder.orders)} transfers seen, {auditor.snapshots} snapshots, "
-            f"{self._broker_kills} kills of the broker, {staff.kills} of workers, {staff.freezes} frozen, {len(staff.hangs)} hung"
+            f"{auditor.books.settled} of {self._feeder.count} transfers seen, {auditor.snapshots} snapshots, "
+            f"{self._broker_kills} kills of the broker, {staff.kills} of tellers, {staff.freezes} frozen, "
+            f"{len(staff.hangs)} hung, {segments.rolls.total()} rolls, {segments.compactions.total()} compactions"
         )
 
     def _come_to_rest(self) -> None:
@@ -182,7 +228,7 @@ class Soak:
 
     def _check_end(self) -> Said:
         """With all clients stopped: no transaction is open, and every record is there."""
-        window = self._auditor.window
+        auditor, books, window = self._auditor, self._auditor.books, self._auditor.window
         self._until(lambda: not window.open_transactions(), QUIET_TIMEOUT_S, "no transaction is open")
         partitions = window.partitions()
         self._until(
@@ -191,50 +237,78 @@ class Soak:
             "the last stable offset of every partition is its high watermark",
         )
         require(window.committed() == self._feeder.ends, "the committed offsets are not those behind the last orders")
-        said = self._staff.said()
         for make in MAKES:
-            books = self._auditor.snapshot(make)
-            found = {number: ((each.topic, each.partition), each.offset) for number, each in books.receipts.items()}
-            wrong = set(found.items()) ^ set(self._feeder.placed.items())
-            require(not wrong, f"receipts and orders differ: {sorted(wrong)[:4]}")
-            balances = self._feeder.balances(OPENING_BALANCE)
-            require(books.balances(books.receipts) == balances, "accounts hold what they must not")
-            lost = said.committed - books.attempts()
-            require(not lost, f"committed, as the teller was told, and not there: {sorted(lost)[:4]}")
-            risen = said.aborted & books.attempts()
-            require(not risen, f"aborted, as the teller was told, and there: {sorted(risen)[:4]}")
+            auditor.snapshot(make)
+        said = self._staff.said()
+        self._check_books(books, said)
         return said
+
+    def _check_all_again(self, said: Said) -> None:
+        """Read the books from the first offset on."""
+        makes = MAKES if self._auditor.lines <= MOST_LINES_FOR_ALL_MAKES else MAKES[:1]
+        for make in makes:
+            self._check_books(self._auditor.read_all_again(make), said)
+
+    def _check_books(self, books: Books, said: Said) -> None:
+        """The books are those of all orders, and agree with what tellers were told."""
+        require(not books.begun, f"a part of transfers is missing: {sorted(books.begun)[:4]}")
+        require(books.settled == self._feeder.count, f"{books.settled} of {self._feeder.count} orders are carried out")
+        require(books.balances() == self._feeder.balances(OPENING_BALANCE), "accounts hold what they must not")
+        lost = said.committed - books.attempts
+        require(not lost, f"committed, as the teller was told, and not there: {sorted(lost)[:4]}")
+        risen = said.aborted & books.attempts
+        require(not risen, f"aborted, as the teller was told, and there: {sorted(risen)[:4]}")
 
     def _until(self, condition: Callable[[], bool], timeout_s: float, what: str) -> None:
         deadline = time.monotonic() + timeout_s
         while not condition():
-            self._auditor.raise_failure()
-            self._staff.tend()
+            self._tend()
             require(time.monotonic() < deadline, f"not within {timeout_s:.0f} s: {what}; {self._so_far()}")
             time.sleep(TICK_S)
 
 
-def _counts(counter: dict[str, int]) -> str:
-    return f"({', '.join(f'{name} {count}' for name, count in sorted(counter.items()))})" if counter else ""
-
-
 def main() -> None:
-    """Run and report; status 1 after a violation."""
-    parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
-    parser.add_argument("--minutes", type=float, default=5.0)
-    minutes = parser.parse_args().minutes
+    """Run and report; status 1 after a violation, or where a seeded fault was not found."""
+    options = _options()
     logging.disable()
     rng = seeded("bank")
     directory = Path(tempfile.mkdtemp(prefix="odradek-soak-"))
-    print(f"what the broker and the workers leave, until all is well: {directory}", flush=True)
-    try:
-        with BrokerProcess(directory / "broker", settings=SETTINGS) as broker:
-            report = Soak(broker, directory / "tellers", rng).run(minutes * 60)
-    except Violation as error:
-        print(f"violations 1: {error}")
+    print(f"what the broker and the tellers leave, until all is well: {directory}", flush=True)
+    pace = KAFKA_PACE if options.broker == "kafka" else Pace()
+    pace = replace(pace, orders_a_second=options.orders_per_second, orders_a_transaction=options.orders_per_transaction)
+    found = None
+    with _broker(options, directory / "broker") as broker:
+        soak = Soak(broker, directory / "tellers", rng, pace)
+        try:
+            unmoved = soak.run(options.minutes * 60).unmoved()
+            require(not unmoved, f"logs that did not roll or were not compacted, so that the run says little: {unmoved}")
+        except Violation as error:
+            found = error
+        print(soak.report())
+        print("violations                      " + ("0" if found is None else f"1: {found}"))
+    if (found is None) == (options.fault is None):
+        shutil.rmtree(directory)
+    else:
+        print("the seeded fault was not found" if found is None else f"what is left: {directory}")
         sys.exit(1)
-    print(report)
-    shutil.rmtree(directory)
+
+
+def _options() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
+    parser.add_argument("--minutes", type=float, default=5.0)
+    parser.add_argument("--orders-per-second", type=float, default=Pace().orders_a_second)
+    parser.add_argument("--orders-per-transaction", type=int, default=Pace().orders_a_transaction)
+    parser.add_argument("--broker", choices=("odradek", "kafka"), default="odradek")
+    parser.add_argument("--fault", choices=sorted(FAULTS), help="seed this fault into odradek, which the run must find")
+    return parser.parse_args()
+
+
+def _broker(options: argparse.Namespace, directory: Path) -> BrokerProcess | KafkaBroker:
+    if options.broker == "kafka":
+        return KafkaBroker(directory, settings=SETTINGS)
+    if options.fault is not None:
+        return FaultyBroker(directory, settings=SETTINGS).use(options.fault, FAULT_EVERY)
+    return BrokerProcess(directory, settings=SETTINGS)
 
 
 if __name__ == "__main__":

@@ -1,4 +1,9 @@
-"""The staff: the tellers' processes, which are killed, frozen and replaced."""
+"""The staff: the tellers' processes, which are killed, frozen and replaced.
+
+A teller may also end by itself, or have to abort a transaction because a request was refused: clients do, where a broker is
+killed under them. Such excuses are bounded. The tellers of one desk may not end by themselves again and again between two kills
+of the broker, and each make may have an excuse for every fourth kill or freeze, see ``require_bounded``.
+"""
 
 from __future__ import annotations
 
@@ -28,6 +33,11 @@ STOP_TIMEOUT_S = HANG_TIMEOUT_S + 10
 # The share of successors with a new transactional id. The others continue with the id of their predecessor.
 OTHER_NAME = 0.3
 FREEZE = 0.2
+MOST_ENDS_A_KILL = 3
+# The excuses of each make: a few, and a share of the kills and freezes.
+FREE_EXCUSES = 4
+EXCUSES_A_HARM = 0.25
+HUNG = "hung"
 
 
 @dataclass(slots=True)
@@ -42,27 +52,52 @@ class Desk:
     # The time of the next hiring, or of the frozen teller's thawing.
     due: float = 0.0
     is_frozen: bool = False
+    # How often a teller has ended by itself since the last kill of the broker.
+    ends: int = 0
 
 
 @dataclass(slots=True)
 class Said:
-    """The statements of all tellers, by kind."""
+    """The statements of all tellers, by kind; excuses by make and reason."""
 
     committed: set[str] = field(default_factory=set)
     aborted: set[str] = field(default_factory=set)
-    refused: Counter[str] = field(default_factory=Counter)
-    gave_up: Counter[str] = field(default_factory=Counter)
+    refused: Counter[tuple[str, str]] = field(default_factory=Counter)
+    gave_up: Counter[tuple[str, str]] = field(default_factory=Counter)
+    hung: Counter[tuple[str, str]] = field(default_factory=Counter)
+
+    def excuses(self, make: str) -> int:
+        return sum(count for (of, _), count in (self.refused + self.gave_up + self.hung).items() if of == make)
+
+    def require_bounded(self, harms: int) -> None:
+        """``harms`` are kills and freezes, of the broker and of tellers. Raises Violation."""
+        most = FREE_EXCUSES + EXCUSES_A_HARM * harms
+        for make in MAKES:
+            found = self.excuses(make)
+            what = f"{found} excuses of {make}, and not {most:.0f} at most, for {harms} kills and freezes: {self}"
+            require(found <= most, what)
+
+    def __str__(self) -> str:
+        kinds = {"refused": self.refused, "gave up": self.gave_up, "hung": self.hung}
+        told = [
+            f"{make} {kind} {reason} {count}".replace(f" {HUNG} {HUNG}", f" {HUNG}")
+            for kind, counter in kinds.items()
+            for (make, reason), count in sorted(counter.items())
+        ]
+        return ", ".join(told) or "none"
 
 
 class Staff:
     """Tellers of every make; call ``tend`` often. All tellers have ended when its ``with`` ends."""
 
-    def __init__(self, address: str, directory: Path, rng: random.Random) -> None:
+    def __init__(self, address: str, directory: Path, rng: random.Random, orders: int) -> None:
+        """``orders`` is the most orders of a transaction."""
         self.kills = 0
         self.freezes = 0
         # Tellers that ended themselves because they made no step for too long. A kafka-python 3.0 teller may wait for ever: it
         # forgets a request for which it cannot connect to the coordinator (``Sender._maybe_send_pending_request``).
         self.hangs: list[str] = []
+        self._orders = orders
         self._address = address
         self._directory = directory
         self._rng = rng
@@ -97,6 +132,11 @@ class Staff:
         desk.process.wait()
         self._vacate(desk)
 
+    def note_kill(self) -> None:
+        """The broker has been killed."""
+        for desk in self._desks:
+            desk.ends = 0
+
     def thaw(self) -> None:
         """Thaw and replace all tellers."""
         for desk in self._desks:
@@ -104,13 +144,14 @@ class Staff:
         self.tend()
 
     def stop(self) -> None:
-        """Stop all tellers; one that does not stop ends as stuck."""
+        """Stop all tellers, for good; one that does not stop ends as stuck."""
         present = [desk for desk in self._desks if desk.process is not None]
         for desk in present:
             desk.process.terminate()
         for desk in present:
             if desk.process.wait(STOP_TIMEOUT_S) != 0:
                 self._note_end(desk)
+        self._desks = []
 
     def said(self) -> Said:
         """All statements so far."""
@@ -118,14 +159,16 @@ class Staff:
         for path in sorted(self._directory.glob("*.said")):
             for line in path.read_text().splitlines():
                 kind, *rest = json.loads(line)
+                make = path.name.partition(".")[0]
                 if kind == "committed":
                     said.committed.add(rest[0])
                 elif kind == "aborted":
                     said.aborted.add(rest[0])
                 elif kind == "refused":
-                    said.refused[f"{path.name.partition('.')[0]} {rest[1]}"] += 1
+                    said.refused[make, rest[1]] += 1
                 else:
-                    said.gave_up[f"{path.name.partition('.')[0]} {rest[0]}"] += 1
+                    said.gave_up[make, rest[0]] += 1
+        said.hung.update((name.partition(".")[0], HUNG) for name in self.hangs)
         return said
 
     def _hire(self, desk: Desk) -> None:
@@ -133,7 +176,7 @@ class Staff:
         name = f"{desk.make}.{desk.index}.{desk.lives}"
         if not desk.transactional_id or self._rng.random() < OTHER_NAME:
             desk.transactional_id = name
-        told = Told(desk.make, name, self._address, desk.transactional_id, self._rng.getrandbits(32))
+        told = Told(desk.make, name, self._address, desk.transactional_id, self._rng.getrandbits(32), self._orders)
         with self._file(name, "said") as stdout, self._file(name, "stderr") as stderr:
             desk.process = subprocess.Popen(
                 [sys.executable, "-m", "tests.campaigns.soak.worker", json.dumps(asdict(told))],
@@ -152,6 +195,8 @@ class Staff:
         if not (self._directory / f"{name}.said").read_text().rpartition("[")[2].startswith('"gave up"'):
             require(desk.make == "kafka-python", f"{name} made no step for {HANG_TIMEOUT_S:.0f} s")
             self.hangs.append(name)
+        desk.ends += 1
+        require(desk.ends <= MOST_ENDS_A_KILL, f"{name} is the {desk.ends}th to end by itself since the broker was killed")
         self._vacate(desk)
 
     def _vacate(self, desk: Desk) -> None:

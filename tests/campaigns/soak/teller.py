@@ -28,7 +28,6 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 HANG_TIMEOUT_S = 30.0
-ORDERS_A_TRANSACTION = 5
 SESSION_TIMEOUT_MS = 3_000
 HEARTBEAT_INTERVAL_MS = 300
 # The transaction of a killed teller without a successor of its name holds back readers for this long.
@@ -41,7 +40,7 @@ LONGEST_PAUSE_S = 0.04
 class Told:
     """The arguments of a teller's process.
 
-    ``name`` is new in each life; ``transactional_id`` may be that of the life before.
+    ``name`` is new in each life; ``transactional_id`` may be that of the life before. ``orders`` is the most for a transaction.
     """
 
     make: str
@@ -49,6 +48,7 @@ class Told:
     address: str
     transactional_id: str
     seed: int
+    orders: int
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,21 +14,22 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
     from tests.broker_process import BrokerProcess
+    from tests.campaigns.soak.kafka_broker import KafkaBroker
 
 READ_UNCOMMITTED, READ_COMMITTED = 0, 1
 LATEST_TIMESTAMP = -1
 ANSWER_TIMEOUT_S = 30.0
 RETRY_AFTER_S = 0.05
-# UNKNOWN_TOPIC_OR_PARTITION, NOT_LEADER_OR_FOLLOWER, COORDINATOR_LOAD_IN_PROGRESS, COORDINATOR_NOT_AVAILABLE, NOT_COORDINATOR,
-# UNSTABLE_OFFSET_COMMIT
-RETRIABLE = {3, 6, 14, 15, 16, 88}
+# UNKNOWN_TOPIC_OR_PARTITION, LEADER_NOT_AVAILABLE, NOT_LEADER_OR_FOLLOWER, COORDINATOR_LOAD_IN_PROGRESS,
+# COORDINATOR_NOT_AVAILABLE, NOT_COORDINATOR, UNSTABLE_OFFSET_COMMIT
+RETRIABLE = {3, 5, 6, 14, 15, 16, 88}
 ENDED_STATES = {"Empty", "CompleteCommit", "CompleteAbort", "Dead"}
 
 
 class Window:
     """Repeats each request until it is answered, on a new connection each time: the broker may be away."""
 
-    def __init__(self, broker: BrokerProcess) -> None:
+    def __init__(self, broker: BrokerProcess | KafkaBroker) -> None:
         self._broker = broker
 
     def last_stable_offsets(self, partitions: Iterable[Partition]) -> dict[Partition, int]:
