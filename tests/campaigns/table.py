@@ -43,6 +43,14 @@ CAMPAIGNS = {
             (f"{_HERE}/crash/test_points.py", f"{_HERE}/crash/test_points_are_reached.py"),
         ),
         Campaign(
+            "crash-topics",
+            "tests.campaigns.crash.kill9_topics",
+            ("--kills", "30"),
+            2,
+            "kill -9 the broker while topics are made and deleted under pattern consumers, then read all that was acknowledged",
+            (f"{_HERE}/crash/test_kill9_topics.py",),
+        ),
+        Campaign(
             "damage",
             "tests.campaigns.damage",
             (),
@@ -132,8 +140,9 @@ CAMPAIGNS = {
             "tests.campaigns.soak.soak",
             ("--minutes", "5"),
             6,
-            "a bank of transactional clients: kill -9 or freeze them and the broker, and check that money is conserved",
-            (f"{_HERE}/soak/test_bank.py", f"{_HERE}/soak/test_books.py"),
+            "a bank of transactional clients, on small segments: kill -9 or freeze them and the broker, and check that money is "
+            "conserved; the same on Apache Kafka; find faults put in",
+            (f"{_HERE}/soak/test_bank.py", f"{_HERE}/soak/test_books.py", f"{_HERE}/soak/test_segments.py"),
         ),
         Campaign(
             "year",
