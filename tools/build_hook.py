@@ -55,10 +55,16 @@ INTERPRETED = {
 }
 
 _SETUP = """
+from pathlib import Path
+
 from mypyc.build import mypycify
 from setuptools import setup
 
-setup(name="odradek", packages=[], ext_modules=mypycify({modules!r}, opt_level={level!r}, debug_level="0", group_name="odradek"))
+from mend_generated import mend
+
+extensions = mypycify({modules!r}, opt_level={level!r}, debug_level="0", group_name="odradek")
+mend(Path("build"))
+setup(name="odradek", packages=[], ext_modules=extensions)
 """
 
 
@@ -106,6 +112,7 @@ def compile_modules(root: Path, target: Path, level: str = "3") -> list[Path]:
     with tempfile.TemporaryDirectory() as scratch:
         # A separate copy, since the compilers write beside their input, and read the settings of the project that contains it.
         shutil.copytree(root / "odradek", Path(scratch, "odradek"), ignore=shutil.ignore_patterns("__pycache__"))
+        shutil.copy(Path(__file__).with_name("mend_generated.py"), scratch)
         Path(scratch, "setup.py").write_text(_SETUP.format(modules=compiled_modules(root), level=level))
         command = [sys.executable, "setup.py", "--quiet", "build_ext", "--build-lib", str(target), "--build-temp", "objects"]
         subprocess.run(command, cwd=scratch, check=True)

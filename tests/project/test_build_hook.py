@@ -9,6 +9,32 @@ from tests.broker_process import REPOSITORY
 from tests.project.test_tools import tool
 
 hook = tool("build_hook")
+mend_generated = tool("mend_generated")
+
+WALKS = """
+from collections.abc import Iterator
+
+def walk(items: list[object]) -> Iterator[object]:
+    last = items.pop()
+    yield "first"
+    yield last
+"""
+# A destructor runs while a generator is freed, and begins another one of the same function.
+BEGUN_BY_ONE_THAT_IS_FREED = """
+from odradek.timing.walks import walk
+
+begun = []
+
+class Beginning:
+    def __del__(self):
+        begun.append(walk(["last"]))
+        next(begun[0])
+
+freed = walk([Beginning(), "not used"])
+next(freed)
+del freed
+print(next(begun[0]))
+"""
 
 
 def test_every_module_named_is_there():
@@ -37,21 +63,48 @@ def test_nothing_is_done_unless_it_is_asked_for(monkeypatch, tmp_path):
     assert build_data == {"force_include": {}}
 
 
-@pytest.mark.timeout(240)
-def test_a_module_compiled_does_what_its_source_does(tmp_path):
-    package = tmp_path / "project" / "odradek" / "timing"
+@pytest.fixture(scope="module")
+def compiled(tmp_path_factory):
+    """Run a script on a build of two small modules."""
+    folder = tmp_path_factory.mktemp("compiled")
+    package = folder / "project" / "odradek" / "timing"
     package.mkdir(parents=True)
-    for folder in (package.parent, package):
-        (folder / "__init__.py").touch()
+    for path in (package.parent, package):
+        (path / "__init__.py").touch()
     (package / "sums.py").write_text("def sum_up(numbers: list[int]) -> int:\n    return sum(number for number in numbers)\n")
-    built = tmp_path / "built"
+    (package / "walks.py").write_text(WALKS)
+    built = folder / "built"
     extensions = hook.compile_modules(package.parent.parent, built, "0")
-    assert {path.relative_to(built).as_posix().split(".")[0] for path in extensions} == {"odradek/timing/sums", "odradek__mypyc"}
-    for folder in (built / "odradek", built / "odradek" / "timing"):
-        (folder / "__init__.py").touch()
-    script = (
-        f"import sys; sys.path.insert(0, {str(built)!r}); from odradek.timing.sums import *; print(sum_up([1, 2])); sum_up(3)"
-    )
-    ran = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=60, check=False)
+    names = {path.relative_to(built).as_posix().split(".")[0] for path in extensions}
+    assert names == {"odradek/timing/sums", "odradek/timing/walks", "odradek__mypyc"}
+    for path in (built / "odradek", built / "odradek" / "timing"):
+        (path / "__init__.py").touch()
+
+    def run(script):
+        program = f"import sys; sys.path.insert(0, {str(built)!r})\n{script}"
+        return subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=False)
+
+    return run
+
+
+@pytest.mark.timeout(240)
+def test_a_module_compiled_does_what_its_source_does(compiled):
+    ran = compiled("from odradek.timing.sums import *; print(sum_up([1, 2])); sum_up(3)")
     assert (ran.returncode, ran.stdout) == (1, "3\n")
     assert "TypeError: list object expected; got int" in ran.stderr
+
+
+@pytest.mark.timeout(240)
+def test_a_generator_that_begins_while_another_is_freed_keeps_its_variables(compiled):
+    ran = compiled(BEGUN_BY_ONE_THAT_IS_FREED)
+    assert (ran.returncode, ran.stdout, ran.stderr) == (0, "last\n", "")
+
+
+def test_generated_code_of_an_unknown_form_is_not_taken():
+    known = "if (a_free_instance == NULL) {\na_free_instance = self;\nPy_CLEAR(self->x);\nreturn;\n}\n"
+    assert mend_generated.clear_before_reuse(known) == (
+        "if (a_free_instance == NULL) {\nPy_CLEAR(self->x);\n"
+        "if (a_free_instance == NULL) {\na_free_instance = self;\nreturn;\n}\n}\n"
+    )
+    with pytest.raises(ValueError, match="not known"):
+        mend_generated.clear_before_reuse(known.replace(" == NULL", " == 0"))
