@@ -30,11 +30,14 @@ run: $(INSTALLED)-run
 	$(BIN)/odradek serve --host 127.0.0.1 --port 9092 $(ARGS)
 
 # Three processes for two cores, since many tests wait for a client. Spark's tests stay together in one, the pipeline's in another.
+# A process that crashes is a failure: with another in its place, xdist would wait for ever.
+IN_PARALLEL := -n 3 --dist loadgroup --max-worker-restart=0
+
 test: $(INSTALLED)-test
-	$(BIN)/python -m pytest -n 3 --dist loadgroup $(ARGS)
+	$(BIN)/python -m pytest $(IN_PARALLEL) $(ARGS)
 
 test-compiled: $(INSTALLED)-test $(BUILD)/.built
-	$(RUN_BUILD) $(BIN)/pytest --import-mode=append -n 3 --dist loadgroup --compiled-only $(ARGS)
+	$(RUN_BUILD) $(BIN)/pytest --import-mode=append $(IN_PARALLEL) --compiled-only $(ARGS)
 
 check: $(INSTALLED)-check
 	$(BIN)/ruff check .
