@@ -15,7 +15,7 @@ from odradek.coordinator.transaction.markers import Markers
 from odradek.coordinator.transaction.states import TransactionState
 from odradek.coordinator.transaction.timeouts import Timeouts
 from odradek.coordinator.transaction.transactions import Transactions
-from odradek.protocol.errors import ErrorCode
+from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.storage import producer_restore, producer_state
 from odradek.storage.log import Log
 from odradek.storage.producer_snapshot import ProducerSnapshots
@@ -42,6 +42,9 @@ EPOCHS = "producer ids and epochs are given once"
 IDENTITY = "producer id and epoch are one process's"
 MISTAKE = "the broker makes no mistake"
 TABLE = "transactions follow the table"
+IN_ORDER = "who sends in order is taken in order"
+ORDER = "transactions are read in the order in which they were made"
+TWICE = "nothing is appended twice"
 MEMBERS = "a fenced member commits nothing"
 ONCE = "each input is consumed once"
 
@@ -216,6 +219,24 @@ def let_any_member_commit(monkeypatch):
     monkeypatch.setattr(ClassicGroup, "validate_offset_commit", lambda *_, **__: ErrorCode.NONE)
 
 
+def remember_one_batch(monkeypatch):
+    monkeypatch.setattr(producer_state, "_BATCHES_KEPT", 1)
+
+
+def take_any_sequence(monkeypatch):
+    check = ProducerStates.check
+
+    def take(self, header):
+        try:
+            return check(self, header)
+        except KafkaError as error:
+            if error.code is not ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER:
+                raise
+            return None
+
+    monkeypatch.setattr(ProducerStates, "check", take)
+
+
 def go_on_from_unstable_offsets(monkeypatch):
     fetch = requests.fetch
     monkeypatch.setattr(requests, "fetch", lambda *arguments, require_stable: fetch(*arguments, require_stable=False))
@@ -248,7 +269,7 @@ def test_no_history_breaks_an_invariant(first):
         (initialise_without_a_new_epoch, {IDENTITY}),
         (write_no_marker_again, {REST}),
         (take_any_marker, {SAME}),
-        (know_no_duplicates, {"who sends in order is taken in order"}),
+        (know_no_duplicates, {IN_ORDER}),
         (wait_for_deleted_topics, {REST}),
         (forget_who_is_in_a_transaction, {TABLE}),
         (use_up_epochs, {EPOCHS}),
@@ -261,6 +282,8 @@ def test_no_history_breaks_an_invariant(first):
         (let_any_generation_commit, {MEMBERS}),
         (let_any_member_commit, {MEMBERS}),
         (go_on_from_unstable_offsets, {ONCE}),
+        (remember_one_batch, {IN_ORDER}),
+        (take_any_sequence, {ORDER, TWICE}),
         (keep_what_could_not_be_written, {MISTAKE, TABLE, REPLAYED, REST, SUPERSEDED}),
     ],
 )

@@ -81,6 +81,7 @@ SIMULATION = runner.Simulation(
         "fetches with records": ["fetches with records"],
         "fetch sessions begun anew": ["fetch sessions begun anew"],
         "topics deleted": ["delete a topic"],
+        "connections cut with batches in flight": ["connections cut"],
         "offsets consumed": ["offsets consumed"],
         "members fenced": [
             "members fenced by ILLEGAL_GENERATION",

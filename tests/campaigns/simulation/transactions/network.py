@@ -19,7 +19,9 @@ from tests.campaigns.simulation.violation import Violation
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from tests.campaigns.simulation.transactions.connection import Connection
     from tests.campaigns.simulation.transactions.producer import Process
+    from tests.campaigns.simulation.transactions.requests import Partition
     from tests.campaigns.simulation.transactions.world import World
 
 _ANSWERED_WITHIN_MS = LONGEST_HOLD_MS + 4_000
@@ -72,13 +74,68 @@ class Network:
                 delay_ms = 0 if at_once else rng.choice((0, 20, 200, 1_500))
                 self._world.later(delay_ms, lambda: self._deliver(who, api_key, version, build(), lambda _: None))
 
+    def produce_on(
+        self,
+        connection: Connection,
+        process: Process,
+        version: int,
+        request: Any,
+        answered: Callable[[dict[Partition, int]], None],
+    ) -> None:
+        """Send one of several requests that are in flight; it has no response if the connection is cut."""
+        world = self._world
+        plan = world.plan
+        latency_ms = world.rng.randint(0, plan.longest_latency_ms) if plan.longest_latency_ms else 0
+        now_ms = world.clock.monotonic_ms()
+        connection.arrives_ms = max(now_ms + latency_ms, connection.arrives_ms)
+
+        def begin(answer: Callable[[Any], None]) -> bool:
+            return self._begin(process.name, ApiKey.PRODUCE, version, request, answer, lambda _: connection.cut())
+
+        def give(digest: dict[Partition, int]) -> None:
+            now_ms = world.clock.monotonic_ms()
+            is_cut = world.is_in_trouble and world.flight is not None and world.rng.random() < world.flight.cut_share
+            world.counts["connections cut"] += is_cut
+            connection.answers_ms = max(now_ms + world.rng.randint(0, plan.longest_latency_ms), connection.answers_ms)
+            delay_ms = connection.answers_ms - now_ms
+            world.later(delay_ms, connection.cut if is_cut else lambda: None if connection.is_cut else answered(digest))
+
+        def arrive() -> None:
+            if world.server is not None and world.server is connection.server:
+                connection.arrive(begin, give)
+            else:
+                world.later(5, connection.cut)
+
+        world.later(connection.arrives_ms - now_ms, arrive)
+
     def _deliver(self, who: str, api_key: ApiKey, version: int, request: Any, answered: Callable[[Any], None]) -> None:
+        world = self._world
+        if world.server is None:
+            world.later(5, lambda: answered(None))
+            return
+
+        def give(digest: Any) -> None:
+            is_lost = world.is_in_trouble and world.rng.random() < world.plan.loss_share
+            world.counts["answers lost"] += is_lost
+            world.later(world.rng.randint(0, world.plan.longest_latency_ms), lambda: answered(None if is_lost else digest))
+
+        self._begin(who, api_key, version, request, give, answered)
+
+    def _begin(
+        self,
+        who: str,
+        api_key: ApiKey,
+        version: int,
+        request: Any,
+        give: Callable[[Any], None],
+        lost: Callable[[Any], None],
+    ) -> bool:
+        """Have the broker handle a request; ``lost`` is told where the broker goes first. Returns whether it is decided."""
         world = self._world
         server = world.server
         if server is None:
-            world.later(5, lambda: answered(None))
-            return
-        call = Call(api_key, who, world.clock.monotonic_ms() + _ANSWERED_WITHIN_MS, answered)
+            raise AssertionError("the broker is down")
+        call = Call(api_key, who, world.clock.monotonic_ms() + _ANSWERED_WITHIN_MS, lost)
         self._calls.append(call)
         world.note("%s asks %s v%s %s", who, api_key.name, version, requests.Brief(request))
         is_asking = True
@@ -90,13 +147,11 @@ class Network:
             if is_asking and api_key is ApiKey.OFFSET_FETCH:
                 check_fetched(world, server, request, response)
             world.note("%s is answered %s %s", who, api_key.name, requests.Brief(response))
-            digest = self._digest(api_key, response)
-            is_lost = world.is_in_trouble and world.rng.random() < world.plan.loss_share
-            world.counts["answers lost"] += is_lost
-            world.later(world.rng.randint(0, world.plan.longest_latency_ms), lambda: answered(None if is_lost else digest))
+            give(self._digest(api_key, response))
 
-        server.ask(api_key, version, request, respond)
+        is_decided = server.ask(api_key, version, request, respond)
         is_asking = False
+        return is_decided
 
     def _digest(self, api_key: ApiKey, response: Any) -> Any:
         """A response; for Produce, the error codes by partition."""

@@ -7,8 +7,7 @@ It commits only if all records were acknowledged. A non-retriable error ends the
 unknown whether a batch was appended, an old client then takes a new epoch (KIP-360).
 
 In some histories the processes are members of a group, and each transaction commits what its process has read (``member``).
-
-Left out: more than one batch in flight to a partition.
+In others they have several batches in flight to each partition (``pipelines``).
 """
 
 from __future__ import annotations
@@ -18,8 +17,10 @@ from typing import TYPE_CHECKING, Any
 from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.errors import ErrorCode
 from tests.campaigns.simulation.transactions import requests
+from tests.campaigns.simulation.transactions.connection import Connection
 from tests.campaigns.simulation.transactions.member import FENCED, Member
 from tests.campaigns.simulation.transactions.membership import GROUP_ID, TOPIC
+from tests.campaigns.simulation.transactions.pipelines import Batch, Pipelines
 from tests.campaigns.simulation.transactions.refusals import check_refusal
 
 if TYPE_CHECKING:
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
 
     from tests.campaigns.simulation.transactions.ledger import SentTransaction
     from tests.campaigns.simulation.transactions.membership import Held
+    from tests.campaigns.simulation.transactions.pipelines import FlightPlan
     from tests.campaigns.simulation.transactions.plan import ProducerPlan
     from tests.campaigns.simulation.transactions.requests import Identity, Partition
     from tests.campaigns.simulation.transactions.world import World
@@ -263,6 +265,9 @@ class Process:
     def _send(self, partitions: list[Partition]) -> None:
         """Send a batch to each partition: in one request, or in concurrent ones."""
         world = self._world
+        if world.flight is not None:
+            self._send_many(partitions, world.flight)
+            return
         batches = {}
         for partition in partitions:
             sequence = self._sequences.get(partition, 0)
@@ -286,6 +291,44 @@ class Process:
 
         for part in parts:
             self._send_part(part, world.clock.monotonic_ms() + world.plan.patience_ms, done)
+
+    def _send_many(self, partitions: list[Partition], flight: FlightPlan) -> None:
+        """Send several batches to each partition, without waiting for the answers."""
+        world, sent, identity, now_ms = self._world, self.open, self.identity, self._world.clock.now_ms()
+        version = 12 if self._bumps else world.rng.choice((9, 11))
+        give_up_ms = world.clock.monotonic_ms() + world.plan.patience_ms
+
+        def ask(connection: Connection, partition: Partition, batch: Batch, answered: Callable[[int], None]) -> None:
+            request = requests.produce(self.plan.transactional_id, identity, {partition: (batch.sequence, batch.values)}, now_ms)
+            world.network.produce_on(connection, self, version, request, lambda codes: answered(codes[partition]))
+
+        def acknowledged(batch: Batch) -> None:
+            if sent is not None:
+                world.note_acknowledged(sent, batch.values)
+
+        def done(code: int) -> None:
+            if not self.is_alive:
+                return
+            if code:
+                self._give_up(ApiKey.PRODUCE, code)
+            else:
+                self._next_step()
+
+        pipelines = Pipelines(
+            lambda cut: Connection(world.server, cut),
+            ask,
+            self._later,
+            acknowledged,
+            lambda code: code not in _TRY_AGAIN or self._is_hopeless(code, give_up_ms),
+            done,
+        )
+        for partition in partitions:
+            for _ in range(world.rng.randint(1, flight.most_batches)):
+                sequence = self._sequences.get(partition, 0)
+                values = [self.open.next_value() for _ in range(world.rng.choice((1, 1, 2)))] if self.open else []
+                self._sequences[partition] = sequence + len(values)
+                pipelines.add(partition, Batch(sequence, values))
+        pipelines.start()
 
     def _send_part(
         self, batches: dict[Partition, tuple[int, list[bytes]]], give_up_ms: float, done: Callable[[int], None]

@@ -212,14 +212,15 @@ class Server(Broker):
             self.log_manager.release()
         self._disk._locks.clear()
 
-    def ask(self, api_key: ApiKey, version: int, request: Any, answered: Callable[[Any], None]) -> None:
-        """One request, and what to do with its response, now or later."""
+    def ask(self, api_key: ApiKey, version: int, request: Any, answered: Callable[[Any], None]) -> bool:
+        """One request, and what to do with its response, now or later. Returns whether its effects are there."""
         context = RequestContext(api_key, version, 0, "client", Session("PLAINTEXT", ("127.0.0.1", 1)))
         outcome = _HANDLERS[api_key](self, context, request)
         if isinstance(outcome, Reply):
             outcome.when_done(answered)
-        else:
-            answered(outcome)
+            return outcome.done or outcome.is_decided
+        answered(outcome)
+        return True
 
     def runtimes(self) -> Iterator[tuple[str, CoordinatorRuntime[Any]]]:
         """Those that are made, with their topics."""

@@ -19,6 +19,7 @@ from tests.campaigns.simulation.transactions.ledger import Ledger
 from tests.campaigns.simulation.transactions.membership import TOPIC as MEMBERS_TOPIC
 from tests.campaigns.simulation.transactions.membership import draw_membership, with_further_producers
 from tests.campaigns.simulation.transactions.network import Network
+from tests.campaigns.simulation.transactions.pipelines import draw_flight
 from tests.campaigns.simulation.transactions.plan import draw
 from tests.campaigns.simulation.transactions.producer import Process
 from tests.campaigns.simulation.transactions.seeding import seed_epochs
@@ -40,6 +41,7 @@ class World(Chronicle):
     def __init__(self, seed: int, *, show: Callable[[str], None] | None = None) -> None:
         super().__init__(seed, show)
         self.membership = draw_membership(seed)
+        self.flight = draw_flight(seed)
         self.plan = with_further_producers(draw(self.rng), self.membership)
         self.disk = SimulatedDisk()
         self.epochs: dict[tuple[str, int], int] = {}
