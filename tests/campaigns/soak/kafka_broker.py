@@ -18,7 +18,7 @@ START_TIMEOUT_S = 60.0
 STOP_TIMEOUT_S = 10.0
 LOOK_INTERVAL_S = 0.05
 # The controller is killed with the broker, and waits for the broker's former session when it is back.
-SETTINGS = {"broker.session.timeout.ms": 2_000, "broker.heartbeat.interval.ms": 500}
+SETTINGS = {"broker.session.timeout.ms": 5_000, "broker.heartbeat.interval.ms": 500}
 
 
 class KafkaBroker:

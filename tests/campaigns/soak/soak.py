@@ -16,8 +16,9 @@ end
     excuses are few         clients may fail where the broker is killed, but not often, see ``staff``
 
 Segments are small, so that logs roll and the coordinators' are compacted; a run in which that did not happen has failed.
-``--broker kafka`` runs the same bank on Apache Kafka: its table says how often clients fail there. ``--fault`` seeds a fault into
-odradek, and the run succeeds if the fault is found.
+``--broker kafka`` runs the same bank on Apache Kafka: its table says how often clients fail there. Kafka 4.3.1 may take the
+partitions of a transaction for deleted when it starts after a kill, and write no markers to them, so a violation does not end
+that run: another bank is opened. ``--fault`` seeds a fault into odradek, and the run succeeds if the fault is found.
 
     python -m tests.campaigns.soak.soak --minutes 5
 """
@@ -31,7 +32,7 @@ import sys
 import tempfile
 import time
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -51,60 +52,29 @@ from tests.campaigns.soak.bank import (
     orders_of,
 )
 from tests.campaigns.soak.books import Violation, require
-from tests.campaigns.soak.faulty_broker import FAULTS, FaultyBroker
+from tests.campaigns.soak.faulty_broker import OFTEN, FaultyBroker
 from tests.campaigns.soak.feeder import Feeder, open_accounts
 from tests.campaigns.soak.kafka_broker import KafkaBroker
 from tests.campaigns.soak.report import Report
 from tests.campaigns.soak.segments import Segments
+from tests.campaigns.soak.settings import KAFKA_PACE, SETTINGS, Pace
 from tests.campaigns.soak.staff import Said, Staff
 
 if TYPE_CHECKING:
     import random
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable
 
     from tests.campaigns.soak.books import Books
 
-SMALLEST_SEGMENT_BYTES = 1 << 20
-SETTINGS: Mapping[str, object] = {
-    "group.min.session.timeout.ms": 1_000,
-    "group.initial.rebalance.delay.ms": 0,
-    "transaction.abort.timed.out.transaction.cleanup.interval.ms": 500,
-    # Segments as small as Kafka allows, and young; all logs of a coordinator in a few partitions; an eager cleaner.
-    "offsets.topic.num.partitions": 3,
-    "offsets.topic.segment.bytes": SMALLEST_SEGMENT_BYTES,
-    "transaction.state.log.num.partitions": 3,
-    "transaction.state.log.segment.bytes": SMALLEST_SEGMENT_BYTES,
-    "log.segment.bytes": SMALLEST_SEGMENT_BYTES,
-    "log.roll.ms": 10_000,
-    "log.cleaner.backoff.ms": 500,
-    "log.cleaner.min.cleanable.ratio": 0.1,
-    "log.cleaner.delete.retention.ms": 5_000,
-    "log.segment.delete.delay.ms": 1_000,
-}
 CREATE_TIMEOUT_S = 20.0
 TICK_S = 0.05
-# The share of requests with the seeded fault.
-FAULT_EVERY = 1_000
+# Of a further bank on Kafka.
+SHORTEST_S = 20.0
 DRAIN_TIMEOUT_S = 120.0
 QUIET_TIMEOUT_S = 30.0
 TOLD_INTERVAL_S = 30.0
 # Reading them from the first offset takes a client in Python a second for every twenty thousand.
 MOST_LINES_FOR_ALL_MAKES = 300_000
-
-
-@dataclass(frozen=True, slots=True)
-class Pace:
-    """How much work there is, and how often the broker and tellers are harmed: at random between two intervals, or never."""
-
-    orders_a_second: float = 1_000.0
-    orders_a_transaction: int = 25
-    broker_kill_interval_s: tuple[float, float] | None = (5.0, 8.0)
-    harm_interval_s: tuple[float, float] | None = (2.0, 5.0)
-    progress_timeout_s: float = 30.0
-
-
-# Kafka takes longer to start, most of all beside its clients.
-KAFKA_PACE = Pace(broker_kill_interval_s=(15.0, 25.0), progress_timeout_s=90.0)
 
 
 class Soak:
@@ -274,23 +244,35 @@ def main() -> None:
     rng = seeded("bank")
     directory = Path(tempfile.mkdtemp(prefix="odradek-soak-"))
     print(f"what the broker and the tellers leave, until all is well: {directory}", flush=True)
+    end = time.monotonic() + options.minutes * 60
+    found = _run(options, directory / "1", rng, options.minutes * 60)
+    banks = 1
+    while options.broker == "kafka" and (left_s := end - time.monotonic()) > SHORTEST_S:
+        banks += 1
+        found = _run(options, directory / str(banks), rng, left_s) or found
+    if (found is None) == (options.fault is None):
+        shutil.rmtree(directory)
+    else:
+        print("the seeded fault was not found" if found is None else f"what is left: {directory}")
+        sys.exit(1)
+
+
+def _run(options: argparse.Namespace, directory: Path, rng: random.Random, duration_s: float) -> Violation | None:
+    """Open a bank, print its table, and return the violation, if there is one."""
+    directory.mkdir()
     pace = KAFKA_PACE if options.broker == "kafka" else Pace()
     pace = replace(pace, orders_a_second=options.orders_per_second, orders_a_transaction=options.orders_per_transaction)
     found = None
     with _broker(options, directory / "broker") as broker:
         soak = Soak(broker, directory / "tellers", rng, pace)
         try:
-            unmoved = soak.run(options.minutes * 60).unmoved()
+            unmoved = soak.run(duration_s).unmoved()
             require(not unmoved, f"logs that did not roll or were not compacted, so that the run says little: {unmoved}")
         except Violation as error:
             found = error
         print(soak.report())
-        print("violations                      " + ("0" if found is None else f"1: {found}"))
-    if (found is None) == (options.fault is None):
-        shutil.rmtree(directory)
-    else:
-        print("the seeded fault was not found" if found is None else f"what is left: {directory}")
-        sys.exit(1)
+    print("violations                      " + ("0" if found is None else f"1: {found}"), flush=True)
+    return found
 
 
 def _options() -> argparse.Namespace:
@@ -299,7 +281,7 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--orders-per-second", type=float, default=Pace().orders_a_second)
     parser.add_argument("--orders-per-transaction", type=int, default=Pace().orders_a_transaction)
     parser.add_argument("--broker", choices=("odradek", "kafka"), default="odradek")
-    parser.add_argument("--fault", choices=sorted(FAULTS), help="seed this fault into odradek, which the run must find")
+    parser.add_argument("--fault", choices=sorted(OFTEN), help="seed this fault into odradek, which the run must find")
     return parser.parse_args()
 
 
@@ -307,7 +289,7 @@ def _broker(options: argparse.Namespace, directory: Path) -> BrokerProcess | Kaf
     if options.broker == "kafka":
         return KafkaBroker(directory, settings=SETTINGS)
     if options.fault is not None:
-        return FaultyBroker(directory, settings=SETTINGS).use(options.fault, FAULT_EVERY)
+        return FaultyBroker(directory, settings=SETTINGS).use(options.fault, OFTEN[options.fault])
     return BrokerProcess(directory, settings=SETTINGS)
 
 

@@ -35,7 +35,7 @@ OTHER_NAME = 0.3
 FREEZE = 0.2
 MOST_ENDS_A_KILL = 3
 # The excuses of each make: a few, and a share of the kills and freezes.
-FREE_EXCUSES = 4
+FREE_EXCUSES = 6
 EXCUSES_A_HARM = 0.25
 HUNG = "hung"
 

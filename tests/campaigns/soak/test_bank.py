@@ -8,7 +8,8 @@ import pytest
 from tests.campaigns.crash.support import seeded
 from tests.campaigns.soak.books import Violation
 from tests.campaigns.soak.faulty_broker import FaultyBroker
-from tests.campaigns.soak.soak import SETTINGS, Pace, Soak
+from tests.campaigns.soak.settings import SETTINGS, Pace
+from tests.campaigns.soak.soak import Soak
 
 DURATION_S = 5.0
 # Segments are closed after a second, since few records are written.

@@ -112,7 +112,7 @@ class Window:
                     return ask(client)
             except (OSError, _NotYet) as error:
                 if time.monotonic() >= deadline:
-                    raise Violation(f"no answer within {ANSWER_TIMEOUT_S} s") from error
+                    raise Violation(f"no answer within {ANSWER_TIMEOUT_S:.0f} s; the last was: {error}") from error
             time.sleep(RETRY_AFTER_S)
 
 
