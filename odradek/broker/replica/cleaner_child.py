@@ -104,11 +104,16 @@ def _outcome(order: CleanOrder, broker: _Broker) -> CleanStats | Exception:
     try:
         return clean(order.plan, RealFileSystem(), order.limits, Throttle(order.bytes_per_second), broker.swap_in)
     except Exception as error:  # noqa: BLE001  the broker tells, as it does of a clean in a thread
-        try:
-            pickle.dumps(error)
-        except Exception:  # noqa: BLE001
-            return RuntimeError(repr(error))
-        return error
+        return _sendable(error)
+
+
+def _sendable(error: Exception) -> Exception:
+    """``error``, or if the broker could not read that, one that says the same."""
+    try:
+        pickle.loads(pickle.dumps(error))  # noqa: S301  it was made here
+    except Exception:  # noqa: BLE001  whatever its class does
+        return RuntimeError(repr(error))
+    return error
 
 
 def main() -> NoReturn:

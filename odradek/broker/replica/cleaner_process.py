@@ -41,7 +41,7 @@ class CleanerProcess:
         self._connection = ours
         try:
             ours.recv()
-        except (EOFError, ConnectionError) as error:
+        except (EOFError, OSError) as error:
             # Perhaps this process's executable is no Python.
             raise OSError(f"it has ended with exit status {self.close()}") from error
 
@@ -78,7 +78,8 @@ class CleanerProcess:
             while not self._connection.poll(_CHECK_S):
                 check()
             answer: CleanedGroup | CleanStats | Exception = self._connection.recv()
-        except (EOFError, ConnectionError) as error:
+        except (EOFError, OSError) as error:
+            # All of these are the socket's: an error of the child's disk is an answer.
             raise CleanerDied(f"exit status {self.close()}") from error
         return answer
 

@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import pickle
 import shutil
 import signal
 from functools import partial
@@ -14,13 +15,14 @@ import pytest
 from odradek.broker.config.broker_config import load
 from odradek.broker.logging import lines_to
 from odradek.broker.replica import cleaner_process
-from odradek.broker.replica.cleaner_child import CleanOrder
+from odradek.broker.replica.cleaner_child import CleanOrder, _sendable
 from odradek.broker.replica.cleaner_process import CleanerProcess
 from odradek.broker.replica.log_cleaner import LogCleaner
 from odradek.storage.cleaner.candidates import look_at
 from odradek.storage.cleaner.cleaner import CleanerLimits, clean
 from odradek.storage.cleaner.job import CleanJob
 from odradek.storage.cleaner.run import clean_log
+from odradek.storage.errors import LogCorrupt
 from odradek.storage.filesystem import RealFileSystem
 from odradek.storage.log import Log
 from odradek.storage.log_manager import LogManager
@@ -186,6 +188,18 @@ async def test_one_process_cleans_all_logs_that_are_due_and_is_gone_afterwards(m
     assert [len(pairs_of(log)) < 100 for log in logs] == [True, True]
     assert [process.returncode is None for process in bed.processes] == [False]
     assert bed.lines == []
+
+
+def test_an_error_that_ends_a_clean_says_in_the_broker_what_it_said_in_the_process():
+    class Local(Exception):
+        """One that cannot be pickled."""
+
+    errors = [LogCorrupt("a reason"), OSError(5, "an error", "a path"), MemoryError(), Local("a reason")]
+    told = [pickle.loads(pickle.dumps(_sendable(error))) for error in errors]
+    assert [type(error) for error in told] == [LogCorrupt, OSError, MemoryError, RuntimeError]
+    assert [str(error) for error in told[:3]] == [str(error) for error in errors[:3]]
+    assert (told[0].reason, told[1].errno, told[1].filename) == ("a reason", 5, "a path")
+    assert "a reason" in str(told[3])
 
 
 async def test_there_is_no_process_before_a_log_is_due(make_bed):
