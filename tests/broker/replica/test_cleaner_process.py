@@ -226,6 +226,25 @@ async def test_a_process_that_is_killed_loses_nothing_and_the_next_look_cleans(m
     assert len(pairs_of(log)) < 100
 
 
+_ENDS_WITHIN_AN_ANSWER = """
+import os
+from multiprocessing.connection import Connection
+broker = Connection(0)
+broker.send(None)
+broker.recv()
+os.write(0, (100_000).to_bytes(4) + b"the first of so many bytes")
+"""
+
+
+async def test_a_process_that_ends_within_an_answer_is_no_error_of_the_disk(make_bed, monkeypatch):
+    bed = make_bed()
+    bed.create()
+    monkeypatch.setattr(cleaner_process, "_PROGRAM", _ENDS_WITHIN_AN_ANSWER)
+    await bed.clean()
+    assert bed.events() == ["the cleaner's process has ended"]
+    assert bed.cleaner.uncleanable == {}
+
+
 async def test_a_stop_ends_the_process_and_leaves_the_log_as_it_was(make_bed):
     bed = make_bed(log_cleaner_io_max_bytes_per_second=10_000)
     log = bed.create()
