@@ -4,14 +4,15 @@ Work is a generator. It yields None where it may be interrupted, which should be
 waits for, whose response is sent back in. A slice goes on over such points until ``SLICE_MS`` have passed. Work that is done by
 then never leaves the turn of the loop in which it began. Under a clock that stands still, all work is.
 
-If there is more work than one, that of the least weight goes first: a large request delays no smaller one.
+If there is more work than one, that of the least weight goes first: a large request delays no smaller one. Every
+fourth slice is for the work that began first, so that all of it ends.
 
 Left out: work that computes for long without yielding, and work in threads (``background``).
 """
 
 from __future__ import annotations
 
-from heapq import heappop, heappush
+from heapq import heapify, heappop, heappush
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from odradek.timing.reply import Reply
@@ -23,18 +24,31 @@ T = TypeVar("T")
 
 # A client that asks meanwhile waits about twice as long at most: for the slice under way, and for one before its answer.
 SLICE_MS: Final = 5.0
+_OLDEST_EVERY: Final = 4
+
+
+# (weight, when it was ready, when it began, both as numbers in order; the work, what to send in, its reply)
+_Ready = tuple[int, int, int, "Generator[Reply[Any] | None, Any, Any]", Any, Reply[Any]]
 
 
 class Slices:
     """Long work of one event loop. Loop thread only."""
 
-    __slots__ = ("_call_soon", "_count", "_is_closed", "_is_due", "_is_running", "_monotonic_ms", "_ready", "slices")
+    __slots__ = (
+        "_call_soon",
+        "_count",
+        "_is_closed",
+        "_is_due",
+        "_is_running",
+        "_monotonic_ms",
+        "_ready",
+        "slices",
+    )
 
     def __init__(self, monotonic_ms: Callable[[], float], call_soon: Callable[[Callable[[], None]], object]) -> None:
         self._monotonic_ms = monotonic_ms
         self._call_soon = call_soon
-        # (weight, order of arrival, work, what to send in, its reply)
-        self._ready: list[tuple[int, int, Generator[Reply[Any] | None, Any, Any], Any, Reply[Any]]] = []
+        self._ready: list[_Ready] = []
         self._count = 0
         self._is_due = False
         self._is_running = False
@@ -51,7 +65,7 @@ class Slices:
         """Begin ``work``, at once if there is no other; the reply has what it returns, or the exception that it raises."""
         reply: Reply[T] = Reply()
         is_alone = not self._ready and not self._is_running
-        self._put(weight, work, None, reply)
+        self._put(weight, self._count, work, None, reply)
         if is_alone:
             self._run_slice()
         else:
@@ -62,8 +76,10 @@ class Slices:
         """Run no further slice. Replies are left as they are."""
         self._is_closed = True
 
-    def _put(self, weight: int, work: Generator[Reply[Any] | None, Any, Any], value: object, reply: Reply[Any]) -> None:
-        heappush(self._ready, (weight, self._count, work, value, reply))
+    def _put(
+        self, weight: int, begun: int, work: Generator[Reply[Any] | None, Any, Any], value: object, reply: Reply[Any]
+    ) -> None:
+        heappush(self._ready, (weight, self._count, begun, work, value, reply))
         self._count += 1
 
     def _arm(self) -> None:
@@ -77,9 +93,9 @@ class Slices:
             self._run_slice()
 
     def _run_slice(self) -> None:
-        weight, _, work, value, reply = heappop(self._ready)
-        self._is_running = True
         self.slices += 1
+        weight, _, begun, work, value, reply = self._next()
+        self._is_running = True
         until_ms = self._monotonic_ms() + SLICE_MS
         try:
             while True:
@@ -87,11 +103,11 @@ class Slices:
                 value = None
                 if waits_for is not None:
                     if not waits_for.done:
-                        waits_for.when_done(lambda response: self._resume(weight, work, response, reply))
+                        waits_for.when_done(lambda response: self._resume(weight, begun, work, response, reply))
                         break
                     value = waits_for.response
                 if self._monotonic_ms() >= until_ms:
-                    self._put(weight, work, value, reply)
+                    self._put(weight, begun, work, value, reply)
                     break
         except StopIteration as end:
             reply.complete(end.value)
@@ -101,6 +117,20 @@ class Slices:
             self._is_running = False
             self._arm()
 
-    def _resume(self, weight: int, work: Generator[Reply[Any] | None, Any, Any], response: object, reply: Reply[Any]) -> None:
-        self._put(weight, work, response, reply)
+    def _next(self) -> _Ready:
+        ready = self._ready
+        if self.slices % _OLDEST_EVERY:
+            return heappop(ready)
+        oldest = min(range(len(ready)), key=lambda place: ready[place][2])
+        chosen = ready[oldest]
+        last = ready.pop()
+        if last is not chosen:
+            ready[oldest] = last
+            heapify(ready)
+        return chosen
+
+    def _resume(
+        self, weight: int, begun: int, work: Generator[Reply[Any] | None, Any, Any], response: object, reply: Reply[Any]
+    ) -> None:
+        self._put(weight, begun, work, response, reply)
         self._arm()

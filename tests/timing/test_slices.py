@@ -128,3 +128,19 @@ def test_no_slice_is_run_after_the_end(when):
     loop.slices.close()
     loop.turns()
     assert len(notes) == (1 if when == "before" else 2)
+
+
+def test_the_largest_is_not_left_waiting_for_ever():
+    loop = Loop(SLICE_MS)
+    large = loop.slices.run(steps(10), weight=9)
+
+    def small_ones():
+        while not large.done:
+            loop.slices.run(steps(2), weight=1)
+            yield
+
+    for _ in small_ones():
+        assert loop.slices.slices < 100
+        loop.turn()
+        loop.turn()
+    assert large.response == "done"
