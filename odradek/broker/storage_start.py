@@ -183,6 +183,7 @@ def _open_controller(broker: StorageHost, file_system: FileSystem, log_manager: 
         clock=broker.clock,
         background=broker.background,
         new_topic_id=broker.new_uuid,
+        slices=broker.slices,
     )
 
 

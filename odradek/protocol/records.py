@@ -161,7 +161,7 @@ def build_batch(  # noqa: PLR0913 - a header has as many fields, all by name
         if delta <= offset_delta:
             raise ValueError(f"offset {record.offset} behind {base_offset + offset_delta}")
         offset_delta = delta
-        _write_record(data, record, offset_delta, record.timestamp - base_timestamp)
+        write_record(data, record, offset_delta, record.timestamp - base_timestamp)
     payload = compress(compression, data, compression_level)
     attributes = (
         compression
@@ -187,7 +187,8 @@ def build_batch(  # noqa: PLR0913 - a header has as many fields, all by name
     return sealed(head, payload)
 
 
-def _write_record(out: bytearray, record: Record, offset_delta: int, timestamp_delta: int) -> None:
+def write_record(out: bytearray, record: Record, offset_delta: int, timestamp_delta: int) -> None:
+    """Append ``record`` to a batch's records; the deltas are those to its base offset and base timestamp."""
     body = bytearray(1)
     write_varint(body, timestamp_delta)
     write_varint(body, offset_delta)

@@ -6,14 +6,17 @@ is therefore on disk, and one that was not is there whole or not at all. ``Recon
 publisher could not finish.
 
 An operation answers by a Reply, as that of a controller in another process will: it is completed when the records are committed.
-Here that is before the call returns, on the loop thread, for one fsync; metadata changes seldom.
+Here that is before the call returns, on the loop thread, for one fsync; metadata changes seldom. The records of a large operation
+are encoded in slices, and the operations submitted meanwhile are queued.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import TypeVar
+from collections import deque
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from typing import Any, Final, TypeVar
 from uuid import UUID
 
 from odradek.broker.config import BrokerConfig
+from odradek.broker.logging import log as broker_log
 from odradek.broker.metadata import decisions
 from odradek.broker.metadata.decisions import NewPartitions, NewTopic, Placement, TopicResult
 from odradek.broker.metadata.elections import elect
@@ -27,7 +30,7 @@ from odradek.broker.metadata.publishing import MetadataPublisher, Publishers, Pu
 from odradek.broker.metadata.snapshot_generator import SnapshotGenerator
 from odradek.broker.metadata.topic import Topic
 from odradek.broker.metadata.topic_names import INTERNAL_TOPICS
-from odradek.protocol.errors import KafkaError
+from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.metadata_records import (
     ConfigRecord,
     MetadataRecord,
@@ -38,8 +41,11 @@ from odradek.storage.log_config import LogConfig
 from odradek.timing.background import Background, InlineBackground
 from odradek.timing.clock import Clock
 from odradek.timing.reply import Reply
+from odradek.timing.slices import Slices
 
 PRODUCER_ID_BLOCK_SIZE = 1000
+# Records that are committed at once, in some five milliseconds.
+_AT_ONCE: Final = 500
 
 ConfigChange = tuple[int, str, str, str | None]
 
@@ -59,10 +65,12 @@ class Controller:
         clock: Clock,
         new_topic_id: Callable[[], UUID],
         background: Background | None = None,
+        slices: Slices | None = None,
     ) -> None:
         """Replay ``log``, and give it its first records if it is new. Raises MetadataUnreadable, KafkaError if the log fails.
 
-        ``directory_counts`` says how many partitions there are in each data directory that works, by its id.
+        ``directory_counts`` says how many partitions there are in each data directory that works, by its id. Without ``slices``
+        all operations are carried out at once.
         """
         self.image = MetadataImage()
         self.node_id = node_id
@@ -71,6 +79,10 @@ class Controller:
         self.clock = clock
         self._new_topic_id = new_topic_id
         self._publishers = Publishers()
+        self._slices = slices
+        # Whether the records of a large operation are being encoded, and the operations that wait for it.
+        self._is_committing = False
+        self._waiting: deque[Callable[[], None]] = deque()
         self.next_producer_id = ProducerIdManager(self.allocate_producer_id_block).next_producer_id
         self._placement = Placement(
             node_id=node_id,
@@ -96,21 +108,23 @@ class Controller:
 
     def create_topics(self, topics: Sequence[NewTopic], *, validate_only: bool = False) -> Reply[list[TopicResult] | KafkaError]:
         """Create ``topics``, each by itself; the results of duplicates come once, at the end."""
+        return self._operate(lambda: self._decide_creation(topics, validate_only=validate_only))
 
-        def decide() -> tuple[list[TopicResult], Sequence[MetadataRecord]]:
-            decision = decisions.create_topics(
-                self.image, topics, self._placement, self._config.validate_topic_configs, self._new_topic_id
-            )
-            return decision.results, [] if validate_only else decision.records
-
-        return self._operate(decide)
+    def _decide_creation(
+        self, topics: Sequence[NewTopic], *, validate_only: bool = False
+    ) -> tuple[list[TopicResult], Sequence[MetadataRecord]]:
+        decision = decisions.create_topics(
+            self.image, topics, self._placement, self._config.validate_topic_configs, self._new_topic_id
+        )
+        return decision.results, [] if validate_only else decision.records
 
     def auto_create(self, names: Iterable[str]) -> Reply[list[TopicResult] | KafkaError]:
         """Create those of ``names`` that are not there, with the broker's defaults, or as the coordinators want their own."""
-        missing = [name for name in dict.fromkeys(names) if name not in self.image.topics]
-        return self.create_topics(
-            [internal_topic(name, self._config) if name in INTERNAL_TOPICS else NewTopic(name=name) for name in missing]
-        )
+        wanted = [
+            internal_topic(name, self._config) if name in INTERNAL_TOPICS else NewTopic(name=name)
+            for name in dict.fromkeys(names)
+        ]
+        return self._operate(lambda: self._decide_creation([topic for topic in wanted if topic.name not in self.image.topics]))
 
     def ensure_internal_topic(self, name: str) -> Reply[Topic | KafkaError]:
         """The internal topic ``name``, created if it is not there."""
@@ -124,8 +138,13 @@ class Controller:
 
     def delete_topics(self, topic_ids: Iterable[UUID]) -> Reply[set[UUID] | KafkaError]:
         """Delete topics; those that were there to delete."""
-        found = [topic_id for topic_id in dict.fromkeys(topic_ids) if topic_id in self.image.topics_by_id]
-        return self._operate(lambda: (set(found), [RemoveTopicRecord(topic_id=topic_id) for topic_id in found]))
+        wanted = dict.fromkeys(topic_ids)
+
+        def decide() -> tuple[set[UUID], Sequence[MetadataRecord]]:
+            found = [topic_id for topic_id in wanted if topic_id in self.image.topics_by_id]
+            return set(found), [RemoveTopicRecord(topic_id=topic_id) for topic_id in found]
+
+        return self._operate(decide)
 
     def create_partitions(
         self, topics: Sequence[NewPartitions], *, validate_only: bool = False
@@ -143,11 +162,16 @@ class Controller:
 
         A change is (resource type, resource name, config, value or None to remove it).
         """
-        records = [
-            ConfigRecord(resource_type=resource_type, resource_name=resource_name, name=name, value=value)
-            for resource_type, resource_name, name, value in changes
-        ]
-        return self._operate(lambda: (None, records))
+
+        def decide() -> tuple[None, Sequence[MetadataRecord]]:
+            # A topic may have been deleted since the caller has looked.
+            return None, [
+                ConfigRecord(resource_type=resource_type, resource_name=resource_name, name=name, value=value)
+                for resource_type, resource_name, name, value in changes
+                if resource_type != TOPIC_RESOURCE or resource_name in self.image.topics
+            ]
+
+        return self._operate(decide)
 
     def update_features(
         self, updates: Iterable[tuple[str, int, int]], *, validate_only: bool = False
@@ -162,9 +186,13 @@ class Controller:
 
     def allocate_producer_id_block(self) -> Reply[range | KafkaError]:
         """PRODUCER_ID_BLOCK_SIZE producer ids that nobody has had and nobody will have."""
-        start = self.image.next_producer_id
-        block = range(start, start + PRODUCER_ID_BLOCK_SIZE)
-        return self._operate(lambda: (block, [ProducerIdsRecord(broker_id=self.node_id, next_producer_id=block.stop)]))
+
+        def decide() -> tuple[range, Sequence[MetadataRecord]]:
+            start = self.image.next_producer_id
+            block = range(start, start + PRODUCER_ID_BLOCK_SIZE)
+            return block, [ProducerIdsRecord(broker_id=self.node_id, next_producer_id=block.stop)]
+
+        return self._operate(decide)
 
     def record_directories(self, places: Iterable[tuple[UUID, int, UUID]]) -> None:
         """Record where partitions lie: (topic id, partition, directory id). Raises KafkaError if the log fails."""
@@ -200,17 +228,45 @@ class Controller:
     def _operate(self, decide: Callable[[], tuple[T, Sequence[MetadataRecord]]]) -> Reply[T | KafkaError]:
         """Commit what ``decide`` has decided; its answer when that is committed, or the error of either.
 
-        With one controller, records are committed before this returns. No caller may count on that.
+        With one controller, the records of a small operation are mostly committed before this returns. No caller may count on
+        that.
         """
         reply: Reply[T | KafkaError] = Reply()
+        if self._is_committing:
+            self._waiting.append(lambda: self._carry_out(decide, reply))
+        else:
+            self._carry_out(decide, reply)
+        return reply
+
+    def _carry_out(self, decide: Callable[[], tuple[T, Sequence[MetadataRecord]]], reply: Reply[T | KafkaError]) -> None:
         try:
             answer, records = decide()
+            if self._slices is not None and len(records) > _AT_ONCE:
+                self._is_committing = True
+                self._slices.run(self._commit_in_slices(records, answer)).when_done(
+                    lambda outcome: self._committed(reply, outcome)
+                )
+                return
             self._commit(records)
         except KafkaError as error:
             reply.complete(error)
         else:
             reply.complete(answer)
-        return reply
+
+    def _commit_in_slices(self, records: Sequence[MetadataRecord], answer: T) -> Generator[Reply[Any] | None, Any, T]:
+        size_bytes = yield from self._log.append_in_slices(records, now_ms=self.clock.now_ms())
+        self._publish(records, size_bytes)
+        return answer
+
+    def _committed(self, reply: Reply[T | KafkaError], outcome: T | Exception) -> None:
+        """A large operation is carried out, or has failed; those that wait for it are next."""
+        self._is_committing = False
+        if isinstance(outcome, Exception) and not isinstance(outcome, KafkaError):
+            broker_log.error("a change of the metadata failed", outcome)
+            outcome = KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR)
+        reply.complete(outcome)
+        while self._waiting and not self._is_committing:
+            self._waiting.popleft()()
 
     def _behind_snapshot(self) -> Iterator[MetadataBatch]:
         for batch in self._log.read_all():
@@ -219,7 +275,10 @@ class Controller:
 
     def _commit(self, records: Sequence[MetadataRecord]) -> None:
         if records:
-            size_bytes = self._log.append(records, now_ms=self.clock.now_ms())
-            self._publishers.publish(self.image.replay(records), self.image)
-            # After the publishers: a snapshot has forgotten what was deleted, and directories are to be gone by then.
-            self._snapshots.appended(size_bytes)
+            self._publish(records, self._log.append(records, now_ms=self.clock.now_ms()))
+
+    def _publish(self, records: Sequence[MetadataRecord], size_bytes: int) -> None:
+        """Bring what has been appended into the image, and tell of it."""
+        self._publishers.publish(self.image.replay(records), self.image)
+        # After the publishers: a snapshot has forgotten what was deleted, and directories are to be gone by then.
+        self._snapshots.appended(size_bytes)

@@ -9,7 +9,7 @@ snapshot that retention keeps.
 Left out: elections. The leader epoch stays what it is.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -26,6 +26,7 @@ from odradek.protocol.metadata_records import (
 )
 from odradek.protocol.record_batch import iter_batches
 from odradek.protocol.records import Record, build_batch, read_records
+from odradek.protocol.sliced_batches import build_sliced_batch
 from odradek.protocol.snapshot_records import KRAFT_VERSION, KRAFT_VOTERS, control_type
 from odradek.storage.errors import LogCorrupt
 from odradek.storage.filesystem import FileSystem
@@ -212,11 +213,23 @@ class MetadataLog:
         failed sync nobody knows whether the batch is there, so nothing more is appended until the log is opened again. One that
         was not written, for want of room, is not there.
         """
+        self._ensure_writable()
+        return self._append(build_batch([Record(timestamp=now_ms, value=encode(record)) for record in records]), records, now_ms)
+
+    def append_in_slices(self, records: Sequence[MetadataRecord], *, now_ms: int) -> Generator[None, None, int]:
+        """The same for many records: a generator that can be left before it appends."""
+        self._ensure_writable()
+        batch = yield from build_sliced_batch(records, encode, now_ms)
+        self._ensure_writable()
+        return self._append(batch, records, now_ms)
+
+    def _ensure_writable(self) -> None:
         if self._failed:
             raise KafkaError(
                 ErrorCode.KAFKA_STORAGE_ERROR, "the metadata log failed earlier; metadata is read-only until a restart"
             )
-        batch = build_batch([Record(timestamp=now_ms, value=encode(record)) for record in records])
+
+    def _append(self, batch: bytes, records: Sequence[MetadataRecord], now_ms: int) -> int:
         end_offset = self._log.log_end_offset
         # What grows waits for room; what removes may make some.
         may_spend = not any(isinstance(record, TopicRecord | PartitionRecord) for record in records)

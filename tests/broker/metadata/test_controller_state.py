@@ -88,6 +88,7 @@ def test_a_restart_tells_nobody_of_what_it_replays(log: RecordedLog, controller:
 
 
 def test_configs_are_set_and_removed(controller: Controller, witness: Witness):
+    controller.create_topics([NewTopic(name="t")])
     controller.alter_configs(
         [(BROKER_RESOURCE, "1", "a", "x"), (BROKER_RESOURCE, "1", "b", "y"), (TOPIC_RESOURCE, "t", "c", "z")]
     )
