@@ -13,8 +13,9 @@ _TOPICS: Final = ("topics", "partitions")
 # An item that is written to a log, or for which hundreds of answers are made, takes up to a tenth of a millisecond.
 _FEW: Final = 50
 
-# They are large every day, and have ways of their own.
-NEVER_SLICED: Final = frozenset({ApiKey.PRODUCE, ApiKey.FETCH})
+# It is large every day, and has ways of its own.
+NEVER_SLICED: Final = frozenset({ApiKey.PRODUCE})
+WITH_RECORDS: Final = frozenset({ApiKey.FETCH})
 IN_PIECES: Final[dict[ApiKey, Pieces]] = {
     ApiKey.LIST_OFFSETS: Pieces(_TOPICS, _TOPICS),
     ApiKey.METADATA: Pieces(("topics",), ("topics",), 100, once=True),
@@ -22,7 +23,6 @@ IN_PIECES: Final[dict[ApiKey, Pieces]] = {
     ApiKey.OFFSET_FETCH: Pieces(("groups", "topics", "partition_indexes"), ("groups", "topics", "partitions")),
     ApiKey.FIND_COORDINATOR: Pieces(("coordinator_keys",), ("coordinators",)),
     ApiKey.DESCRIBE_GROUPS: Pieces(("groups",), ("groups",), _FEW, once=True),
-    ApiKey.DELETE_RECORDS: Pieces(_TOPICS, _TOPICS, _FEW),
     ApiKey.OFFSET_FOR_LEADER_EPOCH: Pieces(_TOPICS, _TOPICS),
     ApiKey.ADD_PARTITIONS_TO_TXN: Pieces(("transactions",), ("results_by_transaction",), _FEW),
     ApiKey.WRITE_TXN_MARKERS: Pieces(("markers", "topics", "partition_indexes"), ("markers", "topics", "partitions"), _FEW),

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from odradek.storage.log_manager import LogManager
     from odradek.timing.clock import Clock
     from odradek.timing.purgatory import Purgatory
+    from odradek.timing.slices import Slices
 
 
 class GroupServices(Protocol):
@@ -124,6 +125,10 @@ class DirectoryServices(PartitionServices, Protocol):
     @property
     def log_manager(self) -> LogManager:
         """What is in each directory."""
+
+    @property
+    def slices(self) -> Slices:
+        """What long work on the loop is done in."""
 
     @property
     def housekeeping(self) -> OldSegments:

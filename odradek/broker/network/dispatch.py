@@ -17,7 +17,7 @@ from typing import Any, Final
 from odradek.broker.context import CLOSE_CONNECTION, NO_RESPONSE, Reply, RequestContext, Session
 from odradek.broker.logging import log
 from odradek.broker.network.gate import Gate, GateKeeper
-from odradek.broker.network.large_requests import LARGE_BYTES, LargeRequests, Outcome
+from odradek.broker.network.large_requests import LargeRequests, Outcome
 from odradek.broker.network.route import TOTAL_TIME_BOUNDS_MS, Route
 from odradek.broker.served import Handler, Served
 from odradek.protocol.api_keys import ApiKey
@@ -85,7 +85,7 @@ class Dispatcher:
             route = self._make_route(key, version)
         if arrived_ms < self._free_ms:
             route.queue_ms += self._free_ms - arrived_ms
-        if route.is_sliced and len(frame) > LARGE_BYTES and self._large is not None:
+        if len(frame) > route.largest_small_bytes and self._large is not None:
             context = RequestContext(route.api_key, version, correlation_id, client_id, session)
             return self._answer_large(self._large, route, context, frame, position, arrived_ms)
         request = route.decode(frame, position)
@@ -186,7 +186,8 @@ class Dispatcher:
     def _make_route(self, key: int, version: int) -> Route:
         api_key = ApiKey(key)
         route = self._routes[key << 16 | version] = Route(api_key, version, self._load_handler(api_key))
-        route.is_sliced = self._large is not None and self._large.takes(route)
+        if self._large is not None:
+            route.largest_small_bytes = self._large.largest_small_bytes(route)
         return route
 
     def _refuse(self, key: int, version: int, correlation_id: int) -> list[Any]:

@@ -6,6 +6,7 @@ all depths together, and no more; they are counted before they are made. What is
 that are no request: Kafka has no error for it, and no limit but its heap.
 """
 
+import sys
 from collections.abc import Callable, Collection, Generator, Mapping
 from typing import Any, Final
 
@@ -20,6 +21,8 @@ from odradek.timing.slices import Slices
 
 # A smaller one has a few thousand items at most.
 LARGE_BYTES: Final = 8 * 1024
+# A Fetch with this much has some two thousand partitions.
+_LARGE_FETCH_BYTES: Final = 64 * 1024
 # 10,000 topics in a CreateTopics, with names of 249 bytes and 30 configs each, take 20 MB.
 MOST_BYTES: Final = 32 * 1024 * 1024
 # 10,000 partitions in 10,000 topics are 20,000 items. An item takes up to a kilobyte while its request is answered: decoded, as
@@ -44,17 +47,26 @@ class LargeRequests:
     """Answers large requests of one broker. Loop thread only.
 
     ``in_pieces`` says of some APIs how their items are handled apart; the others' requests are handled at once. Those of
-    ``never_sliced`` do not come here.
+    ``never_sliced`` do not come here. The responses of those ``with_records`` are mostly slices of logs, and encoded at once.
     """
 
-    def __init__(self, slices: Slices, in_pieces: Mapping[ApiKey, Pieces], never_sliced: Collection[ApiKey]) -> None:
+    def __init__(
+        self,
+        slices: Slices,
+        in_pieces: Mapping[ApiKey, Pieces],
+        never_sliced: Collection[ApiKey],
+        with_records: Collection[ApiKey] = (),
+    ) -> None:
         self._slices = slices
         self._in_pieces = in_pieces
         self._never_sliced = never_sliced
+        self._with_records = with_records
 
-    def takes(self, route: Route) -> bool:
-        """Whether large requests of this API come here."""
-        return route.api_key not in self._never_sliced
+    def largest_small_bytes(self, route: Route) -> int:
+        """Requests of this API that are larger come here."""
+        if route.api_key in self._never_sliced:
+            return sys.maxsize
+        return _LARGE_FETCH_BYTES if route.api_key in self._with_records else LARGE_BYTES
 
     def answer(
         self,
@@ -110,6 +122,8 @@ class LargeRequests:
             return None
         try:
             route.scan_errors(response, route)
+            if route.api_key in self._with_records:
+                return route.encode(context.correlation_id, response)
             return (yield from sliced_encoder(route.api_key, route.version)(context.correlation_id, response, most_bytes))
         except ResponseTooLarge as error:
             return MalformedMessage(f"{route.api_key.name} v{route.version}: {error}")

@@ -5,6 +5,7 @@ queue. Queue: the part of it before the request's turn came, behind those that c
 waited. Remote: the part in which the response waited for something to happen, in a purgatory or for an append.
 """
 
+import sys
 from bisect import bisect_left
 from typing import TYPE_CHECKING, Final
 
@@ -37,7 +38,7 @@ class Route:
         "encode_good",
         "errors",
         "handle",
-        "is_sliced",
+        "largest_small_bytes",
         "queue_ms",
         "remote_ms",
         "scan_errors",
@@ -50,8 +51,8 @@ class Route:
         self.version = version
         self.decode: Decoder = request_decoder(api_key, version)
         self.handle = handle
-        # Whether large requests are answered in slices (``large_requests``).
-        self.is_sliced = False
+        # Larger requests are answered in slices (``large_requests``).
+        self.largest_small_bytes = sys.maxsize
         self.encode: Encoder = response_encoder(api_key, version)
         self.encode_good: GoodEncoder | None = good_response_encoder(api_key, version)
         self.scan_errors: ErrorScan = compile_error_scan(api_key)

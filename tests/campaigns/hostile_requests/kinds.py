@@ -4,35 +4,24 @@ A kind is a row of ``KINDS``. Some requests are valid and huge, some lie, some a
 """
 
 import struct
-from collections.abc import Callable
 from random import Random
-from typing import Any, NamedTuple
+from typing import Any
 
 from odradek.broker.handlers import SERVED
 from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.request_encoder import request_header
 from odradek.protocol.varint import uvarint
+from tests.campaigns.hostile_requests import cluster
+from tests.campaigns.hostile_requests.cluster import KNOWN
+from tests.campaigns.hostile_requests.drawn import Draw, Hostile
 from tests.campaigns.hostile_requests.frames import LargeArray, Path, array_paths, large_frame
 from tests.raw_client import encode_request
 
 # socket.request.max.bytes, without what a header takes.
 _MOST_BYTES = 100 * 1024 * 1024 - 1024
-# The topic, group and transactional id that are there.
-KNOWN = "known"
-# Requests with records in them are drawn elsewhere.
-_WIDE = [api_key for api_key in SERVED if api_key not in {ApiKey.PRODUCE, ApiKey.FETCH}]
+_WIDE = list(SERVED)
 _PATTERNS = ("(a+)+b", "(a|aa)+$", "(a?){1000}a{1000}", "(.*)*b", r"\pL{1000}", "(?:a?){500}" + "a" * 500, "(" * 500, "[" * 1000)
 _SIZES = (10, 1_000, 10_000, 100_000, 1_000_000, 5_000_000)
-
-
-class Hostile(NamedTuple):
-    """What a client sends, ``told`` in a few words."""
-
-    told: str
-    frames: tuple[bytes, ...]
-
-
-Draw = Callable[[Random], Hostile]
 
 
 def _wide_array(random: Random) -> Hostile:
@@ -111,8 +100,17 @@ def _tagged_fields(random: Random) -> Hostile:
 
 
 def _long_string(random: Random) -> Hostile:
-    """A string of megabytes where a name belongs."""
-    name = "x" * random.choice((40_000, 1_000_000, 30_000_000, 90_000_000))
+    """A string of megabytes where a name belongs: in one of three APIs, or in every string of any."""
+    name = "x" * random.choice((30_000, 40_000, 1_000_000, 30_000_000, 90_000_000))
+    if random.random() < 0.5:
+        api_key = random.choice(_WIDE)
+        version = SERVED[api_key].max_version
+        try:
+            frame = large_frame(api_key, version, LargeArray((), 0, name[:10_000_000]))
+        except struct.error:
+            # Its lengths have two bytes.
+            frame = large_frame(api_key, version, LargeArray((), 0, name[:30_000]))
+        return Hostile(f"{api_key.name} v{version}, strings of {len(name)}", (frame,))
     api_key, fields = random.choice(
         (
             (ApiKey.FIND_COORDINATOR, {"key": "k", "coordinator_keys": [name]}),
@@ -162,23 +160,34 @@ def _fitting(api_key: ApiKey, version: int, path: Path, count: int, name: str | 
 
 
 KINDS: dict[str, tuple[Draw, int]] = {
-    # What draws it, and how often among the others.
-    "wide array": (_wide_array, 10),
-    "lying count": (_lying_count, 2),
-    "unknown topics": (_unknown_topics, 1),
-    "many partitions": (_many_partitions, 1),
-    "pattern": (_pattern, 2),
-    "one asked often": (_one_asked_often, 2),
-    "coordinators": (_coordinators, 1),
-    "tagged fields": (_tagged_fields, 1),
-    "long string": (_long_string, 1),
-    "noise": (_noise, 2),
+    # What draws it, and how often among the others: seldom what takes seconds.
+    "wide array": (_wide_array, 400),
+    "lying count": (_lying_count, 80),
+    "unknown topics": (_unknown_topics, 4),
+    "many partitions": (_many_partitions, 4),
+    "many topics": (cluster.many_topics, 4),
+    "pattern": (_pattern, 40),
+    "one asked often": (_one_asked_often, 80),
+    "coordinators": (_coordinators, 40),
+    "tagged fields": (_tagged_fields, 40),
+    "long string": (_long_string, 60),
+    "noise": (_noise, 80),
+    "all there is": (cluster.all_there_is, 80),
+    "every partition": (cluster.every_partition, 20),
+    "record bomb": (cluster.record_bomb, 20),
+    "many batches": (cluster.many_batches, 10),
 }
 
 
 def draw(seed: int, number: int, kinds: tuple[str, ...] = ()) -> tuple[str, Hostile]:
     """The kind and the frames of one number of a seed; only of ``kinds``, if there are any."""
+    name, random = choose(seed, number, kinds)
+    return name, KINDS[name][0](random)
+
+
+def choose(seed: int, number: int, kinds: tuple[str, ...] = ()) -> tuple[str, Random]:
+    """The same kind, and what draws its frames."""
     random = Random(f"{seed}-{number}")
     chosen = {name: KINDS[name] for name in kinds or KINDS}
     (name,) = random.choices(list(chosen), weights=[weight for _, weight in chosen.values()])
-    return name, chosen[name][0](random)
+    return name, random
