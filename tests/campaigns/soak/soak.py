@@ -70,7 +70,7 @@ CREATE_TIMEOUT_S = 20.0
 TICK_S = 0.05
 # Of a further bank on Kafka.
 SHORTEST_S = 20.0
-DRAIN_TIMEOUT_S = 120.0
+DRAIN_TIMEOUT_S = 180.0
 QUIET_TIMEOUT_S = 30.0
 TOLD_INTERVAL_S = 30.0
 # Reading them from the first offset takes a client in Python a second for every twenty thousand.
