@@ -20,6 +20,9 @@ _CODE = ErrorCode.UNSUPPORTED_VERSION
 _WITH_MESSAGE = (ApiKey.ALTER_SHARE_GROUP_OFFSETS, ApiKey.DELETE_SHARE_GROUP_OFFSETS)
 _DESCRIBING = (ApiKey.CONSUMER_GROUP_DESCRIBE, ApiKey.SHARE_GROUP_DESCRIBE, ApiKey.STREAMS_GROUP_DESCRIBE)
 
+# Null tells a member of a streams group to keep the tasks that it has; an empty list would take them away.
+_NO_TASKS = dict.fromkeys(("active_tasks", "standby_tasks", "warmup_tasks", "partitions_by_user_endpoint"))
+
 
 def handle(_services: "GroupServices", context: "RequestContext", request: Any) -> Any:  # noqa: ANN401  of several APIs
     """Refuse ``request``, of one of ``handlers.REFUSED``."""
@@ -33,4 +36,6 @@ def handle(_services: "GroupServices", context: "RequestContext", request: Any) 
         return classes.response(groups=[of_group(error_code=_CODE, group_id=group.group_id) for group in request.groups])
     if api_key in _WITH_MESSAGE:
         return classes.response(error_code=_CODE, error_message="The version of API is not supported.")
+    if api_key is ApiKey.STREAMS_GROUP_HEARTBEAT:
+        return classes.response(error_code=_CODE, **_NO_TASKS)
     return classes.response(error_code=_CODE)

@@ -40,6 +40,11 @@ def test_a_change_of_a_share_groups_offsets_is_refused_with_kafkas_words(api_key
     assert ask(make_broker("t"), api_key, group_id="g").error_message == "The version of API is not supported."
 
 
+def test_a_refused_member_of_a_streams_group_is_told_nothing_of_tasks():
+    told = ask(make_broker("t"), ApiKey.STREAMS_GROUP_HEARTBEAT, group_id="g")
+    assert (told.active_tasks, told.standby_tasks, told.warmup_tasks, told.partitions_by_user_endpoint) == (None,) * 4
+
+
 def test_their_features_are_not_finalized():
     names = {feature.name for feature in ask(make_broker("t"), ApiKey.API_VERSIONS, **SOFTWARE).finalized_features}
     assert not names & {"group.version", "share.version", "streams.version"}
