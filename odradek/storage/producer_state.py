@@ -51,6 +51,9 @@ class ProducerStates:
         """
         producer = self.by_id.get(header.producer_id)
         if producer is None:
+            asked = self._verifications.get(header.producer_id)
+            if asked is not None and header.base_sequence > asked.lowest_sequence:
+                raise _ahead(header, asked.lowest_sequence)
             return None
         sequence = header.base_sequence
         if header.producer_epoch == producer.epoch:
@@ -90,11 +93,7 @@ class ProducerStates:
             header.base_sequence > asked.lowest_sequence
             or (asked.starts_at_0 and header.base_sequence and (producer is None or not producer.batches))
         ):
-            raise KafkaError(
-                ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER,
-                f"producer {header.producer_id}: sequence {header.base_sequence} begins a transaction in front of"
-                f" {0 if asked.starts_at_0 else asked.lowest_sequence}",
-            )
+            raise _ahead(header, 0 if asked.starts_at_0 else asked.lowest_sequence)
         return self.check(header)
 
     def needs_verification(self, header: BatchHeader) -> bool:
@@ -238,6 +237,14 @@ class ProducerStates:
             if now_ms - asked.asked_ms >= expiration_ms:
                 del self._verifications[key]
         return len(expired)
+
+
+def _ahead(header: BatchHeader, lowest_sequence: int) -> KafkaError:
+    """A batch in front of one that the coordinator has not confirmed, and that its producer will send again."""
+    return KafkaError(
+        ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER,
+        f"producer {header.producer_id}: sequence {header.base_sequence} in front of {lowest_sequence}, which was refused",
+    )
 
 
 def _duplicate(producer: Producer, header: BatchHeader) -> AppendedBatch | None:

@@ -179,6 +179,13 @@ def test_a_higher_sequence_waits_for_the_lowest_that_was_not_verified():
     assert send(log, 1, count=2).first_offset == 1
 
 
+def test_an_idempotent_batch_of_an_unknown_producer_waits_for_what_was_not_verified():
+    log = open_log()
+    log.producers.begin_verification(read_header(transactional_batch(0)), False, NOW_MS)
+    assert refused(log, append, batch(producer_id=7, producer_epoch=0, base_sequence=3)) == ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
+    assert append(log, batch(producer_id=7, producer_epoch=0, base_sequence=0)).first_offset == 0
+
+
 def test_a_client_of_an_epoch_per_transaction_begins_an_unknown_producer_with_0():
     log = open_log()
     header = read_header(transactional_batch(3))
