@@ -28,20 +28,22 @@ if TYPE_CHECKING:
 def handle(
     services: "ClusterServices", _context: RequestContext, request: DescribeTopicPartitionsRequest
 ) -> DescribeTopicPartitionsResponse:
-    """One page, from the cursor on. INVALID_REQUEST for each topic where the cursor's partition is negative."""
+    """One page, from the cursor on.
+
+    INVALID_REQUEST for each topic if the cursor's partition is negative, or its topic is none of those named.
+    """
     cursor = request.cursor
-    if cursor is not None and cursor.partition_index < 0:
+    fetch_all = not request.topics
+    asked = {topic.name for topic in request.topics}
+    if cursor is not None and (cursor.partition_index < 0 or not (fetch_all or cursor.topic_name in asked)):
         refusals = [
             DescribeTopicPartitionsResponseTopic(error_code=ErrorCode.INVALID_REQUEST, name=topic.name)
             for topic in request.topics
         ]
         return DescribeTopicPartitionsResponse(topics=refusals)
-    fetch_all = not request.topics
-    names = sorted(services.controller.image.topics if fetch_all else {topic.name for topic in request.topics})
+    names = sorted(services.controller.image.topics if fetch_all else asked)
     if cursor is not None:
         names = [name for name in names if name >= cursor.topic_name]
-        if names and names[0] != cursor.topic_name and not fetch_all:
-            cursor = None
     limit = max(min(request.response_partition_limit, services.config["max.request.partition.size.limit"]), 1)
     topics: list[DescribeTopicPartitionsResponseTopic] = []
     for name in names:

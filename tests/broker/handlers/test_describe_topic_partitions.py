@@ -64,10 +64,20 @@ async def test_no_page_is_larger_than_the_broker_s_limit():
 
 
 async def test_a_topic_that_is_gone_does_not_shift_the_next_one(node):
-    """The cursor's partition is of its own topic: where that is not among those asked for, the next one begins at its first."""
+    """The cursor's partition is of its own topic: where that is there no more, the next one begins at its first."""
     await node.create("b", 3)
 
-    assert await page(node, "b", cursor=("a", 2)) == ([("b", [0, 1, 2])], None)
+    assert await page(node, cursor=("a", 2)) == ([("b", [0, 1, 2])], None)
+
+
+@pytest.mark.parametrize("elsewhere", ["a", "c", ""])
+async def test_a_cursor_in_a_topic_that_is_not_named_is_refused_for_each_topic(node, elsewhere):
+    await node.create("b", 3)
+    response = await describe(node, "b", "d", cursor=(elsewhere, 0))
+    assert [(topic.name, topic.error_code) for topic in response.topics] == [
+        ("b", ErrorCode.INVALID_REQUEST),
+        ("d", ErrorCode.INVALID_REQUEST),
+    ]
 
 
 @pytest.mark.parametrize(
