@@ -145,6 +145,14 @@ CAMPAIGNS = {
             (f"{_HERE}/soak/test_bank.py", f"{_HERE}/soak/test_books.py", f"{_HERE}/soak/test_segments.py"),
         ),
         Campaign(
+            "wire-differential",
+            "tests.campaigns.wire_differential",
+            (),
+            8,
+            "the same requests to odradek and to Apache Kafka, in every API and version, and what differs without a name",
+            (f"{_HERE}/wire_differential/test_wire_differential.py",),
+        ),
+        Campaign(
             "year",
             "tests.campaigns.year",
             ("--years", "1"),

@@ -1,0 +1,1 @@
+"""All scripts: one module a slice."""

@@ -1,0 +1,22 @@
+"""All scripts, by slice."""
+
+from collections.abc import Iterable, Iterator
+from itertools import chain
+
+from tests.campaigns.wire_differential.cases import edges, groups, setup, spoilt, transactions, valid
+from tests.campaigns.wire_differential.script import Script
+
+SLICES = ("valid", "unknown", "bytes", "keys", "edges", "groups", "transactions")
+
+
+def every(slices: Iterable[str], seeds: Iterable[int]) -> Iterator[Script]:
+    """The scripts of these slices."""
+    wanted, seeds = set(slices), list(seeds)
+    for script in chain(valid.scripts(), spoilt.scripts(), edges.scripts(), groups.scripts(seeds), transactions.scripts(seeds)):
+        if script.slice in wanted:
+            yield script
+
+
+def warm_up() -> Script:
+    """What both brokers are sent before: their coordinators are loaded when it is answered."""
+    return Script("warm-up", setup.always_there())

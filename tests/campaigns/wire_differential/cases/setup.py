@@ -1,0 +1,124 @@
+"""What a script makes before its cases: a topic with records, a group with a commit, a member, a producer."""
+
+from odradek.protocol.api_keys import ApiKey
+from tests.campaigns.wire_differential.script import Batch, Ref, Step
+
+TOPIC = "@t"
+GROUP = "@g"
+SIMPLE_GROUP = "@offsets"
+TRANSACTIONAL_ID = "@x"
+# A ConsumerProtocol subscription of version 0 to no topic, and an assignment of nothing.
+SUBSCRIPTION = bytes.fromhex("0000 00000000 ffffffff")
+ASSIGNMENT = bytes.fromhex("0000 00000000 ffffffff")
+_TOPIC_ID = {"tid": "topics.topic_id"}
+_OK = (0,)
+
+
+def topic(name: str = TOPIC, partitions: int = 2, bind: str = "tid") -> tuple[Step, ...]:
+    """A topic that is ready."""
+    asked = {"topics": [{"name": name, "num_partitions": partitions, "replication_factor": 1}], "timeout_ms": 10_000}
+    return (
+        Step("", ApiKey.CREATE_TOPICS, 5, asked),
+        Step(
+            "",
+            ApiKey.METADATA,
+            12,
+            {"topics": [{"name": name}], "allow_auto_topic_creation": False},
+            bind={bind: "topics.topic_id"},
+            until=("topics.partitions.error_code", _OK),
+        ),
+    )
+
+
+def records(name: str = TOPIC, count: int = 3) -> tuple[Step, ...]:
+    """Records in partition 0."""
+    data = [{"name": name, "partition_data": [{"index": 0, "records": Batch(count)}]}]
+    asked = {"acks": -1, "timeout_ms": 5_000, "topic_data": data}
+    return (Step("", ApiKey.PRODUCE, 9, asked, until=("responses.partition_responses.error_code", _OK)),)
+
+
+def offsets(group: str = SIMPLE_GROUP) -> tuple[Step, ...]:
+    """A group without members, with an offset for partition 0."""
+    committed = [{"partition_index": 0, "committed_offset": 2, "committed_metadata": "m", "committed_leader_epoch": -1}]
+    asked = {
+        "group_id": group,
+        "generation_id_or_member_epoch": -1,
+        "member_id": "",
+        "topics": [{"name": TOPIC, "partitions": committed}],
+    }
+    return (Step("", ApiKey.OFFSET_COMMIT, 8, asked, until=("topics.partitions.error_code", _OK)),)
+
+
+def member(group: str = GROUP) -> tuple[Step, ...]:
+    """A stable group of one member: ``member`` and ``generation`` are bound."""
+    joined = {
+        "group_id": group,
+        "session_timeout_ms": 30_000,
+        "rebalance_timeout_ms": 30_000,
+        "member_id": "",
+        "protocol_type": "consumer",
+        "protocols": [{"name": "range", "metadata": SUBSCRIPTION}],
+    }
+    synced = {
+        "group_id": group,
+        "generation_id": Ref("generation", 1),
+        "member_id": Ref("member", ""),
+        "assignments": [{"member_id": Ref("member", ""), "assignment": ASSIGNMENT}],
+    }
+    return (
+        Step("", ApiKey.JOIN_GROUP, 3, joined, bind={"member": "member_id", "generation": "generation_id"}),
+        Step("", ApiKey.SYNC_GROUP, 3, synced, until=("error_code", _OK)),
+    )
+
+
+def producer(transactional_id: str = TRANSACTIONAL_ID) -> tuple[Step, ...]:
+    """A transactional producer: ``pid`` and ``epoch`` are bound."""
+    asked = {"transactional_id": transactional_id, "transaction_timeout_ms": 60_000, "producer_id": -1, "producer_epoch": -1}
+    bind = {"pid": "producer_id", "epoch": "producer_epoch"}
+    return (Step("", ApiKey.INIT_PRODUCER_ID, 4, asked, bind=bind, until=("error_code", _OK)),)
+
+
+def ongoing() -> tuple[Step, ...]:
+    """A transaction with partition 1 of the topic in it, and no record."""
+    asked = {
+        "v3_and_below_transactional_id": TRANSACTIONAL_ID,
+        "v3_and_below_producer_id": Ref("pid", 0),
+        "v3_and_below_producer_epoch": Ref("epoch", 0),
+        "v3_and_below_topics": [{"name": TOPIC, "partitions": [1]}],
+    }
+    path = "results_by_topic_v3_and_below.results_by_partition.partition_error_code"
+    return (Step("", ApiKey.ADD_PARTITIONS_TO_TXN, 3, asked, until=(path, _OK)),)
+
+
+def always_there() -> tuple[Step, ...]:
+    """What every broker is sent before the first script: no newer protocols of groups; both coordinators' topics, loaded."""
+    off = [{"feature": f"{name}.version", "max_version_level": 0, "upgrade_type": 2} for name in ("group", "share", "streams")]
+    return (
+        # The newer protocols of groups: odradek refuses their APIs as Kafka does with these features off.
+        Step("", ApiKey.UPDATE_FEATURES, 2, {"timeout_ms": 10_000, "feature_updates": off, "validate_only": False}),
+        *topic(),
+        *(
+            Step("", ApiKey.FIND_COORDINATOR, 3, {"key": f"@{kind}", "key_type": kind}, until=("error_code", _OK))
+            for kind in (0, 1)
+        ),
+        *(
+            Step(
+                "",
+                ApiKey.INIT_PRODUCER_ID,
+                4,
+                {"transactional_id": f"@x{each}", "transaction_timeout_ms": 1000, "producer_id": -1, "producer_epoch": -1},
+                until=("error_code", _OK),
+            )
+            for each in range(40)
+        ),
+        *(
+            Step(
+                "",
+                ApiKey.OFFSET_FETCH,
+                7,
+                {"group_id": f"@g{each}", "topics": [{"name": TOPIC, "partition_indexes": [0]}]},
+                until=("error_code", _OK),
+            )
+            for each in range(40)
+        ),
+    )
