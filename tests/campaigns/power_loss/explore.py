@@ -2,16 +2,21 @@
 
 The workload runs once. Its operations on the disk are then replayed one by one. For each state that the disk may be left in, a
 broker is started and checked. From some states this is repeated with the operations of that start: the second loss of power
-then hits a disk under recovery.
+then hits a disk under recovery, or a broker that has just begun to serve, with its threads.
 """
 
 from __future__ import annotations
 
 from collections import Counter
+from contextlib import nullcontext
+from copy import deepcopy
 from typing import TYPE_CHECKING, NamedTuple
 
+from odradek.broker.logging import lines_to
+from odradek.protocol.errors import KafkaError
 from tests.campaigns.power_loss import states
 from tests.campaigns.power_loss.checks import Expectation, examine
+from tests.campaigns.power_loss.disk import RecordingDisk
 from tests.campaigns.power_loss.ledger import Written
 from tests.campaigns.power_loss.model import DiskModel
 from tests.campaigns.power_loss.node import DATA, Unanswered
@@ -21,6 +26,7 @@ from tests.campaigns.simulation.violation import Violation
 if TYPE_CHECKING:
     import asyncio
     from collections.abc import Callable, Iterable, Sequence
+    from contextlib import AbstractContextManager
     from random import Random
 
     from tests.campaigns.power_loss.disk import Operation
@@ -30,6 +36,10 @@ if TYPE_CHECKING:
 _WORKED_ON = 12
 _SHOWN = 20
 _DRAWN = 2
+# The moments of a start at which the power is lost again, and the time that it has.
+_AGAIN_AT = 6
+_SERVING_MS = 4_000
+_SEED = 2_000
 
 
 class Finding(NamedTuple):
@@ -155,7 +165,79 @@ class Exploration:
                 self._try(left, number, operation, replay)
         return self.tally
 
-    def _try(self, left: Left, number: int, operation: Operation, replay: object) -> Run | None:
+    def explore_starts(
+        self,
+        rng: Random,
+        count: int,
+        *,
+        fault: Callable[[], AbstractContextManager[object]] = nullcontext,
+        until_found: bool = False,
+    ) -> Tally:
+        """Lose the power, or the process, at ``count`` drawn operations, and again while the next process starts with threads.
+
+        ``fault`` is in effect during that start.
+        """
+        drawn = set(rng.sample(range(len(self.operations)), min(count, len(self.operations))))
+        model = DiskModel({}, [])
+        replay = self._run.ledger.replay()
+        for number, operation in enumerate(self.operations):
+            model.apply(operation)
+            replay.up_to(number + 1)
+            if number in drawn and not (until_found and self.tally.findings):
+                first = rng.choice([*list(states.after(model, operation))[:4], states.drawn(model, rng)])
+                self._start_on(first, number, operation, replay, rng, fault)
+        return self.tally
+
+    def _start_on(
+        self,
+        left: Left,
+        number: int,
+        operation: Operation,
+        replay: object,
+        rng: Random,
+        fault: Callable[[], AbstractContextManager[object]],
+    ) -> None:
+        files = {path: content for path, content in left.state.items() if content is not None}
+        directories = [path for path, content in left.state.items() if content is None]
+        run = Run(
+            self._loop,
+            flush_messages=self._flush_messages,
+            disk=RecordingDisk(files, directories),
+            now_ms=self._run.clock.now_ms(),
+            seed=_SEED,
+            directories=self._run.directories,
+            threads=f"{rng.random()}",
+        )
+        try:
+            with lines_to(run.lines.note), fault():
+                run.node.start()
+                run.node.load_coordinators()
+                run.node.wait(_SERVING_MS)
+        except (KafkaError, OSError, Violation, Unanswered) as error:
+            self.tally.found(f"{self._where(left, number, operation)}, then a start", error)  # type: ignore[arg-type]
+        finally:
+            run.node.vanish()
+            run.disk.let_go()
+        self._lose_again(run, DiskModel(files, directories), left, number, replay, rng)
+
+    def _lose_again(self, run: Run, model: DiskModel, first: Left, number: int, replay: object, rng: Random) -> None:
+        operations = run.disk.operations
+        drawn = set(rng.sample(range(len(operations)), min(_AGAIN_AT, len(operations))))
+        written = deepcopy(self._written)
+        written.take(operations)
+        for later_number, later in enumerate(operations):
+            model.apply(later)
+            if later_number not in drawn:
+                continue
+            for again in (*list(states.after(model, later))[:4], states.drawn(model, rng)):
+                left = again._replace(what=f"again, {again.what}", is_kill=first.is_kill and again.is_kill)
+                expected = self._expectation(left, replay)
+                expected.written, expected.now_ms, expected.checked = written, run.clock.now_ms(), set()
+                self._try(left, number, later, replay, expected)
+
+    def _try(
+        self, left: Left, number: int, operation: Operation, replay: object, expected: Expectation | None = None
+    ) -> Run | None:
         """Check one state, unless it was checked with the same promises before."""
         version = replay.version  # type: ignore[attr-defined]
         identity = hash((frozenset(left.state.items()), version, left.is_kill))
@@ -165,11 +247,10 @@ class Exploration:
         fault = "kill" if left.is_kill else "power loss"
         kind = fault, operation.kind, left.what
         self.tally.points[kind] += 1
-        expected = self._expectation(left, replay)
+        expected = expected or self._expectation(left, replay)
+        goes_on = left.what != "torn" and self.tally.points[kind] % _WORKED_ON == 1
         try:
-            return examine(
-                self._loop, left.state, expected, goes_on=left.what != "torn" and self.tally.points[kind] % _WORKED_ON == 1
-            )
+            return examine(self._loop, left.state, expected, goes_on=goes_on)
         except Violation as violation:
             self.tally.found(self._where(left, number, operation), violation)
             return None

@@ -26,6 +26,7 @@ _MOST_OPERATIONS = 100_000
 _EVERY_BYTES = 8
 _LARGE_STEPS = 40
 _OPERATIONS = 30
+_STARTS = 3
 _FINDING_SEEDS, _FINDING_OPERATIONS = 40, 6
 
 
@@ -90,7 +91,8 @@ def _threads(loop: asyncio.AbstractEventLoop, job: Job) -> Tally:
     for number in range(job.count):
         seed = f"{job.seed}-{job.number}-{number}"
         exploration = explored(loop, seed, job.flush_messages)
-        found = exploration.explore_around(Random(f"{seed}-points"), _OPERATIONS)
+        exploration.explore_around(Random(f"{seed}-points"), _OPERATIONS)
+        found = exploration.explore_starts(Random(f"{seed}-starts"), _STARTS)
         found.points = Counter({(f"{kind}, with threads", *rest): count for (kind, *rest), count in found.points.items()})
         tally.add(found)
     return tally

@@ -6,7 +6,7 @@ workload runs with the fault; the states of the disk are then examined without i
 
 from __future__ import annotations
 
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from random import Random
 from typing import TYPE_CHECKING, Any, NamedTuple
 from unittest.mock import patch
@@ -38,7 +38,7 @@ ROUNDS = 3
 class SeededFault(NamedTuple):
     """``put_in`` is in effect while the workload runs with this ``log.flush.interval.messages``.
 
-    ``seed`` mostly finds it; ``is_rare`` if few seeds do.
+    ``seed`` mostly finds it; ``is_rare`` if few seeds do. ``is_at_start``: it is in effect during a start that follows instead.
     """
 
     name: str
@@ -46,6 +46,7 @@ class SeededFault(NamedTuple):
     put_in: Callable[[], AbstractContextManager[object]]
     seed: int = 0
     is_rare: bool = False
+    is_at_start: bool = False
 
 
 @contextmanager
@@ -223,6 +224,8 @@ FAULTS = (
     SeededFault("DeleteRecords is answered before the start is written", None, _starts_not_written),
     SeededFault("an aborted transaction is not indexed", None, _aborted_not_indexed),
     SeededFault("a clean stop does not flush", None, _closed_without_a_flush),
+    SeededFault("what a start finds is not synced", None, lambda: _unsynced(_is_log), is_at_start=True),
+    SeededFault("after a start a recovery point is ahead of its data", None, _checkpoint_ahead, is_at_start=True),
 )
 
 
@@ -241,9 +244,13 @@ def explored(loop: asyncio.AbstractEventLoop, seed: int | str, flush_messages: i
 def find(loop: asyncio.AbstractEventLoop, fault: SeededFault, seeds: Iterable[int | str], operations: int) -> Finding | None:
     """Look for ``fault`` by the workloads of ``seeds``, around so many of their operations; None if it is not found."""
     for seed in seeds:
-        with fault.put_in():
+        with nullcontext() if fault.is_at_start else fault.put_in():
             exploration = explored(loop, seed, fault.flush_messages)
-        tally = exploration.explore_around(Random(f"{seed}-points"), operations, until_found=True)
+        rng = Random(f"{seed}-points")
+        if fault.is_at_start:
+            tally = exploration.explore_starts(rng, operations, fault=fault.put_in, until_found=True)
+        else:
+            tally = exploration.explore_around(rng, operations, until_found=True)
         if tally.findings:
             return tally.findings[0]
     return None

@@ -204,6 +204,13 @@ def test_nothing_that_was_promised_is_lost_while_threads_sync_compact_move_and_r
     assert sum(tally.points.values()) > 50
 
 
+@pytest.mark.parametrize("flush_messages", [1, None])
+def test_nothing_that_was_promised_is_lost_when_the_power_goes_again_while_a_start_has_threads_at_work(loop, flush_messages):
+    tally = explored(loop, 3, flush_messages).explore_starts(Random(4), 2)
+    assert not tally.findings
+    assert sum(tally.points.values()) > 20
+
+
 def test_a_seed_gives_the_same_operations_again_and_another_seed_others(loop):
     first, again, other = (explored(loop, seed, None).operations for seed in (5, 5, 6))
     assert first == again != other
