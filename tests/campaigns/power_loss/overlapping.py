@@ -109,6 +109,8 @@ class _Work:
 
     async def _delete(self) -> None:
         name = self._rng.choice(_PARTITIONS)
+        if name[0] not in self._run.topic_ids:
+            return
         end = self._run.ends_of({name[0]}).get(self._run.key(name), 0)
         await delete_records(self._run, name, self._rng.randint(0, end))
 
@@ -125,8 +127,10 @@ class _Work:
     def _drop(self) -> None:
         """Retention removes all but the last bytes of a log."""
         name = self._rng.choice(_PARTITIONS)
-        log = self._run.node.broker.partitions.require(*name).log
-        if log is not None:
+        partition = self._run.node.broker.partitions.get(*name)
+        log = None if partition is None else partition.log
+        # A disk that fails keeps a topic from being created.
+        if log is not None and name[0] in self._run.topic_ids:
             self._run.may_start_anywhere(name)
             kept = log.config
             log.config = replace(kept, retention_bytes=SEGMENT_BYTES, file_delete_delay_ms=50)
@@ -139,8 +143,8 @@ class _Work:
     def _move(self) -> None:
         """Move a log to the other directory, if there is one."""
         broker = self._run.node.broker
-        partition = broker.partitions.require(*self._rng.choice([*_PARTITIONS, _COMPACTED]))
-        if partition.log is not None:
+        partition = broker.partitions.get(*self._rng.choice([*_PARTITIONS, _COMPACTED]))
+        if partition is not None and partition.log is not None:
             home = broker.log_manager.home_of(partition.log)
             for target in broker.log_manager.directories.online:
                 if target is not home:
