@@ -174,7 +174,7 @@ def _open_controller(broker: StorageHost, file_system: FileSystem, log_manager: 
         config=LogConfig(segment_bytes=config["metadata.log.segment.bytes"], segment_ms=config["metadata.log.segment.ms"]),
     )
     metadata_log.reserve = directory.reserve
-    log_manager.checkpoints.metadata_end = lambda: metadata_log.end_offset
+    log_manager.checkpoints.metadata_synced = lambda: metadata_log.synced_offset
     return Controller(
         metadata_log,
         node_id=broker.node_id,

@@ -24,15 +24,15 @@ class OffsetCheckpoints:
         self._logs = logs
         self._offline = offline
         self._fail = fail
-        # Where the metadata log ends, which the controller syncs by itself: a start looks whether all of it is there.
-        self.metadata_end: Callable[[], int] | None = None
+        # Up to where the metadata log is synced, by the controller itself: a start looks whether all of it is there.
+        self.metadata_synced: Callable[[], int] | None = None
 
     def write(self) -> None:
         """Write log start offsets and recovery points. Raises OSError."""
         # In this order: a recovery point may have moved up to a new log start offset.
         self.write_start_offsets()
         self._write_aborted()
-        self._write(checkpoints.RECOVERY_POINT_FILE, lambda log: log.recovery_point, self.metadata_end)
+        self._write(checkpoints.RECOVERY_POINT_FILE, lambda log: log.recovery_point, self.metadata_synced)
 
     def write_start_offsets(self) -> None:
         """Write log start offsets. Raises OSError.

@@ -90,7 +90,7 @@ class MetadataLog:
     ) -> "MetadataLog":
         """Open or create the log in ``data_dir``, every batch of it checked; ``config`` has the limits of segments.
 
-        It must have all records below ``synced_offset``. Raises LogCorrupt, OSError.
+        It must have all records below ``synced_offset``. Raises LogCorrupt, OSError; KafkaError if it cannot be synced.
         """
         directory = f"{data_dir}/{CLUSTER_METADATA_TOPIC}-0"
         removal = SegmentRemoval(file_system)
@@ -110,6 +110,8 @@ class MetadataLog:
             removal=removal,
             is_metadata=True,
         )
+        # What a killed process wrote and did not sync counts from now on.
+        log.flush_found(now_ms)
         snapshots = SnapshotFiles(file_system, directory)
         snapshots.recover()
         newest = snapshots.ids[-1].end_offset if snapshots.ids else 0
@@ -124,6 +126,11 @@ class MetadataLog:
     def end_offset(self) -> int:
         """The offset after the last record."""
         return self._log.log_end_offset
+
+    @property
+    def synced_offset(self) -> int:
+        """Up to where records are on disk: the end offset, unless a sync has failed."""
+        return self._log.flushed_offset
 
     @property
     def leader_epoch(self) -> int:

@@ -120,7 +120,19 @@ def test_after_a_failed_sync_nothing_more_is_written(tmp_path: Path, monkeypatch
     with pytest.raises(KafkaError) as caught:
         log.append([RemoveTopicRecord(topic_id=UUID(int=1))], now_ms=NOW_MS)
     assert caught.value.code == ErrorCode.KAFKA_STORAGE_ERROR
+    assert (log.synced_offset, log.end_offset) == (2, 4)
     assert batches(open_log(tmp_path))[0] == topic(0)
+
+
+def test_what_a_killed_process_did_not_sync_is_synced_by_the_next(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    with monkeypatch.context() as patch:
+        patch.setattr(RealFile, "sync", lambda _: None)
+        open_log(tmp_path).append(topic(0), now_ms=NOW_MS)
+    synced: list[int] = []
+    sync = RealFile.sync
+    monkeypatch.setattr(RealFile, "sync", lambda file: (synced.append(file.size()), sync(file)))
+    log = open_log(tmp_path)
+    assert (log.synced_offset, (tmp_path / SEGMENT).stat().st_size in synced) == (2, True)
 
 
 def test_what_a_full_disk_refused_is_taken_when_there_is_room(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):

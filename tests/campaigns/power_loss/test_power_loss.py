@@ -178,6 +178,12 @@ def test_a_disk_that_fails_or_is_full_costs_nothing_that_was_acknowledged(loop, 
     assert {fault for fault, _, _ in tally.points} == {trouble.name for trouble in TROUBLES}
 
 
+def test_metadata_whose_sync_failed_is_not_missed_after_a_loss_of_power(loop):
+    tally = explore_faults(loop, 1, TROUBLES[:1], range(1, 30, 6))
+    assert not tally.findings
+    assert tally.points["EIO once", "sync", "then nothing that is not synced"] > 1
+
+
 @pytest.mark.parametrize("flush_messages", [1, None])
 def test_a_disk_that_fails_under_threads_costs_nothing_that_was_acknowledged(loop, flush_messages):
     tally = explore_faults_with_threads(loop, flush_messages, map(str, range(20, 28)))
