@@ -84,6 +84,7 @@ class Broker:
         self.fetch_purgatory: Purgatory[DelayedFetch] = Purgatory("Fetch", self.timer)
         self.produce_purgatory: Purgatory[DelayedProduce] = Purgatory("Produce", self.timer)
         self.inspections = Inspections(self.background)
+        self.pattern_matches = Inspections(self.background)
         self.line_limit = LineLimit(self.clock)
         self.partitions = Partitions()
         self.fetch_sessions = FetchSessions(config["max.incremental.fetch.session.cache.slots"], self.random)
@@ -197,6 +198,7 @@ class Broker:
     def answer_waiting(self) -> None:
         """Answer every request that waits; members of a rebalancing group are told to look for another coordinator."""
         self.inspections.close()
+        self.pattern_matches.close()
         self.transactions.close()
         self.groups.close()
         for partition in self.partitions:

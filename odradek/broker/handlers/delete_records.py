@@ -9,6 +9,7 @@ Deliberate gap: none; with one replica there is nothing to wait for, so ``timeou
 
 from typing import TYPE_CHECKING, Any, Final
 
+from odradek.broker.handlers.in_slices import answer_in_slices
 from odradek.broker.logging import log
 from odradek.broker.metadata.topic_names import INTERNAL_TOPICS
 from odradek.protocol.errors import ErrorCode, KafkaError
@@ -37,13 +38,7 @@ def handle(
     services: "DirectoryServices", _context: "RequestContext", request: DeleteRecordsRequest
 ) -> "DeleteRecordsResponse | Reply[DeleteRecordsResponse]":
     """Move the log start offsets that ``request`` names: many of them in slices, since each is written to its log's directory."""
-    reply = services.slices.run(_delete(services, request))
-    if not reply.done:
-        return reply
-    response: DeleteRecordsResponse | Exception = reply.response
-    if isinstance(response, Exception):
-        raise response
-    return response
+    return answer_in_slices(services.slices, _delete(services, request))
 
 
 def _delete(

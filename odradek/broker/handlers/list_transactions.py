@@ -7,8 +7,10 @@ besides them is answered.
 Deliberate gap: no authorisation.
 """
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+from odradek.broker.handlers.in_slices import answer_in_slices
+from odradek.broker.handlers.pattern_matching import matching
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.message_types.list_transactions import (
     ListTransactionsRequest,
@@ -17,14 +19,23 @@ from odradek.protocol.message_types.list_transactions import (
 )
 
 if TYPE_CHECKING:
+    from collections.abc import Generator
+
     from odradek.broker.context import RequestContext
-    from odradek.broker.handlers.services import TransactionServices
+    from odradek.broker.handlers.services import TransactionListServices
+    from odradek.timing.reply import Reply
 
 
 def handle(
-    services: "TransactionServices", _context: "RequestContext", request: ListTransactionsRequest
-) -> ListTransactionsResponse:
-    """Ask every shard."""
+    services: "TransactionListServices", _context: "RequestContext", request: ListTransactionsRequest
+) -> "ListTransactionsResponse | Reply[ListTransactionsResponse]":
+    """Ask every shard, in slices."""
+    return answer_in_slices(services.slices, _list(services, request))
+
+
+def _list(
+    services: "TransactionListServices", request: ListTransactionsRequest
+) -> "Generator[Reply[Any] | None, Any, ListTransactionsResponse]":
     from odradek.coordinator.transaction.describe import TransactionFilter, compile_pattern
     from odradek.coordinator.transaction.states import STATE_NAMES
 
@@ -33,18 +44,28 @@ def handle(
     unknown = [name for name in request.state_filters if name not in by_name]
     if unknown and not states:
         return ListTransactionsResponse(unknown_state_filters=unknown)
-    try:
-        pattern = compile_pattern(request.transactional_id_pattern)
-    except KafkaError as error:
-        return ListTransactionsResponse(error_code=error.code)
-    asked = TransactionFilter(states, frozenset(request.producer_id_filters), request.duration_filter, pattern)
+    asked = TransactionFilter(states, frozenset(request.producer_id_filters), request.duration_filter)
     runtime = services.transactions.runtime
     found: list[TransactionState] = []
-    for partition in runtime.partitions():
-        try:
-            found += runtime.read(partition, lambda shard, offset: shard.list_transactions(asked, offset))
-        except KafkaError as error:
-            # What is not here is listed where it is.
-            if error.code != ErrorCode.NOT_COORDINATOR:
-                return ListTransactionsResponse(error_code=error.code)
+    try:
+        pattern = compile_pattern(request.transactional_id_pattern)
+        for partition in runtime.partitions():
+            try:
+                found += runtime.read(partition, lambda shard, offset: shard.list_transactions(asked, offset))
+            except KafkaError as error:
+                # What is not here is listed where it is.
+                if error.code != ErrorCode.NOT_COORDINATOR:
+                    raise
+            yield None
+        if pattern is not None:
+            matched = yield matching(pattern, found, _name, services.pattern_matches, services.clock)
+            if isinstance(matched, KafkaError):
+                raise matched
+            found = matched
+    except KafkaError as error:
+        return ListTransactionsResponse(error_code=error.code)
     return ListTransactionsResponse(transaction_states=found, unknown_state_filters=unknown)
+
+
+def _name(state: TransactionState) -> str:
+    return state.transactional_id

@@ -45,6 +45,22 @@ class TransactionServices(Protocol):
         """Their coordinator."""
 
 
+class TransactionListServices(TransactionServices, Protocol):
+    """The same, listed in slices, and by patterns in threads."""
+
+    @property
+    def slices(self) -> Slices:
+        """What long work on the loop is done in."""
+
+    @property
+    def pattern_matches(self) -> Inspections:
+        """What takes too long for the loop."""
+
+    @property
+    def clock(self) -> Clock:
+        """The broker's clock."""
+
+
 class PartitionServices(Protocol):
     """The partitions that are on this broker."""
 

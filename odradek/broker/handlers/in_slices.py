@@ -1,0 +1,24 @@
+"""Handlers whose work may be long: it is done in slices (``timing.slices``), and mostly done within the first."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, TypeVar
+
+if TYPE_CHECKING:
+    from collections.abc import Generator
+
+    from odradek.timing.reply import Reply
+    from odradek.timing.slices import Slices
+
+T = TypeVar("T")
+
+
+def answer_in_slices(slices: Slices, work: Generator[Reply[Any] | None, Any, T]) -> T | Reply[T]:
+    """The response that ``work`` returns, or a Reply of it. Raises what ``work`` does, if it does so at once."""
+    reply = slices.run(work)
+    if not reply.done:
+        return reply
+    if isinstance(reply.response, Exception):
+        raise reply.response
+    response: T = reply.response
+    return response
