@@ -4,6 +4,7 @@ import pytest
 
 from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.errors import ErrorCode
+from odradek.protocol.records import Record, build_batch
 from tests.broker.handlers.in_process import Node, new_broker
 from tests.raw_client import decode_response, encode_request
 
@@ -81,3 +82,37 @@ async def test_all_of_them_are_deleted(cluster):
     answer = await ask(cluster, ApiKey.DELETE_TOPICS, 5, topic_names=TOPICS, timeout_ms=1000)
     assert {each.error_code for each in answer.responses} == {ErrorCode.NONE}
     assert list((await ask(cluster, ApiKey.METADATA, 9, topics=None)).topics) == []
+
+
+def fetch_of(topics, partitions):
+    asked = [
+        {
+            "partition": index,
+            "current_leader_epoch": -1,
+            "fetch_offset": 0,
+            "last_fetched_epoch": -1,
+            "log_start_offset": -1,
+            "partition_max_bytes": 100,
+        }
+        for index in partitions
+    ]
+    topics = [{"topic": name, "partitions": asked} for name in topics]
+    fields = {"max_wait_ms": 0, "min_bytes": 0, "max_bytes": 1 << 20, "session_epoch": -1}
+    return encode_request(ApiKey.FETCH, 12, topics=topics, **fields)[4:]
+
+
+async def test_all_of_them_are_fetched_with_their_records(cluster):
+    node = cluster.broker
+    batch = build_batch([Record(timestamp=0, value=b"v")])
+    node.core.partitions.get(TOPICS[7], 3).append(batch, node.core.clock.now_ms())
+    frame = fetch_of(TOPICS, PARTITIONS)
+    assert len(frame) > 64 * 1024
+    answer = decode_response(ApiKey.FETCH, 12, await node.ask_bytes(frame))[1]
+    told = {(topic.topic, each.partition_index): each for topic in answer.responses for each in topic.partitions}
+    assert sorted((*key, each.error_code) for key, each in told.items()) == EVERY
+    assert [key for key, each in told.items() if each.records] == [(TOPICS[7], 3)]
+
+
+async def test_a_fetch_of_more_than_it_may_name_is_refused(cluster):
+    with pytest.raises(ConnectionAbortedError, match="more than 25000 items"):
+        await cluster.broker.ask_bytes(fetch_of(TOPICS[:1], range(25_001)))
