@@ -20,6 +20,8 @@ from tests.raw_client import encode_request
 # socket.request.max.bytes, without what a header takes.
 _MOST_BYTES = 100 * 1024 * 1024 - 1024
 _WIDE = list(SERVED)
+# A Produce without acks has no answer to wait for.
+_ACKS = {"acks": 1}
 _PATTERNS = ("(a+)+b", "(a|aa)+$", "(a?){1000}a{1000}", "(.*)*b", r"\pL{1000}", "(?:a?){500}" + "a" * 500, "(" * 500, "[" * 1000)
 _SIZES = (10, 1_000, 10_000, 100_000, 1_000_000, 5_000_000)
 
@@ -106,10 +108,10 @@ def _long_string(random: Random) -> Hostile:
         api_key = random.choice(_WIDE)
         version = SERVED[api_key].max_version
         try:
-            frame = large_frame(api_key, version, LargeArray((), 0, name[:10_000_000]))
+            frame = large_frame(api_key, version, LargeArray((), 0, name[:10_000_000]), _ACKS)
         except struct.error:
             # Its lengths have two bytes.
-            frame = large_frame(api_key, version, LargeArray((), 0, name[:30_000]))
+            frame = large_frame(api_key, version, LargeArray((), 0, name[:30_000]), _ACKS)
         return Hostile(f"{api_key.name} v{version}, strings of {len(name)}", (frame,))
     api_key, fields = random.choice(
         (
@@ -125,7 +127,7 @@ def _long_string(random: Random) -> Hostile:
 
 def _noise(random: Random) -> Hostile:
     """A header, and bytes."""
-    api_key = random.choice(_WIDE)
+    api_key = random.choice([api_key for api_key in _WIDE if api_key != ApiKey.PRODUCE])
     version = SERVED[api_key].max_version
     header = request_header(api_key, version, 1, "hostile", flexible=True)
     byte = random.choice((b"\0", b"\1", b"\2", b"\x7f", b"\xff", None))
@@ -151,7 +153,7 @@ def _fitting(api_key: ApiKey, version: int, path: Path, count: int, name: str | 
         fields |= dict.fromkeys(("group_id", "name", "topic", "topic_name", "resource_name", "transactional_id"), name)
     else:
         fields |= dict.fromkeys(("group_id", "transactional_id"), KNOWN)
-    fields |= {"protocol_type": "consumer", "replication_factor": 1, "allow_auto_topic_creation": False}
+    fields |= {**_ACKS, "protocol_type": "consumer", "replication_factor": 1, "allow_auto_topic_creation": False}
     few = 100
     frame = large_frame(api_key, version, LargeArray(path, few, "x", distinct), fields)
     item_bytes = (len(frame) - len(large_frame(api_key, version, LargeArray(path, 0, "x", distinct), fields))) / few
