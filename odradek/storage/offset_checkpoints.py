@@ -26,6 +26,8 @@ class OffsetCheckpoints:
         self._fail = fail
         # Up to where the metadata log is synced, by the controller itself: a start looks whether all of it is there.
         self.metadata_synced: Callable[[], int] | None = None
+        # Whether log start offsets could not be written, and segments in front of them may have been renamed nevertheless.
+        self.lack_starts = False
 
     def write(self) -> None:
         """Write log start offsets and recovery points. Raises OSError."""
@@ -39,7 +41,9 @@ class OffsetCheckpoints:
 
         Kafka leaves out a log that starts with a segment. Here the file tells a removed segment from a lost one.
         """
+        self.lack_starts = True
         self._write(checkpoints.LOG_START_FILE, lambda log: log.log_start_offset or None)
+        self.lack_starts = False
 
     def write_cleaned_offsets(self) -> None:
         """Write up to where logs are compacted. Raises OSError."""

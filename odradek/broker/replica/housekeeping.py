@@ -63,8 +63,16 @@ class Housekeeping:
     def _remove_later(self, paths: list[str], delay_ms: int) -> None:
         """Remove the files of segments that are gone in ``delay_ms`` (``file.delete.delay.ms``), or now if a disk is full."""
         delay_ms = 0 if self._log_manager.directories.lack_room else delay_ms
-        remove = partial(self._log_manager.removal.remove_files, paths)
-        self._timer.call_after(delay_ms, lambda: self.run_aside(remove, lambda: None))
+        self._timer.call_after(delay_ms, partial(self._remove, paths))
+
+    def _remove(self, paths: list[str]) -> None:
+        """Remove files of segments. Without them only the log start offset tells a removed segment from a lost one."""
+        checkpoints = self._log_manager.checkpoints
+        if checkpoints.lack_starts:
+            _attempt(checkpoints.write_start_offsets, lambda: None, lambda: None)
+        # On a disk that is full still, there is room behind them.
+        then = checkpoints.write_start_offsets if checkpoints.lack_starts else lambda: None
+        self.run_aside(partial(self._log_manager.removal.remove_files, paths), then)
 
     def delete_old_segments(self) -> None:
         """Begin a check of all logs, unless one is under way."""

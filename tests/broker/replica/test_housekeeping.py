@@ -1,5 +1,6 @@
 """What happens now and then, under the virtual clock; and that slow work leaves the loop to others."""
 
+import errno
 import threading
 from uuid import uuid4
 
@@ -111,6 +112,32 @@ def test_new_log_starts_are_written_down_by_themselves():
     setup.log.delete_records_before(2)
     setup.clock.advance(30_000)
     assert b"t 0 2" in setup.files.read_bytes("/data/log-start-offset-checkpoint")
+
+
+def test_log_starts_that_a_full_disk_refused_are_written_before_files_go(monkeypatch):
+    setup = Setup(segment_bytes=300, retention_bytes=300, file_delete_delay_ms=1_000)
+    setup.append(20)
+    written = setup.files.write_atomic
+
+    def refuse(path, data, **options):
+        if path.endswith("log-start-offset-checkpoint"):
+            raise OSError(errno.ENOSPC, "No space left on device", path)
+        written(path, data, **options)
+
+    with monkeypatch.context() as full:
+        full.setattr(setup.files, "write_atomic", refuse)
+        setup.manager.retention.run(setup.clock.now_ms())
+    start = setup.log.log_start_offset
+    remove, held = setup.files.remove, []
+
+    def note(path):
+        held.append(setup.files.read_bytes("/data/log-start-offset-checkpoint"))
+        remove(path)
+
+    monkeypatch.setattr(setup.files, "remove", note)
+    setup.clock.advance(1_000)
+    assert start > 0
+    assert set(held) == {f"0\n1\nt 0 {start}\n".encode()}
 
 
 async def test_a_check_of_many_logs_lets_others_have_their_turn():
