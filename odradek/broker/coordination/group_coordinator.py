@@ -10,12 +10,12 @@ from odradek.broker.metadata.topic_names import CONSUMER_OFFSETS_TOPIC
 from odradek.protocol.errors import ErrorCode, KafkaError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
+    from uuid import UUID
 
     from odradek.broker.coordination.services import CoordinatorServices
     from odradek.broker.metadata.delta import MetadataDelta
     from odradek.broker.metadata.image import MetadataImage
-    from odradek.broker.metadata.topic import Topic
     from odradek.coordinator.group.config import GroupConfig
     from odradek.coordinator.group.group_shard import GroupShard
     from odradek.coordinator.runtime.marker import EndTxnMarker
@@ -69,23 +69,23 @@ class GroupCoordinator(CoordinatorHost["GroupShard"]):
         super().publish(delta, image)
         if delta.configs:
             self._group_configs = None
-        if self._runtime is not None:
-            for topic in delta.deleted_topics:
-                for partition in self._runtime.partitions():
-                    self._delete_offsets(partition, topic)
+        if self._runtime is not None and delta.deleted_topics:
+            deleted = {topic.name: topic.topic_id for topic in delta.deleted_topics}
+            for partition in self._runtime.partitions():
+                self._delete_offsets(partition, deleted)
 
-    def _delete_offsets(self, partition: int, topic: Topic) -> None:
-        from odradek.coordinator.group.offset_delete import delete_offsets_of_topic
+    def _delete_offsets(self, partition: int, deleted: Mapping[str, UUID]) -> None:
+        from odradek.coordinator.group.offset_delete import delete_offsets_of_topics
 
         def finished(outcome: KafkaError | None) -> None:
             if outcome is None or outcome.code == ErrorCode.NOT_COORDINATOR:
                 return
             if outcome.code == ErrorCode.COORDINATOR_LOAD_IN_PROGRESS:
-                self._services.timer.call_after(_LOADING_BACKOFF_MS, lambda: self._delete_offsets(partition, topic))
+                self._services.timer.call_after(_LOADING_BACKOFF_MS, lambda: self._delete_offsets(partition, deleted))
             else:
-                log.error("offsets of a deleted topic stay", outcome, topic=topic.name, partition=partition)
+                log.error("offsets of deleted topics stay", outcome, topics=len(deleted), partition=partition)
 
-        reply = self.runtime.write(partition, lambda shard: delete_offsets_of_topic(shard.offsets, topic.name, topic.topic_id))
+        reply = self.runtime.write(partition, lambda shard: delete_offsets_of_topics(shard.offsets, deleted))
         reply.when_done(finished)
 
     def _decoder(self) -> Callable[[bytes, bytes | None], CoordinatorRecord | None]:

@@ -79,7 +79,8 @@ class Controller:
         self.clock = clock
         self._new_topic_id = new_topic_id
         self._publishers = Publishers()
-        self._slices = slices
+        # Where the clock stands still, all work is done within the first slice.
+        self._slices = slices or Slices(lambda: 0.0, lambda _: None)
         # Whether the records of a large operation are being encoded, and the operations that wait for it.
         self._is_committing = False
         self._waiting: deque[Callable[[], None]] = deque()
@@ -108,13 +109,15 @@ class Controller:
 
     def create_topics(self, topics: Sequence[NewTopic], *, validate_only: bool = False) -> Reply[list[TopicResult] | KafkaError]:
         """Create ``topics``, each by itself; the results of duplicates come once, at the end."""
-        return self._operate(lambda: self._decide_creation(topics, validate_only=validate_only))
+        deciding = self._deciding_on_topics(topics, validate_only=validate_only)
+        return self._operate_in_slices(deciding) if len(topics) > _AT_ONCE else self._operate(lambda: _decided(deciding))
 
-    def _decide_creation(
-        self, topics: Sequence[NewTopic], *, validate_only: bool = False
-    ) -> tuple[list[TopicResult], Sequence[MetadataRecord]]:
-        decision = decisions.create_topics(
-            self.image, topics, self._placement, self._config.validate_topic_configs, self._new_topic_id
+    def _deciding_on_topics(
+        self, topics: Iterable[NewTopic], *, validate_only: bool = False, only_missing: bool = False
+    ) -> Generator[None, None, tuple[list[TopicResult], Sequence[MetadataRecord]]]:
+        wanted = [topic for topic in topics if not only_missing or topic.name not in self.image.topics]
+        decision = yield from decisions.deciding_on_topics(
+            self.image, wanted, self._placement, self._config.validate_topic_configs, self._new_topic_id
         )
         return decision.results, [] if validate_only else decision.records
 
@@ -124,7 +127,7 @@ class Controller:
             internal_topic(name, self._config) if name in INTERNAL_TOPICS else NewTopic(name=name)
             for name in dict.fromkeys(names)
         ]
-        return self._operate(lambda: self._decide_creation([topic for topic in wanted if topic.name not in self.image.topics]))
+        return self._operate(lambda: _decided(self._deciding_on_topics(wanted, only_missing=True)))
 
     def ensure_internal_topic(self, name: str) -> Reply[Topic | KafkaError]:
         """The internal topic ``name``, created if it is not there."""
@@ -238,14 +241,20 @@ class Controller:
             self._carry_out(decide, reply)
         return reply
 
+    def _operate_in_slices(self, deciding: Generator[None, None, tuple[T, Sequence[MetadataRecord]]]) -> Reply[T | KafkaError]:
+        """The same for an operation on which to decide takes long."""
+        reply: Reply[T | KafkaError] = Reply()
+        if self._is_committing:
+            self._waiting.append(lambda: self._begin(self._deciding(deciding), reply))
+        else:
+            self._begin(self._deciding(deciding), reply)
+        return reply
+
     def _carry_out(self, decide: Callable[[], tuple[T, Sequence[MetadataRecord]]], reply: Reply[T | KafkaError]) -> None:
         try:
             answer, records = decide()
-            if self._slices is not None and len(records) > _AT_ONCE:
-                self._is_committing = True
-                self._slices.run(self._commit_in_slices(records, answer)).when_done(
-                    lambda outcome: self._committed(reply, outcome)
-                )
+            if len(records) > _AT_ONCE:
+                self._begin(self._commit_in_slices(records, answer), reply)
                 return
             self._commit(records)
         except KafkaError as error:
@@ -253,9 +262,21 @@ class Controller:
         else:
             reply.complete(answer)
 
+    def _begin(self, work: Generator[Reply[Any] | None, Any, T], reply: Reply[T | KafkaError]) -> None:
+        """Carry out a large operation; others wait meanwhile."""
+        self._is_committing = True
+        self._slices.run(work).when_done(lambda outcome: self._committed(reply, outcome))
+
+    def _deciding(
+        self, deciding: Generator[None, None, tuple[T, Sequence[MetadataRecord]]]
+    ) -> Generator[Reply[Any] | None, Any, T]:
+        answer, records = yield from deciding
+        return (yield from self._commit_in_slices(records, answer))
+
     def _commit_in_slices(self, records: Sequence[MetadataRecord], answer: T) -> Generator[Reply[Any] | None, Any, T]:
-        size_bytes = yield from self._log.append_in_slices(records, now_ms=self.clock.now_ms())
-        self._publish(records, size_bytes)
+        if records:
+            size_bytes = yield from self._log.append_in_slices(records, now_ms=self.clock.now_ms())
+            self._publish(records, size_bytes)
         return answer
 
     def _committed(self, reply: Reply[T | KafkaError], outcome: T | Exception) -> None:
@@ -282,3 +303,13 @@ class Controller:
         self._publishers.publish(self.image.replay(records), self.image)
         # After the publishers: a snapshot has forgotten what was deleted, and directories are to be gone by then.
         self._snapshots.appended(size_bytes)
+
+
+def _decided(deciding: Generator[None, None, T]) -> T:
+    """What a decision comes to, at once."""
+    while True:
+        try:
+            next(deciding)
+        except StopIteration as end:
+            decision: T = end.value
+            return decision

@@ -5,7 +5,7 @@ errors, and the order in which they are looked for, are those of Kafka's ``Repli
 """
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from typing import NamedTuple
 from uuid import UUID
 
@@ -21,6 +21,8 @@ from odradek.protocol.metadata_records import (
 )
 
 MAX_PARTITIONS_PER_REQUEST = 10_000  # Kafka's limit
+# Topics that are decided on without an interruption: less than a millisecond.
+_TOPICS_TOGETHER = 100
 
 Assignments = Sequence[tuple[int, Sequence[int]]]
 
@@ -94,21 +96,23 @@ class _Directories:
         return chosen
 
 
-def create_topics(
+def deciding_on_topics(
     image: MetadataImage,
     topics: Sequence[NewTopic],
     placement: Placement,
     validate_configs: Callable[[Mapping[str, str]], None],
     new_topic_id: Callable[[], UUID],
-) -> Decision:
-    """Decide on ``topics``, each by itself; ``validate_configs`` raises KafkaError(INVALID_CONFIG)."""
+) -> Generator[None, None, Decision]:
+    """Decide on ``topics``, each by itself; ``validate_configs`` raises KafkaError(INVALID_CONFIG). It can be left in between."""
     asked = sum(_partitions_asked(topic, placement) for topic in topics)
     if asked > MAX_PARTITIONS_PER_REQUEST:
         return Decision([], [TopicResult(name=topic.name, error=_too_many_partitions()) for topic in topics])
     decision = Decision([], [])
     directories = _Directories(placement)
     times_named = Counter(topic.name for topic in topics)
-    for topic in topics:
+    for place, topic in enumerate(topics):
+        if place % _TOPICS_TOGETHER == _TOPICS_TOGETHER - 1:
+            yield
         if times_named[topic.name] > 1:
             continue
         try:

@@ -19,6 +19,7 @@ from odradek.protocol.message_types.offset_delete import (
 )
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from uuid import UUID
 
     from odradek.coordinator.group.interface import Group
@@ -59,22 +60,24 @@ def delete_offsets(offsets: CommittedOffsets, request: OffsetDeleteRequest) -> C
     return CoordinatorResult(records, OffsetDeleteResponse(topics=topics))
 
 
-def delete_offsets_of_topic(offsets: CommittedOffsets, topic: str, topic_id: UUID) -> CoordinatorResult[None]:
-    """Delete the offsets of all groups for the deleted topic ``topic_id``, whose name was ``topic``.
+def delete_offsets_of_topics(offsets: CommittedOffsets, deleted: Mapping[str, UUID | None]) -> CoordinatorResult[None]:
+    """Delete the offsets of all groups for topics that are deleted: their ids by their names.
 
-    Offsets of another topic of that name, a former or a new one, stay. An offset without a topic id belongs to the deleted topic.
+    Offsets of another topic of such a name, a former or a new one, stay. An offset without a topic id belongs to the deleted one.
     """
     records: list[CoordinatorRecord] = []
     for group_id, topics in offsets.by_group.items():
-        partitions = topics.get(topic)
-        if partitions is not None:
-            records += [
-                offset_tombstone(group_id, topic, index)
-                for index, value in partitions.items()
-                if value.topic_id is None or value.topic_id == topic_id
-            ]
+        names = list(deleted) if len(deleted) <= len(topics) else [topic for topic, _ in topics.items() if topic in deleted]
+        for topic in names:
+            partitions = topics.get(topic)
+            if partitions is not None:
+                records += [
+                    offset_tombstone(group_id, topic, index)
+                    for index, value in partitions.items()
+                    if value.topic_id is None or value.topic_id == deleted[topic]
+                ]
     found = {record.key for record in records}
-    records += [offset_tombstone(*key) for key in offsets.pending.of_topic(topic) if key not in found]
+    records += [offset_tombstone(*key) for key in offsets.pending.of_topics(deleted) if key not in found]
     offsets.counters.deletions += len(records)
     return CoordinatorResult(records, None, atomic=False)
 

@@ -18,6 +18,8 @@ from typing import TYPE_CHECKING, TypeAlias
 from odradek.coordinator.runtime.timeline import SnapshotRegistry, TimelineDict
 
 if TYPE_CHECKING:
+    from collections.abc import Container
+
     from odradek.protocol.coordinator_records import OffsetCommitKey, OffsetCommitValue
 
 # Where a pending offset lies in the log, and the offset; None once a later commit is there.
@@ -46,9 +48,9 @@ class PendingOffsets:
         """A group's offsets that are pending."""
         return [key for key in self._producers if key.group == group_id]
 
-    def of_topic(self, topic: str) -> list[OffsetCommitKey]:
-        """A topic's offsets that are pending, of all groups."""
-        return [key for key in self._producers if key.topic == topic]
+    def of_topics(self, topics: Container[str]) -> list[OffsetCommitKey]:
+        """The offsets of topics that are pending, of all groups."""
+        return [key for key in self._producers if key.topic in topics]
 
     def replay(self, producer_id: int, key: OffsetCommitKey, value: OffsetCommitValue, at_offset: int) -> None:
         """Apply an OffsetCommit record of a transaction, at ``at_offset``."""

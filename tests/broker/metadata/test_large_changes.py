@@ -96,3 +96,14 @@ async def test_a_large_change_is_there_after_a_restart(broker):
     broker.kill()
     await broker.start()
     assert len(broker.core.controller.image.topics["t"].partitions) == MANY
+
+
+async def test_many_topics_are_decided_on_over_several_turns_and_created_together(broker):
+    controller = broker.core.controller
+    reply = controller.create_topics([NewTopic(name=f"t{number}") for number in range(MANY)])
+    twice = controller.create_topics([NewTopic(name=f"t{number}") for number in range(MANY)])
+    assert not reply.done
+    assert "t0" not in controller.image.topics
+    assert all(result.error is None for result in await done(reply))
+    assert {result.error.code for result in await done(twice)} == {ErrorCode.TOPIC_ALREADY_EXISTS}
+    assert sum(name.startswith("t") for name in controller.image.topics) == MANY

@@ -9,7 +9,9 @@ import argparse
 import random
 import sys
 import tempfile
+import time
 from collections.abc import Iterator, Sequence
+from itertools import takewhile
 from pathlib import Path
 
 from tests.broker_process import BrokerProcess
@@ -31,6 +33,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--stall-ms", type=float, default=50, help="what a second client may wait for an answer")
     parser.add_argument("--kinds", action="append", default=[], choices=KINDS, help="only these")
     parser.add_argument("--partitions", type=int, default=PARTITIONS, help="of the large topic that requests find")
+    parser.add_argument("--minutes", type=float, default=600, help="draw no more after so many")
     parser.add_argument("--control-s", type=float, default=_CONTROL_S, help="how long to measure without hostile requests")
     chosen = parser.parse_args(arguments)
     command = f"python -m tests.campaigns.hostile_requests --seed {chosen.seed}"
@@ -46,7 +49,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 )
                 limit_ms = max(chosen.stall_ms, 2 * control.broker_ms)
                 numbers = range(chosen.first, chosen.first + chosen.requests)
-                outcomes = list(_shown(run, second, chosen.seed, numbers, tuple(chosen.kinds), limit_ms))
+                until_s = time.monotonic() + 60 * chosen.minutes
+                shown = _shown(run, second, chosen.seed, numbers, tuple(chosen.kinds), limit_ms)
+                outcomes = list(takewhile(lambda _: time.monotonic() < until_s, shown))
             assert "Traceback" not in broker.stderr, broker.stderr
             # How it stops with all these partitions is not the question.
             broker.kill9()

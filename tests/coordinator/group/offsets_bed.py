@@ -7,7 +7,7 @@ from uuid import UUID
 
 from odradek.coordinator.group.group_shard import GroupShard
 from odradek.coordinator.group.offset_commit import commit_offsets
-from odradek.coordinator.group.offset_delete import delete_offsets, delete_offsets_of_topic
+from odradek.coordinator.group.offset_delete import delete_offsets, delete_offsets_of_topics
 from odradek.coordinator.group.offset_fetch import LATEST, fetch_offsets
 from odradek.coordinator.group.offsets import OffsetConfig
 from odradek.protocol.api_keys import ApiKey
@@ -154,7 +154,7 @@ class OffsetsBed(Bed):
         return [ErrorCode(partition.error_code) for partition in answer.response.topics[0].partitions]
 
     def delete_topic(self, topic: str = "t", topic_id: UUID = TOPIC_ID) -> None:
-        self.write(lambda shard: delete_offsets_of_topic(shard.offsets, topic, topic_id), Answer().reply)
+        self.write(lambda shard: delete_offsets_of_topics(shard.offsets, {topic: topic_id}), Answer().reply)
 
     def delete_group(self, group_id: str = "g") -> None:
         self.write(lambda shard: shard.delete_group(group_id), Answer().reply)

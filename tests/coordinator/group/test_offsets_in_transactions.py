@@ -5,7 +5,7 @@ import pytest
 from odradek.coordinator.group.config import GroupConfig
 from odradek.coordinator.group.group_shard import GroupShard
 from odradek.coordinator.group.offset_commit import commit_offsets
-from odradek.coordinator.group.offset_delete import delete_offsets_of_topic
+from odradek.coordinator.group.offset_delete import delete_offsets_of_topics
 from odradek.coordinator.group.offset_expiry import expire_offsets
 from odradek.coordinator.group.offset_fetch import LATEST, fetch_offsets
 from odradek.coordinator.group.offsets import OffsetConfig
@@ -165,7 +165,7 @@ def test_the_next_transaction_of_a_producer_starts_afresh(bed):
 
 def test_a_deleted_topic_takes_pending_offsets_with_it(bed):
     bed.commit_in(PRODUCER, 5)
-    bed.ask(lambda shard: delete_offsets_of_topic(shard.offsets, "t", None))
+    bed.ask(lambda shard: delete_offsets_of_topics(shard.offsets, {"t": None}))
     bed.end(PRODUCER, True)
     assert bed.offset() == -1
 
