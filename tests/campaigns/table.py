@@ -127,7 +127,7 @@ CAMPAIGNS = {
             "simulate",
             "tests.campaigns.simulation",
             ("--seeds", "20000", "--jobs", "2"),
-            9,
+            11,
             "histories of consumer groups and as many of transactions on a virtual clock, each from its seed",
             (
                 f"{_HERE}/simulation/test_groups.py",
