@@ -101,24 +101,39 @@ def _read_in_slices(
     services: "FetchServices", read: FetchRead, reply: Reply[FetchResponse], then: "Callable[[Results, bool], None]"
 ) -> None:
     """Read for some milliseconds in each turn of the loop, and call ``then`` with the results, and whether they are enough."""
-    begun = read.begin()
+    _SlicedRead(services, read, reply, then).go_on()
 
-    def go_on() -> None:
-        until_ms = services.clock.monotonic_ms() + _SLICE_MS
+
+class _SlicedRead:
+    """One such reading. A function that names itself would leave all that was read, files too, to the garbage collector."""
+
+    __slots__ = ("_begun", "_read", "_reply", "_services", "_then")
+
+    def __init__(
+        self, services: "FetchServices", read: FetchRead, reply: Reply[FetchResponse], then: "Callable[[Results, bool], None]"
+    ) -> None:
+        self._services = services
+        self._read = read
+        self._begun = read.begin()
+        self._reply = reply
+        self._then = then
+
+    def go_on(self) -> None:
+        """Read on, in this turn of the loop."""
+        clock = self._services.clock
+        until_ms = clock.monotonic_ms() + _SLICE_MS
         try:
-            results, enough = read.read(begun)
-            while not begun.is_over:
-                if services.clock.monotonic_ms() >= until_ms:
-                    services.call_soon(go_on)
+            results, enough = self._read.read(self._begun)
+            while not self._begun.is_over:
+                if clock.monotonic_ms() >= until_ms:
+                    self._services.call_soon(self.go_on)
                     return
-                results, enough = read.read(begun)
-            then(results, enough)
+                results, enough = self._read.read(self._begun)
+            self._then(results, enough)
         except Exception as error:  # noqa: BLE001  told to the client as such, and to the log in full
             log.error("a fetch of many partitions could not be answered", error)
-            if not reply.done:
-                reply.complete(_Response(error_code=ErrorCode.UNKNOWN_SERVER_ERROR))
-
-    go_on()
+            if not self._reply.done:
+                self._reply.complete(_Response(error_code=ErrorCode.UNKNOWN_SERVER_ERROR))
 
 
 def _answer_now(session: "FetchContext", read: FetchRead, by_id: bool) -> FetchResponse:

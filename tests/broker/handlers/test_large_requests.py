@@ -1,7 +1,10 @@
 """What a large cluster legitimately sends: 10,000 partitions in one request are answered like one."""
 
+import gc
+
 import pytest
 
+from odradek.broker.replica.delayed_fetch import FetchRead
 from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.records import Record, build_batch
@@ -116,3 +119,17 @@ async def test_all_of_them_are_fetched_with_their_records(cluster):
 async def test_a_fetch_of_more_than_it_may_name_is_refused(cluster):
     with pytest.raises(ConnectionAbortedError, match="more than 25000 items"):
         await cluster.broker.ask_bytes(fetch_of(TOPICS[:1], range(25_001)))
+
+
+async def test_what_a_fetch_has_read_is_not_left_to_the_garbage_collector(cluster):
+    node = cluster.broker
+    await node.ask_bytes(fetch_of(TOPICS, PARTITIONS))
+    gc.collect()
+    gc.disable()
+    try:
+        before = {id(each) for each in gc.get_objects() if isinstance(each, FetchRead)}
+        await node.ask_bytes(fetch_of(TOPICS, PARTITIONS))
+        left = [each for each in gc.get_objects() if isinstance(each, FetchRead) and id(each) not in before]
+    finally:
+        gc.enable()
+    assert left == []
