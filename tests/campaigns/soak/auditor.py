@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 PAUSE_S = 0.5
 # The transaction of a killed teller holds the last stable offsets back until it times out.
-COMPLETION_TIMEOUT_S = 30.0
+COMPLETION_TIMEOUT_S = 90.0
 # A group makes progress on each partition within this time. On a busy machine a teller is killed before it comes to each of them.
 STALL_TIMEOUT_S = 180.0
 

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
 # Without a line that is new.
-READ_TIMEOUT_S = 40.0
+READ_TIMEOUT_S = 90.0
 LINES_A_POLL = 5_000
 STOP_TIMEOUT_S = 2.0
 RETRY_AFTER_S = 0.05

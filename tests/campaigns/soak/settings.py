@@ -39,4 +39,4 @@ class Pace:
 
 
 # Kafka takes longer to start, most of all beside its clients.
-KAFKA_PACE = Pace(broker_kill_interval_s=(15.0, 25.0), progress_timeout_s=90.0)
+KAFKA_PACE = Pace(broker_kill_interval_s=(15.0, 25.0), progress_timeout_s=180.0)
