@@ -64,6 +64,7 @@ class StorageHost(Protocol):
     produce_purgatory: Purgatory[DelayedProduce]
     housekeeping: Housekeeping
     slices: Slices
+    on_much_loaded: Callable[[], object]
 
     @property
     def moves(self) -> Moves:
@@ -148,6 +149,7 @@ def _open_storage(broker: StorageHost, file_system: FileSystem) -> OpenStorage:
             warn=log.warn,
         ).run()
         directories = _partition_directories(broker, log_manager, controller)
+        directories.on_many_created = lambda: broker.on_much_loaded()  # noqa: PLW0108  it is set later
         directories.lead_all()
         controller.record_directories(directories.places())
     except BaseException:

@@ -35,6 +35,7 @@ T = TypeVar("T")
 _AT_ONCE: Final = 64
 _CREATED_TOGETHER: Final = 8
 _DELETED_TOGETHER: Final = 32
+_MANY: Final = 1_000
 
 # Work in slices.
 Work = Generator[Reply[Any] | None, Any, None]
@@ -68,6 +69,9 @@ class PartitionDirectories:
         self._before_delete = before_delete
         self._after_delete = after_delete
         self._slices = slices
+        # Called after each thousand partitions: much that stays.
+        self.on_many_created: Callable[[], object] = lambda: None
+        self._created = 0
         # What is to be done in slices, in this order, and whom to tell when it is.
         self._work: deque[Work] = deque()
         self._is_at_work = False
@@ -140,7 +144,12 @@ class PartitionDirectories:
             if topic is None:
                 # Deleted meanwhile.
                 return
-            self._lead(topic, [topic.partitions[each.partition_id] for each in partitions[first : first + _CREATED_TOGETHER]])
+            created = [topic.partitions[each.partition_id] for each in partitions[first : first + _CREATED_TOGETHER]]
+            self._lead(topic, created)
+            self._created += len(created)
+            if self._created >= _MANY:
+                self._created = 0
+                self.on_many_created()
             yield None
 
     def _change(self, topic: Topic, partitions: Sequence[PartitionRecord]) -> None:
