@@ -25,6 +25,8 @@ T = TypeVar("T")
 # A client that asks meanwhile waits about twice as long at most: for the slice under way, and for one before its answer.
 SLICE_MS: Final = 5.0
 _OLDEST_EVERY: Final = 4
+# The weight of work that may take minutes: all requests go first.
+HEAVIEST: Final = 1 << 62
 
 
 # (weight, when it was ready, when it began, both as numbers in order; the work, what to send in, its reply)

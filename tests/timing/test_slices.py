@@ -5,7 +5,7 @@ from collections import deque
 import pytest
 
 from odradek.timing.reply import Reply
-from odradek.timing.slices import SLICE_MS, Slices
+from odradek.timing.slices import HEAVIEST, SLICE_MS, Slices
 
 
 class Loop:
@@ -144,3 +144,14 @@ def test_the_largest_is_not_left_waiting_for_ever():
         loop.turn()
         loop.turn()
     assert large.response == "done"
+
+
+def test_what_takes_minutes_leaves_most_slices_to_requests():
+    loop = Loop(SLICE_MS)
+    slow = loop.slices.run(steps(1_000), HEAVIEST)
+    request = loop.slices.run(steps(9), weight=100_000_000)
+    before = loop.slices.slices
+    while not request.done:
+        loop.turn()
+    assert loop.slices.slices - before <= 9 * 4 / 3 + 2
+    assert not slow.done

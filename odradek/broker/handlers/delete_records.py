@@ -19,6 +19,7 @@ from odradek.protocol.message_types.delete_records import (
     DeleteRecordsResponse,
     DeleteRecordsTopicResult,
 )
+from odradek.timing.slices import HEAVIEST
 
 if TYPE_CHECKING:
     from collections.abc import Generator
@@ -38,7 +39,7 @@ def handle(
     services: "DirectoryServices", _context: "RequestContext", request: DeleteRecordsRequest
 ) -> "DeleteRecordsResponse | Reply[DeleteRecordsResponse]":
     """Move the log start offsets that ``request`` names: many of them in slices, since each is written to its log's directory."""
-    return answer_in_slices(services.slices, _delete(services, request))
+    return answer_in_slices(services.slices, _delete(services, request), HEAVIEST)
 
 
 def _delete(

@@ -13,9 +13,9 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 
-def answer_in_slices(slices: Slices, work: Generator[Reply[Any] | None, Any, T]) -> T | Reply[T]:
+def answer_in_slices(slices: Slices, work: Generator[Reply[Any] | None, Any, T], weight: int = 0) -> T | Reply[T]:
     """The response that ``work`` returns, or a Reply of it. Raises what ``work`` does, if it does so at once."""
-    reply = slices.run(work)
+    reply = slices.run(work, weight)
     if not reply.done:
         return reply
     if isinstance(reply.response, Exception):

@@ -14,7 +14,7 @@ from odradek.broker.metadata.decisions import MAX_PARTITIONS_PER_REQUEST
 from odradek.broker.metadata.topic_names import validate_topic_name
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.timing.reply import Reply
-from odradek.timing.slices import Slices
+from odradek.timing.slices import HEAVIEST, Slices
 
 # Of one commit of the controller: some milliseconds.
 _BATCH_PARTITIONS: Final = 4
@@ -48,7 +48,7 @@ class AutoTopicCreation:
                 self._in_flight[name] = None
         if self._in_flight and not self._is_creating:
             self._is_creating = True
-            self._slices.run(self._create(refused)).when_done(_tell_failure)
+            self._slices.run(self._create(refused), HEAVIEST).when_done(_tell_failure)
         return refused
 
     def _create(self, refused: dict[str, ErrorCode]) -> Generator[Reply[Any] | None, Any, None]:

@@ -27,7 +27,7 @@ from odradek.storage.log_config import LogConfig
 from odradek.storage.log_manager import LogManager
 from odradek.timing.clock import Clock
 from odradek.timing.reply import Reply
-from odradek.timing.slices import Slices
+from odradek.timing.slices import HEAVIEST, Slices
 
 T = TypeVar("T")
 
@@ -126,7 +126,7 @@ class PartitionDirectories:
         self._work.append(work)
         if not self._is_at_work:
             self._is_at_work = True
-            self._slices.run(self._catch_up()).when_done(_tell_failure)
+            self._slices.run(self._catch_up(), HEAVIEST).when_done(_tell_failure)
 
     def _catch_up(self) -> Work:
         try:
