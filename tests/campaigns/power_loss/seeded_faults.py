@@ -20,17 +20,18 @@ from odradek.storage.log_flusher import LogFlusher
 from odradek.storage.offset_checkpoints import OffsetCheckpoints
 from odradek.storage.segment import Segment
 from odradek.timing.background import outcome_of
-from tests.campaigns.power_loss import overlapping
+from tests.campaigns.power_loss import overlapping, workload
 from tests.campaigns.power_loss.disk import RecordingDisk, RecordingFile
 from tests.campaigns.power_loss.explore import Exploration
 from tests.campaigns.power_loss.node import TWO_DIRECTORIES
 
 if TYPE_CHECKING:
     import asyncio
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator, Sequence
     from contextlib import AbstractContextManager
 
     from tests.campaigns.power_loss.explore import Finding
+    from tests.campaigns.power_loss.run import Run
 
 ROUNDS = 3
 
@@ -38,14 +39,15 @@ ROUNDS = 3
 class SeededFault(NamedTuple):
     """``put_in`` is in effect while the workload runs with this ``log.flush.interval.messages``.
 
-    ``seed`` mostly finds it; ``is_rare`` if few seeds do. ``is_at_start``: it is in effect during a start that follows instead.
+    ``seed`` mostly finds it. ``steps`` are a workload made for it, which takes the place of one drawn by the seed.
+    ``is_at_start``: it is in effect during a start that follows instead.
     """
 
     name: str
     flush_messages: int | None
     put_in: Callable[[], AbstractContextManager[object]]
     seed: int = 0
-    is_rare: bool = False
+    steps: Sequence[Callable[[Run], None]] = ()
     is_at_start: bool = False
 
 
@@ -203,7 +205,9 @@ def _aborted_not_indexed() -> Iterator[None]:
 
 
 FAULTS = (
-    SeededFault("an index is marked as synced before it is", 1, _index_marked_early, seed=10, is_rare=True),
+    # On a healthy disk it does no harm: recovery points are written when the flushes that threads have begun are over. So its
+    # workload is short of room for a moment.
+    SeededFault("an index is marked as synced before it is", 1, _index_marked_early, steps=workload.WITHOUT_ROOM),
     SeededFault("records are not synced", None, lambda: _unsynced(_is_log)),
     SeededFault("offset and time indexes are not synced", None, lambda: _unsynced(lambda path: path.endswith("index"))),
     SeededFault("the names of segments are not synced", None, lambda: _unsynced(_is_log_directory)),
@@ -241,11 +245,19 @@ def explored(loop: asyncio.AbstractEventLoop, seed: int | str, flush_messages: i
     )
 
 
+def scripted(loop: asyncio.AbstractEventLoop, steps: Sequence[Callable[[Run], None]], flush_messages: int | None) -> Exploration:
+    """The exploration of these steps, without threads."""
+    return Exploration(loop, steps, flush_messages=flush_messages, directories=TWO_DIRECTORIES)
+
+
 def find(loop: asyncio.AbstractEventLoop, fault: SeededFault, seeds: Iterable[int | str], operations: int) -> Finding | None:
     """Look for ``fault`` by the workloads of ``seeds``, around so many of their operations; None if it is not found."""
     for seed in seeds:
         with nullcontext() if fault.is_at_start else fault.put_in():
-            exploration = explored(loop, seed, fault.flush_messages)
+            if fault.steps:
+                exploration = scripted(loop, fault.steps, fault.flush_messages)
+            else:
+                exploration = explored(loop, seed, fault.flush_messages)
         rng = Random(f"{seed}-points")
         if fault.is_at_start:
             tally = exploration.explore_starts(rng, operations, fault=fault.put_in, until_found=True)

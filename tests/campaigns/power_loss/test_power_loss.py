@@ -12,7 +12,7 @@ from tests.campaigns.power_loss.faults import TROUBLES, explore_faults, explore_
 from tests.campaigns.power_loss.flips import explore_flips
 from tests.campaigns.power_loss.model import DiskModel
 from tests.campaigns.power_loss.node import TWO_DIRECTORIES
-from tests.campaigns.power_loss.seeded_faults import FAULTS, explored, find
+from tests.campaigns.power_loss.seeded_faults import FAULTS, explored, find, scripted
 from tests.campaigns.simulation.violation import Violation
 
 
@@ -217,6 +217,12 @@ def test_nothing_that_was_promised_is_lost_when_the_power_goes_again_while_a_sta
     assert sum(tally.points.values()) > 20
 
 
+def test_no_index_is_left_unsynced_below_the_recovery_point_though_a_flush_found_no_room_for_one(loop):
+    tally = scripted(loop, workload.WITHOUT_ROOM, 1).explore_around(Random(4), 8)
+    assert not tally.findings
+    assert sum(tally.points.values()) > 50
+
+
 def test_a_seed_gives_the_same_operations_again_and_another_seed_others(loop):
     first, again, other = (explored(loop, seed, None).operations for seed in (5, 5, 6))
     assert first == again != other
@@ -228,7 +234,7 @@ def test_syncs_overlap_with_other_operations(loop):
 
 
 @pytest.mark.interpreted
-@pytest.mark.parametrize("fault", [fault for fault in FAULTS if not fault.is_rare], ids=lambda fault: fault.name)
+@pytest.mark.parametrize("fault", FAULTS, ids=lambda fault: fault.name)
 def test_a_fault_that_was_put_in_is_found(loop, fault):
     found = find(loop, fault, range(fault.seed, fault.seed + 6), 6)
     assert found is not None

@@ -5,10 +5,12 @@ Further kinds of work (retention, compaction, moving partitions) are further ste
 
 from __future__ import annotations
 
+import errno
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from tests.campaigns.power_loss.clients import Producer, commit, delete_records, plain, produce, put
+from tests.campaigns.power_loss.disk import Fault, Operation
 from tests.campaigns.power_loss.node import CHECKPOINT_INTERVAL_MS, SEGMENT_BYTES
 
 if TYPE_CHECKING:
@@ -187,6 +189,31 @@ def move_logs(run: Run) -> None:
     run.node.wait(200)
 
 
+def lack_room_for_an_index(run: Run) -> None:
+    """A marker's flush finds no room for the index of the active segment, and syncs records alone; the next marker's has room.
+
+    The first flush has taken the indexes of full segments when it gives up. The second has to sync them.
+    """
+    name = "strict", 0
+    producer = Producer(run, "committing")
+    is_good = run.do(producer.begin())
+    # Four segments and a part of a fifth, sooner than a periodic flush is due.
+    for _ in range(14):
+        is_good = is_good and run.do(producer.send({name: [run.new_value(150)]}))
+    directory = run.node.broker.partitions.require(*name).require_log().directory
+
+    def refuse(operation: Operation) -> Fault | None:
+        is_index = operation.path.startswith(f"{directory}/") and operation.path.endswith(".index")
+        return Fault(errno.ENOSPC) if is_index and operation.kind == "append" else None
+
+    run.disk.fault = refuse
+    run.do(producer.end(commit=is_good))
+    run.disk.fault = None
+    is_good = run.do(producer.begin()) and run.do(producer.send({name: [run.new_value()]}))
+    run.do(producer.end(commit=is_good))
+    run.node.wait(20)
+
+
 def restart(run: Run) -> None:
     """A clean stop and a start."""
     run.restart()
@@ -241,6 +268,9 @@ COMPACTING: list[Callable[[Run], None]] = [
 
 # Short enough for the daily tests.
 SHORT: list[Callable[[Run], None]] = [create_topics, produce_a_little, commit_a_transaction, restart, abort_a_transaction]
+
+# A flush that gives up on indexes, one that makes up for it, and the checkpoint behind it.
+WITHOUT_ROOM: list[Callable[[Run], None]] = [create_topics, lack_room_for_an_index, wait_for_checkpoints]
 
 
 def draw_large(rng: Random, step_count: int) -> list[Callable[[Run], None]]:
