@@ -126,7 +126,7 @@ class Slices:
         oldest = min(range(len(ready)), key=lambda place: ready[place][2])
         chosen = ready[oldest]
         last = ready.pop()
-        if last is not chosen:
+        if oldest < len(ready):
             ready[oldest] = last
             heapify(ready)
         return chosen
