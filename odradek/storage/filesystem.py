@@ -136,7 +136,7 @@ class RealFile:
                 written = os.pwrite(self._fd, buffers[0], start)
             else:
                 total = sum(map(len, buffers))
-                if posix.HAS_PWRITEV:
+                if len(buffers) <= posix.MOST_BUFFERS:
                     written = os.pwritev(self._fd, buffers, start)
                 else:
                     written = os.pwrite(self._fd, b"".join(buffers), start)

@@ -15,8 +15,8 @@ from typing import Final
 _UNKNOWN_COMMAND: Final = frozenset({errno.EINVAL, errno.ENOTSUP, errno.ENOTTY})
 _FULL_SYNC: Final[int | None] = getattr(fcntl, "F_FULLFSYNC", None)
 _fdatasync: Final[Callable[[int], None]] = getattr(os, "fdatasync", os.fsync)
-# Whether buffers can be written at a position without joining them.
-HAS_PWRITEV: Final = hasattr(os, "pwritev")
+# How many buffers can be written at a position without joining them: more are refused as EINVAL.
+MOST_BUFFERS: Final = os.sysconf("SC_IOV_MAX") if hasattr(os, "pwritev") else 0
 
 
 def sync_data(fd: int) -> None:

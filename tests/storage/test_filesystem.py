@@ -36,6 +36,14 @@ def test_appended_buffers_lie_one_behind_the_other(disk):
     assert (file.size(), file.pread(10, 1)) == (6, b"bcdef")
 
 
+def test_more_buffers_are_appended_than_one_system_call_takes(disk):
+    file_system, root = disk
+    file = file_system.open(f"{root}/log", create=True)
+    buffers = [b"%05d" % number for number in range(os.sysconf("SC_IOV_MAX") + 1)]
+    file.append(buffers)
+    assert file.pread(5 * len(buffers) + 1, 0) == b"".join(buffers)
+
+
 def test_reading_beyond_the_end_gives_nothing(disk):
     file_system, root = disk
     file = file_system.open(f"{root}/log", create=True)

@@ -64,7 +64,7 @@ def test_macos_empties_the_drives_cache_and_takes_one_lock(calls, monkeypatch):
     system.sync(0)
     system.lock(0)
     assert calls == [F_FULLFSYNC, F_FULLFSYNC, "flock"]
-    assert not system.HAS_PWRITEV
+    assert system.MOST_BUFFERS == 0
 
 
 def test_a_file_system_that_does_not_know_the_command_is_synced_by_fsync(calls, monkeypatch):
