@@ -46,11 +46,13 @@ def _delete(
     services: "DirectoryServices", request: DeleteRecordsRequest
 ) -> "Generator[Reply[Any] | None, Any, DeleteRecordsResponse]":
     topics = []
+    answered = 0
     for topic in request.topics:
         partitions = []
         for partition in topic.partitions:
             partitions.append(_answer(services, topic.name, partition.partition_index, partition.offset))
-            if len(partitions) % _TOGETHER == 0:
+            answered += 1
+            if answered % _TOGETHER == 0:
                 yield None
         topics.append(DeleteRecordsTopicResult(name=topic.name, partitions=partitions))
     # Kafka leaves this to a task that runs once a minute; but what is acknowledged here, a kill does not undo.

@@ -3,6 +3,7 @@ import pytest
 from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages import messages
+from tests.broker.slow_broker import slow_broker
 
 from .bed import ask, create, make_broker
 
@@ -86,3 +87,15 @@ def test_nothing_is_deleted_where_the_directory_has_just_failed_and_keeps_no_off
     manager.home_of(manager.logs["t", 0]).fail("it can not be written")
     assert delete(broker, "t", 2) == (-1, ErrorCode.KAFKA_STORAGE_ERROR)
     assert manager.logs["t", 0].log_start_offset == 0
+
+
+async def test_many_topics_of_one_partition_are_answered_over_several_turns():
+    topics = [
+        M.DeleteRecordsTopic(name=f"t{number}", partitions=[M.DeleteRecordsPartition(partition_index=0, offset=0)])
+        for number in range(50)
+    ]
+    async with slow_broker() as broker:
+        answer = broker.send(ApiKey.DELETE_RECORDS, M.DeleteRecordsRequest(topics=topics, timeout_ms=1000), 2)
+        assert not answer.done
+        response = await broker.wait(answer)
+    assert [topic.name for topic in response.topics] == [f"t{number}" for number in range(50)]

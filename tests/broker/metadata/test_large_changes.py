@@ -7,23 +7,14 @@ import pytest
 from odradek.broker.metadata.decisions import NewTopic
 from odradek.broker.metadata.image import TOPIC_RESOURCE
 from odradek.protocol.errors import ErrorCode
-from odradek.testing import Broker
-from odradek.timing.clock import VirtualClock
+from tests.broker.slow_broker import slow_broker
 
 MANY = 2_000
 
 
-class SlowClock(VirtualClock):
-    """Each reading takes a millisecond, so that no slice does much."""
-
-    def monotonic_ms(self):
-        self._monotonic_ms += 1
-        return self._monotonic_ms
-
-
 @pytest.fixture
 async def broker():
-    async with Broker(clock=SlowClock(), seed=1) as broker:
+    async with slow_broker() as broker:
         yield broker
 
 

@@ -10,23 +10,14 @@ from odradek.protocol.errors import ErrorCode
 from odradek.protocol.message_types.create_topics import CreatableTopic, CreateTopicsRequest
 from odradek.protocol.message_types.delete_topics import DeleteTopicsRequest, DeleteTopicState
 from odradek.protocol.message_types.metadata import MetadataRequest, MetadataRequestTopic
-from odradek.testing import Broker
-from odradek.timing.clock import VirtualClock
+from tests.broker.slow_broker import slow_broker
 
 MANY = 200
 
 
-class SlowClock(VirtualClock):
-    """Each reading takes a millisecond, so that no slice does much."""
-
-    def monotonic_ms(self):
-        self._monotonic_ms += 1
-        return self._monotonic_ms
-
-
 @pytest.fixture
 async def broker():
-    async with Broker(clock=SlowClock(), seed=1) as broker:
+    async with slow_broker() as broker:
         yield broker
 
 
