@@ -3,7 +3,7 @@
 from collections.abc import Callable, Generator, Sequence
 from typing import Final, TypeVar
 
-from odradek.protocol.record_batch import HEADER, HEADER_SIZE, LOG_OVERHEAD, MAGIC, NO_PRODUCER_ID, NO_SEQUENCE, sealed
+from odradek.protocol.record_batch import NO_PRODUCER_ID, assembled
 from odradek.protocol.records import Record, write_record
 
 T = TypeVar("T")
@@ -16,24 +16,13 @@ def build_sliced_batch(sources: Sequence[T], encode: Callable[[T], bytes], times
     """A v2 batch of a record for each of ``sources``, whose value is what ``encode`` makes of it; one at least."""
     if not sources:
         raise ValueError("a batch has one record at least")
-    data = bytearray()
-    for number, source in enumerate(sources):
-        write_record(data, Record(value=encode(source)), number, 0)
-        if number % _BLOCK == _BLOCK - 1:
+    # ``assembled`` puts the header in the first one's place.
+    chunks = [b""]
+    for first in range(0, len(sources), _BLOCK):
+        if first:
             yield
-    head = HEADER.pack(
-        0,
-        HEADER_SIZE - LOG_OVERHEAD + len(data),
-        -1,
-        MAGIC,
-        0,
-        0,
-        len(sources) - 1,
-        timestamp_ms,
-        timestamp_ms,
-        NO_PRODUCER_ID,
-        -1,
-        NO_SEQUENCE,
-        len(sources),
-    )
-    return sealed(head, data)
+        data = bytearray()
+        for number, source in enumerate(sources[first : first + _BLOCK], first):
+            write_record(data, Record(value=encode(source)), number, 0)
+        chunks.append(bytes(data))
+    return assembled(0, -1, 0, len(sources), timestamp_ms, NO_PRODUCER_ID, -1, chunks)

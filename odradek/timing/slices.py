@@ -36,16 +36,7 @@ _Ready = tuple[int, int, int, "Generator[Reply[Any] | None, Any, Any]", Any, Rep
 class Slices:
     """Long work of one event loop. Loop thread only."""
 
-    __slots__ = (
-        "_call_soon",
-        "_count",
-        "_is_closed",
-        "_is_due",
-        "_is_running",
-        "_monotonic_ms",
-        "_ready",
-        "slices",
-    )
+    __slots__ = ("_call_soon", "_count", "_is_closed", "_is_due", "_is_running", "_monotonic_ms", "_ready", "slices")
 
     def __init__(self, monotonic_ms: Callable[[], float], call_soon: Callable[[Callable[[], None]], object]) -> None:
         self._monotonic_ms = monotonic_ms

@@ -235,20 +235,21 @@ class Controller:
         that.
         """
         reply: Reply[T | KafkaError] = Reply()
-        if self._is_committing:
-            self._waiting.append(lambda: self._carry_out(decide, reply))
-        else:
-            self._carry_out(decide, reply)
+        self._in_turn(lambda: self._carry_out(decide, reply))
         return reply
 
     def _operate_in_slices(self, deciding: Generator[None, None, tuple[T, Sequence[MetadataRecord]]]) -> Reply[T | KafkaError]:
         """The same for an operation on which to decide takes long."""
         reply: Reply[T | KafkaError] = Reply()
-        if self._is_committing:
-            self._waiting.append(lambda: self._begin(self._deciding(deciding), reply))
-        else:
-            self._begin(self._deciding(deciding), reply)
+        self._in_turn(lambda: self._begin(self._deciding(deciding), reply))
         return reply
+
+    def _in_turn(self, operation: Callable[[], None]) -> None:
+        """Run ``operation`` now, or behind the large one that is under way and those that wait for it."""
+        if self._is_committing:
+            self._waiting.append(operation)
+        else:
+            operation()
 
     def _carry_out(self, decide: Callable[[], tuple[T, Sequence[MetadataRecord]]], reply: Reply[T | KafkaError]) -> None:
         try:
