@@ -24,6 +24,7 @@ from typing import Any, NamedTuple, NoReturn
 from odradek.storage.cleaner.cleaner import CleanerLimits, CleanStats, clean
 from odradek.storage.cleaner.plan import CleanPlan, Source
 from odradek.storage.cleaner.segment_writer import CleanedSegment
+from odradek.storage.cleaner.throttle import Throttle
 from odradek.storage.filesystem import RealFileSystem
 from odradek.timing.system_clock import SystemClock
 
@@ -49,20 +50,17 @@ class CleanedGroup(NamedTuple):
     cleaned: CleanedSegment
 
 
-class Throttle:
+class _Pace:
     """Keeps a clean to so many bytes a second; called with those that were read and written since."""
 
     def __init__(self, bytes_per_second: float) -> None:
         self._clock = SystemClock()
-        self._bytes_per_ms = bytes_per_second / 1000
-        self._began_ms = self._clock.monotonic_ms()
-        self._bytes = 0
+        self._throttle = Throttle(bytes_per_second, self._clock.monotonic_ms())
         self._never = threading.Event()
 
     def __call__(self, size_bytes: int) -> None:
         """Wait for as long as the clean is ahead of its time."""
-        self._bytes += size_bytes
-        ahead_ms = self._bytes / self._bytes_per_ms - (self._clock.monotonic_ms() - self._began_ms)
+        ahead_ms = self._throttle.ahead_ms(size_bytes, self._clock.monotonic_ms())
         if ahead_ms >= _SHORTEST_REST_MS:
             self._never.wait(ahead_ms / 1000)
 
@@ -102,7 +100,7 @@ class _Broker:
 
 def _outcome(order: CleanOrder, broker: _Broker) -> CleanStats | Exception:
     try:
-        return clean(order.plan, RealFileSystem(), order.limits, Throttle(order.bytes_per_second), broker.swap_in)
+        return clean(order.plan, RealFileSystem(), order.limits, _Pace(order.bytes_per_second), broker.swap_in)
     except Exception as error:  # noqa: BLE001  the broker tells, as it does of a clean in a thread
         return _sendable(error)
 

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING
 
 from odradek.broker.logging import log as broker_log
 from odradek.storage.cleaner.candidates import choose
+from odradek.storage.cleaner.throttle import Throttle
 from odradek.timing.other_threads import OtherThreads
 
 if TYPE_CHECKING:
@@ -265,11 +266,10 @@ class _Pace:
         self._log = log
         self._clock = clock
         self._beside = beside
-        self._bytes_per_ms = bytes_per_second / 1000
-        self._bytes = 0
         self._others = OtherThreads()
         self._is_alone = False
-        self._began_ms = self._looked_ms = self._resumed_ms = clock.monotonic_ms()
+        self._looked_ms = self._resumed_ms = clock.monotonic_ms()
+        self._throttle = Throttle(bytes_per_second, self._looked_ms)
 
     def __call__(self, size_bytes: int) -> None:
         from odradek.storage.cleaner.plan import CleaningAborted
@@ -277,10 +277,9 @@ class _Pace:
         self._beside.checkpoint()
         if self._beside.is_cancelled or self._log.is_closed:
             raise CleaningAborted
-        self._bytes += size_bytes
         now_ms = self._clock.monotonic_ms()
         worked_ms = now_ms - self._resumed_ms
-        ahead_ms = self._bytes / self._bytes_per_ms - (now_ms - self._began_ms)
+        ahead_ms = self._throttle.ahead_ms(size_bytes, now_ms)
         if worked_ms < _SLICE_MS and ahead_ms < _SLICE_MS:
             return
         if now_ms - self._looked_ms > _LOOK_MS:
