@@ -14,25 +14,22 @@ At the end every record has been processed, and no partition had two owners in o
 
 from __future__ import annotations
 
-import argparse
-import logging
-import tempfile
 import threading
 import time
 from contextlib import ExitStack, suppress
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 
-from tests.broker_process import BrokerProcess
-from tests.campaigns.crash.support import seeded
+from tests.campaigns.crash.support import run_with_kills, seeded
 from tests.clients.groups.group import Group
 
 if TYPE_CHECKING:
     import random
     from collections.abc import Iterable
+
+    from tests.broker_process import BrokerProcess
 
 PARTITIONS = 6
 # (make, assignor): one group each.
@@ -214,16 +211,11 @@ def summary(groups: list[LivingGroup]) -> str:
 
 def main() -> None:
     """Run it and report."""
-    parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
-    parser.add_argument("--kills", type=int, default=20)
-    kills = parser.parse_args().kills
-    logging.disable()
-    started = time.monotonic()
-    rng = seeded("groups")
-    with tempfile.TemporaryDirectory() as directory, BrokerProcess(Path(directory) / "broker", settings=SETTINGS) as broker:
-        groups = kill_under_groups(broker, rng, kills)
-        print(summary(groups))
-    print(f"{kills} kills in {time.monotonic() - started:.0f} s: no commit lost, no group stuck, none rebalanced without need")
+
+    def run(broker: BrokerProcess, kills: int) -> str:
+        return summary(kill_under_groups(broker, seeded("groups"), kills))
+
+    run_with_kills(__doc__, SETTINGS, run, "no commit lost, no group stuck, none rebalanced without need")
 
 
 if __name__ == "__main__":

@@ -15,22 +15,19 @@ therefore made for a consumer that lacks records for long: that is a reminder, a
 
 from __future__ import annotations
 
-import argparse
-import logging
-import tempfile
 import time
 from contextlib import ExitStack, suppress
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from odradek.protocol.api_keys import ApiKey
-from tests.broker_process import BrokerProcess
 from tests.campaigns.crash.pattern_consumers import CONSUMERS, PatternConsumer, Place
-from tests.campaigns.crash.support import read_log, rounds, seeded, until_killed
+from tests.campaigns.crash.support import read_log, rounds, run_with_kills, seeded, until_killed
 from tests.raw_client import RawClient
 
 if TYPE_CHECKING:
     import random
+
+    from tests.broker_process import BrokerProcess
 
 PREFIX = "made-"
 PATTERN = f"^{PREFIX}.*"
@@ -198,14 +195,11 @@ def summary(work: Work, consumers: list[PatternConsumer]) -> str:
 
 def main() -> None:
     """Run it and report."""
-    parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
-    parser.add_argument("--kills", type=int, default=20)
-    kills = parser.parse_args().kills
-    logging.disable()
-    started = time.monotonic()
-    with tempfile.TemporaryDirectory() as directory, BrokerProcess(Path(directory) / "broker") as broker:
-        print(summary(*kill_under_topics(broker, seeded("topics"), kills)))
-    print(f"{kills} kills in {time.monotonic() - started:.0f} s: every acknowledged record is there, and read by all")
+
+    def run(broker: BrokerProcess, kills: int) -> str:
+        return summary(*kill_under_topics(broker, seeded("topics"), kills))
+
+    run_with_kills(__doc__, {}, run, "every acknowledged record is there, and read by all")
 
 
 if __name__ == "__main__":

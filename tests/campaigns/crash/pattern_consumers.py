@@ -10,7 +10,7 @@ import threading
 import time
 from abc import ABC, abstractmethod
 from contextlib import suppress
-from typing import TYPE_CHECKING, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import aiokafka
 from aiokafka.errors import KafkaError as AiokafkaError
@@ -19,7 +19,7 @@ from kafka import KafkaConsumer
 from kafka.errors import KafkaError as KafkaPythonError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
 
 Place = tuple[str, int, int]
 REFRESH_MS = 200
@@ -53,6 +53,10 @@ class PatternConsumer(ABC):
             before = self.seen.setdefault((topic, partition, offset), value)
             if before != value:
                 self.changed[topic, partition, offset] = before, value
+
+    def _note_polled(self, found: Mapping[Any, Iterable[Any]]) -> None:
+        """Note what kafka-python's poll or aiokafka's getmany has found."""
+        self._note((each.topic, each.partition, each.offset, each.value) for records in found.values() for each in records)
 
     def _run(self) -> None:
         try:
@@ -118,7 +122,7 @@ class KafkaPythonConsumer(PatternConsumer):
                     raise
                 time.sleep(RETRY_AFTER_S)
                 continue
-            self._note((each.topic, each.partition, each.offset, each.value) for records in found.values() for each in records)
+            self._note_polled(found)
         consumer.close(autocommit=False)
 
 
@@ -139,7 +143,7 @@ class AiokafkaConsumer(PatternConsumer):
                     raise
                 await asyncio.sleep(RETRY_AFTER_S)
                 continue
-            self._note((each.topic, each.partition, each.offset, each.value) for records in found.values() for each in records)
+            self._note_polled(found)
         # If the broker goes at this moment, aiokafka waits for its own cancelled task.
         with suppress(asyncio.CancelledError, TimeoutError, AiokafkaError):
             await asyncio.wait_for(consumer.stop(), STOP_TIMEOUT_S)

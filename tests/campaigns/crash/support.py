@@ -1,12 +1,17 @@
 """Helpers of the crash tests: kills at random moments, lost responses, and a look at all of a broker's data."""
 
+import argparse
+import logging
 import os
 import random
 import signal
 import socket
+import tempfile
 import threading
-from collections.abc import Callable, Iterator
+import time
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
+from pathlib import Path
 
 from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.record_batch import LOG_OVERHEAD
@@ -20,6 +25,21 @@ def seeded(name: str) -> random.Random:
     seed = os.environ.get("ODRADEK_CRASH_SEED") or str(random.SystemRandom().getrandbits(32))
     print(f"{name}: ODRADEK_CRASH_SEED={seed}")
     return random.Random(f"{name} {seed}")
+
+
+def run_with_kills(document: str, settings: Mapping[str, object], run: Callable[[BrokerProcess, int], str], holds: str) -> None:
+    """A campaign's command: ``run`` a broker through ``--kills``, and print what that tells, and that ``holds`` after them.
+
+    ``document`` is the module's docstring.
+    """
+    parser = argparse.ArgumentParser(description=document.split("\n", 1)[0])
+    parser.add_argument("--kills", type=int, default=20)
+    kills = parser.parse_args().kills
+    logging.disable()
+    started = time.monotonic()
+    with tempfile.TemporaryDirectory() as directory, BrokerProcess(Path(directory) / "broker", settings=settings) as broker:
+        print(run(broker, kills))
+    print(f"{kills} kills in {time.monotonic() - started:.0f} s: {holds}")
 
 
 def rounds(kills: int, progress: Callable[[], int]) -> Iterator[int]:

@@ -25,11 +25,12 @@ from tests.campaigns.simulation.violation import Violation
 
 if TYPE_CHECKING:
     import asyncio
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
     from contextlib import AbstractContextManager
     from random import Random
 
     from tests.campaigns.power_loss.disk import Operation
+    from tests.campaigns.power_loss.ledger import Replay
     from tests.campaigns.power_loss.states import Left
 
 # Of every so many states of one kind, one is also worked on with.
@@ -137,11 +138,7 @@ class Exploration:
     def explore_by_chance(self, rng: Random, count: int) -> Tally:
         """Try ``count`` states at randomly drawn operations."""
         points = Counter(rng.randrange(len(self.operations)) for _ in range(count))
-        model = DiskModel({}, [])
-        replay = self._run.ledger.replay()
-        for number, operation in enumerate(self.operations):
-            model.apply(operation)
-            replay.up_to(number + 1)
+        for number, operation, model, replay in self._walk():
             for _ in range(points[number]):
                 self._try(states.drawn(model, rng), number, operation, replay)
         return self.tally
@@ -149,11 +146,7 @@ class Exploration:
     def explore_around(self, rng: Random, count: int, *, until_found: bool = False) -> Tally:
         """Try the states after ``count`` randomly drawn operations, and some after each that may have synced a checkpoint."""
         drawn = set(rng.sample(range(len(self.operations)), min(count, len(self.operations))))
-        model = DiskModel({}, [])
-        replay = self._run.ledger.replay()
-        for number, operation in enumerate(self.operations):
-            model.apply(operation)
-            replay.up_to(number + 1)
+        for number, operation, model, replay in self._walk():
             if until_found and self.tally.findings:
                 break
             found: Iterable[Left] = ()
@@ -178,15 +171,20 @@ class Exploration:
         ``fault`` is in effect during that start.
         """
         drawn = set(rng.sample(range(len(self.operations)), min(count, len(self.operations))))
+        for number, operation, model, replay in self._walk():
+            if number in drawn and not (until_found and self.tally.findings):
+                first = rng.choice([*list(states.after(model, operation))[:4], states.drawn(model, rng)])
+                self._start_on(first, number, operation, replay, rng, fault)
+        return self.tally
+
+    def _walk(self) -> Iterator[tuple[int, Operation, DiskModel, Replay]]:
+        """Each operation with its number, the disk after it, and what has been promised by then."""
         model = DiskModel({}, [])
         replay = self._run.ledger.replay()
         for number, operation in enumerate(self.operations):
             model.apply(operation)
             replay.up_to(number + 1)
-            if number in drawn and not (until_found and self.tally.findings):
-                first = rng.choice([*list(states.after(model, operation))[:4], states.drawn(model, rng)])
-                self._start_on(first, number, operation, replay, rng, fault)
-        return self.tally
+            yield number, operation, model, replay
 
     def _start_on(
         self,
