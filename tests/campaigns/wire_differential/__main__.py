@@ -48,19 +48,20 @@ def main() -> int:
     ]
     if chosen.record:
         return record()
+    rows = named()
     with brokers() as (kafka, odradek):
-        found = compare(kafka, odradek, scripts, named())
+        found = compare(kafka, odradek, scripts, rows)
         for difference in found if chosen.named else ():
             print(f"difference: {difference}")
-        missed = missed_faults(kafka)
-    left, uses = unnamed(found, named())
+        missed = missed_faults(kafka, rows)
+    left, uses = unnamed(found, rows)
     is_all = all(getattr(chosen, name) == parser.get_default(name) for name in ("slices", "seeds", "first_seed", "only"))
     stale = [row for row, count in uses.items() if not count] if is_all else []
     for row in stale:
         print(f"names nothing: {row}")
     cases = len({(each.script, each.case) for each in found})
-    rows = sum(map(bool, uses.values()))
-    print(f"differences {len(found)} in {cases} cases: named {len(found) - len(left)} by {rows} rows, unnamed {len(left)}")
+    used = sum(map(bool, uses.values()))
+    print(f"differences {len(found)} in {cases} cases: named {len(found) - len(left)} by {used} rows, unnamed {len(left)}")
     return int(bool(left or stale or missed))
 
 
@@ -112,7 +113,7 @@ def compare(kafka: Driver, odradek: Driver, scripts: list[Script], rows: list[Na
     return found
 
 
-def missed_faults(kafka: Driver) -> list[str]:
+def missed_faults(kafka: Driver, rows: list[Named]) -> list[str]:
     """Start odradek with each planted fault, and have the fault's script find it; the faults that are not found."""
     missed = []
     scripts = {script.name: script for script in every(SLICES, ())}
@@ -121,7 +122,7 @@ def missed_faults(kafka: Driver) -> list[str]:
             tempfile.TemporaryDirectory(prefix="odradek-wire-") as scratch,
             FaultyBroker(Path(scratch) / "odradek", name) as odradek,
         ):
-            left, _ = unnamed(_once(kafka, Driver(odradek.address), scripts[fault.script]), named())
+            left, _ = unnamed(_once(kafka, Driver(odradek.address), scripts[fault.script]), rows)
         if {each.answer for each in left} != {fault.answer}:
             missed.append(name)
             print(f"planted and not found: {name}")

@@ -9,9 +9,9 @@ import random
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from odradek.broker.handlers import SERVED
 from odradek.protocol.api_keys import ApiKey
 from tests.campaigns.wire_differential.cases import setup
+from tests.campaigns.wire_differential.cases.drawn import DrawnSteps
 from tests.campaigns.wire_differential.cases.setup import ASSIGNMENT, GROUP, SUBSCRIPTION, TOPIC
 from tests.campaigns.wire_differential.script import Ref, Script, Step
 
@@ -28,10 +28,9 @@ def scripts(seeds: Iterable[int]) -> Iterator[Script]:
         yield Script(f"groups/{seed}", tuple(_Group(random.Random(seed)).steps()))
 
 
-class _Group:
+class _Group(DrawnSteps):
     def __init__(self, rng: random.Random) -> None:
-        self._rng = rng
-        self._number = 0
+        super().__init__(rng)
         self._joined: set[str] = set()
         self._static = {who: rng.choice((None, None, f"i-{who}", "i-shared")) for who in _MEMBERS}
 
@@ -47,13 +46,6 @@ class _Group:
             # Who has never joined has little else to do.
             yield act(who) if who in self._joined or self._rng.random() < _STRANGER else self._join(who)
         yield Step("the end", ApiKey.DESCRIBE_GROUPS, 5, {"groups": [GROUP]})
-
-    def _version(self, api_key: ApiKey) -> int:
-        served = SERVED[api_key]
-        return self._rng.randint(served.min_version, served.max_version)
-
-    def _label(self, what: str, who: str) -> str:
-        return f"{self._number}: {who} {what}"
 
     def _member(self, who: str) -> Any:
         """Mostly the member's own id, else another's, or nobody's."""

@@ -10,7 +10,6 @@ TRANSACTIONAL_ID = "@x"
 # A ConsumerProtocol subscription of version 0 to no topic, and an assignment of nothing.
 SUBSCRIPTION = bytes.fromhex("0000 00000000 ffffffff")
 ASSIGNMENT = bytes.fromhex("0000 00000000 ffffffff")
-_TOPIC_ID = {"tid": "topics.topic_id"}
 _OK = (0,)
 
 

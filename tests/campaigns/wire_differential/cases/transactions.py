@@ -9,9 +9,9 @@ import random
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from odradek.broker.handlers import SERVED
 from odradek.protocol.api_keys import ApiKey
 from tests.campaigns.wire_differential.cases import setup
+from tests.campaigns.wire_differential.cases.drawn import DrawnSteps
 from tests.campaigns.wire_differential.cases.setup import SIMPLE_GROUP, TOPIC
 from tests.campaigns.wire_differential.script import Batch, Ref, Script, Step
 
@@ -31,10 +31,9 @@ def scripts(seeds: Iterable[int]) -> Iterator[Script]:
         yield Script(f"transactions/{seed}", tuple(_Story(random.Random(seed)).steps()))
 
 
-class _Story:
+class _Story(DrawnSteps):
     def __init__(self, rng: random.Random) -> None:
-        self._rng = rng
-        self._number = 0
+        super().__init__(rng)
         self._sequences: dict[tuple[str, int], int] = {}
 
     def steps(self) -> Iterator[Step]:
@@ -50,13 +49,6 @@ class _Story:
             act = self._rng.choices(acts, (1, 8, 2, 2, 8, 7, 3, 3))[0]
             yield from self._produce(who) if _PRODUCERS[who] is None else act(who)
         yield from self._read("p1")
-
-    def _version(self, api_key: ApiKey, newest: int | None = None) -> int:
-        served = SERVED[api_key]
-        return self._rng.randint(served.min_version, served.max_version if newest is None else newest)
-
-    def _label(self, what: str, who: str) -> str:
-        return f"{self._number}: {who} {what}"
 
     def _id(self, who: str) -> str:
         own = _PRODUCERS[who]
