@@ -1,15 +1,10 @@
 """A broker in process: it needs no socket, no thread and no wall clock, and goes as a killed one does."""
 
 import asyncio
-import contextlib
 import errno
-import gc
 import os
-import socket
 import subprocess
 import sys
-import threading
-from pathlib import Path
 
 import pytest
 
@@ -73,16 +68,6 @@ async def live(broker):
     assert committed.topics[0].partitions[0].error_code == 0
     await client.ask(ApiKey.INIT_PRODUCER_ID, 4, transactional_id="tx", transaction_timeout_ms=1000)
     await broker.settle()
-
-
-def descriptors():
-    """What this process has open, by number. Other tests' descriptors may go at any time, with the objects that hold them."""
-    found = set()
-    for link in Path("/proc/self/fd").iterdir():
-        # The one by which this lists may be closed by now.
-        with contextlib.suppress(FileNotFoundError):
-            found.add((link.name, link.readlink()))
-    return found
 
 
 @pytest.mark.parametrize("background", BACKGROUNDS)
@@ -244,43 +229,3 @@ asyncio.run(main())
 @pytest.mark.parametrize("background", ["inline", "seeded"])
 def test_the_same_seed_leaves_the_same_bytes_and_another_one_others(background):
     assert run_seeded(1, background) == run_seeded(1, background) != run_seeded(2, background)
-
-
-@pytest.mark.parametrize("background", BACKGROUNDS)
-@pytest.mark.parametrize("end", ["stop", "kill"])
-async def test_a_hundred_brokers_leave_no_thread_no_socket_and_no_file(tmp_path, background, end, monkeypatch):
-    sockets = []
-    monkeypatch.setattr(socket.socket, "bind", lambda *_: sockets.append("bound"))
-    gc.collect()
-    before = set(threading.enumerate()), descriptors()
-    brokers = [
-        Broker(
-            tmp_path / str(number) if number % 10 == 0 else None,
-            configs=DURABLE,
-            clock=VirtualClock(),
-            background=background,
-        )
-        for number in range(100)
-    ]
-    for broker in brokers:
-        await broker.start()
-        assert (await Client(broker).produce()).error_code == 0
-    for broker in brokers:
-        if end == "kill":
-            broker.kill()
-        else:
-            await broker.stop()
-    async with asyncio.timeout(20):
-        while set(threading.enumerate()) - before[0]:  # noqa: ASYNC110  nobody tells when a thread has ended
-            await asyncio.sleep(0.001)
-    assert descriptors() - before[1] == set()
-    assert not sockets
-
-
-def test_brokers_without_a_loop_leave_no_loop_open():
-    gc.collect()
-    before = descriptors()
-    for _ in range(20):
-        with Broker(configs=SMALL, clock=VirtualClock()) as broker:
-            broker.settle()
-    assert descriptors() - before == set()
