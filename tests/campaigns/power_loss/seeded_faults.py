@@ -24,6 +24,7 @@ from tests.campaigns.power_loss import overlapping, workload
 from tests.campaigns.power_loss.disk import RecordingDisk, RecordingFile
 from tests.campaigns.power_loss.explore import Exploration
 from tests.campaigns.power_loss.node import TWO_DIRECTORIES
+from tests.campaigns.simulation.violation import Violation
 
 if TYPE_CHECKING:
     import asyncio
@@ -251,7 +252,10 @@ def scripted(loop: asyncio.AbstractEventLoop, steps: Sequence[Callable[[Run], No
 
 
 def find(loop: asyncio.AbstractEventLoop, fault: SeededFault, seeds: Iterable[int | str], operations: int) -> Finding | None:
-    """Look for ``fault`` by the workloads of ``seeds``, around so many of their operations; None if it is not found."""
+    """Look for ``fault`` by the workloads of ``seeds``, around so many of their operations; None if it is not found.
+
+    A request that nobody answers finds nothing: a fault is found by the promise that it breaks.
+    """
     for seed in seeds:
         with nullcontext() if fault.is_at_start else fault.put_in():
             if fault.steps:
@@ -263,6 +267,7 @@ def find(loop: asyncio.AbstractEventLoop, fault: SeededFault, seeds: Iterable[in
             tally = exploration.explore_starts(rng, operations, fault=fault.put_in, until_found=True)
         else:
             tally = exploration.explore_around(rng, operations, until_found=True)
-        if tally.findings:
-            return tally.findings[0]
+        for finding in tally.findings:
+            if isinstance(finding.violation, Violation):
+                return finding
     return None
