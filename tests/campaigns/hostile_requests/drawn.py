@@ -1,6 +1,6 @@
 """What a kind of hostile requests draws."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from random import Random
 from typing import NamedTuple
 
@@ -10,6 +10,12 @@ class Hostile(NamedTuple):
 
     told: str
     frames: tuple[bytes, ...]
+
+
+def drawn_number(random: Random, weights: Mapping[int, int]) -> int:
+    """One of the keys, as often as its weight says: seldom what takes seconds to be made and sent."""
+    (drawn,) = random.choices(list(weights), list(weights.values()))
+    return drawn
 
 
 Draw = Callable[[Random], Hostile]

@@ -13,7 +13,7 @@ from odradek.protocol.request_encoder import request_header
 from odradek.protocol.varint import uvarint
 from tests.campaigns.hostile_requests import cluster
 from tests.campaigns.hostile_requests.cluster import KNOWN
-from tests.campaigns.hostile_requests.drawn import Draw, Hostile
+from tests.campaigns.hostile_requests.drawn import Draw, Hostile, drawn_number
 from tests.campaigns.hostile_requests.frames import LargeArray, Path, array_paths, large_frame
 from tests.raw_client import encode_request
 
@@ -23,13 +23,15 @@ _WIDE = list(SERVED)
 # A Produce without acks has no answer to wait for.
 _ACKS = {"acks": 1}
 _PATTERNS = ("(a+)+b", "(a|aa)+$", "(a?){1000}a{1000}", "(.*)*b", r"\pL{1000}", "(?:a?){500}" + "a" * 500, "(" * 500, "[" * 1000)
-_SIZES = (10, 1_000, 10_000, 100_000, 1_000_000, 5_000_000)
+# How often a number of items or bytes is drawn, beside what draws it: the largest frames take seconds to be made and sent.
+_SIZES = {10: 6, 1_000: 6, 10_000: 6, 100_000: 6, 1_000_000: 2, 5_000_000: 1}
+_MOST_CREATED = 5_000
 
 
 def _wide_array(random: Random) -> Hostile:
     """Any array of any request, of any length, with names that are known, unknown, or all different."""
     api_key, version, path = _any_array(random)
-    count = random.randrange(1, random.choice(_SIZES))
+    count = random.randrange(1, drawn_number(random, _SIZES))
     name = random.choice((KNOWN, "", None))
     distinct = random.random() < 0.7
     frame = _fitting(api_key, version, path, count, name, distinct=distinct)
@@ -46,16 +48,19 @@ def _lying_count(random: Random) -> Hostile:
 
 
 def _unknown_topics(random: Random) -> Hostile:
-    """Names of topics that a Metadata request may create: the same each time, so that the cluster does not grow for ever."""
-    count = random.choice((100, 2_000, 100_000))
-    large = LargeArray(("topics",), count, "new-", distinct=True)
+    """Names of topics that a Metadata request may create: the same each time, so that the cluster does not grow for ever.
+
+    Beyond some thousands they are names that no topic can have.
+    """
+    count = drawn_number(random, {100: 8, 5_000: 4, 100_000: 4, 1_000_000: 1})
+    large = LargeArray(("topics",), count, "new-" if count <= _MOST_CREATED else "new/", distinct=True)
     frame = large_frame(ApiKey.METADATA, 9, large, {"allow_auto_topic_creation": True})
     return Hostile(f"Metadata of {count} unknown topics", (frame,))
 
 
 def _many_partitions(random: Random) -> Hostile:
     """A topic of thousands of partitions, made and deleted."""
-    count = random.choice((100, 1_000, 10_000))
+    count = drawn_number(random, {100: 8, 1_000: 4, 10_000: 1})
     topic = {"name": "many", "num_partitions": count, "replication_factor": 1, "assignments": [], "configs": []}
     create = encode_request(ApiKey.CREATE_TOPICS, 7, topics=[topic], timeout_ms=60_000)
     delete = encode_request(ApiKey.DELETE_TOPICS, 5, topic_names=["many"], timeout_ms=60_000)
@@ -94,7 +99,7 @@ def _coordinators(random: Random) -> Hostile:
 
 def _tagged_fields(random: Random) -> Hostile:
     """Millions of tagged fields, in the header or behind the body."""
-    count = random.choice((1_000, 1_000_000, 20_000_000))
+    count = drawn_number(random, {1_000: 4, 1_000_000: 4, 20_000_000: 1})
     tags = uvarint(count) + b"\x7f\0" * count
     header = request_header(ApiKey.FIND_COORDINATOR, 4, 1, "hostile", flexible=False)
     body = header + (tags + b"\0\1\0" if random.random() < 0.5 else b"\0\0\1" + tags)
@@ -103,7 +108,7 @@ def _tagged_fields(random: Random) -> Hostile:
 
 def _long_string(random: Random) -> Hostile:
     """A string of megabytes where a name belongs: in one of three APIs, or in every string of any."""
-    name = "x" * random.choice((30_000, 40_000, 1_000_000, 30_000_000, 90_000_000))
+    name = "x" * drawn_number(random, {30_000: 4, 40_000: 4, 1_000_000: 4, 30_000_000: 1, 90_000_000: 1})
     if random.random() < 0.5:
         api_key = random.choice(_WIDE)
         version = SERVED[api_key].max_version
@@ -131,7 +136,7 @@ def _noise(random: Random) -> Hostile:
     version = SERVED[api_key].max_version
     header = request_header(api_key, version, 1, "hostile", flexible=True)
     byte = random.choice((b"\0", b"\1", b"\2", b"\x7f", b"\xff", None))
-    size = random.randrange(1, random.choice((1_000, 1_000_000, 30_000_000)))
+    size = random.randrange(1, drawn_number(random, {1_000: 4, 1_000_000: 4, 30_000_000: 1}))
     body = header + (random.randbytes(size) if byte is None else byte * size)
     return Hostile(f"{api_key.name} v{version}, {size} bytes {byte!r}", (struct.pack(">i", len(body)) + body,))
 
@@ -162,12 +167,12 @@ def _fitting(api_key: ApiKey, version: int, path: Path, count: int, name: str | 
 
 
 KINDS: dict[str, tuple[Draw, int]] = {
-    # What draws it, and how often among the others: seldom what takes seconds.
+    # What draws it, and how often among the others: each hundreds of times in 10,000.
     "wide array": (_wide_array, 400),
     "lying count": (_lying_count, 80),
-    "unknown topics": (_unknown_topics, 4),
-    "many partitions": (_many_partitions, 4),
-    "many topics": (cluster.many_topics, 4),
+    "unknown topics": (_unknown_topics, 24),
+    "many partitions": (_many_partitions, 24),
+    "many topics": (cluster.many_topics, 24),
     "pattern": (_pattern, 40),
     "one asked often": (_one_asked_often, 80),
     "coordinators": (_coordinators, 40),
@@ -177,7 +182,7 @@ KINDS: dict[str, tuple[Draw, int]] = {
     "all there is": (cluster.all_there_is, 80),
     "every partition": (cluster.every_partition, 20),
     "record bomb": (cluster.record_bomb, 20),
-    "many batches": (cluster.many_batches, 10),
+    "many batches": (cluster.many_batches, 20),
 }
 
 

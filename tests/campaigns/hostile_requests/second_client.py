@@ -32,7 +32,7 @@ class Stall(NamedTuple):
     """The worst answers of a time, in milliseconds.
 
     ``wall_ms`` the longest; ``ready_ms`` the longest without waits for a processor; ``busy_ms`` the most that the broker's loop
-    computed for one answer. ``disk_ms`` and ``slowness`` are the machine's: its worst write, and how many times the least a
+    computed before one answer. ``disk_ms`` and ``slowness`` are the machine's: its worst write, and how many times the least a
     computation took.
     """
 
@@ -131,15 +131,16 @@ def main(port: int, broker_pid: str, topic: str) -> None:
         while True:
             for request in requests:
                 ran_s, waited_s = scheduled_s(broker_pid)
-                waited_s += scheduled_s("self")[1]
+                own_s = scheduled_s("self")[1]
                 began_s = time.perf_counter()
                 client.socket.sendall(request)
                 if client.receive_frame() is None:
                     return
                 took_s = time.perf_counter() - began_s
                 ran_until_s, waited_until_s = scheduled_s(broker_pid)
-                waited_s = waited_until_s + scheduled_s("self")[1] - waited_s
-                measured = (took_s, took_s - waited_s, min(ran_until_s - ran_s, took_s))
+                # While this process waits for a processor its answer is there: the broker works for others by then.
+                stood_s = took_s - (scheduled_s("self")[1] - own_s)
+                measured = (took_s, stood_s - (waited_until_s - waited_s), min(ran_until_s - ran_s, stood_s))
                 worst = tuple(max(had, 1000 * has) for had, has in zip(worst, measured, strict=True))
             if select.select([sys.stdin], [], [], _PAUSE_S)[0]:
                 if not sys.stdin.readline():
