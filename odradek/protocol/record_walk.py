@@ -1,16 +1,19 @@
 """A walk over the records of a batch that builds none of them: their layout is checked, their keys and timestamps are judged.
 
-(``odradek.protocol.records`` has the layout, and builds.) A few kilobytes may decompress to millions of records, so the walk goes
-on for as many at a time as its caller says, and ends where enough are refused.
+(``odradek.protocol.records`` has the layout, and builds.) A few kilobytes may decompress to millions of records, or to one with
+millions of headers. So the walk goes on for as many of both at a time as its caller says, and ends where enough are refused.
 
 Left out: whether headers' keys are UTF-8. Kafka's broker does not look either.
 """
 
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from odradek.protocol.errors import MalformedMessage
 from odradek.protocol.record_batch import TIMESTAMP_TYPE_MASK, BatchHeader, Buffer
 from odradek.protocol.varint import read_varint
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 # Length, attributes, timestamp, offset, key, value and headers, one byte each.
 _MIN_RECORD_BYTES: Final = 7
@@ -20,6 +23,8 @@ _MAX_INT64: Final = (1 << 63) - 1
 _LONGEST_VARINT_BYTES: Final = 5
 # The records are copied in pieces of about this size: bytes are indexed in half the time of a view.
 _PIECE_BYTES: Final = 128 * 1024
+# Headers of one record between two calls of ``pause``.
+_HEADERS_AT_ONCE: Final = 2_000
 
 
 class RecordWalk:
@@ -28,7 +33,8 @@ class RecordWalk:
     ``refused`` has (index, timestamp, whether it has a key, offset delta) of each record without a key, if ``wants_key``, or with
     a timestamp, other than -1 for none, outside of ``earliest`` to ``latest`` (ms since the epoch), but no more than
     ``most_refused`` of them: the walk is done then. Records in front of ``first_offset_delta`` are not judged.
-    ``max_timestamp`` is that of the records up to here, -1 if none has one.
+    ``max_timestamp`` is that of the records up to here, -1 if none has one. ``pause`` is called within a record of thousands of
+    headers, and may raise.
     """
 
     __slots__ = (
@@ -39,6 +45,8 @@ class RecordWalk:
         "_data",
         "_first_offset_delta",
         "_index",
+        "_left",
+        "_pause",
         "_position",
         "_wants_key",
         "is_done",
@@ -57,6 +65,7 @@ class RecordWalk:
         latest: int = _MAX_INT64,
         most_refused: int = 1,
         first_offset_delta: int = 0,
+        pause: "Callable[[], None] | None" = None,
     ) -> None:
         if not 0 <= header.record_count <= len(data) // _MIN_RECORD_BYTES:
             raise MalformedMessage(f"{header.record_count} records in {len(data)} bytes")
@@ -72,16 +81,19 @@ class RecordWalk:
         self._batch_timestamp = header.max_timestamp if header.attributes & TIMESTAMP_TYPE_MASK else None
         self._count = header.record_count
         self._data = data
+        self._pause = pause
+        # What ``go_on`` may still walk over.
+        self._left = 0
         # Those of the next record.
         self._index = 0
         self._position = 0
 
     def go_on(self, most: int) -> None:
-        """Walk over the next ``most`` records, or up to the end."""
-        stop = min(self._index + most, self._count)
+        """Walk over the next ``most`` records and headers, or up to the end; the last record is walked over to its end."""
+        self._left = most
         try:
-            while self._index < stop and not self.is_done:
-                self._walk_piece(stop)
+            while self._left > 0 and self._index < self._count and not self.is_done:
+                self._walk_piece()
         except IndexError:
             raise MalformedMessage("the data ends within a record") from None
         if self._index == self._count:
@@ -89,8 +101,8 @@ class RecordWalk:
             if self._position != len(self._data):
                 raise MalformedMessage(f"{len(self._data) - self._position} bytes behind the last record")
 
-    def _walk_piece(self, stop: int) -> None:
-        """Walk over the records up to number ``stop`` that are in the next piece of the data."""
+    def _walk_piece(self) -> None:
+        """Walk over records in the next piece of the data, as far as ``_left`` goes."""
         start = self._position
         piece = self._next_piece(start)
         is_last_piece = start + len(piece) == len(self._data)
@@ -101,7 +113,9 @@ class RecordWalk:
         max_timestamp = self.max_timestamp
         at = 0
         index = self._index
-        while index < stop:
+        count = self._count
+        left = self._left
+        while left > 0 and index < count:
             first = at
             if len(piece) - at < _LONGEST_VARINT_BYTES and not is_last_piece:
                 break
@@ -117,8 +131,9 @@ class RecordWalk:
             if end > len(piece):
                 at = first
                 break
-            delta, has_key, offset_delta = _fields(piece, at, end)
+            delta, has_key, offset_delta, headers = _fields(piece, at, end, self._pause)
             at = end
+            left -= 1 + headers
             timestamp = base_timestamp + delta if batch_timestamp is None else batch_timestamp
             if not _MIN_INT64 <= timestamp <= _MAX_INT64:
                 raise MalformedMessage(f"a record with timestamp {timestamp}")
@@ -131,6 +146,7 @@ class RecordWalk:
                     break
             index += 1
         self._index = index
+        self._left = left
         self._position = start + at
         self.max_timestamp = max_timestamp
 
@@ -144,8 +160,11 @@ class RecordWalk:
         return piece if at + size <= len(piece) else bytes(data[start : start + at + size])
 
 
-def _fields(piece: bytes, at: int, end: int) -> tuple[int, bool, int]:
-    """(timestamp delta, whether there is a key, offset delta) of the record whose attributes are at ``at``, to end at ``end``."""
+def _fields(piece: bytes, at: int, end: int, pause: "Callable[[], None] | None") -> tuple[int, bool, int, int]:
+    """(timestamp delta, whether there is a key, offset delta, number of headers) of the record from ``at`` to ``end``.
+
+    Its attributes are at ``at``.
+    """
     # Nearly all varints are of one byte: these are read here, without a call.
     number = piece[at + 1]
     if number < 0x80:
@@ -179,19 +198,24 @@ def _fields(piece: bytes, at: int, end: int) -> tuple[int, bool, int]:
         at += size
     if at >= end:
         raise MalformedMessage(f"a value of {size} bytes goes beyond its record")
-    number = piece[at]
-    at = at + 1 if number == 0 else _behind_headers(piece, at, end)
+    headers = 0
+    if piece[at] == 0:
+        at += 1
+    else:
+        headers, at = _behind_headers(piece, at, end, pause)
     if at != end or offset_delta < 0:
         raise MalformedMessage(f"a record with offset delta {offset_delta} that ends {end - at} bytes from where its length says")
-    return delta, key_size >= 0, offset_delta
+    return delta, key_size >= 0, offset_delta, headers
 
 
-def _behind_headers(data: bytes, position: int, end: int) -> int:
-    """The position behind the headers whose count is at ``position``."""
+def _behind_headers(data: bytes, position: int, end: int, pause: "Callable[[], None] | None") -> tuple[int, int]:
+    """How many headers there are, by the count at ``position``, and the position behind them."""
     count, position = read_varint(data, position)
     if not 0 <= count <= (end - position) // _MIN_HEADER_BYTES:
         raise MalformedMessage(f"{count} headers in {end - position} bytes")
-    for _ in range(count):
+    for number in range(1, count + 1):
+        if pause is not None and number % _HEADERS_AT_ONCE == 0:
+            pause()
         size, position = read_varint(data, position)
         if size < 0:
             raise MalformedMessage("a header without a key")
@@ -199,4 +223,4 @@ def _behind_headers(data: bytes, position: int, end: int) -> int:
         position += max(size, 0)
         if position > end:
             raise MalformedMessage("a header goes beyond its record")
-    return position
+    return count, position

@@ -90,10 +90,10 @@ def _inspected(
             raise LongInspection(records, header, config, now_ms)
         try:
             data = decompressed_view(header.compression, memoryview(records)[HEADER_SIZE : header.size_bytes], most_bytes)
-            walk = _walk(header, data, config, now_ms, judges)
+            walk = _walk(header, data, config, now_ms, judges, pause or _takes_long)
             walk.go_on(_RECORDS_AT_ONCE)
-            while pause is not None and not walk.is_done:
-                pause()
+            while not walk.is_done:
+                (pause or _takes_long)()
                 walk.go_on(_RECORDS_AT_ONCE)
         except TooMuchData:
             raise
@@ -117,14 +117,27 @@ def _may_be_out_of_time(header: BatchHeader, config: LogConfig, now_ms: int) -> 
     return config.limits_old_timestamps or header.max_timestamp - now_ms > config.message_timestamp_after_max_ms
 
 
-def _walk(header: BatchHeader, data: Buffer, config: LogConfig, now_ms: int, judges: bool) -> RecordWalk:
+def _takes_long() -> NoReturn:
+    """Stands for ``pause`` on the event loop, which has no time for so many headers."""
+    raise TooMuchData("records with thousands of headers")
+
+
+def _walk(
+    header: BatchHeader, data: Buffer, config: LogConfig, now_ms: int, judges: bool, pause: Callable[[], None]
+) -> RecordWalk:
     if not judges:
-        return RecordWalk(header, data)
+        return RecordWalk(header, data, pause=pause)
     if config.stamps_append_time:
-        return RecordWalk(header, data, wants_key=config.is_compacted, most_refused=MOST_RECORD_ERRORS)
+        return RecordWalk(header, data, wants_key=config.is_compacted, most_refused=MOST_RECORD_ERRORS, pause=pause)
     earliest, latest = _bounds(config, now_ms)
     return RecordWalk(
-        header, data, wants_key=config.is_compacted, earliest=earliest, latest=latest, most_refused=MOST_RECORD_ERRORS
+        header,
+        data,
+        wants_key=config.is_compacted,
+        earliest=earliest,
+        latest=latest,
+        most_refused=MOST_RECORD_ERRORS,
+        pause=pause,
     )
 
 

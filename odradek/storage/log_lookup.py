@@ -4,7 +4,7 @@ No record is built, and what takes long is left to the caller: ``LongLookup`` is
 """
 
 from collections.abc import Callable, Iterable
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, NoReturn
 
 from odradek.protocol.compression import DEFAULT_LIMIT_BYTES, TooMuchData, decompressed_view
 from odradek.protocol.errors import MalformedMessage
@@ -104,12 +104,18 @@ def _find_in(
 ) -> TimestampOffset | None:
     """Raises MalformedMessage."""
     data = decompressed_view(header.compression, memoryview(batch)[HEADER_SIZE:], most_bytes)
-    walk = RecordWalk(header, data, latest=timestamp - 1, first_offset_delta=start_offset - header.base_offset)
+    pause = pause or _takes_long
+    walk = RecordWalk(header, data, latest=timestamp - 1, first_offset_delta=start_offset - header.base_offset, pause=pause)
+    walk.go_on(_RECORDS_AT_ONCE)
     while not walk.is_done:
-        if pause is not None:
-            pause()
+        pause()
         walk.go_on(_RECORDS_AT_ONCE)
     if not walk.refused:
         return None
     _, found_timestamp, _, offset_delta = walk.refused[0]
     return TimestampOffset(found_timestamp, header.base_offset + offset_delta, header.partition_leader_epoch)
+
+
+def _takes_long() -> NoReturn:
+    """Stands for ``pause`` on the event loop, which has no time for so many headers."""
+    raise TooMuchData("records with thousands of headers")

@@ -97,3 +97,20 @@ def test_records_in_front_of_an_offset_are_not_judged():
     walk = walked(build_batch(records, base_offset=100), latest=0, first_offset_delta=4)
 
     assert walk.refused == [(2, 1, False, 4)]
+
+
+def test_a_walk_pauses_within_a_record_of_many_headers():
+    batch = build_batch([Record(key=b"k", headers=(("h", b""),) * 10_000, timestamp=0)])
+    paused = []
+    assert walked(batch, pause=lambda: paused.append(None)).is_done
+    assert len(paused) >= 4
+
+
+def test_headers_count_as_records_do():
+    batch = build_batch([Record(key=b"k", headers=(("h", b""),) * 99, timestamp=0)] * 50)
+    walk = RecordWalk(read_header(batch), batch[HEADER_SIZE:])
+    steps = 0
+    while not walk.is_done:
+        walk.go_on(1_000)
+        steps += 1
+    assert steps == 5

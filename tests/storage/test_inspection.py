@@ -151,3 +151,18 @@ def test_another_codec_gets_the_max_timestamp_that_its_records_have():
     header = read_header(batch)._replace(max_timestamp=NOW_MS + 9)
     result = inspect(batch, header, LogConfig(compression_type="lz4"), NOW_MS)
     assert read_header(result).max_timestamp == NOW_MS
+
+
+@pytest.mark.parametrize(
+    "records",
+    [
+        [Record(key=b"k", headers=(("h", b""),) * 20_000, timestamp=NOW_MS)],
+        [Record(key=b"k", headers=(("h", b""),) * 100, timestamp=NOW_MS)] * 200,
+    ],
+    ids=["of one record", "of many"],
+)
+def test_many_headers_take_long(records):
+    batch = build_batch(records)
+    paused = []
+    assert opened(batch, COMPACTED, lambda: paused.append(None)) == batch
+    assert len(paused) >= 9
