@@ -108,6 +108,4 @@ class LogRetention:
         # The snapshots from which they would be loaded later may be removed.
         self._producers.load()
         self._local.log_start_offset = offset
-        # A leader epoch that cannot be removed from the file now is removed by the next start.
-        with suppress(OSError):
-            self._local.leader_epochs.truncate_from_start(offset)
+        self._local.leader_epochs.truncate_from_start(offset)
