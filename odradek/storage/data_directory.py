@@ -211,7 +211,9 @@ class DataDirectory:
         """Remove logs that are deleted from the checkpoint files. Raises OSError."""
         gone = set(keys)
         for name in reversed(OFFSET_FILES):
-            self.write_offsets(name, {key: offset for key, offset in self._held[name].items() if key not in gone})
+            held = self._held[name]
+            if not gone.isdisjoint(held):
+                self.write_offsets(name, {key: offset for key, offset in held.items() if key not in gone})
 
     def recorded(self) -> set[Partition]:
         """The logs that a checkpoint file has an offset of."""

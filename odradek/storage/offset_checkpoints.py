@@ -1,12 +1,16 @@
 """The checkpoint files of all data directories: where each log starts, up to where it is synced, up to where it is compacted."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from typing import Final
 
 from odradek.storage import checkpoints
 from odradek.storage.data_directories import DataDirectories
 from odradek.storage.data_directory import METADATA_LOG, OFFSET_FILES, DataDirectory, Partition
 from odradek.storage.errors import is_directory_failure
 from odradek.storage.log import Log
+
+# Logs that are looked at without an interruption: a millisecond or two.
+_TOGETHER: Final = 500
 
 
 class OffsetCheckpoints:
@@ -30,10 +34,15 @@ class OffsetCheckpoints:
         self.lack_starts = False
 
     def write(self) -> None:
-        """Write log start offsets and recovery points. Raises OSError."""
-        # In this order: a recovery point may have moved up to a new log start offset.
+        """Write all but the cleaned offsets. Raises OSError."""
+        for _ in self.steps():
+            pass
+
+    def steps(self) -> Iterator[None]:
+        """``write`` in steps of some milliseconds, with others' work in between. Raises OSError."""
+        yield from self._write_aborted()
+        # In this order, and without others: a recovery point may have moved up to a new log start offset.
         self.write_start_offsets()
-        self._write_aborted()
         self._write(checkpoints.RECOVERY_POINT_FILE, lambda log: log.recovery_point, self.metadata_synced)
 
     def write_start_offsets(self) -> None:
@@ -47,16 +56,21 @@ class OffsetCheckpoints:
 
     def write_cleaned_offsets(self) -> None:
         """Write up to where logs are compacted. Raises OSError."""
-        self._write_aborted()
+        for _ in self._write_aborted():
+            pass
         self._write(checkpoints.CLEANER_OFFSET_FILE, lambda log: log.cleaned_offset)
 
-    def _write_aborted(self) -> None:
-        """Write what the indexes of aborted transactions have: Kafka takes a missing one for one without entries."""
+    def _write_aborted(self) -> Iterator[None]:
+        """Write in steps what the indexes of aborted transactions have: Kafka takes a missing one for one without entries."""
         aborted: dict[str, checkpoints.Aborted] = {
             directory.path: {key: found for key in self._offline if (found := directory.aborted.get(key))}
             for directory in self._directories.online
         }
-        for key, log in self._logs.items():
+        for place, (key, log) in enumerate(list(self._logs.items()), 1):
+            if place % _TOGETHER == 0:
+                yield None
+            if self._logs.get(key) is not log:
+                continue
             found = {
                 segment.base_offset: segment.transaction_index.fingerprint()
                 for segment in log.segments
@@ -66,7 +80,9 @@ class OffsetCheckpoints:
             if found and held is not None:
                 held[key] = found
         for directory in self._directories.online:
-            directory.write_aborted(aborted[directory.path])
+            # A log that was deleted meanwhile may have another in its place.
+            held = {key: found for key, found in aborted[directory.path].items() if key in self._logs or key in self._offline}
+            directory.write_aborted(held)
 
     def lower(self, key: Partition, offset: int) -> None:
         """Write ``offset`` for one log, to files that have a larger one: the log's end is about to be cut off. Raises OSError."""

@@ -38,6 +38,8 @@ class Housekeeping:
         self._is_flushing = False
         # What is left to do of a check of all logs for old segments.
         self._deletion: Iterator[int] | None = None
+        # The same of writing offsets.
+        self._offsets: Iterator[None] | None = None
         first_ms = config["log.initial.task.delay.ms"]
         # Segments that are full are flushed before recovery points are written, whatever flush.ms says: what was flushed once
         # need not be read again after a crash.
@@ -103,7 +105,21 @@ class Housekeeping:
     def _flushed(self, due: list[tuple[Log, FlushTask]], errors: list[OSError | None], now_ms: int) -> None:
         for (flushed, task), error in zip(due, errors, strict=True):
             self._log_manager.flusher.finished(flushed, task, error, now_ms)
-        self._log_manager.checkpoints.write()
+        if self._offsets is None:
+            self._offsets = self._log_manager.checkpoints.steps()
+            self._go_on_writing()
+
+    def _go_on_writing(self) -> None:
+        """One step of writing offsets, and the next when others had their turn."""
+        steps, self._offsets = self._offsets, None
+        if steps is not None:
+            _attempt(lambda: self._write_some(steps), lambda: None, lambda: None)
+
+    def _write_some(self, steps: Iterator[None]) -> None:
+        for _ in steps:
+            self._offsets = steps
+            self._timer.call_after(0, self._go_on_writing)
+            return
         self._log_manager.directories.fill_reserves()
 
     def _flush_over(self) -> None:

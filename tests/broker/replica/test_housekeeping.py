@@ -163,7 +163,7 @@ def test_checkpoints_that_cannot_be_written_are_tried_again(monkeypatch, capsys)
     setup = Setup(segment_bytes=300)
     setup.append(5)
     with monkeypatch.context() as patch:
-        patch.setattr(setup.manager.checkpoints, "write", _refuse_for())
+        patch.setattr(setup.manager.checkpoints, "steps", _refuse_for())
         setup.clock.advance(_MINUTE_MS)
     assert "Input/output error" in capsys.readouterr().err
     setup.clock.advance(_MINUTE_MS)
