@@ -5,7 +5,7 @@ known key stops the start.
 """
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Final
 
 from odradek.broker.config.checks import check
 from odradek.broker.config.definitions import InvalidConfig, parse
@@ -16,6 +16,8 @@ from odradek.broker.config.topic_config import effective, log_config, validate_o
 from odradek.storage.log_config import LogConfig
 
 __all__ = ["BrokerConfig", "InvalidConfig", "load", "parse_properties"]
+
+_MOST_LOG_CONFIGS: Final = 1_000
 
 
 def load(properties: str | None = None, overrides: Mapping[str, str] | None = None) -> "BrokerConfig":
@@ -31,7 +33,7 @@ class BrokerConfig:
     ``static`` has the texts set at the start, unknown keys included; ``warnings`` names the unknown keys. Loop thread only.
     """
 
-    __slots__ = ("_values", "static", "warnings")
+    __slots__ = ("_log_configs", "_values", "static", "warnings")
 
     def __init__(self, static: Mapping[str, str]) -> None:
         self.static = _with_both_ids(static)
@@ -42,6 +44,8 @@ class BrokerConfig:
 
             self.warnings = tuple(warning(name) for name in unknown)
         self._values = values_in_force(self.static)
+        # Most topics have the same overrides, or none.
+        self._log_configs: dict[frozenset[tuple[str, str]], LogConfig] = {}
 
     def __getitem__(self, name: str) -> Any:
         return self._values[name]
@@ -49,6 +53,7 @@ class BrokerConfig:
     def override(self, *layers: Mapping[str, str]) -> None:
         """Replace the dynamic overrides: the cluster's, then this broker's, which take precedence. Raises InvalidConfig."""
         self._values = self.overridden(*layers)
+        self._log_configs.clear()
 
     def overridden(self, *layers: Mapping[str, str]) -> dict[str, Any]:
         """The values that would be in force with ``layers`` of dynamic overrides; raises InvalidConfig."""
@@ -67,7 +72,13 @@ class BrokerConfig:
 
     def log_config(self, overrides: Mapping[str, str]) -> LogConfig:
         """The configs that the log of a topic with ``overrides`` uses."""
-        return log_config(self._values, overrides)
+        key = frozenset(overrides.items())
+        found = self._log_configs.get(key)
+        if found is None:
+            if len(self._log_configs) >= _MOST_LOG_CONFIGS:
+                self._log_configs.clear()
+            found = self._log_configs[key] = log_config(self._values, overrides)
+        return found
 
     def validate_topic_configs(self, overrides: Mapping[str, str]) -> None:
         """Raise KafkaError(INVALID_CONFIG) if ``overrides`` are invalid for a topic."""

@@ -2,26 +2,46 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from odradek.broker.config.dynamic import ConfigView
-from odradek.broker.metadata.alterations import Alteration, Answer, alter_resources
+from odradek.broker.logging import log
+from odradek.broker.metadata.alterations import TOGETHER, Alteration, Answer, alter_resources, deciding, failed
 from odradek.broker.metadata.features import ELIGIBLE_LEADER_REPLICAS
+from odradek.protocol.errors import ErrorCode, KafkaError
+from odradek.timing.reply import Reply
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Generator, Sequence
 
     from odradek.broker.handlers.services import TopicServices
-    from odradek.timing.reply import Reply
 
 
 def alter(services: TopicServices, alterations: Sequence[Alteration], *, validate_only: bool) -> Reply[list[Answer]]:
-    """Carry out each alteration, or only validate it; (error code, message) of each."""
+    """Carry out each alteration, or only validate it, many of them in slices; (error code, message) of each."""
     image = services.controller.image
-    return alter_resources(
-        ConfigView(
-            services.config, image.configs, image.topics.__contains__, has_elr=image.features.get(ELIGIBLE_LEADER_REPLICAS, 0) > 0
-        ),
-        alterations,
-        None if validate_only else services.controller.alter_configs,
+    view = ConfigView(
+        services.config, image.configs, image.topics.__contains__, has_elr=image.features.get(ELIGIBLE_LEADER_REPLICAS, 0) > 0
     )
+    if len(alterations) <= TOGETHER:
+        return alter_resources(view, alterations, None if validate_only else services.controller.alter_configs)
+    answers: list[Answer] = []
+    work = deciding(view, alterations, answers)
+    done: Reply[Any] = services.slices.run(_only_decide(work)) if validate_only else services.controller.alter_many_configs(work)
+
+    def answer_all(error: Exception | None) -> list[Answer]:
+        if error is None:
+            return answers
+        if not isinstance(error, KafkaError):
+            log.error("configs could not be validated", error)
+            error = KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR)
+        return failed([*answers, *((ErrorCode.NONE, None) for _ in alterations[len(answers) :])], error)
+
+    reply: Reply[list[Answer]] = Reply()
+    done.when_done(lambda error: reply.complete(answer_all(error)))
+    return reply
+
+
+def _only_decide(work: Generator[object, None, None]) -> Generator[None, None, None]:
+    for _ in work:
+        yield None

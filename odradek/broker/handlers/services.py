@@ -77,6 +77,10 @@ class TopicServices(Protocol):
         """The controller, with the image of what is committed."""
 
     @property
+    def slices(self) -> Slices:
+        """What long work on the loop is done in."""
+
+    @property
     def config(self) -> BrokerConfig:
         """The broker's configuration."""
 

@@ -12,9 +12,9 @@ names.
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from typing import NamedTuple, NoReturn
+from typing import Final, NamedTuple, NoReturn
 
 from odradek.broker.config.definitions import ConfigDefinition, ConfigType, InvalidConfig, parse, to_text
 from odradek.broker.config.dynamic import (
@@ -37,6 +37,8 @@ ConfigChange = tuple[int, str, str, str | None]
 Answer = tuple[int, str | None]
 
 SET, DELETE, APPEND, SUBTRACT = range(4)
+# Resources that are decided on without an interruption: a millisecond or two.
+TOGETHER: Final = 50
 _LIST_OPERATIONS = {APPEND: "append", SUBTRACT: "subtract"}
 
 
@@ -63,11 +65,28 @@ def alter_resources(
     commit: Callable[[list[ConfigChange]], Reply[KafkaError | None]] | None,
 ) -> Reply[list[Answer]]:
     """Decide on every alteration and commit the valid ones as one batch; without ``commit`` only decide. Answers are in order."""
+    answers: list[Answer] = []
+    changes = [change for some in deciding(view, alterations, answers) for change in some]
+    if commit is None or not changes:
+        reply: Reply[list[Answer]] = Reply()
+        reply.complete(answers)
+        return reply
+    return commit(changes).then(lambda error: answers if error is None else failed(answers, error))
+
+
+def failed(answers: Iterable[Answer], error: KafkaError) -> list[Answer]:
+    """The answers where what would have been done was not, because of ``error``."""
+    return [(error.code, error.reason) if answer[0] == ErrorCode.NONE else answer for answer in answers]
+
+
+def deciding(
+    view: ConfigView, alterations: Sequence[Alteration], answers: list[Answer]
+) -> Generator[list[ConfigChange], None, None]:
+    """Decide on ``TOGETHER`` alterations at a time: their answers are added to ``answers``, and their changes yielded."""
     named = [(alteration.resource_type, alteration.resource_name) for alteration in alterations]
     times_named = Counter(named)
-    answers: list[Answer] = []
     changes: list[ConfigChange] = []
-    for alteration, resource in zip(alterations, named, strict=True):
+    for place, (alteration, resource) in enumerate(zip(alterations, named, strict=True), 1):
         try:
             if times_named[resource] > 1:
                 _refuse("Each resource must appear at most once.")
@@ -76,17 +95,10 @@ def alter_resources(
             answers.append((error.code, error.reason))
         else:
             answers.append((ErrorCode.NONE, None))
-    if commit is None or not changes:
-        reply: Reply[list[Answer]] = Reply()
-        reply.complete(answers)
-        return reply
-
-    def answer_all(error: KafkaError | None) -> list[Answer]:
-        if error is None:
-            return answers
-        return [(error.code, error.reason) if answer[0] == ErrorCode.NONE else answer for answer in answers]
-
-    return commit(changes).then(answer_all)
+        if place % TOGETHER == 0:
+            yield changes
+            changes = []
+    yield changes
 
 
 def decide(view: ConfigView, alteration: Alteration) -> list[ConfigChange]:

@@ -7,7 +7,7 @@ publisher could not finish.
 
 An operation answers by a Reply, as that of a controller in another process will: it is completed when the records are committed.
 Here that is before the call returns, on the loop thread, for one fsync; metadata changes seldom. The records of a large operation
-are encoded in slices, and the operations submitted meanwhile are queued.
+are encoded, and brought into the image, in slices. The operations submitted meanwhile are queued.
 """
 
 from collections import deque
@@ -25,6 +25,7 @@ from odradek.broker.metadata.image import TOPIC_RESOURCE, MetadataImage
 from odradek.broker.metadata.internal_topics import internal_topic
 from odradek.broker.metadata.loader import MetadataLoader
 from odradek.broker.metadata.metadata_log import MetadataBatch, MetadataLog
+from odradek.broker.metadata.parts import parts
 from odradek.broker.metadata.producer_ids import ProducerIdManager
 from odradek.broker.metadata.publishing import MetadataPublisher, Publishers, PublishingOrder
 from odradek.broker.metadata.snapshot_generator import SnapshotGenerator
@@ -44,8 +45,9 @@ from odradek.timing.reply import Reply
 from odradek.timing.slices import Slices
 
 PRODUCER_ID_BLOCK_SIZE = 1000
-# Records that are committed at once, in some five milliseconds.
-_AT_ONCE: Final = 500
+# Records that are committed at once, in some milliseconds; and those that are brought into the image together.
+_AT_ONCE: Final = 250
+_REPLAYED_TOGETHER: Final = 200
 
 ConfigChange = tuple[int, str, str, str | None]
 
@@ -165,16 +167,27 @@ class Controller:
 
         A change is (resource type, resource name, config, value or None to remove it).
         """
+        # A topic may have been deleted since the caller has looked.
+        return self._operate(lambda: (None, self._config_records(changes)))
 
-        def decide() -> tuple[None, Sequence[MetadataRecord]]:
-            # A topic may have been deleted since the caller has looked.
-            return None, [
-                ConfigRecord(resource_type=resource_type, resource_name=resource_name, name=name, value=value)
-                for resource_type, resource_name, name, value in changes
-                if resource_type != TOPIC_RESOURCE or resource_name in self.image.topics
-            ]
+    def alter_many_configs(self, deciding: Iterable[Sequence[ConfigChange]]) -> Reply[KafkaError | None]:
+        """The same with changes that ``deciding`` comes upon one part after the other, in slices."""
 
-        return self._operate(decide)
+        def decide() -> Generator[None, None, tuple[None, Sequence[MetadataRecord]]]:
+            records: list[MetadataRecord] = []
+            for changes in deciding:
+                records += self._config_records(changes)
+                yield
+            return None, records
+
+        return self._operate_in_slices(decide())
+
+    def _config_records(self, changes: Iterable[ConfigChange]) -> list[MetadataRecord]:
+        return [
+            ConfigRecord(resource_type=resource_type, resource_name=resource_name, name=name, value=value)
+            for resource_type, resource_name, name, value in changes
+            if resource_type != TOPIC_RESOURCE or resource_name in self.image.topics
+        ]
 
     def update_features(
         self, updates: Iterable[tuple[str, int, int]], *, validate_only: bool = False
@@ -198,17 +211,27 @@ class Controller:
         return self._operate(decide)
 
     def record_directories(self, places: Iterable[tuple[UUID, int, UUID]]) -> None:
-        """Record where partitions lie: (topic id, partition, directory id). Raises KafkaError if the log fails."""
-        places = [place for place in places if self.image.topics_by_id[place[0]].partitions[place[1]].directories != (place[2],)]
-        if places:
-            from odradek.protocol.metadata_records.partition_changes import PartitionChangeRecord
+        """At start, record where partitions lie: (topic id, partition, directory id). Raises KafkaError if the log fails."""
+        self._commit(self._directory_changes(places))
 
-            self._commit(
-                [
-                    PartitionChangeRecord(topic_id=topic_id, partition_id=partition, directories=(directory_id,))
-                    for topic_id, partition, directory_id in places
-                ]
-            )
+    def record_move(self, topic_id: UUID, partition: int, directory_id: UUID) -> Reply[KafkaError | None]:
+        """Record where a partition lies now."""
+        return self._operate(lambda: (None, self._directory_changes([(topic_id, partition, directory_id)])))
+
+    def _directory_changes(self, places: Iterable[tuple[UUID, int, UUID]]) -> Sequence[MetadataRecord]:
+        """The records for those of ``places`` that the image does not have. A topic may be deleted by now."""
+        topics = self.image.topics_by_id
+        changed = [
+            place for place in places if place[0] in topics and topics[place[0]].partitions[place[1]].directories != (place[2],)
+        ]
+        if not changed:
+            return ()
+        from odradek.protocol.metadata_records.partition_changes import PartitionChangeRecord
+
+        return [
+            PartitionChangeRecord(topic_id=topic_id, partition_id=partition, directories=(directory_id,))
+            for topic_id, partition, directory_id in changed
+        ]
 
     def close(self) -> None:
         """Close the metadata log."""
@@ -277,7 +300,11 @@ class Controller:
     def _commit_in_slices(self, records: Sequence[MetadataRecord], answer: T) -> Generator[Reply[Any] | None, Any, T]:
         if records:
             size_bytes = yield from self._log.append_in_slices(records, now_ms=self.clock.now_ms())
-            self._publish(records, size_bytes)
+            # All of it is committed. Whoever looks at the image meanwhile finds some of the topics, each of them whole.
+            for part in parts(records, _REPLAYED_TOGETHER):
+                yield None
+                self._replay(part)
+            self._snapshots.appended(size_bytes)
         return answer
 
     def _committed(self, reply: Reply[T | KafkaError], outcome: T | Exception) -> None:
@@ -300,10 +327,13 @@ class Controller:
             self._publish(records, self._log.append(records, now_ms=self.clock.now_ms()))
 
     def _publish(self, records: Sequence[MetadataRecord], size_bytes: int) -> None:
-        """Bring what has been appended into the image, and tell of it."""
-        self._publishers.publish(self.image.replay(records), self.image)
+        self._replay(records)
         # After the publishers: a snapshot has forgotten what was deleted, and directories are to be gone by then.
         self._snapshots.appended(size_bytes)
+
+    def _replay(self, records: Sequence[MetadataRecord]) -> None:
+        """Bring what has been appended into the image, and tell of it."""
+        self._publishers.publish(self.image.replay(records), self.image)
 
 
 def _decided(deciding: Generator[None, None, T]) -> T:

@@ -7,6 +7,7 @@ next start.
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
 from odradek.broker.logging import log as broker_log
@@ -169,10 +170,8 @@ class ReplicaMoves:
         del self._moves[move.key]
         identity = move.target.identity
         if identity is not None:
-            try:
-                self._controller.record_directories([(partition.topic_id, partition.index, identity.directory_id)])
-            except KafkaError as error:
-                broker_log.warn("a move is not in the metadata", topic=move.key[0], partition=move.key[1], reason=str(error))
+            reply = self._controller.record_move(partition.topic_id, partition.index, identity.directory_id)
+            reply.when_done(partial(_tell_unrecorded, move.key))
         self._housekeeping.remove_deleted_after(self._config["log.segment.delete.delay.ms"])
         broker_log.info("partition moved", topic=move.key[0], partition=move.key[1], path=move.target.path)
 
@@ -185,3 +184,8 @@ class ReplicaMoves:
             manager.note_error(move.log, error)
         self.cancel(move.key)
         self._timer.call_after(0, self._step)
+
+
+def _tell_unrecorded(key: tuple[str, int], error: KafkaError | None) -> None:
+    if error is not None:
+        broker_log.warn("a move is not in the metadata", topic=key[0], partition=key[1], reason=str(error))
