@@ -19,7 +19,7 @@ from odradek.broker.coordination.group_coordinator import GroupCoordinator
 from odradek.broker.coordination.services import CoordinatorServices
 from odradek.broker.coordination.transaction_coordinator import TransactionCoordinator
 from odradek.broker.handlers import SERVED, load_handler
-from odradek.broker.handlers.in_pieces import IN_PIECES, NEVER_SLICED, WITH_RECORDS
+from odradek.broker.handlers.in_pieces import IN_PIECES, LARGE_ANSWERS, NEVER_SLICED, WITH_RECORDS
 from odradek.broker.line_limit import LineLimit
 from odradek.broker.logging import log as broker_log
 from odradek.broker.metadata.auto_topic_creation import AutoTopicCreation
@@ -106,9 +106,8 @@ class Broker:
         self.groups = GroupCoordinator(services)
         self.transactions = TransactionCoordinator(services, self.groups.write_marker)
         self.slices = Slices(self.clock.monotonic_ms, self.call_soon)
-        self.dispatcher = Dispatcher(
-            self, self.clock, SERVED, load_handler, gate, LargeRequests(self.slices, IN_PIECES, NEVER_SLICED, WITH_RECORDS)
-        )
+        large = LargeRequests(self.slices, IN_PIECES, NEVER_SLICED, WITH_RECORDS, LARGE_ANSWERS)
+        self.dispatcher = Dispatcher(self, self.clock, SERVED, load_handler, gate, large)
         # Those of the server that listens for this broker, if one does.
         self.connections: ConnectionRegistry | None = None
         self._file_system = file_system

@@ -20,6 +20,8 @@ from odradek.protocol.sliced_writers import ResponseTooLarge, Room, compile_slic
 
 __all__ = ["ResponseTooLarge", "sliced_decoder", "sliced_encoder"]
 
+# Of a chunk of a response: a millisecond's copying.
+_CHUNK_BYTES: Final = 1024 * 1024
 _HEADER_V0: Final = Struct(">ii").pack
 _HEADER_V1: Final = Struct(">iib").pack
 
@@ -72,6 +74,21 @@ def sliced_encoder(api_key: ApiKey, version: int) -> SlicedEncoder:
         yield from write(chunks.append, response if rewrite is None else rewrite(response), Room(most_bytes))
         size = sum(map(len, chunks)) + 4
         chunks[0] = _HEADER_V1(size + 1, correlation_id, 0) if flexible else _HEADER_V0(size, correlation_id)
-        return [b"".join(chunks)]
+        return (yield from _joined(chunks))
 
     return encode
+
+
+def _joined(chunks: list[bytes]) -> Generator[None, Any, list[bytes]]:
+    """The same bytes in chunks of ``_CHUNK_BYTES``, or a little more."""
+    found = []
+    first = size = 0
+    for place, chunk in enumerate(chunks, 1):
+        size += len(chunk)
+        if size >= _CHUNK_BYTES:
+            found.append(b"".join(chunks[first:place]))
+            first, size = place, 0
+            yield
+    if size:
+        found.append(b"".join(chunks[first:]))
+    return found

@@ -1,5 +1,6 @@
 """Which requests are handled in pieces if they are large, and where their items are (``broker.pieces``).
 
+Which answers are encoded in slices though their requests are small.
 An API without a row has no items that could be handled by themselves. Its large requests are decoded and encoded in slices, and
 handled at once.
 """
@@ -16,6 +17,10 @@ _FEW: Final = 50
 # It is large every day, and has ways of its own.
 NEVER_SLICED: Final = frozenset({ApiKey.PRODUCE})
 WITH_RECORDS: Final = frozenset({ApiKey.FETCH})
+# Small requests of these may have large answers. One that took a slice to be made takes another to be encoded.
+LARGE_ANSWERS: Final = frozenset(
+    {ApiKey.METADATA, ApiKey.DESCRIBE_LOG_DIRS, ApiKey.LIST_TRANSACTIONS, ApiKey.CREATE_TOPICS, ApiKey.DELETE_TOPICS}
+)
 IN_PIECES: Final[dict[ApiKey, Pieces]] = {
     ApiKey.LIST_OFFSETS: Pieces(_TOPICS, _TOPICS),
     ApiKey.METADATA: Pieces(("topics",), ("topics",), 100, once=True),

@@ -4,12 +4,15 @@ Topic ids (KIP-516, from version 10 on; by id since 12), auto-creation where the
 (``allowAutoTopicCreation``, from version 4 on), internal flags, authorised operations on request (KIP-430), the address of the
 listener the client came in by.
 
+Thousands of partitions are described in slices. A topic that is deleted meanwhile is left out where all are asked for.
+
 Left out: authorisation (everybody may do everything), racks, offline replicas of other brokers.
 """
 
 from typing import TYPE_CHECKING, Final
 
 from odradek.broker.context import RequestContext
+from odradek.broker.handlers.in_slices import answer_in_slices
 from odradek.broker.handlers.topic_description import CLUSTER_OPERATIONS, NO_OPERATIONS, TOPIC_OPERATIONS, partition_state
 from odradek.broker.metadata.topic_names import INTERNAL_TOPICS, validate_topic_name
 from odradek.protocol.errors import ErrorCode, KafkaError
@@ -23,33 +26,48 @@ from odradek.protocol.message_types.metadata import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Generator, Iterable, Mapping
 
     from odradek.broker.handlers.services import ClusterServices
     from odradek.broker.metadata.topic import Topic
+    from odradek.timing.reply import Reply
 
 # The constructor of a named tuple is slower, and a cluster has many partitions.
 _new: Final = tuple.__new__
+# Partitions that are described without an interruption: half a millisecond.
+_TOGETHER: Final = 250
+# Those of one topic that are described at once.
+_AT_ONCE: Final = 1_000
 
 
-def handle(services: "ClusterServices", context: RequestContext, request: MetadataRequest) -> MetadataResponse:
+def handle(
+    services: "ClusterServices", context: RequestContext, request: MetadataRequest
+) -> "MetadataResponse | Reply[MetadataResponse]":
     """All topics where ``topics`` is null; unknown ones with UNKNOWN_TOPIC_OR_PARTITION, UNKNOWN_TOPIC_ID, or as created now.
 
     INVALID_TOPIC_EXCEPTION for a name that no topic can have, and for none. Before version 12, INVALID_REQUEST for each topic
     where one has an id, or no name.
     """
-    image = services.controller.image
     operations = TOPIC_OPERATIONS if request.include_topic_authorized_operations else NO_OPERATIONS
     if request.topics is None:
-        topics = [_describe(services, topic, operations) for topic in image.topics.values()]
-    elif context.version < 12 and any(item.topic_id is not None or item.name is None for item in request.topics):
+        return answer_in_slices(services.slices, _all(services, context, request, operations))
+    if context.version < 12 and any(item.topic_id is not None or item.name is None for item in request.topics):
         # Versions 10 and 11 have a place for an id and do not use it.
         topics = [_refused(item) for item in request.topics]
     else:
         # One that is asked for twice is told once.
         once = {(item.topic_id, item.name): item for item in request.topics}
         refused = _create_missing(services, request)
+        if any(_is_large(services, item) for item in request.topics):
+            work = _named(services, context, request, list(once.values()), refused, operations)
+            return answer_in_slices(services.slices, work)
         topics = [_requested(services, item, refused, operations) for item in once.values()]
+    return _response(services, context, request, topics)
+
+
+def _response(
+    services: "ClusterServices", context: RequestContext, request: MetadataRequest, topics: list[MetadataResponseTopic]
+) -> MetadataResponse:
     host, port = services.advertised(context.listener_name)
     return MetadataResponse(
         brokers=[MetadataResponseBroker(node_id=services.node_id, host=host, port=port, rack=services.rack)],
@@ -60,6 +78,51 @@ def handle(services: "ClusterServices", context: RequestContext, request: Metada
     )
 
 
+def _all(
+    services: "ClusterServices", context: RequestContext, request: MetadataRequest, operations: int
+) -> "Generator[None, None, MetadataResponse]":
+    topics = []
+    image = services.controller.image
+    described = 0
+    for topic in list(image.topics.values()):
+        if image.topics_by_id.get(topic.topic_id) is topic:
+            topics.append((yield from _describe_in_slices(services, topic, operations)))
+            described += len(topic.partitions)
+            if described >= _TOGETHER:
+                described = 0
+                yield None
+    return _response(services, context, request, topics)
+
+
+def _is_large(services: "ClusterServices", item: MetadataRequestTopic) -> bool:
+    topic = _known(services, item)
+    return topic is not None and len(topic.partitions) > _AT_ONCE
+
+
+def _named(
+    services: "ClusterServices",
+    context: RequestContext,
+    request: MetadataRequest,
+    items: "Iterable[MetadataRequestTopic]",
+    refused: "Mapping[str, ErrorCode]",
+    operations: int,
+) -> "Generator[None, None, MetadataResponse]":
+    topics = []
+    for item in items:
+        topic = _known(services, item)
+        if topic is None:
+            topics.append(_requested(services, item, refused, operations))
+        else:
+            topics.append((yield from _describe_in_slices(services, topic, operations)))
+    return _response(services, context, request, topics)
+
+
+def _known(services: "ClusterServices", item: MetadataRequestTopic) -> "Topic | None":
+    """The topic that is asked for by its id or its name, if there is one."""
+    image = services.controller.image
+    return image.topics.get(item.name or "") if item.topic_id is None else image.topics_by_id.get(item.topic_id)
+
+
 def _refused(item: MetadataRequestTopic) -> MetadataResponseTopic:
     return MetadataResponseTopic(error_code=ErrorCode.INVALID_REQUEST, name=item.name or "", topic_id=item.topic_id)
 
@@ -67,24 +130,19 @@ def _refused(item: MetadataRequestTopic) -> MetadataResponseTopic:
 def _requested(
     services: "ClusterServices", item: MetadataRequestTopic, refused: "Mapping[str, ErrorCode]", operations: int
 ) -> MetadataResponseTopic:
-    image = services.controller.image
+    topic = _known(services, item)
+    if topic is not None:
+        return _describe(services, topic, list(topic.partitions), operations)
     if item.topic_id is not None:
-        topic = image.topics_by_id.get(item.topic_id)
-        if topic is None:
-            return MetadataResponseTopic(
-                error_code=ErrorCode.UNKNOWN_TOPIC_ID, name=None, topic_id=item.topic_id, topic_authorized_operations=operations
-            )
-        return _describe(services, topic, operations)
-    name = item.name or ""
-    topic = image.topics.get(name)
-    if topic is None:
         return MetadataResponseTopic(
-            error_code=refused.get(name, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION),
-            name=item.name,
-            is_internal=item.name in INTERNAL_TOPICS,
-            topic_authorized_operations=operations,
+            error_code=ErrorCode.UNKNOWN_TOPIC_ID, name=None, topic_id=item.topic_id, topic_authorized_operations=operations
         )
-    return _describe(services, topic, operations)
+    return MetadataResponseTopic(
+        error_code=refused.get(item.name or "", ErrorCode.UNKNOWN_TOPIC_OR_PARTITION),
+        name=item.name,
+        is_internal=item.name in INTERNAL_TOPICS,
+        topic_authorized_operations=operations,
+    )
 
 
 def _create_missing(services: "ClusterServices", request: MetadataRequest) -> "Mapping[str, ErrorCode]":
@@ -104,7 +162,19 @@ def _create_missing(services: "ClusterServices", request: MetadataRequest) -> "M
     return refused
 
 
-def _describe(services: "ClusterServices", topic: "Topic", operations: int) -> MetadataResponseTopic:
+def _describe_in_slices(
+    services: "ClusterServices", topic: "Topic", operations: int
+) -> "Generator[None, None, MetadataResponseTopic]":
+    indexes = list(topic.partitions)
+    described = _describe(services, topic, indexes[:_TOGETHER], operations)
+    partitions = list(described.partitions)
+    for first in range(_TOGETHER, len(indexes), _TOGETHER):
+        yield None
+        partitions += _describe(services, topic, indexes[first : first + _TOGETHER], operations).partitions
+    return described._replace(partitions=partitions)
+
+
+def _describe(services: "ClusterServices", topic: "Topic", indexes: "Iterable[int]", operations: int) -> MetadataResponseTopic:
     return MetadataResponseTopic(
         name=topic.name,
         topic_id=topic.topic_id,
@@ -112,7 +182,7 @@ def _describe(services: "ClusterServices", topic: "Topic", operations: int) -> M
         partitions=[
             # A state has the fields of a partition in the response, in their order.
             _new(MetadataResponsePartition, partition_state(services, topic.name, index))
-            for index in topic.partitions
+            for index in indexes
         ],
         topic_authorized_operations=operations,
     )

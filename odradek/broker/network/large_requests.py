@@ -34,6 +34,7 @@ _MOST_ITEMS: Final = 250_000
 _MOST_AT_ONCE: Final = 25_000
 # Answers may say more than was asked, such as a group's members.
 _RESPONSE_BYTES: Final = 64 * 1024 * 1024
+_LARGEST_FRAME_BYTES: Final = (1 << 31) - 1
 
 Outcome = list[Any] | MalformedMessage | None
 
@@ -48,6 +49,7 @@ class LargeRequests:
 
     ``in_pieces`` says of some APIs how their items are handled apart; the others' requests are handled at once. Those of
     ``never_sliced`` do not come here. The responses of those ``with_records`` are mostly slices of logs, and encoded at once.
+    Small requests of the ``large_answers`` may be answered by large responses.
     """
 
     def __init__(
@@ -56,8 +58,10 @@ class LargeRequests:
         in_pieces: Mapping[ApiKey, Pieces],
         never_sliced: Collection[ApiKey],
         with_records: Collection[ApiKey] = (),
+        large_answers: Collection[ApiKey] = (),
     ) -> None:
         self._slices = slices
+        self._large_answers = large_answers
         self._in_pieces = in_pieces
         self._never_sliced = never_sliced
         self._with_records = with_records
@@ -67,6 +71,21 @@ class LargeRequests:
         if route.api_key in self._never_sliced:
             return sys.maxsize
         return _LARGE_FETCH_BYTES if route.api_key in self._with_records else LARGE_BYTES
+
+    def ensure_allowed(self, key: int, size_bytes: int) -> None:
+        """MalformedMessage for a request of more than this API may have."""
+        if size_bytes > MOST_BYTES and key not in self._never_sliced:
+            raise MalformedMessage(f"{_name(key)}: {size_bytes} bytes: allowed are {MOST_BYTES}")
+
+    def has_large_answers(self, route: Route) -> bool:
+        """Whether responses of this API that had to be waited for are to be encoded by ``encode``."""
+        return route.api_key in self._large_answers
+
+    def encode(
+        self, route: Route, context: RequestContext, response: Any, failed: Callable[[RequestContext, Exception], Any]
+    ) -> Reply[Outcome]:
+        """``answer`` for a response that is there."""
+        return self._slices.run(self._encoding(route, context, response, _LARGEST_FRAME_BYTES, failed))
 
     def answer(
         self,
@@ -83,8 +102,7 @@ class LargeRequests:
         ``frame``'s header v1 ends at ``position``. ``failed`` makes the response for a fault of the broker. Raises
         MalformedMessage.
         """
-        if len(frame) > MOST_BYTES:
-            raise MalformedMessage(f"{route.api_key.name}: {len(frame)} bytes: allowed are {MOST_BYTES}")
+        self.ensure_allowed(route.api_key, len(frame))
         # A view may be overwritten after the call.
         own = frame if type(frame) is bytes else bytes(frame)
         work = self._work(
@@ -102,7 +120,7 @@ class LargeRequests:
         failed: Callable[[RequestContext, Exception], Any],
     ) -> Generator[Reply[Any] | None, Any, Outcome]:
         # Most brokers never need it.
-        from odradek.protocol.large_messages import ResponseTooLarge, sliced_decoder, sliced_encoder
+        from odradek.protocol.large_messages import sliced_decoder
 
         limit = most_items(len(frame), in_pieces=handling.is_in_pieces)
         most_bytes = max(20 * len(frame), _RESPONSE_BYTES)
@@ -116,6 +134,18 @@ class LargeRequests:
         except Exception as error:  # noqa: BLE001  a fault of ours: told to the client as such, and to the log in full
             response = failed(context, error)
         del request
+        return (yield from self._encoding(route, context, response, most_bytes, failed))
+
+    def _encoding(
+        self,
+        route: Route,
+        context: RequestContext,
+        response: Any,
+        most_bytes: int,
+        failed: Callable[[RequestContext, Exception], Any],
+    ) -> Generator[Reply[Any] | None, Any, Outcome]:
+        from odradek.protocol.large_messages import ResponseTooLarge, sliced_encoder
+
         if response is NO_RESPONSE:
             return []
         if response is CLOSE_CONNECTION:
@@ -172,3 +202,10 @@ class _Handling:
                 return response
             joined.add(response)
         return joined.response()
+
+
+def _name(key: int) -> str:
+    try:
+        return ApiKey(key).name
+    except ValueError:
+        return f"API key {key}"

@@ -38,6 +38,7 @@ class Route:
         "encode_good",
         "errors",
         "handle",
+        "has_large_answers",
         "largest_small_bytes",
         "queue_ms",
         "remote_ms",
@@ -53,6 +54,8 @@ class Route:
         self.handle = handle
         # Larger requests are answered in slices (``large_requests``).
         self.largest_small_bytes = sys.maxsize
+        # The same with answers that had to be waited for.
+        self.has_large_answers = False
         self.encode: Encoder = response_encoder(api_key, version)
         self.encode_good: GoodEncoder | None = good_response_encoder(api_key, version)
         self.scan_errors: ErrorScan = compile_error_scan(api_key)

@@ -2,9 +2,10 @@
 
 A response is a list of chunks: ``bytes``, and slices of log files that nobody has read yet (``LogSlice``: a file, a position, a
 length). A response with a large slice does not go through the transport, which would want it as bytes: its chunks are sent
-straight to the socket, the slices by the kernel from the page cache. Chunks that the socket does not take wait here, in order,
-until the socket is writable again and the transport has sent what it was given before. While chunks wait, all later ones queue
-behind them. Small answers may be held until the loop's turn is over (``outbox``).
+straight to the socket, the slices by the kernel from the page cache. So is a response in chunks of a megabyte, since to copy it
+would take long. Chunks that the socket does not take wait here, in order, until the socket is writable again and the transport
+has sent what it was given before. While chunks wait, all later ones queue behind them. Small answers may be held until the loop's
+turn is over (``outbox``).
 """
 
 import asyncio
@@ -20,6 +21,8 @@ from odradek.storage.log_segments import LogSlice
 
 # Below this a read and a copy cost less than one more system call.
 _SENDFILE_FROM_BYTES: Final = 16 * 1024
+# Bytes beside others that are not put together with them.
+_LARGE_BYTES: Final = 512 * 1024
 # What one turn of the loop sends at most, so that one fast reader does not hold up the others.
 _TURN_BYTES: Final = 4 * 1024 * 1024
 _HIGH_WATER_BYTES: Final = 1024 * 1024
@@ -76,7 +79,7 @@ class SocketWriter:
             self.queue.extend(chunks)
         elif len(chunks) == 1 and type(chunks[0]) is bytes:
             self._write_small(chunks[0])
-        elif self._fd >= 0 and any(map(_is_large_slice, chunks)):
+        elif self._fd >= 0 and any(map(_is_large, chunks)):
             self.send_held()
             self.queue.extend(_joined(chunks))
             self._send_turn()
@@ -189,16 +192,18 @@ class SocketWriter:
             self._watched_fd = -1
 
 
-def _is_large_slice(chunk: Any) -> bool:
-    return type(chunk) is not bytes and len(chunk) >= _SENDFILE_FROM_BYTES and chunk.file.fileno() is not None
+def _is_large(chunk: Any) -> bool:
+    if type(chunk) is bytes:
+        return len(chunk) >= _LARGE_BYTES
+    return len(chunk) >= _SENDFILE_FROM_BYTES and chunk.file.fileno() is not None
 
 
 def _joined(chunks: list[Any]) -> list[Any]:
-    """The same bytes in fewer chunks: everything between two large slices is one."""
+    """The same bytes in fewer chunks: everything between two large ones is one."""
     result: list[Any] = []
     small: list[bytes] = []
     for chunk in chunks:
-        if _is_large_slice(chunk):
+        if _is_large(chunk):
             if small:
                 result.append(b"".join(small))
                 small = []

@@ -1,6 +1,8 @@
 from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.errors import ErrorCode
+from odradek.protocol.message_types.create_topics import CreatableTopic, CreateTopicsRequest
 from odradek.protocol.messages import messages
+from tests.broker.slow_broker import slow_broker
 
 from .bed import ask, create, make_broker
 
@@ -53,3 +55,17 @@ def test_a_volume_has_room(tmp_path):
     broker.log_manager.directories.metadata.path = str(tmp_path)
     (directory,) = ask(broker, ApiKey.DESCRIBE_LOG_DIRS, topics=None).results
     assert 0 <= directory.usable_bytes <= directory.total_bytes
+
+
+async def test_many_partitions_are_told_over_several_turns_but_one_deleted_meanwhile():
+    async with slow_broker() as broker:
+        topics = CreateTopicsRequest(
+            topics=[CreatableTopic(name=name, num_partitions=1_000, replication_factor=1) for name in ("t", "u")]
+        )
+        await broker.ask(ApiKey.CREATE_TOPICS, topics, 7)
+        answer = broker.send(ApiKey.DESCRIBE_LOG_DIRS, M.DescribeLogDirsRequest(topics=None), 4)
+        assert not answer.done
+        broker.core.log_manager.delete("u", 999)
+        (directory,) = (await broker.wait(answer)).results
+    told = {topic.name: len(topic.partitions) for topic in directory.topics}
+    assert told == {"t": 1_000, "u": 999}

@@ -7,8 +7,10 @@ import pytest
 from odradek.broker.handlers.topic_description import CLUSTER_OPERATIONS, NO_OPERATIONS, TOPIC_OPERATIONS
 from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.errors import ErrorCode
+from odradek.protocol.message_types.create_topics import CreatableTopic, CreateTopicsRequest
 from odradek.protocol.message_types.metadata import MetadataRequest, MetadataRequestTopic, MetadataResponseBroker
 from tests.broker.handlers.in_process import Node, new_broker
+from tests.broker.slow_broker import slow_broker
 
 UNKNOWN_ID = UUID(int=7)
 
@@ -141,3 +143,33 @@ async def test_internal_topics_are_said_to_be(node):
     topics = (await ask(node, named("a", "__consumer_offsets"))).topics
 
     assert [topic.is_internal for topic in topics] == [False, True]
+
+
+MANY = 2_000
+
+
+@pytest.fixture
+async def slow():
+    async with slow_broker() as broker:
+        topics = [CreatableTopic(name=name, num_partitions=MANY, replication_factor=1) for name in ("a", "b")]
+        await broker.ask(ApiKey.CREATE_TOPICS, CreateTopicsRequest(topics=topics), 7)
+        yield broker
+
+
+@pytest.mark.parametrize("topics", [None, named("b", "nowhere", "a")], ids=["all", "named"])
+async def test_many_partitions_are_described_over_several_turns(slow, topics):
+    answer = slow.send(ApiKey.METADATA, MetadataRequest(topics=topics, allow_auto_topic_creation=False), 12)
+    assert not answer.done
+    described = {topic.name: topic for topic in (await slow.wait(answer)).topics}
+    for name in ("a", "b"):
+        assert described[name].error_code == ErrorCode.NONE
+        assert [partition.partition_index for partition in described[name].partitions] == list(range(MANY))
+    if topics is not None:
+        assert list(described) == ["b", "nowhere", "a"]
+        assert described["nowhere"].error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+
+
+async def test_a_topic_that_is_deleted_while_all_are_described_is_left_out(slow):
+    answer = slow.send(ApiKey.METADATA, MetadataRequest(topics=None), 12)
+    slow.core.controller.delete_topics([slow.core.controller.image.topics["b"].topic_id])
+    assert [topic.name for topic in (await slow.wait(answer)).topics] == ["a"]

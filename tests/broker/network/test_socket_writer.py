@@ -69,6 +69,22 @@ async def test_a_response_larger_than_the_socket_takes_arrives_whole(data):
     theirs.close()
 
 
+async def test_a_response_in_large_chunks_arrives_whole(data):
+    contents, file = data
+
+    transport, theirs = await _connected()
+    writer = SocketWriter(transport, lambda: None, Outbox())
+    half = len(contents) // 2
+    writer.write([b"head", contents[:half], b"middle", contents[half:]])
+    # It is not put together.
+    assert [len(chunk) for chunk in writer.queue][-1] == len(contents) - half
+    writer.write([b"next response"])
+    expected = b"head" + contents[:half] + b"middle" + contents[half:] + b"next response"
+    assert await _read_all(theirs, len(expected)) == expected
+    transport.close()
+    theirs.close()
+
+
 async def test_what_is_queued_in_the_transport_is_not_overtaken(data):
     contents, file = data
 
