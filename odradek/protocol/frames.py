@@ -14,6 +14,7 @@ saves.
 Left out: the content of frames.
 """
 
+from struct import Struct
 from typing import Final
 
 from odradek.protocol.errors import MalformedMessage
@@ -32,6 +33,9 @@ _MOST_READ_BYTES: Final = 1024 * 1024
 _VIEW_FROM_BYTES: Final = 16 * 1024
 # The smallest request is a v0 header without a client id: key, version, correlation id.
 MIN_FRAME_BYTES: Final = 8
+# A frame's length, and the API key.
+_HEAD_BYTES: Final = 6
+_HEAD: Final = Struct(">ih").unpack_from
 
 
 class FrameReader:
@@ -74,6 +78,15 @@ class FrameReader:
         if self._has_room(wanted) or self._end - self._start + wanted <= size:
             return size
         return self._larger_size(self._end - self._start + wanted)
+
+    @property
+    def coming(self) -> tuple[int, int]:
+        """The size that the frame under way has announced, and its API key; (0, 0) before both have come."""
+        start = self._start
+        if self._end - start < _HEAD_BYTES:
+            return 0, 0
+        size, key = _HEAD(self._buffer, start)
+        return size, key
 
     def writable(self) -> memoryview:
         """Room for the socket to fill, never empty. Invalidates the views that ``filled`` returned."""

@@ -228,8 +228,15 @@ class Connection(asyncio.BufferedProtocol):
             self._flow.read(False)
 
     def _ask_for_memory(self, received: int) -> None:
-        """A frame is under way, of which so many bytes have just come: read on if there is memory for it."""
+        """A frame is under way, of which so many bytes have just come: read on if it may be so large, and there is memory."""
         reader = self._reader
+        announced_bytes, key = reader.coming
+        try:
+            self._dispatcher.ensure_allowed(key, announced_bytes)
+        except MalformedMessage as error:
+            self._ending = error
+            self._process()
+            return
         size = reader.wanted_bytes
         if self._registry.memory.may_receive(self, size, size - reader.allocated_bytes + received):
             self._granted_bytes = size

@@ -70,6 +70,11 @@ class Dispatcher:
         served = self._apis.get(_API_KEY(frame)[0])
         return 1 if served is None else served.pipeline_depth
 
+    def ensure_allowed(self, key: int, size_bytes: int) -> None:
+        """MalformedMessage for a frame under way that would be refused for its size."""
+        if self._large is not None:
+            self._large.ensure_allowed(key, size_bytes)
+
     def dispatch(self, frame: bytes | memoryview, session: Session, arrived_ms: float) -> list[Any] | Reply[Outcome]:
         """The response's chunks, none of them where no response is due; or a Reply of them, where they come later.
 
@@ -156,6 +161,11 @@ class Dispatcher:
 
         def answer(response: Any) -> None:
             self._free_ms = now_ms = self._monotonic_ms()
+            large = self._large
+            if large is not None and route.has_large_answers and not isinstance(response, Exception):
+                route.note_waited(now_ms - arrived_ms, now_ms - waits_from_ms)
+                large.encode(route, context, response, _server_error).when_done(encoded.complete)
+                return
             chunks: list[Any] | None = None
             try:
                 chunks = _encode(context, route, response)
@@ -188,6 +198,7 @@ class Dispatcher:
         route = self._routes[key << 16 | version] = Route(api_key, version, self._load_handler(api_key))
         if self._large is not None:
             route.largest_small_bytes = self._large.largest_small_bytes(route)
+            route.has_large_answers = self._large.has_large_answers(route)
         return route
 
     def _refuse(self, key: int, version: int, correlation_id: int) -> list[Any]:

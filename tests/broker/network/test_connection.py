@@ -56,6 +56,10 @@ class FakeTransport:
         self.aborted = True
 
 
+# Of a request that is refused when a part of it has come.
+REFUSED_KEY = 77
+
+
 class FakeDispatcher:
     """Echoes a frame; ``w...`` waits, ``m...`` is malformed, ``c...`` closes, ``n...`` is not answered, ``x...`` fails.
 
@@ -69,6 +73,10 @@ class FakeDispatcher:
 
     def pipeline_depth(self, frame):
         return 4 if frame[:1] in (b"d", b"u", b"p", b"q", b"e") else 1
+
+    def ensure_allowed(self, key, size_bytes):
+        if key == REFUSED_KEY:
+            raise MalformedMessage(f"{size_bytes} bytes are too many")
 
     def dispatch(self, frame, session, arrived_ms):
         self.seen.append(bytes(frame))

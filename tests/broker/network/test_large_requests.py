@@ -27,14 +27,14 @@ KEYS = 5_000
 class Setup:
     """A dispatcher whose handler echoes the keys of FindCoordinator; each reading of the clock moves it by ``step_ms``."""
 
-    def __init__(self, step_ms=0.0, in_pieces=True, gate=None):
+    def __init__(self, step_ms=0.0, in_pieces=True, gate=None, large_answers=()):
         self.soon = deque()
         self.now_ms = 0.0
         self.step_ms = step_ms
         self.pieces = []
         self.answer = self.echo
         self.slices = Slices(self.read, self.soon.append)
-        large = LargeRequests(self.slices, {FIND: PIECES} if in_pieces else {}, {ApiKey.PRODUCE})
+        large = LargeRequests(self.slices, {FIND: PIECES} if in_pieces else {}, {ApiKey.PRODUCE}, (), large_answers)
         self.dispatcher = Dispatcher(None, VirtualClock(), SERVED, lambda api_key: self.handle, gate, large)
 
     def read(self):
@@ -100,6 +100,17 @@ def test_a_small_request_is_not_sliced():
     assert setup.slices.slices == 0
 
 
+def test_a_large_answer_to_a_small_request_that_had_to_wait_is_encoded_in_slices():
+    setup = Setup(step_ms=SLICE_MS, large_answers={FIND})
+    reply = Reply()
+    setup.answer = lambda _: reply
+    outcome = setup.dispatch(encode_request(FIND, 4, coordinator_keys=["k"]))
+    reply.complete(FindCoordinatorResponse(coordinators=[Coordinator(key=key, host="h") for key in EXPECTED]))
+    assert not outcome.done
+    assert setup.turns() >= KEYS // 256
+    assert keys_told(outcome.response) == EXPECTED
+
+
 def test_handlers_that_answer_later_are_waited_for_one_by_one():
     setup = Setup()
     replies = []
@@ -163,6 +174,16 @@ def test_more_bytes_than_allowed_are_refused_unread(monkeypatch):
     with pytest.raises(MalformedMessage, match="allowed are 20000"):
         setup.dispatch(find())
     assert setup.slices.slices == 0
+
+
+def test_more_bytes_than_allowed_are_refused_before_they_have_come(monkeypatch):
+    monkeypatch.setattr(large_requests, "MOST_BYTES", 20_000)
+    dispatcher = Setup().dispatcher
+    dispatcher.ensure_allowed(FIND, 20_000)
+    dispatcher.ensure_allowed(ApiKey.PRODUCE, 20_001)
+    for key, name in ((FIND, "FIND_COORDINATOR"), (9_999, "API key 9999")):
+        with pytest.raises(MalformedMessage, match=f"{name}: 20001 bytes: allowed are 20000"):
+            dispatcher.ensure_allowed(key, 20_001)
 
 
 def test_an_answer_many_times_as_large_as_its_request_is_not_given(monkeypatch):
