@@ -23,6 +23,7 @@ from odradek.broker.logging import log
 from odradek.broker.metadata.metadata_log import MetadataUnreadable
 from odradek.broker.network.busy_poll import BusyPoll
 from odradek.broker.network.loop_errors import LoopErrors
+from odradek.cli.quiet_collections import QuietCollections
 from odradek.protocol.errors import KafkaError
 from odradek.storage.errors import DataDirectoryLocked, InconsistentDataDirectory
 from odradek.storage.open_segments import fit_limit
@@ -134,12 +135,7 @@ async def _serve(
         return _tell(error, FAILED)
     print(ready_line(*server.bound_address), flush=True)
     _poll_busily(server)
-    # Nothing made so far will ever be garbage: the collector need not look at it again, and the loop need not wait for it.
-    gc.freeze()
-    gc.enable()
-    # Requests make and drop hundreds of objects each, hardly any of them in cycles: the default has the collector look for some
-    # at every other request.
-    gc.set_threshold(50_000, 20, 50)
+    QuietCollections(lambda: broker.slices.is_busy, asyncio.get_running_loop().call_later).begin()
     # Said after that line: the log takes its time to come up.
     for warning in config.warnings:
         log.warn(warning)

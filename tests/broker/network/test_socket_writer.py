@@ -70,7 +70,7 @@ async def test_a_response_larger_than_the_socket_takes_arrives_whole(data):
 
 
 async def test_a_response_in_large_chunks_arrives_whole(data):
-    contents, file = data
+    contents, _ = data
 
     transport, theirs = await _connected()
     writer = SocketWriter(transport, lambda: None, Outbox())

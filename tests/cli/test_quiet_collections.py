@@ -1,0 +1,74 @@
+"""Full garbage collections wait until the broker rests, but not for ever."""
+
+import pytest
+
+from odradek.cli import quiet_collections
+from odradek.cli.quiet_collections import QuietCollections
+
+
+class Collector:
+    """What stands for the module ``gc``."""
+
+    def __init__(self):
+        self.count = (0, 0, 0)
+        self.called = []
+
+    def get_count(self):
+        return self.count
+
+    def __getattr__(self, name):
+        return lambda *arguments: self.called.append(name)
+
+
+class Process:
+    def __init__(self):
+        self.is_busy = False
+        self.later = []
+        QuietCollections(lambda: self.is_busy, lambda _, look: self.later.append(look)).begin()
+
+    def look(self, times=1):
+        for _ in range(times):
+            (look,) = self.later
+            self.later = []
+            look()
+
+
+@pytest.fixture
+def collector(monkeypatch):
+    found = Collector()
+    monkeypatch.setattr(quiet_collections, "gc", found)
+    return found
+
+
+@pytest.fixture
+def process(collector):
+    process = Process()
+    assert collector.called == ["freeze", "enable", "set_threshold"]
+    collector.called = []
+    return process
+
+
+def test_where_little_was_made_nothing_is_collected(process, collector):
+    collector.count = (20_000, 4, 0)
+    process.look(1_000)
+    assert collector.called == []
+
+
+def test_what_is_left_after_a_collection_is_not_looked_at_again(process, collector):
+    collector.count = (0, 0, 4)
+    process.look()
+    assert collector.called == ["collect", "freeze"]
+
+
+def test_a_collection_waits_for_the_end_of_long_work_but_not_for_ever(process, collector):
+    collector.count = (0, 0, 4)
+    process.is_busy = True
+    process.look(60)
+    assert collector.called == []
+    process.look()
+    assert collector.called == ["collect", "freeze"]
+    process.look(60)
+    assert collector.called == ["collect", "freeze"]
+    process.is_busy = False
+    process.look()
+    assert collector.called == ["collect", "freeze"] * 2
