@@ -137,12 +137,17 @@ CAMPAIGNS = {
         ),
         Campaign(
             "soak",
-            "tests.campaigns.soak.soak",
+            "tests.campaigns.soak",
             ("--minutes", "5"),
             6,
             "a bank of transactional clients, on small segments: kill -9 or freeze them and the broker, and check that money is "
             "conserved; the same on Apache Kafka; find faults put in",
-            (f"{_HERE}/soak/test_bank.py", f"{_HERE}/soak/test_books.py", f"{_HERE}/soak/test_segments.py"),
+            (
+                f"{_HERE}/soak/test_bank.py",
+                f"{_HERE}/soak/test_books.py",
+                f"{_HERE}/soak/test_patience.py",
+                f"{_HERE}/soak/test_segments.py",
+            ),
         ),
         Campaign(
             "wire-differential",

@@ -69,7 +69,7 @@ def test_an_unknown_name_is_told_with_the_list(capsys):
 @pytest.mark.parametrize(
     ("arguments", "command"),
     [
-        (["soak", "--minutes", "60"], ["-m", "tests.campaigns.soak.soak", "--minutes", "5", "--minutes", "60"]),
+        (["soak", "--minutes", "60"], ["-m", "tests.campaigns.soak", "--minutes", "5", "--minutes", "60"]),
         (["all-short", "-x"], ["-m", "pytest", "--import-mode=append", "-n", "3", "--dist", "loadgroup", *SHORT_TESTS, "-x"]),
     ],
 )

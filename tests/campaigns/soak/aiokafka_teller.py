@@ -17,14 +17,7 @@ from aiokafka.coordinator.assignors.range import RangePartitionAssignor
 from aiokafka.errors import IllegalStateError, KafkaError
 
 from tests.campaigns.soak.bank import Placed, decode_order
-from tests.campaigns.soak.teller import (
-    HEARTBEAT_INTERVAL_MS,
-    SESSION_TIMEOUT_MS,
-    TRANSACTION_TIMEOUT_MS,
-    Attempt,
-    Teller,
-    Told,
-)
+from tests.campaigns.soak.teller import HEARTBEAT_INTERVAL_MS, Attempt, Teller, Told
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -54,8 +47,8 @@ class AiokafkaTeller(Teller):
             isolation_level="read_committed",
             auto_offset_reset="earliest",
             enable_auto_commit=False,
-            session_timeout_ms=SESSION_TIMEOUT_MS,
-            rebalance_timeout_ms=SESSION_TIMEOUT_MS,
+            session_timeout_ms=self.told.session_timeout_ms,
+            rebalance_timeout_ms=self.told.session_timeout_ms,
             heartbeat_interval_ms=HEARTBEAT_INTERVAL_MS,
             fetch_max_wait_ms=50,
             retry_backoff_ms=50,
@@ -65,6 +58,8 @@ class AiokafkaTeller(Teller):
         while self.goes_on():
             found = await consumer.getmany(timeout_ms=POLL_TIMEOUT_MS, max_records=self.told.orders)
             for partition, records in found.items():
+                # Each may take a timeout.
+                self._note_step()
                 await self._serve(consumer, partition, records)
         for partition in list(self._producers):
             await self._discard(partition)
@@ -96,7 +91,7 @@ class AiokafkaTeller(Teller):
             bootstrap_servers=self.told.address,
             client_id=self.told.name,
             transactional_id=f"{self.group}-{partition.partition}",
-            transaction_timeout_ms=TRANSACTION_TIMEOUT_MS,
+            transaction_timeout_ms=self.told.transaction_timeout_ms,
             retry_backoff_ms=50,
         )
         async with asyncio.timeout(CALL_TIMEOUT_S):

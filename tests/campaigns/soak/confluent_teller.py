@@ -9,14 +9,7 @@ from typing import TYPE_CHECKING, ClassVar
 from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaException, Producer, TopicPartition
 
 from tests.campaigns.soak.bank import Placed, decode_order
-from tests.campaigns.soak.teller import (
-    HEARTBEAT_INTERVAL_MS,
-    SESSION_TIMEOUT_MS,
-    TRANSACTION_TIMEOUT_MS,
-    Attempt,
-    Teller,
-    Told,
-)
+from tests.campaigns.soak.teller import HEARTBEAT_INTERVAL_MS, Attempt, Teller, Told
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -48,7 +41,7 @@ class ConfluentTeller(Teller):
                 "isolation.level": "read_committed",
                 "auto.offset.reset": "earliest",
                 "enable.auto.commit": False,
-                "session.timeout.ms": SESSION_TIMEOUT_MS,
+                "session.timeout.ms": told.session_timeout_ms,
                 "heartbeat.interval.ms": HEARTBEAT_INTERVAL_MS,
                 "fetch.wait.max.ms": 50,
                 **RECONNECT,
@@ -59,7 +52,7 @@ class ConfluentTeller(Teller):
                 "bootstrap.servers": told.address,
                 "client.id": told.name,
                 "transactional.id": told.transactional_id,
-                "transaction.timeout.ms": TRANSACTION_TIMEOUT_MS,
+                "transaction.timeout.ms": told.transaction_timeout_ms,
                 "linger.ms": 0,
                 **RECONNECT,
             }

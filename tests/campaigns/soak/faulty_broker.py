@@ -1,4 +1,4 @@
-"""The broker with a fault that the bank must find: now and then it answers as if it had appended.
+"""The broker with a fault that the bank must find: now and then it answers as if it had appended, or it leaves a log uncompacted.
 
     python -m tests.campaigns.soak.faulty_broker FAULT NUMBER serve ...
 
@@ -13,14 +13,18 @@ from typing import TYPE_CHECKING, Any
 
 from odradek.__main__ import start
 from odradek.broker.handlers import txn_offset_commit
+from odradek.broker.replica.log_cleaner import LogCleaner
+from odradek.coordinator.runtime.hashing import partition_for
 from odradek.protocol.errors import ErrorCode
 from odradek.storage.append_info import AppendInfo
 from odradek.storage.log import Log
 from tests.broker_process import BrokerProcess
-from tests.campaigns.soak.bank import LEDGER, ORDERS
+from tests.campaigns.soak.bank import LEDGER, ORDERS, orders_of
+from tests.campaigns.soak.segments import COORDINATORS
+from tests.campaigns.soak.settings import SETTINGS
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection
+    from collections.abc import Callable, Collection, Iterable
 
 
 class FaultyBroker(BrokerProcess):
@@ -57,13 +61,30 @@ def _uncommitted(every: int) -> None:
     txn_offset_commit._commit = faulty
 
 
+def _uncompacted(group: str) -> None:
+    """The cleaner passes by the partition that has a group's offsets, without a word."""
+    passed_by = COORDINATORS[0], partition_for(group, SETTINGS["offsets.topic.num.partitions"])
+    cleanable = LogCleaner._cleanable
+
+    def faulty(cleaner: LogCleaner, logs: Iterable[Log]) -> list[Log]:
+        return [log for log in cleanable(cleaner, logs) if log.topic_partition != passed_by]
+
+    LogCleaner._cleanable = faulty
+
+
 FAULTS = {
     "ledger-without-append": lambda every: _unwritten({LEDGER}, every),
     "orders-without-append": lambda every: _unwritten({topic for topic, _ in ORDERS}, every),
     "offsets-without-append": _uncommitted,
+    "offsets-without-compaction": lambda _: _uncompacted(orders_of("librdkafka")),
 }
 # One of how many requests has the fault in the campaign. The next commit of a group's offsets makes up for one that is missing.
-OFTEN = {"ledger-without-append": 100, "orders-without-append": 1_000, "offsets-without-append": 3}
+OFTEN = {
+    "ledger-without-append": 100,
+    "orders-without-append": 1_000,
+    "offsets-without-append": 3,
+    "offsets-without-compaction": 1,
+}
 
 
 def main() -> None:

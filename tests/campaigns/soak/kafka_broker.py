@@ -41,6 +41,11 @@ class KafkaBroker:
         """``host:port``."""
         return f"{self.host}:{self.port}"
 
+    @property
+    def pid(self) -> int:
+        assert self._process is not None
+        return self._process.pid
+
     def start(self) -> Self:
         """Start, and return when the port accepts connections."""
         with (self._directory / "stderr.log").open("ab") as log:

@@ -11,14 +11,7 @@ from kafka.errors import KafkaError
 from kafka.structs import ConsumerGroupMetadata, OffsetAndMetadata
 
 from tests.campaigns.soak.bank import Placed, decode_order
-from tests.campaigns.soak.teller import (
-    HEARTBEAT_INTERVAL_MS,
-    SESSION_TIMEOUT_MS,
-    TRANSACTION_TIMEOUT_MS,
-    Attempt,
-    Teller,
-    Told,
-)
+from tests.campaigns.soak.teller import HEARTBEAT_INTERVAL_MS, Attempt, Teller, Told
 
 POLL_TIMEOUT_MS = 200
 FLUSH_TIMEOUT_S = 10.0
@@ -28,10 +21,6 @@ RECONNECT = {"retry_backoff_ms": 50, "reconnect_backoff_ms": 20, "reconnect_back
 
 class KafkaPythonTeller(Teller):
     make: ClassVar[str] = "kafka-python"
-    # A hanging teller (see ``Staff.hangs``) stays in its group and holds up its rebalances. Two in a row must be found and
-    # replaced well within the time in which each partition makes progress. The timeout exceeds the longest justified wait: 5 s
-    # for a killed teller's transaction, 4 s frozen, the broker away.
-    hang_timeout_s: ClassVar[float] = 15.0
 
     def __init__(self, told: Told) -> None:
         super().__init__(told)
@@ -46,7 +35,7 @@ class KafkaPythonTeller(Teller):
             isolation_level="read_committed",
             auto_offset_reset="earliest",
             enable_auto_commit=False,
-            session_timeout_ms=SESSION_TIMEOUT_MS,
+            session_timeout_ms=told.session_timeout_ms,
             heartbeat_interval_ms=HEARTBEAT_INTERVAL_MS,
             fetch_max_wait_ms=50,
             **RECONNECT,
@@ -58,7 +47,7 @@ class KafkaPythonTeller(Teller):
             bootstrap_servers=self.told.address,
             client_id=self.told.name,
             transactional_id=self.told.transactional_id,
-            transaction_timeout_ms=TRANSACTION_TIMEOUT_MS,
+            transaction_timeout_ms=self.told.transaction_timeout_ms,
             **RECONNECT,
         )
 

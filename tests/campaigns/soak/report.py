@@ -11,6 +11,8 @@ from tests.campaigns.soak.segments import COORDINATORS
 if TYPE_CHECKING:
     from collections import Counter
 
+    from tests.campaigns.soak.costs import Spent
+    from tests.campaigns.soak.patience import ServedClock
     from tests.campaigns.soak.staff import Said
 
 
@@ -29,6 +31,8 @@ class Report:
     lines: int
     rolls: Counter[str]
     compactions: Counter[str]
+    spent: Spent
+    clock: ServedClock
 
     @property
     def harms(self) -> int:
@@ -54,10 +58,13 @@ class Report:
             f"teller kills survived           {self.worker_kills}",
             f"tellers frozen, woken as zombie {self.freezes}",
             f"broker kills survived           {self.broker_kills}",
+            f"broker between kill and start   {self.clock.away_s:.0f} s",
+            f"broker waiting for a processor  {self.clock.starved_s:.0f} s",
             f"log rolls                       {_counts(self.rolls)}",
             f"log compactions                 {_counts(self.compactions)}",
             f"snapshots checked               {self.snapshots} ({self.completed} in the middle of a transaction's markers)",
             f"records of the books            {self.lines}, each to be read by every client, and all once more",
+            *self.spent.lines(self.transfers),
         ]
         return "\n".join(lines)
 

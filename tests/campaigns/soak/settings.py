@@ -9,6 +9,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 SMALLEST_SEGMENT_BYTES = 1 << 20
+# The share of dirty bytes from which on a log is to be compacted.
+CLEANABLE_RATIO = 0.1
 SETTINGS: Mapping[str, object] = {
     "group.min.session.timeout.ms": 1_000,
     "group.initial.rebalance.delay.ms": 0,
@@ -21,7 +23,7 @@ SETTINGS: Mapping[str, object] = {
     "log.segment.bytes": SMALLEST_SEGMENT_BYTES,
     "log.roll.ms": 10_000,
     "log.cleaner.backoff.ms": 500,
-    "log.cleaner.min.cleanable.ratio": 0.1,
+    "log.cleaner.min.cleanable.ratio": CLEANABLE_RATIO,
     "log.cleaner.delete.retention.ms": 5_000,
     "log.segment.delete.delay.ms": 1_000,
 }
@@ -29,14 +31,26 @@ SETTINGS: Mapping[str, object] = {
 
 @dataclass(frozen=True, slots=True)
 class Pace:
-    """How much work there is, and how often the broker and tellers are harmed: at random between two intervals, or never."""
+    """How much work there is, and how often the broker and tellers are harmed: at random between two intervals, or never.
+
+    The transaction of a killed teller without a successor of its name holds back readers for ``transaction_timeout_ms``.
+    """
 
     orders_a_second: float = 1_000.0
     orders_a_transaction: int = 25
     broker_kill_interval_s: tuple[float, float] | None = (5.0, 8.0)
     harm_interval_s: tuple[float, float] | None = (2.0, 5.0)
+    session_timeout_ms: int = 3_000
+    transaction_timeout_ms: int = 5_000
     progress_timeout_s: float = 30.0
+    # By the served clock, see ``patience``. A transaction that was left open, and then timed out, holds compaction back.
+    compaction_timeout_s: float = 60.0
+
+    @property
+    def frozen_s(self) -> float:
+        """Longer than the session timeout, so that a frozen teller wakes as a zombie."""
+        return self.session_timeout_ms / 1000 + 1
 
 
 # Kafka takes longer to start, most of all beside its clients.
-KAFKA_PACE = Pace(broker_kill_interval_s=(15.0, 25.0), progress_timeout_s=180.0)
+KAFKA_PACE = Pace(broker_kill_interval_s=(15.0, 25.0), progress_timeout_s=180.0, compaction_timeout_s=120.0)

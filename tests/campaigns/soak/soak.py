@@ -11,35 +11,27 @@ end
     clients agree           every make reads every record of the books, and the same; all are read once more at the end, see
                             ``tape``
     responses hold          a transaction confirmed as committed is readable, one confirmed as aborted is not
-    nothing hangs           every partition of orders makes progress, and at the end every order is carried out, no transaction
-                            is open, and the last stable offset of every partition is its high watermark
+    nothing hangs           every teller makes steps, see ``patience``, every partition of orders makes progress, and at the end
+                            every order is carried out, no transaction is open, and the last stable offset of every partition
+                            is its high watermark
+    logs are compacted      the coordinators' segments, soon after they are closed, and at the end all of them, see ``segments``
     excuses are few         clients may fail where the broker is killed, but not often, see ``staff``
 
-Segments are small, so that logs roll and the coordinators' are compacted; a run in which that did not happen has failed.
+Segments are small, so that logs roll and the coordinators' are compacted; a run in which that did not happen has failed, too.
 ``--broker kafka`` runs the same bank on Apache Kafka: its table says how often clients fail there. Kafka 4.3.1 may take the
 partitions of a transaction for deleted when it starts after a kill, and write no markers to them, so a violation does not end
 that run: another bank is opened. ``--fault`` seeds a fault into odradek, and the run succeeds if the fault is found.
 
-    python -m tests.campaigns.soak.soak --minutes 5
+    python -m tests.campaigns.soak --minutes 5
 """
 
 from __future__ import annotations
 
-import argparse
-import logging
-import shutil
-import sys
-import tempfile
 import time
-from contextlib import suppress
-from dataclasses import replace
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from confluent_kafka.admin import AdminClient, NewTopic
 
-from tests.broker_process import BrokerProcess
-from tests.campaigns.crash.support import seeded
 from tests.campaigns.soak.auditor import Auditor
 from tests.campaigns.soak.bank import (
     LEDGER,
@@ -51,25 +43,26 @@ from tests.campaigns.soak.bank import (
     RECEIPTS,
     orders_of,
 )
-from tests.campaigns.soak.books import Violation, require
-from tests.campaigns.soak.faulty_broker import OFTEN, FaultyBroker
+from tests.campaigns.soak.books import require
+from tests.campaigns.soak.costs import BROKER, Costs, Spent
 from tests.campaigns.soak.feeder import Feeder, open_accounts
-from tests.campaigns.soak.kafka_broker import KafkaBroker
+from tests.campaigns.soak.patience import ServedClock
 from tests.campaigns.soak.report import Report
 from tests.campaigns.soak.segments import Segments
-from tests.campaigns.soak.settings import KAFKA_PACE, SETTINGS, Pace
 from tests.campaigns.soak.staff import Said, Staff
 
 if TYPE_CHECKING:
     import random
     from collections.abc import Callable
+    from pathlib import Path
 
+    from tests.broker_process import BrokerProcess
     from tests.campaigns.soak.books import Books
+    from tests.campaigns.soak.kafka_broker import KafkaBroker
+    from tests.campaigns.soak.settings import Pace
 
 CREATE_TIMEOUT_S = 20.0
 TICK_S = 0.05
-# Of a further bank on Kafka.
-SHORTEST_S = 20.0
 DRAIN_TIMEOUT_S = 180.0
 QUIET_TIMEOUT_S = 30.0
 TOLD_INTERVAL_S = 30.0
@@ -86,9 +79,13 @@ class Soak:
         self._pace = pace
         self._feeder = Feeder(broker.address, pace.orders_a_second)
         self._auditor = Auditor(broker, self._feeder)
-        self._staff = Staff(broker.address, directory, rng, pace.orders_a_transaction)
-        self._segments = Segments(broker.data_dir)
+        self._clock = ServedClock()
+        self._costs = Costs()
+        self._staff = Staff(broker.address, directory, rng, pace, self._clock, self._costs)
+        self._segments = Segments(broker.data_dir, self._clock)
         self._broker_kills = 0
+        # Until the tellers come to rest.
+        self._spent: Spent | None = None
         self._started_at = self._rest_at = time.monotonic()
 
     def run(self, duration_s: float) -> Report:
@@ -107,7 +104,7 @@ class Soak:
         with self._segments:
             with self._staff:
                 self._fight(duration_s)
-                self._rest_at = time.monotonic()
+                self._rest_at, self._spent = time.monotonic(), self._costs.spent()
                 self._come_to_rest()
             self._check_end()
             # No teller depends on the broker's memory.
@@ -134,6 +131,8 @@ class Soak:
             auditor.lines,
             segments.rolls,
             segments.compactions,
+            self._spent or self._costs.spent(),
+            self._clock,
         )
 
     def _prepare(self) -> None:
@@ -145,12 +144,12 @@ class Soak:
         open_accounts(self._broker.address)
 
     def _fight(self, duration_s: float) -> None:
-        """Kill, freeze and replace until the time is up."""
+        """Kill, freeze and replace until the time is up, and the broker has been killed if it is to be."""
         started = told = time.monotonic()
         pace, books = self._pace, self._auditor.books
         kill_at, harm_at = self._next(pace.broker_kill_interval_s), self._next(pace.harm_interval_s)
         killed_at, settled = started, 0
-        while (now := time.monotonic()) < started + duration_s:
+        while (now := time.monotonic()) < started + duration_s or (self._broker_kills == 0 and pace.broker_kill_interval_s):
             time.sleep(TICK_S)
             self._tend()
             if now >= harm_at:
@@ -170,14 +169,19 @@ class Soak:
         return float("inf") if interval_s is None else time.monotonic() + self._rng.uniform(*interval_s)
 
     def _kill_broker(self) -> None:
-        self._broker.kill9()
-        self._broker.start()
+        self._costs.look(BROKER, self._broker.pid)
+        with self._clock.away():
+            self._broker.kill9()
+            self._broker.start()
         self._broker_kills += 1
         self._staff.note_kill()
 
     def _tend(self) -> None:
         self._auditor.raise_failure()
         self._feeder.raise_failure()
+        self._clock.look(self._broker.pid)
+        self._costs.look(BROKER, self._broker.pid)
+        self._segments.require_compacted(self._pace.compaction_timeout_s)
         self._staff.tend()
 
     def _so_far(self) -> str:
@@ -206,6 +210,7 @@ class Soak:
             QUIET_TIMEOUT_S,
             "the last stable offset of every partition is its high watermark",
         )
+        self._until(self._segments.are_compacted, QUIET_TIMEOUT_S, "all closed segments of the coordinators are compacted")
         require(window.committed() == self._feeder.ends, "the committed offsets are not those behind the last orders")
         for make in MAKES:
             auditor.snapshot(make)
@@ -235,64 +240,3 @@ class Soak:
             self._tend()
             require(time.monotonic() < deadline, f"not within {timeout_s:.0f} s: {what}; {self._so_far()}")
             time.sleep(TICK_S)
-
-
-def main() -> None:
-    """Run and report; status 1 after a violation, or where a seeded fault was not found."""
-    options = _options()
-    logging.disable()
-    rng = seeded("bank")
-    directory = Path(tempfile.mkdtemp(prefix="odradek-soak-"))
-    print(f"what the broker and the tellers leave, until all is well: {directory}", flush=True)
-    end = time.monotonic() + options.minutes * 60
-    found = _run(options, directory / "1", rng, options.minutes * 60)
-    banks = 1
-    while options.broker == "kafka" and (left_s := end - time.monotonic()) > SHORTEST_S:
-        banks += 1
-        found = _run(options, directory / str(banks), rng, left_s) or found
-    if (found is None) == (options.fault is None):
-        shutil.rmtree(directory)
-    else:
-        print("the seeded fault was not found" if found is None else f"what is left: {directory}")
-        sys.exit(1)
-
-
-def _run(options: argparse.Namespace, directory: Path, rng: random.Random, duration_s: float) -> Violation | None:
-    """Open a bank, print its table, and return the violation, if there is one."""
-    directory.mkdir()
-    pace = KAFKA_PACE if options.broker == "kafka" else Pace()
-    pace = replace(pace, orders_a_second=options.orders_per_second, orders_a_transaction=options.orders_per_transaction)
-    found = None
-    with _broker(options, directory / "broker") as broker:
-        soak = Soak(broker, directory / "tellers", rng, pace)
-        try:
-            unmoved = soak.run(duration_s).unmoved()
-            require(not unmoved, f"logs that did not roll or were not compacted, so that the run says little: {unmoved}")
-        except Violation as error:
-            found = error
-        print(soak.report())
-    print("violations                      " + ("0" if found is None else f"1: {found}"), flush=True)
-    return found
-
-
-def _options() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
-    parser.add_argument("--minutes", type=float, default=5.0)
-    parser.add_argument("--orders-per-second", type=float, default=Pace().orders_a_second)
-    parser.add_argument("--orders-per-transaction", type=int, default=Pace().orders_a_transaction)
-    parser.add_argument("--broker", choices=("odradek", "kafka"), default="odradek")
-    parser.add_argument("--fault", choices=sorted(OFTEN), help="seed this fault into odradek, which the run must find")
-    return parser.parse_args()
-
-
-def _broker(options: argparse.Namespace, directory: Path) -> BrokerProcess | KafkaBroker:
-    if options.broker == "kafka":
-        return KafkaBroker(directory, settings=SETTINGS)
-    if options.fault is not None:
-        return FaultyBroker(directory, settings=SETTINGS).use(options.fault, OFTEN[options.fault])
-    return BrokerProcess(directory, settings=SETTINGS)
-
-
-if __name__ == "__main__":
-    with suppress(KeyboardInterrupt):
-        main()

@@ -2,6 +2,7 @@
 
 import gc
 import logging
+from dataclasses import replace
 
 import pytest
 
@@ -11,11 +12,20 @@ from tests.campaigns.soak.faulty_broker import FaultyBroker
 from tests.campaigns.soak.settings import SETTINGS, Pace
 from tests.campaigns.soak.soak import Soak
 
-DURATION_S = 5.0
+DURATION_S = 4.0
 # Segments are closed after a second, since few records are written.
 SHORT = {**SETTINGS, "log.roll.ms": 1_000, "log.cleaner.backoff.ms": 100}
-PACE = Pace(orders_a_second=100, orders_a_transaction=5, broker_kill_interval_s=(2.0, 3.0), harm_interval_s=(1.5, 3.0))
+# What is left open is waited for at the end.
+PACE = Pace(
+    orders_a_second=100,
+    orders_a_transaction=5,
+    broker_kill_interval_s=(1.5, 2.5),
+    harm_interval_s=(1.0, 2.0),
+    session_timeout_ms=2_000,
+    transaction_timeout_ms=3_000,
+)
 UNHARMED = Pace(orders_a_second=200, orders_a_transaction=10, broker_kill_interval_s=None, harm_interval_s=None)
+COMPACTED_SOON = replace(UNHARMED, compaction_timeout_s=3.0)
 
 
 @pytest.fixture(autouse=True)
@@ -42,13 +52,14 @@ def test_money_is_conserved_and_every_order_carried_out_once_whoever_is_killed(b
 @pytest.mark.timeout(240)
 @pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning")
 @pytest.mark.parametrize(
-    ("fault", "every", "told"),
+    ("fault", "every", "pace", "told"),
     [
-        ("ledger-without-append", 20, "a part is missing of transfers"),
-        ("offsets-without-append", 3, "at or behind the committed offsets|again by|a part is read"),
+        ("ledger-without-append", 20, UNHARMED, "a part is missing of transfers"),
+        ("offsets-without-append", 3, UNHARMED, "at or behind the committed offsets|again by|a part is read"),
+        ("offsets-without-compaction", 1, COMPACTED_SOON, "__consumer_offsets-1 is not compacted any more"),
     ],
 )
-def test_an_answer_without_its_append_is_found(tmp_path, fault, every, told):
+def test_a_fault_that_is_put_in_is_found(tmp_path, fault, every, pace, told):
     broker = FaultyBroker(tmp_path / "broker", settings=SHORT).use(fault, every)
     with pytest.raises(Violation, match=told), broker:
-        Soak(broker, tmp_path / "tellers", seeded("bank"), UNHARMED).run(60)
+        Soak(broker, tmp_path / "tellers", seeded("bank"), pace).run(60)
