@@ -1,9 +1,13 @@
 """Full garbage collections wait until the broker rests, but not for ever."""
 
+import subprocess
+import sys
+
 import pytest
 
 from odradek.cli import quiet_collections
 from odradek.cli.quiet_collections import QuietCollections
+from tests.broker_process import command_environment
 
 
 class Collector:
@@ -11,10 +15,14 @@ class Collector:
 
     def __init__(self):
         self.count = (0, 0, 0)
+        self.frozen = 0
         self.called = []
 
     def get_count(self):
         return self.count
+
+    def get_freeze_count(self):
+        return self.frozen
 
     def __getattr__(self, name):
         return lambda *arguments: self.called.append(name)
@@ -58,6 +66,47 @@ def test_what_is_left_after_a_collection_is_not_looked_at_again(process, collect
     collector.count = (0, 0, 4)
     process.look()
     assert collector.called == ["collect", "freeze"]
+
+
+def test_what_was_set_aside_is_looked_at_again_when_it_has_grown_by_a_quarter(process, collector):
+    collector.count = (0, 0, 4)
+    collector.frozen = 100_001
+    process.look()
+    assert collector.called == ["collect", "freeze", "unfreeze", "collect", "freeze"]
+    collector.called = []
+    collector.frozen = 225_001
+    process.look()
+    assert collector.called == ["collect", "freeze"]
+    collector.frozen = 225_002
+    process.look()
+    assert collector.called == ["collect", "freeze"] * 2 + ["unfreeze", "collect", "freeze"]
+
+
+def test_a_cycle_that_was_set_aside_while_it_was_in_use_is_freed():
+    program = """
+import gc, weakref
+from odradek.cli import quiet_collections
+from odradek.cli.quiet_collections import QuietCollections
+
+class Part:
+    pass
+
+later = []
+QuietCollections(lambda: False, lambda _, look: later.append(look)).begin()
+part = Part()
+part.whole = part
+known = weakref.ref(part)
+gc.set_threshold(100, 1, gc.get_threshold()[2])
+grown = [[number] for number in range(1_000)]
+later.pop()()
+assert not gc.get_referrers(part)  # it is set aside
+del part
+grown += [[number] for number in range(10 * quiet_collections._GROWTH_AT_LEAST)]
+later.pop()()
+print(known())
+"""
+    done = subprocess.run([sys.executable, "-c", program], check=True, capture_output=True, text=True, env=command_environment())
+    assert done.stdout.strip() == "None"
 
 
 def test_a_collection_waits_for_the_end_of_long_work_but_not_for_ever(process, collector):
