@@ -15,17 +15,19 @@ from tests.campaigns.soak.soak import Soak
 DURATION_S = 4.0
 # Segments are closed after a second, since few records are written.
 SHORT = {**SETTINGS, "log.roll.ms": 1_000, "log.cleaner.backoff.ms": 100}
-# What is left open is waited for at the end.
-PACE = Pace(
-    orders_a_second=100,
-    orders_a_transaction=5,
-    broker_kill_interval_s=(1.5, 2.5),
-    harm_interval_s=(1.0, 2.0),
+# What tellers leave open is waited for at the end.
+UNHARMED = Pace(
+    orders_a_second=200,
+    orders_a_transaction=10,
+    broker_kill_interval_s=None,
+    harm_interval_s=None,
     session_timeout_ms=2_000,
     transaction_timeout_ms=3_000,
 )
-UNHARMED = Pace(orders_a_second=200, orders_a_transaction=10, broker_kill_interval_s=None, harm_interval_s=None)
-COMPACTED_SOON = replace(UNHARMED, compaction_timeout_s=3.0)
+COMPACTED_SOON = replace(UNHARMED, compaction_timeout_s=2.0)
+HARMED = replace(
+    UNHARMED, orders_a_second=100, orders_a_transaction=5, broker_kill_interval_s=(1.5, 2.5), harm_interval_s=(1.0, 2.0)
+)
 
 
 @pytest.fixture(autouse=True)
@@ -41,7 +43,7 @@ def _quiet_clients(caplog):
 # kafka-python leaves the sockets of connections that were refused to the garbage collector.
 @pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning")
 def test_money_is_conserved_and_every_order_carried_out_once_whoever_is_killed(broker_process, tmp_path):
-    report = Soak(broker_process(settings=SHORT), tmp_path / "tellers", seeded("bank"), PACE).run(DURATION_S)
+    report = Soak(broker_process(settings=SHORT), tmp_path / "tellers", seeded("bank"), HARMED).run(DURATION_S)
     print(report)
     assert report.transfers > 0
     assert report.broker_kills > 1
