@@ -73,19 +73,19 @@ class BrokerServer:
         try:
             broker.open()
         except BaseException:
-            await self._listeners.stop()
+            self._listeners.close()
             raise
         try:
             await self._listeners.serve()
         except OSError:
-            await self._listeners.stop()
+            self._listeners.close()
             broker.close()
             raise
         broker.serve()
 
     async def stop(self) -> None:
         """Finish requests in flight, flush, mark the shutdown clean."""
-        await self._listeners.stop()
+        self._listeners.close()
         self.connections.stop_reading()
         self.broker.answer_waiting()
         for _ in range(_DRAIN_STEPS):
@@ -96,6 +96,13 @@ class BrokerServer:
         # One turn of the loop, in which the transports close.
         await asyncio.sleep(0)
         await self.broker.finish()
+
+    def abandon(self) -> None:
+        """End as a killed process ends: connections break, and nothing is flushed, answered or told any more."""
+        self._listeners.close()
+        self.connections.stop_reading()
+        self.connections.close_all()
+        self.broker.abandon()
 
     def _make_connection(self, listener_name: str) -> Connection:
         return Connection(self.broker.dispatcher, self.connections, listener_name, self._max_frame_bytes)

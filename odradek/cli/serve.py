@@ -27,6 +27,7 @@ from odradek.cli.quiet_collections import QuietCollections
 from odradek.protocol.errors import KafkaError
 from odradek.storage.errors import DataDirectoryLocked, InconsistentDataDirectory
 from odradek.storage.open_segments import fit_limit
+from odradek.timing.event_loop import loop_factory
 from odradek.timing.system_clock import SystemClock
 from odradek.timing.threaded_background import ThreadedBackground
 
@@ -63,7 +64,7 @@ def run(
     except (InvalidConfig, OSError) as error:
         return _cannot_start(error)
     try:
-        with asyncio.Runner(loop_factory=_loop_factory()) as runner:
+        with asyncio.Runner(loop_factory=loop_factory()) as runner:
             return runner.run(_serve(config, metrics_host, metrics_port, default_data_dir=used_default))
     except KeyboardInterrupt:
         return 128 + signal.SIGINT
@@ -225,15 +226,6 @@ def _on_stop_signal(stop: Callable[[], None]) -> None:
 
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, on_signal, number)
-
-
-def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
-    """Make uvloop's loop where it is installed, else the standard library's loop."""
-    with contextlib.suppress(ImportError):
-        import uvloop
-
-        return uvloop.new_event_loop
-    return None
 
 
 def _cannot_start(reason: object) -> int:

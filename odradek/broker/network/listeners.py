@@ -43,7 +43,7 @@ class Listeners:
             for endpoint in endpoints:
                 self.bound[endpoint.name] = await self._bind(endpoint, loop, settings)
         except OSError:
-            await self.stop()
+            self.close()
             raise
 
     async def serve(self) -> None:
@@ -51,7 +51,7 @@ class Listeners:
         for server in self._servers:
             await server.start_serving()
 
-    async def stop(self) -> None:
+    def close(self) -> None:
         """Accept no more connections; those that are open stay."""
         for server in self._servers:
             server.close()

@@ -35,7 +35,7 @@ async def buffers_of_a_connection(settings):
         told = transport.get_extra_info("socket")
         sizes = [told.getsockopt(socket.SOL_SOCKET, option) for option in (socket.SO_SNDBUF, socket.SO_RCVBUF)]
         transport.abort()
-    await listeners.stop()
+    listeners.close()
     return sizes
 
 
