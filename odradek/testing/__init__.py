@@ -1,21 +1,88 @@
-"""What a test suite imports to hold a broker in its hand: in this process, without sockets, under a clock of its own.
+"""What a test suite imports to hold a broker in its hand.
 
-    async with Broker() as broker:                      # in memory, the machine's time, threads as ``odradek serve`` has them
-        answer = await broker.ask(ApiKey.API_VERSIONS, request, version=3)
+    with Broker(topics={"orders": 3}) as broker:        # in memory, on a free port, in a thread of its own
+        application(bootstrap_servers=broker.bootstrap_servers)
+        broker.wait_for(group="billing", state="Stable", lag=0)
+        assert broker.records("invoices")[0].json["total"] == 12
 
-    with Broker(clock=VirtualClock(), background=SeededBackground(Random(7)), seed=7) as broker:
+    async with Broker("data") as broker:                # in a directory, on the caller's event loop
+        await broker.produce("orders", ["an order"])
+
+``SocketlessBroker`` has no listener: it is asked by messages or by bytes, under a clock of its own if need be.
+
+    with SocketlessBroker(clock=VirtualClock(), background="seeded", seed=7) as broker:
         answer = broker.ask(ApiKey.JOIN_GROUP, request, version=9, within_ms=3_000)
         broker.lose_power()                             # what was synced is there, and nothing else
         broker.start()
 
-Left out: listeners (``odradek.broker.broker_server`` has them), faults, snapshots, a pytest plugin.
+``pytest_plugin`` has pytest's fixtures. pytest imports it in every run, and this package with it: so the names below are imported
+when they are first used.
+
+Left out: faults, snapshots, a clock that tests move under clients.
 """
 
-from odradek.testing.answer import Answer, Unanswered
-from odradek.testing.blocking import BlockingBroker
-from odradek.testing.broker import Broker
-from odradek.testing.disk import MemoryDisk
-from odradek.testing.in_process import InProcessBroker, LogLine
-from odradek.testing.severed import SeverableFileSystem
+from importlib import import_module
+from typing import TYPE_CHECKING
 
-__all__ = ["Answer", "BlockingBroker", "Broker", "InProcessBroker", "LogLine", "MemoryDisk", "SeverableFileSystem", "Unanswered"]
+if TYPE_CHECKING:
+    from odradek.testing.answer import Answer, Unanswered
+    from odradek.testing.blocking import BlockingBroker
+    from odradek.testing.broker import Broker
+    from odradek.testing.disk import MemoryDisk
+    from odradek.testing.in_process import InProcessBroker, LogLine
+    from odradek.testing.kafka_container import KafkaContainer
+    from odradek.testing.records import StoredRecord
+    from odradek.testing.severed import SeverableFileSystem
+    from odradek.testing.socketless import SocketlessBroker
+    from odradek.testing.state import Group, Member, Topic, Transaction
+    from odradek.testing.threaded import ThreadedBroker
+    from odradek.testing.topics import NewTopic
+    from odradek.testing.waiting import NotReached
+
+__all__ = [
+    "Answer",
+    "BlockingBroker",
+    "Broker",
+    "Group",
+    "InProcessBroker",
+    "KafkaContainer",
+    "LogLine",
+    "Member",
+    "MemoryDisk",
+    "NewTopic",
+    "NotReached",
+    "SeverableFileSystem",
+    "SocketlessBroker",
+    "StoredRecord",
+    "ThreadedBroker",
+    "Topic",
+    "Transaction",
+    "Unanswered",
+]
+
+_MODULES = {
+    "answer": ("Answer", "Unanswered"),
+    "blocking": ("BlockingBroker",),
+    "broker": ("Broker",),
+    "disk": ("MemoryDisk",),
+    "in_process": ("InProcessBroker", "LogLine"),
+    "kafka_container": ("KafkaContainer",),
+    "records": ("StoredRecord",),
+    "severed": ("SeverableFileSystem",),
+    "socketless": ("SocketlessBroker",),
+    "state": ("Group", "Member", "Topic", "Transaction"),
+    "threaded": ("ThreadedBroker",),
+    "topics": ("NewTopic",),
+    "waiting": ("NotReached",),
+}
+_MODULE_OF = {name: module for module, names in _MODULES.items() for name in names}
+
+if not TYPE_CHECKING:
+
+    def __getattr__(name: str) -> object:
+        """Import a name of ``__all__``."""
+        module = _MODULE_OF.get(name)
+        if module is None:
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        value = globals()[name] = getattr(import_module(f"{__name__}.{module}"), name)
+        return value

@@ -1,25 +1,26 @@
-"""The broker of a test suite: in the caller's event loop with ``async with``, without one with ``with``."""
+"""The broker of a test suite: on the caller's event loop with ``async with``, in a thread of its own with ``with``."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from odradek.testing.blocking import BlockingBroker
-from odradek.testing.in_process import InProcessBroker
+from odradek.testing.broker_thread import BrokerThread
+from odradek.testing.listening import ListeningBroker
+from odradek.testing.threaded import ThreadedBroker
 
 if TYPE_CHECKING:
     from types import TracebackType
 
 
-class Broker(InProcessBroker):
-    """See ``InProcessBroker``. With ``with``, it is a ``BlockingBroker`` that is entered."""
+class Broker(ListeningBroker):
+    """See ``ListeningBroker``. With ``with``, it is a ``ThreadedBroker`` that is entered."""
 
-    _blocking: BlockingBroker | None = None
+    _threaded: ThreadedBroker | None = None
 
-    def __enter__(self) -> BlockingBroker:
-        self._blocking = BlockingBroker(self)
-        return self._blocking.__enter__()
+    def __enter__(self) -> ThreadedBroker:
+        self._threaded = ThreadedBroker(BrokerThread(self))
+        return self._threaded.__enter__()
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None) -> None:
-        if self._blocking is not None:
-            self._blocking.__exit__(kind, error, traceback)
+        if self._threaded is not None:
+            self._threaded.__exit__(kind, error, traceback)

@@ -10,7 +10,8 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from random import Random
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Self
+from traceback import format_exception
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Self, TypeVar
 from weakref import WeakSet
 
 from odradek.broker.config.broker_config import load
@@ -30,6 +31,7 @@ from odradek.timing.threaded_background import ThreadedBackground
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
+    from contextlib import AbstractContextManager
     from pathlib import Path
     from types import TracebackType
 
@@ -37,8 +39,12 @@ if TYPE_CHECKING:
     from odradek.storage.filesystem import FileSystem
     from odradek.timing.clock import Clock
 
+T = TypeVar("T")
+
 MEMORY_DIRECTORY = "/data"
 _KEPT_LINES = 10_000
+# The field of a line that has an exception (``broker.logging``).
+_EXCEPTION = "exc_info"
 # Turns of the loop in which a broker does what it can do without time passing: more than loading a coordinator takes.
 _TURNS = 1_000
 _TURNS_A_STEP = 3
@@ -51,6 +57,12 @@ class LogLine(NamedTuple):
     level: str
     event: str
     fields: Mapping[str, object]
+
+    def __str__(self) -> str:
+        fields = {name: value for name, value in self.fields.items() if name != _EXCEPTION}
+        error = self.fields.get(_EXCEPTION)
+        text = " ".join([f"{self.level}: {self.event}", *(f"{name}={value}" for name, value in fields.items())])
+        return f"{text}\n{''.join(format_exception(error))}".rstrip() if isinstance(error, BaseException) else text
 
 
 class InProcessBroker:
@@ -106,13 +118,7 @@ class InProcessBroker:
             raise RuntimeError("the broker is running")
         self._severable = SeverableFileSystem(self.disk)
         with lines_to(self._note):
-            core = BrokerCore(
-                load(overrides={"log.dirs": self._directory, **self._configs}),
-                clock=self.clock,
-                background=self._new_background(),
-                file_system=self._severable,
-                random=self._new_random(),
-            )
+            core = self._make(BrokerCore, self._configs)
             try:
                 core.start()
             except BaseException:
@@ -135,7 +141,7 @@ class InProcessBroker:
         core, self._core = self.core, None
         self._severable.sever()
         with lines_to(_nobody):
-            core.abandon()
+            self._abandon(core)
         self._forget_answers()
 
     def lose_power(self, *, keep_some: bool = False) -> None:
@@ -145,6 +151,10 @@ class InProcessBroker:
             raise TypeError("only a MemoryDisk knows what a loss of power leaves")
         self.kill()
         self.disk = disk.after_power_loss(self._new_random() if keep_some else None)
+
+    def noting(self) -> AbstractContextManager[None]:
+        """Within, what is logged goes to ``lines``."""
+        return lines_to(self._note)
 
     def send(self, api_key: ApiKey, request: Any, version: int, *, client_id: str | None = "client") -> Answer:
         """Put a request, a message of ``odradek.protocol.messages``; its answer, which may have to wait."""
@@ -208,6 +218,19 @@ class InProcessBroker:
         await self._turn(self._has_loaded, _TURNS)
         await self.core.background.finish()
         await self._turn(lambda: False, _TURNS_A_STEP)
+
+    def _abandon(self, core: BrokerCore) -> None:
+        core.abandon()
+
+    def _make(self, make: Callable[..., T], configs: Mapping[str, str]) -> T:
+        """A new process: ``make`` is ``Broker`` of ``odradek.broker``, or ``BrokerServer``."""
+        return make(
+            load(overrides={"log.dirs": self._directory, **configs}),
+            clock=self.clock,
+            background=self._new_background(),
+            file_system=self._severable,
+            random=self._new_random(),
+        )
 
     def _has_loaded(self) -> bool:
         groups, transactions, topics = self.core.groups, self.core.transactions, self.core.controller.image.topics

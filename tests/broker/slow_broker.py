@@ -1,6 +1,6 @@
 """A broker whose long work takes many turns of the loop."""
 
-from odradek.testing import Broker
+from odradek.testing import SocketlessBroker
 from odradek.timing.clock import VirtualClock
 
 
@@ -14,4 +14,4 @@ class SlowClock(VirtualClock):
 
 def slow_broker():
     """It is to be entered."""
-    return Broker(clock=SlowClock(), seed=1)
+    return SocketlessBroker(clock=SlowClock(), seed=1)

@@ -13,9 +13,9 @@ from pathlib import Path
 
 import uvloop
 
-from odradek.testing import Broker
+from odradek.testing import SocketlessBroker
 from odradek.timing.clock import VirtualClock
-from tests.testing.test_broker import DURABLE, SMALL, Client
+from tests.testing.test_socketless import DURABLE, SMALL, Client
 
 BROKERS, ON_DISK = 100, 10
 
@@ -37,7 +37,7 @@ async def in_a_loop(ending, background, directory):
     gc.collect()
     threads, before = set(threading.enumerate()), descriptors()
     brokers = [
-        Broker(
+        SocketlessBroker(
             directory / str(number) if number % (BROKERS // ON_DISK) == 0 else None,
             configs=DURABLE,
             clock=VirtualClock(),
@@ -67,7 +67,7 @@ def without_a_loop():
     gc.collect()
     before = descriptors()
     for _ in range(BROKERS // 5):
-        with Broker(configs=SMALL, clock=VirtualClock()) as broker:
+        with SocketlessBroker(configs=SMALL, clock=VirtualClock()) as broker:
             broker.settle()
     return sorted(descriptors() - before)
 

@@ -1,231 +1,298 @@
-"""A broker in process: it needs no socket, no thread and no wall clock, and goes as a killed one does."""
+"""The broker that a test suite holds in its hand: unmodified clients use it, and nothing of it is left behind."""
 
 import asyncio
-import errno
-import os
+import contextlib
+import gc
+import socket
 import subprocess
 import sys
+import threading
+from pathlib import Path
 
+import aiokafka
+import confluent_kafka
+import kafka
 import pytest
+from kafka.partitioner.default import murmur2 as murmur2_of_kafka_python
 
-from odradek.protocol.api_keys import ApiKey
-from odradek.protocol.messages import messages
-from odradek.protocol.records import Record, build_batch
-from odradek.testing import Broker, Unanswered
-from odradek.timing.clock import VirtualClock
-from tests.raw_client import decode_response, encode_request, fetch_fields, produce_fields
+from odradek.broker.config.broker_config import InvalidConfig
+from odradek.protocol.errors import ErrorCode, KafkaError
+from odradek.testing import Broker, KafkaContainer, NewTopic, NotReached
+from odradek.testing.murmur2 import murmur2
+from tests.broker_process import command_environment
 
-PRODUCE, FETCH, JOIN = 9, 12, 5
-SMALL = {"offsets.topic.num.partitions": "3", "transaction.state.log.num.partitions": "3"}
-DURABLE = SMALL | {"log.flush.interval.messages": "1"}
-BACKGROUNDS = ["threads", "inline", "seeded"]
+CLIENT_S = 15
 
 
-class Client:
-    """Frames to a broker, and their answers decoded."""
-
-    def __init__(self, broker):
-        self.broker = broker
-
-    async def ask(self, api_key, version, within_ms=1000, **fields):
-        response = await self.broker.ask_bytes(encode_request(api_key, version, **fields)[4:], within_ms=within_ms)
-        return decode_response(api_key, version, response)[1]
-
-    async def produce(self, value=b"v", **options):
-        if "t" not in self.broker.core.controller.image.topics:
-            asked = {"name": "t", "num_partitions": 1, "replication_factor": 1, "assignments": [], "configs": []}
-            await self.ask(ApiKey.CREATE_TOPICS, 5, topics=[asked], timeout_ms=1000)
-        batch = build_batch([Record(value=value, timestamp=1)])
-        answer = await self.ask(ApiKey.PRODUCE, PRODUCE, **produce_fields("t", batch, **options))
-        return answer.responses[0].partition_responses[0]
-
-    async def records(self):
-        answer = await self.ask(ApiKey.FETCH, FETCH, **fetch_fields("t", 0))
-        return answer.responses[0].partitions[0].records or b""
+def left_behind():
+    """This process's threads, and its descriptors by what they are."""
+    gc.collect()
+    found = {thread.name for thread in threading.enumerate()}
+    for link in Path("/proc/self/fd").iterdir():
+        # The one by which this lists may be closed by now.
+        with contextlib.suppress(FileNotFoundError):
+            found.add((link.name, str(link.readlink())))
+    return found
 
 
-def join(group="g"):
-    m = messages(ApiKey.JOIN_GROUP)
-    return m.JoinGroupRequest(
-        group_id=group,
-        session_timeout_ms=10_000,
-        rebalance_timeout_ms=60_000,
-        member_id="",
-        protocol_type="consumer",
-        protocols=[m.JoinGroupRequestProtocol(name="range", metadata=b"m")],
+def librdkafka_writes(address, topic, value):
+    producer = confluent_kafka.Producer({"bootstrap.servers": address, "linger.ms": 0})
+    producer.produce(topic, value)
+    assert producer.flush(CLIENT_S) == 0
+
+
+def librdkafka_reads(broker, topic, count, group="readers"):
+    """The values that a member of a group reads and commits."""
+    consumer = confluent_kafka.Consumer(
+        {"bootstrap.servers": broker.bootstrap_servers, "group.id": group, "auto.offset.reset": "earliest"}
     )
+    consumer.subscribe([topic])
+    try:
+        values = [message.value() for message in consumer.consume(count, CLIENT_S)]
+        consumer.commit(asynchronous=False)
+        return values
+    finally:
+        consumer.close()
 
 
-async def live(broker):
-    """Something of everything: records, a group, its offsets, a transaction's producer."""
-    client = Client(broker)
-    for number in range(20):
-        assert (await client.produce(b"value %d" % number)).error_code == 0
-    joined = await broker.ask(ApiKey.JOIN_GROUP, join(), 3, within_ms=10_000)
-    assert joined.error_code == 0
-    offsets = [{"name": "t", "partitions": [{"partition_index": 0, "committed_offset": 3}]}]
-    committed = await client.ask(ApiKey.OFFSET_COMMIT, 8, group_id="other", topics=offsets)
-    assert committed.topics[0].partitions[0].error_code == 0
-    await client.ask(ApiKey.INIT_PRODUCER_ID, 4, transactional_id="tx", transaction_timeout_ms=1000)
-    await broker.settle()
+def test_clients_write_what_the_broker_shows_and_read_what_it_writes():
+    with Broker(topics={"orders": 1}) as broker:
+        producer = kafka.KafkaProducer(bootstrap_servers=broker.bootstrap_servers)
+        producer.send("orders", key=b"k", value=b'{"total": 12}', headers=[("h", b"1")]).get(CLIENT_S)
+        producer.close()
+        [record] = broker.records("orders")
+        assert (record.partition, record.offset, record.key, record.json) == (0, 0, b"k", {"total": 12})
+        assert (record.text, record.headers) == ('{"total": 12}', (("h", b"1"),))
+        written = broker.produce("orders", [b"bytes", "text", ("key", {"total": 7}), ("key", None, {"h": "2"})])
+        assert [each.offset for each in written] == [1, 2, 3, 4]
+        assert written == broker.records("orders")[1:]
+        expected = [b'{"total": 12}', b"bytes", b"text", b'{"total": 7}', None]
+        assert librdkafka_reads(broker, "orders", 5) == expected
+        assert broker.groups["readers"].offsets == {("orders", 0): 5}
+        assert broker.lag("readers") == 0
 
 
-@pytest.mark.parametrize("background", BACKGROUNDS)
-async def test_a_message_is_answered_by_a_message_and_a_frame_by_a_frame(background):
-    async with Broker(configs=SMALL, clock=VirtualClock(), background=background) as broker:
-        await live(broker)
-        request = messages(ApiKey.API_VERSIONS).request(client_software_name="t", client_software_version="1")
-        by_message = await broker.ask(ApiKey.API_VERSIONS, request, 3)
-        by_frame = await Client(broker).ask(ApiKey.API_VERSIONS, 3, client_software_name="t", client_software_version="1")
-        assert len(by_message.api_keys) == len(by_frame.api_keys) > 40
+@pytest.mark.asyncio(loop_factories=["asyncio", "uvloop"])
+async def test_on_the_callers_loop_clients_of_that_loop_are_served():
+    async with Broker(topics={"orders": 2}) as broker:
+        consumer = aiokafka.AIOKafkaConsumer(
+            "orders", group_id="g", auto_offset_reset="earliest", bootstrap_servers=broker.bootstrap_servers
+        )
+        async with asyncio.timeout(CLIENT_S), consumer:
+            await broker.wait_for(group="g", state="Stable", members=1)
+            # What this loop's other broker holds is not to be found here.
+            async with Broker() as other:
+                await other.produce("orders", ["elsewhere"])
+            await broker.produce("orders", ["here", "there"])
+            assert {(await consumer.getone()).value for _ in range(2)} == {b"here", b"there"}
+            assert {partition for member in (await broker.groups)["g"].members for partition in member.partitions} == {
+                ("orders", 0),
+                ("orders", 1),
+            }
+        assert (await broker.topics)["orders"].end_offsets == {0: 1, 1: 1}
 
 
-def test_without_a_loop_each_call_runs_the_brokers_own():
-    with Broker(configs=SMALL, clock=VirtualClock(), seed=1) as broker:
-        frame = encode_request(ApiKey.API_VERSIONS, 2)[4:]
-        assert decode_response(ApiKey.API_VERSIONS, 2, broker.ask_bytes(frame))[1].api_keys
-        assert broker.ask(ApiKey.JOIN_GROUP, join(), 3, within_ms=10_000).error_code == 0
+def test_transactions_are_shown_and_read_committed_hides_those_that_were_aborted():
+    with Broker(topics={"t": 1}) as broker:
+        producer = confluent_kafka.Producer({"bootstrap.servers": broker.bootstrap_servers, "transactional.id": "tx"})
+        producer.init_transactions(CLIENT_S)
+        for end in (producer.abort_transaction, producer.commit_transaction):
+            producer.begin_transaction()
+            producer.produce("t", end.__name__)
+            producer.flush(CLIENT_S)
+            assert broker.transactions["tx"].state == "Ongoing"
+            assert broker.transactions["tx"].partitions == (("t", 0),)
+            end(CLIENT_S)
+        broker.wait_for(transactional_id="tx", state="CompleteCommit")
+        producer.begin_transaction()
+        producer.produce("t", "open")
+        producer.flush(CLIENT_S)
+        assert [each.text for each in broker.records("t")] == ["abort_transaction", "commit_transaction", "open"]
+        assert [each.text for each in broker.records("t", isolation_level="read_committed")] == ["commit_transaction"]
 
 
-async def test_a_frame_that_makes_no_sense_is_what_closes_a_connection():
-    async with Broker(clock=VirtualClock()) as broker:
-        with pytest.raises(ConnectionAbortedError):
-            await broker.ask_bytes(b"\x7f\xff" + bytes(20))
+def test_what_does_not_come_is_told_with_what_was_there_instead():
+    with Broker(topics={"orders": 1}) as broker:
+        broker.produce("orders", ["one", "two"])
+        librdkafka_reads(broker, "orders", 1)
+        with pytest.raises(NotReached, match=r"waited 0.02 s for group='readers', state='Stable'; .*'readers': Empty.*orders-0"):
+            broker.wait_for(group="readers", state="Stable", within=0.02)
+        with pytest.raises(NotReached, match="no such group; groups: readers"):
+            broker.wait_for(group="others", lag=0, within=0.02)
+        with pytest.raises(NotReached, match="no such transactional id; transactional ids: none"):
+            broker.wait_for(transactional_id="tx", state="Ongoing", within=0.02)
+        with pytest.raises(NotReached, match=r"a topic with 2 records, the last one .*two"):
+            broker.wait_for(topic="orders", records=3, within=0.02)
+        with pytest.raises(KafkaError, match=r"there is no topic 'order'; topics: .*orders"):
+            broker.records("order")
+        with pytest.raises(AssertionError, match="there is no group 'reader'; groups: readers"):
+            broker.lag("reader")
+        with pytest.raises(TypeError, match="takes isolation_level, records, and not state"):
+            broker.wait_for(topic="orders", state="Stable")
 
 
-async def test_a_request_that_waits_for_time_is_answered_when_time_has_passed():
-    clock = VirtualClock()
-    async with Broker(configs=SMALL | {"group.initial.rebalance.delay.ms": "3000"}, clock=clock) as broker:
-        await broker.ask(ApiKey.JOIN_GROUP, join(), 3, within_ms=10_000)
-        await broker.advance(60_000)
-        began_ms = clock.now_ms()
-        with pytest.raises(Unanswered):
-            await broker.ask(ApiKey.JOIN_GROUP, join("never"), 3)
-        assert clock.now_ms() == began_ms
-        answer = broker.send(ApiKey.JOIN_GROUP, join("later"), 3)
-        await broker.advance(2999)
-        assert not answer.done
-        await broker.advance(1)
-        assert (await asyncio.wait_for(answer, 10)).error_code == 0
+async def test_waiting_does_not_hold_up_the_loop_of_the_clients_that_are_waited_for():
+    with Broker(topics={"orders": 1}) as broker:
+        with pytest.raises(RuntimeError, match=r"asyncio\.to_thread"):
+            broker.wait_for(topic="orders")
+        await asyncio.to_thread(broker.wait_for, topic="orders")
 
 
-@pytest.mark.parametrize("background", BACKGROUNDS)
-async def test_a_stop_returns_while_the_clock_stands_still_and_answers_who_waits(background):
-    broker = Broker(configs=SMALL, clock=VirtualClock(), background=background)
+def test_a_broker_starts_again_at_its_address_on_what_its_directory_holds(tmp_path):
+    with Broker(tmp_path, topics={"t": NewTopic(1, {"message.timestamp.type": "LogAppendTime"})}) as broker:
+        address = broker.bootstrap_servers
+        for number, end in enumerate([broker.stop, broker.kill]):
+            librdkafka_writes(address, "t", str(number))
+            end()
+            broker.start()
+        assert broker.bootstrap_servers == address
+    with Broker(tmp_path) as broker:
+        assert [each.text for each in broker.records("t")] == ["0", "1"]
+
+
+def test_a_record_with_a_key_goes_where_kafkas_clients_put_it():
+    for key in [b"", b"k", b"21", b"foobar", b"\xff" * 7, bytes(range(256))]:
+        assert murmur2(key) & 0x7FFFFFFF == murmur2_of_kafka_python(key) & 0x7FFFFFFF
+
+
+def test_a_client_that_is_still_connected_and_a_failing_test_leave_nothing_of_the_broker(tmp_path):
+    before = left_behind()
+    clients = []
+    with pytest.raises(ZeroDivisionError), Broker(tmp_path) as broker, Broker(topics={"t": 1}) as other:  # noqa: PT012
+        for each in (broker, other):
+            clients.append(socket.create_connection(each.bootstrap_servers.split(":")))
+            clients[-1].sendall(bytes(3))
+            each.produce("t", ["v"])
+        raise ZeroDivisionError
+    assert [client.recv(1) for client in clients] == [b"", b""]
+    for client in clients:
+        client.close()
+    assert left_behind() - before == set()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error"),
+    [
+        ({"configs": {"num.partitions": "many"}}, InvalidConfig),
+        ({"topics": {"orders": 1, "no name": 1}}, KafkaError),
+        ({"directory": "/dev/null"}, OSError),
+    ],
+)
+def test_a_broker_that_cannot_start_says_why_and_leaves_nothing(arguments, error):
+    before = left_behind()
+    with pytest.raises(error):
+        Broker(**arguments).__enter__()
+    assert left_behind() - before == set()
+
+
+async def test_a_stop_that_is_cancelled_leaves_nothing():
+    async with Broker():
+        pass  # What the loop opens with its first listener, it keeps.
+    before = left_behind()
+    broker = Broker()
     await broker.start()
-    await live(broker)
-    waiting = broker.send(ApiKey.JOIN_GROUP, join(), 3)
-    fetching = broker.send_bytes(encode_request(ApiKey.FETCH, FETCH, **fetch_fields("t", 20, max_wait_ms=60_000))[4:])
-    assert not waiting.done
-    assert not fetching.done
-    await asyncio.wait_for(broker.stop(), 20)
-    assert waiting.response.error_code
-    assert fetching.done
+    stopping = asyncio.create_task(broker.stop())
+    asyncio.get_running_loop().call_soon(stopping.cancel)
+    with pytest.raises(asyncio.CancelledError):
+        await stopping
+    await asyncio.sleep(0)
+    assert not broker.is_running
+    assert left_behind() - before == set()
 
 
-async def test_a_killed_broker_answers_nobody_and_its_disk_has_all_that_was_written():
-    broker = Broker(configs=SMALL, clock=VirtualClock(), seed=1)
-    await broker.start()
-    await live(broker)
-    waiting = broker.send(ApiKey.JOIN_GROUP, join(), 3)
-    broker.kill()
-    with pytest.raises(ConnectionResetError):
-        await waiting
-    await broker.start()
-    assert b"value 19" in await Client(broker).records()
-    await broker.stop()
+def run(program):
+    """Its exit status and output."""
+    command = [sys.executable, "-c", program]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=20, check=False, env=command_environment())
+    return done.returncode, done.stdout + done.stderr
 
 
-@pytest.mark.parametrize("background", BACKGROUNDS)
-@pytest.mark.parametrize("keep_some", [False, True])
-async def test_what_was_acknowledged_after_a_flush_outlives_a_loss_of_power(background, keep_some):
-    broker = Broker(configs=DURABLE, clock=VirtualClock(), background=background, seed=5)
-    await broker.start()
-    client = Client(broker)
-    for number in range(10):
-        assert (await client.produce(b"value %d" % number)).error_code == 0
-        broker.lose_power(keep_some=keep_some)
-        await broker.start()
-    records = await client.records()
-    assert [number for number in range(10) if b"value %d" % number not in records] == []
-    await broker.stop()
-
-
-async def test_what_was_not_flushed_is_gone_with_the_power_and_the_broker_goes_on():
-    broker = Broker(configs=SMALL, clock=VirtualClock(), seed=5)
-    await broker.start()
-    client = Client(broker)
-    await client.produce(b"lost")
-    broker.lose_power()
-    await broker.start()
-    assert b"lost" not in await client.records()
-    assert (await client.produce(b"new")).base_offset == 0
-    await broker.stop()
-
-
-async def test_a_directory_is_opened_again_after_a_kill_and_after_a_stop(tmp_path):
-    broker = Broker(tmp_path / "data", configs=SMALL, clock=VirtualClock(), background="threads")
-    client = Client(broker)
-    for number, end in enumerate([broker.kill, broker.stop, broker.kill]):
-        await broker.start()
-        assert (await client.produce(b"value %d" % number)).base_offset == number
-        ended = end()
-        if ended is not None:
-            await ended
-    async with broker:
-        records = await client.records()
-    assert all(b"value %d" % number in records for number in range(3))
-
-
-async def test_callbacks_of_a_killed_broker_do_not_touch_its_successors_files():
-    broker = Broker(configs=SMALL, clock=VirtualClock(), seed=2)
-    await broker.start()
-    await live(broker)
-    offsets = [{"name": "t", "partitions": [{"partition_index": 0, "committed_offset": 9}]}]
-    # Decided, and appended in the loop's next turn, which comes too late.
-    broker.send_bytes(encode_request(ApiKey.OFFSET_COMMIT, 8, group_id="other", topics=offsets)[4:])
-    broker.kill()
-    before = broker.disk.contents()
-    for _ in range(50):
-        await asyncio.sleep(0)
-    assert broker.disk.contents() == before
-
-
-async def test_each_broker_has_its_own_lines_also_of_what_its_timer_does():
-    clock = VirtualClock()
-    first, second = (Broker(configs=SMALL, clock=clock) for _ in range(2))
-    async with first, second:
-        await Client(first).produce()
-        # The broker fails by a timer, when time passes for both.
-        first.core.partitions.get("t", 0).log.storage_error(OSError(errno.EIO, "Input/output error"))
-        clock.advance(1000)
-    assert "broker failed" in [line.event for line in first.lines]
-    assert not second.lines
-
-
-def run_seeded(seed, background):
-    """The digest of all files after a life, in a process with hashes of its own."""
-    program = f"""
-import asyncio
-from hashlib import sha256
-from odradek.testing import Broker
-from odradek.timing.clock import VirtualClock
-from tests.testing.test_broker import SMALL, live
-
-async def main():
-    broker = Broker(configs=SMALL, clock=VirtualClock(), background={background!r}, seed={seed})
-    await broker.start()
-    await live(broker)
-    await broker.advance(100_000)
-    await broker.stop()
-    print(sha256(repr(broker.disk.contents()).encode()).hexdigest())
-
-asyncio.run(main())
+def test_a_broker_that_is_never_stopped_lets_the_interpreter_end():
+    program = """
+from odradek.testing import KafkaContainer
+container = KafkaContainer().start()
+container.broker.produce("t", ["v"])
+print("end of the program")
 """
-    environment = {name: value for name, value in os.environ.items() if name != "PYTHONHASHSEED"}
-    return subprocess.run([sys.executable, "-c", program], check=True, capture_output=True, text=True, env=environment).stdout
+    assert run(program) == (0, "end of the program\n")
 
 
-@pytest.mark.parametrize("background", ["inline", "seeded"])
-def test_the_same_seed_leaves_the_same_bytes_and_another_one_others(background):
-    assert run_seeded(1, background) == run_seeded(1, background) != run_seeded(2, background)
+def test_ctrl_c_ends_a_start_and_a_wait_and_the_broker_with_them():
+    program = """
+import os, signal, threading
+from odradek.testing import Broker
+from tests.testing.test_broker import left_behind
+
+class Interrupting(Broker):
+    async def start(self):
+        await super().start()
+        if moment == "start":
+            os.kill(os.getpid(), signal.SIGINT)
+
+    async def wait_for(self, **condition):
+        os.kill(os.getpid(), signal.SIGINT)
+        await super().wait_for(**condition)
+
+for moment in ("nothing", "start", "wait"):
+    before = left_behind()
+    try:
+        with Interrupting() as broker:
+            if moment == "wait":
+                broker.wait_for(group="g", within=60)
+    except KeyboardInterrupt:
+        print(moment, left_behind() - before, threading.enumerate() == [threading.main_thread()])
+"""
+    assert run(program) == (0, "start set() True\nwait set() True\n")
+
+
+def test_the_log_has_the_brokers_lines_and_each_broker_its_own():
+    with Broker(configs={"no.such.config": 1, "max.connections": 0}) as broker, Broker() as other:
+        with socket.create_connection(broker.bootstrap_servers.split(":")) as connection:
+            assert connection.recv(1) == b""
+        assert "warning: no.such.config is ignored" in str(broker.log[0])
+        assert any("refusing a connection" in str(line) and "max.connections" in str(line) for line in broker.log)
+        assert other.log == []
+
+
+def test_a_suite_of_testcontainers_changes_one_import():
+    with (
+        KafkaContainer("confluentinc/cp-kafka:7.6.0")
+        .with_kraft()
+        .with_name("k")
+        .with_env("KAFKA_NUM_PARTITIONS", "5")
+        .with_env("KAFKA_LISTENERS", "PLAINTEXT://0.0.0.0:9093") as container
+    ):
+        address = f"{container.get_container_host_ip()}:{container.get_exposed_port(9093)}"
+        assert container.get_bootstrap_server() == address
+        librdkafka_writes(address, "t", "v")
+        assert container.broker.topics["t"].partitions == 5
+        with pytest.raises(NotImplementedError):
+            container.exec("kafka-topics --list")
+    with pytest.raises(RuntimeError):
+        container.get_bootstrap_server()
+
+
+def test_a_namespace_names_and_shows_its_own():
+    with Broker() as broker:
+        one, other = broker.in_namespace("-1"), broker.in_namespace("-2")
+        topics = [each.topic("orders", 2) for each in (one, other)]
+        one.produce(one.topic("orders"), ["v"])
+        assert topics == ["orders-1", "orders-2"]
+        assert list(one.topics) == ["orders-1"]
+        assert broker.topics.keys() == set(topics)
+        assert (one.group("g"), other.transactional_id("tx")) == ("g-1", "tx-2")
+        assert other.records("orders-2") == []
+
+
+def test_topics_are_refused_where_clients_may_not_make_them():
+    with Broker(configs={"auto.create.topics.enable": False}) as broker:
+        with pytest.raises(KafkaError) as caught:
+            broker.produce("t", ["v"])
+        assert caught.value.code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+
+
+def test_more_rows_than_a_batch_may_have_are_written_and_read():
+    with Broker(topics={"t": 1}) as broker:
+        rows = [b"%07d" % number + bytes(100_000) for number in range(30)]
+        broker.produce("t", rows)
+        assert [each.value for each in broker.records("t")] == rows

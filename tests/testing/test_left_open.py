@@ -7,7 +7,7 @@ import pytest
 
 from tests.broker_process import command_environment
 
-from .test_broker import BACKGROUNDS
+from .test_socketless import BACKGROUNDS
 
 
 def left(ending, background, directory):

@@ -10,7 +10,7 @@ from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.messages import messages
 from odradek.protocol.records import Record, build_batch
 from odradek.protocol.responses import response_encoder
-from odradek.testing import Broker as InProcessBroker
+from odradek.testing import SocketlessBroker
 from odradek.timing.clock import VirtualClock
 from odradek.timing.reply import Reply
 
@@ -21,7 +21,7 @@ def make_broker(*topics: str, **overrides: str) -> Broker:
     ``overrides`` are configs, with ``_`` for dots.
     """
     configs = {"listeners": "PLAINTEXT://127.0.0.1:9999"} | {name.replace("_", "."): value for name, value in overrides.items()}
-    in_process = InProcessBroker(configs=configs, clock=VirtualClock(), background="inline", seed=1)
+    in_process = SocketlessBroker(configs=configs, clock=VirtualClock(), background="inline", seed=1)
     in_process.start_now()
     for name in topics:
         create(in_process.core, name)

@@ -10,7 +10,7 @@ from odradek.protocol.message_types.sync_group import SyncGroupRequest, SyncGrou
 from odradek.protocol.produce_request import ProduceRequest
 from odradek.protocol.records import Record, build_batch
 from odradek.protocol.responses import response_encoder
-from odradek.testing import Broker
+from odradek.testing import SocketlessBroker
 from odradek.timing.clock import VirtualClock
 
 CONFIGS = {
@@ -24,7 +24,7 @@ CONFIGS = {
 def new_broker(**configs):
     """``configs`` have ``_`` for dots."""
     overrides = {name.replace("_", "."): value for name, value in configs.items()}
-    return Broker(configs=CONFIGS | overrides, clock=VirtualClock(), seed=1)
+    return SocketlessBroker(configs=CONFIGS | overrides, clock=VirtualClock(), seed=1)
 
 
 class Ticking:

@@ -7,7 +7,7 @@ from odradek.broker.handlers.pattern_matching import matching
 from odradek.broker.replica.inspections import Inspections
 from odradek.coordinator.transaction.describe import compile_pattern
 from odradek.protocol.errors import ErrorCode, KafkaError
-from odradek.testing import Broker
+from odradek.testing import SocketlessBroker
 from odradek.timing.background import InlineBackground
 from odradek.timing.clock import VirtualClock
 
@@ -49,7 +49,7 @@ def test_a_match_is_given_up_after_a_while():
 
 
 async def test_a_broker_that_stops_gives_up_its_matches():
-    async with Broker() as broker:
+    async with SocketlessBroker() as broker:
         reply = matching(
             compile_pattern("(a|b)*a(a|b){1000}"), ["a" * 30_000] * 10_000, str, broker.core.pattern_matches, broker.core.clock
         )

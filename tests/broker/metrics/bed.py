@@ -8,7 +8,7 @@ from odradek.broker.metrics.table import read_all
 from odradek.coordinator.runtime.states import ShardState
 from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.records import Record, build_batch
-from odradek.testing import Broker
+from odradek.testing import SocketlessBroker
 from odradek.timing.clock import VirtualClock
 from tests.raw_client import decode_response, encode_request, fetch_fields, produce_fields
 
@@ -25,7 +25,7 @@ class Bed:
     def __init__(self, **settings):
         self.clock = VirtualClock()
         configs = SETTINGS | {name.replace("_", "."): str(value) for name, value in settings.items()}
-        self.kit = Broker(configs=configs, clock=self.clock, background="inline", seed=7)
+        self.kit = SocketlessBroker(configs=configs, clock=self.clock, background="inline", seed=7)
 
     @property
     def broker(self):

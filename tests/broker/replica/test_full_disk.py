@@ -7,7 +7,7 @@ import pytest
 from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.records import Record, build_batch
 from odradek.storage.reserve import RESERVE_FILE
-from odradek.testing import Broker
+from odradek.testing import SocketlessBroker
 from odradek.testing.disk import DiskHandle, MemoryDisk
 from odradek.timing.clock import VirtualClock
 from tests.raw_client import decode_response, encode_request, produce_fields
@@ -57,7 +57,7 @@ class FullBroker:
 
     def __init__(self):
         self.disk = SmallDisk()
-        self.broker = Broker(file_system=self.disk, configs=CONFIGS, clock=VirtualClock(), background="inline")
+        self.broker = SocketlessBroker(file_system=self.disk, configs=CONFIGS, clock=VirtualClock(), background="inline")
 
     async def ask(self, api_key, version, **fields):
         frame = encode_request(api_key, version, **fields)[4:]

@@ -5,7 +5,7 @@ import tracemalloc
 
 from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.messages import messages
-from odradek.testing import Broker
+from odradek.testing import SocketlessBroker
 from odradek.testing.blocking import BlockingBroker
 
 _PARTITIONS = 200
@@ -14,7 +14,7 @@ _MAX_BYTES = 3_200
 
 
 def test_an_idle_partition_costs_three_kilobytes_of_memory():
-    with Broker() as broker:
+    with SocketlessBroker() as broker:
         _create(broker, "first", 1)
         before_bytes = _bytes_after_restart(broker)
         _create(broker, "many", _PARTITIONS)

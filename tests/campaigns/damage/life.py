@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.records import Record
-from odradek.testing import Broker
+from odradek.testing import SocketlessBroker
 from odradek.testing.disk import MemoryDisk
 from odradek.timing.clock import VirtualClock
 from tests.campaigns.damage.client import Client
@@ -58,7 +58,7 @@ class Left(NamedTuple):
 
 
 class _Life:
-    def __init__(self, broker: Broker, clock: VirtualClock) -> None:
+    def __init__(self, broker: SocketlessBroker, clock: VirtualClock) -> None:
         self._clock = clock
         self._running = broker
         self.producers: dict[str, tuple[int, int, int]] = {}
@@ -128,7 +128,7 @@ class _Life:
 def live(*, is_clean: bool) -> Left:
     """Live, and stop gracefully or be killed."""
     disk, clock = MemoryDisk(), VirtualClock()
-    broker = Broker(file_system=disk, configs=CONFIGS, clock=clock, background="inline", seed=_SEED)
+    broker = SocketlessBroker(file_system=disk, configs=CONFIGS, clock=clock, background="inline", seed=_SEED)
     life = _Life(broker, clock)
     with broker as running:
         client = Client(running)
@@ -159,7 +159,7 @@ def disk_of(files: dict[str, bytes]) -> MemoryDisk:
     return disk
 
 
-def broker_on(files: dict[str, bytes], now_ms: int) -> Broker:
+def broker_on(files: dict[str, bytes], now_ms: int) -> SocketlessBroker:
     """A broker that is to start on these files."""
     clock = VirtualClock(now_ms)
-    return Broker(file_system=disk_of(files), configs=CONFIGS, clock=clock, background="inline", seed=_SEED)
+    return SocketlessBroker(file_system=disk_of(files), configs=CONFIGS, clock=clock, background="inline", seed=_SEED)

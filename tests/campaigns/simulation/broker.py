@@ -16,7 +16,7 @@ from odradek.coordinator.group.offsets import OffsetConfig
 from odradek.coordinator.runtime.record import decode_group_record
 from odradek.coordinator.runtime.runtime import CoordinatorRuntime
 from odradek.coordinator.runtime.states import ShardState
-from odradek.testing import Broker as InProcessBroker
+from odradek.testing import SocketlessBroker
 from odradek.timing.clock import VirtualClock
 from odradek.timing.reply import Reply
 from odradek.timing.timer import Timer
@@ -53,7 +53,7 @@ REPORTS = Reports()
 
 def _open_core(groups: Sequence[GroupPlan]) -> Broker:
     """A broker in memory, whose own time stands still, with one topic a group, called as the group is."""
-    in_process = InProcessBroker(clock=VirtualClock(), background="inline", seed=0)
+    in_process = SocketlessBroker(clock=VirtualClock(), background="inline", seed=0)
     in_process.start_now()
     topics = [NewTopic(name=group.group_id, partition_count=group.partition_count) for group in groups]
     in_process.core.controller.create_topics(topics)

@@ -1,0 +1,142 @@
+"""A thread with an event loop on which one broker runs, from ``start`` to ``stop``; called from any other thread.
+
+Whatever ends the caller's wait (Ctrl-C, a timeout of the test) still ends the thread. A thread that is never stopped does not
+keep the interpreter from ending: its broker is killed then.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import atexit
+import threading
+from concurrent.futures import Future, wait
+from contextlib import suppress
+from math import inf
+from typing import TYPE_CHECKING, TypeVar
+
+from odradek.broker.network.loop_errors import LoopErrors
+from odradek.timing.event_loop import loop_factory
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Coroutine
+
+    from odradek.testing.listening import ListeningBroker
+
+T = TypeVar("T")
+
+_AT_EXIT_S = 5.0
+_SIGNALS_S = 0.5
+
+
+class BrokerThread:
+    """``broker`` may be touched on its loop only, by ``run``, but for what never changes while it runs."""
+
+    def __init__(self, broker: ListeningBroker) -> None:
+        self.broker = broker
+        self._thread: threading.Thread | None = None
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._failure: BaseException | None = None
+        self._leaving = asyncio.Event()
+
+    @property
+    def is_running(self) -> bool:
+        """Whether it was started, and not stopped since."""
+        return self._loop is not None
+
+    def start(self) -> None:
+        """Start the broker. Raises what ``ListeningBroker.start`` does; then the thread has ended."""
+        if self._thread is not None:
+            raise RuntimeError("the broker is running")
+        started: Future[asyncio.AbstractEventLoop] = Future()
+        thread = self._thread = threading.Thread(target=self._run, args=(started,), name="odradek broker", daemon=True)
+        self._failure, self._leaving = None, asyncio.Event()
+        try:
+            thread.start()
+            self._loop = started.result()
+        except BaseException:
+            # It could not start; or its caller does not want it any more, and may come too late to say so.
+            if not started.cancel() and started.exception() is None:
+                self._loop = started.result()
+                self.stop()
+            self._thread = None
+            if thread.ident is not None:
+                thread.join()
+            raise
+        atexit.register(self._end_with_the_interpreter)
+
+    def stop(self) -> None:
+        """Stop the broker in good order, and end the thread. Raises what went wrong in the broker."""
+        self._end(None)
+
+    def kill(self) -> None:
+        """End the broker as kill -9 does, and the thread."""
+        self._end(self.broker.kill)
+
+    def run(self, make: Callable[[], Coroutine[object, object, T]], within_s: float = inf) -> T:
+        """Run what ``make`` makes on the loop, and wait for it. RuntimeError where the broker does not run, TimeoutError."""
+        if self._loop is None:
+            raise RuntimeError("the broker is not running")
+        future = asyncio.run_coroutine_threadsafe(make(), self._loop)
+        try:
+            # A signal that comes as the thread falls asleep is noticed when it wakes up.
+            left_s = within_s
+            while left_s > 0 and not wait([future], min(left_s, _SIGNALS_S)).done:
+                left_s -= _SIGNALS_S
+            return future.result(None if left_s > 0 else 0)
+        except BaseException:
+            future.cancel()
+            raise
+
+    def _end(self, first: Callable[[], object] | None) -> None:
+        thread, loop = self._thread, self._loop
+        if thread is None or loop is None:
+            raise RuntimeError("the broker is not running")
+        # From here on it ends by itself, whether or not anybody waits for that.
+        self._thread = self._loop = None
+        atexit.unregister(self._end_with_the_interpreter)
+        loop.call_soon_threadsafe(self._leave, first)
+        thread.join()
+        if self._failure is not None:
+            raise self._failure
+
+    def _run(self, started: Future[asyncio.AbstractEventLoop]) -> None:
+        try:
+            with self.broker.noting(), asyncio.Runner(loop_factory=loop_factory()) as runner:
+                runner.run(self._serve(started))
+        except BaseException as error:  # noqa: BLE001  it is raised where the thread is ended
+            self._failure = error
+            if not started.done():
+                started.set_exception(error)
+
+    async def _serve(self, started: Future[asyncio.AbstractEventLoop]) -> None:
+        loop = asyncio.get_running_loop()
+        loop.set_exception_handler(LoopErrors(self.broker.clock).report)
+        try:
+            await self.broker.start()
+        except BaseException as error:  # noqa: BLE001  it is raised where the start is waited for
+            if started.set_running_or_notify_cancel():
+                started.set_exception(error)
+            return
+        if started.set_running_or_notify_cancel():
+            started.set_result(loop)
+            await self._leaving.wait()
+        if self.broker.is_running:
+            await self.broker.stop()
+        else:
+            # One turn of the loop, in which the transports close.
+            await asyncio.sleep(0)
+
+    def _leave(self, first: Callable[[], object] | None) -> None:
+        try:
+            if first is not None:
+                first()
+        finally:
+            self._leaving.set()
+
+    def _end_with_the_interpreter(self) -> None:
+        """Threads may not be started any more, and so the broker cannot be stopped in good order."""
+        thread, loop = self._thread, self._loop
+        if thread is not None and loop is not None:
+            with suppress(RuntimeError):
+                loop.call_soon_threadsafe(self._leave, self.broker.kill)
+            thread.join(_AT_EXIT_S)

@@ -1,0 +1,169 @@
+"""A broker in this process that listens: unmodified clients connect to it. It runs on the loop that starts it.
+
+Its listener is on a free port of 127.0.0.1, the same one after each further start, so that clients find the broker again, and
+advertises that port. The rest is ``InProcessBroker``'s.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Literal, Unpack
+
+from odradek.broker.broker_server import BrokerServer
+from odradek.broker.logging import log
+from odradek.testing import records, state, waiting
+from odradek.testing.in_process import InProcessBroker
+from odradek.testing.severed import SeverableFileSystem
+from odradek.testing.topics import config_text, create_topics
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping
+    from pathlib import Path
+
+    from odradek.broker.server import Broker as BrokerCore
+    from odradek.storage.filesystem import FileSystem
+    from odradek.testing.in_process import LogLine
+    from odradek.testing.topics import NewTopic
+    from odradek.timing.clock import Clock
+
+
+class ListeningBroker(InProcessBroker):
+    """``async with`` starts and stops it on the caller's loop. What asks the broker is awaited, properties too."""
+
+    def __init__(
+        self,
+        directory: Path | str | None = None,
+        *,
+        topics: Mapping[str, int | NewTopic | None] | None = None,
+        configs: Mapping[str, object] | None = None,
+        clock: Clock | None = None,
+        background: Literal["threads", "inline", "seeded"] | None = None,
+        file_system: FileSystem | None = None,
+        seed: int | None = None,
+        on_line: Callable[[LogLine], object] | None = None,
+    ) -> None:
+        """In memory unless there is a ``directory``. ``topics`` are made at the start: by name, how many partitions.
+
+        ``configs`` are those of server.properties, and may have ``listeners``. For the rest, see ``InProcessBroker``.
+        """
+        super().__init__(
+            directory,
+            configs={name: config_text(value) for name, value in (configs or {}).items()},
+            clock=clock,
+            background=background,
+            file_system=file_system,
+            seed=seed,
+            on_line=on_line,
+        )
+        self._topics = dict(topics or {})
+        self._server: BrokerServer | None = None
+        self._port = 0
+        self._address = ""
+
+    @property
+    def bootstrap_servers(self) -> str:
+        """Where clients connect to, "127.0.0.1:54321"; after a stop where they did. RuntimeError before the first start."""
+        if not self._address:
+            raise RuntimeError("the broker has not been started")
+        return self._address
+
+    async def start(self) -> None:
+        """Start a process on what the disk holds, listen, and make the topics that are not there.
+
+        Raises what ``BrokerServer.start`` does, InvalidConfig, and the KafkaError of a topic that is refused.
+        """
+        if self.is_running:
+            raise RuntimeError("the broker is running")
+        self._severable = SeverableFileSystem(self.disk)
+        with self.noting():
+            server = self._make(BrokerServer, {"listeners": f"PLAINTEXT://127.0.0.1:{self._port}", **self._configs})
+            try:
+                await server.start()
+            except BaseException:
+                server.abandon()
+                self._severable.sever()
+                raise
+            for warning in server.broker.config.warnings:
+                log.warn(warning)
+        self._server, self._core, self._port = server, server.broker, server.bound_address[1]
+        host, port = server.broker.advertised(server.broker.listener_names[0])
+        self._address = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+        try:
+            await create_topics(self, self._topics)
+        except BaseException:
+            self.kill()
+            raise
+
+    async def stop(self) -> None:
+        """Stop in good order: answer the requests that wait, close the connections, flush, mark the stop as clean."""
+        core, self._core = self.core, None
+        try:
+            with self.noting():
+                await self._server_of(core).stop()
+                await asyncio.sleep(0)
+        except BaseException:
+            # Whoever had no time for this is not to find sockets and files open.
+            self._severable.sever()
+            self._abandon(core)
+            raise
+        finally:
+            self._server = None
+            self._forget_answers()
+
+    async def create_topics(self, topics: Mapping[str, int | NewTopic | None]) -> None:
+        """Make the topics that are not there, with so many partitions or as said. Raises KafkaError where one is refused."""
+        await create_topics(self, topics)
+
+    async def produce(self, topic: str, rows: Iterable[object], *, partition: int | None = None) -> list[records.StoredRecord]:
+        """Write rows: values, (key, value) or (key, value, headers). Returns the records with their places.
+
+        Bytes are written as they are, text as UTF-8, None as null, everything else as JSON. A key decides on the partition as in
+        Kafka's clients; rows without keys go to the partitions in turn, or all go to ``partition``. Raises KafkaError.
+        """
+        return await records.produce(self, topic, rows, partition)
+
+    async def records(self, topic: str, *, isolation_level: records.Isolation = "read_uncommitted") -> list[records.StoredRecord]:
+        """All records of a topic, partition by partition. Raises KafkaError where there is no such topic."""
+        return await records.read(self, topic, isolation_level)
+
+    async def wait_for(self, *, within: float = waiting.DEFAULT_WITHIN_S, **condition: Unpack[waiting.Condition]) -> None:
+        """Return when a group, a transactional id or a topic is as asked: see ``waiting.Condition``.
+
+        Raises NotReached, an AssertionError that says what was there instead, after ``within`` seconds.
+        """
+        await waiting.wait_for(self, condition, within)
+
+    async def lag(self, group: str) -> int:
+        """How many records a group is behind, in all its partitions together. AssertionError where there is no such group."""
+        groups = await self.groups
+        if group not in groups:
+            raise AssertionError(f"there is no group {group!r}; groups: {', '.join(groups) or 'none'}")
+        return groups[group].total_lag
+
+    @property
+    async def topics(self) -> dict[str, state.Topic]:
+        """By name, without the coordinators' own."""
+        return state.topics(self)
+
+    @property
+    async def groups(self) -> dict[str, state.Group]:
+        """By group id."""
+        return await state.groups(self)
+
+    @property
+    async def transactions(self) -> dict[str, state.Transaction]:
+        """By transactional id."""
+        return await state.transactions(self)
+
+    async def contents(self) -> list[tuple[str, state.Topic | state.Group | state.Transaction]]:
+        """Every topic, group and transactional id, by name."""
+        return [*state.topics(self).items(), *(await state.groups(self)).items(), *(await state.transactions(self)).items()]
+
+    def _abandon(self, core: BrokerCore) -> None:
+        self._server_of(core).abandon()
+        self._server = None
+
+    def _server_of(self, core: BrokerCore) -> BrokerServer:
+        if self._server is None or self._server.broker is not core:
+            raise RuntimeError("the broker has no listener")
+        return self._server

@@ -1,0 +1,194 @@
+"""Rows written to a topic, and records read from it, in the broker's own process.
+
+A row is a value, or a tuple of key and value, or of key, value and a dict of headers. Bytes are written as they are, text as
+UTF-8, None as null, and everything else as JSON. A row with a key goes to the partition that Kafka's own clients choose for it;
+rows without keys go to the partitions in turn.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from itertools import count
+from typing import TYPE_CHECKING, Any, Literal
+
+from odradek.protocol.api_keys import ApiKey
+from odradek.protocol.control_records import ABORT, read_control_record
+from odradek.protocol.errors import ErrorCode, KafkaError
+from odradek.protocol.message_types.fetch import FetchPartition, FetchRequest, FetchTopic
+from odradek.protocol.produce_request import ProduceRequest
+from odradek.protocol.record_batch import iter_batches
+from odradek.protocol.records import Record, build_batch, read_records
+from odradek.testing.murmur2 import partition_for_key
+from odradek.testing.topics import create_topics
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping
+
+    from odradek.protocol.message_types.fetch import PartitionData
+    from odradek.testing.in_process import InProcessBroker
+
+Isolation = Literal["read_uncommitted", "read_committed"]
+
+# The last ones that name topics.
+_PRODUCE_VERSION = 12
+_FETCH_VERSION = 12
+_ALL_REPLICAS = -1
+_TIMEOUT_MS = 30_000
+_FETCH_BYTES = 16 * 1024 * 1024
+_FEWEST_FIELDS = 2
+_MOST_FIELDS = 3
+# Far below max.message.bytes, whatever the headers of records take.
+_BATCH_BYTES = 256 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class StoredRecord:
+    """A record in a partition; ``timestamp`` is in ms since the epoch."""
+
+    topic: str
+    partition: int
+    offset: int
+    timestamp: int
+    key: bytes | None
+    value: bytes | None
+    headers: tuple[tuple[str, bytes | None], ...] = ()
+
+    @property
+    def text(self) -> str | None:
+        """The value as UTF-8."""
+        return None if self.value is None else self.value.decode()
+
+    @property
+    def json(self) -> Any:
+        """The value read as JSON."""
+        return None if self.value is None else json.loads(self.value)
+
+
+async def produce(broker: InProcessBroker, topic: str, rows: Iterable[object], partition: int | None) -> list[StoredRecord]:
+    """The records that the rows have become, in the order of the rows. Raises KafkaError."""
+    if broker.core.config["auto.create.topics.enable"]:
+        await create_topics(broker, {topic: None})
+    partition_count = len(require_topic(broker, topic))
+    now_ms = broker.core.clock.now_ms()
+    turns = count()
+    records: list[tuple[int, Record]] = []
+    for row in rows:
+        record = _record(row, now_ms)
+        index = partition
+        if index is None:
+            index = next(turns) % partition_count if record.key is None else partition_for_key(record.key, partition_count)
+        records.append((index, record))
+    by_partition: dict[int, list[Record]] = {}
+    for index, record in records:
+        by_partition.setdefault(index, []).append(record)
+    offsets = {index: await _append(broker, topic, index, those) for index, those in by_partition.items()}
+    return [_stored(topic, index, record._replace(offset=next(offsets[index]))) for index, record in records]
+
+
+async def read(broker: InProcessBroker, topic: str, isolation_level: Isolation) -> list[StoredRecord]:
+    """All records of a topic, partition by partition. Raises KafkaError, with the topics that there are."""
+    found: list[StoredRecord] = []
+    for index, offset in require_topic(broker, topic).items():
+        fetched = await _fetch(broker, topic, index, offset, isolation_level)
+        while data := _bytes_of(fetched):
+            for position, next_offset, is_visible in _batches(data, fetched):
+                if is_visible:
+                    found += [_stored(topic, index, record) for record in read_records(data, position) if record.offset >= offset]
+                offset = next_offset  # noqa: PLW2901  the records before it are read
+            fetched = await _fetch(broker, topic, index, offset, isolation_level)
+    return found
+
+
+def require_topic(broker: InProcessBroker, topic: str) -> dict[int, int]:
+    """The start offset of each partition. KafkaError: UNKNOWN_TOPIC_OR_PARTITION, with the topics that there are."""
+    partitions = broker.core.partitions.of_topic(topic)
+    if not partitions:
+        names = ", ".join(sorted(broker.core.controller.image.topics)) or "none"
+        raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"there is no topic {topic!r}; topics: {names}")
+    return {index: partitions[index].require_log().log_start_offset for index in sorted(partitions)}
+
+
+async def _append(broker: InProcessBroker, topic: str, index: int, records: list[Record]) -> Iterator[int]:
+    """The offsets of ``records``."""
+    offsets: list[int] = []
+    for part in _parts(records):
+        request = ProduceRequest(acks=_ALL_REPLICAS, timeout_ms=_TIMEOUT_MS, topics=[(topic, [(index, build_batch(part))])])
+        response = await broker.ask(ApiKey.PRODUCE, request, _PRODUCE_VERSION)
+        result = response.responses[0].partition_responses[0]
+        if result.error_code:
+            raise KafkaError(ErrorCode(result.error_code), f"{topic}-{index}: {result.error_message or 'refused'}")
+        offsets += range(result.base_offset, result.base_offset + len(part))
+    return iter(offsets)
+
+
+def _stored(topic: str, index: int, record: Record) -> StoredRecord:
+    return StoredRecord(topic, index, *record)
+
+
+def _parts(records: list[Record]) -> Iterator[list[Record]]:
+    part: list[Record] = []
+    size = 0
+    for record in records:
+        if part and size > _BATCH_BYTES:
+            yield part
+            part, size = [], 0
+        part.append(record)
+        size += len(record.key or b"") + len(record.value or b"")
+    if part:
+        yield part
+
+
+def _record(row: object, timestamp: int) -> Record:
+    fields = row if isinstance(row, tuple) else (None, row)
+    if not _FEWEST_FIELDS <= len(fields) <= _MOST_FIELDS:
+        raise ValueError(f"a row is a value, (key, value) or (key, value, headers), and not {row!r}")
+    headers: Mapping[str, object] = fields[2] if len(fields) == _MOST_FIELDS else {}
+    pairs = tuple((name, _encoded(content)) for name, content in headers.items())
+    return Record(timestamp=timestamp, key=_encoded(fields[0]), value=_encoded(fields[1]), headers=pairs)
+
+
+def _encoded(content: object) -> bytes | None:
+    match content:
+        case None:
+            return None
+        case bytes() | bytearray() | memoryview():
+            return bytes(content)
+        case str():
+            return content.encode()
+        case _:
+            return json.dumps(content).encode()
+
+
+async def _fetch(broker: InProcessBroker, topic: str, index: int, offset: int, isolation_level: Isolation) -> PartitionData:
+    asked = FetchPartition(partition=index, fetch_offset=offset, partition_max_bytes=_FETCH_BYTES)
+    request = FetchRequest(
+        max_bytes=_FETCH_BYTES,
+        isolation_level=int(isolation_level == "read_committed"),
+        topics=[FetchTopic(topic=topic, partitions=[asked])],
+    )
+    response = await broker.ask(ApiKey.FETCH, request, _FETCH_VERSION)
+    fetched: PartitionData = response.responses[0].partitions[0]
+    if fetched.error_code:
+        raise KafkaError(ErrorCode(fetched.error_code), f"{topic}-{index} at offset {offset}")
+    return fetched
+
+
+def _bytes_of(fetched: PartitionData) -> bytes:
+    records: Any = fetched.records or b""
+    return records if isinstance(records, bytes) else bytes(records.read())
+
+
+def _batches(data: bytes, fetched: PartitionData) -> Iterator[tuple[int, int, bool]]:
+    """(position, next offset, whether a consumer sees it) of each batch; in aborted transactions as Kafka's consumers do it."""
+    aborted = sorted(fetched.aborted_transactions or (), key=lambda transaction: transaction.first_offset)
+    open_producers: set[int] = set()
+    for position, header in iter_batches(data):
+        while aborted and aborted[0].first_offset <= header.last_offset:
+            open_producers.add(aborted.pop(0).producer_id)
+        if header.is_control:
+            if any(read_control_record(record)[0] == ABORT for record in read_records(data, position)):
+                open_producers.discard(header.producer_id)
+            yield position, header.next_offset, False
+        else:
+            yield position, header.next_offset, not (header.is_transactional and header.producer_id in open_producers)

@@ -1,0 +1,106 @@
+"""Waiting for what a broker is to hold, instead of sleeping; and saying what it held instead."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, TypedDict
+
+from odradek.testing import records, state
+
+if TYPE_CHECKING:
+    from odradek.testing.in_process import InProcessBroker
+
+DEFAULT_WITHIN_S = 10.0
+_PAUSE_S = 0.005
+
+
+class NotReached(AssertionError):
+    """What was waited for has not come; the message says what was there instead."""
+
+
+class Condition(TypedDict, total=False):
+    """What is waited for: of one of ``group``, ``transactional_id`` and ``topic``, whatever else is given.
+
+    Of a group: its ``state``, how many ``members`` it has, that its total ``lag`` is no more than this. Of a transactional id:
+    its ``state``. Of a topic: that a consumer of ``isolation_level`` can read as many ``records``.
+    """
+
+    group: str
+    transactional_id: str
+    topic: str
+    state: str
+    members: int
+    lag: int
+    records: int
+    isolation_level: records.Isolation
+
+
+_OF_SUBJECT = {
+    "group": {"state", "members", "lag"},
+    "transactional_id": {"state"},
+    "topic": {"records", "isolation_level"},
+}
+
+
+def _check(condition: Condition) -> None:
+    subjects = [name for name in _OF_SUBJECT if name in condition]
+    if len(subjects) != 1:
+        raise TypeError(f"wait_for takes one of {', '.join(_OF_SUBJECT)}, and not {' and '.join(subjects) or 'none'}")
+    allowed = _OF_SUBJECT[subjects[0]]
+    others = condition.keys() - allowed - {subjects[0]}
+    if others:
+        raise TypeError(f"wait_for({subjects[0]}=...) takes {', '.join(sorted(allowed))}, and not {', '.join(sorted(others))}")
+
+
+async def wait_for(broker: InProcessBroker, condition: Condition, within: float) -> None:
+    """Return when the condition is met. Raises NotReached after ``within`` seconds."""
+    _check(condition)
+    instead = "nothing was found out"
+    try:
+        async with asyncio.timeout(within):
+            while True:
+                is_met, instead = await _look(broker, condition)
+                if is_met:
+                    return
+                await asyncio.sleep(_PAUSE_S)
+    except TimeoutError:
+        raise NotReached(f"waited {within:g} s for {_text(condition)}; there is {instead}") from None
+
+
+async def _look(broker: InProcessBroker, condition: Condition) -> tuple[bool, str]:
+    """Whether the condition is met, and what there is in words."""
+    if "group" in condition:
+        groups = await state.groups(broker)
+        group = groups.get(condition["group"])
+        if group is None:
+            return False, f"no such group; groups: {', '.join(groups) or 'none'}"
+        return _is_met_by_group(condition, group), str(group)
+    if "transactional_id" in condition:
+        transactions = await state.transactions(broker)
+        transaction = transactions.get(condition["transactional_id"])
+        if transaction is None:
+            return False, f"no such transactional id; transactional ids: {', '.join(transactions) or 'none'}"
+        return condition.get("state") in (None, transaction.state), str(transaction)
+    return await _look_at_topic(broker, condition)
+
+
+def _is_met_by_group(condition: Condition, group: state.Group) -> bool:
+    return (
+        condition.get("state") in (None, group.state)
+        and condition.get("members") in (None, len(group.members))
+        # A group without partitions has no lag that could be told.
+        and ("lag" not in condition or (bool(group.lag) and group.total_lag <= condition["lag"]))
+    )
+
+
+async def _look_at_topic(broker: InProcessBroker, condition: Condition) -> tuple[bool, str]:
+    topic = condition["topic"]
+    if topic not in state.topics(broker):
+        return False, f"no such topic; topics: {', '.join(state.topics(broker)) or 'none'}"
+    found = await records.read(broker, topic, condition.get("isolation_level", "read_uncommitted"))
+    last = f", the last one {found[-1]}" if found else ""
+    return len(found) >= condition.get("records", 0), f"a topic with {len(found)} records{last}"
+
+
+def _text(condition: Condition) -> str:
+    return ", ".join(f"{name}={value!r}" for name, value in condition.items())
