@@ -203,7 +203,7 @@ async def test_a_stop_that_is_cancelled_leaves_nothing():
 def run(program):
     """Its exit status and output."""
     command = [sys.executable, "-c", program]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=20, check=False, env=command_environment())
+    done = subprocess.run(command, capture_output=True, text=True, timeout=50, check=False, env=command_environment())
     return done.returncode, done.stdout + done.stderr
 
 

@@ -1,0 +1,183 @@
+"""The pytest plugin, in runs of pytest of its own: what a user's project sees of it."""
+
+import re
+import subprocess
+import sys
+import tomllib
+from importlib import import_module
+from pathlib import Path
+
+import pytest
+
+from tests.broker_process import REPOSITORY, command_environment
+
+PLUGIN = "odradek.testing.pytest_plugin"
+
+
+@pytest.fixture
+def run_pytest(tmp_path):
+    """Runs pytest on a test file; its exit status and output."""
+
+    def run(source, *arguments, ini=""):
+        (tmp_path / "test_it.py").write_text(source)
+        (tmp_path / "pytest.ini").write_text(f"[pytest]\nfilterwarnings = error\nasyncio_mode = auto\n{ini}")
+        plugins = ["-p", PLUGIN, "-p", "pytest_asyncio.plugin", "-p", "xdist"]
+        command = [sys.executable, "-m", "pytest", *plugins, "--strict-markers", "--strict-config", *arguments]
+        # Whether or not the entry point of this plugin is installed here.
+        environment = command_environment() | {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
+        done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=50, check=False, env=environment)
+        return done.returncode, done.stdout + done.stderr
+
+    return run
+
+
+def test_pytest_finds_the_plugin_which_imports_nothing_before_it_is_used():
+    entry_points = tomllib.loads((REPOSITORY / "pyproject.toml").read_text())["project"]["entry-points"]["pytest11"]
+    assert entry_points == {"odradek": PLUGIN}
+    assert import_module(PLUGIN).kafka
+    program = f"import sys, {PLUGIN}; print(sorted(name for name in sys.modules if name.startswith('odradek')))"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, env=command_environment())
+    assert done.stdout == f"['odradek', 'odradek.testing', '{PLUGIN}']\n"
+
+
+FIXTURES = """
+import asyncio
+import unittest
+
+import pytest
+from confluent_kafka import Producer
+
+from odradek.testing import Broker
+
+seen = set()
+
+
+def write(address, topic):
+    producer = Producer({"bootstrap.servers": address, "linger.ms": 0})
+    producer.produce(topic, b"v")
+    assert producer.flush(15) == 0
+
+
+@pytest.mark.parametrize("number", range(3))
+def test_each_test_has_a_broker(kafka, kafka_bootstrap_servers, number):
+    assert kafka_bootstrap_servers == kafka.bootstrap_servers
+    assert kafka.topics.keys() == {"audit"}
+    assert kafka.topics["audit"].partitions == 4
+    write(kafka_bootstrap_servers, "orders")
+    assert kafka.topics["orders"].partitions == 2
+    assert kafka.topic("orders") == "orders"
+
+
+@pytest.mark.parametrize("number", range(3))
+def test_each_test_has_names(kafka_session, kafka_bootstrap_servers, kafka_session_broker, number):
+    assert kafka_bootstrap_servers == kafka_session.bootstrap_servers == kafka_session_broker.bootstrap_servers
+    names = {kafka_session.topic("orders"), kafka_session.group("g"), kafka_session.transactional_id("tx")}
+    assert len(names) == 3
+    assert not names & seen
+    seen.update(names)
+    assert len(kafka_session.topics) == 1
+    write(kafka_bootstrap_servers, kafka_session.topic("orders"))
+    assert [each.text for each in kafka_session.records(kafka_session.topic("orders"))] == ["v"]
+
+
+@pytest.mark.kafka(topics={"orders": 1}, configs={"num.partitions": 9})
+class TestMarks:
+    @pytest.mark.kafka(topics={"orders": 3})
+    def test_the_nearest_mark_decides(self, kafka):
+        assert kafka.topics["orders"].partitions == 3
+        assert kafka.topic("other") == "other"
+        assert kafka.topics["other"].partitions == 9
+
+
+@pytest.mark.kafka(topics={"orders": 3})
+def test_a_mark_names_topics_of_the_session_too(kafka_session):
+    assert kafka_session.topics[kafka_session.topic("orders")].partitions == 3
+
+
+@pytest.mark.kafka(configs={"num.partitions": 9})
+@pytest.mark.xfail(raises=pytest.UsageError, strict=True)
+def test_the_sessions_broker_has_no_configs_of_one_test(kafka_session):
+    pass
+
+
+@pytest.mark.kafka(partitions=3)
+@pytest.mark.xfail(raises=pytest.UsageError, strict=True)
+def test_a_mark_with_other_arguments_is_refused(kafka):
+    pass
+
+
+async def test_asynchronous(kafka):
+    kafka.produce("orders", ["v"])
+    await asyncio.to_thread(kafka.wait_for, topic="orders", records=1)
+
+
+class Old(unittest.TestCase):
+    def setUp(self):
+        self.broker = self.enterContext(Broker(topics={"t": 1}))
+
+    def test_unittest(self):
+        self.assertEqual(list(self.broker.topics), ["t"])
+"""
+
+
+def test_the_fixtures_serve_every_kind_of_test(run_pytest):
+    ini = "kafka_topics =\n    audit:4\nkafka_configs =\n    num.partitions = 7\n"
+    status, output = run_pytest(FIXTURES, "--kafka-config", "num.partitions=2", ini=ini)
+    assert status == 0, output
+    assert "10 passed, 2 xfailed" in output
+
+
+FAILING = """
+import pytest
+
+
+@pytest.mark.kafka(configs={"no.such.config": 1}, topics={"orders": 2})
+def test_fails(kafka):
+    kafka.produce("orders", ["v"])
+    assert kafka.records("orders")[0].text == "w"
+
+
+def test_fails_with_others(kafka_session):
+    kafka_session.topic("orders")
+    assert 0
+"""
+
+
+def test_the_report_of_a_test_that_failed_in_a_worker_has_what_its_broker_holds_and_its_log(run_pytest):
+    status, output = run_pytest(FAILING, "-n", "1")
+    assert status == 1, output
+    own, shared = output.split("test_fails_with_others _")
+    assert re.search(r"- Kafka broker at 127.0.0.1:\d+ -+\ntopic 'orders': offsets by partition 0: 0 to 1, 1: 0 to 0\n", own)
+    assert re.search(r"- log of the Kafka broker at 127.0.0.1:\d+ -+\nwarning: no.such.config is ignored", own)
+    assert re.search(r"- Kafka broker at 127.0.0.1:\d+ -+\ntopic 'orders-\d+': ", shared)
+    assert "warning: no.such.config" not in shared
+
+
+INTERRUPTED = """
+import os
+import signal
+import threading
+
+
+def test_waits(kafka, kafka_session):
+    threading.Timer(0.1, os.kill, (os.getpid(), signal.SIGINT)).start()
+    kafka.wait_for(group="other", within=60)
+"""
+WHAT_IS_LEFT = """
+import os
+import threading
+
+
+def pytest_unconfigure():
+    print("threads left", [thread.name for thread in threading.enumerate() if thread is not threading.main_thread()])
+    links = [f"/proc/self/fd/{name}" for name in os.listdir("/proc/self/fd")]
+    print("sockets left", [os.readlink(link) for link in links if os.path.exists(link) and "socket:" in os.readlink(link)])
+"""
+
+
+def test_ctrl_c_leaves_no_broker(run_pytest, tmp_path):
+    Path(tmp_path / "conftest.py").write_text(WHAT_IS_LEFT)
+    status, output = run_pytest(INTERRUPTED)
+    assert status == pytest.ExitCode.INTERRUPTED, output
+    assert "threads left []" in output
+    assert "sockets left []" in output
