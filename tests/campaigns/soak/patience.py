@@ -37,7 +37,11 @@ class ServedClock:
 
     def now_s(self) -> float:
         """Comparable with what this clock has shown before."""
-        return self._now_s() - self.away_s - self.starved_s
+        return self.wall_s() - self.away_s - self.starved_s
+
+    def wall_s(self) -> float:
+        """As on the clock on the wall."""
+        return self._now_s()
 
     def look(self, pid: int) -> None:
         """``pid`` is the broker's, which runs."""
@@ -57,7 +61,10 @@ class ServedClock:
 
 
 class Silence:
-    """How long the process ``pid`` has made no step, by the served clock, less the time in which it waited for a processor."""
+    """How long the process ``pid`` has made no step, by the served clock, less the time in which it waited for a processor.
+
+    What it and the broker waited at the same time counts twice; ``teller.LONGEST_SILENCE_S`` bounds all excuses.
+    """
 
     def __init__(self, clock: ServedClock, pid: int) -> None:
         self._clock = clock
@@ -72,6 +79,11 @@ class Silence:
             self._note()
         return self._clock.now_s() - self._since_s - (self._clock.waited_s(self._pid) - self._waited_s)
 
+    def wall_seconds(self) -> float:
+        """With all that excuses it."""
+        return self._clock.wall_s() - self._wall_since_s
+
     def _note(self) -> None:
+        self._wall_since_s = self._clock.wall_s()
         self._since_s = self._clock.now_s()
         self._waited_s = self._clock.waited_s(self._pid)

@@ -10,6 +10,7 @@ from tests.campaigns.soak.segments import COORDINATORS
 
 if TYPE_CHECKING:
     from collections import Counter
+    from collections.abc import Mapping
 
     from tests.campaigns.soak.costs import Spent
     from tests.campaigns.soak.patience import ServedClock
@@ -23,6 +24,7 @@ class Report:
     duration_s: float
     transfers: int
     said: Said
+    silences: Mapping[str, tuple[float, float]]
     worker_kills: int
     freezes: int
     broker_kills: int
@@ -46,6 +48,9 @@ class Report:
     def __str__(self) -> str:
         said = self.said
         shares = ", ".join(f"{make} {said.excuses(make)}" for make in MAKES)
+        silences = ", ".join(
+            f"{make} {served_s:.0f} s ({wall_s:.0f} s in all)" for make, (served_s, wall_s) in self.silences.items()
+        )
         lines = [
             f"transfers made                  {self.transfers} ({self.transfers / self.duration_s:.0f} a second)",
             f"transactions committed          {len(said.committed)} (answered so)",
@@ -55,6 +60,7 @@ class Report:
             f"tellers replaced for hanging    {said.hung.total()}",
             f"excuses by client               {shares}, after {self.harms} kills and freezes",
             f"excuses by reason               {said}",
+            f"longest silence of a teller     {silences}",
             f"teller kills survived           {self.worker_kills}",
             f"tellers frozen, woken as zombie {self.freezes}",
             f"broker kills survived           {self.broker_kills}",

@@ -123,6 +123,7 @@ class Soak:
             rest_at - self._started_at,
             self._feeder.count,
             staff.said(),
+            staff.silences,
             staff.kills,
             staff.freezes,
             self._broker_kills,

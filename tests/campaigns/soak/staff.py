@@ -114,6 +114,8 @@ class Staff:
         # Tellers that were ended because they made no step for too long. A kafka-python 3.0 teller may wait for ever: it
         # forgets a request for which it cannot connect to the coordinator (``Sender._maybe_send_pending_request``).
         self.hangs: list[str] = []
+        # The longest silences of each make: as served, and by the clock on the wall.
+        self.silences = dict.fromkeys(MAKES, (0.0, 0.0))
         self._pace = pace
         self._clock = clock
         self._costs = costs
@@ -207,6 +209,8 @@ class Staff:
                 continue
             self._costs.look(desk.make, desk.process.pid)
             silent_s = desk.silence.seconds(self._path(desk.name, "said").stat().st_mtime_ns)
+            served_s, wall_s = self.silences[desk.make]
+            self.silences[desk.make] = max(served_s, silent_s), max(wall_s, desk.silence.wall_seconds())
             if silent_s > HANG_TIMEOUT_S[desk.make] and not desk.is_frozen:
                 desk.process.send_signal(signal.SIGALRM)
                 desk.silence = None

@@ -58,6 +58,7 @@ def test_a_silence_is_excused_while_the_broker_is_away(machine, clock):
         machine.passes(20)
     machine.passes(5)
     assert silence.seconds(0) == 9
+    assert silence.wall_seconds() == 29
 
 
 def test_a_silence_is_excused_by_as_much_as_broker_and_teller_waited_for_a_processor(machine, clock):
