@@ -133,8 +133,9 @@ class LargeRequests:
             response = yield from handling.answer(self._slices, context, request)
         except Exception as error:  # noqa: BLE001  a fault of ours: told to the client as such, and to the log in full
             response = failed(context, error)
+            handling.has_counted = False
         del request
-        return (yield from self._encoding(route, context, response, most_bytes, failed))
+        return (yield from self._encoding(route, context, response, most_bytes, failed, counts=not handling.has_counted))
 
     def _encoding(
         self,
@@ -143,7 +144,10 @@ class LargeRequests:
         response: Any,
         most_bytes: int,
         failed: Callable[[RequestContext, Exception], Any],
+        *,
+        counts: bool = True,
     ) -> Generator[Reply[Any] | None, Any, Outcome]:
+        """The outcome for ``response``; ``counts``: its error codes are to be counted."""
         from odradek.protocol.large_messages import ResponseTooLarge, sliced_encoder
 
         if response is NO_RESPONSE:
@@ -151,7 +155,8 @@ class LargeRequests:
         if response is CLOSE_CONNECTION:
             return None
         try:
-            route.scan_errors(response, route)
+            if counts:
+                route.scan_errors(response, route)
             if route.api_key in self._with_records:
                 return route.encode(context.correlation_id, response)
             return (yield from sliced_encoder(route.api_key, route.version)(context.correlation_id, response, most_bytes))
@@ -166,7 +171,10 @@ class _Handling:
     """The way of one request through the gate, if there is one, and piece by piece to its handler."""
 
     def __init__(self, route: Route, services: Any, gate: GateKeeper | None, pieces: Pieces | None) -> None:
+        self._route = route
         self._handle = route.handle
+        # Whether the error codes of the pieces' answers are counted.
+        self.has_counted = False
         self._services = services
         self._gate = gate
         self._pieces = pieces
@@ -198,6 +206,9 @@ class _Handling:
                 response = yield response
             else:
                 yield None
+            if response is not CLOSE_CONNECTION:
+                self.has_counted = True
+                self._route.scan_errors(response, self._route)
             if response is CLOSE_CONNECTION or getattr(response, "error_code", ErrorCode.NONE) != ErrorCode.NONE:
                 return response
             joined.add(response)

@@ -111,6 +111,16 @@ def test_a_large_answer_to_a_small_request_that_had_to_wait_is_encoded_in_slices
     assert keys_told(outcome.response) == EXPECTED
 
 
+@pytest.mark.parametrize("in_pieces", [False, True])
+def test_each_error_code_of_an_answer_is_counted_once(in_pieces):
+    setup = Setup(in_pieces=in_pieces)
+    unknown = Coordinator(error_code=ErrorCode.COORDINATOR_NOT_AVAILABLE)
+    setup.answer = lambda request: FindCoordinatorResponse(coordinators=[unknown] * len(request.coordinator_keys))
+    setup.dispatch(find())
+    (route,) = setup.dispatcher.routes()
+    assert route.errors == {ErrorCode.COORDINATOR_NOT_AVAILABLE: KEYS}
+
+
 def test_handlers_that_answer_later_are_waited_for_one_by_one():
     setup = Setup()
     replies = []
