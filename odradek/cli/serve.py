@@ -136,7 +136,11 @@ async def _serve(
         return _tell(error, FAILED)
     print(ready_line(*server.bound_address), flush=True)
     _poll_busily(server)
-    QuietCollections(lambda: broker.slices.is_busy, asyncio.get_running_loop().call_later).begin()
+    QuietCollections(
+        lambda: broker.slices.is_busy,
+        lambda: sum(route.requests for route in broker.dispatcher.routes()),
+        asyncio.get_running_loop().call_later,
+    ).begin()
     # Said after that line: the log takes its time to come up.
     for warning in config.warnings:
         log.warn(warning)

@@ -31,8 +31,9 @@ class Collector:
 class Process:
     def __init__(self):
         self.is_busy = False
+        self.requests = 0
         self.later = []
-        QuietCollections(lambda: self.is_busy, lambda _, look: self.later.append(look)).begin()
+        QuietCollections(lambda: self.is_busy, lambda: self.requests, lambda _, look: self.later.append(look)).begin()
 
     def look(self, times=1):
         for _ in range(times):
@@ -82,6 +83,29 @@ def test_what_was_set_aside_is_looked_at_again_when_it_has_grown_by_a_quarter(pr
     assert collector.called == ["collect", "freeze"] * 2 + ["unfreeze", "collect", "freeze"]
 
 
+def test_while_clients_ask_that_waits_until_it_has_grown_fourfold(process, collector):
+    def look():
+        process.requests += 1
+        process.look()
+
+    collector.count = (0, 0, 4)
+    collector.frozen = 100_001
+    process.look()
+    collector.called = []
+    collector.frozen = 500_004
+    look()
+    assert collector.called == ["collect", "freeze"]
+    collector.count = (0, 0, 0)
+    look()
+    assert collector.called == ["collect", "freeze"]
+    process.look()
+    assert collector.called == ["collect", "freeze", "unfreeze", "collect", "freeze"]
+    collector.count = (0, 0, 4)
+    collector.frozen = 4 * 500_004 + 100_001
+    look()
+    assert collector.called == ["collect", "freeze", "unfreeze", "collect", "freeze"] * 2
+
+
 def test_a_cycle_that_was_set_aside_while_it_was_in_use_is_freed():
     program = """
 import gc, weakref
@@ -92,7 +116,7 @@ class Part:
     pass
 
 later = []
-QuietCollections(lambda: False, lambda _, look: later.append(look)).begin()
+QuietCollections(lambda: False, lambda: 0, lambda _, look: later.append(look)).begin()
 part = Part()
 part.whole = part
 known = weakref.ref(part)
