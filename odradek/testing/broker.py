@@ -18,8 +18,10 @@ class Broker(ListeningBroker):
     _threaded: ThreadedBroker | None = None
 
     def __enter__(self) -> ThreadedBroker:
-        self._threaded = ThreadedBroker(BrokerThread(self))
-        return self._threaded.__enter__()
+        threaded = ThreadedBroker(BrokerThread(self))
+        threaded.start()
+        self._threaded = threaded
+        return threaded
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None) -> None:
         if self._threaded is not None:

@@ -11,7 +11,10 @@ if TYPE_CHECKING:
     from odradek.testing.in_process import InProcessBroker
 
 DEFAULT_WITHIN_S = 10.0
-_PAUSE_S = 0.005
+# Between two looks. Looks at many records take long, so that those of a long wait get rarer.
+_FIRST_PAUSE_S = 0.005
+_LAST_PAUSE_S = 0.05
+_PAUSE_GROWTH = 1.25
 
 
 class NotReached(AssertionError):
@@ -56,13 +59,15 @@ async def wait_for(broker: InProcessBroker, condition: Condition, within: float)
     """Return when the condition is met. Raises NotReached after ``within`` seconds."""
     _check(condition)
     instead = "nothing was found out"
+    pause_s = _FIRST_PAUSE_S
     try:
         async with asyncio.timeout(within):
             while True:
                 is_met, instead = await _look(broker, condition)
                 if is_met:
                     return
-                await asyncio.sleep(_PAUSE_S)
+                await asyncio.sleep(pause_s)
+                pause_s = min(pause_s * _PAUSE_GROWTH, _LAST_PAUSE_S)
     except TimeoutError:
         raise NotReached(f"waited {within:g} s for {_text(condition)}; there is {instead}") from None
 

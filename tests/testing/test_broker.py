@@ -207,6 +207,31 @@ def test_a_suite_of_testcontainers_changes_one_import():
         container.get_bootstrap_server()
 
 
+def test_a_broker_that_runs_is_not_started_again_and_goes_on():
+    broker = Broker()
+    with broker as running:
+        with pytest.raises(RuntimeError, match="is running"):
+            broker.__enter__()
+        with pytest.raises(RuntimeError, match="is running"):
+            running.start()
+        running.produce("t", ["v"])
+    with pytest.raises(RuntimeError, match="not running"):
+        running.records("t")
+
+
+def test_a_description_never_fails_a_report():
+    broker = Broker()
+    with broker as running:
+        assert running.describe() == "it holds nothing"
+        running.produce("t", ["v"])
+        librdkafka_reads(running, "t", 1)
+        assert [line.partition(":")[0] for line in running.describe().splitlines()] == ["topic 't'", "group 'readers'"]
+        broker.contents = None
+        assert "it does not tell what it holds: TypeError" in running.describe()
+        running.kill()
+        assert running.describe() == "it does not run"
+
+
 def test_a_namespace_names_and_shows_its_own():
     with Broker() as broker:
         one, other = broker.in_namespace("-1"), broker.in_namespace("-2")
