@@ -1,5 +1,7 @@
 """What the machine does to a process that shares it with the broker: the worst write of a file, and how slow its processors are.
 
+A write is what a partition's creation and deletion ask of the file system. All of it waits where others sync much.
+
     python -m tests.campaigns.hostile_requests.machine DIRECTORY
 
 For each line of input it prints two numbers, of the time since the last one: how long the worst write took in milliseconds, waits
@@ -27,15 +29,18 @@ def _compute_s() -> float:
 
 
 def _write_s(path: Path) -> float:
-    """A new file, synced and removed, as those of a partition are."""
+    """A new directory with a file, synced, renamed and removed, as those of a partition are."""
     began_s, waited_s = time.perf_counter(), scheduled_s("self")[1]
-    file = os.open(path, os.O_WRONLY | os.O_CREAT)
+    path.mkdir()
+    file = os.open(path / "log", os.O_WRONLY | os.O_CREAT)
     try:
         os.write(file, b"odradek")
         os.fdatasync(file)
     finally:
         os.close(file)
-        path.unlink()
+        renamed = path.rename(path.with_suffix(".deleted"))
+        (renamed / "log").unlink()
+        renamed.rmdir()
     return time.perf_counter() - began_s - (scheduled_s("self")[1] - waited_s)
 
 
