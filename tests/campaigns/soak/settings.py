@@ -26,6 +26,10 @@ SETTINGS: Mapping[str, object] = {
     "log.cleaner.min.cleanable.ratio": CLEANABLE_RATIO,
     "log.cleaner.delete.retention.ms": 5_000,
     "log.segment.delete.delay.ms": 1_000,
+    # Recovery points are written in each life. Without them each start reads all logs from their first offset on.
+    "log.initial.task.delay.ms": 1_000,
+    "log.flush.offset.checkpoint.interval.ms": 2_000,
+    "log.flush.start.offset.checkpoint.interval.ms": 2_000,
 }
 
 
