@@ -93,6 +93,8 @@ class Broker:
         self.on_much_loaded: Callable[[], object] = _ignore
         # Whether a process of its own compacts logs, else a thread; set before ``open``.
         self.cleans_in_process = False
+        # Whether to look, again and again, for a data directory that has been removed; set before ``open``.
+        self.looks_for_directories = self.clock.passes_by_itself
         services = CoordinatorServices(
             config=config,
             partitions=self.partitions,
@@ -177,7 +179,9 @@ class Broker:
         self.cluster_id = storage.cluster_id
         if self.clock.passes_by_itself:
             self._driver = AsyncioDriver(self.timer, asyncio.get_running_loop())
-        self.housekeeping = Housekeeping(self.config, self.log_manager, self.timer, self.background)
+        self.housekeeping = Housekeeping(
+            self.config, self.log_manager, self.timer, self.background, looks_for_directories=self.looks_for_directories
+        )
         self.moves = ReplicaMoves(self.config, self.partitions, self.log_manager, self.controller, self.timer, self.housekeeping)
         self.log_cleaner = LogCleaner(
             self.config, self.log_manager, self.timer, self.background, in_process=self.cleans_in_process

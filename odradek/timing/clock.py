@@ -8,6 +8,7 @@ deadline is measured on it. A virtual clock stands still until a test advances i
 from __future__ import annotations
 
 from contextvars import Context, copy_context
+from math import inf
 from typing import Protocol
 
 
@@ -33,6 +34,9 @@ class Clock(Protocol):
 
     def monotonic_ms(self) -> float:
         """Milliseconds since an arbitrary start; never goes back."""
+
+    def machine_ms(self, duration_ms: float) -> float:
+        """How long an event loop has to wait until ``duration_ms`` of this clock have passed; infinity while it stands still."""
 
     def attach(self, timer: ClockedTimer) -> None:
         """Called by every timer of this clock when it is created."""
@@ -67,6 +71,10 @@ class VirtualClock:
     def monotonic_ms(self) -> float:
         """The initial monotonic time plus all milliseconds that `advance` has let pass."""
         return self._monotonic_ms
+
+    def machine_ms(self, duration_ms: float) -> float:  # noqa: ARG002
+        """Infinity: it moves when advanced."""
+        return inf
 
     def attach(self, timer: ClockedTimer) -> None:
         """Run this timer, too, as time passes."""

@@ -6,7 +6,7 @@ effect and is armed anew. This costs less than re-arming at every cancel, since 
 
 from __future__ import annotations
 
-from math import ceil
+from math import ceil, inf
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ class AsyncioDriver:
         self._timer = timer
         self._loop = loop
         self._handle: Handle | None = None
-        self._armed_deadline_ms = float("inf")
+        self._armed_deadline_ms = inf
         self._asked_ms = 0.0
         self.wakings = 0
         self.late_ms = 0.0
@@ -39,14 +39,24 @@ class AsyncioDriver:
         self._timer.on_earlier_deadline = None
         self._disarm()
 
+    def rearm(self) -> None:
+        """Begin anew, since the clock has been moved, or goes faster or slower."""
+        self._disarm()
+        if self._timer.on_earlier_deadline is not None:
+            self._arm_next()
+
     def _arm(self, deadline_ms: float) -> None:
         if deadline_ms >= self._armed_deadline_ms:
             return
         self._disarm()
+        clock = self._timer.clock
+        now_ms = clock.monotonic_ms()
+        wait_ms = clock.machine_ms(max(deadline_ms - now_ms, 0.0))
+        if wait_ms == inf:
+            return
         self._armed_deadline_ms = deadline_ms
-        now_ms = self._timer.clock.monotonic_ms()
-        delay_ms = max(ceil(deadline_ms - now_ms), 0)
-        self._asked_ms = now_ms + delay_ms
+        delay_ms = ceil(wait_ms)
+        self._asked_ms = max(deadline_ms, now_ms) + delay_ms - wait_ms
         # Rounded up to a resolution that every loop has: uvloop counts whole milliseconds. A timer that fired a fraction too
         # early would find nothing due, and spin until it is.
         self._handle = self._loop.call_soon(self._fire) if delay_ms == 0 else self._loop.call_later(delay_ms / 1000, self._fire)
@@ -60,17 +70,17 @@ class AsyncioDriver:
         if self._handle is not None:
             self._handle.cancel()
         self._handle = None
-        self._armed_deadline_ms = float("inf")
+        self._armed_deadline_ms = inf
 
     def _fire(self) -> None:
         self._handle = None
         self.wakings += 1
         self.late_ms += max(self._timer.clock.monotonic_ms() - self._asked_ms, 0.0)
         # While callbacks run, new tasks need no loop timer: the earliest one is armed afterwards.
-        self._armed_deadline_ms = float("-inf")
+        self._armed_deadline_ms = -inf
         try:
             self._timer.advance()
         finally:
-            self._armed_deadline_ms = float("inf")
+            self._armed_deadline_ms = inf
             if self._timer.on_earlier_deadline is not None:
                 self._arm_next()

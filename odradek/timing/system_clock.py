@@ -31,6 +31,10 @@ class SystemClock:
         """Milliseconds since about the machine's start."""
         return _monotonic() * 1000.0
 
+    def machine_ms(self, duration_ms: float) -> float:
+        """The same."""
+        return duration_ms
+
     def attach(self, timer: ClockedTimer) -> None:
         """No effect: real time passes by itself, and `AsyncioDriver` wakes the timer."""
 

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Callable
+from math import inf
 
 import pytest
 
@@ -68,10 +69,15 @@ class NotingLoop:
 
 
 class HandClock(VirtualClock):
-    """A virtual clock that runs no timers by itself, as real time does not."""
+    """A virtual clock that runs no timers by itself, as real time does not. It tells a driver that it has ``speed``."""
+
+    speed = 1
 
     def attach(self, timer):
         pass
+
+    def machine_ms(self, duration_ms):
+        return duration_ms / self.speed if self.speed else inf
 
 
 @pytest.fixture
@@ -163,13 +169,9 @@ def test_a_driver_closed_by_a_callback_stays_closed(timer, loop):
     assert loop.armed == []
 
 
-def test_how_late_the_loop_wakes_the_timer_is_summed_beyond_the_rounding():
-    clock = VirtualClock()
-    timer = Timer(clock)
-    loop = NotingLoop()
+def test_how_late_the_loop_wakes_the_timer_is_summed_beyond_the_rounding(clock, timer, loop):
     driver = AsyncioDriver(timer, loop)
     timer.call_after(2.5, lambda: None)
-    clock.detach(timer)
     clock.advance(3)
     loop.handles[-1].callback()
     assert (driver.wakings, driver.late_ms) == (1, 0)
@@ -177,3 +179,32 @@ def test_how_late_the_loop_wakes_the_timer_is_summed_beyond_the_rounding():
     clock.advance(11)
     loop.handles[-1].callback()
     assert (driver.wakings, driver.late_ms) == (2, 7)
+
+
+def test_a_clock_that_goes_faster_is_waited_for_as_long_as_the_machine_takes(clock, timer, loop):
+    driver = AsyncioDriver(timer, loop)
+    timer.call_at(600, lambda: None)
+    assert loop.armed == [0.6]
+    clock.speed = 60
+    driver.rearm()
+    assert loop.armed == [0.01]
+
+
+def test_a_clock_that_stands_still_wakes_nobody_until_it_goes_on(clock, timer, loop):
+    driver = AsyncioDriver(timer, loop)
+    timer.call_at(500, lambda: None)
+    clock.speed = 0
+    driver.rearm()
+    timer.call_at(400, lambda: None)
+    assert loop.armed == []
+    clock.speed = 1
+    driver.rearm()
+    assert loop.armed == [0.4]
+
+
+def test_a_closed_driver_is_not_armed_again(timer, loop):
+    driver = AsyncioDriver(timer, loop)
+    timer.call_at(500, lambda: None)
+    driver.close()
+    driver.rearm()
+    assert loop.armed == []

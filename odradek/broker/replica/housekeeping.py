@@ -30,7 +30,16 @@ _NEVER_MS = 100 * 365 * 24 * 60 * 60 * 1000
 class Housekeeping:
     """The periodic tasks of one broker. Loop thread only."""
 
-    def __init__(self, config: BrokerConfig, log_manager: LogManager, timer: Timer, background: Background) -> None:
+    def __init__(
+        self,
+        config: BrokerConfig,
+        log_manager: LogManager,
+        timer: Timer,
+        background: Background,
+        *,
+        looks_for_directories: bool = False,
+    ) -> None:
+        """``looks_for_directories``: notice within seconds where somebody has removed one."""
         self._log_manager = log_manager
         self._timer = timer
         self._clock = timer.clock
@@ -51,7 +60,7 @@ class Housekeeping:
         write_start_offsets = log_manager.checkpoints.write_start_offsets
         self._every(config["log.flush.start.offset.checkpoint.interval.ms"], write_start_offsets, first_ms)
         self._every(config["log.retention.check.interval.ms"], self.delete_old_segments, first_ms)
-        if timer.clock.passes_by_itself:
+        if looks_for_directories:
             self._every(_LOOK_MS, log_manager.look_for_directories, _LOOK_MS)
         check_ms = config["producer.id.expiration.check.interval.ms"]
         self._every(check_ms, lambda: log_manager.expire_producers(self._clock.now_ms()), check_ms)

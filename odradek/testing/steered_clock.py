@@ -1,0 +1,148 @@
+"""The clock of a broker whose clients are real: the machine's time, until a test moves it on, stops it or hurries it.
+
+Everything in the broker that waits, waits for this clock; clients go by the machine's. Time never goes back.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from datetime import timedelta
+from math import inf
+from typing import TYPE_CHECKING, NamedTuple
+
+from odradek.timing.system_clock import SystemClock
+
+if TYPE_CHECKING:
+    from odradek.broker.server import Broker as BrokerCore
+    from odradek.timing.clock import Clock, ClockedTimer
+
+# Turns of the loop after each deadline, in which a broker does what follows from it.
+_TURNS = 3
+
+
+class _Course(NamedTuple):
+    """How time has passed since the machine's clock read ``since_ms``: from ``from_ms`` on, ``speed`` times as fast."""
+
+    since_ms: float
+    from_ms: float
+    speed: float
+
+
+class SteeredClock:
+    """A ``Clock``. Of any thread to read; to be steered on the loop of its broker, of which it has one at a time."""
+
+    __slots__ = ("_core", "_course", "_machine", "_speed", "_wall_offset_ms")
+
+    def __init__(self, machine: Clock | None = None) -> None:
+        """``machine`` is the clock that it goes by, the machine's own if none is given."""
+        self._machine: Clock = machine or SystemClock()
+        now_ms = self._machine.monotonic_ms()
+        # One object, so that another thread reads a whole one.
+        self._course = _Course(now_ms, now_ms, 1.0)
+        self._speed = 1.0
+        self._wall_offset_ms = self._machine.now_ms() - now_ms
+        self._core: BrokerCore | None = None
+
+    @property
+    def passes_by_itself(self) -> bool:
+        """True: an event loop wakes its timers, with the help of ``machine_ms``."""
+        return True
+
+    def now_ms(self) -> int:
+        """Wall time in milliseconds since the Unix epoch: the machine's at first."""
+        return int(self.monotonic_ms() + self._wall_offset_ms)
+
+    def monotonic_ms(self) -> float:
+        """Milliseconds since an arbitrary start; never goes back."""
+        course = self._course
+        return course.from_ms + (self._machine.monotonic_ms() - course.since_ms) * course.speed
+
+    def machine_ms(self, duration_ms: float) -> float:
+        """See ``Clock``."""
+        speed = self._course.speed
+        return duration_ms / speed if speed else inf
+
+    def attach(self, timer: ClockedTimer) -> None:
+        """No effect: the event loop wakes it."""
+
+    def detach(self, timer: ClockedTimer) -> None:
+        """No effect."""
+
+    def serve(self, core: BrokerCore | None) -> None:
+        """Steer this process of a broker from now on, or none."""
+        self._core = core
+
+    @property
+    def is_frozen(self) -> bool:
+        """Whether it stands still until ``resume``."""
+        return not self._course.speed
+
+    @property
+    def speed(self) -> float:
+        """How many times as fast as the machine's time this passes where it is not frozen. ValueError for what is not above 0."""
+        return self._speed
+
+    @speed.setter
+    def speed(self, speed: float) -> None:
+        if not 0 < speed < inf:
+            raise ValueError(f"a speed is a number above 0, not {speed}; freeze() stops the clock")
+        self._speed = speed
+        if not self.is_frozen:
+            self._steer(self.monotonic_ms(), speed)
+
+    def freeze(self) -> None:
+        """Stand still. ``advance`` still moves it."""
+        self._steer(self.monotonic_ms(), 0.0)
+
+    def resume(self) -> None:
+        """Go on from where it stands, with ``speed``."""
+        self._steer(self.monotonic_ms(), self._speed)
+
+    async def advance(
+        self,
+        *,
+        weeks: float = 0,
+        days: float = 0,
+        hours: float = 0,
+        minutes: float = 0,
+        seconds: float = 0,
+        milliseconds: float = 0,
+    ) -> None:
+        """Let so much time pass. What falls due is done, one deadline after the other, when this returns; what is sent is sent.
+
+        The machine's time does not count meanwhile. Raises ValueError for a negative duration.
+        """
+        duration = timedelta(weeks=weeks, days=days, hours=hours, minutes=minutes, seconds=seconds, milliseconds=milliseconds)
+        if duration < timedelta(0):
+            raise ValueError(f"time does not go back: {duration}")
+        began_ms, was_frozen = self.monotonic_ms(), self.is_frozen
+        self._steer(began_ms, 0.0)
+        try:
+            await self._pass(began_ms + duration / timedelta(milliseconds=1))
+        finally:
+            self._steer(self.monotonic_ms(), 0.0 if was_frozen else self._speed)
+
+    async def _pass(self, end_ms: float) -> None:
+        while True:
+            due_ms = inf if self._core is None else self._core.timer.next_deadline_ms()
+            if due_ms is None or due_ms > end_ms:
+                break
+            self._steer(max(due_ms, self.monotonic_ms()), 0.0)
+            await self._do_what_is_due()
+        self._steer(end_ms, 0.0)
+        await self._do_what_is_due()
+
+    async def _do_what_is_due(self) -> None:
+        core = self._core
+        if core is None:
+            return
+        core.timer.advance()
+        for _ in range(_TURNS):
+            await asyncio.sleep(0)
+        if core is self._core:
+            await core.background.finish()
+
+    def _steer(self, from_ms: float, speed: float) -> None:
+        self._course = _Course(self._machine.monotonic_ms(), from_ms, speed)
+        if speed and self._core is not None and self._core.timer_driver is not None:
+            self._core.timer_driver.rearm()
