@@ -4,6 +4,7 @@
         application(bootstrap_servers=broker.bootstrap_servers)
         broker.wait_for(group="billing", state="Stable", lag=0)
         assert broker.records("invoices")[0].json["total"] == 12
+        broker.clock.advance(days=7)
 
     async with Broker("data") as broker:                # in a directory, on the caller's event loop
         await broker.produce("orders", ["an order"])
@@ -18,7 +19,7 @@
 ``pytest_plugin`` has pytest's fixtures. pytest imports it in every run, and this package with it: so the names below are imported
 when they are first used.
 
-Left out: faults, snapshots, a clock that tests move under clients.
+Left out: faults, snapshots.
 """
 
 from importlib import import_module
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
     from odradek.testing.severed import SeverableFileSystem
     from odradek.testing.socketless import SocketlessBroker
     from odradek.testing.state import Group, Member, Topic, Transaction
+    from odradek.testing.steered_clock import SteeredClock
     from odradek.testing.threaded import ThreadedBroker
     from odradek.testing.topics import NewTopic
     from odradek.testing.waiting import NotReached
@@ -53,6 +55,7 @@ __all__ = [
     "NotReached",
     "SeverableFileSystem",
     "SocketlessBroker",
+    "SteeredClock",
     "StoredRecord",
     "ThreadedBroker",
     "Topic",
@@ -70,6 +73,7 @@ _MODULES = {
     "records": ("StoredRecord",),
     "severed": ("SeverableFileSystem",),
     "socketless": ("SocketlessBroker",),
+    "steered_clock": ("SteeredClock",),
     "state": ("Group", "Member", "Topic", "Transaction"),
     "threaded": ("ThreadedBroker",),
     "topics": ("NewTopic",),

@@ -14,6 +14,7 @@ from odradek.broker.logging import log
 from odradek.testing import records, state, waiting
 from odradek.testing.in_process import InProcessBroker
 from odradek.testing.severed import SeverableFileSystem
+from odradek.testing.steered_clock import SteeredClock
 from odradek.testing.topics import config_text, create_topics
 
 if TYPE_CHECKING:
@@ -24,11 +25,12 @@ if TYPE_CHECKING:
     from odradek.storage.filesystem import FileSystem
     from odradek.testing.in_process import LogLine
     from odradek.testing.topics import NewTopic
-    from odradek.timing.clock import Clock
 
 
 class ListeningBroker(InProcessBroker):
     """``async with`` starts and stops it on the caller's loop. What asks the broker is awaited, properties too."""
+
+    clock: SteeredClock
 
     def __init__(
         self,
@@ -36,7 +38,7 @@ class ListeningBroker(InProcessBroker):
         *,
         topics: Mapping[str, int | NewTopic | None] | None = None,
         configs: Mapping[str, object] | None = None,
-        clock: Clock | None = None,
+        clock: SteeredClock | None = None,
         background: Literal["threads", "inline", "seeded"] | None = None,
         file_system: FileSystem | None = None,
         seed: int | None = None,
@@ -49,7 +51,7 @@ class ListeningBroker(InProcessBroker):
         super().__init__(
             directory,
             configs={name: config_text(value) for name, value in (configs or {}).items()},
-            clock=clock,
+            clock=clock or SteeredClock(),
             background=background,
             file_system=file_system,
             seed=seed,
@@ -77,6 +79,8 @@ class ListeningBroker(InProcessBroker):
         self._severable = SeverableFileSystem(self.disk)
         with self.noting():
             server = self._make(BrokerServer, {"listeners": f"PLAINTEXT://127.0.0.1:{self._port}", **self._configs})
+            # It would be most of what is done in a week that is let pass.
+            server.broker.looks_for_directories = False
             try:
                 await server.start()
             except BaseException:
@@ -86,6 +90,7 @@ class ListeningBroker(InProcessBroker):
             for warning in server.broker.config.warnings:
                 log.warn(warning)
         self._server, self._core, self._port = server, server.broker, server.bound_address[1]
+        self.clock.serve(server.broker)
         host, port = server.broker.advertised(server.broker.listener_names[0])
         self._address = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
         try:
@@ -97,6 +102,7 @@ class ListeningBroker(InProcessBroker):
     async def stop(self) -> None:
         """Stop in good order: answer the requests that wait, close the connections, flush, mark the stop as clean."""
         core, self._core = self.core, None
+        self.clock.serve(None)
         try:
             with self.noting():
                 await self._server_of(core).stop()
@@ -160,6 +166,7 @@ class ListeningBroker(InProcessBroker):
         return [*state.topics(self).items(), *(await state.groups(self)).items(), *(await state.transactions(self)).items()]
 
     def _abandon(self, core: BrokerCore) -> None:
+        self.clock.serve(None)
         self._server_of(core).abandon()
         self._server = None
 

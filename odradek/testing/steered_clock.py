@@ -140,7 +140,7 @@ class SteeredClock:
         for _ in range(_TURNS):
             await asyncio.sleep(0)
         if core is self._core:
-            await core.background.finish()
+            await core.background.settle()
 
     def _steer(self, from_ms: float, speed: float) -> None:
         self._course = _Course(self._machine.monotonic_ms(), from_ms, speed)

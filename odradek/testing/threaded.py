@@ -6,6 +6,7 @@ import asyncio
 from typing import TYPE_CHECKING, Self, TypeVar, Unpack
 
 from odradek.testing import waiting
+from odradek.testing.threaded_clock import ThreadedClock
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -37,6 +38,11 @@ class ThreadedBroker:
     def bootstrap_servers(self) -> str:
         """Where clients connect to: "127.0.0.1:54321"."""
         return self._thread.broker.bootstrap_servers
+
+    @property
+    def clock(self) -> ThreadedClock:
+        """The broker's time. Clients go by the machine's."""
+        return ThreadedClock(self._thread)
 
     @property
     def is_running(self) -> bool:

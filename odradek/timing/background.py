@@ -63,8 +63,11 @@ class Background(Protocol):
     def for_each(self, action: Callable[[T], object], items: Iterable[T], *, name: str) -> None:
         """Call ``action``, which must not raise, with each of ``items``, several at a time if possible, and wait for all."""
 
+    async def settle(self) -> None:
+        """Wait until all outcomes have been delivered."""
+
     async def finish(self) -> None:
-        """Wait until all outcomes have been delivered, and end all threads."""
+        """The same, and end all threads."""
 
     def abandon(self) -> None:
         """Behave as if the process had ended: start no further work, and deliver no outcome."""
@@ -86,6 +89,9 @@ class InlineBackground:
         """Part of Background."""
         for item in items:
             action(item)
+
+    async def settle(self) -> None:
+        """Part of Background: nothing is ever under way."""
 
     async def finish(self) -> None:
         """Part of Background: nothing is ever under way."""

@@ -74,6 +74,10 @@ class SeededBackground:
         for item in drawn:
             action(item)
 
+    async def settle(self) -> None:
+        """Part of Background."""
+        await self.finish()
+
     async def finish(self) -> None:
         """Part of Background."""
         while self._works:

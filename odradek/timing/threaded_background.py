@@ -80,12 +80,16 @@ class ThreadedBackground:
             for outcome in [pool.submit(copy_context().run, action, item) for item in items]:
                 outcome.result()
 
-    async def finish(self) -> None:
+    async def settle(self) -> None:
         """Part of Background."""
         while self._running:
             if self._idle is None:
                 self._idle = asyncio.get_running_loop().create_future()
             await self._idle
+
+    async def finish(self) -> None:
+        """Part of Background."""
+        await self.settle()
         pools, self._pools = self._pools, {}
         for pool in pools.values():
             pool.shutdown()
