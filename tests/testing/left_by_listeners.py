@@ -96,6 +96,8 @@ def ctrl_c(moment):
 
 def main():
     directory = Path(sys.argv[1])
+    # A shell starts what runs in the background without it.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     # What uvloop opens once in a process stays.
     with Broker():
         pass

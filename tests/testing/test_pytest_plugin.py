@@ -160,6 +160,8 @@ import threading
 
 
 def test_waits(kafka, kafka_session):
+    # A shell starts what runs in the background without it.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     threading.Timer(0.1, os.kill, (os.getpid(), signal.SIGINT)).start()
     kafka.wait_for(group="other", within=60)
 """
