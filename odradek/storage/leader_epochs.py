@@ -6,7 +6,7 @@
     3 1742
 
 The file is written when an epoch begins, and synced by a flush, before the recovery point moves. Past the recovery point recovery
-takes the epochs from the batches. Where the log's start moves, nothing is written: the log start offset tells it.
+takes the epochs from the batches.
 """
 
 from typing import Final
@@ -65,14 +65,10 @@ class LeaderEpochs:
             self._replace(kept)
 
     def truncate_from_start(self, start_offset: int) -> None:
-        """Remove epochs that end before ``start_offset``; the one with that offset begins there now.
-
-        The file is written by the next flush, or ``sync``. A start that knows the log start offset removes them again.
-        """
+        """Remove epochs that end before ``start_offset``; the one with that offset begins there now. Raises OSError."""
         passed = [entry for entry in self._entries if entry[1] <= start_offset]
         if passed and passed != [(passed[-1][0], start_offset)]:
-            self._is_synced = False
-            self._set([(passed[-1][0], start_offset), *self._entries[len(passed) :]])
+            self._replace([(passed[-1][0], start_offset), *self._entries[len(passed) :]])
 
     def epoch_for(self, offset: int) -> int:
         """The epoch in which ``offset`` was written; -1 if unknown."""

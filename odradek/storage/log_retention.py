@@ -108,4 +108,6 @@ class LogRetention:
         # The snapshots from which they would be loaded later may be removed.
         self._producers.load()
         self._local.log_start_offset = offset
-        self._local.leader_epochs.truncate_from_start(offset)
+        # A leader epoch that cannot be removed from the file now is removed by the next start.
+        with suppress(OSError):
+            self._local.leader_epochs.truncate_from_start(offset)

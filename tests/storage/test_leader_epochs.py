@@ -68,14 +68,6 @@ def test_epochs_before_a_new_start_are_forgotten_and_the_current_one_begins_ther
     assert epochs.entries == ((3, 12), (4, 25))
 
 
-def test_a_new_start_is_written_by_the_next_sync(disk, epochs):
-    before = disk.read_bytes("/d/leader-epoch-checkpoint")
-    epochs.truncate_from_start(12)
-    assert disk.read_bytes("/d/leader-epoch-checkpoint") == before
-    epochs.sync()
-    assert disk.read_bytes("/d/leader-epoch-checkpoint") == b"0\n2\n3 12\n4 25\n"
-
-
 def test_an_epoch_that_could_not_be_written_has_not_begun(monkeypatch):
     file_system = MemoryFileSystem()
     file_system.make_dirs("/log")

@@ -208,8 +208,6 @@ class MetadataLog:
         KafkaError: KAFKA_STORAGE_ERROR. Raises OSError.
         """
         self._log.delete_records_before(snapshot.end_offset)
-        # No checkpoint has the start of this log: a start takes it from the leader epochs.
-        self._log.leader_epochs.sync()
         # The snapshots first: one that ends in front of the log's first record can never be loaded.
         self.snapshots.remove_below(snapshot.end_offset)
         retention = self._log.retention
