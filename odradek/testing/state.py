@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from odradek.broker.metadata.topic_names import INTERNAL_TOPICS
 from odradek.protocol.api_keys import ApiKey
@@ -119,11 +119,7 @@ def topics(broker: InProcessBroker) -> dict[str, Topic]:
 
 async def groups(broker: InProcessBroker) -> dict[str, Group]:
     """By group id."""
-    while True:
-        listed = await broker.ask(ApiKey.LIST_GROUPS, ListGroupsRequest(), _LIST_GROUPS_VERSION)
-        if listed.error_code != ErrorCode.COORDINATOR_LOAD_IN_PROGRESS:
-            break
-        await asyncio.sleep(_LOADING_PAUSE_S)
+    listed = await _listed(broker, ApiKey.LIST_GROUPS, ListGroupsRequest(), _LIST_GROUPS_VERSION)
     names = sorted(group.group_id for group in listed.groups)
     described = await broker.ask(ApiKey.DESCRIBE_GROUPS, DescribeGroupsRequest(groups=names), _DESCRIBE_GROUPS_VERSION)
     asked = OffsetFetchRequest(groups=[OffsetFetchRequestGroup(group_id=name, topics=None) for name in names])
@@ -140,15 +136,20 @@ async def groups(broker: InProcessBroker) -> dict[str, Group]:
 
 async def transactions(broker: InProcessBroker) -> dict[str, Transaction]:
     """By transactional id."""
-    while True:
-        listed = await broker.ask(ApiKey.LIST_TRANSACTIONS, ListTransactionsRequest(), _LIST_TRANSACTIONS_VERSION)
-        if listed.error_code != ErrorCode.COORDINATOR_LOAD_IN_PROGRESS:
-            break
-        await asyncio.sleep(_LOADING_PAUSE_S)
+    listed = await _listed(broker, ApiKey.LIST_TRANSACTIONS, ListTransactionsRequest(), _LIST_TRANSACTIONS_VERSION)
     names = sorted(each.transactional_id for each in listed.transaction_states)
     asked = DescribeTransactionsRequest(transactional_ids=names)
     described = await broker.ask(ApiKey.DESCRIBE_TRANSACTIONS, asked, _DESCRIBE_TRANSACTIONS_VERSION)
     return {each.transactional_id: _transaction(each) for each in described.transaction_states if not each.error_code}
+
+
+async def _listed(broker: InProcessBroker, api_key: ApiKey, request: Any, version: int) -> Any:
+    """The response of a broker whose coordinators have loaded."""
+    while True:
+        response = await broker.ask(api_key, request, version)
+        if response.error_code != ErrorCode.COORDINATOR_LOAD_IN_PROGRESS:
+            return response
+        await asyncio.sleep(_LOADING_PAUSE_S)
 
 
 def _group(broker: InProcessBroker, described: DescribedGroup, offsets: dict[Partition, int]) -> Group:

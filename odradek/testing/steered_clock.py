@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 from datetime import timedelta
 from math import inf
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, TypedDict, Unpack
 
 from odradek.timing.system_clock import SystemClock
 
@@ -18,6 +18,17 @@ if TYPE_CHECKING:
 
 # Turns of the loop after each deadline, in which a broker does what follows from it.
 _TURNS = 3
+
+
+class Duration(TypedDict, total=False):
+    """A duration in the words of ``timedelta``."""
+
+    weeks: float
+    days: float
+    hours: float
+    minutes: float
+    seconds: float
+    milliseconds: float
 
 
 class _Course(NamedTuple):
@@ -98,27 +109,18 @@ class SteeredClock:
         """Go on from where it stands, with ``speed``."""
         self._steer(self.monotonic_ms(), self._speed)
 
-    async def advance(
-        self,
-        *,
-        weeks: float = 0,
-        days: float = 0,
-        hours: float = 0,
-        minutes: float = 0,
-        seconds: float = 0,
-        milliseconds: float = 0,
-    ) -> None:
+    async def advance(self, **duration: Unpack[Duration]) -> None:
         """Let so much time pass. What falls due is done, one deadline after the other, when this returns; what is sent is sent.
 
         The machine's time does not count meanwhile. Raises ValueError for a negative duration.
         """
-        duration = timedelta(weeks=weeks, days=days, hours=hours, minutes=minutes, seconds=seconds, milliseconds=milliseconds)
-        if duration < timedelta(0):
-            raise ValueError(f"time does not go back: {duration}")
+        length = timedelta(**duration)
+        if length < timedelta(0):
+            raise ValueError(f"time does not go back: {length}")
         began_ms, was_frozen = self.monotonic_ms(), self.is_frozen
         self._steer(began_ms, 0.0)
         try:
-            await self._pass(began_ms + duration / timedelta(milliseconds=1))
+            await self._pass(began_ms + length / timedelta(milliseconds=1))
         finally:
             self._steer(self.monotonic_ms(), 0.0 if was_frozen else self._speed)
 

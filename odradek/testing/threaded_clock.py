@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, TypeVar, Unpack
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from odradek.testing.broker_thread import BrokerThread
+    from odradek.testing.steered_clock import Duration
 
 T = TypeVar("T")
 
@@ -50,22 +51,9 @@ class ThreadedClock:
         """Go on from where it stands, with ``speed``."""
         self._run(self._clock.resume)
 
-    def advance(
-        self,
-        *,
-        weeks: float = 0,
-        days: float = 0,
-        hours: float = 0,
-        minutes: float = 0,
-        seconds: float = 0,
-        milliseconds: float = 0,
-    ) -> None:
+    def advance(self, **duration: Unpack[Duration]) -> None:
         """Let so much time pass: see ``SteeredClock.advance``."""
-        self._thread.run(
-            lambda: self._clock.advance(
-                weeks=weeks, days=days, hours=hours, minutes=minutes, seconds=seconds, milliseconds=milliseconds
-            )
-        )
+        self._thread.run(lambda: self._clock.advance(**duration))
 
     def _run(self, steer: Callable[[], T]) -> T:
         async def on_loop() -> T:

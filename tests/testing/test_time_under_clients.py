@@ -19,6 +19,13 @@ SESSION_MS = 45_000
 HEARTBEAT_MS = 15_000
 TRANSACTION_MS = 15 * 60_000
 POLL_S = 10
+# Of both clients in Python.
+CONSUMER = {
+    "session_timeout_ms": SESSION_MS,
+    "heartbeat_interval_ms": HEARTBEAT_MS,
+    "enable_auto_commit": False,
+    "auto_offset_reset": "earliest",
+}
 
 
 class KafkaPython:
@@ -33,10 +40,7 @@ class KafkaPython:
         return kafka.KafkaConsumer(
             bootstrap_servers=self._servers,
             group_id=f"{group}-{self.name}",
-            session_timeout_ms=SESSION_MS,
-            heartbeat_interval_ms=HEARTBEAT_MS,
-            enable_auto_commit=False,
-            auto_offset_reset="earliest",
+            **CONSUMER,
         )
 
     def begin(self):
@@ -172,10 +176,7 @@ class Aiokafka:
         return aiokafka.AIOKafkaConsumer(
             bootstrap_servers=self._servers,
             group_id=f"{group}-{self.name}",
-            session_timeout_ms=SESSION_MS,
-            heartbeat_interval_ms=HEARTBEAT_MS,
-            enable_auto_commit=False,
-            auto_offset_reset="earliest",
+            **CONSUMER,
         )
 
     def begin(self):

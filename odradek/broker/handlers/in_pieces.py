@@ -1,8 +1,7 @@
 """Which requests are handled in pieces if they are large, and where their items are (``broker.pieces``).
 
-Which answers are encoded in slices though their requests are small.
-An API without a row has no items that could be handled by themselves. Its large requests are decoded and encoded in slices, and
-handled at once.
+The ``LARGE_ANSWERS`` are encoded in slices though their requests are small. An API without a row has no items that could be
+handled by themselves. Its large requests are decoded and encoded in slices, and handled at once.
 """
 
 from typing import Final
