@@ -179,6 +179,9 @@ class LogMove:
         task.whole += [f"{active.base_offset:020d}{suffix}" for suffix in _INDEX_SUFFIXES]
         task.whole += [f"{log.log_end_offset:020d}.snapshot", LEADER_EPOCHS_FILE, checkpoints.PARTITION_METADATA_FILE]
         task.run()
+        # The name of a log that was never synced may not be on disk. A start that finds no log, but the offsets noted below,
+        # takes its records for lost.
+        self._file_system.sync_dir(self._manager.home_of(log).path)
         try:
             self._file_system.sync_dir(self.path)
             # The copy's own name must be on disk before the log is renamed.

@@ -218,6 +218,28 @@ def test_wherever_the_power_goes_a_log_that_moves_away_and_back_is_whole():
             assert contents(found.logs["t", 0]) == expected, left.what
 
 
+def test_wherever_the_power_goes_nothing_tells_of_records_that_were_never_synced_without_their_log():
+    disk = RecordingDisk()
+    manager, log = filled(disk, count=4)
+    begun = len(disk.operations)
+    moved(manager, log, B)
+    model = DiskModel({}, [])
+    homes = set()
+    for number, operation in enumerate(disk.operations):
+        model.apply(operation)
+        if number < begun:
+            continue
+        for left in states.after(model, operation):
+            files = {path: content for path, content in left.state.items() if content is not None}
+            directories = [path for path, content in left.state.items() if content is None]
+            found = started(RecordingDisk(files, directories), A, B, load=False)
+            told = any(directory.records_of(("t", 0)) for directory in found.directories)
+            found.load_all(lambda _: CONFIG, NOW_MS, {("t", 0): TOPIC_ID})
+            assert found.logs or not told, (operation, left.what)
+            homes.update(found.home_of(log).path for log in found.logs.values())
+    assert homes == {A, B}
+
+
 def test_a_copy_whose_log_is_in_a_directory_that_is_offline_is_left_alone():
     file_system = FailingFileSystem()
     manager, log = filled(file_system)
