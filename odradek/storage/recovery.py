@@ -100,7 +100,8 @@ def recover_segment(
 
 def _resume_point(segment: Segment, recovery_point: int, warn: Warn) -> tuple[int, int]:
     """Cut the indexes to offsets below ``recovery_point``; returns position and offset from which to read on."""
-    misfit = first_timestamp_misfit(segment)
+    # Entries of a segment that begins at the recovery point were never synced: a loss of power may have left a part of them.
+    misfit = first_timestamp_misfit(segment) if segment.base_offset < recovery_point else ""
     for index in (segment.offset_index, segment.time_index):
         index.keep_entries(index.entries_below(recovery_point))
     misfit = misfit or last_entries_misfit(segment)

@@ -231,6 +231,20 @@ def test_a_segment_that_ends_at_the_recovery_point_is_indexed_anew():
     assert read(log, 0) is not None
 
 
+@pytest.mark.parametrize(("recovery_point", "told"), [(2, 0), (3, 1)])
+def test_an_index_is_said_not_to_be_its_segments_only_if_it_was_synced(recovery_point, told):
+    file_system = filled(SEGMENTS, count=4)
+    path = f"{DIRECTORY}/{2:020d}.timeindex"
+    file_system.files[path].data[4:] = bytes(len(file_system.files[path].data) - 4)
+    file_system.files[path].data[:4] = (1).to_bytes(4, "big")
+    before = file_system.read_bytes(path)
+    warnings = Warnings()
+    log = open_log(file_system, config=SEGMENTS, recovery_point=recovery_point, warn=warnings)
+    assert len(warnings.fields("indexes are not those of their segment, rebuilding them")) == told
+    assert file_system.read_bytes(path) != before
+    assert log.offset_for_timestamp(NOW_MS).offset == 0
+
+
 class SyncedDirectories(MemoryFileSystem):
     """One that remembers of which directories the names were synced."""
 
