@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from pathlib import Path
     from types import TracebackType
 
+    from odradek.broker.network.gate import Gate
     from odradek.protocol.api_keys import ApiKey
     from odradek.storage.filesystem import FileSystem
     from odradek.timing.clock import Clock
@@ -95,6 +96,7 @@ class InProcessBroker:
         self._core: BrokerCore | None = None
         self._severable = SeverableFileSystem(self.disk)
         self._open_answers: WeakSet[Answer] = WeakSet()
+        self._gates: list[Gate] = []
 
     @property
     def core(self) -> BrokerCore:
@@ -119,6 +121,7 @@ class InProcessBroker:
         self._severable = SeverableFileSystem(self.disk)
         with lines_to(self._note):
             core = self._make(BrokerCore, self._configs)
+            self._put_gates(core)
             try:
                 core.start()
             except BaseException:
@@ -151,6 +154,18 @@ class InProcessBroker:
             raise TypeError("only a MemoryDisk knows what a loss of power leaves")
         self.kill()
         self.disk = disk.after_power_loss(self._new_random() if keep_some else None)
+
+    def add_gate(self, gate: Gate, *, first: bool = False) -> None:
+        """Have ``gate`` asked about each request, in this process and those to come: as the last gate, or as the ``first``."""
+        self._gates.insert(0 if first else len(self._gates), gate)
+        if self._core is not None:
+            self._core.dispatcher.add_gate(gate, first=first)
+
+    def remove_gate(self, gate: Gate) -> None:
+        """Ask it no more."""
+        self._gates = [each for each in self._gates if each is not gate]
+        if self._core is not None:
+            self._core.dispatcher.remove_gate(gate)
 
     def noting(self) -> AbstractContextManager[None]:
         """Within, what is logged goes to ``lines``."""
@@ -231,6 +246,10 @@ class InProcessBroker:
             file_system=self._severable,
             random=self._new_random(),
         )
+
+    def _put_gates(self, core: BrokerCore) -> None:
+        for gate in self._gates:
+            core.dispatcher.add_gate(gate)
 
     def _has_loaded(self) -> bool:
         groups, transactions, topics = self.core.groups, self.core.transactions, self.core.controller.image.topics

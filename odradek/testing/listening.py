@@ -81,6 +81,7 @@ class ListeningBroker(InProcessBroker):
             server = self._make(BrokerServer, {"listeners": f"PLAINTEXT://127.0.0.1:{self._port}", **self._configs})
             # It would be most of what is done in a week that is let pass.
             server.broker.looks_for_directories = False
+            self._put_gates(server.broker)
             try:
                 await server.start()
             except BaseException:

@@ -17,6 +17,7 @@ begun has its own bytes of whatever it keeps (``Dispatcher.dispatch``).
 """
 
 import asyncio
+from collections.abc import Callable
 from typing import Final, cast
 
 from odradek.broker.context import Session
@@ -208,6 +209,16 @@ class Connection(asyncio.BufferedProtocol):
         """Begin no request until ``resume_writing``: as if the client were behind with its answers."""
         if self._flow is not None:
             self._flow.is_writing_paused = True
+
+    def write_through(self, wrap: Callable[[asyncio.Transport], asyncio.Transport]) -> bool:
+        """Write by what ``wrap`` makes of the transport from now on; False if that cannot be done at this moment."""
+        if self._transport is None or self._writer is None:
+            return False
+        transport = wrap(self._transport)
+        if not self._writer.write_through(transport):
+            return False
+        self._transport = transport
+        return True
 
     def trim(self) -> None:
         """Give back memory that only a busy connection needs."""

@@ -15,6 +15,7 @@ from odradek.broker.network.outbox import Outbox
 from odradek.broker.network.request_memory import RequestMemory
 
 if TYPE_CHECKING:
+    from asyncio import Transport
     from collections.abc import Callable, Iterator, Mapping
 
     from odradek.broker.context import Session
@@ -53,6 +54,9 @@ class OpenConnection(Protocol):
     def stop_reading(self) -> None:
         """Take no further request."""
 
+    def write_through(self, wrap: Callable[[Transport], Transport]) -> bool:
+        """Write by what ``wrap`` makes of the transport."""
+
     def trim(self) -> None:
         """Give back memory that only a busy connection needs."""
 
@@ -87,6 +91,8 @@ class ConnectionRegistry:
         self.is_stopping = False
         # Told of all that comes.
         self.busy_poll: BusyPoll | None = None
+        # Who is asked about each new connection, beside the limits: True refuses it.
+        self.refuses: Callable[[OpenConnection], bool] | None = None
         self.outbox = Outbox()
         self.line_limit = LineLimit(clock)
         self.memory = memory or RequestMemory(-1, clock, None)
@@ -127,6 +133,9 @@ class ConnectionRegistry:
         limits = self._limits()
         if self.is_stopping or len(self._connections) >= limits.max_connections:
             return self._refuse(connection, "max.connections", limits.max_connections)
+        if self.refuses is not None and self.refuses(connection):
+            self.refused += 1
+            return False
         allowed_here = limits.per_ip_overrides.get(ip, limits.max_connections_per_ip)
         if here >= allowed_here:
             return self._refuse(connection, "max.connections.per.ip", allowed_here)

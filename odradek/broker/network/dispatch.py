@@ -39,7 +39,7 @@ class Dispatcher:
     """Answers frames for one broker.
 
     ``services`` is every handler's first argument, and opaque to dispatch. ``gate`` is asked about every request; without one all
-    pass. ``large`` answers large requests; without it they are answered as others are.
+    pass (``add_gate``). ``large`` answers large requests; without it they are answered as others are.
     """
 
     def __init__(
@@ -55,7 +55,7 @@ class Dispatcher:
         self._monotonic_ms = clock.monotonic_ms
         self._apis: dict[int, Served] = {int(api_key): served for api_key, served in apis.items()}
         self._load_handler = load_handler
-        self._gate = None if gate is None else GateKeeper(gate, _server_error)
+        self._gate: GateKeeper | None = None if gate is None else GateKeeper((gate,), _server_error)
         self._large = large
         self._routes: dict[int, Route] = {}
         # When the last request was done with: one that had come before that had to queue. This saves a reading of the clock.
@@ -64,6 +64,16 @@ class Dispatcher:
     def routes(self) -> list[Route]:
         """Every API and version that was asked for, with what was counted of it."""
         return list(self._routes.values())
+
+    def add_gate(self, gate: Gate, *, first: bool = False) -> None:
+        """Ask ``gate`` about the requests that come from now on: as the last gate, or as the ``first``."""
+        gates = () if self._gate is None else self._gate.gates
+        self._gate = GateKeeper((gate, *gates) if first else (*gates, gate), _server_error)
+
+    def remove_gate(self, gate: Gate) -> None:
+        """Ask it no more. Answers to the requests that it has admitted are still released by it."""
+        gates = [] if self._gate is None else [each for each in self._gate.gates if each is not gate]
+        self._gate = GateKeeper(gates, _server_error) if gates else None
 
     def pipeline_depth(self, frame: bytes | memoryview) -> int:
         """How many requests of its connection may be unanswered once this one has begun (``Served.pipeline_depth``)."""

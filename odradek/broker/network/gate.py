@@ -1,17 +1,22 @@
-"""The one place between a request and its handler: for principals, quotas and injected faults.
+"""The one place between a request and its handler: for principals, quotas, injected faults, and for those who watch.
 
 A ``Gate`` is asked twice about each request. ``admit`` sees it decoded, before its handler does, and lets it pass, answers it,
 refuses it, or takes its time. ``release`` sees the answer before it is encoded, and may change it, hold it back, or close the
 connection instead of sending it. A dispatcher without a gate lets all pass, and pays nothing for it.
 
+Gates stand in a row. A request passes them from the first to the last, its answer from the last to the first: the first gate
+sees what comes from the client and what goes to it. A request that a gate answers is not seen by those behind it.
+
 Left out: requests that cannot be decoded, and ApiVersions in a version that is not served (KIP-511). No gate sees these.
 """
 
-from collections.abc import Callable
-from typing import Any, Protocol
+from collections.abc import Callable, Sequence
+from typing import Any, Protocol, TypeAlias
 
 from odradek.broker.context import RequestContext
 from odradek.timing.reply import Reply
+
+Handle: TypeAlias = Callable[[RequestContext, Any], Any]
 
 
 class Gate(Protocol):
@@ -28,28 +33,36 @@ class Gate(Protocol):
 
 
 class GateKeeper:
-    """Takes requests through a gate, and the answers back. ``failed`` makes the answer of a step that raised."""
+    """Takes requests through ``gates``, and the answers back. ``failed`` makes the answer of a step that raised."""
 
-    def __init__(self, gate: Gate, failed: Callable[[RequestContext, Exception], Any]) -> None:
-        self._gate = gate
+    def __init__(self, gates: Sequence[Gate], failed: Callable[[RequestContext, Exception], Any]) -> None:
+        self.gates = tuple(gates)
         self._failed = failed
 
-    def answer(
-        self, context: RequestContext, request: Any, handle: Callable[[RequestContext, Any], Any], keep: Callable[[], Any]
-    ) -> Any:
+    def answer(self, context: RequestContext, request: Any, handle: Handle, keep: Callable[[], Any]) -> Any:
         """The answer, or a Reply of it.
 
         ``keep`` makes the request again, from bytes of its own: one that is not admitted at once outlives the frame that it is a
         view of.
         """
-        verdict = self._gate.admit(context, request)
-        if isinstance(verdict, Reply) and not verdict.done:
-            request = keep()
-        return self._then(context, verdict, lambda verdict: self._pass(context, request, handle, verdict))
+        return self._go_through(0, context, request, handle, keep)
 
-    def _pass(self, context: RequestContext, request: Any, handle: Callable[[RequestContext, Any], Any], verdict: Any) -> Any:
-        response = handle(context, request) if verdict is None else verdict
-        return self._then(context, response, lambda response: self._gate.release(context, response))
+    def _go_through(self, position: int, context: RequestContext, request: Any, handle: Handle, keep: Callable[[], Any]) -> Any:
+        """The same, from the gate at ``position`` on."""
+        if position == len(self.gates):
+            return handle(context, request)
+        gate = self.gates[position]
+        verdict = gate.admit(context, request)
+        if isinstance(verdict, Reply) and not verdict.done:
+            request = kept = keep()
+            # The frame is gone when the next gate asks for it.
+            keep = lambda: kept  # noqa: E731
+
+        def enter(verdict: Any) -> Any:
+            response = self._go_through(position + 1, context, request, handle, keep) if verdict is None else verdict
+            return self._then(context, response, lambda response: gate.release(context, response))
+
+        return self._then(context, verdict, enter)
 
     def _then(self, context: RequestContext, outcome: Any, step: Callable[[Any], Any]) -> Any:
         """What ``step`` makes of the outcome: now if it is there, else as a Reply."""

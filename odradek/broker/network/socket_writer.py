@@ -88,6 +88,18 @@ class SocketWriter:
         else:
             self._write_small(b"".join([chunk if type(chunk) is bytes else chunk.read() for chunk in chunks]))
 
+    def write_through(self, transport: asyncio.Transport) -> bool:
+        """Give all that is written from now on to ``transport``, and nothing to the socket itself.
+
+        False, and nothing has changed, while chunks wait for the socket.
+        """
+        if self.queue:
+            return False
+        self.send_held()
+        self._transport = transport
+        self._fd = -1
+        return True
+
     def send_held(self) -> None:
         """Send the answers that were held, if any."""
         if self._held:

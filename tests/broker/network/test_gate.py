@@ -217,3 +217,66 @@ def test_a_broker_takes_its_gate_with_its_config():
     broker = Broker(config, clock=VirtualClock(), file_system=MemoryFileSystem(), background=InlineBackground(), gate=gate)
     context = RequestContext(ApiKey.HEARTBEAT, 4, 1, "client", SESSION)
     assert broker.dispatcher.call(context, _m.HeartbeatRequest(group_id="g")) is refused
+
+
+class Recorder(Gate):
+    """A gate that notes in ``seen`` when it is asked."""
+
+    def __init__(self, name, seen):
+        super().__init__()
+        self.name = name
+        self.seen = seen
+
+    def admit(self, context, request):
+        self.seen.append(f"{self.name} admits")
+        return super().admit(context, request)
+
+    def release(self, context, response):
+        self.seen.append(f"{self.name} releases")
+        return super().release(context, response)
+
+
+def test_a_request_passes_the_gates_in_order_and_its_answer_in_the_other(setup):
+    seen = []
+    setup.dispatcher.add_gate(Recorder("last", seen))
+    setup.dispatcher.add_gate(Recorder("first", seen), first=True)
+    setup.ask()
+    assert seen == ["first admits", "last admits", "last releases", "first releases"]
+    assert len(setup.gate.admitted) == 1
+
+
+def test_what_one_gate_answers_the_gates_behind_it_do_not_see(setup):
+    behind = Gate()
+    setup.dispatcher.add_gate(behind)
+    setup.gate.verdict = refusal()
+    assert told(setup.ask()) == ErrorCode.GROUP_AUTHORIZATION_FAILED
+    assert behind.admitted == []
+
+
+def test_a_gate_that_is_removed_is_not_asked(setup):
+    setup.gate.verdict = refusal()
+    setup.dispatcher.remove_gate(setup.gate)
+    assert told(setup.ask()) == ErrorCode.REBALANCE_IN_PROGRESS
+    setup.dispatcher.add_gate(setup.gate)
+    assert told(setup.ask()) == ErrorCode.GROUP_AUTHORIZATION_FAILED
+
+
+def test_a_request_that_one_gate_held_back_may_be_held_back_by_the_next_when_its_frame_is_gone():
+    first, second = Gate(), Gate()
+    first.verdict, second.verdict = Reply(), Reply()
+    seen = []
+
+    def handle(services, context, request):
+        seen.extend(bytes(records) for _, batches in request.topics for _, records in batches)
+        return NO_RESPONSE
+
+    dispatcher = Dispatcher(None, VirtualClock(), SERVED, lambda api_key: handle, first)
+    dispatcher.add_gate(second)
+    records = bytes(range(1, 200))
+    topics = [{"name": "t", "partition_data": [{"index": 0, "records": records}]}]
+    buffer = bytearray(encode_request(ApiKey.PRODUCE, 9, acks=1, timeout_ms=1, topic_data=topics)[4:])
+    dispatcher.dispatch(memoryview(buffer), SESSION, 0.0)
+    buffer[:] = bytes(len(buffer))
+    first.verdict.complete(None)
+    second.verdict.complete(None)
+    assert seen == [records]
