@@ -28,7 +28,7 @@ from odradek.storage.recovery import Warn
 from odradek.storage.reserve import Reserve
 
 METADATA_TOPIC = "__cluster_metadata"
-_NO_BROKER_EPOCH = b'{"version":0,"brokerEpoch":-1}'
+NO_BROKER_EPOCH = b'{"version":0,"brokerEpoch":-1}'
 OFFSET_FILES = (checkpoints.RECOVERY_POINT_FILE, checkpoints.LOG_START_FILE, checkpoints.CLEANER_OFFSET_FILE)
 Partition = tuple[str, int]
 METADATA_LOG: Partition = (METADATA_TOPIC, 0)
@@ -226,7 +226,7 @@ class DataDirectory:
     def mark_clean(self) -> None:
         """Write the marker of a clean stop. Raises OSError."""
         path = self.file(checkpoints.CLEAN_SHUTDOWN_FILE)
-        self.reserve.spend(lambda: self._file_system.write_atomic(path, _NO_BROKER_EPOCH))
+        self.reserve.spend(lambda: self._file_system.write_atomic(path, NO_BROKER_EPOCH))
 
     def release(self) -> None:
         """Unlock the directory. Idempotent."""

@@ -6,6 +6,10 @@
         assert broker.records("invoices")[0].json["total"] == 12
         broker.clock.advance(days=7)
 
+    snapshot = broker.snapshot()                        # transactions and groups included
+    with snapshot.fork() as other:                      # a second broker, which goes on from there
+        broker.restore(snapshot)                        # the first one, back where it was
+
     async with Broker("data") as broker:                # in a directory, on the caller's event loop
         await broker.produce("orders", ["an order"])
 
@@ -19,7 +23,7 @@
 ``pytest_plugin`` has pytest's fixtures. pytest imports it in every run, and this package with it: so the names below are imported
 when they are first used.
 
-Left out: faults, snapshots.
+Left out: faults.
 """
 
 from importlib import import_module
@@ -28,7 +32,6 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from odradek.testing.answer import Answer, Unanswered
     from odradek.testing.blocking import BlockingBroker
-    from odradek.testing.broker import Broker
     from odradek.testing.disk import MemoryDisk
     from odradek.testing.in_process import InProcessBroker, LogLine
     from odradek.testing.kafka_container import KafkaContainer
@@ -37,7 +40,7 @@ if TYPE_CHECKING:
     from odradek.testing.socketless import SocketlessBroker
     from odradek.testing.state import Group, Member, Topic, Transaction
     from odradek.testing.steered_clock import SteeredClock
-    from odradek.testing.threaded import ThreadedBroker
+    from odradek.testing.threaded import Broker, Snapshot, ThreadedBroker
     from odradek.testing.topics import NewTopic
     from odradek.testing.waiting import NotReached
 
@@ -54,6 +57,7 @@ __all__ = [
     "NewTopic",
     "NotReached",
     "SeverableFileSystem",
+    "Snapshot",
     "SocketlessBroker",
     "SteeredClock",
     "StoredRecord",
@@ -66,7 +70,6 @@ __all__ = [
 _MODULES = {
     "answer": ("Answer", "Unanswered"),
     "blocking": ("BlockingBroker",),
-    "broker": ("Broker",),
     "disk": ("MemoryDisk",),
     "in_process": ("InProcessBroker", "LogLine"),
     "kafka_container": ("KafkaContainer",),
@@ -75,7 +78,7 @@ _MODULES = {
     "socketless": ("SocketlessBroker",),
     "steered_clock": ("SteeredClock",),
     "state": ("Group", "Member", "Topic", "Transaction"),
-    "threaded": ("ThreadedBroker",),
+    "threaded": ("Broker", "Snapshot", "ThreadedBroker"),
     "topics": ("NewTopic",),
     "waiting": ("NotReached",),
 }

@@ -4,6 +4,8 @@ After a loss of power each directory has the names of its last ``sync_dir``, and
 the bytes of its last ``sync``, and a beginning of what was appended since. ``Random`` draws how much; without one it is nothing,
 which is the least that a real disk may keep. A kill of the process leaves everything.
 
+``fork`` makes a disk with the same content. The two share the bytes that were there: nothing is copied then or later.
+
 Left out, and explored by tests/campaigns/power_loss: torn sectors, names of different directories at different times by turns,
 syncs that fail.
 """
@@ -11,6 +13,7 @@ syncs that fail.
 from __future__ import annotations
 
 import errno
+from bisect import bisect_right
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -21,30 +24,71 @@ if TYPE_CHECKING:
 
 
 class _File:
-    """The content of a file. ``kept`` is what was synced of bytes that were truncated since."""
+    """The content of a file: ``sealed``, which other disks may share and nobody changes, and ``data``, which is behind it.
 
-    __slots__ = ("data", "kept", "synced_bytes")
+    ``starts`` are the places of the sealed parts, ``kept`` is what was synced of bytes that were truncated since.
+    """
+
+    __slots__ = ("data", "kept", "sealed", "sealed_bytes", "starts", "synced_bytes")
 
     def __init__(self, data: bytes = b"") -> None:
         self.data = bytearray(data)
+        self.sealed: tuple[Buffer, ...] = ()
+        self.starts: tuple[int, ...] = ()
+        self.sealed_bytes = 0
         self.synced_bytes = len(data)
         self.kept: bytes | None = None
 
+    @property
+    def size(self) -> int:
+        return self.sealed_bytes + len(self.data)
+
+    def read(self, length: int, offset: int) -> bytes:
+        behind = offset - self.sealed_bytes
+        if behind >= 0:
+            return bytes(memoryview(self.data)[behind : behind + length])
+        number = bisect_right(self.starts, offset) - 1
+        begin = offset - self.starts[number]
+        found = bytes(memoryview(self.sealed[number])[begin : begin + length])
+        for part in (*self.sealed[number + 1 :], self.data):
+            if len(found) == length:
+                break
+            found += memoryview(part)[: length - len(found)]
+        return found
+
     def truncate(self, size: int) -> None:
         if size < self.synced_bytes and self.kept is None:
-            self.kept = bytes(self.data[: self.synced_bytes])
-        del self.data[size:]
+            self.kept = self.read(self.synced_bytes, 0)
+        if size >= self.sealed_bytes:
+            del self.data[size - self.sealed_bytes :]
+            return
+        kept = [(start, part) for start, part in zip(self.starts, self.sealed, strict=True) if start < size]
+        self.starts = tuple(start for start, _ in kept)
+        self.sealed = tuple(memoryview(part)[: size - start] for start, part in kept)
+        self.sealed_bytes = size
+        self.data = bytearray()
 
     def sync(self) -> None:
-        self.synced_bytes = len(self.data)
+        self.synced_bytes = self.size
         self.kept = None
+
+    def fork(self) -> _File:
+        if self.data:
+            self.sealed += (self.data,)
+            self.starts += (self.sealed_bytes,)
+            self.sealed_bytes += len(self.data)
+            self.data = bytearray()
+        other = _File()
+        other.sealed, other.starts = self.sealed, self.starts
+        other.sealed_bytes = other.synced_bytes = self.sealed_bytes
+        return other
 
     def surviving(self, random: Random | None) -> _File:
         if self.kept is not None and (random is None or random.random() < 0.5):
             return _File(self.kept)
-        start = min(self.synced_bytes, len(self.data)) if self.kept is None else 0
-        end = start if random is None else random.randint(start, len(self.data))
-        return _File(bytes(self.data[:end]))
+        start = min(self.synced_bytes, self.size) if self.kept is None else 0
+        end = start if random is None else random.randint(start, self.size)
+        return _File(self.read(end, 0))
 
 
 class _Directory:
@@ -69,6 +113,12 @@ class _Directory:
     def sync(self) -> None:
         self.synced = dict(self.names)
         self.changes.clear()
+
+    def fork(self) -> _Directory:
+        other = _Directory()
+        other.names = {name: node.fork() for name, node in self.names.copy().items()}
+        other.sync()
+        return other
 
     def surviving(self, random: Random | None) -> _Directory:
         names = dict(self.synced)
@@ -100,7 +150,7 @@ class DiskHandle:
 
     def pread(self, length: int, offset: int) -> bytes:
         """At most ``length`` bytes from ``offset``."""
-        return bytes(memoryview(self._file.data)[offset : offset + length])
+        return self._file.read(length, offset)
 
     def append(self, buffers: Sequence[Buffer]) -> None:
         """Add all of ``buffers``."""
@@ -109,7 +159,7 @@ class DiskHandle:
 
     def size(self) -> int:
         """In bytes."""
-        return len(self._file.data)
+        return self._file.size
 
     def truncate(self, size: int) -> None:
         """Cut everything behind ``size``."""
@@ -140,12 +190,20 @@ class MemoryDisk:
 
     def __init__(self) -> None:
         self._root = _Directory()
+        # Directories that were found at their paths.
+        self._known: dict[str, _Directory] = {}
         self._locks: set[str] = set()
 
     def after_power_loss(self, random: Random | None = None) -> MemoryDisk:
         """The disk that the next process finds; this one is the last process's."""
         disk = MemoryDisk()
         disk._root = self._root.surviving(random)
+        return disk
+
+    def fork(self) -> MemoryDisk:
+        """Another disk with what this one has, all of it synced. Both go on from there."""
+        disk = MemoryDisk()
+        disk._root = self._root.fork()
         return disk
 
     def contents(self) -> dict[str, bytes]:
@@ -158,7 +216,7 @@ class MemoryDisk:
                 if isinstance(node, _Directory):
                     waiting.append((f"{path}/{name}", node))
                 else:
-                    found[f"{path}/{name}"] = bytes(node.data)
+                    found[f"{path}/{name}"] = node.read(node.size, 0)
         return dict(sorted(found.items()))
 
     def open(self, path: str, *, create: bool = False) -> DiskHandle:
@@ -217,6 +275,7 @@ class MemoryDisk:
         if other is not directory:
             raise OSError(errno.EXDEV, "renames across directories are not modelled", target)
         directory.put(new_name, node, instead_of=name)
+        self._known.clear()
 
     def remove(self, path: str) -> None:
         """Part of FileSystem."""
@@ -230,6 +289,7 @@ class MemoryDisk:
         self._directory(path)
         directory, name = self._place(path)
         directory.drop(name)
+        self._known.clear()
 
     def sync_dir(self, path: str) -> None:
         """Part of FileSystem."""
@@ -248,16 +308,23 @@ class MemoryDisk:
         return _Lock(self._locks, path)
 
     def _find(self, path: str) -> _File | _Directory | None:
+        parent, _, last = path.rpartition("/")
+        known = self._known.get(parent)
+        if known is not None and last:
+            return known.names.get(last)
         node: _File | _Directory | None = self._root
         for name in _parts(path):
             node = node.names.get(name) if isinstance(node, _Directory) else None
         return node
 
     def _directory(self, path: str) -> _Directory:
-        node = self._find(path)
-        if not isinstance(node, _Directory):
-            raise FileNotFoundError(errno.ENOENT, "No such directory", path)
-        return node
+        found = self._known.get(path)
+        if found is None:
+            node = self._find(path)
+            if not isinstance(node, _Directory):
+                raise FileNotFoundError(errno.ENOENT, "No such directory", path)
+            found = self._known[path] = node
+        return found
 
     def _place(self, path: str) -> tuple[_Directory, str]:
         parent, _, name = path.rstrip("/").rpartition("/")

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NoReturn, Self
 
-from odradek.testing.broker import Broker
+from odradek.testing.threaded import Broker
 
 if TYPE_CHECKING:
     from types import TracebackType

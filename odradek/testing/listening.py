@@ -12,7 +12,9 @@ from typing import TYPE_CHECKING, Literal, Unpack
 from odradek.broker.broker_server import BrokerServer
 from odradek.broker.logging import log
 from odradek.testing import records, state, waiting
+from odradek.testing.image import Image
 from odradek.testing.in_process import InProcessBroker
+from odradek.testing.linked import LinkedFileSystem
 from odradek.testing.severed import SeverableFileSystem
 from odradek.testing.steered_clock import SteeredClock
 from odradek.testing.topics import config_text, create_topics
@@ -53,10 +55,11 @@ class ListeningBroker(InProcessBroker):
             configs={name: config_text(value) for name, value in (configs or {}).items()},
             clock=clock or SteeredClock(),
             background=background,
-            file_system=file_system,
+            file_system=file_system or (None if directory is None else LinkedFileSystem()),
             seed=seed,
             on_line=on_line,
         )
+        self._origin = None if directory is None else str(directory)
         self._topics = dict(topics or {})
         self._server: BrokerServer | None = None
         self._port = 0
@@ -74,6 +77,14 @@ class ListeningBroker(InProcessBroker):
 
         Raises what ``BrokerServer.start`` does, InvalidConfig, and the KafkaError of a topic that is refused.
         """
+        await self._start_process()
+        try:
+            await create_topics(self, self._topics)
+        except BaseException:
+            self.kill()
+            raise
+
+    async def _start_process(self) -> None:
         if self.is_running:
             raise RuntimeError("the broker is running")
         self._severable = SeverableFileSystem(self.disk)
@@ -94,11 +105,6 @@ class ListeningBroker(InProcessBroker):
         self.clock.serve(server.broker)
         host, port = server.broker.advertised(server.broker.listener_names[0])
         self._address = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
-        try:
-            await create_topics(self, self._topics)
-        except BaseException:
-            self.kill()
-            raise
 
     async def stop(self) -> None:
         """Stop in good order: answer the requests that wait, close the connections, flush, mark the stop as clean."""
@@ -116,6 +122,24 @@ class ListeningBroker(InProcessBroker):
         finally:
             self._server = None
             self._forget_answers()
+
+    def image(self) -> Image:
+        """What it holds now. Raises RuntimeError where it does not run, TypeError for a disk of another kind, OSError."""
+        return Image.of(self.core, self.disk, self._origin, self.clock, self._configs)
+
+    async def restore_image(self, image: Image) -> None:
+        """Go back to ``image``, in a new process at the same address and with the same configs. Connections break.
+
+        Raises RuntimeError where it does not run, ValueError for the image of a broker of the other kind, OSError.
+        """
+        if not image.fits(self.disk):
+            raise ValueError("a snapshot in memory is restored in memory, and one of a directory in a directory")
+        self.kill()
+        # One turn of the loop, in which the transports close.
+        await asyncio.sleep(0)
+        self.disk = image.bring_to(self.disk, self._origin)
+        self.clock.read_as(image.clock)
+        await self._start_process()
 
     async def create_topics(self, topics: Mapping[str, int | NewTopic | None]) -> None:
         """Make the topics that are not there, with so many partitions or as said. Raises KafkaError where one is refused."""

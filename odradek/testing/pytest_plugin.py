@@ -20,8 +20,7 @@ import pytest
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterator
 
-    from odradek.testing.broker import Broker
-    from odradek.testing.threaded import ThreadedBroker
+    from odradek.testing.threaded import Broker, ThreadedBroker
     from odradek.testing.topics import NewTopic
 
 _BROKERS = pytest.StashKey[list["ThreadedBroker"]]()
@@ -102,7 +101,7 @@ def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestR
 
 
 def _new_broker(config: pytest.Config, topics: dict[str, int | NewTopic], configs: dict[str, object]) -> Broker:
-    from odradek.testing.broker import Broker
+    from odradek.testing.threaded import Broker
 
     everywhere: dict[str, object] = dict(
         _pair(line) for line in (*config.getini("kafka_configs"), *config.getoption("--kafka-config"))

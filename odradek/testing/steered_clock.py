@@ -1,6 +1,6 @@
 """The clock of a broker whose clients are real: the machine's time, until a test moves it on, stops it or hurries it.
 
-Everything in the broker that waits, waits for this clock; clients go by the machine's. Time never goes back.
+Everything in the broker that waits, waits for this clock; clients go by the machine's. Time never goes back while a broker runs.
 """
 
 from __future__ import annotations
@@ -82,6 +82,16 @@ class SteeredClock:
     def serve(self, core: BrokerCore | None) -> None:
         """Steer this process of a broker from now on, or none."""
         self._core = core
+
+    def copy(self) -> SteeredClock:
+        """Another clock that reads as this one does, until either is steered."""
+        other = SteeredClock(self._machine)
+        other.read_as(self)
+        return other
+
+    def read_as(self, other: SteeredClock) -> None:
+        """Read as ``other`` does from now on. This alone may turn time back: while no process of a broker has this clock."""
+        self._course, self._speed, self._wall_offset_ms = other._course, other._speed, other._wall_offset_ms
 
     @property
     def is_frozen(self) -> bool:

@@ -1,4 +1,8 @@
-"""The broker of a test that has no event loop, or another one: every method returns when the broker has done what it says."""
+"""The broker of a test suite: on the caller's event loop with ``async with``, in a thread of its own with ``with``.
+
+``ThreadedBroker`` is for a test that has no event loop, or another one: every method returns when the broker has done what it
+says. A ``Snapshot`` of either kind is what other brokers start from, of either kind.
+"""
 
 from __future__ import annotations
 
@@ -6,15 +10,19 @@ import asyncio
 from typing import TYPE_CHECKING, Self, TypeVar, Unpack
 
 from odradek.testing import waiting
+from odradek.testing.broker_thread import BrokerThread
+from odradek.testing.image import Image, LinkedDirectory
+from odradek.testing.linked import LinkedFileSystem, link_tree
+from odradek.testing.listening import ListeningBroker
 from odradek.testing.threaded_clock import ThreadedClock
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
     from types import TracebackType
 
     from odradek.testing import records, state
-    from odradek.testing.broker_thread import BrokerThread
     from odradek.testing.in_process import LogLine
+    from odradek.testing.steered_clock import SteeredClock
     from odradek.testing.topics import NewTopic
 
 T = TypeVar("T")
@@ -131,6 +139,21 @@ class ThreadedBroker:
             return f"it does not tell what it holds: {error!r}"
         return "\n".join(str(each) for name, each in found if name.endswith(self._namespace)) or "it holds nothing"
 
+    def snapshot(self) -> Snapshot:
+        """Everything that the broker holds now, namespaces or not. Raises TypeError for several ``log.dirs``, OSError."""
+
+        async def on_loop() -> Image:
+            return self._thread.broker.image()
+
+        return Snapshot(self._thread.run(on_loop))
+
+    def restore(self, snapshot: Snapshot) -> None:
+        """Go back to ``snapshot``, at the same address and with the same configs. Connections of clients break.
+
+        Raises RuntimeError where the broker does not run, ValueError for a snapshot of another kind (memory, directory), OSError.
+        """
+        self._thread.run(lambda: self._thread.broker.restore_image(snapshot.image))
+
     def in_namespace(self, namespace: str) -> ThreadedBroker:
         """Another view of the same broker."""
         return ThreadedBroker(self._thread, namespace)
@@ -145,6 +168,87 @@ class ThreadedBroker:
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None) -> None:
         self.close()
+
+
+class Broker(ListeningBroker):
+    """See ``ListeningBroker``. With ``with``, it is a ``ThreadedBroker`` that is entered."""
+
+    _threaded: ThreadedBroker | None = None
+
+    async def snapshot(self) -> Snapshot:
+        """Everything that the broker holds now. Raises TypeError for several ``log.dirs``, OSError."""
+        return Snapshot(self.image())
+
+    async def restore(self, snapshot: Snapshot) -> None:
+        """See ``ThreadedBroker.restore``."""
+        await self.restore_image(snapshot.image)
+
+    def __enter__(self) -> ThreadedBroker:
+        threaded = ThreadedBroker(BrokerThread(self))
+        threaded.start()
+        self._threaded = threaded
+        return threaded
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None) -> None:
+        if self._threaded is not None:
+            self._threaded.__exit__(kind, error, traceback)
+
+
+class Snapshot:
+    """What a broker held at one moment. It outlives the broker, and nothing changes it.
+
+    ``with`` frees what it holds of the disk; without, that is freed with the snapshot and those that were made of it.
+    """
+
+    def __init__(self, image: Image) -> None:
+        self.image = image
+
+    def fork(self, *, configs: Mapping[str, object] | None = None) -> Broker:
+        """Another broker, not yet started, that goes on from here: with the same configs, and ``configs`` over them.
+
+        It listens on a port of its own. A directory of its own, if it has one, is removed when it is left. Raises OSError.
+        """
+        image = self.image
+        changed = {**image.fork_configs(), **(configs or {})}
+        if not isinstance(image.content, LinkedDirectory):
+            return Broker(configs=changed, clock=image.clock.copy(), file_system=image.content.fork())
+        assert image.origin is not None  # noqa: S101  it has one of each
+        directory = LinkedDirectory(image.origin, "fork")
+        link_tree(image.content.path, directory.path)
+        return _BrokerOnLinks(directory, changed, image.clock.copy())
+
+    def close(self) -> None:
+        """Free what the snapshot holds of the disk; no more is made of it then. Idempotent."""
+        if isinstance(self.image.content, LinkedDirectory):
+            self.image.content.remove()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None) -> None:
+        self.close()
+
+
+class _BrokerOnLinks(Broker):
+    """A fork on a directory, which goes with it."""
+
+    def __init__(self, directory: LinkedDirectory, configs: Mapping[str, object], clock: SteeredClock) -> None:
+        super().__init__(directory.path, configs=configs, clock=clock, file_system=LinkedFileSystem())
+        self._links = directory
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None) -> None:
+        try:
+            super().__exit__(kind, error, traceback)
+        finally:
+            self._links.remove()
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        try:
+            await super().__aexit__(kind, error, traceback)
+        finally:
+            self._links.remove()
 
 
 def _ensure_no_loop_runs() -> None:

@@ -44,6 +44,16 @@ def a_test_fails_while_clients_are_connected(directory):
             client.close()
 
 
+def forks_on_a_directory_are_left(directory):
+    with Broker(directory) as broker:
+        broker.produce("t", ["v"])
+        snapshot = broker.snapshot()
+        with snapshot.fork() as fork:
+            fork.produce("t", ["v"])
+            broker.restore(snapshot)
+            broker.produce("t", ["v"])
+
+
 def a_start_fails(arguments, error):
     try:
         with Broker(**arguments):
@@ -102,6 +112,8 @@ def main():
     with Broker():
         pass
     left_of(a_test_fails_while_clients_are_connected, directory)
+    left_of(forks_on_a_directory_are_left, directory / "of_forks")
+    assert [path.name for path in directory.iterdir() if ".snapshot-" in path.name or ".fork-" in path.name] == []
     left_of(a_start_fails, {"configs": {"num.partitions": "many"}}, InvalidConfig)
     left_of(a_start_fails, {"topics": {"orders": 1, "no name": 1}}, KafkaError)
     left_of(a_start_fails, {"directory": "/dev/null"}, OSError)

@@ -165,7 +165,7 @@ def test_however_a_broker_ends_it_leaves_no_thread_no_socket_and_no_file(tmp_pat
     assert status == 0, output
     *clean, not_ended = output.splitlines()
     assert [line for line in clean if not line.endswith(" [] []")] == []
-    assert len(clean) == 7
+    assert len(clean) == 8
     assert "odradek broker" in not_ended
     assert "socket:" in not_ended
 

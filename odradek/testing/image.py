@@ -1,0 +1,92 @@
+"""What a broker held at one moment, to start brokers from: the content of its disk, its clock, its configs.
+
+In memory, an image shares the bytes with all disks that are made of it. On a disk it is a directory beside the broker's own, of
+hard links, and so are the directories that are made of it; all of them are removed in the end.
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from tempfile import mkdtemp
+from typing import TYPE_CHECKING, NamedTuple
+from weakref import finalize
+
+from odradek.storage.stopped_copy import mark_stopped, write_out
+from odradek.testing.disk import MemoryDisk
+from odradek.testing.linked import LinkedFileSystem, link_tree, remove_content, remove_quietly
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from odradek.broker.server import Broker as BrokerCore
+    from odradek.storage.filesystem import FileSystem
+    from odradek.testing.steered_clock import SteeredClock
+
+_CONTENT = "data"
+
+
+class LinkedDirectory:
+    """A directory of hard links, beside the one that it was made of. It is removed with this object, at the latest."""
+
+    def __init__(self, beside: str, kind: str) -> None:
+        """``kind`` is "snapshot" or "fork". Raises OSError."""
+        place = Path(beside).absolute()
+        self._holder = mkdtemp(prefix=f"{place.name}.{kind}-", dir=place.parent)
+        self.path = f"{self._holder}/{_CONTENT}"
+        self._remove = finalize(self, remove_quietly, self._holder)
+
+    def remove(self) -> None:
+        """Idempotent."""
+        self._remove()
+
+
+class Image(NamedTuple):
+    """``origin`` is the directory that the broker had; None for one in memory."""
+
+    content: MemoryDisk | LinkedDirectory
+    origin: str | None
+    clock: SteeredClock
+    configs: Mapping[str, str]
+
+    @classmethod
+    def of(cls, core: BrokerCore, disk: FileSystem, origin: str | None, clock: SteeredClock, configs: Mapping[str, str]) -> Image:
+        """Of a broker that runs, between two turns of its loop.
+
+        Raises TypeError for a disk that is neither in memory nor one directory, OSError, KafkaError.
+        """
+        directories = core.log_manager.directories.all
+        write_out(core.log_manager)
+        content: MemoryDisk | LinkedDirectory
+        if isinstance(disk, MemoryDisk):
+            content = disk.fork()
+            for directory in directories:
+                mark_stopped(core.log_manager, directory, content, directory.path)
+        elif isinstance(disk, LinkedFileSystem) and origin is not None and len(directories) == 1:
+            content = LinkedDirectory(origin, "snapshot")
+            disk.link_to(directories[0].path, content.path)
+            mark_stopped(core.log_manager, directories[0], LinkedFileSystem(), content.path)
+        else:
+            raise TypeError("there are snapshots of brokers in memory, and of those with one directory")
+        return cls(content, origin, clock.copy(), configs)
+
+    def fits(self, disk: FileSystem) -> bool:
+        """Whether a broker on ``disk`` can be brought back to this."""
+        return isinstance(disk, MemoryDisk if isinstance(self.content, MemoryDisk) else LinkedFileSystem)
+
+    def bring_to(self, disk: FileSystem, origin: str | None) -> FileSystem:
+        """Bring the disk of a broker that is stopped, and that fits, back to this; returns it. Raises OSError."""
+        if isinstance(self.content, MemoryDisk):
+            return self.content.fork()
+        assert origin is not None  # noqa: S101  it fits
+        remove_content(origin)
+        link_tree(self.content.path, origin, is_new=False)
+        return disk
+
+    def fork_configs(self) -> dict[str, str]:
+        """The configs of a broker beside the first: it listens on ports of its own."""
+        configs = dict(self.configs)
+        configs.pop("advertised.listeners", None)
+        if "listeners" in configs:
+            configs["listeners"] = re.sub(r":\d+(?=\s*(,|$))", ":0", configs["listeners"])
+        return configs

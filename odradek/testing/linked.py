@@ -1,0 +1,179 @@
+"""Directories that share files by hard links, and the file system on which each of them changes its own only.
+
+A file with more than one name is copied before its first change. What is replaced as a whole (checkpoints) or only removed (old
+segments) needs no copy. The system copies; where the disk can clone, it clones.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+from odradek.storage.checkpoints import DELETED_SUFFIX, FUTURE_SUFFIX, LOCK_FILE
+from odradek.storage.filesystem import RealFileSystem
+from odradek.storage.reserve import RESERVE_FILE
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from odradek.protocol.record_batch import Buffer
+    from odradek.storage.filesystem import File, Lock
+
+_NOT_COPIED = (LOCK_FILE, RESERVE_FILE)
+# Of no use after a start: what is about to be removed, and what is unfinished.
+_LEFT_OUT = (DELETED_SUFFIX, FUTURE_SUFFIX, ".deleted", ".tmp")
+_OWN = ".own"
+
+
+def link_tree(source: str, target: str, *, is_new: bool = True) -> None:
+    """Give the files in ``source`` names in ``target`` too, a new directory or an empty one. Without links they are copied.
+
+    A file that another thread removes meanwhile may be missing. Raises OSError.
+    """
+    if is_new:
+        os.mkdir(target)
+    with os.scandir(source) as entries:
+        for entry in entries:
+            name = entry.name
+            if name.endswith(_LEFT_OUT) or name in _NOT_COPIED:
+                continue
+            if entry.is_dir(follow_symlinks=False):
+                link_tree(entry.path, f"{target}/{name}")
+                continue
+            try:
+                os.link(entry.path, f"{target}/{name}")
+            except FileNotFoundError:
+                continue
+            except OSError:
+                shutil.copyfile(entry.path, f"{target}/{name}")
+
+
+def remove_content(directory: str) -> None:
+    """Remove everything in ``directory``. Raises OSError."""
+    with os.scandir(directory) as entries:
+        for entry in entries:
+            if entry.is_dir(follow_symlinks=False):
+                shutil.rmtree(entry.path)
+            else:
+                os.unlink(entry.path)
+
+
+class _LinkedFile:
+    __slots__ = ("__weakref__", "_file", "_links_made", "_owner", "_path")
+
+    def __init__(self, owner: LinkedFileSystem, file: File, path: str) -> None:
+        self._owner = owner
+        self._file = file
+        self._path = path
+        self._links_made = -1
+
+    def pread(self, length: int, offset: int) -> bytes:
+        return self._file.pread(length, offset)
+
+    def append(self, buffers: Sequence[Buffer]) -> None:
+        if self._links_made != self._owner.links_made:
+            self._make_own()
+        self._file.append(buffers)
+
+    def size(self) -> int:
+        return self._file.size()
+
+    def truncate(self, size: int) -> None:
+        if self._links_made != self._owner.links_made:
+            self._make_own()
+        self._file.truncate(size)
+
+    def sync(self) -> None:
+        self._file.sync()
+
+    def close(self) -> None:
+        self._file.close()
+
+    def fileno(self) -> int | None:
+        return self._file.fileno()
+
+    def _make_own(self) -> None:
+        """See that the file has no other name. Its descriptor stays, for slices of it that are being sent."""
+        fd = self._file.fileno()
+        assert fd is not None  # noqa: S101  a real file
+        status = os.fstat(fd)
+        if status.st_nlink > 1:
+            if not os.path.samestat(status, os.stat(self._path)):
+                raise OSError(f"{self._path} was renamed while it was open")
+            shutil.copyfile(self._path, self._path + _OWN)
+            os.replace(self._path + _OWN, self._path)
+            own = os.open(self._path, os.O_RDWR | os.O_CLOEXEC)
+            try:
+                os.dup2(own, fd, inheritable=False)
+            finally:
+                os.close(own)
+        self._links_made = self._owner.links_made
+
+
+class LinkedFileSystem:
+    """The machine's own file system, on which no file is changed that has another name. ``links_made`` by ``link_to``."""
+
+    def __init__(self) -> None:
+        self._file_system = RealFileSystem()
+        self.links_made = 0
+
+    def link_to(self, directory: str, target: str) -> None:
+        """``link_tree`` of a directory whose files may be open."""
+        self.links_made += 1
+        link_tree(directory, target)
+
+    def open(self, path: str, *, create: bool = False) -> _LinkedFile:
+        """Part of FileSystem."""
+        return _LinkedFile(self, self._file_system.open(path, create=create), path)
+
+    def read_bytes(self, path: str) -> bytes:
+        """Part of FileSystem."""
+        return self._file_system.read_bytes(path)
+
+    def write_atomic(self, path: str, data: bytes, *, durable: bool = True) -> None:
+        """Part of FileSystem."""
+        self._file_system.write_atomic(path, data, durable=durable)
+
+    def exists(self, path: str) -> bool:
+        """Part of FileSystem."""
+        return self._file_system.exists(path)
+
+    def list_dir(self, path: str) -> list[str]:
+        """Part of FileSystem."""
+        return self._file_system.list_dir(path)
+
+    def make_dirs(self, path: str) -> None:
+        """Part of FileSystem."""
+        self._file_system.make_dirs(path)
+
+    def rename(self, source: str, target: str) -> None:
+        """Part of FileSystem."""
+        self._file_system.rename(source, target)
+
+    def remove(self, path: str) -> None:
+        """Part of FileSystem."""
+        self._file_system.remove(path)
+
+    def remove_tree(self, path: str) -> None:
+        """Part of FileSystem."""
+        self._file_system.remove_tree(path)
+
+    def sync_dir(self, path: str) -> None:
+        """Part of FileSystem."""
+        self._file_system.sync_dir(path)
+
+    def size(self, path: str) -> int:
+        """Part of FileSystem."""
+        return self._file_system.size(path)
+
+    def lock(self, path: str) -> Lock:
+        """Part of FileSystem."""
+        return self._file_system.lock(path)
+
+
+def remove_quietly(directory: str) -> None:
+    """Remove a directory of which something may be gone already."""
+    with suppress(OSError):
+        shutil.rmtree(directory)
