@@ -1,6 +1,7 @@
 """What all tests share: a real broker on demand, its log beside a failure, and Spark's tests first."""
 
 import asyncio
+import gc
 from collections.abc import Callable, Generator, Iterator, Mapping
 from contextlib import ExitStack
 from itertools import count
@@ -104,3 +105,9 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         for item in items:
             if item.get_closest_marker("interpreted") is not None:
                 item.add_marker(pytest.mark.skip("odradek is compiled here"))
+
+
+def pytest_collection_finish() -> None:
+    """Keep the garbage collector from going through ten thousand tests whenever one of them asks for a full collection."""
+    gc.collect()
+    gc.freeze()

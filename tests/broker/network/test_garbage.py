@@ -107,5 +107,4 @@ async def test_no_request_leaves_anything_to_the_garbage_collector(tmp_path, lif
         gc.set_debug(0)
         gc.garbage.clear()
         gc.enable()
-        gc.unfreeze()
         await server.stop()

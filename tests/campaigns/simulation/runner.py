@@ -81,8 +81,7 @@ def run_many(simulation: Simulation, first: int, count: int) -> tuple[list[str],
     """The failures of so many seeds, and what happened in all of them."""
     failures = []
     counts: Counter[str] = Counter()
-    # A history is one great cycle, and short: collecting garbage while it lives is for nothing, nor among what was there before.
-    gc.freeze()
+    # A history is one great cycle, and short: collecting garbage while it lives is for nothing.
     gc.disable()
     try:
         for seed in range(first, first + count):
@@ -94,7 +93,6 @@ def run_many(simulation: Simulation, first: int, count: int) -> tuple[list[str],
                 gc.collect()
     finally:
         gc.enable()
-        gc.unfreeze()
     return failures, counts
 
 
@@ -105,7 +103,9 @@ def run_all(simulation: Simulation, first: int, seeds: int, jobs: int) -> Outcom
     sizes = [min(_SEEDS_A_JOB, first + seeds - start) for start in starts]
     simulations = [simulation] * len(starts)
     outcome = Outcome(seeds, 0, 0.0, Counter())
-    with ProcessPoolExecutor(jobs) as pool:
+    # Nor is there garbage in what was there before.
+    gc.freeze()
+    with ProcessPoolExecutor(jobs, initializer=gc.freeze) as pool:
         outcomes = map(run_many, simulations, starts, sizes) if jobs == 1 else pool.map(run_many, simulations, starts, sizes)
         for failures, counted in outcomes:
             outcome.counts.update(counted)
