@@ -41,6 +41,8 @@ if TYPE_CHECKING:
     from odradek.testing.state import Group, Member, Topic, Transaction
     from odradek.testing.steered_clock import SteeredClock
     from odradek.testing.threaded import Broker, Snapshot, ThreadedBroker
+    from odradek.testing.timeline.events import Decision, Exchange
+    from odradek.testing.timeline.timeline import Timeline
     from odradek.testing.topics import NewTopic
     from odradek.testing.waiting import NotReached
 
@@ -48,6 +50,8 @@ __all__ = [
     "Answer",
     "BlockingBroker",
     "Broker",
+    "Decision",
+    "Exchange",
     "Group",
     "InProcessBroker",
     "KafkaContainer",
@@ -62,6 +66,7 @@ __all__ = [
     "SteeredClock",
     "StoredRecord",
     "ThreadedBroker",
+    "Timeline",
     "Topic",
     "Transaction",
     "Unanswered",
@@ -79,6 +84,8 @@ _MODULES = {
     "steered_clock": ("SteeredClock",),
     "state": ("Group", "Member", "Topic", "Transaction"),
     "threaded": ("Broker", "Snapshot", "ThreadedBroker"),
+    "timeline.events": ("Decision", "Exchange"),
+    "timeline.timeline": ("Timeline",),
     "topics": ("NewTopic",),
     "waiting": ("NotReached",),
 }

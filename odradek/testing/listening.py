@@ -17,6 +17,7 @@ from odradek.testing.in_process import InProcessBroker
 from odradek.testing.linked import LinkedFileSystem
 from odradek.testing.severed import SeverableFileSystem
 from odradek.testing.steered_clock import SteeredClock
+from odradek.testing.timeline.live import LiveTimeline
 from odradek.testing.topics import config_text, create_topics
 
 if TYPE_CHECKING:
@@ -45,10 +46,12 @@ class ListeningBroker(InProcessBroker):
         file_system: FileSystem | None = None,
         seed: int | None = None,
         on_line: Callable[[LogLine], object] | None = None,
+        timeline: bool = False,
     ) -> None:
         """In memory unless there is a ``directory``. ``topics`` are made at the start: by name, how many partitions.
 
-        ``configs`` are those of server.properties, and may have ``listeners``. For the rest, see ``InProcessBroker``.
+        ``configs`` are those of server.properties, and may have ``listeners``. With ``timeline``, what clients say is recorded
+        from the start on. For the rest, see ``InProcessBroker``.
         """
         super().__init__(
             directory,
@@ -64,6 +67,10 @@ class ListeningBroker(InProcessBroker):
         self._server: BrokerServer | None = None
         self._port = 0
         self._address = ""
+        # What clients have said, and were answered.
+        self.timeline = LiveTimeline(self)
+        if timeline:
+            self.timeline.start()
 
     @property
     def bootstrap_servers(self) -> str:
@@ -189,6 +196,10 @@ class ListeningBroker(InProcessBroker):
     async def contents(self) -> list[tuple[str, state.Topic | state.Group | state.Transaction]]:
         """Every topic, group and transactional id, by name."""
         return [*state.topics(self).items(), *(await state.groups(self)).items(), *(await state.transactions(self)).items()]
+
+    def _note(self, level: str, event: str, fields: Mapping[str, object]) -> None:
+        super()._note(level, event, fields)
+        self.timeline.note_line(event, fields)
 
     def _abandon(self, core: BrokerCore) -> None:
         self.clock.serve(None)

@@ -15,6 +15,7 @@ from odradek.testing.image import Image, LinkedDirectory
 from odradek.testing.linked import LinkedFileSystem, link_tree
 from odradek.testing.listening import ListeningBroker
 from odradek.testing.threaded_clock import ThreadedClock
+from odradek.testing.timeline.threaded import ThreadedTimeline
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -34,13 +35,14 @@ class ThreadedBroker:
     """A view of a broker in a thread of its own.
 
     Several views may share a broker, each with a ``namespace``: what ends the names that ``topic``, ``group`` and
-    ``transactional_id`` give. A view with a namespace shows what is named so, and the lines of the log since it was made.
+    ``transactional_id`` give. A view with a namespace shows what is named so, and the log and the timeline since it was made.
     """
 
     def __init__(self, thread: BrokerThread, namespace: str = "") -> None:
         self._thread = thread
         self._namespace = namespace
         self._known_lines = len(thread.broker.lines) if namespace else 0
+        self._since = thread.broker.timeline.place if namespace else 0
 
     @property
     def bootstrap_servers(self) -> str:
@@ -61,6 +63,11 @@ class ThreadedBroker:
     def log(self) -> list[LogLine]:
         """What the broker has logged."""
         return list(self._thread.broker.lines)[self._known_lines :]
+
+    @property
+    def timeline(self) -> ThreadedTimeline:
+        """What clients have said, and were answered: recorded with ``Broker(timeline=True)``, or from ``timeline.start()`` on."""
+        return ThreadedTimeline(self._thread, self._since)
 
     def start(self) -> None:
         """Start the broker again, at the same address and on what its disk holds."""

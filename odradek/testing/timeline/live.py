@@ -1,0 +1,200 @@
+"""The timeline of a broker that runs: what comes to it and goes from it is noted while it is recorded.
+
+It stands between dispatch and the handlers, as the first of the gates: it sees what the client said and what is sent to it,
+whatever other gates (faults) make of either. A broker that does not record has no gate here.
+
+Left out: bytes that are no request, ApiVersions in a version that is not served, and what helpers of the test look up
+(``broker.groups``, ``broker.records``).
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from itertools import count
+from typing import TYPE_CHECKING, Any
+
+from odradek.broker.context import CLOSE_CONNECTION, NO_RESPONSE, RequestContext, Session
+from odradek.protocol.api_keys import ApiKey
+from odradek.testing.asking import PEER
+from odradek.testing.timeline.events import Decision, Exchange
+from odradek.testing.timeline.messages import frozen, held_answer, held_request, sent_answer
+from odradek.testing.timeline.timeline import Timeline
+from odradek.testing.timeline.transaction_watch import TransactionWatch
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from odradek.testing.in_process import InProcessBroker
+    from odradek.testing.timeline.events import Event, Outcome
+
+# What the helpers of a test ask for in order to look.
+_LOOKS = frozenset(
+    {
+        *(ApiKey.FETCH, ApiKey.LIST_GROUPS, ApiKey.DESCRIBE_GROUPS, ApiKey.OFFSET_FETCH),
+        *(ApiKey.LIST_TRANSACTIONS, ApiKey.DESCRIBE_TRANSACTIONS),
+    }
+)
+
+
+class _Noted:
+    """A request under way, or answered; what is decoded of it is decoded when somebody looks."""
+
+    __slots__ = (
+        *("answer", "at_ms", "begun", "connection", "context", "ended", "exchange", "outcome", "request", "started_ms"),
+        "took_ms",
+    )
+
+    def __init__(self, begun: int, at_ms: int, started_ms: float, connection: int, context: RequestContext, request: Any) -> None:
+        self.begun = begun
+        self.at_ms = at_ms
+        self.started_ms = started_ms
+        self.connection = connection
+        self.context = context
+        self.request = request
+        self.outcome: Outcome = "waiting"
+        self.answer: Any = None
+        self.ended: int | None = None
+        self.took_ms: float | None = None
+        self.exchange: Exchange | None = None
+
+    def as_exchange(self) -> Exchange:
+        """The same, as it is told."""
+        if self.exchange is not None:
+            return self.exchange
+        context, outcome = self.context, self.outcome
+        exchange = Exchange(
+            begun=self.begun,
+            at_ms=self.at_ms,
+            connection=self.connection,
+            client_id=context.client_id,
+            api=context.api_key,
+            version=context.version,
+            correlation_id=context.correlation_id,
+            request=frozen(self.request),
+            outcome=outcome,
+            answer=sent_answer(context.api_key, context.version, self.answer) if outcome == "answered" else None,
+            ended=self.ended,
+            took_ms=self.took_ms,
+        )
+        if outcome != "waiting":
+            self.exchange = exchange
+        return exchange
+
+
+class LiveTimeline(Timeline):
+    """A ``Timeline`` that grows while it records. Any thread may look at what is there; all else is for the broker's loop.
+
+    ``place`` is that of the next event.
+    """
+
+    def __init__(self, broker: InProcessBroker) -> None:
+        super().__init__()
+        self._broker = broker
+        self._noted: deque[_Noted | Decision] = deque()
+        self.place = 0
+        self._open: dict[int, _Noted] = {}
+        self._connections: dict[tuple[str, int], tuple[Session, int]] = {}
+        self._connection_numbers = count(1)
+        self._transactions: TransactionWatch | None = None
+        self._keeps_records = True
+        self.is_recording = False
+
+    @property
+    def events(self) -> tuple[Event, ...]:
+        """What has been recorded so far."""
+        return tuple(each.as_exchange() if isinstance(each, _Noted) else each for each in tuple(self._noted))
+
+    def start(self, *, limit: int | None = None, records: bool = True) -> None:
+        """Record from now on: the last ``limit`` events, or all. Without ``records``, only their sizes are kept.
+
+        What was recorded before stays, up to the limit.
+        """
+        self._noted = deque(self._noted, maxlen=limit)
+        self._keeps_records = records
+        if not self.is_recording:
+            self.is_recording = True
+            self._broker.add_gate(self, first=True)
+            self.look()
+
+    def stop(self) -> None:
+        """Record no more. What was recorded stays; a request that is under way still gets its answer."""
+        if self.is_recording:
+            self.look()
+            self._broker.remove_gate(self)
+            self.is_recording = False
+            self._transactions = None
+
+    def clear(self) -> None:
+        """Forget what was recorded."""
+        self._noted.clear()
+
+    def admit(self, context: RequestContext, request: Any) -> None:
+        """Part of ``Gate``."""
+        session = context.session
+        if session.peer == PEER and context.api_key in _LOOKS:
+            return
+        self.look()
+        clock = self._broker.clock
+        noted = _Noted(
+            self._next_place(),
+            clock.now_ms(),
+            clock.monotonic_ms(),
+            self._connection_of(session),
+            context,
+            held_request(request, keeps_records=self._keeps_records),
+        )
+        # The note has the context: while it is here, no other one has its id.
+        self._open[id(context)] = noted
+        self._noted.append(noted)
+
+    def release(self, context: RequestContext, response: Any) -> Any:
+        """Part of ``Gate``."""
+        noted = self._open.pop(id(context), None)
+        if noted is not None:
+            self.look()
+            outcome: Outcome = "answered"
+            if response is CLOSE_CONNECTION:
+                outcome = "closed"
+            elif response is NO_RESPONSE:
+                outcome = "unanswered"
+            else:
+                noted.answer = held_answer(context.api_key, context.version, response, keeps_records=self._keeps_records)
+            noted.ended = self._next_place()
+            noted.took_ms = self._broker.clock.monotonic_ms() - noted.started_ms
+            # Last: another thread that sees it sees the rest.
+            noted.outcome = outcome
+        return response
+
+    def note_line(self, event: str, fields: Mapping[str, object]) -> None:
+        """A line of the broker's log: what a coordinator reports is part of the timeline."""
+        if self.is_recording and ("group" in fields or "transactional_id" in fields):
+            self._decide(event, dict(fields))
+
+    def look(self) -> None:
+        """Note what has become of transactions."""
+        if not (self.is_recording and self._keeps_records and self._broker.is_running):
+            return
+        core = self._broker.core
+        if self._transactions is None or self._transactions.core is not core:
+            # Of another process than the last one; no request of it is open any more.
+            self._transactions = TransactionWatch(core)
+            self._open.clear()
+        for event, fields in self._transactions.changes():
+            self._decide(event, fields)
+
+    def _next_place(self) -> int:
+        self.place += 1
+        return self.place - 1
+
+    def _decide(self, event: str, about: dict[str, Any]) -> None:
+        self._noted.append(Decision(begun=self._next_place(), at_ms=self._broker.clock.now_ms(), what=event, about=about))
+
+    def _connection_of(self, session: Session) -> int:
+        peer = session.peer
+        if peer == PEER:
+            return 0
+        known = self._connections.get(peer)
+        if known is None or known[0] is not session:
+            # A port may be used again.
+            known = self._connections[peer] = (session, next(self._connection_numbers))
+        return known[1]

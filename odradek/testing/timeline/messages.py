@@ -1,0 +1,191 @@
+"""Messages as a timeline keeps them: they outlive the frame that they were read from and the log that they are slices of.
+
+They are the canonical messages of ``odradek.protocol.messages``, with one exception. A Produce request, which the broker keeps
+as plain tuples, is a ``Produce`` here, so that all messages are named tuples of fields. Where a timeline keeps no records,
+``Omitted`` stands for them.
+"""
+
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple
+from uuid import UUID
+
+from odradek.protocol.api_keys import ApiKey
+from odradek.protocol.errors import ErrorCode, MalformedMessage
+from odradek.protocol.messages import messages
+from odradek.protocol.produce_request import ProduceRequest
+from odradek.protocol.record_batch import iter_batches
+from odradek.protocol.response_decoder import response_decoder
+from odradek.protocol.responses import response_encoder
+from odradek.protocol.schemas import load
+
+_LENGTH_BYTES = 4
+
+
+class Omitted(NamedTuple):
+    """In the place of records: how many bytes they had."""
+
+    size_bytes: int
+
+
+class ProducePartition(NamedTuple):
+    """Part of ``Produce``."""
+
+    index: int = 0  # type: ignore[assignment]
+    records: bytes | Omitted | None = None
+
+
+class ProduceTopic(NamedTuple):
+    """Part of ``Produce``: the topic by its name, or from version 13 on by its id."""
+
+    name: str = ""
+    topic_id: UUID | None = None
+    partition_data: Sequence[ProducePartition] = ()
+
+
+class Produce(NamedTuple):
+    """A Produce request."""
+
+    transactional_id: str | None = None
+    acks: int = 0
+    timeout_ms: int = 0
+    topic_data: Sequence[ProduceTopic] = ()
+
+
+class SentBytes(NamedTuple):
+    """A response as a frame without its length: its handler has written it, or it has slices of logs."""
+
+    data: bytes
+
+
+def request_class(api: ApiKey) -> type[Any]:
+    """The class of an API's requests in a timeline."""
+    return Produce if api == ApiKey.PRODUCE else messages(api).request
+
+
+def held_request(request: Any, *, keeps_records: bool) -> Any:
+    """The request, with bytes of its own."""
+    if not isinstance(request, ProduceRequest):
+        return request
+    return Produce(
+        request.transactional_id,
+        request.acks,
+        request.timeout_ms,
+        tuple(
+            ProduceTopic(
+                topic if isinstance(topic, str) else "",
+                UUID(bytes=topic) if isinstance(topic, bytes) else None,
+                tuple(ProducePartition(index, _records(records, keeps=keeps_records)) for index, records in partitions),
+            )
+            for topic, partitions in request.topics
+        ),
+    )
+
+
+def sendable_request(request: Any) -> Any:
+    """The counterpart of ``held_request``: what ``request_encoder`` takes. ValueError for one without its records."""
+    if not isinstance(request, Produce):
+        return request
+    if any(isinstance(partition.records, Omitted) for topic in request.topic_data for partition in topic.partition_data):
+        raise ValueError("the timeline was recorded without records")
+    topics = [
+        (topic.topic_id.bytes if topic.topic_id else topic.name, [tuple(partition) for partition in topic.partition_data])
+        for topic in request.topic_data
+    ]
+    return ProduceRequest(request.transactional_id, request.acks, request.timeout_ms, topics)  # type: ignore[arg-type]
+
+
+def held_answer(api: ApiKey, version: int, response: Any, *, keeps_records: bool) -> Any:
+    """The response, with bytes of its own; ``sent_answer`` reads it."""
+    if isinstance(response, bytes):
+        # The decoder takes a header; what it says is not looked at.
+        is_tagged = load(api, version, "response").__flexible__ and api != ApiKey.API_VERSIONS
+        return SentBytes(bytes(5 if is_tagged else 4) + response)
+    if api != ApiKey.FETCH:
+        return response
+    if keeps_records:
+        chunks = response_encoder(api, version)(0, response)
+        return SentBytes(b"".join(map(_read, chunks))[_LENGTH_BYTES:])
+    return response._replace(
+        responses=tuple(
+            topic._replace(
+                partitions=tuple(
+                    partition._replace(records=Omitted(len(partition.records))) if partition.records is not None else partition
+                    for partition in topic.partitions
+                )
+            )
+            for topic in response.responses
+        )
+    )
+
+
+def sent_answer(api: ApiKey, version: int, held: Any) -> Any:
+    """What the client can have read: fields that its version lacks have their defaults."""
+    if isinstance(held, SentBytes):
+        return response_decoder(api, version)(held.data)
+    if any(isinstance(value, Omitted) for _, value in fields_of(held)):
+        return held
+    try:
+        chunks = response_encoder(api, version)(0, held)
+        return response_decoder(api, version)(b"".join(map(_read, chunks))[_LENGTH_BYTES:])
+    except MalformedMessage:
+        return held
+
+
+def frozen(value: Any) -> Any:
+    """A message with tuples in the place of lists, which calls from within the process may have."""
+    if hasattr(value, "_fields"):
+        return type(value)(*map(frozen, value))
+    return tuple(map(frozen, value)) if isinstance(value, tuple | list) else value
+
+
+def fields_of(message: Any) -> Iterator[tuple[Any, Any]]:
+    """Every field of a message and of the structs within: (name, value). A struct's fields come before those within it."""
+    inner: list[Any] = []
+    for name, value in zip(message._fields, message, strict=True):
+        yield name, value
+        if isinstance(value, tuple | list) and not isinstance(value, Omitted):
+            inner += [value] if hasattr(value, "_fields") else value
+    for struct in inner:
+        if hasattr(struct, "_fields"):
+            yield from fields_of(struct)
+
+
+def structs_of(message: Any) -> Iterator[Any]:
+    """The message and every struct within."""
+    yield message
+    for value in message:
+        for each in (value,) if hasattr(value, "_fields") else value if isinstance(value, tuple | list) else ():
+            if hasattr(each, "_fields"):
+                yield from structs_of(each)
+
+
+def error_codes(answer: Any) -> list[ErrorCode]:
+    """The errors that an answer tells, each once."""
+    found = (value for name, value in fields_of(answer) if name.endswith("error_code") and value)
+    return [error_of(code) for code in dict.fromkeys(found)]
+
+
+def error_of(code: int) -> ErrorCode:
+    """A code of an answer; UNKNOWN_SERVER_ERROR for one that Kafka 4.3 does not have."""
+    try:
+        return ErrorCode(code)
+    except ValueError:
+        return ErrorCode.UNKNOWN_SERVER_ERROR
+
+
+def record_count(records: Any) -> int:
+    """How many records the batches of a field have."""
+    try:
+        return sum(header.record_count for _, header in iter_batches(bytes(records)))
+    except (MalformedMessage, KeyError, IndexError, ValueError):
+        return 0
+
+
+def _records(records: Any, *, keeps: bool) -> Any:
+    if records is None:
+        return None
+    return bytes(records) if keeps else Omitted(len(records))
+
+
+def _read(chunk: Any) -> Any:
+    return chunk if isinstance(chunk, bytes | memoryview) else chunk.read()

@@ -1,0 +1,61 @@
+"""The timeline of a broker in a thread of its own."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from odradek.testing.timeline.timeline import Timeline
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from odradek.testing.broker_thread import BrokerThread
+    from odradek.testing.timeline.events import Event
+
+
+class ThreadedTimeline(Timeline):
+    """A ``LiveTimeline``, from another thread than its broker's; the events from the place ``since`` on."""
+
+    def __init__(self, thread: BrokerThread, since: int = 0) -> None:
+        super().__init__()
+        self._thread = thread
+        self._live = thread.broker.timeline
+        self._since = since
+
+    @property
+    def is_recording(self) -> bool:
+        """Whether what clients say is recorded."""
+        return self._live.is_recording
+
+    @property
+    def events(self) -> tuple[Event, ...]:
+        """What has been recorded so far."""
+        if self._live.is_recording:
+            self._run(self._live.look)
+        return tuple(event for event in self._live.events if event.begun >= self._since)
+
+    def start(self, *, limit: int | None = None, records: bool = True) -> None:
+        """Record from now on: the last ``limit`` events, or all. Without ``records``, only their sizes are kept.
+
+        What was recorded before stays, up to the limit.
+        """
+        self._run(lambda: self._live.start(limit=limit, records=records))
+
+    def stop(self) -> None:
+        """Record no more. What was recorded stays."""
+        self._run(self._live.stop)
+
+    def clear(self) -> None:
+        """Forget what was recorded."""
+        self._run(self._live.clear)
+
+    def _run(self, act: Callable[[], object]) -> None:
+        if not self._thread.is_running:
+            # Nothing else runs that could touch it.
+            act()
+            return
+
+        async def on_loop() -> None:
+            act()
+
+        self._thread.run(on_loop)

@@ -1,0 +1,134 @@
+"""A timeline: events in their order, to be filtered, printed, drawn, saved and loaded."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Self
+
+from odradek.protocol.api_keys import ApiKey
+from odradek.testing.timeline import names
+from odradek.testing.timeline.events import Decision, Exchange, event_from_json
+from odradek.testing.timeline.text import DEFAULT_WIDTH, line
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from odradek.testing.timeline.events import Event
+
+_FORMAT = {"odradek_timeline": 1}
+
+
+class Timeline:
+    """Events, which do not change any more."""
+
+    def __init__(self, events: Iterable[Event] = ()) -> None:
+        self._events: tuple[Event, ...] = tuple(events)
+
+    def __iter__(self) -> Iterator[Event]:
+        return iter(self.events)
+
+    def __len__(self) -> int:
+        return len(self.events)
+
+    def __str__(self) -> str:
+        return self.text()
+
+    @property
+    def events(self) -> tuple[Event, ...]:
+        """All, in the order in which they began."""
+        return self._events
+
+    @property
+    def exchanges(self) -> list[Exchange]:
+        """Requests and what became of them."""
+        return [event for event in self.events if isinstance(event, Exchange)]
+
+    @property
+    def decisions(self) -> list[Decision]:
+        """What the coordinators decided."""
+        return [event for event in self.events if isinstance(event, Decision)]
+
+    def where(
+        self,
+        *,
+        api: ApiKey | str | None = None,
+        client_id: str | None = None,
+        connection: int | None = None,
+        group: str | None = None,
+        transactional_id: str | None = None,
+        topic: str | None = None,
+        error: str | None = None,
+    ) -> Timeline:
+        """The events that are all of this.
+
+        ``api`` is "JOIN_GROUP" or "JoinGroup", ``error`` the name of an error that the answer tells, or "ANY". Decisions are
+        there unless it is asked for something else than groups and transactional ids. ValueError for an API that is none.
+        """
+        events = self.events
+        key = None if api is None else _api_key(api)
+        topic_names = {} if topic is None else names.topic_names(self.exchanges)
+
+        def is_asked_for(event: Event) -> bool:
+            if isinstance(event, Decision):
+                return (
+                    (group is None or event.about.get("group") == group)
+                    and (transactional_id is None or event.about.get("transactional_id") == transactional_id)
+                    and (api, client_id, connection, topic, error) == (None,) * 5
+                )
+            return (
+                (key is None or event.api is key)
+                and (client_id is None or event.client_id == client_id)
+                and (connection is None or event.connection == connection)
+                and (group is None or group in names.groups(event))
+                and (transactional_id is None or transactional_id in names.transactional_ids(event))
+                and (topic is None or topic in names.topics(event, topic_names))
+                and (error is None or (bool(event.errors) if error == "ANY" else error in event.errors))
+            )
+
+        return Timeline(filter(is_asked_for, events))
+
+    def text(self, width: int | None = DEFAULT_WIDTH) -> str:
+        """A line for each event. Requests are cut to fit ``width``, unless that is None."""
+        return "\n".join(line(event, width) for event in self.events)
+
+    def html(self) -> str:
+        """A sequence diagram: a page of its own, which loads nothing."""
+        from odradek.testing.timeline.diagram import page
+
+        return page(self.events)
+
+    def save_html(self, path: Path | str) -> None:
+        """Write ``html()`` to a file."""
+        Path(path).write_text(self.html(), encoding="utf-8")
+
+    def save(self, path: Path | str) -> None:
+        """Write JSON lines to a file: one with the format's version, and one for each event."""
+        with Path(path).open("w", encoding="utf-8") as file:
+            lines = (_FORMAT, *(event.as_json() for event in self.events))
+            file.writelines(json.dumps(each, ensure_ascii=False) + "\n" for each in lines)
+
+    @classmethod
+    def load(cls, path: Path | str) -> Self:
+        """Read what ``save`` has written. Raises OSError, and ValueError for anything else, with the number of the line."""
+        events = []
+        with Path(path).open(encoding="utf-8") as file:
+            for number, text in enumerate(file, 1):
+                try:
+                    read = json.loads(text)
+                    if number > 1:
+                        events.append(event_from_json(read))
+                    elif read != _FORMAT:
+                        raise ValueError(f"a timeline begins with {json.dumps(_FORMAT)}")  # noqa: TRY301
+                except ValueError as error:
+                    raise ValueError(f"{path}, line {number}: {error}") from error
+        return cls(events)
+
+
+def _api_key(api: ApiKey | str) -> ApiKey:
+    if isinstance(api, ApiKey):
+        return api
+    for key in ApiKey:
+        if key.name.replace("_", "") == api.replace("_", "").upper():
+            return key
+    raise ValueError(f"{api!r} is no API; one is called {ApiKey.JOIN_GROUP.name}, or JoinGroup")

@@ -1,0 +1,48 @@
+"""Messages as JSON: every API's, with a value in each field."""
+
+import json
+from types import NoneType, UnionType
+from typing import Union, get_args, get_origin, get_type_hints
+from uuid import UUID
+
+import pytest
+
+from odradek.protocol.api_keys import ApiKey
+from odradek.protocol.messages import messages
+from odradek.testing.timeline.json_form import from_json, to_json
+from odradek.testing.timeline.messages import Omitted, request_class
+
+
+def filled(hint):
+    """A value of this type that is not its default."""
+    if hasattr(hint, "_fields"):
+        hints = get_type_hints(hint)
+        return hint(*(filled(hints[name]) for name in hint._fields))
+    if get_origin(hint) in (Union, UnionType):
+        return filled(next(each for each in get_args(hint) if each is not NoneType))
+    if get_origin(hint) is not None:
+        return (filled(get_args(hint)[0]),) * 2
+    return {int: 7, str: "text", bool: True, float: 0.5, UUID: UUID(int=7)}.get(hint, b"\0\xff")
+
+
+@pytest.mark.parametrize("api", ApiKey, ids=lambda api: api.name)
+def test_a_message_is_the_same_after_json(api):
+    for message_class in (request_class(api), messages(api).response):
+        for message in (filled(message_class), message_class()):
+            assert from_json(message_class, json.loads(json.dumps(to_json(message)))) == message
+
+
+def test_records_that_were_left_out_stay_so():
+    produce = request_class(ApiKey.PRODUCE)
+    request = filled(produce)
+    [topic, _] = request.topic_data
+    request = request._replace(
+        topic_data=(topic._replace(partition_data=(topic.partition_data[0]._replace(records=Omitted(5)),)),)
+    )
+    assert from_json(produce, json.loads(json.dumps(to_json(request)))) == request
+
+
+@pytest.mark.parametrize("value", [{"unknown": 1}, {"topic_data": 5}, {"topic_data": [{"topic_id": "not an id"}]}, [], None])
+def test_what_is_no_message_is_refused(value):
+    with pytest.raises(ValueError):
+        from_json(request_class(ApiKey.PRODUCE), value)
