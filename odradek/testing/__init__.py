@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from odradek.testing.kafka_container import KafkaContainer
     from odradek.testing.records import StoredRecord
     from odradek.testing.severed import SeverableFileSystem
+    from odradek.testing.shared import SharedBroker
     from odradek.testing.socketless import SocketlessBroker
     from odradek.testing.state import Group, Member, Topic, Transaction
     from odradek.testing.steered_clock import SteeredClock
@@ -61,6 +62,7 @@ __all__ = [
     "NewTopic",
     "NotReached",
     "SeverableFileSystem",
+    "SharedBroker",
     "Snapshot",
     "SocketlessBroker",
     "SteeredClock",
@@ -80,6 +82,7 @@ _MODULES = {
     "kafka_container": ("KafkaContainer",),
     "records": ("StoredRecord",),
     "severed": ("SeverableFileSystem",),
+    "shared": ("SharedBroker",),
     "socketless": ("SocketlessBroker",),
     "steered_clock": ("SteeredClock",),
     "state": ("Group", "Member", "Topic", "Transaction"),

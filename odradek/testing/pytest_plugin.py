@@ -2,28 +2,34 @@
 
     def test_an_order_is_billed(kafka):                         a broker of this test's own
     def test_an_order_is_billed(kafka_session):                 one for all tests, with names of this test's own
-    def test_an_order_is_billed(kafka_bootstrap_servers):       the address of either, of ``kafka`` where neither is asked for
+    def test_an_order_is_billed(kafka_fork):                    a fork of ``kafka_snapshot``, which conftest.py seeds
+    def test_an_order_is_billed(kafka_bootstrap_servers):       the address of any, of ``kafka`` where none is asked for
 
     @pytest.mark.kafka(topics={"orders": 3}, configs={"log.retention.ms": 1000})
 
 pytest imports this module in every run, so nothing of odradek is imported here before a fixture is used. The brokers run in
-threads: a fixture serves tests with any event loop, or none. In each of pytest-xdist's workers there are brokers of its own.
+threads: a fixture serves tests with any event loop, or none. In each of pytest-xdist's workers there are brokers of its own; with
+``--kafka-shared``, that of ``kafka_session`` is one for all workers, which the controller runs.
 """
 
 from __future__ import annotations
 
 from itertools import count
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 if TYPE_CHECKING:
-    from collections.abc import Generator, Iterator
+    from collections.abc import Generator, Iterator, Mapping
 
-    from odradek.testing.threaded import Broker, ThreadedBroker
+    from odradek.testing.shared import SharedBroker
+    from odradek.testing.threaded import Broker, Snapshot, ThreadedBroker
     from odradek.testing.topics import NewTopic
 
-_BROKERS = pytest.StashKey[list["ThreadedBroker"]]()
+_BROKERS = pytest.StashKey[list["ThreadedBroker | SharedBroker"]]()
+# What the controller of pytest-xdist gives its workers.
+_SHARED = pytest.StashKey[tuple[tuple[str, int], str]]()
+_WORKER_INPUT = "kafka_shared"
 _namespaces = count(1)
 _MARKER = "kafka(topics=None, configs=None): topics (names with numbers of partitions) and configs of this test's broker"
 
@@ -40,11 +46,31 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         metavar="NAME=VALUE",
         help="a config of the Kafka brokers of tests, on top of those of kafka_configs; repeatable",
     )
+    group.addoption(
+        "--kafka-shared", action="store_true", help="with pytest-xdist, one broker behind kafka_session for all workers"
+    )
 
 
 def pytest_configure(config: pytest.Config) -> None:
     """The marker, for ``--strict-markers``."""
     config.addinivalue_line("markers", _MARKER)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_configure_node(node: Any) -> None:
+    """In the controller of pytest-xdist, before a worker starts: run the broker for all of them."""
+    config: pytest.Config = node.config
+    if not config.getoption("--kafka-shared"):
+        return
+    if _SHARED not in config.stash:
+        from odradek.testing.shared import BrokerSharing
+
+        broker = _new_broker(config, {}, {}).__enter__()
+        config.add_cleanup(broker.close)
+        sharing = BrokerSharing(broker)
+        config.add_cleanup(sharing.close)
+        config.stash[_SHARED] = sharing.worker_input
+    node.workerinput[_WORKER_INPUT] = config.stash[_SHARED]
 
 
 @pytest.fixture
@@ -57,14 +83,23 @@ def kafka(request: pytest.FixtureRequest) -> Iterator[ThreadedBroker]:
 
 
 @pytest.fixture(scope="session")
-def kafka_session_broker(request: pytest.FixtureRequest) -> Iterator[ThreadedBroker]:
+def kafka_session_broker(request: pytest.FixtureRequest) -> Iterator[ThreadedBroker | SharedBroker]:
     """The broker behind ``kafka_session``, for fixtures that live longer than a test."""
+    shared = _worker_input(request.config).get(_WORKER_INPUT)
+    if shared is not None:
+        from odradek.testing.shared import SharedBroker
+
+        address, key = shared
+        yield SharedBroker(tuple(address), bytes.fromhex(key), "")
+        return
     with _new_broker(request.config, {}, {}) as broker:
         yield broker
 
 
 @pytest.fixture
-def kafka_session(request: pytest.FixtureRequest, kafka_session_broker: ThreadedBroker) -> ThreadedBroker:
+def kafka_session(
+    request: pytest.FixtureRequest, kafka_session_broker: ThreadedBroker | SharedBroker
+) -> ThreadedBroker | SharedBroker:
     """One broker for all tests that ask for it. ``kafka_session.topic("orders")`` is the name of a topic of this test's own."""
     topics, configs = _marked(request.node)
     if configs:
@@ -72,18 +107,40 @@ def kafka_session(request: pytest.FixtureRequest, kafka_session_broker: Threaded
             f"{request.node.nodeid}: kafka_session is shared and has no configs of one test ({', '.join(configs)}); "
             "use the fixture kafka, or kafka_configs in the ini-file"
         )
-    broker = kafka_session_broker.in_namespace(f"-{next(_namespaces)}")
+    given = _worker_input(request.config)
+    worker = f"-{given['workerid']}" if _WORKER_INPUT in given else ""
+    broker = kafka_session_broker.in_namespace(f"{worker}-{next(_namespaces)}")
     for name, new in topics.items():
         broker.topic(name, new)
     _show_if_failed(request.node, broker)
     return broker
 
 
+@pytest.fixture(scope="session")
+def kafka_snapshot(request: pytest.FixtureRequest) -> Iterator[Snapshot]:
+    """What ``kafka_fork`` starts from: here a broker with the topics of ``kafka_topics``. To be overridden by what seeds one."""
+    with _new_broker(request.config, {}, {}) as broker:
+        snapshot = broker.snapshot()
+    with snapshot:
+        yield snapshot
+
+
+@pytest.fixture
+def kafka_fork(request: pytest.FixtureRequest, kafka_snapshot: Snapshot) -> Iterator[ThreadedBroker]:
+    """A broker of this test's own that begins with what ``kafka_snapshot`` has."""
+    topics, configs = _marked(request.node)
+    with kafka_snapshot.fork(configs=configs) as broker:
+        _show_if_failed(request.node, broker)
+        for name, new in topics.items():
+            broker.topic(name, new)
+        yield broker
+
+
 @pytest.fixture
 def kafka_bootstrap_servers(request: pytest.FixtureRequest) -> str:
-    """Where the clients of this test connect to: the broker of ``kafka_session`` if the test uses that, else of ``kafka``."""
-    name = "kafka_session" if "kafka_session" in request.fixturenames else "kafka"
-    broker: ThreadedBroker = request.getfixturevalue(name)
+    """Where the clients of this test connect to: ``kafka_session`` or ``kafka_fork`` if the test uses that, else ``kafka``."""
+    name = next((name for name in ("kafka_session", "kafka_fork") if name in request.fixturenames), "kafka")
+    broker: ThreadedBroker | SharedBroker = request.getfixturevalue(name)
     return broker.bootstrap_servers
 
 
@@ -123,7 +180,13 @@ def _marked(node: pytest.Item) -> tuple[dict[str, int | NewTopic], dict[str, obj
     return topics, configs
 
 
-def _show_if_failed(node: pytest.Item, broker: ThreadedBroker) -> None:
+def _worker_input(config: pytest.Config) -> Mapping[str, Any]:
+    """What the controller of pytest-xdist has given this worker; empty where this is none."""
+    found: Mapping[str, Any] = getattr(config, "workerinput", {})
+    return found
+
+
+def _show_if_failed(node: pytest.Item, broker: ThreadedBroker | SharedBroker) -> None:
     node.stash.setdefault(_BROKERS, []).append(broker)
 
 

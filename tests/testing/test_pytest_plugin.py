@@ -111,6 +111,23 @@ async def test_asynchronous(kafka):
     await asyncio.to_thread(kafka.wait_for, topic="orders", records=1)
 
 
+@pytest.fixture(scope="module")
+def kafka_snapshot():
+    with Broker(topics={"seeded": 1}) as broker:
+        broker.produce("seeded", ["seed"])
+        yield broker.snapshot()
+
+
+@pytest.mark.kafka(topics={"other": 3}, configs={"num.partitions": 9})
+@pytest.mark.parametrize("number", range(3))
+def test_each_test_has_a_fork(kafka_fork, kafka_bootstrap_servers, number):
+    assert kafka_bootstrap_servers == kafka_fork.bootstrap_servers
+    assert (kafka_fork.topics["other"].partitions, kafka_fork.topic("new")) == (3, "new")
+    assert kafka_fork.topics["new"].partitions == 9
+    write(kafka_bootstrap_servers, "seeded")
+    assert [each.text for each in kafka_fork.records("seeded")] == ["seed", "v"]
+
+
 class Old(unittest.TestCase):
     def setUp(self):
         self.broker = self.enterContext(Broker(topics={"t": 1}))
@@ -124,7 +141,7 @@ def test_the_fixtures_serve_every_kind_of_test(run_pytest):
     ini = "kafka_topics =\n    audit:4\nkafka_configs =\n    num.partitions = 7\n"
     status, output = run_pytest(FIXTURES, "--kafka-config", "num.partitions=2", ini=ini)
     assert status == 0, output
-    assert "10 passed, 2 xfailed" in output
+    assert "13 passed, 2 xfailed" in output
 
 
 FAILING = """
@@ -183,3 +200,52 @@ def test_ctrl_c_leaves_no_broker(run_pytest, tmp_path):
     assert status == pytest.ExitCode.INTERRUPTED, output
     assert "threads left []" in output
     assert "sockets left []" in output
+
+
+SHARED = """
+import pytest
+from confluent_kafka import Producer
+
+from odradek.protocol.errors import KafkaError
+from odradek.testing import NewTopic, NotReached
+
+
+@pytest.mark.kafka(topics={"marked": 3})
+@pytest.mark.parametrize("number", range(4))
+def test_shares(kafka_session, kafka_bootstrap_servers, number):
+    print("address", kafka_bootstrap_servers, "group", kafka_session.group("g"))
+    orders = kafka_session.topic("orders", NewTopic(2, {"retention.ms": 5000}))
+    producer = Producer({"bootstrap.servers": kafka_bootstrap_servers, "linger.ms": 0})
+    producer.produce(orders, b"client", partition=0)
+    assert producer.flush(15) == 0
+    assert kafka_session.produce(orders, [("k", {"total": 12})], partition=1)[0].json == {"total": 12}
+    kafka_session.wait_for(topic=orders, records=2)
+    assert [each.text for each in kafka_session.records(orders)] == ["client", '{"total": 12}']
+    assert kafka_session.topics.keys() == {orders, kafka_session.topic("marked")}
+    assert kafka_session.topics[orders].partitions == 2
+    with pytest.raises(NotReached, match="no such group"):
+        kafka_session.wait_for(group="none", within=0.01)
+    with pytest.raises(KafkaError, match="there is no topic"):
+        kafka_session.records("none")
+    with pytest.raises(RuntimeError, match="shared by all workers"):
+        kafka_session.stop()
+    before = kafka_session.clock.now
+    kafka_session.clock.advance(minutes=1)
+    assert (kafka_session.clock.now - before).total_seconds() >= 60
+
+
+def test_fails(kafka_session):
+    kafka_session.topic("orders")
+    assert 0
+"""
+
+
+def test_workers_share_a_broker_that_the_controller_runs(run_pytest):
+    status, output = run_pytest(SHARED, "-n", "2", "--dist", "load", "--kafka-shared", "-rP", ini="kafka_topics =\n    audit\n")
+    assert status == 1, output
+    assert "1 failed, 4 passed" in output
+    found = re.findall(r"address (\S+) group (\S+)", output)
+    assert len({address for address, _ in found}) == 1
+    assert len({group for _, group in found}) == len(found) == 4
+    assert {group.split("-")[1] for _, group in found} == {"gw0", "gw1"}
+    assert re.search(r"- Kafka broker at 127.0.0.1:\d+ -+\ntopic 'orders-gw\d-\d+': ", output)
