@@ -10,7 +10,7 @@ called every few hundred records with the bytes read and written since: it may w
 Left out: message formats v0 and v1, and splitting segments that Kafka of before 2.0 let overflow.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
 from odradek.protocol.errors import KafkaError, MalformedMessage
@@ -90,8 +90,13 @@ class _Clean:
         offsets = OffsetMap(self._limits.dedupe_buffer_bytes, self._limits.load_factor)
         # Transactions that ended before the dirty part have no marker in it.
         ending = [transaction for transaction in aborted if transaction.last_offset >= plan.first_dirty_offset]
-        self._note_keys(offsets, CleanedTransactions(ending))
-        self._sync_sources()
+        noted = CleanedTransactions(ending)
+        self._note_keys(offsets, noted)
+        self._sync(source.path for source in plan.sources if source.next_offset > plan.synced_offset)
+        if noted.has_open:
+            # Without its marker a transaction may yet be ended otherwise.
+            self._sync(plan.unsynced_later)
+        self._file_system.sync_dir(plan.directory)
         stats.end_offset = offsets.latest_offset + 1
         stats.map_utilization = offsets.utilization
         batches = BatchFilter(
@@ -136,14 +141,12 @@ class _Clean:
             # An earlier clean may have removed the segment's last offsets.
             offsets.latest_offset = source.next_offset - 1
 
-    def _sync_sources(self) -> None:
-        """Sync the sources: a superseding record must be on disk before the record that it supersedes is removed."""
-        for source in self._plan.sources:
-            if source.next_offset > self._plan.synced_offset:
-                file = self._file_system.open(source.path)
-                file.sync()
-                file.close()
-        self._file_system.sync_dir(self._plan.directory)
+    def _sync(self, paths: Iterable[str]) -> None:
+        """Sync segments: a superseding record must be on disk before the record that it supersedes is removed."""
+        for path in paths:
+            file = self._file_system.open(path)
+            file.sync()
+            file.close()
 
     def _note_batch(self, offsets: OffsetMap, transactions: CleanedTransactions, header: BatchHeader, batch: memoryview) -> bool:
         """Note the keys of one batch; False where the map is full, with as many noted as fit."""

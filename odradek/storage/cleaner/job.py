@@ -60,6 +60,11 @@ class CleanJob:
                 for producer_id, producer in log.producers.by_id.items()
             },
             transaction_indexes=tuple(indexes),
+            unsynced_later=tuple(
+                segment.path
+                for segment, next_offset in log.segments.with_ends(log.log_end_offset)
+                if next_offset > max(first_uncleanable_offset, log.recovery_point)
+            ),
             now_ms=now_ms,
         )
         return cls(log=log, plan=plan, segments=tuple(segment for segment, _ in found), truncations=log.truncations)

@@ -33,7 +33,8 @@ class CleanPlan:
     """One clean of one log. ``sources`` are all its segments below ``first_uncleanable_offset``, a segment's base offset.
 
     The dirty part begins at ``first_dirty_offset``; a batch at or before it begins at ``dirty_position`` of its segment. Records
-    below ``synced_offset`` are on disk. ``transaction_indexes`` are (path, size in bytes) of all segments, in order.
+    below ``synced_offset`` are on disk. ``transaction_indexes`` are (path, size in bytes) of all segments, in order;
+    ``unsynced_later`` are the paths of segments behind the sources that may not be on disk.
     """
 
     directory: str
@@ -45,6 +46,7 @@ class CleanPlan:
     synced_offset: int
     last_records: Mapping[int, LastRecord]
     transaction_indexes: tuple[tuple[str, int], ...]
+    unsynced_later: tuple[str, ...]
     now_ms: int
 
 

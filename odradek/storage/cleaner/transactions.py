@@ -28,6 +28,11 @@ class CleanedTransactions:
         self._committed: set[int] = set()
         self.kept_aborts: list[AbortedTransaction] = []
 
+    @property
+    def has_open(self) -> bool:
+        """Whether a transaction with data has not met its marker yet."""
+        return bool(self._committed or self._has_data)
+
     def is_aborted(self, header: BatchHeader) -> bool:
         """Whether a batch of data belongs to an aborted transaction, and can go."""
         self._begin_up_to(header.last_offset)

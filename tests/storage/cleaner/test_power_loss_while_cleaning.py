@@ -94,6 +94,29 @@ def test_what_was_synced_is_there_or_superseded_wherever_the_power_goes(is_synce
     assert looked_at > 100
 
 
+@pytest.mark.parametrize("commit", [True, False])
+def test_nothing_goes_by_a_marker_that_is_not_on_disk(commit):
+    disk = RecordingDisk({}, ["/data", DIRECTORY])
+    log = open_log(disk, config=CONFIG)
+    put(log, (b"k", b"old"))
+    put(log, (b"k", b"new"), producer_id=7, producer_epoch=0, base_sequence=0, transactional=True)
+    log.roll(NOW_MS)
+    log.flush(NOW_MS)
+    end(log, commit=commit)
+    before, synced_offset, begun = pairs_of(log), log.recovery_point, len(disk.operations)
+    clean_up(log)
+    assert len(pairs_of(log)) == 1
+    model = DiskModel({}, ["/data", DIRECTORY])
+    is_open = set()
+    for number, operation in enumerate(disk.operations):
+        model.apply(operation)
+        for left in states.after(model, operation) if number >= begun else ():
+            found = _found(left.state, synced_offset, log.log_end_offset)
+            is_open.add(found.first_unstable_offset is not None)
+            assert pairs_of(found) == before or found.first_unstable_offset is None, (operation, left.what)
+    assert is_open == {True, False}
+
+
 def _phase(operation):
     """What a rename does in a swap, or that it is a sync of the directory."""
     if operation.kind == "sync_dir":
