@@ -291,8 +291,10 @@ def _has_indexes(request: LoadRequest, segment: Segment, names: Iterable[str]) -
 
 
 def _remove(request: LoadRequest, segments: Iterable[Segment]) -> None:
+    """Remove segments, and sync their directory: they must not come back behind what is appended in their place."""
     for segment in segments:
         for suffix in (*_SUFFIXES, _TRANSACTION_INDEX_SUFFIX):
             path = segment_path(request.directory, segment.base_offset, suffix)
             if request.file_system.exists(path):
                 request.file_system.remove(path)
+    request.file_system.sync_dir(request.directory)

@@ -12,7 +12,9 @@ from odradek.storage.errors import InconsistentDataDirectory, LogCorrupt
 from odradek.storage.log_config import LogConfig
 from odradek.storage.log_manager import LogManager
 from odradek.storage.memory_filesystem import MemoryFileSystem
+from tests.campaigns.power_loss import states
 from tests.campaigns.power_loss.disk import RecordingDisk
+from tests.campaigns.power_loss.model import DiskModel
 
 from .support import DIRECTORY, NOW_MS, Warnings, append, batch, names, open_log, read
 from .transactional import SMALL_SEGMENTS, end, send, state_of, with_history
@@ -51,6 +53,26 @@ def test_a_segment_that_lost_its_end_ends_the_log_there_and_the_segments_behind_
     assert (fields["next_offset"], fields["removed_bytes"]) == (whole, 3 * len(LARGE))
     assert append(log, LARGE).first_offset == whole
     assert not [name for name in names(file_system) if name.startswith(("00000000000000000004", "00000000000000000006"))]
+
+
+def test_segments_that_were_removed_do_not_come_back_behind_what_took_their_place():
+    disk = RecordingDisk(directories=["/data", DIRECTORY])
+    log = open_log(disk, config=SEGMENTS)
+    for _ in range(3):
+        append(log, LARGE)
+    log.close(clean=False, now_ms=NOW_MS)
+    disk.sync_dir(DIRECTORY)
+    disk.open(f"{DIRECTORY}/{0:020d}.log").truncate(len(LARGE))
+    begun = len(disk.operations)
+    append(open_log(disk, config=SEGMENTS), batch(3))
+    model = DiskModel({}, ["/data", DIRECTORY])
+    ends = set()
+    for number, operation in enumerate(disk.operations):
+        model.apply(operation)
+        for left in states.after(model, operation) if number >= begun else ():
+            files = {path: content for path, content in left.state.items() if content is not None}
+            ends.add(open_log(RecordingDisk(files, ["/data", DIRECTORY]), config=SEGMENTS).log_end_offset)
+    assert ends == {0, 1, 4}
 
 
 @pytest.mark.parametrize("kept", [".index", ".timeindex"])
