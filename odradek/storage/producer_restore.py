@@ -69,7 +69,9 @@ def _replay(segment: Segment, producers: ProducerStates, start_offset: int) -> N
     for place, header in iter_headers(segment.file, position, segment.size):
         if header.producer_id < 0 or header.last_offset < start_offset:
             continue
-        if header.is_control:
+        if header.is_control and not header.record_count:
+            producers.note_epoch(header.producer_id, header.producer_epoch, header.max_timestamp)
+        elif header.is_control:
             aborted += _replayed_markers(segment, place, header, producers)
         else:
             producers.record(header, header.base_offset, header.max_timestamp)

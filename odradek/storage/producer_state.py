@@ -221,6 +221,15 @@ class ProducerStates:
         oldest = self.first_open_offset
         return AbortedTransaction(producer_id, first_offset, offset, offset + 1 if oldest is None else oldest)
 
+    def note_epoch(self, producer_id: int, producer_epoch: int, timestamp: int) -> None:
+        """Note the epoch that an emptied control batch has kept, when its marker was cleaned away."""
+        producer = self.by_id.get(producer_id)
+        if producer is None:
+            producer = self.by_id[producer_id] = Producer(producer_epoch)
+        elif producer.epoch != producer_epoch:
+            producer.begin_epoch(producer_epoch)
+        producer.last_timestamp = timestamp
+
     def expire(self, now_ms: int, expiration_ms: int) -> int:
         """Forget producers that have appended nothing for ``expiration_ms`` (``producer.id.expiration.ms``); returns how many.
 

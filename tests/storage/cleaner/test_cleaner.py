@@ -163,6 +163,21 @@ def test_a_marker_stays_until_a_clean_found_nothing_in_front_of_it_and_delete_re
     assert stats.end_offset == log.log_end_offset
 
 
+def test_the_epoch_of_a_live_producer_outlasts_its_last_marker():
+    file_system, log = new_log(segment_bytes=1 << 20, delete_retention_ms=0)
+    put(log, (b"a", b"aborted"), producer_id=9, producer_epoch=3, base_sequence=0, transactional=True)
+    end(log, commit=False, producer=9, epoch=4, version=2)
+    put(log, (b"a", b"later"))
+    log.roll(NOW_MS)
+    for now_ms in range(NOW_MS, NOW_MS + 3):
+        clean_up(log, 0, now_ms=now_ms)
+    assert [(header.is_control, header.record_count) for header in headers_of(log)] == [(True, 0), (False, 1)]
+    for name in [name for name in names(file_system) if name.endswith(".snapshot")]:
+        file_system.remove(f"{DIRECTORY}/{name}")
+    again = open_log(file_system, config=log.config)
+    assert (again.producers.by_id[9].epoch, again.first_unstable_offset) == (4, None)
+
+
 def test_a_commit_marker_stays_while_a_record_of_its_transaction_does():
     _, log = new_log(segment_bytes=1 << 20, delete_retention_ms=0)
     put(log, (b"a", b"1"), producer_id=9, producer_epoch=0, base_sequence=0, transactional=True)
