@@ -5,6 +5,7 @@
         broker.wait_for(group="billing", state="Stable", lag=0)
         assert broker.records("invoices")[0].json["total"] == 12
         broker.clock.advance(days=7)
+        broker.faults.add(api="Produce", topic="orders", error="NOT_ENOUGH_REPLICAS", times=1)
 
     snapshot = broker.snapshot()                        # transactions and groups included
     with snapshot.fork() as other:                      # a second broker, which goes on from there
@@ -22,8 +23,6 @@
 
 ``pytest_plugin`` has pytest's fixtures. pytest imports it in every run, and this package with it: so the names below are imported
 when they are first used.
-
-Left out: faults.
 """
 
 from importlib import import_module

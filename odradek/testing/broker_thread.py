@@ -120,6 +120,8 @@ class BrokerThread:
         if started.set_running_or_notify_cancel():
             started.set_result(loop)
             await self._leaving.wait()
+        with suppress(asyncio.CancelledError):
+            await self.broker.restarted()
         if self.broker.is_running:
             await self.broker.stop()
         else:

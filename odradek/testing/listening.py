@@ -7,6 +7,7 @@ advertises that port. The rest is ``InProcessBroker``'s.
 from __future__ import annotations
 
 import asyncio
+from functools import cached_property
 from typing import TYPE_CHECKING, Literal, Unpack
 
 from odradek.broker.broker_server import BrokerServer
@@ -26,8 +27,11 @@ if TYPE_CHECKING:
 
     from odradek.broker.server import Broker as BrokerCore
     from odradek.storage.filesystem import FileSystem
+    from odradek.testing.faults.faults import Faults
     from odradek.testing.in_process import LogLine
     from odradek.testing.topics import NewTopic
+
+_CLOSING_TURNS = 3
 
 
 class ListeningBroker(InProcessBroker):
@@ -71,6 +75,16 @@ class ListeningBroker(InProcessBroker):
         self.timeline = LiveTimeline(self)
         if timeline:
             self.timeline.start()
+        self._restarting: asyncio.Task[None] | None = None
+
+    @cached_property
+    def faults(self) -> Faults:
+        """Rules for what is to go wrong. Those without one pay nothing."""
+        from odradek.testing.faults.faults import Faults
+
+        faults = Faults(self)
+        faults.serve(self._core)
+        return faults
 
     @property
     def bootstrap_servers(self) -> str:
@@ -109,14 +123,18 @@ class ListeningBroker(InProcessBroker):
             for warning in server.broker.config.warnings:
                 log.warn(warning)
         self._server, self._core, self._port = server, server.broker, server.bound_address[1]
-        self.clock.serve(server.broker)
+        self._serve(server.broker)
         host, port = server.broker.advertised(server.broker.listener_names[0])
         self._address = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
 
     async def stop(self) -> None:
         """Stop in good order: answer the requests that wait, close the connections, flush, mark the stop as clean."""
-        core, self._core = self.core, None
-        self.clock.serve(None)
+        await self.restarted()
+        core = self.core
+        if "faults" in self.__dict__:
+            self.faults.let_go()
+        self._core = None
+        self._serve(None)
         try:
             with self.noting():
                 await self._server_of(core).stop()
@@ -148,6 +166,23 @@ class ListeningBroker(InProcessBroker):
         self.clock.read_as(image.clock)
         await self._start_process()
 
+    def kill(self) -> None:
+        """End the process as kill -9 does: the disk keeps what was written, requests are not answered."""
+        if self._core is None and self._restarting is not None:
+            self._restarting.cancel()
+            return
+        super().kill()
+
+    def restart_now(self) -> None:
+        """End the process as kill -9 does, and start another one at once; to be called on the loop. See ``restarted``."""
+        self.kill()
+        self._restarting = asyncio.ensure_future(self._start_again())
+
+    async def restarted(self) -> None:
+        """Return when a restart that is under way is over. Raises what ``start`` does."""
+        if self._restarting is not None:
+            await asyncio.shield(self._restarting)
+
     async def create_topics(self, topics: Mapping[str, int | NewTopic | None]) -> None:
         """Make the topics that are not there, with so many partitions or as said. Raises KafkaError where one is refused."""
         await create_topics(self, topics)
@@ -158,10 +193,12 @@ class ListeningBroker(InProcessBroker):
         Bytes are written as they are, text as UTF-8, None as null, everything else as JSON. A key decides on the partition as in
         Kafka's clients; rows without keys go to the partitions in turn, or all go to ``partition``. Raises KafkaError.
         """
+        await self.restarted()
         return await records.produce(self, topic, rows, partition)
 
     async def records(self, topic: str, *, isolation_level: records.Isolation = "read_uncommitted") -> list[records.StoredRecord]:
         """All records of a topic, partition by partition. Raises KafkaError where there is no such topic."""
+        await self.restarted()
         return await records.read(self, topic, isolation_level)
 
     async def wait_for(self, *, within: float = waiting.DEFAULT_WITHIN_S, **condition: Unpack[waiting.Condition]) -> None:
@@ -169,6 +206,7 @@ class ListeningBroker(InProcessBroker):
 
         Raises NotReached, an AssertionError that says what was there instead, after ``within`` seconds.
         """
+        await self.restarted()
         await waiting.wait_for(self, condition, within)
 
     async def lag(self, group: str) -> int:
@@ -181,16 +219,19 @@ class ListeningBroker(InProcessBroker):
     @property
     async def topics(self) -> dict[str, state.Topic]:
         """By name, without the coordinators' own."""
+        await self.restarted()
         return state.topics(self)
 
     @property
     async def groups(self) -> dict[str, state.Group]:
         """By group id."""
+        await self.restarted()
         return await state.groups(self)
 
     @property
     async def transactions(self) -> dict[str, state.Transaction]:
         """By transactional id."""
+        await self.restarted()
         return await state.transactions(self)
 
     async def contents(self) -> list[tuple[str, state.Topic | state.Group | state.Transaction]]:
@@ -202,9 +243,20 @@ class ListeningBroker(InProcessBroker):
         self.timeline.note_line(event, fields)
 
     def _abandon(self, core: BrokerCore) -> None:
-        self.clock.serve(None)
+        self._serve(None)
         self._server_of(core).abandon()
         self._server = None
+
+    async def _start_again(self) -> None:
+        # The old listener's socket closes in these turns.
+        for _ in range(_CLOSING_TURNS):
+            await asyncio.sleep(0)
+        await self.start()
+
+    def _serve(self, core: BrokerCore | None) -> None:
+        self.clock.serve(core)
+        if "faults" in self.__dict__:
+            self.faults.serve(core)
 
     def _server_of(self, core: BrokerCore) -> BrokerServer:
         if self._server is None or self._server.broker is not core:

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from types import TracebackType
 
     from odradek.testing import records, state
+    from odradek.testing.faults.threaded import ThreadedFaults
     from odradek.testing.in_process import LogLine
     from odradek.testing.steered_clock import SteeredClock
     from odradek.testing.topics import NewTopic
@@ -53,6 +54,13 @@ class ThreadedBroker:
     def clock(self) -> ThreadedClock:
         """The broker's time. Clients go by the machine's."""
         return ThreadedClock(self._thread)
+
+    @property
+    def faults(self) -> ThreadedFaults:
+        """Rules for what is to go wrong."""
+        from odradek.testing.faults.threaded import ThreadedFaults
+
+        return ThreadedFaults(self._thread)
 
     @property
     def is_running(self) -> bool:

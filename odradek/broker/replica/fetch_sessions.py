@@ -281,6 +281,11 @@ class FetchSessions:
     def __len__(self) -> int:
         return len(self._sessions)
 
+    def fetched(self, session_id: int) -> list[tuple[TopicKey, int]]:
+        """The partitions of a session, each with its topic's id or name; none if there is no such session."""
+        session = self._sessions.get(session_id)
+        return [] if session is None else [(each.topic_key, each.partition) for each in session.partitions]
+
     def open(self, request: FetchRequest, topic_keys_are_ids: bool, now_ms: float) -> FetchContext:
         """Find the session a Fetch request belongs to, and bring it up to date with the request.
 

@@ -1,0 +1,122 @@
+"""A rule at work: which requests it means, how often it has fired, and the handle that a test has of it."""
+
+from __future__ import annotations
+
+import asyncio
+from random import Random
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, Self
+
+from odradek.testing.faults.vocabulary import ACTIONS
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+    from types import TracebackType
+
+    from odradek.testing.faults.subject import Request
+
+DEFAULT_WITHIN_S: Final = 10.0
+
+
+class NotFired(AssertionError):
+    """A rule has not fired as often as was waited for; the message says how often."""
+
+
+class Fired(NamedTuple):
+    """One firing: the rule in words, and what it fired at. ``action`` is None where the rule only observes."""
+
+    rule: str
+    action: str | None
+    api: str
+    client_id: str | None
+    group: str | None
+    transactional_id: str | None
+    topics: tuple[str, ...]
+
+
+class Fault:
+    """The handle of a rule. Its methods belong on the broker's loop; ``hits`` may be read anywhere."""
+
+    def __init__(self, words: Mapping[str, Any], remove: Callable[[Fault], object]) -> None:
+        self.words = dict(words)
+        self.action = next((key for key in ACTIONS if key in words), None)
+        self.hits = 0
+        self.fired: list[Fired] = []
+        self._remove = remove
+        self._fires = asyncio.Event()
+        # How many it has meant, whether or not it fired.
+        self._meant = 0
+        self._random = Random(words.get("seed")) if "probability" in words else None  # noqa: S311  chance, no secret
+
+    def __str__(self) -> str:
+        return ", ".join(f"{key}={_shown(value)}" for key, value in self.words.items()) or "everything"
+
+    @property
+    def value(self) -> Any:
+        """What the action's key says."""
+        return None if self.action is None else self.words[self.action]
+
+    async def wait(self, n: int = 1, *, within: float = DEFAULT_WITHIN_S) -> None:
+        """Return when it has fired ``n`` times. Raises NotFired, an AssertionError, after ``within`` seconds."""
+        try:
+            async with asyncio.timeout(within):
+                while self.hits < n:
+                    self._fires.clear()
+                    await self._fires.wait()
+        except TimeoutError:
+            raise NotFired(f"waited {within:g} s for {n} of the rule {self}; it has fired {self.hits} times") from None
+
+    def remove(self) -> None:
+        """Take the rule away. What it holds up goes on."""
+        self._remove(self)
+
+    def means(self, topic: str, partition: int | None) -> bool:
+        """Whether a partition of a request is one that the rule is about; a topic's own answer is, if the topic is."""
+        words = self.words
+        return words.get("topic", topic) == topic and (partition is None or words.get("partition", partition) == partition)
+
+    def fires_at(self, request: Request) -> bool:
+        """Whether it fires at this request, which counts as one that it means."""
+        return self._names(request) and self._draws()
+
+    def fires_at_connection(self) -> bool:
+        """Whether it fires at a new connection."""
+        return self._draws()
+
+    def note(self, fired: Fired) -> None:
+        """It has fired."""
+        self.hits += 1
+        self._fires.set()
+        self.fired.append(fired)
+
+    def _names(self, request: Request) -> bool:
+        words = self.words
+        return (
+            request.api_key in words.get("api", (request.api_key,))
+            and words.get("client_id", request.client_id) == request.client_id
+            and ("group" not in words or words["group"] in request.groups)
+            and ("transactional_id" not in words or words["transactional_id"] in request.transactional_ids)
+            and ("topic" not in words or any(self.means(*each) for each in request.partitions))
+            and ("predicate" not in words or words["predicate"](request))
+        )
+
+    def _draws(self) -> bool:
+        words = self.words
+        self._meant += 1
+        if "nth" in words:
+            return bool(self._meant == words["nth"])
+        if self._meant <= words.get("after", 0) or self.hits >= words.get("times", self.hits + 1):
+            return False
+        return self._random is None or self._random.random() < words["probability"]
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None) -> None:
+        self.remove()
+
+
+def _shown(value: object) -> str:
+    if isinstance(value, tuple):
+        return "/".join(map(_shown, value))
+    name: str | None = getattr(value, "name", None)
+    return repr(value) if name is None else name

@@ -1,0 +1,149 @@
+"""The rules of one broker, over all its processes, and what has fired. On the broker's loop only."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any, Final, Protocol, Unpack
+
+from odradek.testing.faults.fault import Fault, Fired
+from odradek.testing.faults.gate import FaultGate
+from odradek.testing.faults.vocabulary import BadRule, Words, checked
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from odradek.broker.network.connection_registry import OpenConnection
+    from odradek.broker.network.gate import Gate
+    from odradek.broker.server import Broker as BrokerCore
+    from odradek.testing.faults.subject import Request
+
+_CONNECTION: Final = "connection"
+
+
+class Host(Protocol):
+    """The broker that has the faults."""
+
+    def add_gate(self, gate: Gate) -> None:
+        """Have it asked about each request."""
+
+    def remove_gate(self, gate: Gate) -> None:
+        """Ask it no more."""
+
+    def restart_now(self) -> None:
+        """End as kill -9 does, and start again."""
+
+
+class Faults:
+    """``add`` makes a rule. The first rule that fires with an action has a request; rules behind it do not see it."""
+
+    def __init__(self, host: Host) -> None:
+        self.fired: list[Fired] = []
+        self._host = host
+        self._rules: list[Fault] = []
+        self._core: BrokerCore | None = None
+        self._gate = FaultGate(self)
+
+    @property
+    def core(self) -> BrokerCore:
+        """The broker's process that runs. Raises RuntimeError where none does."""
+        if self._core is None:
+            raise RuntimeError("the broker is not running")
+        return self._core
+
+    @property
+    def rules(self) -> tuple[Fault, ...]:
+        """Those that have not been removed, in the order in which they are asked."""
+        return tuple(self._rules)
+
+    def add(self, **words: Unpack[Words]) -> Fault:
+        """Add a rule: see ``vocabulary``. Raises BadRule."""
+        return self._add(checked(words))
+
+    def load(self, rules: Iterable[Mapping[str, object]]) -> list[Fault]:
+        """Add rules in their declarative form. Raises BadRule, and then none has been added."""
+        found = list(rules)
+        words = []
+        for number, each in enumerate(found):
+            if not isinstance(each, dict):
+                raise BadRule(f"rule {number}: {each!r} is not allowed; allowed is an object of keys and values")
+            words.append(checked(each, f"rule {number}: "))
+        return [self._add(each) for each in words]
+
+    def clear(self) -> None:
+        """Remove all rules. What they hold up goes on; what has fired is kept."""
+        for fault in self.rules:
+            fault.remove()
+
+    def serve(self, core: BrokerCore | None) -> None:
+        """``core`` is the broker's process from now on; None: there is none, and what was held up is gone with it."""
+        self._gate.forget()
+        self._core = core
+        self._watch_connections()
+
+    def let_go(self) -> None:
+        """Let go on what is held up: the broker is about to stop."""
+        self._gate.let_go(None)
+
+    def restart_now(self) -> None:
+        """End the broker as kill -9 does, and start it again."""
+        self._host.restart_now()
+
+    def firing_at(self, request: Request) -> Fault | None:
+        """The rule with an action that fires at a request. All that fire are noted."""
+        for fault in self._rules:
+            if "connections" in fault.words or "refuse" in fault.words or not fault.fires_at(request):
+                continue
+            self._note(fault, _fired(fault, request))
+            if fault.action is not None:
+                return fault
+        return None
+
+    def _add(self, words: Words) -> Fault:
+        fault = Fault(words, self._remove)
+        if not self._rules:
+            self._host.add_gate(self._gate)
+        self._rules.append(fault)
+        self._watch_connections()
+        return fault
+
+    def _remove(self, fault: Fault) -> None:
+        with suppress(ValueError):
+            self._rules.remove(fault)
+            if not self._rules:
+                self._host.remove_gate(self._gate)
+            self._watch_connections()
+        self._gate.let_go(fault)
+
+    def _watch_connections(self) -> None:
+        if self._core is not None and self._core.connections is not None:
+            of_connections = any("connections" in each.words or "refuse" in each.words for each in self._rules)
+            self._core.connections.refuses = self._refuses if of_connections else None
+
+    def _refuses(self, connection: OpenConnection) -> bool:
+        del connection
+        for fault in self._rules:
+            if ("connections" in fault.words or "refuse" in fault.words) and fault.fires_at_connection():
+                self._note(fault, Fired(str(fault), fault.action, _CONNECTION, None, None, None, ()))
+                if fault.action is not None:
+                    return True
+        return False
+
+    def _note(self, fault: Fault, fired: Fired) -> None:
+        self.fired.append(fired)
+        fault.note(fired)
+
+
+def _fired(fault: Fault, request: Request) -> Fired:
+    def first(names: list[str]) -> Any:
+        return names[0] if names else None
+
+    api = "".join(part.capitalize() for part in request.api_key.name.split("_"))
+    return Fired(
+        str(fault),
+        fault.action,
+        api,
+        request.client_id,
+        first(request.groups),
+        first(request.transactional_ids),
+        tuple(request.topics),
+    )

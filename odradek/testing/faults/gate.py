@@ -1,0 +1,166 @@
+"""What rules do to requests: before their handlers see them, and to their answers."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final, Protocol
+
+from odradek.broker.context import CLOSE_CONNECTION, NO_RESPONSE, Reply, RequestContext
+from odradek.broker.handlers import load_handler
+from odradek.protocol.api_keys import ApiKey
+from odradek.protocol.messages import messages
+from odradek.testing.asking import PEER
+from odradek.testing.faults.answers import ANSWERED_FIRST, can_divide, error_answer, joined, put_errors, without
+from odradek.testing.faults.splitting import split_next
+from odradek.testing.faults.subject import Request
+
+if TYPE_CHECKING:
+    from odradek.broker.server import Broker as BrokerCore
+    from odradek.testing.faults.fault import Fault
+
+_THROTTLE: Final = "throttle_time_ms"
+
+
+class Rules(Protocol):
+    """Which rule has a request (``faults``)."""
+
+    @property
+    def core(self) -> BrokerCore:
+        """The broker's process that runs."""
+
+    def firing_at(self, request: Request) -> Fault | None:
+        """The rule with an action that fires at a request."""
+
+    def restart_now(self) -> None:
+        """End the broker as kill -9 does, and start it again."""
+
+
+class FaultGate:
+    """A ``Gate``. The test kit's own requests pass it."""
+
+    def __init__(self, faults: Rules) -> None:
+        self._faults = faults
+        # Rules whose part is the answer, by the identity of the request's context, which is kept so that it stays unique.
+        self._due: dict[int, tuple[RequestContext, Fault]] = {}
+        # What a rule holds up, and with what it goes on.
+        self._held: list[tuple[Fault, Reply[Any], Any]] = []
+        # The rules that have the whole broker pause.
+        self._pausing: list[Fault] = []
+
+    def admit(self, context: RequestContext, message: Any) -> Any:
+        """Part of Gate."""
+        if context.session.peer == PEER:
+            return None
+        if self._pausing:
+            return self._hold(self._pausing[0], None).then(lambda _: None)
+        request = Request(self._faults.core, context, message)
+        fault = self._faults.firing_at(request)
+        return None if fault is None else self._begin(fault, request)
+
+    def release(self, context: RequestContext, response: Any) -> Any:
+        """Part of Gate."""
+        _, fault = self._due.pop(id(context), (None, None))
+        if fault is not None:
+            response = self._end(fault, context, response)
+        if self._pausing and context.session.peer != PEER and not isinstance(response, Reply):
+            return self._hold(self._pausing[0], response)
+        return response
+
+    def let_go(self, fault: Fault | None) -> None:
+        """Let go on what a rule, or any, holds up."""
+        self._pausing = [each for each in self._pausing if fault is not None and each is not fault]
+        held, self._held = self._held, []
+        for each, reply, value in held:
+            if fault is not None and each is not fault:
+                self._held.append((each, reply, value))
+            elif not reply.done:
+                reply.complete(value)
+
+    def forget(self) -> None:
+        """The process of all that is under way has ended."""
+        self._due.clear()
+        self._held.clear()
+        self._pausing.clear()
+
+    def _begin(self, fault: Fault, request: Request) -> Any:
+        """The verdict."""
+        value = fault.value
+        match fault.action, value:
+            case "error", _:
+                return self._answer_error(fault, request)
+            case "close", "before":
+                return CLOSE_CONNECTION
+            case "stall", _:
+                return self._hold(fault, None)
+            case "delay_ms", _:
+                return self._hold_for(fault, value)
+            case "pause_ms", _:
+                self._pausing.append(fault)
+                self._faults.core.timer.call_after(value, partial(self.let_go, fault))
+                return self._hold(fault, None)
+            case "restart", "before":
+                self._faults.restart_now()
+                return Reply()
+            case _:
+                self._due[id(request.context)] = (request.context, fault)
+                return None
+
+    def _end(self, fault: Fault, context: RequestContext, response: Any) -> Any:
+        """The answer of a request whose rule is about that."""
+        match fault.action:
+            case "drop":
+                return self._hold(fault, CLOSE_CONNECTION)
+            case "close":
+                return CLOSE_CONNECTION
+            case "restart":
+                self._faults.restart_now()
+                return Reply()
+            case "throttle_ms" if response is not NO_RESPONSE and response is not CLOSE_CONNECTION:
+                # A shared response is of a class of its own.
+                plain = messages(context.api_key).response(*response)
+                return plain._replace(**{_THROTTLE: fault.value}) if _THROTTLE in plain._fields else response
+            case "split":
+                split_next(self._faults.core, context.session, fault.value)
+        return response
+
+    def _hold(self, fault: Fault, value: Any) -> Reply[Any]:
+        reply: Reply[Any] = Reply()
+        self._held = [each for each in self._held if not each[1].done]
+        self._held.append((fault, reply, value))
+        return reply
+
+    def _hold_for(self, fault: Fault, delay_ms: int) -> Reply[Any]:
+        reply = self._hold(fault, None)
+
+        def go_on() -> None:
+            if not reply.done:
+                reply.complete(None)
+
+        self._faults.core.timer.call_after(delay_ms, go_on)
+        return reply
+
+    def _answer_error(self, fault: Fault, request: Request) -> Any:
+        code, api_key, message = int(fault.value), request.api_key, request.message
+        if api_key == ApiKey.PRODUCE and message.acks == 0:
+            return CLOSE_CONNECTION
+        if api_key in ANSWERED_FIRST:
+            asked = message._replace(max_wait_ms=0) if api_key == ApiKey.FETCH else message
+            return _then(self._handle(request, asked), lambda response: put_errors(request, response, code, fault.means))
+        if "topic" not in fault.words or not can_divide(api_key):
+            return error_answer(request, code, None)
+        errors, rest = error_answer(request, code, fault.means), without(request, fault.means)
+        if rest is None:
+            return errors
+        return _then(self._handle(request, rest), lambda response: joined(api_key, response, errors))
+
+    def _handle(self, request: Request, message: Any) -> Any:
+        return load_handler(request.api_key)(self._faults.core, request.context, message)
+
+
+def _then(outcome: Any, step: Any) -> Any:
+    if isinstance(outcome, Reply):
+        reply: Reply[Any] = Reply()
+        reply.is_decided = outcome.is_decided
+        outcome.when_done(lambda response: reply.complete(response if isinstance(response, Exception) else step(response)))
+        return reply
+    return outcome if outcome in (NO_RESPONSE, CLOSE_CONNECTION) else step(outcome)

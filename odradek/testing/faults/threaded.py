@@ -1,0 +1,92 @@
+"""The ``Faults`` of a broker in a thread of its own."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Self, TypeVar, Unpack
+
+from odradek.testing.faults.fault import DEFAULT_WITHIN_S
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping
+    from types import TracebackType
+
+    from odradek.testing.broker_thread import BrokerThread
+    from odradek.testing.faults.fault import Fault, Fired
+    from odradek.testing.faults.faults import Faults
+    from odradek.testing.faults.vocabulary import Words
+
+T = TypeVar("T")
+
+
+class ThreadedFault:
+    """The handle of a rule: see ``Fault``."""
+
+    def __init__(self, thread: BrokerThread, fault: Fault) -> None:
+        self._thread = thread
+        self._fault = fault
+
+    def __str__(self) -> str:
+        return str(self._fault)
+
+    @property
+    def hits(self) -> int:
+        """How often it has fired."""
+        return self._fault.hits
+
+    @property
+    def fired(self) -> list[Fired]:
+        """What it has fired at, in order."""
+        return list(self._fault.fired)
+
+    def wait(self, n: int = 1, *, within: float = DEFAULT_WITHIN_S) -> None:
+        """Return when it has fired ``n`` times. Raises NotFired, an AssertionError, after ``within`` seconds."""
+        self._thread.run(lambda: self._fault.wait(n, within=within))
+
+    def remove(self) -> None:
+        """Take the rule away. What it holds up goes on."""
+        _run(self._thread, self._fault.remove)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None) -> None:
+        self.remove()
+
+
+class ThreadedFaults:
+    """See ``Faults``. The rules are the broker's, over all its processes, and meet all who share it."""
+
+    def __init__(self, thread: BrokerThread) -> None:
+        self._thread = thread
+
+    @property
+    def fired(self) -> list[Fired]:
+        """What has fired, in order."""
+        return list(self._faults.fired)
+
+    def add(self, **words: Unpack[Words]) -> ThreadedFault:
+        """Add a rule: see ``vocabulary``. Raises BadRule."""
+        return ThreadedFault(self._thread, _run(self._thread, lambda: self._faults.add(**words)))
+
+    def load(self, rules: Iterable[Mapping[str, Any]]) -> list[ThreadedFault]:
+        """Add rules in their declarative form. Raises BadRule, and then none has been added."""
+        return [ThreadedFault(self._thread, each) for each in _run(self._thread, lambda: self._faults.load(rules))]
+
+    def clear(self) -> None:
+        """Remove all rules. What they hold up goes on; what has fired is kept."""
+        _run(self._thread, self._faults.clear)
+
+    @property
+    def _faults(self) -> Faults:
+        return self._thread.broker.faults
+
+
+def _run(thread: BrokerThread, function: Callable[[], T]) -> T:
+    """Call it on the loop, if there is one."""
+    if not thread.is_running:
+        return function()
+
+    async def on_loop() -> T:
+        return function()
+
+    return thread.run(on_loop)

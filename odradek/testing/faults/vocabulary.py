@@ -1,0 +1,197 @@
+"""The words of a rule: what each key takes, checked. One vocabulary for Python's keyword arguments, dicts and JSON.
+
+A rule says when it fires and, if anything, what happens then.
+
+    when    api, client_id, group, transactional_id, topic, partition     a request that names all of these
+            connections                                                   each new connection
+            nth, after, times, probability, seed                          which of those
+            predicate                                                     of Python only: a function of the request
+    what    error, delay_ms, drop, close, stall, throttle_ms, split, pause_ms, refuse, restart
+
+A rule has one of these at most. Without one, it observes.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, TypedDict
+
+from odradek.protocol.api_keys import ApiKey
+from odradek.protocol.errors import ErrorCode
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from odradek.testing.faults.subject import Request
+
+
+class BadRule(ValueError):
+    """A rule that cannot be; the message names the key, its value and what is allowed."""
+
+
+class Words(TypedDict, total=False):
+    """The keys of a rule. ``api`` and ``error`` are names or numbers of Kafka's; ``api`` may be a list of these."""
+
+    api: str | int | Sequence[str | int]
+    client_id: str
+    group: str
+    transactional_id: str
+    topic: str
+    partition: int
+    connections: bool
+    nth: int
+    after: int
+    times: int
+    probability: float
+    seed: int
+    predicate: Callable[[Request], bool]
+    error: str | int
+    delay_ms: int
+    drop: bool
+    close: str
+    stall: bool
+    throttle_ms: int
+    split: int | Sequence[int]
+    pause_ms: int
+    refuse: bool
+    restart: str
+
+
+ACTIONS: Final = ("error", "delay_ms", "drop", "close", "stall", "throttle_ms", "split", "pause_ms", "refuse", "restart")
+OF_REQUESTS: Final = ("api", "client_id", "group", "transactional_id", "topic", "partition", "predicate")
+MOMENTS: Final = ("before", "after")
+_APIS: Final = {api_key.name.replace("_", "").lower(): api_key for api_key in ApiKey}
+
+
+def checked(given: Mapping[str, object], where: str = "") -> Words:
+    """The same with names as Kafka's numbers. Raises BadRule; ``where`` begins its message."""
+    words: dict[str, object] = {}
+    for key, value in given.items():
+        check = _CHECKS.get(key)
+        if check is None:
+            raise BadRule(f"{where}{key}: there is no such key; allowed are {', '.join(_CHECKS)}")
+        try:
+            words[key] = check(value)
+        except BadRule as error:
+            raise BadRule(f"{where}{key}: {value!r} is not allowed; allowed {error}") from None
+    _check_together(words, where)
+    return words  # type: ignore[return-value]  # each has been checked
+
+
+def _check_together(words: Mapping[str, object], where: str) -> None:
+    actions = [key for key in ACTIONS if key in words]
+    if len(actions) > 1:
+        raise BadRule(f"{where}{' and '.join(actions)}: one rule has one of these; allowed is one of {', '.join(ACTIONS)}")
+    if "connections" in words or "refuse" in words:
+        wrong = [key for key in words if key in OF_REQUESTS] + [key for key in actions if key != "refuse"]
+        if wrong:
+            raise BadRule(
+                f"{where}{wrong[0]}: {words[wrong[0]]!r} is not allowed of connections; allowed are refuse, nth, after, times, "
+                "probability and seed"
+            )
+    if "seed" in words and "probability" not in words:
+        raise BadRule(f"{where}seed: {words['seed']!r} is not allowed alone; allowed is a seed with a probability")
+    if "nth" in words and ("after" in words or "times" in words):
+        raise BadRule(f"{where}nth: {words['nth']!r} is not allowed with after or times; allowed is nth alone, or these")
+    if "partition" in words and "topic" not in words:
+        raise BadRule(f"{where}partition: {words['partition']!r} is not allowed alone; allowed is a partition with a topic")
+
+
+def _api(value: object) -> tuple[ApiKey, ...]:
+    if isinstance(value, list | tuple) and value:
+        return tuple(api for each in value for api in _api(each))
+    found = None
+    if isinstance(value, str):
+        found = _APIS.get(value.replace("_", "").lower())
+    elif isinstance(value, int) and not isinstance(value, bool) and value in list(ApiKey):
+        found = ApiKey(value)
+    if found is None:
+        raise BadRule(
+            f"are names and numbers of APIs, such as {', '.join(_title(api) for api in list(ApiKey)[:6])}, and lists of them"
+        )
+    return (found,)
+
+
+def _title(api_key: ApiKey) -> str:
+    return "".join(part.capitalize() for part in api_key.name.split("_"))
+
+
+def _error(value: object) -> ErrorCode:
+    if isinstance(value, str) and value in ErrorCode.__members__:
+        return ErrorCode[value]
+    if isinstance(value, int) and not isinstance(value, bool) and value in list(ErrorCode):
+        return ErrorCode(value)
+    raise BadRule("are names and numbers of Kafka's error codes, such as NOT_LEADER_OR_FOLLOWER and 6")
+
+
+def _text(value: object) -> str:
+    if not isinstance(value, str):
+        raise BadRule("is a text")
+    return value
+
+
+def _true(value: object) -> bool:
+    if value is not True:
+        raise BadRule("is true")
+    return True
+
+
+def _from(least: int) -> Callable[[object], int]:
+    def check(value: object) -> int:
+        if not isinstance(value, int) or isinstance(value, bool) or value < least:
+            raise BadRule(f"is a whole number from {least} on")
+        return value
+
+    return check
+
+
+def _probability(value: object) -> float:
+    if not isinstance(value, int | float) or isinstance(value, bool) or not 0 < value <= 1:
+        raise BadRule("is a number above 0, up to 1")
+    return float(value)
+
+
+def _moment(value: object) -> str:
+    if value not in MOMENTS:
+        raise BadRule("are before and after: whether the request has been carried out")
+    return str(value)
+
+
+def _split(value: object) -> int | tuple[int, ...]:
+    if isinstance(value, int) and not isinstance(value, bool) and value > 0:
+        return value
+    if isinstance(value, list | tuple) and value and all(type(each) is int and each > 0 for each in value):
+        return tuple(sorted(value))
+    raise BadRule("are a size of pieces from 1 on, and a list of the bytes behind which to split")
+
+
+def _predicate(value: object) -> Callable[[Request], bool]:
+    if not callable(value):
+        raise BadRule("is a function of a request, in Python only")
+    return value
+
+
+_CHECKS: Final[dict[str, Callable[[object], object]]] = {
+    "api": _api,
+    "client_id": _text,
+    "group": _text,
+    "transactional_id": _text,
+    "topic": _text,
+    "partition": _from(0),
+    "connections": _true,
+    "nth": _from(1),
+    "after": _from(0),
+    "times": _from(1),
+    "probability": _probability,
+    "seed": _from(0),
+    "predicate": _predicate,
+    "error": _error,
+    "delay_ms": _from(0),
+    "drop": _true,
+    "close": _moment,
+    "stall": _true,
+    "throttle_ms": _from(0),
+    "split": _split,
+    "pause_ms": _from(0),
+    "refuse": _true,
+    "restart": _moment,
+}
