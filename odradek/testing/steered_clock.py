@@ -6,10 +6,12 @@ Everything in the broker that waits, waits for this clock; clients go by the mac
 from __future__ import annotations
 
 import asyncio
+from contextlib import nullcontext
 from datetime import timedelta
 from math import inf
 from typing import TYPE_CHECKING, NamedTuple, TypedDict, Unpack
 
+from odradek.testing.lull import lull
 from odradek.timing.system_clock import SystemClock
 
 if TYPE_CHECKING:
@@ -122,7 +124,8 @@ class SteeredClock:
     async def advance(self, **duration: Unpack[Duration]) -> None:
         """Let so much time pass. What falls due is done, one deadline after the other, when this returns; what is sent is sent.
 
-        The machine's time does not count meanwhile. Raises ValueError for a negative duration.
+        The machine's time does not count meanwhile. A client's request that arrives meanwhile is begun afterwards.
+        Raises ValueError for a negative duration.
         """
         length = timedelta(**duration)
         if length < timedelta(0):
@@ -130,7 +133,8 @@ class SteeredClock:
         began_ms, was_frozen = self.monotonic_ms(), self.is_frozen
         self._steer(began_ms, 0.0)
         try:
-            await self._pass(began_ms + length / timedelta(milliseconds=1))
+            with nullcontext() if self._core is None else lull(self._core):
+                await self._pass(began_ms + length / timedelta(milliseconds=1))
         finally:
             self._steer(self.monotonic_ms(), 0.0 if was_frozen else self._speed)
 

@@ -4,6 +4,7 @@ import asyncio
 
 import pytest
 
+from odradek.broker.network.dispatch import Dispatcher
 from odradek.testing.steered_clock import SteeredClock
 from odradek.timing.background import InlineBackground
 from odradek.timing.clock import VirtualClock
@@ -20,6 +21,8 @@ class Core:
         self.timer = Timer(clock)
         self.timer_driver = AsyncioDriver(self.timer, asyncio.get_running_loop())
         self.background = InlineBackground()
+        self.dispatcher = Dispatcher(None, clock, {}, lambda _: None)
+        self.connections = None
 
 
 @pytest.fixture

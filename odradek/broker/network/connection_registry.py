@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from odradek.broker.context import Session
     from odradek.broker.network.busy_poll import BusyPoll
     from odradek.timing.clock import Clock
-    from odradek.timing.timer import Timer
+    from odradek.timing.timer import Timer, TimerTask
 
 _MIN_SWEEP_MS = 100
 _TRIM_AFTER_MS = 10_000
@@ -101,7 +101,9 @@ class ConnectionRegistry:
         self._connections: set[OpenConnection] = set()
         self._by_ip: dict[str, int] = {}
         self._rate = ConnectionRate()
-        self._is_sweep_armed = False
+        self._next_sweep: TimerTask | None = None
+        # During a lull: who waited for an answer when it began.
+        self._excused: frozenset[OpenConnection] | None = None
         self.accepted = 0
         self.refused = 0
         self.closed_idle = 0
@@ -193,20 +195,46 @@ class ConnectionRegistry:
             log.warn("closing a connection", peer=f"{host}:{port}", cause=cause, **left_out)
         connection.end()
 
+    def begin_lull(self) -> None:
+        """Time passes in which no client is heard, until ``end_lull``: one that waits for an answer now is not idle meanwhile."""
+        self._excused = frozenset(connection for connection in self._connections if connection.is_busy)
+
+    def end_lull(self) -> None:
+        """Clients are heard again."""
+        excused, self._excused = self._excused or frozenset(), None
+        for connection in excused:
+            connection.last_active_ms = self.clock.monotonic_ms()
+        if self._next_sweep is not None:
+            self._next_sweep.cancel()
+            self._next_sweep = None
+        if self._connections:
+            self._arm_sweep()
+
     def _arm_sweep(self) -> None:
+        delay_ms = self._until_next_sweep_ms()
+        if self._next_sweep is None and delay_ms is not None:
+            self._next_sweep = self._timer.call_after(delay_ms, self._sweep)
+
+    def _until_next_sweep_ms(self) -> float | None:
+        """None if there is nothing to be swept before the lull is over. Memory is given back after it."""
         max_idle_ms = self._limits().max_idle_ms
-        if not self._is_sweep_armed:
-            self._is_sweep_armed = True
+        if self._excused is None:
             interval_ms = max(max_idle_ms / 4, _MIN_SWEEP_MS) if max_idle_ms >= 0 else _TRIM_AFTER_MS
-            self._timer.call_after(min(interval_ms, _TRIM_AFTER_MS), self._sweep)
+            return min(interval_ms, _TRIM_AFTER_MS)
+        if max_idle_ms < 0 or self._excused >= self._connections:
+            return None
+        now_ms = self.clock.monotonic_ms()
+        longest_ms = max(connection.idle_ms(now_ms) for connection in self._connections - self._excused)
+        return max(max_idle_ms - longest_ms, _MIN_SWEEP_MS)
 
     def _sweep(self) -> None:
         """Close what has neither sent nor taken anything for too long; goes on as long as anybody is connected."""
-        self._is_sweep_armed = False
+        self._next_sweep = None
         max_idle_ms = self._limits().max_idle_ms
         now_ms = self.clock.monotonic_ms()
         stalled = frozenset(self.memory.stalled())
-        for connection in tuple(self._connections):
+        excused = self._excused or frozenset()
+        for connection in tuple(self._connections - excused):
             if connection in stalled:
                 self._end_stalled(connection)
             elif 0 <= max_idle_ms < connection.idle_ms(now_ms):
