@@ -48,6 +48,7 @@ def command(context: click.Context) -> None:
 @click.option("--set", "settings", metavar="KEY=VALUE", multiple=True, callback=key_and_value, help="One config; repeatable.")
 @click.option("--metrics-port", type=click.IntRange(0, 65535), help="Serve Prometheus metrics there; 0 takes a free port.")
 @click.option("--metrics-host", help="Address for them.  [default: that of the first listener]")
+@click.option("--faults", "faults_file", type=click.Path(path_type=Path), help="Rules for what is to go wrong: JSON.")
 def serve(
     host: str | None,
     port: int | None,
@@ -56,6 +57,7 @@ def serve(
     settings: dict[str, str],
     metrics_port: int | None,
     metrics_host: str | None,
+    faults_file: Path | None,
 ) -> int:
     """Run a broker until it is told to stop (SIGTERM, SIGINT).
 
@@ -79,6 +81,7 @@ def serve(
         settings=settings,
         metrics_host=metrics_host,
         metrics_port=metrics_port,
+        faults_file=faults_file,
     )
 
 

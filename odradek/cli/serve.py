@@ -34,6 +34,8 @@ from odradek.timing.threaded_background import ThreadedBackground
 if TYPE_CHECKING:
     from odradek.broker.metrics.endpoint import MetricsEndpoint
     from odradek.broker.server import Broker
+    from odradek.testing.faults.faults import Faults
+    from odradek.testing.faults.vocabulary import Words
 
 FAILED = 1
 CANNOT_START = 2
@@ -51,8 +53,16 @@ def run(
     settings: Mapping[str, str],
     metrics_host: str | None = None,
     metrics_port: int | None = None,
+    faults_file: Path | None = None,
 ) -> int:
-    """Run a broker until SIGTERM or SIGINT; the exit status. Metrics are served where ``metrics_port`` is given."""
+    """Run a broker until SIGTERM or SIGINT; the exit status. Metrics are served where ``metrics_port`` is given.
+
+    ``faults_file`` has rules for what is to go wrong.
+    """
+    try:
+        rules = [] if faults_file is None else _read_rules(faults_file)
+    except (ValueError, OSError) as error:
+        return _cannot_start(error)
     try:
         properties = parse_properties(config_file.read_text(encoding="utf-8")) if config_file else {}
         merged = {**properties, **settings}
@@ -65,7 +75,7 @@ def run(
         return _cannot_start(error)
     try:
         with asyncio.Runner(loop_factory=loop_factory()) as runner:
-            return runner.run(_serve(config, metrics_host, metrics_port, default_data_dir=used_default))
+            return runner.run(_serve(config, metrics_host, metrics_port, rules, default_data_dir=used_default))
     except KeyboardInterrupt:
         return 128 + signal.SIGINT
 
@@ -108,7 +118,12 @@ def ready_line(host: str, port: int) -> str:
 
 
 async def _serve(
-    config: BrokerConfig, metrics_host: str | None, metrics_port: int | None, *, default_data_dir: str | None
+    config: BrokerConfig,
+    metrics_host: str | None,
+    metrics_port: int | None,
+    rules: list["Words"],
+    *,
+    default_data_dir: str | None,
 ) -> int:
     raise_open_files_limit()
     asyncio.get_running_loop().set_exception_handler(LoopErrors(SystemClock()).report)
@@ -117,6 +132,7 @@ async def _serve(
     server = BrokerServer(config, background=ThreadedBackground(beside_long_work=ThreadsChangeOften()))
     broker = server.broker
     broker.cleans_in_process = True
+    faults = _install_faults(broker, rules) if rules else None
     failures: list[str] = []
 
     def fail(reason: str) -> None:
@@ -155,6 +171,8 @@ async def _serve(
         return _tell(failures[0], FAILED)
     if metrics is not None:
         metrics.close()
+    if faults is not None:
+        faults.let_go()
     await server.stop()
     return 0
 
@@ -195,6 +213,20 @@ class ThreadsChangeOften:
                 self._entered -= 1
                 if not self._entered:
                     sys.setswitchinterval(self._interval_s)
+
+
+def _read_rules(path: Path) -> list["Words"]:
+    # Most brokers never need it.
+    from odradek.testing.faults.served import read_rules
+
+    return read_rules(path)
+
+
+def _install_faults(broker: "Broker", rules: list["Words"]) -> "Faults":
+    from odradek.testing.faults.served import install
+
+    log.warn("faults are injected", rules=len(rules))
+    return install(broker, rules)
 
 
 async def _bind_metrics(broker: "Broker", host: str | None, port: int) -> "MetricsEndpoint":

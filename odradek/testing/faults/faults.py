@@ -57,17 +57,20 @@ class Faults:
 
     def add(self, **words: Unpack[Words]) -> Fault:
         """Add a rule: see ``vocabulary``. Raises BadRule."""
-        return self._add(checked(words))
+        return self.add_checked(checked(words))
 
     def load(self, rules: Iterable[Mapping[str, object]]) -> list[Fault]:
         """Add rules in their declarative form. Raises BadRule, and then none has been added."""
-        found = list(rules)
-        words = []
-        for number, each in enumerate(found):
-            if not isinstance(each, dict):
-                raise BadRule(f"rule {number}: {each!r} is not allowed; allowed is an object of keys and values")
-            words.append(checked(each, f"rule {number}: "))
-        return [self._add(each) for each in words]
+        return [self.add_checked(words) for words in checked_rules(rules)]
+
+    def add_checked(self, words: Words) -> Fault:
+        """Add a rule that ``checked`` has passed."""
+        fault = Fault(words, self._remove)
+        if not self._rules:
+            self._host.add_gate(self._gate)
+        self._rules.append(fault)
+        self._watch_connections()
+        return fault
 
     def clear(self) -> None:
         """Remove all rules. What they hold up goes on; what has fired is kept."""
@@ -98,14 +101,6 @@ class Faults:
                 return fault
         return None
 
-    def _add(self, words: Words) -> Fault:
-        fault = Fault(words, self._remove)
-        if not self._rules:
-            self._host.add_gate(self._gate)
-        self._rules.append(fault)
-        self._watch_connections()
-        return fault
-
     def _remove(self, fault: Fault) -> None:
         with suppress(ValueError):
             self._rules.remove(fault)
@@ -131,6 +126,16 @@ class Faults:
     def _note(self, fault: Fault, fired: Fired) -> None:
         self.fired.append(fired)
         fault.note(fired)
+
+
+def checked_rules(rules: Iterable[object], where: str = "") -> list[Words]:
+    """The same for rules in their declarative form. Raises BadRule, which says which rule it is."""
+    words = []
+    for number, each in enumerate(rules):
+        if not isinstance(each, dict):
+            raise BadRule(f"{where}rule {number}: {each!r} is not allowed; allowed is an object of keys and values")
+        words.append(checked(each, f"{where}rule {number}: "))
+    return words
 
 
 def _fired(fault: Fault, request: Request) -> Fired:

@@ -1,0 +1,58 @@
+"""Rules for ``odradek serve``, from a file of JSON: a list of rules in their declarative form."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+from typing import TYPE_CHECKING, NoReturn
+
+from odradek.testing.faults.faults import Faults, checked_rules
+from odradek.testing.faults.vocabulary import BadRule
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from odradek.broker.network.gate import Gate
+    from odradek.broker.server import Broker as BrokerCore
+    from odradek.testing.faults.vocabulary import Words
+
+
+def read_rules(path: Path) -> list[Words]:
+    """The rules of a file. Raises OSError; and BadRule, whose message names the file, the key, its value and what is allowed."""
+    try:
+        found = json.loads(path.read_text(encoding="utf-8"))
+    except UnicodeDecodeError:
+        raise BadRule(f"{path} is not UTF-8 text") from None
+    except ValueError as error:
+        raise BadRule(f"{path} is not JSON: {error}") from None
+    if not isinstance(found, list):
+        raise BadRule(f"{path}: {found!r} is not allowed; allowed is a list of rules")
+    return checked_rules(found, f"{path}: ")
+
+
+class _Served:
+    """The broker of a process of its own."""
+
+    def __init__(self, core: BrokerCore) -> None:
+        self._core = core
+
+    def add_gate(self, gate: Gate) -> None:
+        self._core.dispatcher.add_gate(gate)
+
+    def remove_gate(self, gate: Gate) -> None:
+        self._core.dispatcher.remove_gate(gate)
+
+    def restart_now(self) -> NoReturn:
+        """The process dies. Who watches over it starts it again, or does not."""
+        os.kill(os.getpid(), signal.SIGKILL)
+        raise SystemExit
+
+
+def install(core: BrokerCore, rules: list[Words]) -> Faults:
+    """Have a broker, before it starts, keep these rules. ``let_go`` of the result before it stops."""
+    faults = Faults(_Served(core))
+    faults.serve(core)
+    for words in rules:
+        faults.add_checked(words)
+    return faults
