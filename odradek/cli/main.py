@@ -14,6 +14,7 @@ from odradek.cli.options import help_where_nothing_is_asked, key_and_value
 _ELSEWHERE = {
     "groups": "odradek.cli.groups",
     "pipeline": "odradek.pipeline.commands",
+    "replay": "odradek.testing.timeline.command",
     "topics": "odradek.cli.topics",
     "transactions": "odradek.cli.transactions",
 }

@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from odradek.testing.steered_clock import SteeredClock
     from odradek.testing.threaded import Broker, Snapshot, ThreadedBroker
     from odradek.testing.timeline.events import Decision, Exchange
+    from odradek.testing.timeline.replay import Difference, Replay, replay
     from odradek.testing.timeline.timeline import Timeline
     from odradek.testing.topics import NewTopic
     from odradek.testing.waiting import NotReached
@@ -51,6 +52,7 @@ __all__ = [
     "BlockingBroker",
     "Broker",
     "Decision",
+    "Difference",
     "Exchange",
     "Group",
     "InProcessBroker",
@@ -60,6 +62,7 @@ __all__ = [
     "MemoryDisk",
     "NewTopic",
     "NotReached",
+    "Replay",
     "SeverableFileSystem",
     "SharedBroker",
     "Snapshot",
@@ -71,6 +74,7 @@ __all__ = [
     "Topic",
     "Transaction",
     "Unanswered",
+    "replay",
 ]
 
 _MODULES = {
@@ -87,6 +91,7 @@ _MODULES = {
     "state": ("Group", "Member", "Topic", "Transaction"),
     "threaded": ("Broker", "Snapshot", "ThreadedBroker"),
     "timeline.events": ("Decision", "Exchange"),
+    "timeline.replay": ("Difference", "Replay", "replay"),
     "timeline.timeline": ("Timeline",),
     "topics": ("NewTopic",),
     "waiting": ("NotReached",),

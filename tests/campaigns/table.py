@@ -20,6 +20,14 @@ CAMPAIGNS = {
     campaign.name: campaign
     for campaign in (
         Campaign(
+            "client-replay",
+            "tests.campaigns.client_replay",
+            (),
+            1,
+            "a recorded session of each client library, sent to odradek and Apache Kafka, and what differs without a name",
+            (f"{_HERE}/client_replay/test_client_replay.py",),
+        ),
+        Campaign(
             "crash",
             "tests.campaigns.crash.kill9_groups",
             ("--kills", "20"),

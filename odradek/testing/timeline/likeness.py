@@ -1,0 +1,133 @@
+"""Whether two brokers have said the same: where their answers to one request differ, up to ids, times and what belongs to a node.
+
+A difference has a path: ``topics.partitions.error_code``, and ``topics[]`` for an element that only one of them has. Elements of
+what a broker has of its own are told apart in it: ``api_keys(22).max_version``. Where error codes differ, the fields beside them
+follow from that, and are left out. Not compared are the order of arrays and the wording of messages.
+"""
+
+from __future__ import annotations
+
+from hashlib import sha256
+from typing import TYPE_CHECKING, Any, Final
+from uuid import UUID
+
+from odradek.protocol.record_batch import HEADER_SIZE, iter_batches
+from odradek.testing.timeline.ids import kind_of
+from odradek.testing.timeline.messages import Omitted
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from odradek.testing.timeline.ids import Ids
+
+ABSENT: Final = "-"
+Found = tuple[str, object, object]
+_OF_THE_NODE = frozenset(
+    {
+        *("cluster_id", "host", "port", "throttle_time_ms", "log_dir", "total_bytes", "usable_bytes", "partition_size"),
+        # How long the metadata log has become.
+        "finalized_features_epoch",
+    }
+)
+_WORDED = frozenset({"error_message", "documentation"})
+_NAMES = (
+    *("name", "topic", "topic_name", "group_id", "transactional_id", "resource_name", "key", "api_key", "partition_index"),
+    *("partition", "index", "path", "node_id", "broker_id", "feature", "resource_type", "replica_id", "protocol_name"),
+)
+_LISTS_OF_THE_BROKER = frozenset({"configs", "api_keys"})
+_DAY_MS: Final = 86_400_000
+
+
+class Likeness:
+    """Compares recorded answers with those that another broker gives. ``days_ms``: when that was, and when this is."""
+
+    def __init__(self, ids: Ids, days_ms: tuple[int, int]) -> None:
+        self._ids = ids
+        self._days_ms = days_ms
+
+    def differences(self, recorded: Any, replayed: Any, path: str = "") -> Iterator[Found]:
+        """(path, recorded, replayed) of whatever differs."""
+        if hasattr(recorded, "_fields") and hasattr(replayed, "_fields"):
+            yield from self._in_structs(recorded, replayed, path)
+        elif isinstance(recorded, tuple | list) and isinstance(replayed, tuple | list):
+            yield from self._in_lists(recorded, replayed, path)
+        elif not self._are_like(path.rpartition(".")[2], recorded, replayed):
+            yield path, _shown(recorded), _shown(replayed)
+
+    def _in_structs(self, recorded: Any, replayed: Any, path: str) -> Iterator[Found]:
+        names = recorded._fields
+        codes = [name for name in names if name.endswith("error_code") and getattr(recorded, name) != getattr(replayed, name)]
+        for name in codes or names:
+            yield from self.differences(getattr(recorded, name), getattr(replayed, name), f"{path}.{name}" if path else name)
+
+    def _in_lists(self, recorded: Sequence[Any], replayed: Sequence[Any], path: str) -> Iterator[Found]:
+        there, here = self._by_identity(recorded, is_recorded=True), self._by_identity(replayed, is_recorded=False)
+        is_told = path.rpartition(".")[2] in _LISTS_OF_THE_BROKER
+        for identity in there | here:
+            if identity not in here:
+                yield f"{path}[]", identity, ABSENT
+            elif identity not in there:
+                yield f"{path}[]", ABSENT, identity
+            else:
+                yield from self.differences(there[identity], here[identity], f"{path}({identity})" if is_told else path)
+
+    def _by_identity(self, items: Sequence[Any], *, is_recorded: bool) -> dict[str, Any]:
+        """Elements by what they are about, and by their place among those of the same."""
+        found: dict[str, Any] = {}
+        for item in items:
+            identity = self._identity(item, is_recorded=is_recorded)
+            while identity in found:
+                identity += "~"
+            found[identity] = item
+        return found
+
+    def _identity(self, item: Any, *, is_recorded: bool) -> str:
+        if not hasattr(item, "_fields"):
+            return str(_shown(item))
+        told = []
+        for name, value in zip(item._fields, item, strict=True):
+            kind = kind_of(name, value)
+            if kind is not None:
+                told.append(str(self._ids.sign(kind, value, is_recorded=is_recorded)))
+            elif name in _NAMES and value not in (None, ""):
+                told.append(str(value))
+        return " ".join(told)
+
+    def _are_like(self, field: str, recorded: Any, replayed: Any) -> bool:
+        if field in _OF_THE_NODE or recorded == replayed or isinstance(recorded, Omitted):
+            return True
+        if field in _WORDED:
+            return (recorded is None) == (replayed is None)
+        if field == "records":
+            return self._batches(recorded, is_recorded=True) == self._batches(replayed, is_recorded=False)
+        kind = kind_of(field, recorded)
+        if kind is not None and kind == kind_of(field, replayed):
+            return self._ids.are_one(kind, recorded, replayed)
+        return self._is_time(recorded) and self._is_time(replayed)
+
+    def _batches(self, data: Any, *, is_recorded: bool) -> list[object]:
+        """What the batches say that is the same on every broker, and a digest of their records."""
+        whole = b"" if data is None else bytes(data)
+        found: list[object] = []
+        for position, header in iter_batches(whole):
+            records = whole[position + HEADER_SIZE : position + header.size_bytes]
+            told = header._replace(
+                crc=0,
+                producer_id=-1,
+                base_timestamp=0 if self._is_time(header.base_timestamp) else header.base_timestamp,
+                max_timestamp=0 if self._is_time(header.max_timestamp) else header.max_timestamp,
+            )
+            producer = self._ids.sign("producer", header.producer_id, is_recorded=is_recorded)
+            found.append(
+                (told, producer if header.has_producer_id else -1, None if header.is_control else sha256(records).digest())
+            )
+        return found
+
+    def _is_time(self, value: object) -> bool:
+        return isinstance(value, int) and any(abs(value - day_ms) < _DAY_MS for day_ms in self._days_ms)
+
+
+def _shown(value: object) -> object:
+    if isinstance(value, bytes | memoryview):
+        return f"{len(value)} bytes {sha256(value).hexdigest()[:8]}"
+    return str(value) if isinstance(value, UUID) or hasattr(value, "_fields") else value

@@ -1,0 +1,170 @@
+"""The requests of a timeline, sent to any broker, and the answers compared with the recorded ones.
+
+Requests go out in their recorded order, each connection's on a connection of its own. Before a request is sent, the answers are
+there that had come before it. If a request was never answered (a Fetch that waited at the end), its answer is not read. Ids in
+requests are those that the broker gave in the place of the recorded ones (``ids``). ``likeness`` says when two answers are alike.
+
+A broker that has just made a topic, or loads a coordinator, says that it is not ready: such an answer is no difference. The
+request is sent again, as a client would, for as long as ``timeout_s``.
+
+Left out: time. A session that timed out because its client slept does so only if the broker's clock moves as it did.
+"""
+
+from __future__ import annotations
+
+import threading
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Final
+
+from odradek.protocol.api_keys import ApiKey
+from odradek.protocol.errors import ErrorCode, MalformedMessage
+from odradek.testing.timeline.ids import Ids
+from odradek.testing.timeline.likeness import Found, Likeness
+from odradek.testing.timeline.messages import error_codes
+from odradek.testing.timeline.replay_connection import NoAnswer, ReplayConnection
+from odradek.timing.system_clock import SystemClock
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from odradek.testing.timeline.events import Exchange
+    from odradek.testing.timeline.timeline import Timeline
+
+# A client sends its request again.
+_NOT_READY: Final = frozenset(
+    {
+        *(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, ErrorCode.COORDINATOR_NOT_AVAILABLE, ErrorCode.NOT_COORDINATOR),
+        *(ErrorCode.CONCURRENT_TRANSACTIONS, ErrorCode.UNSTABLE_OFFSET_COMMIT),
+        *(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.UNKNOWN_TOPIC_ID, ErrorCode.LEADER_NOT_AVAILABLE),
+        *(ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.REPLICA_NOT_AVAILABLE),
+    }
+)
+# What a cluster's other nodes learn a moment later.
+_SPREADING: Final = frozenset({ApiKey.METADATA, ApiKey.DESCRIBE_TOPIC_PARTITIONS, ApiKey.DESCRIBE_CLUSTER})
+_PAUSE_S: Final = 0.05
+_SPREADS_S: Final = 2.0
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """What one answer has otherwise than the recorded one, at ``path``, or "connection" for what became of that."""
+
+    exchange: Exchange
+    path: str
+    recorded: object
+    replayed: object
+
+    def __str__(self) -> str:
+        of = self.exchange
+        return (
+            f"{of.api.name} v{of.version} of {of.client_id} ({of.begun}): {self.path} was {self.recorded!r}, is {self.replayed!r}"
+        )
+
+
+@dataclass(slots=True)
+class Replay:
+    """How many requests were sent, how many of them again, and which answers are others."""
+
+    sent: int = 0
+    sent_again: int = 0
+    differences: list[Difference] = field(default_factory=list)
+
+    def __str__(self) -> str:
+        counts = f"{self.sent} requests, {self.sent_again} of them sent again, {len(self.differences)} differences"
+        return "\n".join([*map(str, self.differences), counts])
+
+
+def replay(timeline: Timeline, bootstrap_servers: str, *, timeout_s: float = 10.0) -> Replay:
+    """Send the requests of a timeline to the broker at "host:port", which may be of any make. Blocks.
+
+    An answer is waited for ``timeout_s``, and as much longer as it took when it was recorded. Raises OSError where the broker
+    cannot be reached, ValueError for a timeline without its records.
+    """
+    host, _, port = bootstrap_servers.partition(",")[0].rpartition(":")
+    run = _Run((host.strip("[]"), int(port)), timeout_s, timeline.exchanges)
+    try:
+        for exchange, is_answer in _steps(timeline.exchanges):
+            if is_answer:
+                run.take_answer(exchange)
+            else:
+                run.send(exchange)
+    finally:
+        run.close()
+    return run.result
+
+
+def _steps(exchanges: Iterable[Exchange]) -> list[tuple[Exchange, bool]]:
+    """Requests and answers in their order: (exchange, whether it is its answer)."""
+    placed = [(place, each, place == each.ended) for each in exchanges for place in (each.begun, each.ended) if place is not None]
+    return [(exchange, is_answer) for _, exchange, is_answer in sorted(placed, key=lambda step: step[0])]
+
+
+class _Run:
+    def __init__(self, address: tuple[str, int], timeout_s: float, exchanges: list[Exchange]) -> None:
+        self.result = Replay()
+        self._address = address
+        self._timeout_s = timeout_s
+        self._clock = SystemClock()
+        self._ids = Ids()
+        now_ms = self._clock.now_ms()
+        self._days_ms = (exchanges[0].at_ms if exchanges else now_ms, now_ms)
+        self._connections: dict[int, ReplayConnection] = {}
+
+    def send(self, exchange: Exchange) -> None:
+        """Send the request."""
+        connection = self._connections.get(exchange.connection)
+        if connection is None or connection.is_closed:
+            connection = self._connections[exchange.connection] = ReplayConnection(self._address)
+        self.result.sent += 1
+        try:
+            connection.send(exchange, self._ids.translated("", exchange.request))
+        except NoAnswer as reason:
+            self._differ(exchange, [("connection", exchange.outcome, str(reason))])
+
+    def take_answer(self, exchange: Exchange) -> None:
+        """Wait for the answer, and compare it."""
+        connection = self._connections.get(exchange.connection)
+        if connection is None or connection.is_closed or exchange.outcome == "unanswered":
+            return
+        wait_s = self._timeout_s + (exchange.took_ms or 0) / 1000
+        try:
+            answer = connection.receive(exchange, wait_s)
+            if exchange.outcome == "answered":
+                answer = self._ready(connection, exchange, answer, wait_s)
+        except (NoAnswer, MalformedMessage) as reason:
+            if exchange.outcome != "closed" or str(reason) != NoAnswer.CLOSED:
+                self._differ(exchange, [("connection", exchange.outcome, str(reason))])
+            return
+        if exchange.outcome == "closed":
+            self._differ(exchange, [("connection", "closed", "answered")])
+        elif not set(error_codes(exchange.answer)) & _NOT_READY:
+            self._differ(exchange, Likeness(self._ids, self._days_ms).differences(exchange.answer, answer))
+
+    def close(self) -> None:
+        """Close all connections."""
+        for connection in self._connections.values():
+            connection.close()
+
+    def _ready(self, connection: ReplayConnection, exchange: Exchange, answer: Any, wait_s: float) -> Any:
+        """The answer of a broker that is ready: the request is sent again, if it may be."""
+        started_ms = self._clock.monotonic_ms()
+        is_first = True
+        while self._is_early(exchange, answer, (self._clock.monotonic_ms() - started_ms) / 1000) and connection.is_idle:
+            self.result.sent_again += is_first
+            is_first = False
+            threading.Event().wait(_PAUSE_S)
+            connection.send(exchange, self._ids.translated("", exchange.request))
+            answer = connection.receive(exchange, wait_s)
+        return answer
+
+    def _is_early(self, exchange: Exchange, answer: Any, waited_s: float) -> bool:
+        codes = set(error_codes(answer))
+        if (codes & _NOT_READY) - set(error_codes(exchange.answer)):
+            return waited_s < self._timeout_s
+        if exchange.api not in _SPREADING or waited_s > _SPREADS_S:
+            return False
+        # Ids are learnt from the answer that is taken.
+        return any(Likeness(self._ids.copy(), self._days_ms).differences(exchange.answer, answer))
+
+    def _differ(self, exchange: Exchange, found: Iterable[Found]) -> None:
+        self.result.differences += [Difference(exchange, *each) for each in found]

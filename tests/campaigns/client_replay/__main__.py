@@ -1,0 +1,69 @@
+"""See the package. The exit status is 1 if an answer differs without a row in docs/differences.md, or a fault is missed."""
+
+import argparse
+import sys
+import tempfile
+from pathlib import Path
+
+from odradek.testing import Broker, Replay, Timeline, replay
+from tests.campaigns.client_replay.faulty import FAULTS, faulty
+from tests.campaigns.client_replay.sessions import SESSIONS, record
+from tests.campaigns.kafka_tools.kafka_broker import KafkaRuns
+from tests.campaigns.wire_differential.cases.setup import always_there
+from tests.campaigns.wire_differential.compare import Difference, named, unnamed
+from tests.campaigns.wire_differential.driver import Driver
+from tests.campaigns.wire_differential.script import Script
+from tests.campaigns.wire_differential.settings import SETTINGS
+
+# Kafka refuses the newer protocols of groups then, as odradek does. Its coordinators make their topics when they are asked for.
+_WITHOUT_NEWER_GROUPS = Script("features", always_there()[:1])
+
+
+def main() -> int:
+    """Each session in turn; the exit status."""
+    parser = argparse.ArgumentParser(prog="python -m tests.campaigns.client_replay", description=__doc__)
+    parser.add_argument("--clients", default=",".join(SESSIONS))
+    parser.add_argument("--named", action="store_true", help="print the differences that have a row, too")
+    chosen = parser.parse_args()
+    rows = named()
+    failures = 0
+    with tempfile.TemporaryDirectory(prefix="odradek-replay-") as scratch:
+        kafka = KafkaRuns(Path(scratch) / "kafka")
+        for client in chosen.clients.split(","):
+            timeline = record(SESSIONS[client])
+            again = against_odradek(timeline)
+            with kafka.serving(client, SETTINGS) as run:
+                Driver(run.address, 0.1).run(_WITHOUT_NEWER_GROUPS)
+                there = replay(timeline, run.address)
+            found = [as_in_the_table(client, there, number) for number in range(len(there.differences))]
+            left, uses = unnamed(found, rows)
+            for difference in found if chosen.named else left:
+                print(difference)
+            missed = [fault for fault in FAULTS if not against_odradek(timeline, fault).differences]
+            failures += len(again.differences) + len(left) + len(missed)
+            print(
+                f"{client}: {again.sent} requests; differences from another odradek {len(again.differences)}, from Apache Kafka "
+                f"{len(found)}, named {len(found) - len(left)} by {sum(map(bool, uses.values()))} rows, unnamed {len(left)}; "
+                f"{there.sent_again} sent again; planted faults {len(FAULTS)}, missed {len(missed)}",
+                flush=True,
+            )
+    return int(failures > 0)
+
+
+def against_odradek(timeline: Timeline, fault: str | None = None) -> Replay:
+    """Replay against an odradek of its own, with a planted fault if one is named."""
+    with Broker(configs=SETTINGS) as broker, faulty(broker, fault):
+        return replay(timeline, broker.bootstrap_servers)
+
+
+def as_in_the_table(client: str, there: Replay, number: int) -> Difference:
+    """A difference in the words of the table in docs/differences.md."""
+    found = there.differences[number]
+    exchange = found.exchange
+    return Difference(
+        client, f"{exchange.api.name} {found.path}", f"v{exchange.version} {client}", str(found.replayed), str(found.recorded)
+    )
+
+
+if __name__ == "__main__":
+    sys.exit(main())
