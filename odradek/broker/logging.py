@@ -39,19 +39,20 @@ class BrokerLogger:
 
     def info(self, event: str, **fields: object) -> None:
         """Something an operator may want to know."""
-        self._tell("info", event, fields)
+        self.tell("info", event, fields)
 
     def warn(self, event: str, **fields: object) -> None:
         """Something that was mended, ignored or refused, and that an operator should know."""
-        self._tell("warning", event, fields)
+        self.tell("warning", event, fields)
 
     def error(self, event: str, exception: BaseException | None = None, **fields: object) -> None:
         """A fault of the broker or of its machine; with an exception, its traceback follows."""
         if exception is not None:
             fields["exc_info"] = exception
-        self._tell("error", event, fields)
+        self.tell("error", event, fields)
 
-    def _tell(self, level: str, event: str, fields: Mapping[str, object]) -> None:
+    def tell(self, level: str, event: str, fields: Mapping[str, object]) -> None:
+        """A line of a ``level``: "info", "warning" or "error"."""
         sink = _sink.get()
         if sink is not None:
             sink(level, event, fields)

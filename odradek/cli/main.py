@@ -1,6 +1,7 @@
 """The command line: its commands, and its errors (one line on stderr, exit status 2)."""
 
 import sys
+from functools import partial
 from importlib import import_module
 from pathlib import Path
 from typing import NoReturn
@@ -8,6 +9,7 @@ from typing import NoReturn
 import click
 
 from odradek.build import description
+from odradek.cli.control_options import Control, may_be_steered
 from odradek.cli.options import help_where_nothing_is_asked, key_and_value
 
 # Commands that start no broker; each is imported when it is called.
@@ -50,6 +52,7 @@ def command(context: click.Context) -> None:
 @click.option("--metrics-port", type=click.IntRange(0, 65535), help="Serve Prometheus metrics there; 0 takes a free port.")
 @click.option("--metrics-host", help="Address for them.  [default: that of the first listener]")
 @click.option("--faults", "faults_file", type=click.Path(path_type=Path), help="Rules for what is to go wrong: JSON.")
+@may_be_steered
 def serve(
     host: str | None,
     port: int | None,
@@ -59,11 +62,15 @@ def serve(
     metrics_port: int | None,
     metrics_host: str | None,
     faults_file: Path | None,
+    control: Control | None,
 ) -> int:
     """Run a broker until it is told to stop (SIGTERM, SIGINT).
 
     When it can answer it prints one line on stdout: odradek ready on HOST:PORT. Its log goes to stderr, with the address of
     the metrics in it. The flags weigh more than --set, and --set more than the file.
+
+    With --control-port, a line before that says where the control interface is, and its token: docs/testing.md. Such a broker
+    is for tests.
     """
     try:
         import fcntl  # noqa: F401
@@ -71,6 +78,7 @@ def serve(
         reason = "a broker needs Linux or macOS: on Windows run it in WSL, or in a container"
         raise click.UsageError(reason) from None
     from odradek.cli.serve import run
+    from odradek.cli.serve_control import serve_controlled
 
     if metrics_host is not None and metrics_port is None:
         raise click.UsageError("--metrics-host needs --metrics-port")
@@ -83,6 +91,8 @@ def serve(
         metrics_host=metrics_host,
         metrics_port=metrics_port,
         faults_file=faults_file,
+        in_memory=control is not None and control.is_in_memory,
+        serve=None if control is None else partial(serve_controlled, control=control),
     )
 
 

@@ -12,7 +12,7 @@ import os
 import signal
 import sys
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Coroutine, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -39,6 +39,8 @@ if TYPE_CHECKING:
 
 FAILED = 1
 CANNOT_START = 2
+# A name that nothing on a disk has.
+MEMORY_DIRECTORY = "/data"
 # How long the interpreter lets one thread run while another waits, while a thread has long work: 5 ms is its default.
 _SWITCH_INTERVAL_S = 0.0002
 DEFAULT_LISTENER = "PLAINTEXT://127.0.0.1:9092"
@@ -54,27 +56,35 @@ def run(
     metrics_host: str | None = None,
     metrics_port: int | None = None,
     faults_file: Path | None = None,
+    in_memory: bool = False,
+    serve: Callable[[Mapping[str, str], list["Words"]], Coroutine[None, None, int]] | None = None,
 ) -> int:
     """Run a broker until SIGTERM or SIGINT; the exit status. Metrics are served where ``metrics_port`` is given.
 
-    ``faults_file`` has rules for what is to go wrong.
+    ``faults_file`` has rules for what is to go wrong. ``serve`` runs another broker in its place, on settings and rules.
     """
     try:
         rules = [] if faults_file is None else _read_rules(faults_file)
     except (ValueError, OSError) as error:
-        return _cannot_start(error)
+        return cannot_start(error)
     try:
         properties = parse_properties(config_file.read_text(encoding="utf-8")) if config_file else {}
         merged = {**properties, **settings}
-        used_default = place_data(merged, data_dir)
+        used_default = None
+        if in_memory:
+            place_in_memory(merged)
+        else:
+            used_default = place_data(merged, data_dir)
         place_listener(merged, host, port)
         config = load(None, merged)
     except UnicodeDecodeError:
-        return _cannot_start(f"{config_file} is not UTF-8 text")
+        return cannot_start(f"{config_file} is not UTF-8 text")
     except (InvalidConfig, OSError) as error:
-        return _cannot_start(error)
+        return cannot_start(error)
     try:
         with asyncio.Runner(loop_factory=loop_factory()) as runner:
+            if serve is not None:
+                return runner.run(serve(merged, rules))
             return runner.run(_serve(config, metrics_host, metrics_port, rules, default_data_dir=used_default))
     except KeyboardInterrupt:
         return 128 + signal.SIGINT
@@ -90,6 +100,13 @@ def place_data(settings: dict[str, str], data_dir: Path | None) -> str | None:
         settings["log.dirs"] = platformdirs.user_data_dir("odradek", appauthor=False)
         return settings["log.dirs"]
     return None
+
+
+def place_in_memory(settings: dict[str, str]) -> None:
+    """Put the data where nothing is on a disk."""
+    for name in ("log.dir", "metadata.log.dir"):
+        settings.pop(name, None)
+    settings["log.dirs"] = MEMORY_DIRECTORY
 
 
 def place_listener(settings: dict[str, str], host: str | None, port: int | None) -> None:
@@ -128,7 +145,7 @@ async def _serve(
     raise_open_files_limit()
     asyncio.get_running_loop().set_exception_handler(LoopErrors(SystemClock()).report)
     stopping = asyncio.Event()
-    _on_stop_signal(stopping.set)
+    on_stop_signal(stopping.set)
     server = BrokerServer(config, background=ThreadedBackground(beside_long_work=ThreadsChangeOften()))
     broker = server.broker
     broker.cleans_in_process = True
@@ -147,9 +164,9 @@ async def _serve(
         metrics = None if metrics_port is None else await _bind_metrics(broker, metrics_host, metrics_port)
         await server.start()
     except (DataDirectoryLocked, InconsistentDataDirectory, KafkaError, OSError) as error:
-        return _cannot_start(error)
+        return cannot_start(error)
     except MetadataUnreadable as error:
-        return _tell(error, FAILED)
+        return tell(error, FAILED)
     print(ready_line(*server.bound_address), flush=True)
     _poll_busily(server)
     QuietCollections(
@@ -168,7 +185,7 @@ async def _serve(
     await stopping.wait()
     if failures:
         # As Kafka halts: no stop is clean now, and what a disk has not got it will not get.
-        return _tell(failures[0], FAILED)
+        return tell(failures[0], FAILED)
     if metrics is not None:
         metrics.close()
     if faults is not None:
@@ -252,7 +269,7 @@ def raise_open_files_limit() -> None:
         fit_limit(soft)
 
 
-def _on_stop_signal(stop: Callable[[], None]) -> None:
+def on_stop_signal(stop: Callable[[], None]) -> None:
     """Call ``stop`` on the first SIGTERM or SIGINT; a second one ends the process as it would without us."""
     loop = asyncio.get_running_loop()
 
@@ -264,10 +281,12 @@ def _on_stop_signal(stop: Callable[[], None]) -> None:
         loop.add_signal_handler(number, on_signal, number)
 
 
-def _cannot_start(reason: object) -> int:
-    return _tell(reason, CANNOT_START)
+def cannot_start(reason: object) -> int:
+    """Say why the broker could not start; the exit status."""
+    return tell(reason, CANNOT_START)
 
 
-def _tell(reason: object, status: int) -> int:
+def tell(reason: object, status: int) -> int:
+    """Say why the command ends with ``status``, in one line; returns it."""
     print(f"odradek: {' '.join(str(reason).split())}", file=sys.stderr)
     return status

@@ -1,0 +1,43 @@
+"""The flags of ``odradek serve`` for a broker that tests steer."""
+
+from collections.abc import Callable
+from functools import wraps
+from typing import Any, NamedTuple, TypeVar
+
+import click
+
+CommandT = TypeVar("CommandT", bound=Callable[..., Any])
+
+
+class Control(NamedTuple):
+    """Where the control interface is, and the token that it wants; one is drawn where there is none."""
+
+    host: str
+    port: int
+    token: str | None
+    is_in_memory: bool
+
+
+def may_be_steered(command: CommandT) -> CommandT:
+    """Adds the flags of the control interface, as ``control``: a Control, or None without ``--control-port``."""
+
+    @click.option(
+        "--control-port", type=click.IntRange(0, 65535), help="Let tests steer the broker there, by HTTP; 0 takes a free port."
+    )
+    @click.option("--control-host", default="127.0.0.1", show_default=True, help="Address for that.")
+    @click.option("--control-token", envvar="ODRADEK_CONTROL_TOKEN", help="What lets them in.  [default: one is drawn]")
+    @click.option("--in-memory", is_flag=True, help="Keep the data in memory. Only with --control-port.")
+    @wraps(command)
+    def with_control(
+        *, control_port: int | None, control_host: str, control_token: str | None, in_memory: bool, **others: object
+    ) -> object:
+        if control_port is None and in_memory:
+            raise click.UsageError("--in-memory needs --control-port")
+        if control_port is not None and others["metrics_port"] is not None:
+            raise click.UsageError("--control-port and --metrics-port do not go together")
+        if in_memory and others["data_dir"] is not None:
+            raise click.UsageError("--in-memory and --data-dir do not go together")
+        control = None if control_port is None else Control(control_host, control_port, control_token, in_memory)
+        return command(control=control, **others)
+
+    return with_control  # type: ignore[return-value]

@@ -1,0 +1,58 @@
+"""``odradek serve --control-port``: a broker of the test kit in a process of its own, steered over HTTP."""
+
+import asyncio
+from collections.abc import Iterable, Mapping
+from secrets import token_urlsafe
+from typing import TYPE_CHECKING
+
+from odradek.broker.logging import lines_to, log
+from odradek.broker.metadata.metadata_log import MetadataUnreadable
+from odradek.cli.control_options import Control
+from odradek.cli.serve import FAILED, MEMORY_DIRECTORY, cannot_start, on_stop_signal, raise_open_files_limit, ready_line, tell
+from odradek.protocol.errors import KafkaError
+from odradek.storage.errors import DataDirectoryLocked, InconsistentDataDirectory
+
+if TYPE_CHECKING:
+    from odradek.testing.faults.vocabulary import Words
+    from odradek.testing.in_process import LogLine
+
+
+async def serve_controlled(settings: Mapping[str, str], rules: Iterable["Words"], control: Control) -> int:
+    """Run a broker on ``settings``, with ``rules`` for what is to go wrong, until a signal; the exit status."""
+    # A broker without the interface does not pay for them.
+    from odradek.testing.control.server import ControlServer
+    from odradek.testing.disk import MemoryDisk
+    from odradek.testing.threaded import Broker
+
+    raise_open_files_limit()
+    stopping = asyncio.Event()
+    on_stop_signal(stopping.set)
+    disk = MemoryDisk() if control.is_in_memory else None
+    broker = Broker(MEMORY_DIRECTORY, configs=settings, file_system=disk, on_line=_print)
+    token = control.token or token_urlsafe(16)
+    server = ControlServer(broker, token)
+    server.add_faults(rules)
+    try:
+        server.start(control.host, control.port)
+        await broker.start()
+    except (DataDirectoryLocked, InconsistentDataDirectory, KafkaError, OSError) as error:
+        await server.close()
+        return cannot_start(error)
+    except MetadataUnreadable as error:
+        await server.close()
+        return tell(error, FAILED)
+    # A token that was given is known, and nobody else's business.
+    print(f"odradek control on {server.url}{'' if control.token else f' token {token}'}", flush=True)
+    host, _, port = broker.bootstrap_servers.rpartition(":")
+    print(ready_line(host, int(port)), flush=True)
+    await stopping.wait()
+    await server.close()
+    if broker.is_running:
+        await broker.stop()
+    return 0
+
+
+def _print(line: "LogLine") -> None:
+    """Log a line as a broker of its own does."""
+    with lines_to(None):
+        log.tell(line.level, line.event, line.fields)

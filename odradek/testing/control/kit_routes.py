@@ -1,0 +1,166 @@
+"""The routes of faults, snapshots, forks and the timeline."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from odradek.testing.control.fields import BadRequest, Field, Json
+from odradek.testing.control.route import Call, Route
+from odradek.testing.waiting import DEFAULT_WITHIN_S
+
+_EVENTS = {
+    "api": Field("string", "requests of this API"),
+    "client_id": Field("string", "of this client"),
+    "group": Field("string", "about this group"),
+    "transactional_id": Field("string", "about this transactional id"),
+    "topic": Field("string", "about this topic"),
+    "error": Field("string", "whose answer has this error; ANY for whichever"),
+}
+
+
+def _fault(number: str, call: Call) -> Json:
+    fault = call.held.fault(number)
+    return {"fault": number, "rule": str(fault), "hits": fault.hits, "fired": [each._asdict() for each in fault.fired]}
+
+
+async def _faults(call: Call) -> Json:
+    return {"faults": [_fault(number, call) for number in call.held.faults]}
+
+
+async def _add_fault(call: Call) -> Json:
+    words: Any = call.body
+    try:
+        fault = call.broker.faults.add(**words)
+    except (TypeError, ValueError) as error:
+        raise BadRequest(str(error)) from error
+    number = call.held.new_id()
+    call.held.faults[number] = fault
+    return _fault(number, call)
+
+
+async def _get_fault(call: Call) -> Json:
+    return _fault(call.named["fault"], call)
+
+
+async def _wait_for_fault(call: Call) -> Json:
+    number = call.named["fault"]
+    await call.held.fault(number).wait(call.body.get("hits", 1), within=call.body.get("within", DEFAULT_WITHIN_S))
+    return _fault(number, call)
+
+
+async def _remove_fault(call: Call) -> Json:
+    number = call.named["fault"]
+    call.held.fault(number).remove()
+    last = _fault(number, call)
+    del call.held.faults[number]
+    return last
+
+
+async def _clear_faults(call: Call) -> Json:
+    call.broker.faults.clear()
+    call.held.faults.clear()
+    return {}
+
+
+async def _take_snapshot(call: Call) -> Json:
+    number = call.held.new_id()
+    call.held.snapshots[number] = await call.broker.snapshot()
+    return {"snapshot": number}
+
+
+async def _restore(call: Call) -> Json:
+    try:
+        await call.broker.restore(call.held.snapshot(call.named["snapshot"]))
+    except ValueError as error:
+        raise BadRequest(str(error)) from error
+    return {}
+
+
+async def _fork(call: Call) -> Json:
+    fork = call.held.snapshot(call.named["snapshot"]).fork(configs=call.body.get("configs"))
+    await fork.start()
+    number = call.held.new_id()
+    call.held.forks[number] = fork
+    return {"fork": number, "bootstrap_servers": fork.bootstrap_servers}
+
+
+async def _drop_snapshot(call: Call) -> Json:
+    call.held.snapshot(call.named["snapshot"]).close()
+    del call.held.snapshots[call.named["snapshot"]]
+    return {}
+
+
+async def _forks(call: Call) -> Json:
+    found = call.held.forks.items()
+    return {"forks": [{"fork": number, "bootstrap_servers": fork.bootstrap_servers} for number, fork in found]}
+
+
+async def _drop_fork(call: Call) -> Json:
+    await call.held.fork(call.named["fork"]).__aexit__(None, None, None)
+    del call.held.forks[call.named["fork"]]
+    return {}
+
+
+async def _start_timeline(call: Call) -> Json:
+    call.broker.timeline.start(limit=call.body.get("limit"))
+    return {}
+
+
+async def _stop_timeline(call: Call) -> Json:
+    call.broker.timeline.stop()
+    return {}
+
+
+async def _timeline(call: Call) -> Json:
+    query: Any = call.query
+    try:
+        found = call.broker.timeline.where(**query)
+    except ValueError as error:
+        raise BadRequest(str(error)) from error
+    return {"events": [event.as_json() for event in found], "text": str(found)}
+
+
+async def _clear_timeline(call: Call) -> Json:
+    call.broker.timeline.clear()
+    return {}
+
+
+KIT_ROUTES = (
+    Route("GET", "/faults", "The rules that there are, and how often each has fired.", _faults),
+    Route("POST", "/faults", "Make a rule: the body is one, as docs/testing.md says.", _add_fault, open_ended=True),
+    Route("DELETE", "/faults", "Remove all rules.", _clear_faults),
+    Route("GET", "/faults/{fault}", "One rule, and what it has met.", _get_fault),
+    Route(
+        "POST",
+        "/faults/{fault}/wait",
+        "Answers when the rule has fired so often.",
+        _wait_for_fault,
+        {
+            "hits": Field("integer", "how often, 1 if it is left out"),
+            "within": Field("number", "seconds, 10 if it is left out"),
+        },
+    ),
+    Route("DELETE", "/faults/{fault}", "Remove a rule.", _remove_fault),
+    Route("POST", "/snapshots", "Take a snapshot of all that the broker holds.", _take_snapshot),
+    Route("POST", "/snapshots/{snapshot}/restore", "Bring the broker back to it, at the same address.", _restore),
+    Route(
+        "POST",
+        "/snapshots/{snapshot}/fork",
+        "Start another broker that goes on from it. All routes are there for it under /forks/{fork}.",
+        _fork,
+        {"configs": Field("object", "configs over those of the first broker")},
+    ),
+    Route("DELETE", "/snapshots/{snapshot}", "Forget a snapshot.", _drop_snapshot),
+    Route("GET", "/forks", "The brokers that were started from snapshots.", _forks),
+    Route("DELETE", "/forks/{fork}", "Stop and forget one.", _drop_fork),
+    Route(
+        "POST",
+        "/timeline/start",
+        "Record what clients say.",
+        _start_timeline,
+        {"limit": Field("integer", "the last so many events; all if it is left out")},
+    ),
+    Route("POST", "/timeline/stop", "Record no more.", _stop_timeline),
+    Route("GET", "/timeline", "What was recorded, as events and as text.", _timeline, query=_EVENTS),
+    Route("DELETE", "/timeline", "Forget what was recorded.", _clear_timeline),
+)

@@ -1,0 +1,114 @@
+"""What a broker holds, as JSON. Bytes are text where they are UTF-8; else a field of the same name and ``_base64`` has them."""
+
+from __future__ import annotations
+
+from base64 import b64decode, b64encode
+from binascii import Error as Base64Error
+from typing import TYPE_CHECKING
+
+from odradek.testing.control.fields import BadRequest, Field, Json, check
+
+if TYPE_CHECKING:
+    from odradek.testing.in_process import LogLine
+    from odradek.testing.records import StoredRecord
+    from odradek.testing.state import Group, Partition, Topic, Transaction
+
+_ROW = {
+    "key": Field("string", "the key, as UTF-8"),
+    "key_base64": Field("string", "the key, where it is no text"),
+    "value": Field("string", "the value, as UTF-8; null and other JSON are allowed, too"),
+    "value_base64": Field("string", "the value, where it is no text"),
+    "headers": Field("object", "the headers: by name, text"),
+}
+
+
+def topic(found: Topic) -> Json:
+    """A topic."""
+    partitions = [
+        {"partition": index, "start_offset": found.start_offsets[index], "end_offset": end}
+        for index, end in found.end_offsets.items()
+    ]
+    return {"name": found.name, "partitions": partitions}
+
+
+def group(found: Group) -> Json:
+    """A group."""
+    members = [
+        {
+            "member_id": member.member_id,
+            "instance_id": member.instance_id,
+            "client_id": member.client_id,
+            "host": member.host,
+            "partitions": [_partition(each) for each in member.partitions],
+        }
+        for member in found.members
+    ]
+    partitions = [{**_partition(each), "offset": found.offsets.get(each), "lag": lag} for each, lag in found.lag.items()]
+    return {
+        "group_id": found.group_id,
+        "state": found.state,
+        "protocol": found.protocol,
+        "members": members,
+        "partitions": partitions,
+        "lag": found.total_lag,
+    }
+
+
+def transaction(found: Transaction) -> Json:
+    """A transactional id."""
+    return {
+        "transactional_id": found.transactional_id,
+        "state": found.state,
+        "producer_id": found.producer_id,
+        "producer_epoch": found.producer_epoch,
+        "timeout_ms": found.timeout_ms,
+        "partitions": [_partition(each) for each in found.partitions],
+    }
+
+
+def record(found: StoredRecord) -> Json:
+    """A record."""
+    return {
+        "topic": found.topic,
+        "partition": found.partition,
+        "offset": found.offset,
+        "timestamp": found.timestamp,
+        **_content("key", found.key),
+        **_content("value", found.value),
+        "headers": [{"name": name, **_content("value", value)} for name, value in found.headers],
+    }
+
+
+def line(found: LogLine) -> Json:
+    """A line of the broker's log."""
+    return {"level": found.level, "text": str(found)}
+
+
+def row(asked: object) -> tuple[object, object, dict[str, object]]:
+    """Key, value and headers of a record that is to be written. Raises BadRequest."""
+    if not isinstance(asked, dict):
+        raise BadRequest(f"a record is an object with key, value and headers, and not {asked!r}")
+    # Any JSON may be a value.
+    check(_ROW, {name: content for name, content in asked.items() if name not in ("key", "value")}, "a record")
+    return _given("key", asked), _given("value", asked), asked.get("headers", {})
+
+
+def _given(name: str, asked: Json) -> object:
+    encoded = asked.get(f"{name}_base64")
+    if encoded is None:
+        return asked.get(name)
+    try:
+        return b64decode(encoded, validate=True)
+    except Base64Error as error:
+        raise BadRequest(f"{name}_base64: {error}") from error
+
+
+def _content(name: str, content: bytes | None) -> Json:
+    try:
+        return {name: None if content is None else content.decode()}
+    except UnicodeDecodeError:
+        return {f"{name}_base64": b64encode(content or b"").decode()}
+
+
+def _partition(partition: Partition) -> Json:
+    return {"topic": partition[0], "partition": partition[1]}

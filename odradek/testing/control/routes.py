@@ -1,0 +1,188 @@
+"""The routes of the control interface: what a broker holds, its time and its life. They run on the broker's loop."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from odradek.testing.control import rendering
+from odradek.testing.control.fields import BadRequest, Field, Json
+from odradek.testing.control.kit_routes import KIT_ROUTES
+from odradek.testing.control.route import Call, Missing, Route
+from odradek.testing.topics import NewTopic
+
+_ISOLATION = Field("string", "whose records are seen", choices=("read_uncommitted", "read_committed"))
+_UNITS = ("weeks", "days", "hours", "minutes", "seconds", "milliseconds")
+_DEFAULT_WITHIN_S = 10.0
+
+
+async def _ready(call: Call) -> Json:
+    return {"bootstrap_servers": call.broker.bootstrap_servers, "is_running": call.broker.is_running}
+
+
+async def _topics(call: Call) -> Json:
+    return {"topics": [rendering.topic(each) for each in (await call.broker.topics).values()]}
+
+
+async def _create_topic(call: Call) -> Json:
+    name = call.body["name"]
+    await call.broker.create_topics({name: NewTopic(call.body.get("partitions"), call.body.get("configs", {}))})
+    return rendering.topic((await call.broker.topics)[name])
+
+
+async def _records(call: Call) -> Json:
+    isolation: Any = call.query.get("isolation_level", "read_uncommitted")
+    found = await call.broker.records(call.named["topic"], isolation_level=isolation)
+    return {"records": [rendering.record(each) for each in found]}
+
+
+async def _produce(call: Call) -> Json:
+    rows = [rendering.row(each) for each in call.body["records"]]
+    written = await call.broker.produce(call.named["topic"], rows, partition=call.body.get("partition"))
+    return {"records": [rendering.record(each) for each in written]}
+
+
+async def _groups(call: Call) -> Json:
+    return {"groups": [rendering.group(each) for each in (await call.broker.groups).values()]}
+
+
+async def _group(call: Call) -> Json:
+    found = (await call.broker.groups).get(call.named["group"])
+    if found is None:
+        raise Missing(f"there is no group {call.named['group']!r}")
+    return rendering.group(found)
+
+
+async def _transactions(call: Call) -> Json:
+    return {"transactions": [rendering.transaction(each) for each in (await call.broker.transactions).values()]}
+
+
+async def _wait(call: Call) -> Json:
+    condition: Any = {name: value for name, value in call.body.items() if name != "within"}
+    try:
+        await call.broker.wait_for(within=call.body.get("within", _DEFAULT_WITHIN_S), **condition)
+    except TypeError as error:
+        raise BadRequest(str(error)) from error
+    return {}
+
+
+async def _clock(call: Call) -> Json:
+    clock = call.broker.clock
+    return {"now_ms": clock.now_ms(), "is_frozen": clock.is_frozen, "speed": clock.speed}
+
+
+async def _advance(call: Call) -> Json:
+    duration: Any = call.body
+    try:
+        await call.broker.clock.advance(**duration)
+    except (OverflowError, ValueError) as error:
+        raise BadRequest(str(error)) from error
+    return await _clock(call)
+
+
+async def _freeze(call: Call) -> Json:
+    call.broker.clock.freeze()
+    return await _clock(call)
+
+
+async def _resume(call: Call) -> Json:
+    call.broker.clock.resume()
+    return await _clock(call)
+
+
+async def _speed(call: Call) -> Json:
+    try:
+        call.broker.clock.speed = call.body["speed"]
+    except ValueError as error:
+        raise BadRequest(str(error)) from error
+    return await _clock(call)
+
+
+async def _stop(call: Call) -> Json:
+    await call.broker.stop()
+    return await _ready(call)
+
+
+async def _kill(call: Call) -> Json:
+    call.broker.kill()
+    return await _ready(call)
+
+
+async def _start(call: Call) -> Json:
+    await call.broker.start()
+    return await _ready(call)
+
+
+async def _log(call: Call) -> Json:
+    return {"lines": [rendering.line(each) for each in call.broker.lines]}
+
+
+ROUTES = (
+    Route("GET", "/ready", "Answers when clients may connect, and says where.", _ready, is_open=True),
+    Route("GET", "/topics", "All topics, with their offsets.", _topics),
+    Route(
+        "POST",
+        "/topics",
+        "Make a topic, if it is not there.",
+        _create_topic,
+        {
+            "name": Field("string", "its name", is_required=True),
+            "partitions": Field("integer", "how many; num.partitions if it is left out"),
+            "configs": Field("object", "its configs: by name, the value"),
+        },
+    ),
+    Route("GET", "/topics/{topic}/records", "All records of a topic.", _records, query={"isolation_level": _ISOLATION}),
+    Route(
+        "POST",
+        "/topics/{topic}/records",
+        "Write records. Returns them with their places.",
+        _produce,
+        {
+            "records": Field(
+                "array", "objects with key, value and headers; key_base64, value_base64 for bytes", is_required=True
+            ),
+            "partition": Field("integer", "where they go; by their keys, or in turn, if it is left out"),
+        },
+    ),
+    Route("GET", "/groups", "All groups, with members, offsets and lag.", _groups),
+    Route("GET", "/groups/{group}", "One group.", _group),
+    Route("GET", "/transactions", "All transactional ids, with the state of their transactions.", _transactions),
+    Route(
+        "POST",
+        "/wait",
+        "Answers when a group, a transactional id or a topic is as asked; 409 says what was there instead.",
+        _wait,
+        {
+            "group": Field("string", "a group"),
+            "transactional_id": Field("string", "or a transactional id"),
+            "topic": Field("string", "or a topic"),
+            "state": Field("string", "the state it is to be in"),
+            "members": Field("integer", "of a group: how many members it is to have"),
+            "lag": Field("integer", "of a group: no more than this"),
+            "records": Field("integer", "of a topic: as many at least"),
+            "isolation_level": _ISOLATION,
+            "within": Field("number", "seconds, 10 if it is left out"),
+        },
+    ),
+    Route("GET", "/clock", "The broker's time.", _clock),
+    Route(
+        "POST",
+        "/clock/advance",
+        "Let so much time pass. What falls due is done when this answers.",
+        _advance,
+        {unit: Field("number", f"so many {unit}") for unit in _UNITS},
+    ),
+    Route("POST", "/clock/freeze", "Stop the broker's time.", _freeze),
+    Route("POST", "/clock/resume", "Let the broker's time go on.", _resume),
+    Route(
+        "POST",
+        "/clock/speed",
+        "Let the broker's time pass faster, or slower.",
+        _speed,
+        {"speed": Field("number", "times as fast as the machine's", is_required=True)},
+    ),
+    Route("POST", "/broker/stop", "Stop the broker in good order; this interface goes on.", _stop),
+    Route("POST", "/broker/kill", "End the broker as kill -9 does; this interface goes on.", _kill),
+    Route("POST", "/broker/start", "Start the broker again, at the same address.", _start),
+    Route("GET", "/log", "The last lines that the broker has logged.", _log),
+    *KIT_ROUTES,
+)

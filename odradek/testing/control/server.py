@@ -1,0 +1,204 @@
+"""Serves the control interface by HTTP, in threads of its own: each request is done on the broker's loop, and waited for.
+
+A connection may be kept for several requests. Routes that are not open want ``Authorization: Bearer TOKEN``.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import re
+import threading
+from hmac import compare_digest
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import TYPE_CHECKING, Any
+from urllib.parse import parse_qsl, unquote, urlsplit
+
+from odradek.broker.logging import log
+from odradek.protocol.errors import ErrorCode, KafkaError
+from odradek.testing.control import openapi
+from odradek.testing.control.fields import BadRequest, Json, check
+from odradek.testing.control.route import Call, Held, Missing, Route
+from odradek.testing.control.routes import ROUTES
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from odradek.testing.faults.vocabulary import Words
+    from odradek.testing.threaded import Broker
+
+_MOST_BYTES = 64 * 1024 * 1024
+_IDLE_S = 60.0
+_NOT_FOUND = {ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.GROUP_ID_NOT_FOUND, ErrorCode.TRANSACTIONAL_ID_NOT_FOUND}
+
+
+class _Refusal(Exception):
+    """An answer other than 200."""
+
+    def __init__(self, status: int, error: str, code: str = "") -> None:
+        super().__init__(error)
+        self.status = status
+        self.answer: Json = {"error": error, **({"code": code} if code else {})}
+
+
+class ControlServer:
+    """Serves one broker, and the forks of its snapshots, from ``start`` to ``close``. ``url`` says where."""
+
+    def __init__(self, broker: Broker, token: str) -> None:
+        self.url = ""
+        self._broker = broker
+        self._held = Held()
+        self._token = token
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._server: ThreadingHTTPServer | None = None
+        self._thread: threading.Thread | None = None
+
+    def start(self, host: str, port: int) -> None:
+        """Listen; port 0 is a free one. Called on the broker's loop. Raises OSError."""
+        self._loop = asyncio.get_running_loop()
+        control = self
+
+        class Handler(_Handler):
+            answer = staticmethod(control._answer)
+
+        self._server = ThreadingHTTPServer((host, port), Handler)
+        self._server.daemon_threads = True
+        self._server.block_on_close = False
+        self.url = f"http://{host}:{self._server.server_address[1]}"
+        self._thread = threading.Thread(target=self._server.serve_forever, args=(0.05,), name="control", daemon=True)
+        self._thread.start()
+
+    def add_faults(self, rules: Iterable[Words]) -> None:
+        """Give the broker these rules, with numbers, as if they had been asked for."""
+        for rule in rules:
+            self._held.faults[self._held.new_id()] = self._broker.faults.add(**rule)
+
+    async def close(self) -> None:
+        """Listen no more, and stop the forks. Requests that are being answered are not waited for."""
+        if self._server is not None and self._thread is not None:
+            # Its thread may be waiting for this loop.
+            await asyncio.to_thread(self._server.shutdown)
+            self._server.server_close()
+            self._thread.join()
+        await self._held.close()
+
+    def _answer(self, method: str, target: str, authorization: str, body: bytes) -> tuple[int, Json]:
+        """Status and answer. In a thread of the server."""
+        assert self._loop is not None  # noqa: S101  it was started
+        try:
+            url = urlsplit(target)
+            if (method, url.path) == ("GET", openapi.PATH):
+                return 200, openapi.description()
+            broker, path = self._addressed(url.path)
+            route, named = _route(method, path)
+            if not route.is_open:
+                self._let_in(authorization)
+            call = Call(broker, self._held, named, _query(route, url.query), _body(route, body))
+            return 200, asyncio.run_coroutine_threadsafe(_done(route, call), self._loop).result()
+        except _Refusal as refusal:
+            return refusal.status, refusal.answer
+
+    def _addressed(self, path: str) -> tuple[Broker, str]:
+        """The broker that a path is about, and the rest of the path."""
+        found = re.fullmatch(r"/forks/([^/]+)(/.+)", path)
+        if found is None:
+            return self._broker, path
+        try:
+            return self._held.fork(found[1]), found[2]
+        except Missing as error:
+            raise _Refusal(404, str(error)) from error
+
+    def _let_in(self, authorization: str) -> None:
+        if not compare_digest(authorization.encode(), f"Bearer {self._token}".encode()):
+            raise _Refusal(401, "Authorization: Bearer TOKEN is missing or wrong; the token was printed at the start")
+
+
+async def _done(route: Route, call: Call) -> Json:
+    """What the route answers. Raises _Refusal."""
+    try:
+        return await route.handle(call)
+    except BadRequest as error:
+        raise _Refusal(400, str(error)) from error
+    except Missing as error:
+        raise _Refusal(404, str(error)) from error
+    except (AssertionError, OSError, RuntimeError) as error:
+        raise _Refusal(409, str(error)) from error
+    except KafkaError as error:
+        status = 404 if error.code in _NOT_FOUND else 422
+        raise _Refusal(status, error.reason, ErrorCode(error.code).name) from error
+    except Exception as error:
+        log.error("a control request failed", error, route=f"{route.method} {route.path}")
+        raise _Refusal(500, f"{type(error).__name__}: the broker's log says more") from error
+
+
+def _route(method: str, path: str) -> tuple[Route, Mapping[str, str]]:
+    allowed = []
+    for route in ROUTES:
+        found = re.fullmatch(re.sub(r"{(\w+)}", r"(?P<\1>[^/]+)", route.path), path)
+        if found is not None:
+            if route.method == method:
+                return route, {name: unquote(part) for name, part in found.groupdict().items()}
+            allowed.append(route.method)
+    if allowed:
+        raise _Refusal(405, f"{path} takes {', '.join(allowed)}, and not {method}")
+    raise _Refusal(404, f"there is no {path}; {openapi.PATH} says what there is")
+
+
+def _query(route: Route, query: str) -> dict[str, str]:
+    fields = dict(parse_qsl(query, keep_blank_values=True))
+    try:
+        check(route.query, fields, f"the query of {route.path}")
+    except BadRequest as error:
+        raise _Refusal(400, str(error)) from error
+    return fields
+
+
+def _body(route: Route, body: bytes) -> Json:
+    try:
+        fields: Any = json.loads(body) if body else {}
+    except ValueError as error:
+        raise _Refusal(400, f"the body is not JSON: {error}") from error
+    if not isinstance(fields, dict):
+        raise _Refusal(400, f"the body is an object, and not {type(fields).__name__}")
+    try:
+        if not route.open_ended:
+            check(route.body, fields, f"{route.method} {route.path}")
+    except BadRequest as error:
+        raise _Refusal(400, str(error)) from error
+    return fields
+
+
+class _Handler(BaseHTTPRequestHandler):
+    """One connection. ``answer`` takes method, target, the header Authorization and the body."""
+
+    protocol_version = "HTTP/1.1"
+    server_version = "odradek"
+    sys_version = ""
+    timeout = _IDLE_S
+
+    @staticmethod
+    def answer(method: str, target: str, authorization: str, body: bytes) -> tuple[int, Json]:
+        """Set by the server that this is a handler of."""
+        raise NotImplementedError
+
+    def _serve(self) -> None:
+        length = self.headers.get("Content-Length", "0")
+        if not length.isdecimal() or int(length) > _MOST_BYTES:
+            self.close_connection = True
+            self._send(413, {"error": f"a body has at most {_MOST_BYTES} bytes, and its length is said"})
+            return
+        body = self.rfile.read(int(length))
+        self._send(*self.answer(self.command, self.path, self.headers.get("Authorization", ""), body))
+
+    do_GET = do_POST = do_DELETE = do_PUT = _serve  # noqa: N815  names of the standard library
+
+    def _send(self, status: int, answer: Json) -> None:
+        body = json.dumps(answer).encode() + b"\n"
+        self.send_response(status)
+        self.send_header("Content-Type", "application/json")
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, format: str, *args: object) -> None:  # noqa: A002  as the standard library has it
+        """Requests are not logged."""

@@ -1,0 +1,82 @@
+"""``odradek serve --control-port``: a broker in a process of its own, steered from another."""
+
+import re
+import subprocess
+import sys
+from contextlib import contextmanager
+
+import pytest
+from confluent_kafka import Producer
+
+from tests.broker_process import command_environment
+
+from .conftest import Client
+
+SERVE = [sys.executable, "-m", "odradek", "serve", "--port", "0"]
+
+
+@contextmanager
+def served(*arguments, **environment):
+    """(a client of its control interface, the line that told it, the broker's address); the process ends well."""
+    process = subprocess.Popen(
+        [*SERVE, "--control-port", "0", *arguments],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env=command_environment() | environment,
+    )
+    try:
+        told = process.stdout.readline()
+        url, token = re.fullmatch(r"odradek control on (http://127\.0\.0\.1:\d+)(?: token (\S+))?\n", told).groups()
+        address = process.stdout.readline().removeprefix("odradek ready on ").strip()
+        yield Client(url, token or environment["ODRADEK_CONTROL_TOKEN"]), address
+        process.terminate()
+        out, err = process.communicate(timeout=20)
+        assert (process.returncode, out, err) == (0, "", "")
+    finally:
+        process.kill()
+        process.communicate()
+
+
+async def test_a_week_passes_in_another_process_and_its_records_go():
+    with served("--in-memory", ODRADEK_CONTROL_TOKEN="the suite's own") as (control, address):
+        await control.done("POST", "/topics", {"name": "orders"})
+        producer = Producer({"bootstrap.servers": address})
+        producer.produce("orders", b"an order")
+        assert producer.flush(10) == 0
+        assert len((await control.done("GET", "/topics/orders/records"))["records"]) == 1
+        await control.done("POST", "/clock/advance", {"days": 8})
+        assert (await control.done("GET", "/topics/orders/records"))["records"] == []
+        assert (await control("GET", "/topics", token="a guess"))[0] == 401
+
+
+async def test_what_is_in_a_directory_is_there_for_the_next_process(tmp_path):
+    for expected in (0, 1):
+        with served("--data-dir", str(tmp_path)) as (control, _):
+            await control.done("POST", "/topics", {"name": "orders"})
+            assert len((await control.done("GET", "/topics/orders/records"))["records"]) == expected
+            await control.done("POST", "/topics/orders/records", {"records": [{"value": "an order"}]})
+
+
+async def test_rules_of_a_file_are_there_from_the_start(tmp_path):
+    (tmp_path / "faults.json").write_text('[{"api": "Fetch", "delay_ms": 20}]')
+    with served("--in-memory", "--faults", str(tmp_path / "faults.json")) as (control, _):
+        assert [each["rule"] for each in (await control.done("GET", "/faults"))["faults"]] == ["api=FETCH, delay_ms=20"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "mentions"),
+    [
+        (["--in-memory"], "--control-port"),
+        (["--in-memory", "--control-port", "0", "--data-dir", "x"], "--data-dir"),
+        (["--control-port", "0", "--metrics-port", "0"], "--metrics-port"),
+        (["--control-port", "0", "--in-memory", "--set", "num.partitions=none"], "num.partitions"),
+        (["--control-port", "0", "--in-memory", "--control-host", "192.0.2.1"], "assign requested address"),
+    ],
+)
+def test_what_does_not_go_together_is_said_in_one_line(arguments, mentions):
+    done = subprocess.run(
+        [*SERVE, *arguments], capture_output=True, text=True, timeout=30, env=command_environment(), check=False
+    )
+    assert (done.returncode, done.stdout, done.stderr.count("\n")) == (2, "", 1)
+    assert mentions in done.stderr

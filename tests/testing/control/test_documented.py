@@ -1,0 +1,34 @@
+"""The examples of docs/control.md, run by a shell as their reader would."""
+
+import os
+import shutil
+import subprocess
+import sys
+
+import pytest
+
+from tests.broker_process import command_environment
+from tests.project.documents import DOCS, code_blocks
+
+_ENDS = """
+trap 'kill $!' EXIT
+"""
+
+
+@pytest.mark.skipif(shutil.which("curl") is None, reason="needs curl")
+def test_the_examples_of_the_control_page_run(unused_tcp_port_factory):
+    examples = code_blocks(DOCS / "control.md", "bash")
+    script = _ENDS.join([examples[0], "\n".join(examples[1:])])
+    for port in ("9092", "8082"):
+        script = script.replace(port, str(unused_tcp_port_factory()))
+    script = script.replace("odradek serve", f"{sys.executable} -m odradek serve")
+    done = subprocess.run(
+        ["bash", "-euo", "pipefail", "-c", script], capture_output=True, text=True, timeout=60, check=False, env=_environment()
+    )
+    assert (done.returncode, done.stderr) == (0, ""), done.stdout
+    # An answer for each request.
+    assert done.stdout.count("\n{") >= script.count("\nask ")
+
+
+def _environment():
+    return command_environment() | {"PATH": os.environ["PATH"]}
