@@ -4,6 +4,8 @@
 # make check    style, types, import contracts, no circle of imports, lengths, no clock outside timing/
 # make bench    side by side with Apache Kafka, odradek compiled, on the system's Python; with COMPILED=no, odradek as it is
 # make campaign NAME=soak ARGS="--minutes 60"  a program that takes minutes: kills, power losses, simulations; without a name, the list
+# make bench-fixtures  what a broker costs each test of a suite: odradek in process and forked, Apache Kafka, kfake
+# make example  the wheel, installed in a fresh environment with examples/pytest-suite, whose tests run there
 # make demo     a minute of life with trouble in it, what the pipeline finds of that, and its report
 # make demo-test  the same, and the report opened in a browser
 # make clean    remove what these made
@@ -24,7 +26,7 @@ COMPILES := import ensurepip, os, sys, sysconfig, venv; \
 	sys.exit(sys.version_info < (3, 11) or not os.path.exists(sysconfig.get_path("include") + "/Python.h"))
 SYSTEM_PYTHON = $(if $(PYTHON),,$(shell /usr/bin/python3 -c '$(COMPILES)' 2>/dev/null && echo /usr/bin/python3))
 
-.PHONY: run test test-compiled check bench bench-here campaign campaign-compiled clean demo demo-test
+.PHONY: run test test-compiled check bench bench-fixtures bench-here example campaign campaign-compiled clean demo demo-test
 
 run: $(INSTALLED)-run
 	$(BIN)/odradek serve --host 127.0.0.1 --port 9092 $(ARGS)
@@ -63,6 +65,12 @@ else
 bench-here: $(INSTALLED)-test
 	$(BIN)/python -m benchmarks $(ARGS)
 endif
+
+bench-fixtures: $(INSTALLED)-test
+	$(BIN)/python -m benchmarks.fixtures $(ARGS)
+
+example: $(INSTALLED)-run
+	PYTHON=$(BIN)/python tools/run_example.sh $(ARGS)
 
 demo: $(INSTALLED)-test
 	$(BIN)/python -m demo $(ARGS)

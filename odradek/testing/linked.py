@@ -86,7 +86,8 @@ class _LinkedFile:
         self._file.truncate(size)
 
     def sync(self) -> None:
-        self._file.sync()
+        if self._owner.syncs:
+            self._file.sync()
 
     def close(self) -> None:
         self._file.close()
@@ -113,10 +114,14 @@ class _LinkedFile:
 
 
 class LinkedFileSystem:
-    """The machine's own file system, on which no file is changed that has another name. ``links_made`` by ``link_to``."""
+    """The machine's own file system, on which no file is changed that has another name. ``links_made`` by ``link_to``.
 
-    def __init__(self) -> None:
+    Without ``syncs``, nothing is synced, for what is removed in the end anyway.
+    """
+
+    def __init__(self, *, syncs: bool = True) -> None:
         self._file_system = RealFileSystem()
+        self.syncs = syncs
         self.links_made = 0
 
     def link_to(self, directory: str, target: str) -> None:
@@ -134,7 +139,7 @@ class LinkedFileSystem:
 
     def write_atomic(self, path: str, data: bytes, *, durable: bool = True) -> None:
         """Part of FileSystem."""
-        self._file_system.write_atomic(path, data, durable=durable)
+        self._file_system.write_atomic(path, data, durable=durable and self.syncs)
 
     def exists(self, path: str) -> bool:
         """Part of FileSystem."""
@@ -162,7 +167,8 @@ class LinkedFileSystem:
 
     def sync_dir(self, path: str) -> None:
         """Part of FileSystem."""
-        self._file_system.sync_dir(path)
+        if self.syncs:
+            self._file_system.sync_dir(path)
 
     def size(self, path: str) -> int:
         """Part of FileSystem."""

@@ -248,7 +248,7 @@ class _BrokerOnLinks(Broker):
     """A fork on a directory, which goes with it."""
 
     def __init__(self, directory: LinkedDirectory, configs: Mapping[str, object], clock: SteeredClock) -> None:
-        super().__init__(directory.path, configs=configs, clock=clock, file_system=LinkedFileSystem())
+        super().__init__(directory.path, configs=configs, clock=clock, file_system=LinkedFileSystem(syncs=False))
         self._links = directory
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None) -> None:
