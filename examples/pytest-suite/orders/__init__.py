@@ -1,0 +1,1 @@
+"""A service on Kafka: orders are placed, billed, and reminded of."""
