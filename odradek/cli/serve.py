@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from odradek.broker.server import Broker
     from odradek.testing.faults.faults import Faults
     from odradek.testing.faults.vocabulary import Words
+    from odradek.testing.severed import SeverableFileSystem
 
 FAILED = 1
 CANNOT_START = 2
@@ -146,10 +147,11 @@ async def _serve(
     asyncio.get_running_loop().set_exception_handler(LoopErrors(SystemClock()).report)
     stopping = asyncio.Event()
     on_stop_signal(stopping.set)
-    server = BrokerServer(config, background=ThreadedBackground(beside_long_work=ThreadsChangeOften()))
+    files = _watched_files() if rules else None
+    server = BrokerServer(config, file_system=files, background=ThreadedBackground(beside_long_work=ThreadsChangeOften()))
     broker = server.broker
     broker.cleans_in_process = True
-    faults = _install_faults(broker, rules) if rules else None
+    faults = None if files is None else _install_faults(broker, files, rules)
     failures: list[str] = []
 
     def fail(reason: str) -> None:
@@ -239,11 +241,17 @@ def _read_rules(path: Path) -> list["Words"]:
     return read_rules(path)
 
 
-def _install_faults(broker: "Broker", rules: list["Words"]) -> "Faults":
+def _watched_files() -> "SeverableFileSystem":
+    from odradek.testing.faults.served import watched_files
+
+    return watched_files()
+
+
+def _install_faults(broker: "Broker", files: "SeverableFileSystem", rules: list["Words"]) -> "Faults":
     from odradek.testing.faults.served import install
 
     log.warn("faults are injected", rules=len(rules))
-    return install(broker, rules)
+    return install(broker, files, rules)
 
 
 async def _bind_metrics(broker: "Broker", host: str | None, port: int) -> "MetricsEndpoint":

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Literal, Unpack
 from odradek.broker.broker_server import BrokerServer
 from odradek.broker.logging import log
 from odradek.testing import records, state, waiting
+from odradek.testing.disk import MemoryDisk
 from odradek.testing.image import Image
 from odradek.testing.in_process import InProcessBroker
 from odradek.testing.linked import LinkedFileSystem
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
     from odradek.storage.filesystem import FileSystem
     from odradek.testing.faults.faults import Faults
     from odradek.testing.in_process import LogLine
+    from odradek.testing.severed import Watch
     from odradek.testing.topics import NewTopic
 
 _CLOSING_TURNS = 3
@@ -76,6 +78,7 @@ class ListeningBroker(InProcessBroker):
         if timeline:
             self.timeline.start()
         self._restarting: asyncio.Task[None] | None = None
+        self._watch: Watch | None = None
 
     @cached_property
     def faults(self) -> Faults:
@@ -109,6 +112,7 @@ class ListeningBroker(InProcessBroker):
         if self.is_running:
             raise RuntimeError("the broker is running")
         self._severable = SeverableFileSystem(self.disk)
+        self._severable.watch = self._watch
         with self.noting():
             server = self._make(BrokerServer, {"listeners": f"PLAINTEXT://127.0.0.1:{self._port}", **self._configs})
             # It would be most of what is done in a week that is let pass.
@@ -173,10 +177,25 @@ class ListeningBroker(InProcessBroker):
             return
         super().kill()
 
-    def restart_now(self) -> None:
-        """End the process as kill -9 does, and start another one at once; to be called on the loop. See ``restarted``."""
-        self.kill()
+    def restart_now(self, *, lose_power: bool = False) -> None:
+        """End the process as kill -9 or a loss of power does, and start another one at once; on the loop. See ``restarted``.
+
+        Raises TypeError for a disk that loses nothing with its power.
+        """
+        if lose_power:
+            self.lose_power()
+        else:
+            self.kill()
         self._restarting = asyncio.ensure_future(self._start_again())
+
+    def ensure_loses_power(self) -> None:
+        """Raises TypeError for a disk that loses nothing with its power."""
+        if not isinstance(self.disk, MemoryDisk):
+            raise TypeError("only a broker in memory loses power: it knows what of its disk was synced")
+
+    def watch_disk(self, watch: Watch | None) -> None:
+        """Have it stand around all appends and syncs; None: nothing does."""
+        self._watch = self._severable.watch = watch
 
     async def restarted(self) -> None:
         """Return when a restart that is under way is over. Raises what ``start`` does."""

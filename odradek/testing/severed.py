@@ -9,7 +9,7 @@ from weakref import WeakSet
 from odradek.storage.reserve import reserve_bytes_of
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from odradek.protocol.record_batch import Buffer
     from odradek.storage.filesystem import File, FileSystem, Lock
@@ -19,11 +19,19 @@ class _Closable(Protocol):
     def close(self) -> None: ...
 
 
-class _SeverableFile:
-    __slots__ = ("__weakref__", "_file", "_owner")
+class Watch(Protocol):
+    """Who stands around the appends and syncs of all files."""
 
-    def __init__(self, owner: SeverableFileSystem, file: File) -> None:
+    def around(self, operation: str, path: str, buffers: Sequence[Buffer], do: Callable[[Sequence[Buffer]], None]) -> None:
+        """``do`` the operation, "append" or "sync", with these buffers. Raises OSError."""
+
+
+class _SeverableFile:
+    __slots__ = ("__weakref__", "_file", "_owner", "_path")
+
+    def __init__(self, owner: SeverableFileSystem, path: str, file: File) -> None:
         self._owner = owner
+        self._path = path
         self._file = file
 
     def pread(self, length: int, offset: int) -> bytes:
@@ -32,7 +40,11 @@ class _SeverableFile:
 
     def append(self, buffers: Sequence[Buffer]) -> None:
         self._owner.check()
-        self._file.append(buffers)
+        watch = self._owner.watch
+        if watch is None:
+            self._file.append(buffers)
+        else:
+            watch.around("append", self._path, buffers, self._file.append)
 
     def size(self) -> int:
         return self._file.size()
@@ -43,7 +55,11 @@ class _SeverableFile:
 
     def sync(self) -> None:
         self._owner.check()
-        self._file.sync()
+        watch = self._owner.watch
+        if watch is None:
+            self._file.sync()
+        else:
+            watch.around("sync", self._path, (), lambda _: self._file.sync())
 
     def close(self) -> None:
         self._file.close()
@@ -65,11 +81,15 @@ class _SeverableLock:
 
 
 class SeverableFileSystem:
-    """Another file system, until ``sever`` is called: from then on everything is an OSError, and all of it is closed."""
+    """Another file system, until ``sever`` is called: from then on everything is an OSError, and all of it is closed.
+
+    ``watch`` stands around appends and syncs.
+    """
 
     def __init__(self, file_system: FileSystem) -> None:
         self._file_system = file_system
         self._is_severed = False
+        self.watch: Watch | None = None
         self._open: WeakSet[_Closable] = WeakSet()
 
     @property
@@ -91,7 +111,7 @@ class SeverableFileSystem:
     def open(self, path: str, *, create: bool = False) -> _SeverableFile:
         """Part of FileSystem."""
         self.check()
-        file = _SeverableFile(self, self._file_system.open(path, create=create))
+        file = _SeverableFile(self, path, self._file_system.open(path, create=create))
         self._open.add(file)
         return file
 

@@ -6,7 +6,7 @@ import asyncio
 from random import Random
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Self
 
-from odradek.testing.faults.vocabulary import ACTIONS
+from odradek.testing.faults.vocabulary import ACTIONS, OF_FILES
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -40,6 +40,12 @@ class Fault:
         self.words = dict(words)
         self.action = next((key for key in ACTIONS if key in words), None)
         self.hits = 0
+        # What it is about: "connections", "files" or "requests".
+        self.subject = "requests"
+        if "connections" in words or "refuse" in words:
+            self.subject = "connections"
+        elif any(key in words for key in OF_FILES):
+            self.subject = "files"
         self.fired: list[Fired] = []
         self._remove = remove
         self._fires = asyncio.Event()
@@ -76,11 +82,7 @@ class Fault:
 
     def fires_at(self, request: Request) -> bool:
         """Whether it fires at this request, which counts as one that it means."""
-        return self._names(request) and self._draws()
-
-    def fires_at_connection(self) -> bool:
-        """Whether it fires at a new connection."""
-        return self._draws()
+        return self._names(request) and self.draws()
 
     def note(self, fired: Fired) -> None:
         """It has fired."""
@@ -99,7 +101,8 @@ class Fault:
             and ("predicate" not in words or words["predicate"](request))
         )
 
-    def _draws(self) -> bool:
+    def draws(self) -> bool:
+        """Whether it fires at what it means, which has come once more."""
         words = self.words
         self._meant += 1
         if "nth" in words:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final, Protocol, Unpack
 
+from odradek.testing.faults.disk import FaultyDisk
 from odradek.testing.faults.fault import Fault, Fired
 from odradek.testing.faults.gate import FaultGate
 from odradek.testing.faults.vocabulary import BadRule, Words, checked
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     from odradek.broker.network.gate import Gate
     from odradek.broker.server import Broker as BrokerCore
     from odradek.testing.faults.subject import Request
+    from odradek.testing.severed import Watch
 
 _CONNECTION: Final = "connection"
 
@@ -29,8 +31,14 @@ class Host(Protocol):
     def remove_gate(self, gate: Gate) -> None:
         """Ask it no more."""
 
-    def restart_now(self) -> None:
-        """End as kill -9 does, and start again."""
+    def watch_disk(self, watch: Watch | None) -> None:
+        """Have it stand around each operation of the broker's files; None: nothing does."""
+
+    def restart_now(self, *, lose_power: bool = False) -> None:
+        """End as kill -9 does, or as a loss of power does, and start again. TypeError for a disk that loses nothing."""
+
+    def ensure_loses_power(self) -> None:
+        """Raises TypeError for a disk that loses nothing."""
 
 
 class Faults:
@@ -42,6 +50,8 @@ class Faults:
         self._rules: list[Fault] = []
         self._core: BrokerCore | None = None
         self._gate = FaultGate(self)
+        self._has_gate = False
+        self._disk = FaultyDisk(self)
 
     @property
     def core(self) -> BrokerCore:
@@ -65,11 +75,11 @@ class Faults:
 
     def add_checked(self, words: Words) -> Fault:
         """Add a rule that ``checked`` has passed."""
+        if "power_loss" in words:
+            self._host.ensure_loses_power()
         fault = Fault(words, self._remove)
-        if not self._rules:
-            self._host.add_gate(self._gate)
         self._rules.append(fault)
-        self._watch_connections()
+        self._watch()
         return fault
 
     def clear(self) -> None:
@@ -81,22 +91,22 @@ class Faults:
         """``core`` is the broker's process from now on; None: there is none, and what was held up is gone with it."""
         self._gate.forget()
         self._core = core
-        self._watch_connections()
+        self._watch()
 
     def let_go(self) -> None:
         """Let go on what is held up: the broker is about to stop."""
         self._gate.let_go(None)
 
-    def restart_now(self) -> None:
-        """End the broker as kill -9 does, and start it again."""
-        self._host.restart_now()
+    def restart_now(self, *, lose_power: bool = False) -> None:
+        """End the broker as kill -9 does, or its machine as a loss of power does, and start it again."""
+        self._host.restart_now(lose_power=lose_power)
 
     def firing_at(self, request: Request) -> Fault | None:
         """The rule with an action that fires at a request. All that fire are noted."""
         for fault in self._rules:
-            if "connections" in fault.words or "refuse" in fault.words or not fault.fires_at(request):
+            if fault.subject != "requests" or not fault.fires_at(request):
                 continue
-            self._note(fault, _fired(fault, request))
+            self.note(fault, _fired(fault, request))
             if fault.action is not None:
                 return fault
         return None
@@ -104,26 +114,32 @@ class Faults:
     def _remove(self, fault: Fault) -> None:
         with suppress(ValueError):
             self._rules.remove(fault)
-            if not self._rules:
-                self._host.remove_gate(self._gate)
-            self._watch_connections()
+            self._watch()
         self._gate.let_go(fault)
 
-    def _watch_connections(self) -> None:
-        if self._core is not None and self._core.connections is not None:
-            of_connections = any("connections" in each.words or "refuse" in each.words for each in self._rules)
-            self._core.connections.refuses = self._refuses if of_connections else None
+    def _watch(self) -> None:
+        """Stand where there are rules, and nowhere else."""
+        subjects = {each.subject for each in self._rules}
+        if ("requests" in subjects) is not self._has_gate:
+            self._has_gate = not self._has_gate
+            (self._host.add_gate if self._has_gate else self._host.remove_gate)(self._gate)
+        self._host.watch_disk(self._disk if "files" in subjects else None)
+        if self._core is not None:
+            self._disk.serve()
+            if self._core.connections is not None:
+                self._core.connections.refuses = self._refuses if "connections" in subjects else None
 
     def _refuses(self, connection: OpenConnection) -> bool:
         del connection
         for fault in self._rules:
-            if ("connections" in fault.words or "refuse" in fault.words) and fault.fires_at_connection():
-                self._note(fault, Fired(str(fault), fault.action, _CONNECTION, None, None, None, ()))
+            if fault.subject == "connections" and fault.draws():
+                self.note(fault, Fired(str(fault), fault.action, _CONNECTION, None, None, None, ()))
                 if fault.action is not None:
                     return True
         return False
 
-    def _note(self, fault: Fault, fired: Fired) -> None:
+    def note(self, fault: Fault, fired: Fired) -> None:
+        """A rule has fired."""
         self.fired.append(fired)
         fault.note(fired)
 

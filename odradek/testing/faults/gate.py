@@ -31,8 +31,8 @@ class Rules(Protocol):
     def firing_at(self, request: Request) -> Fault | None:
         """The rule with an action that fires at a request."""
 
-    def restart_now(self) -> None:
-        """End the broker as kill -9 does, and start it again."""
+    def restart_now(self, *, lose_power: bool = False) -> None:
+        """End the broker as kill -9 does, or its machine as a loss of power does, and start it again."""
 
 
 class FaultGate:
@@ -98,8 +98,8 @@ class FaultGate:
                 self._pausing.append(fault)
                 self._faults.core.timer.call_after(value, partial(self.let_go, fault))
                 return self._hold(fault, None)
-            case "restart", "before":
-                self._faults.restart_now()
+            case "restart" | "power_loss", "before":
+                self._faults.restart_now(lose_power=fault.action == "power_loss")
                 return Reply()
             case _:
                 self._due[id(request.context)] = (request.context, fault)
@@ -112,8 +112,8 @@ class FaultGate:
                 return self._hold(fault, CLOSE_CONNECTION)
             case "close":
                 return CLOSE_CONNECTION
-            case "restart":
-                self._faults.restart_now()
+            case "restart" | "power_loss":
+                self._faults.restart_now(lose_power=fault.action == "power_loss")
                 return Reply()
             case "throttle_ms" if response is not NO_RESPONSE and response is not CLOSE_CONNECTION:
                 # A shared response is of a class of its own.

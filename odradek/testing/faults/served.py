@@ -7,8 +7,10 @@ import os
 import signal
 from typing import TYPE_CHECKING, NoReturn
 
+from odradek.storage.filesystem import RealFileSystem
 from odradek.testing.faults.faults import Faults, checked_rules
 from odradek.testing.faults.vocabulary import BadRule
+from odradek.testing.severed import SeverableFileSystem
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -16,6 +18,7 @@ if TYPE_CHECKING:
     from odradek.broker.network.gate import Gate
     from odradek.broker.server import Broker as BrokerCore
     from odradek.testing.faults.vocabulary import Words
+    from odradek.testing.severed import Watch
 
 
 def read_rules(path: Path) -> list[Words]:
@@ -28,14 +31,21 @@ def read_rules(path: Path) -> list[Words]:
         raise BadRule(f"{path} is not JSON: {error}") from None
     if not isinstance(found, list):
         raise BadRule(f"{path}: {found!r} is not allowed; allowed is a list of rules")
-    return checked_rules(found, f"{path}: ")
+    rules = checked_rules(found, f"{path}: ")
+    for number, words in enumerate(rules):
+        if "power_loss" in words:
+            raise BadRule(
+                f"{path}: rule {number}: power_loss: {words['power_loss']!r} is not allowed of a process; allowed is restart"
+            )
+    return rules
 
 
 class _Served:
     """The broker of a process of its own."""
 
-    def __init__(self, core: BrokerCore) -> None:
+    def __init__(self, core: BrokerCore, files: SeverableFileSystem) -> None:
         self._core = core
+        self._files = files
 
     def add_gate(self, gate: Gate) -> None:
         self._core.dispatcher.add_gate(gate)
@@ -43,15 +53,26 @@ class _Served:
     def remove_gate(self, gate: Gate) -> None:
         self._core.dispatcher.remove_gate(gate)
 
-    def restart_now(self) -> NoReturn:
+    def watch_disk(self, watch: Watch | None) -> None:
+        self._files.watch = watch
+
+    def ensure_loses_power(self) -> None:
+        """No rule of it is read."""
+
+    def restart_now(self, *, lose_power: bool = False) -> NoReturn:  # noqa: ARG002  no rule of it is taken
         """The process dies. Who watches over it starts it again, or does not."""
         os.kill(os.getpid(), signal.SIGKILL)
         raise SystemExit
 
 
-def install(core: BrokerCore, rules: list[Words]) -> Faults:
-    """Have a broker, before it starts, keep these rules. ``let_go`` of the result before it stops."""
-    faults = Faults(_Served(core))
+def watched_files() -> SeverableFileSystem:
+    """The machine's files, for ``install``."""
+    return SeverableFileSystem(RealFileSystem())
+
+
+def install(core: BrokerCore, files: SeverableFileSystem, rules: list[Words]) -> Faults:
+    """Have a broker on ``files``, before it starts, keep these rules. ``let_go`` of the result before it stops."""
+    faults = Faults(_Served(core, files))
     faults.serve(core)
     for words in rules:
         faults.add_checked(words)

@@ -4,15 +4,18 @@ A rule says when it fires and, if anything, what happens then.
 
     when    api, client_id, group, transactional_id, topic, partition     a request that names all of these
             connections                                                   each new connection
+            disk (append, sync); path, topic, partition                   an operation on a file of the broker's
+            point; path, topic, partition                                 the append of a record of this kind (``disk``)
             nth, after, times, probability, seed                          which of those
             predicate                                                     of Python only: a function of the request
-    what    error, delay_ms, drop, close, stall, throttle_ms, split, pause_ms, refuse, restart
+    what    error, delay_ms, drop, close, stall, throttle_ms, split, pause_ms, refuse, restart, power_loss
 
 A rule has one of these at most. Without one, it observes.
 """
 
 from __future__ import annotations
 
+import errno
 from typing import TYPE_CHECKING, Final, TypedDict
 
 from odradek.protocol.api_keys import ApiKey
@@ -44,6 +47,9 @@ class Words(TypedDict, total=False):
     probability: float
     seed: int
     predicate: Callable[[Request], bool]
+    disk: str
+    point: str
+    path: str
     error: str | int
     delay_ms: int
     drop: bool
@@ -54,19 +60,55 @@ class Words(TypedDict, total=False):
     pause_ms: int
     refuse: bool
     restart: str
+    power_loss: str
 
 
-ACTIONS: Final = ("error", "delay_ms", "drop", "close", "stall", "throttle_ms", "split", "pause_ms", "refuse", "restart")
+ACTIONS: Final = (
+    "error",
+    "delay_ms",
+    "drop",
+    "close",
+    "stall",
+    "throttle_ms",
+    "split",
+    "pause_ms",
+    "refuse",
+    "restart",
+    "power_loss",
+)
 OF_REQUESTS: Final = ("api", "client_id", "group", "transactional_id", "topic", "partition", "predicate")
+OF_FILES: Final = ("disk", "point")
+_NOT_OF_FILES: Final = ("api", "client_id", "group", "transactional_id", "predicate", "connections")
+_ACTIONS_OF_FILES: Final = ("error", "delay_ms", "restart", "power_loss")
 MOMENTS: Final = ("before", "after")
+DISK_MOMENTS: Final = (*MOMENTS, "torn")
+OPERATIONS: Final = ("append", "sync")
+# Kinds of records, in the order in which a transaction writes them.
+POINTS: Final = (
+    "Empty",
+    "Ongoing",
+    "Records",
+    "Group",
+    "Offsets",
+    "PendingOffsets",
+    "PrepareCommit",
+    "PrepareAbort",
+    "Marker",
+    "GroupMarker",
+    "CompleteCommit",
+    "CompleteAbort",
+)
+_ERRNOS: Final = ("EIO", "ENOSPC", "EROFS", "EDQUOT")
 _APIS: Final = {api_key.name.replace("_", "").lower(): api_key for api_key in ApiKey}
 
 
 def checked(given: Mapping[str, object], where: str = "") -> Words:
     """The same with names as Kafka's numbers. Raises BadRule; ``where`` begins its message."""
     words: dict[str, object] = {}
+    is_of_files = any(key in given for key in OF_FILES)
     for key, value in given.items():
-        check = _CHECKS.get(key)
+        check = _CHECKS_OF_FILES.get(key) if is_of_files else None
+        check = check or _CHECKS.get(key)
         if check is None:
             raise BadRule(f"{where}{key}: there is no such key; allowed are {', '.join(_CHECKS)}")
         try:
@@ -81,6 +123,10 @@ def _check_together(words: Mapping[str, object], where: str) -> None:
     actions = [key for key in ACTIONS if key in words]
     if len(actions) > 1:
         raise BadRule(f"{where}{' and '.join(actions)}: one rule has one of these; allowed is one of {', '.join(ACTIONS)}")
+    if any(key in words for key in OF_FILES):
+        _check_of_files(words, where)
+    elif "path" in words:
+        raise BadRule(f"{where}path: {words['path']!r} is not allowed alone; allowed is a path with disk or point")
     if "connections" in words or "refuse" in words:
         wrong = [key for key in words if key in OF_REQUESTS] + [key for key in actions if key != "refuse"]
         if wrong:
@@ -94,6 +140,19 @@ def _check_together(words: Mapping[str, object], where: str) -> None:
         raise BadRule(f"{where}nth: {words['nth']!r} is not allowed with after or times; allowed is nth alone, or these")
     if "partition" in words and "topic" not in words:
         raise BadRule(f"{where}partition: {words['partition']!r} is not allowed alone; allowed is a partition with a topic")
+
+
+def _check_of_files(words: Mapping[str, object], where: str) -> None:
+    wrong = [key for key in words if key in _NOT_OF_FILES or (key in ACTIONS and key not in _ACTIONS_OF_FILES)]
+    if "disk" in words and "point" in words:
+        wrong.append("disk")
+    if words.get("disk") == "sync":
+        wrong += [key for key in ("restart", "power_loss") if words.get(key) == "torn"]
+    if wrong:
+        raise BadRule(
+            f"{where}{wrong[0]}: {words[wrong[0]]!r} is not allowed here; allowed with disk or point are topic, partition, path, "
+            f"nth, after, times, probability, seed, and {', '.join(_ACTIONS_OF_FILES)} (torn for appends)"
+        )
 
 
 def _api(value: object) -> tuple[ApiKey, ...]:
@@ -156,6 +215,22 @@ def _moment(value: object) -> str:
     return str(value)
 
 
+def _one_of(names: tuple[str, ...]) -> Callable[[object], str]:
+    def check(value: object) -> str:
+        if value not in names:
+            raise BadRule(f"are {', '.join(names)}")
+        return str(value)
+
+    return check
+
+
+def _errno(value: object) -> int:
+    if value not in _ERRNOS:
+        raise BadRule(f"of a disk are {', '.join(_ERRNOS)}")
+    number: int = getattr(errno, str(value))
+    return number
+
+
 def _split(value: object) -> int | tuple[int, ...]:
     if isinstance(value, int) and not isinstance(value, bool) and value > 0:
         return value
@@ -184,6 +259,9 @@ _CHECKS: Final[dict[str, Callable[[object], object]]] = {
     "probability": _probability,
     "seed": _from(0),
     "predicate": _predicate,
+    "disk": _one_of(OPERATIONS),
+    "point": _one_of(POINTS),
+    "path": _text,
     "error": _error,
     "delay_ms": _from(0),
     "drop": _true,
@@ -194,4 +272,10 @@ _CHECKS: Final[dict[str, Callable[[object], object]]] = {
     "pause_ms": _from(0),
     "refuse": _true,
     "restart": _moment,
+    "power_loss": _moment,
+}
+_CHECKS_OF_FILES: Final[dict[str, Callable[[object], object]]] = {
+    "error": _errno,
+    "restart": _one_of(DISK_MOMENTS),
+    "power_loss": _one_of(DISK_MOMENTS),
 }

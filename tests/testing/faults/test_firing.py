@@ -4,6 +4,7 @@ import kafka
 import pytest
 
 from odradek.testing import Broker
+from tests.testing.faults.librdkafka import Librdkafka
 
 WITHIN_S = 10
 
@@ -112,10 +113,11 @@ def test_a_broker_without_rules_has_no_gate():
 
 def test_what_a_rule_holds_up_is_carried_out_when_the_broker_stops():
     with Broker(topics={"orders": 1}) as broker:
-        with kafka.KafkaProducer(bootstrap_servers=broker.bootstrap_servers, retries=0) as client:
-            fault = broker.faults.add(api="Produce", stall=True, times=1)
-            client.send("orders", b"1")
-            fault.wait()
-            broker.stop()
+        client = Librdkafka(broker)
+        fault = broker.faults.add(api="Produce", stall=True, times=1)
+        client.send("orders", b"1")
+        fault.wait()
+        broker.stop()
         broker.start()
+        client.wait()
         assert [record.value for record in broker.records("orders")] == [b"1"]
