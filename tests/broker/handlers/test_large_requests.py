@@ -1,8 +1,10 @@
 """What a large cluster legitimately sends: 10,000 partitions in one request are answered like one."""
 
 import gc
+from contextlib import asynccontextmanager
 
 import pytest
+import pytest_asyncio
 
 from odradek.broker.replica.delayed_fetch import FetchRead
 from odradek.protocol.api_keys import ApiKey
@@ -15,8 +17,12 @@ TOPICS = [f"a-topic-of-some-length-{number}" for number in range(1_000)]
 PARTITIONS = range(10)
 
 
-@pytest.fixture
-async def cluster():
+# The broker serves all tests of the module, on one loop.
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
+
+@asynccontextmanager
+async def large_cluster():
     async with new_broker() as broker:
         created = await ask(
             Node(broker),
@@ -29,6 +35,12 @@ async def cluster():
         )
         assert {(topic.error_code, topic.num_partitions) for topic in created.topics} == {(ErrorCode.NONE, len(PARTITIONS))}
         yield Node(broker)
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def cluster():
+    async with large_cluster() as cluster:
+        yield cluster
 
 
 async def ask(node, api_key, version, **fields):
@@ -81,10 +93,11 @@ async def test_offsets_of_all_of_them_are_committed_and_fetched(cluster):
     assert {partition.committed_offset for topic in group.topics for partition in topic.partitions} == {3}
 
 
-async def test_all_of_them_are_deleted(cluster):
-    answer = await ask(cluster, ApiKey.DELETE_TOPICS, 5, topic_names=TOPICS, timeout_ms=1000)
-    assert {each.error_code for each in answer.responses} == {ErrorCode.NONE}
-    assert list((await ask(cluster, ApiKey.METADATA, 9, topics=None)).topics) == []
+async def test_all_of_them_are_deleted():
+    async with large_cluster() as cluster:
+        answer = await ask(cluster, ApiKey.DELETE_TOPICS, 5, topic_names=TOPICS, timeout_ms=1000)
+        assert {each.error_code for each in answer.responses} == {ErrorCode.NONE}
+        assert list((await ask(cluster, ApiKey.METADATA, 9, topics=None)).topics) == []
 
 
 def fetch_of(topics, partitions):
