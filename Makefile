@@ -1,4 +1,5 @@
 # make run      serve on 127.0.0.1:9092, in an environment of its own (.venv)
+# make run-compiled  the same as C extensions (three minutes to make)
 # make test     every test, set-up included
 # make test-compiled  the same tests against odradek as C extensions (three minutes to make), less those of what is not compiled
 # make check    style, types, import contracts, no circle of imports, lengths, no clock outside timing/
@@ -8,6 +9,8 @@
 # make example  the wheel, installed in a fresh environment with examples/pytest-suite, whose tests run there
 # make demo     a minute of life with trouble in it, what the pipeline finds of that, and its report
 # make demo-test  the same, and the report opened in a browser
+# make wheels   what a release has, as far as this machine makes it: a compiled wheel, the pure one and the sources, in dist/
+# make test-wheel  both wheels installed in fresh environments and tried
 # make clean    remove what these made
 
 SHELL := /bin/bash
@@ -26,10 +29,16 @@ COMPILES := import ensurepip, os, sys, sysconfig, venv; \
 	sys.exit(sys.version_info < (3, 11) or not os.path.exists(sysconfig.get_path("include") + "/Python.h"))
 SYSTEM_PYTHON = $(if $(PYTHON),,$(shell /usr/bin/python3 -c '$(COMPILES)' 2>/dev/null && echo /usr/bin/python3))
 
-.PHONY: run test test-compiled check bench bench-fixtures bench-here example campaign campaign-compiled clean demo demo-test
+.PHONY: run run-compiled wheels test-wheel test test-compiled check bench bench-fixtures bench-here example campaign campaign-compiled clean \
+	demo demo-test
 
 run: $(INSTALLED)-run
+	@echo "$$($(BIN)/odradek --version); make run-compiled runs the compiled build, on a third less processor time" >&2
 	$(BIN)/odradek serve --host 127.0.0.1 --port 9092 $(ARGS)
+
+run-compiled: $(BUILD)/.built
+	@echo "$$($(RUN_BUILD) $(BIN)/odradek --version); make run runs the sources as they are" >&2
+	$(RUN_BUILD) $(BIN)/odradek serve --host 127.0.0.1 --port 9092 $(ARGS)
 
 # Three processes for two cores, since many tests wait for a client. Spark's tests stay together in one, the pipeline's in another.
 # A process that crashes is a failure: with another in its place, xdist would wait for ever.
@@ -85,6 +94,25 @@ campaign: $(INSTALLED)-test
 campaign-compiled: $(INSTALLED)-test $(BUILD)/.built
 	$(RUN_BUILD) $(BIN)/python -m tests.campaigns $(NAME) $(ARGS)
 
+WHEEL := $(BIN)/python -m pip wheel --quiet --disable-pip-version-check --no-deps
+
+wheels: $(INSTALLED)-release
+	rm -rf dist build/wheels
+	ODRADEK_COMPILE=1 $(WHEEL) --wheel-dir build/wheels .
+	if [ "$$(uname)" = Linux ]; then PATH=$(BIN):$$PATH $(BIN)/auditwheel repair --wheel-dir dist build/wheels/*.whl; \
+		else mkdir -p dist && cp build/wheels/*.whl dist; fi
+	$(WHEEL) --wheel-dir dist .
+	$(BIN)/python -m hatchling build --target sdist --directory dist
+	$(BIN)/python -m twine check --strict dist/*
+
+test-wheel: wheels
+	for build in compiled pure; do \
+		rm -rf build/tried && $(BIN)/python -m venv build/tried && \
+		case $$build in pure) wheel=dist/*-none-any.whl ;; *) wheel=$$(ls dist/*.whl | grep -v none-any) ;; esac && \
+		build/tried/bin/python -m pip install --quiet --disable-pip-version-check $$wheel && \
+		build/tried/bin/python tools/try_wheel.py $$build || exit 1; \
+	done
+
 clean:
 	rm -rf $(VENV) .venv-system build dist *.egg-info .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache spark-warehouse
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
@@ -101,6 +129,10 @@ $(INSTALLED)-check: pyproject.toml tools/bootstrap.sh
 $(INSTALLED)-test: pyproject.toml tools/bootstrap.sh
 	tools/bootstrap.sh $(VENV) pipeline,test,dev --java --browser --install-missing
 	touch $@ $(INSTALLED)-check $(INSTALLED)-run
+
+$(INSTALLED)-release: pyproject.toml tools/bootstrap.sh
+	tools/bootstrap.sh $(VENV) release
+	touch $@ $(INSTALLED)-run
 
 $(BUILD)/.built: pyproject.toml tools/build_hook.py $(shell find odradek -name '*.py') | $(INSTALLED)-run
 	rm -rf $(BUILD)

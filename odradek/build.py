@@ -12,5 +12,5 @@ def is_compiled() -> bool:
 
 
 def description() -> str:
-    """The version, and whether it is compiled, for people."""
-    return f"{__version__}, compiled" if is_compiled() else __version__
+    """The version and the build, for people."""
+    return f"{__version__}, {'compiled' if is_compiled() else 'pure Python'}"

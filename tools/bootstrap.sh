@@ -47,7 +47,7 @@ provide() {
 new_enough() { "$1" -c 'import sys; sys.exit(sys.version_info < (3, 11))' >/dev/null 2>&1; }
 find_python() {
     local candidate
-    for candidate in ${PYTHON:-python3 python3.13 python3.12 python3.11 python}; do
+    for candidate in ${PYTHON:-python3 python3.14 python3.13 python3.12 python3.11 python}; do
         if new_enough "$candidate"; then
             command -v "$candidate"
             return
