@@ -44,6 +44,9 @@ run-compiled: $(BUILD)/.built
 # A process that crashes is a failure: with another in its place, xdist would wait for ever.
 IN_PARALLEL := -n 3 --dist loadgroup --max-worker-restart=0
 
+# What one process has compiled is there for the others: hundreds are started, and each has all the tests.
+test test-compiled: export PYTHONDONTWRITEBYTECODE :=
+
 test: $(INSTALLED)-test
 	$(BIN)/python -m pytest $(IN_PARALLEL) $(ARGS)
 
@@ -84,7 +87,10 @@ example: $(INSTALLED)-run
 demo: $(INSTALLED)-test
 	$(BIN)/python -m demo $(ARGS)
 
-demo-test: $(INSTALLED)-test
+demo-# What one process has compiled is there for the others: hundreds are started, and each has all the tests.
+test test-compiled: export PYTHONDONTWRITEBYTECODE :=
+
+test: $(INSTALLED)-test
 	$(BIN)/python -m pytest tests/demo/whole_demo.py $(ARGS)
 
 campaign: $(INSTALLED)-test
