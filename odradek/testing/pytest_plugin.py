@@ -24,9 +24,12 @@ if TYPE_CHECKING:
 
     from odradek.testing.shared import SharedBroker
     from odradek.testing.threaded import Broker, Snapshot, ThreadedBroker
+    from odradek.testing.timeline.threaded import ThreadedTimeline
     from odradek.testing.topics import NewTopic
 
-_BROKERS = pytest.StashKey[list["ThreadedBroker | SharedBroker"]]()
+# The brokers of a test, each with the last requests to it.
+_BROKERS = pytest.StashKey[list[tuple["ThreadedBroker | SharedBroker", "ThreadedTimeline | None"]]]()
+_LAST_EVENTS = 50
 # What the controller of pytest-xdist gives its workers.
 _SHARED = pytest.StashKey[tuple[tuple[str, int], str]]()
 _WORKER_INPUT = "kafka_shared"
@@ -99,7 +102,7 @@ def kafka_session_broker(request: pytest.FixtureRequest) -> Iterator[ThreadedBro
 @pytest.fixture
 def kafka_session(
     request: pytest.FixtureRequest, kafka_session_broker: ThreadedBroker | SharedBroker
-) -> ThreadedBroker | SharedBroker:
+) -> Iterator[ThreadedBroker | SharedBroker]:
     """One broker for all tests that ask for it. ``kafka_session.topic("orders")`` is the name of a topic of this test's own."""
     topics, configs = _marked(request.node)
     if configs:
@@ -112,8 +115,10 @@ def kafka_session(
     broker = kafka_session_broker.in_namespace(f"{worker}-{next(_namespaces)}")
     for name, new in topics.items():
         broker.topic(name, new)
-    _show_if_failed(request.node, broker)
-    return broker
+    last = _show_if_failed(request.node, broker)
+    yield broker
+    if last is not None:
+        last.stop()
 
 
 @pytest.fixture(scope="session")
@@ -146,14 +151,16 @@ def kafka_bootstrap_servers(request: pytest.FixtureRequest) -> str:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestReport, pytest.TestReport]:
-    """Show what the brokers of a failed test hold and have logged."""
+    """Show what the brokers of a failed test hold and have logged, and what they were last asked."""
     report = yield
     if report.failed:
-        for broker in item.stash.get(_BROKERS, []):
+        for broker, last in item.stash.get(_BROKERS, []):
             address = broker.bootstrap_servers
             report.sections.append((f"Kafka broker at {address}", broker.describe()))
             if broker.log:
                 report.sections.append((f"log of the Kafka broker at {address}", "\n".join(map(str, broker.log))))
+            if last:
+                report.sections.append((f"last requests to the Kafka broker at {address}", str(last)))
     return report
 
 
@@ -186,8 +193,16 @@ def _worker_input(config: pytest.Config) -> Mapping[str, Any]:
     return found
 
 
-def _show_if_failed(node: pytest.Item, broker: ThreadedBroker | SharedBroker) -> None:
-    node.stash.setdefault(_BROKERS, []).append(broker)
+def _show_if_failed(node: pytest.Item, broker: ThreadedBroker | SharedBroker) -> ThreadedTimeline | None:
+    """The timeline that records the last requests for the report; a broker in another process has none."""
+    from odradek.testing.threaded import ThreadedBroker
+
+    last = None
+    if isinstance(broker, ThreadedBroker):
+        last = broker.another_timeline()
+        last.start(limit=_LAST_EVENTS, records=False)
+    node.stash.setdefault(_BROKERS, []).append((broker, last))
+    return last
 
 
 def _pair(line: str) -> tuple[str, str]:

@@ -15,6 +15,7 @@ from odradek.testing.image import Image, LinkedDirectory
 from odradek.testing.linked import LinkedFileSystem, link_tree
 from odradek.testing.listening import ListeningBroker
 from odradek.testing.threaded_clock import ThreadedClock
+from odradek.testing.timeline.live import LiveTimeline
 from odradek.testing.timeline.threaded import ThreadedTimeline
 
 if TYPE_CHECKING:
@@ -75,7 +76,11 @@ class ThreadedBroker:
     @property
     def timeline(self) -> ThreadedTimeline:
         """What clients have said, and were answered: recorded with ``Broker(timeline=True)``, or from ``timeline.start()`` on."""
-        return ThreadedTimeline(self._thread, self._since)
+        return ThreadedTimeline(self._thread, self._thread.broker.timeline, self._since)
+
+    def another_timeline(self) -> ThreadedTimeline:
+        """One that is started and stopped by itself. The coordinators' reports are not in it."""
+        return ThreadedTimeline(self._thread, LiveTimeline(self._thread.broker))
 
     def start(self) -> None:
         """Start the broker again, at the same address and on what its disk holds."""

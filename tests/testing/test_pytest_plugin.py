@@ -160,13 +160,19 @@ def test_fails_with_others(kafka_session):
 """
 
 
-def test_the_report_of_a_test_that_failed_in_a_worker_has_what_its_broker_holds_and_its_log(run_pytest):
+def test_the_report_of_a_test_that_failed_in_a_worker_has_what_its_broker_holds_its_log_and_its_last_requests(run_pytest):
     status, output = run_pytest(FAILING, "-n", "1")
     assert status == 1, output
     own, shared = output.split("test_fails_with_others _")
     assert re.search(r"- Kafka broker at 127.0.0.1:\d+ -+\ntopic 'orders': offsets by partition 0: 0 to 1, 1: 0 to 0\n", own)
     assert re.search(r"- log of the Kafka broker at 127.0.0.1:\d+ -+\nwarning: no.such.config is ignored", own)
+    last = re.search(
+        r"- last requests to the Kafka broker at 127.0.0.1:\d+ -+\n(.*PRODUCE v12 .*orders.*<\d+ bytes>.* NONE, .*)\n", own
+    )
+    assert last is not None, output
     assert re.search(r"- Kafka broker at 127.0.0.1:\d+ -+\ntopic 'orders-\d+': ", shared)
+    assert re.search(r"- last requests to the Kafka broker at 127.0.0.1:\d+ -+\n.*CREATE_TOPICS v7 .*orders-\d+", shared)
+    assert "PRODUCE" not in shared
     assert "warning: no.such.config" not in shared
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
+from math import inf
 from typing import TYPE_CHECKING
 
 from odradek.testing.timeline.timeline import Timeline
@@ -11,15 +13,19 @@ if TYPE_CHECKING:
 
     from odradek.testing.broker_thread import BrokerThread
     from odradek.testing.timeline.events import Event
+    from odradek.testing.timeline.live import LiveTimeline
+
+# A broker that hangs is to be looked at all the same.
+_LOOK_S = 5.0
 
 
 class ThreadedTimeline(Timeline):
     """A ``LiveTimeline``, from another thread than its broker's; the events from the place ``since`` on."""
 
-    def __init__(self, thread: BrokerThread, since: int = 0) -> None:
+    def __init__(self, thread: BrokerThread, live: LiveTimeline, since: int = 0) -> None:
         super().__init__()
         self._thread = thread
-        self._live = thread.broker.timeline
+        self._live = live
         self._since = since
 
     @property
@@ -31,7 +37,8 @@ class ThreadedTimeline(Timeline):
     def events(self) -> tuple[Event, ...]:
         """What has been recorded so far."""
         if self._live.is_recording:
-            self._run(self._live.look)
+            with suppress(TimeoutError):
+                self._run(self._live.look, _LOOK_S)
         return tuple(event for event in self._live.events if event.begun >= self._since)
 
     def start(self, *, limit: int | None = None, records: bool = True) -> None:
@@ -49,7 +56,7 @@ class ThreadedTimeline(Timeline):
         """Forget what was recorded."""
         self._run(self._live.clear)
 
-    def _run(self, act: Callable[[], object]) -> None:
+    def _run(self, act: Callable[[], object], within_s: float = inf) -> None:
         if not self._thread.is_running:
             # Nothing else runs that could touch it.
             act()
@@ -58,4 +65,4 @@ class ThreadedTimeline(Timeline):
         async def on_loop() -> None:
             act()
 
-        self._thread.run(on_loop)
+        self._thread.run(on_loop, within_s)

@@ -176,3 +176,14 @@ def test_a_broker_on_the_loop_of_its_caller_has_one_too():
     assert created.request == CreateTopicsRequest(
         topics=(CreatableTopic(name="t", num_partitions=1, replication_factor=-1),), timeout_ms=created.request.timeout_ms
     )
+
+
+def test_another_timeline_is_started_and_stopped_by_itself(broker, client):
+    last = broker.another_timeline()
+    last.start(limit=1, records=False)
+    for _ in range(2):
+        client.call(LIST_GROUPS, ListGroupsRequest())
+    assert len(broker.timeline) == 0
+    assert [each.api for each in last.exchanges] == [ApiKey.LIST_GROUPS]
+    last.stop()
+    assert broker._thread.broker.core.dispatcher._gate is None
