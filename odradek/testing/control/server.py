@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import json
 import re
+import sys
 import threading
 from hmac import compare_digest
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -50,7 +51,7 @@ class ControlServer:
         self._held = Held()
         self._token = token
         self._loop: asyncio.AbstractEventLoop | None = None
-        self._server: ThreadingHTTPServer | None = None
+        self._server: _Server | None = None
         self._thread: threading.Thread | None = None
 
     def start(self, host: str, port: int) -> None:
@@ -61,9 +62,7 @@ class ControlServer:
         class Handler(_Handler):
             answer = staticmethod(control._answer)
 
-        self._server = ThreadingHTTPServer((host, port), Handler)
-        self._server.daemon_threads = True
-        self._server.block_on_close = False
+        self._server = _Server((host, port), Handler)
         self.url = f"http://{host}:{self._server.server_address[1]}"
         self._thread = threading.Thread(target=self._server.serve_forever, args=(0.05,), name="control", daemon=True)
         self._thread.start()
@@ -168,6 +167,19 @@ def _body(route: Route, body: bytes) -> Json:
     return fields
 
 
+class _Server(ThreadingHTTPServer):
+    """Its threads are nobody's to wait for, and a client that goes is no news."""
+
+    daemon_threads = True
+    block_on_close = False
+
+    def handle_error(self, request: object, client_address: object) -> None:  # noqa: ARG002  as the standard library has it
+        """The connection is closed."""
+        error = sys.exc_info()[1]
+        if error is not None and not isinstance(error, OSError):
+            log.error("a control connection failed", error)
+
+
 class _Handler(BaseHTTPRequestHandler):
     """One connection. ``answer`` takes method, target, the header Authorization and the body."""
 
@@ -183,9 +195,11 @@ class _Handler(BaseHTTPRequestHandler):
 
     def _serve(self) -> None:
         length = self.headers.get("Content-Length", "0")
-        if not length.isdecimal() or int(length) > _MOST_BYTES:
+        is_chunked = "Transfer-Encoding" in self.headers
+        if is_chunked or not length.isdecimal() or int(length) > _MOST_BYTES:
             self.close_connection = True
-            self._send(413, {"error": f"a body has at most {_MOST_BYTES} bytes, and its length is said"})
+            error = f"a body has a Content-Length, of {_MOST_BYTES} at most"
+            self._send(411 if is_chunked else 413, {"error": error})
             return
         body = self.rfile.read(int(length))
         self._send(*self.answer(self.command, self.path, self.headers.get("Authorization", ""), body))
