@@ -87,10 +87,7 @@ example: $(INSTALLED)-run
 demo: $(INSTALLED)-test
 	$(BIN)/python -m demo $(ARGS)
 
-demo-# What one process has compiled is there for the others: hundreds are started, and each has all the tests.
-test test-compiled: export PYTHONDONTWRITEBYTECODE :=
-
-test: $(INSTALLED)-test
+demo-test: $(INSTALLED)-test
 	$(BIN)/python -m pytest tests/demo/whole_demo.py $(ARGS)
 
 campaign: $(INSTALLED)-test

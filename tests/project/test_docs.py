@@ -91,6 +91,11 @@ def test_every_link_within_the_repository_leads_somewhere(document: Path):
     assert [target for target in targets if not (document.parent / target).exists()] == []
 
 
+def test_make_understands_the_makefile():
+    done = subprocess.run(["make", "-n", "clean"], cwd=REPOSITORY, capture_output=True, text=True, check=False, timeout=30)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
 @pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.name)
 def test_every_make_target_named_is_there(document: Path):
     makefile = (REPOSITORY / "Makefile").read_text()
