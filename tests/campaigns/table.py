@@ -67,6 +67,15 @@ CAMPAIGNS = {
             (f"{_HERE}/damage/test_damage.py",),
         ),
         Campaign(
+            "faults-fuzz",
+            "tests.campaigns.faults",
+            (),
+            12,
+            "random sets of injected faults against working clients: the broker serves on after each, nothing acknowledged is "
+            "lost",
+            (f"{_HERE}/faults/test_faults.py",),
+        ),
+        Campaign(
             "fuzz",
             "tests.campaigns.fuzz",
             (),
