@@ -6,6 +6,7 @@ import pytest
 
 from odradek.client.api import Api
 from odradek.client.blocking import BlockingClient
+from odradek.client.errors import Disconnected
 from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.message_types.create_topics import CreatableTopic, CreateTopicsRequest
 from odradek.protocol.message_types.fetch import FetchPartition, FetchRequest, FetchTopic
@@ -187,3 +188,15 @@ def test_another_timeline_is_started_and_stopped_by_itself(broker, client):
     assert [each.api for each in last.exchanges] == [ApiKey.LIST_GROUPS]
     last.stop()
     assert broker._thread.broker.core.dispatcher._gate is None
+
+
+def test_a_fault_is_seen_as_the_client_sees_it(broker, client):
+    broker.timeline.start()
+    with broker.faults.add(api="Produce", error="NOT_LEADER_OR_FOLLOWER", times=1):
+        produce(client, b"x")
+        produce(client, b"x")
+    with broker.faults.add(api="Produce", close="after"), pytest.raises(Disconnected):
+        produce(client, b"x")
+    refused, taken, lost = broker.timeline.exchanges
+    assert (refused.errors, taken.errors) == (["NOT_LEADER_OR_FOLLOWER"], [])
+    assert (lost.outcome, lost.answer) == ("closed", None)
