@@ -77,6 +77,12 @@ def pytest_asyncio_loop_factories(item: pytest.Item) -> Mapping[str, Callable[[]
     return loops if marker is not None and "loop_factories" in marker.kwargs else {"uvloop": uvloop.new_event_loop}
 
 
+def pytest_itemcollected(item: pytest.Item) -> None:
+    """Keep the tests that share a module's broker in one process: each would start its own."""
+    if "module_broker" in getattr(item, "fixturenames", ()) and item.get_closest_marker("xdist_group") is None:
+        item.add_marker(pytest.mark.xdist_group(item.path.relative_to(REPOSITORY / "tests").as_posix()))
+
+
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestReport, pytest.TestReport]:
     """Show the logs of a failed test's brokers."""

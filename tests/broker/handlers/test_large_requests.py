@@ -18,7 +18,7 @@ PARTITIONS = range(10)
 
 
 # The broker serves all tests of the module, on one loop.
-pytestmark = pytest.mark.asyncio(loop_scope="module")
+pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.xdist_group("large-requests")]
 
 
 @asynccontextmanager

@@ -38,7 +38,8 @@ SOME = (
 )
 
 
-pytestmark = pytest.mark.interpreted
+# One process: the templates take three brokers.
+pytestmark = [pytest.mark.interpreted, pytest.mark.xdist_group("crash-points")]
 
 
 @pytest.fixture(scope="module")

@@ -7,7 +7,8 @@ from tests.campaigns.crash.points.run import make_templates
 from tests.campaigns.crash.points.scenario import Ending
 from tests.campaigns.crash.points.workloads import points_by_workload, reached_by
 
-pytestmark = pytest.mark.interpreted
+# One process: the templates take three brokers.
+pytestmark = [pytest.mark.interpreted, pytest.mark.xdist_group("crash-points-reached")]
 
 BY_WORKLOAD = points_by_workload()
 
