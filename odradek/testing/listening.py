@@ -163,6 +163,7 @@ class ListeningBroker(InProcessBroker):
         """
         if not image.fits(self.disk):
             raise ValueError("a snapshot in memory is restored in memory, and one of a directory in a directory")
+        await self.restarted()
         self.kill()
         # One turn of the loop, in which the transports close.
         await asyncio.sleep(0)

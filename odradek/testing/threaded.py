@@ -163,6 +163,7 @@ class ThreadedBroker:
         """Everything that the broker holds now, namespaces or not. Raises TypeError for several ``log.dirs``, OSError."""
 
         async def on_loop() -> Image:
+            await self._thread.broker.restarted()
             return self._thread.broker.image()
 
         return Snapshot(self._thread.run(on_loop))
@@ -197,6 +198,7 @@ class Broker(ListeningBroker):
 
     async def snapshot(self) -> Snapshot:
         """Everything that the broker holds now. Raises TypeError for several ``log.dirs``, OSError."""
+        await self.restarted()
         return Snapshot(self.image())
 
     async def restore(self, snapshot: Snapshot) -> None:

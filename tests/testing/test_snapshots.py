@@ -161,6 +161,22 @@ async def test_on_the_callers_loop_each_step_is_awaited():
         assert [each.text for each in await broker.records("t")] == ["seed"]
 
 
+def test_a_broker_that_a_fault_restarts_is_waited_for():
+    with Broker(topics={"t": 1}) as broker:
+        broker.produce("t", ["seed"])
+        snapshot = broker.snapshot()
+
+        async def restart():
+            broker._thread.broker.restart_now()
+
+        broker._thread.run(restart)
+        with broker.snapshot().fork() as fork:
+            assert values(fork) == ["seed"]
+        broker._thread.run(restart)
+        broker.restore(snapshot)
+        assert values(broker) == ["seed"]
+
+
 def test_time_goes_on_from_the_snapshot():
     with Broker(topics={"t": NewTopic(1, {"retention.ms": 3_600_000})}) as broker:
         broker.clock.advance(minutes=1)
