@@ -29,7 +29,7 @@ COMPILES := import ensurepip, os, sys, sysconfig, venv; \
 	sys.exit(sys.version_info < (3, 11) or not os.path.exists(sysconfig.get_path("include") + "/Python.h"))
 SYSTEM_PYTHON = $(if $(PYTHON),,$(shell /usr/bin/python3 -c '$(COMPILES)' 2>/dev/null && echo /usr/bin/python3))
 
-.PHONY: run run-compiled wheels test-wheel test test-compiled check bench bench-fixtures bench-here example campaign campaign-compiled clean \
+.PHONY: run run-compiled wheels test-wheel test test-languages test-compiled check bench bench-fixtures bench-here example campaign campaign-compiled clean \
 	demo demo-test
 
 run: $(INSTALLED)-run
@@ -52,6 +52,10 @@ test: $(INSTALLED)-test
 
 test-compiled: $(INSTALLED)-test $(BUILD)/.built
 	$(RUN_BUILD) $(BIN)/pytest --import-mode=append $(IN_PARALLEL) --compiled-only $(ARGS)
+
+# In Go, Java and TypeScript, with their own tools, where these are there.
+test-languages: $(INSTALLED)-test
+	$(BIN)/python -m pytest -n 2 tests/languages/whole_examples.py $(ARGS)
 
 check: $(INSTALLED)-check
 	$(BIN)/ruff check .

@@ -154,9 +154,12 @@ def _query(route: Route, query: str) -> dict[str, str]:
 
 def _body(route: Route, body: bytes) -> Json:
     try:
-        fields: Any = json.loads(body) if body else {}
+        fields: Any = json.loads(body or b"{}")
     except ValueError as error:
         raise _Refusal(400, f"the body is not JSON: {error}") from error
+    if fields is None:
+        # How some clients say nothing.
+        fields = {}
     if not isinstance(fields, dict):
         raise _Refusal(400, f"the body is an object, and not {type(fields).__name__}")
     try:

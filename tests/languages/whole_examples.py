@@ -1,0 +1,45 @@
+"""The examples in other languages, each with its own tools, where these are there: ``make test-languages``."""
+
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.broker_process import command_environment
+
+EXAMPLES = Path(__file__).parents[2] / "examples"
+# How each gets what it needs, and how it is run.
+FETCHES = {
+    "go": ["go", "mod", "download"],
+    "typescript": ["npm", "install", "--no-package-lock", "--no-audit", "--no-fund"],
+    "java": ["mvn", "--batch-mode", "--quiet", "dependency:go-offline"],
+}
+RUNS = {
+    "go": ["go", "test", "./..."],
+    "typescript": ["npm", "test"],
+    "java": ["mvn", "--batch-mode", "--no-transfer-progress", "test"],
+}
+# Of what the tools write, that tests have run, and how many.
+RAN = {"go": "ok  \todradek/examples/go", "typescript": "# pass 2\n", "java": "Tests run: 2, Failures: 0, Errors: 0, Skipped: 0"}
+
+
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize("language", RUNS)
+def test_an_example_passes(language, tmp_path):
+    if shutil.which(RUNS[language][0]) is None:
+        pytest.skip(f"there is no {RUNS[language][0]}")
+    project = tmp_path / language
+    shutil.copytree(EXAMPLES / language, project)
+    environment = command_environment() | {"ODRADEK": f"{sys.executable} -m odradek"}
+
+    def run(command):
+        return subprocess.run(command, cwd=project, env=environment, capture_output=True, text=True, check=False)
+
+    fetched = run(FETCHES[language])
+    if fetched.returncode:
+        pytest.skip(f"its packages cannot be had: {fetched.stderr[-500:]}")
+    done = run(RUNS[language])
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert RAN[language] in done.stdout
