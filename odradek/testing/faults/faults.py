@@ -124,10 +124,12 @@ class Faults:
             self._has_gate = not self._has_gate
             (self._host.add_gate if self._has_gate else self._host.remove_gate)(self._gate)
         self._host.watch_disk(self._disk if "files" in subjects else None)
-        if self._core is not None:
+        if self._core is None:
+            return
+        if "files" in subjects:
             self._disk.serve()
-            if self._core.connections is not None:
-                self._core.connections.refuses = self._refuses if "connections" in subjects else None
+        if self._core.connections is not None:
+            self._core.connections.refuses = self._refuses if "connections" in subjects else None
 
     def _refuses(self, connection: OpenConnection) -> bool:
         del connection

@@ -41,6 +41,11 @@ def produced(client, count):
     return taken
 
 
+def test_nothing_has_fired_before_there_is_a_rule():
+    with Broker() as broker:
+        assert broker.faults.fired == []
+
+
 @pytest.mark.parametrize(
     ("when", "taken"),
     [
