@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from odradek.testing.threaded import ThreadedBroker
 
 _VALUE, _METHOD, _PART, _ERROR = range(4)
-_REFUSED = frozenset({"start", "stop", "kill", "close", "restore", "snapshot", "timeline", "another_timeline"})
+_REFUSED = frozenset({"start", "stop", "kill", "close", "restore", "snapshot", "faults", "timeline", "another_timeline"})
 
 
 class SharedBroker:

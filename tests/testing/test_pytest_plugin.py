@@ -233,6 +233,8 @@ def test_shares(kafka_session, kafka_bootstrap_servers, number):
         kafka_session.wait_for(group="none", within=0.01)
     with pytest.raises(KafkaError, match="there is no topic"):
         kafka_session.records("none")
+    with pytest.raises(RuntimeError, match="shared by all workers: faults"):
+        kafka_session.faults.add(api="Produce")
     with pytest.raises(RuntimeError, match="shared by all workers"):
         kafka_session.stop()
     before = kafka_session.clock.now
