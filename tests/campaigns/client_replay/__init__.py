@@ -1,7 +1,7 @@
 """What clients said to odradek, said again: to another odradek, and to Apache Kafka.
 
 A session (``sessions``) is what an application does with a client library: topics, an idempotent and a transactional producer, a
-group of two that rebalances, a commit within a transaction, a reader of committed records. It runs against odradek with a
+consumer in a group, a commit within a transaction, a reader of committed records. It runs against odradek with a
 timeline, which is replayed. To another odradek there is no difference; to Apache Kafka, each has a row in docs/differences.md.
 
 The short form is the half without Kafka. The other half: ``make campaign NAME=client-replay``.
