@@ -27,6 +27,10 @@ def test_a_campaign_is_a_program_that_says_what_its_arguments_are(name, monkeypa
     def become(_program, command):
         assert command[:2] == [sys.executable, "-m"]
         monkeypatch.setattr(sys, "argv", ["", *command[3:]])
+        for module in (command[2], f"{command[2]}.__main__"):
+            # Other tests may have imported what is run, of which Python warns.
+            if not hasattr(sys.modules.get(module), "__path__"):
+                monkeypatch.delitem(sys.modules, module, raising=False)
         runpy.run_module(command[2], run_name="__main__", alter_sys=False)
 
     monkeypatch.setattr(os, "execv", become)

@@ -28,7 +28,8 @@ def test_a_record_that_is_lost_by_a_kill_is_found(monkeypatch):
     )
     monkeypatch.setattr(InProcessBroker, "kill", lambda broker: broker.lose_power_for_test())
     monkeypatch.setattr(InProcessBroker, "lose_power_for_test", _lose, raising=False)
-    assert any(violation.startswith("lost:") for violation in run(seed=1, sets=2).violations)
+    # A commit that comes when its rule is gone already kills nobody.
+    assert any(violation.startswith("lost:") for seed in range(10) for violation in run(seed=seed, sets=2).violations)
 
 
 _kill = InProcessBroker.kill
