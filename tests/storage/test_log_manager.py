@@ -1,5 +1,6 @@
 """A data directory: who it belongs to, which logs are in it, and what a restart finds."""
 
+import errno
 from uuid import UUID, uuid4
 
 import pytest
@@ -286,7 +287,7 @@ def test_flush_ms_is_how_long_an_append_waits_to_be_synced():
     flush_dirty(manager, NOW_MS + 999)
     before = log.recovery_point
     flush_dirty(manager, NOW_MS + 1000)
-    assert (before, log.recovery_point, manager.flusher.tasks(NOW_MS + 5000)) == (0, 1, [])
+    assert (before, log.recovery_point, list(manager.flusher.tasks(NOW_MS + 5000))) == (0, 1, [])
 
 
 def test_a_log_that_cannot_be_flushed_makes_the_stop_unclean(monkeypatch):
@@ -314,6 +315,19 @@ def test_a_failed_flush_of_a_deleted_log_is_nobodys_worry():
     assert warn.events == []
 
 
+def test_a_log_for_which_there_were_too_many_open_files_is_flushed_the_next_time():
+    warn = Warnings()
+    manager = started(MemoryFileSystem(), warn=warn)
+    log = create(manager, config=LogConfig(flush_ms=0))
+    append(log)
+    ((_, task),) = manager.flusher.tasks(NOW_MS)
+    manager.flusher.finished(log, task, OSError(errno.EMFILE, "Too many open files"), NOW_MS)
+    assert [event for event, _ in warn.events] == ["log not flushed"]
+    append(log)
+    flush_dirty(manager, NOW_MS)
+    assert log.recovery_point == 2
+
+
 def test_a_log_whose_flush_failed_is_out_of_service_and_the_stop_is_unclean():
     file_system, warn = MemoryFileSystem(), Warnings()
     manager = started(file_system, warn=warn)
@@ -323,7 +337,7 @@ def test_a_log_whose_flush_failed_is_out_of_service_and_the_stop_is_unclean():
     manager.flusher.finished(log, task, OSError(5, "Input/output error"), NOW_MS)
     with pytest.raises(KafkaError, match="Input/output error") as refusal:
         append(log)
-    assert (refusal.value.code, log.recovery_point, manager.flusher.tasks(NOW_MS)) == (ErrorCode.KAFKA_STORAGE_ERROR, 0, [])
+    assert (refusal.value.code, log.recovery_point, list(manager.flusher.tasks(NOW_MS))) == (ErrorCode.KAFKA_STORAGE_ERROR, 0, [])
     manager.shutdown(NOW_MS)
     assert ".kafka_cleanshutdown" not in file_system.list_dir(ROOT)
 

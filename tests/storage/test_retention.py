@@ -377,7 +377,7 @@ def test_of_a_log_that_lost_all_its_segments_only_the_name_of_the_new_one_is_syn
     task.run()
     managed.manager.flusher.finished(log, task, None, NOW_MS)
     assert (task.files, task.directories[0]) == ((), "/data/t-0")
-    assert (before, log.recovery_point, managed.manager.flusher.tasks(NOW_MS)) == (0, 4, [])
+    assert (before, log.recovery_point, list(managed.manager.flusher.tasks(NOW_MS))) == (0, 4, [])
 
 
 def test_an_old_segment_that_a_loss_of_power_brings_back_torn_is_no_damage():

@@ -6,6 +6,7 @@ Slow disk work goes through ``Background``, on files that the loop does not writ
 from __future__ import annotations
 
 from functools import partial
+from itertools import islice
 from typing import TYPE_CHECKING
 
 from odradek.broker.logging import log
@@ -24,6 +25,8 @@ if TYPE_CHECKING:
 
 # How often is looked whether a data directory is still there.
 _LOOK_MS = 2000
+# Logs that are flushed together. Each takes some descriptors, of which a process may have few thousands.
+_FLUSHED_TOGETHER = 200
 _NEVER_MS = 100 * 365 * 24 * 60 * 60 * 1000
 
 
@@ -102,19 +105,30 @@ class Housekeeping:
         if self._is_flushing:
             return
         now_ms = self._clock.now_ms()
-        due = self._log_manager.flusher.tasks(now_ms)
+        self._flush_some(self._log_manager.flusher.tasks(now_ms), now_ms)
+
+    def _flush_some(self, tasks: Iterator[tuple[Log, FlushTask]], now_ms: int) -> None:
+        """Flush some logs, whose files are open meanwhile, then the others."""
+        due = list(islice(tasks, _FLUSHED_TOGETHER))
+        is_last = len(due) < _FLUSHED_TOGETHER
         errors: list[OSError | None] = []
         self._is_flushing = True
+
+        def over() -> None:
+            self._is_flushing = not is_last
+            if not is_last:
+                self._timer.call_after(0, partial(self._flush_some, tasks, now_ms))
+
         self.run_aside(
             lambda: errors.extend(_sync([task for _, task in due])),
-            lambda: self._flushed(due, errors, now_ms),
-            self._flush_over,
+            lambda: self._flushed(due, errors, now_ms, is_last=is_last),
+            over,
         )
 
-    def _flushed(self, due: list[tuple[Log, FlushTask]], errors: list[OSError | None], now_ms: int) -> None:
+    def _flushed(self, due: list[tuple[Log, FlushTask]], errors: list[OSError | None], now_ms: int, *, is_last: bool) -> None:
         for (flushed, task), error in zip(due, errors, strict=True):
             self._log_manager.flusher.finished(flushed, task, error, now_ms)
-        if self._offsets is None:
+        if is_last and self._offsets is None:
             self._offsets = self._log_manager.checkpoints.steps()
             self._go_on_writing()
 
@@ -130,9 +144,6 @@ class Housekeeping:
             self._timer.call_after(0, self._go_on_writing)
             return
         self._log_manager.directories.fill_reserves()
-
-    def _flush_over(self) -> None:
-        self._is_flushing = False
 
     def run_aside(self, work: Callable[[], None], then: Callable[[], None], finally_: Callable[[], None] = lambda: None) -> None:
         """``work`` in the background, ``then`` on the loop if it went well, ``finally_`` in any case."""

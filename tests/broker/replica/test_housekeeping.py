@@ -9,6 +9,7 @@ import pytest
 from odradek.broker.config.broker_config import load
 from odradek.broker.replica.housekeeping import Housekeeping
 from odradek.protocol.records import Record, build_batch
+from odradek.storage.flush import FlushTask
 from odradek.storage.log_config import LogConfig
 from odradek.storage.log_manager import LogManager
 from odradek.storage.memory_filesystem import MemoryFileSystem
@@ -54,6 +55,27 @@ def test_full_segments_are_flushed_and_the_recovery_point_written():
     setup.clock.advance(_MINUTE_MS)
     assert setup.log.recovery_point == active
     assert f"t 0 {active}".encode() in setup.files.read_bytes("/data/recovery-point-offset-checkpoint")
+
+
+def test_many_logs_are_flushed_some_at_a_time(monkeypatch):
+    monkeypatch.setattr("odradek.broker.replica.housekeeping._FLUSHED_TOGETHER", 2)
+    setup = Setup(flush_ms=1000)
+    setup.append()
+    others = [
+        setup.manager.create("u", index, uuid4(), LogConfig(flush_ms=1000), now_ms=setup.clock.now_ms()) for index in range(4)
+    ]
+    for other in others:
+        other.append(build_batch([Record(timestamp=0)]), leader_epoch=0, now_ms=setup.clock.now_ms())
+    together = []
+    monkeypatch.setattr(
+        "odradek.broker.replica.housekeeping._sync",
+        lambda tasks: [together.append(len(tasks)), *map(FlushTask.run, tasks)][1:],
+    )
+    setup.clock.advance(_MINUTE_MS)
+    assert [log.recovery_point for log in (setup.log, *others)] == [1] * 5
+    assert together[:3] == [2, 2, 1]
+    points = setup.files.read_bytes("/data/recovery-point-offset-checkpoint")
+    assert all(b"u %d 1\n" % index in points for index in range(4))
 
 
 def test_the_active_segment_is_left_to_the_system():
