@@ -40,8 +40,6 @@ if TYPE_CHECKING:
 
 FAILED = 1
 CANNOT_START = 2
-# A name that nothing on a disk has.
-MEMORY_DIRECTORY = "/data"
 # How long the interpreter lets one thread run while another waits, while a thread has long work: 5 ms is its default.
 _SWITCH_INTERVAL_S = 0.0002
 DEFAULT_LISTENER = "PLAINTEXT://127.0.0.1:9092"
@@ -104,10 +102,9 @@ def place_data(settings: dict[str, str], data_dir: Path | None) -> str | None:
 
 
 def place_in_memory(settings: dict[str, str]) -> None:
-    """Put the data where nothing is on a disk."""
-    for name in ("log.dir", "metadata.log.dir"):
+    """Forget where the data lives on a disk."""
+    for name in ("log.dirs", "log.dir", "metadata.log.dir"):
         settings.pop(name, None)
-    settings["log.dirs"] = MEMORY_DIRECTORY
 
 
 def place_listener(settings: dict[str, str], host: str | None, port: int | None) -> None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from odradek.broker.logging import lines_to, log
 from odradek.broker.metadata.metadata_log import MetadataUnreadable
 from odradek.cli.control_options import Control
-from odradek.cli.serve import FAILED, MEMORY_DIRECTORY, cannot_start, on_stop_signal, raise_open_files_limit, ready_line, tell
+from odradek.cli.serve import FAILED, cannot_start, on_stop_signal, raise_open_files_limit, ready_line, tell
 from odradek.protocol.errors import KafkaError
 from odradek.storage.errors import DataDirectoryLocked, InconsistentDataDirectory
 
@@ -21,14 +21,13 @@ async def serve_controlled(settings: Mapping[str, str], rules: Iterable["Words"]
     """Run a broker on ``settings``, with ``rules`` for what is to go wrong, until a signal; the exit status."""
     # A broker without the interface does not pay for them.
     from odradek.testing.control.server import ControlServer
-    from odradek.testing.disk import MemoryDisk
     from odradek.testing.threaded import Broker
 
     raise_open_files_limit()
     stopping = asyncio.Event()
     on_stop_signal(stopping.set)
-    disk = MemoryDisk() if control.is_in_memory else None
-    broker = Broker(MEMORY_DIRECTORY, configs=settings, file_system=disk, on_line=_print)
+    directory = None if control.is_in_memory else settings.get("log.dirs") or settings["log.dir"]
+    broker = Broker(directory, configs=settings, on_line=_print)
     token = control.token or token_urlsafe(16)
     server = ControlServer(broker, token)
     server.add_faults(rules)

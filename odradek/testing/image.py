@@ -50,7 +50,7 @@ class Image(NamedTuple):
     configs: Mapping[str, str]
 
     @classmethod
-    def of(cls, core: BrokerCore, disk: FileSystem, origin: str | None, clock: SteeredClock, configs: Mapping[str, str]) -> Image:
+    def of(cls, core: BrokerCore, disk: FileSystem, clock: SteeredClock, configs: Mapping[str, str]) -> Image:
         """Of a broker that runs, between two turns of its loop.
 
         Raises TypeError for a disk that is neither in memory nor one directory, OSError, KafkaError.
@@ -58,34 +58,44 @@ class Image(NamedTuple):
         directories = core.log_manager.directories.all
         write_out(core.log_manager)
         content: MemoryDisk | LinkedDirectory
+        origin = None
         if isinstance(disk, MemoryDisk):
             content = disk.fork()
             for directory in directories:
                 mark_stopped(core.log_manager, directory, content, directory.path)
-        elif isinstance(disk, LinkedFileSystem) and origin is not None and len(directories) == 1:
+        elif isinstance(disk, LinkedFileSystem) and len(directories) == 1:
+            # What the configs say weighs more than the directory that a broker is made with.
+            origin = directories[0].path
             content = LinkedDirectory(origin, "snapshot")
-            disk.link_to(directories[0].path, content.path)
+            disk.link_to(origin, content.path)
             mark_stopped(core.log_manager, directories[0], LinkedFileSystem(), content.path)
         else:
             raise TypeError("there are snapshots of brokers in memory, and of those with one directory")
         return cls(content, origin, clock.copy(), configs)
 
-    def fits(self, disk: FileSystem) -> bool:
-        """Whether a broker on ``disk`` can be brought back to this."""
-        return isinstance(disk, MemoryDisk if isinstance(self.content, MemoryDisk) else LinkedFileSystem)
+    def fits(self, core: BrokerCore, disk: FileSystem) -> bool:
+        """Whether the broker ``core`` on ``disk`` can be brought back to this."""
+        if isinstance(self.content, MemoryDisk):
+            return isinstance(disk, MemoryDisk)
+        return isinstance(disk, LinkedFileSystem) and len(core.log_manager.directories.all) == 1
 
-    def bring_to(self, disk: FileSystem, origin: str | None) -> FileSystem:
-        """Bring the disk of a broker that is stopped, and that fits, back to this; returns it. Raises OSError."""
+    def bring_to(self, disk: FileSystem, directory: str) -> FileSystem:
+        """Bring the disk of a broker that is stopped, and that fits, back to this; returns it. Raises OSError.
+
+        What is in the ``directory`` that the broker has on a disk is removed.
+        """
         if isinstance(self.content, MemoryDisk):
             return self.content.fork()
-        assert origin is not None  # noqa: S101  it fits
-        remove_content(origin)
-        link_tree(self.content.path, origin, is_new=False)
+        remove_content(directory)
+        link_tree(self.content.path, directory, is_new=False)
         return disk
 
     def fork_configs(self) -> dict[str, str]:
-        """The configs of a broker beside the first: it listens on ports of its own."""
+        """The configs of a broker beside the first: it listens on ports of its own, and has a directory of its own on a disk."""
         configs = dict(self.configs)
+        if isinstance(self.content, LinkedDirectory):
+            for name in ("log.dirs", "log.dir", "metadata.log.dir"):
+                configs.pop(name, None)
         configs.pop("advertised.listeners", None)
         if "listeners" in configs:
             configs["listeners"] = re.sub(r":\d+(?=\s*(,|$))", ":0", configs["listeners"])

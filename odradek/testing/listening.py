@@ -68,7 +68,6 @@ class ListeningBroker(InProcessBroker):
             seed=seed,
             on_line=on_line,
         )
-        self._origin = None if directory is None else str(directory)
         self._topics = dict(topics or {})
         self._server: BrokerServer | None = None
         self._port = 0
@@ -154,20 +153,21 @@ class ListeningBroker(InProcessBroker):
 
     def image(self) -> Image:
         """What it holds now. Raises RuntimeError where it does not run, TypeError for a disk of another kind, OSError."""
-        return Image.of(self.core, self.disk, self._origin, self.clock, self._configs)
+        return Image.of(self.core, self.disk, self.clock, self._configs)
 
     async def restore_image(self, image: Image) -> None:
         """Go back to ``image``, in a new process at the same address and with the same configs. Connections break.
 
         Raises RuntimeError where it does not run, ValueError for the image of a broker of the other kind, OSError.
         """
-        if not image.fits(self.disk):
-            raise ValueError("a snapshot in memory is restored in memory, and one of a directory in a directory")
         await self.restarted()
+        if not image.fits(self.core, self.disk):
+            raise ValueError("a snapshot in memory is restored in memory, and one of a directory in a directory")
+        directory = self.core.log_manager.directories.all[0].path
         self.kill()
         # One turn of the loop, in which the transports close.
         await asyncio.sleep(0)
-        self.disk = image.bring_to(self.disk, self._origin)
+        self.disk = image.bring_to(self.disk, directory)
         self.clock.read_as(image.clock)
         await self._start_process()
 

@@ -288,3 +288,16 @@ def test_a_linked_file_is_copied_before_its_first_change(tmp_path):
     assert (file.fileno(), file.pread(9, 0)) == (descriptor, b"1234567")
     for each in (file, other):
         each.close()
+
+
+def test_a_restore_leaves_a_directory_alone_that_the_configs_overrule(tmp_path):
+    (tmp_path / "other").mkdir()
+    (tmp_path / "other" / "kept").touch()
+    with Broker(tmp_path / "other", topics={"orders": 1}, configs={"log.dirs": tmp_path / "data"}) as broker:
+        snapshot = broker.snapshot()
+        broker.produce("orders", ["an order"])
+        with snapshot.fork() as fork:
+            assert fork.records("orders") == []
+        broker.restore(snapshot)
+        assert broker.records("orders") == []
+    assert [path.name for path in (tmp_path / "other").iterdir()] == ["kept"]

@@ -58,6 +58,21 @@ async def test_what_is_in_a_directory_is_there_for_the_next_process(tmp_path):
             await control.done("POST", "/topics/orders/records", {"records": [{"value": "an order"}]})
 
 
+async def test_a_broker_on_a_directory_is_forked_and_goes_back(tmp_path):
+    with served("--data-dir", str(tmp_path / "data")) as (control, _):
+        await control.done("POST", "/topics/orders/records", {"records": [{"value": "first"}]})
+        number = (await control.done("POST", "/snapshots"))["snapshot"]
+        await control.done("POST", "/topics/orders/records", {"records": [{"value": "second"}]})
+        fork = (await control.done("POST", f"/snapshots/{number}/fork"))["fork"]
+        assert [each["value"] for each in (await control.done("GET", f"/forks/{fork}/topics/orders/records"))["records"]] == [
+            "first"
+        ]
+        assert len((await control.done("GET", "/topics/orders/records"))["records"]) == 2
+        await control.done("POST", f"/snapshots/{number}/restore")
+        assert [each["value"] for each in (await control.done("GET", "/topics/orders/records"))["records"]] == ["first"]
+    assert [path.name for path in tmp_path.iterdir()] == ["data"]
+
+
 async def test_rules_of_a_file_are_there_from_the_start(tmp_path):
     (tmp_path / "faults.json").write_text('[{"api": "Fetch", "delay_ms": 20}]')
     with served("--in-memory", "--faults", str(tmp_path / "faults.json")) as (control, _):
