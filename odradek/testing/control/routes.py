@@ -9,10 +9,10 @@ from odradek.testing.control.fields import BadRequest, Field, Json
 from odradek.testing.control.kit_routes import KIT_ROUTES
 from odradek.testing.control.route import Call, Missing, Route
 from odradek.testing.topics import NewTopic
+from odradek.testing.waiting import DEFAULT_WITHIN_S
 
 _ISOLATION = Field("string", "whose records are seen", choices=("read_uncommitted", "read_committed"))
 _UNITS = ("weeks", "days", "hours", "minutes", "seconds", "milliseconds")
-_DEFAULT_WITHIN_S = 10.0
 
 
 async def _ready(call: Call) -> Json:
@@ -59,7 +59,7 @@ async def _transactions(call: Call) -> Json:
 async def _wait(call: Call) -> Json:
     condition: Any = {name: value for name, value in call.body.items() if name != "within"}
     try:
-        await call.broker.wait_for(within=call.body.get("within", _DEFAULT_WITHIN_S), **condition)
+        await call.broker.wait_for(within=call.body.get("within", DEFAULT_WITHIN_S), **condition)
     except TypeError as error:
         raise BadRequest(str(error)) from error
     return {}

@@ -57,10 +57,9 @@ class ControlServer:
     def start(self, host: str, port: int) -> None:
         """Listen; port 0 is a free one. Called on the broker's loop. Raises OSError."""
         self._loop = asyncio.get_running_loop()
-        control = self
 
         class Handler(_Handler):
-            answer = staticmethod(control._answer)
+            answer = staticmethod(self._answer)
 
         self._server = _Server((host, port), Handler)
         self.url = f"http://{host}:{self._server.server_address[1]}"
@@ -70,7 +69,7 @@ class ControlServer:
     def add_faults(self, rules: Iterable[Words]) -> None:
         """Give the broker these rules, with numbers, as if they had been asked for."""
         for rule in rules:
-            self._held.faults[self._held.new_id()] = self._broker.faults.add(**rule)
+            self._held.faults[self._held.new_id()] = self._broker.faults.add_checked(rule)
 
     async def close(self) -> None:
         """Listen no more, and stop the forks. Requests that are being answered are not waited for."""
