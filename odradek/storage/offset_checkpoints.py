@@ -13,6 +13,15 @@ from odradek.storage.log import Log
 _TOGETHER: Final = 500
 
 
+def aborted_of(log: Log) -> dict[int, tuple[int, int]]:
+    """By base offset: entries and CRC of the indexes of aborted transactions."""
+    return {
+        segment.base_offset: segment.transaction_index.fingerprint()
+        for segment in log.segments
+        if segment.transaction_index is not None
+    }
+
+
 class OffsetCheckpoints:
     """Writes the offsets of ``logs``. A file that would not change is not written."""
 
@@ -71,11 +80,7 @@ class OffsetCheckpoints:
                 yield None
             if self._logs.get(key) is not log:
                 continue
-            found = {
-                segment.base_offset: segment.transaction_index.fingerprint()
-                for segment in log.segments
-                if segment.transaction_index is not None
-            }
+            found = aborted_of(log)
             held = aborted.get(log.directory.rpartition("/")[0])
             if found and held is not None:
                 held[key] = found

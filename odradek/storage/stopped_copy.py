@@ -9,6 +9,7 @@ from odradek.storage.data_directory import METADATA_LOG, NO_BROKER_EPOCH, DataDi
 from odradek.storage.filesystem import FileSystem
 from odradek.storage.log import Log
 from odradek.storage.log_manager import LogManager
+from odradek.storage.offset_checkpoints import aborted_of
 
 
 def write_out(log_manager: LogManager) -> None:
@@ -40,7 +41,7 @@ def mark_stopped(log_manager: LogManager, directory: DataDirectory, file_system:
         if held or offsets:
             lines = [f"{topic} {partition} {offset}" for (topic, partition), offset in {**held, **offsets}.items()]
             checkpoints.write_table(file_system, f"{path}/{name}", lines, durable=False)
-    aborted = {key: found for key, log in logs.items() if (found := _aborted(log))}
+    aborted = {key: found for key, log in logs.items() if (found := aborted_of(log))}
     kept = {key: found for key, found in directory.aborted.items() if key in offline}
     checkpoints.write_aborted(file_system, f"{path}/{checkpoints.ABORTED_FILE}", {**kept, **aborted})
     if not offline and not directory.failure and not any(map(_is_broken, logs.values())):
@@ -50,11 +51,3 @@ def mark_stopped(log_manager: LogManager, directory: DataDirectory, file_system:
 def _is_broken(log: Log) -> bool:
     """Whether bytes may lie behind the log's end, or a sync has failed."""
     return log.flush_state.has_failed_append or bool(log.flush_state.sync_error)
-
-
-def _aborted(log: Log) -> dict[int, tuple[int, int]]:
-    return {
-        segment.base_offset: segment.transaction_index.fingerprint()
-        for segment in log.segments
-        if segment.transaction_index is not None
-    }

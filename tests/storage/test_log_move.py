@@ -197,6 +197,17 @@ def test_wherever_a_broker_is_killed_the_log_is_whole_at_the_next_start():
     assert outcomes == {(A, False), (A, True), (B, False)}
 
 
+def starts_after_losses(disk, begun):
+    """The operation, what is left, and a manager that has not loaded it, for each loss of power from operation ``begun`` on."""
+    model = DiskModel({}, [])
+    for number, operation in enumerate(disk.operations):
+        model.apply(operation)
+        for left in states.after(model, operation) if number >= begun else ():
+            files = {path: content for path, content in left.state.items() if content is not None}
+            directories = [path for path, content in left.state.items() if content is None]
+            yield operation, left, started(RecordingDisk(files, directories), A, B, load=False)
+
+
 def test_wherever_the_power_goes_a_log_that_moves_away_and_back_is_whole():
     disk = RecordingDisk()
     manager, log = filled(disk, count=4)
@@ -204,18 +215,10 @@ def test_wherever_the_power_goes_a_log_that_moves_away_and_back_is_whole():
     manager.checkpoints.write()
     begun, expected = len(disk.operations), contents(log)
     moved(manager, moved(manager, log, B), A)
-    model = DiskModel({}, [])
-    for number, operation in enumerate(disk.operations):
-        model.apply(operation)
-        if number < begun:
-            continue
-        for left in states.after(model, operation):
-            files = {path: content for path, content in left.state.items() if content is not None}
-            directories = [path for path, content in left.state.items() if content is None]
-            found = started(RecordingDisk(files, directories), A, B, load=False)
-            found.load_all(lambda _: CONFIG, NOW_MS, {("t", 0): TOPIC_ID})
-            assert found.logs.keys() == {("t", 0)}, left.what
-            assert contents(found.logs["t", 0]) == expected, left.what
+    for _, left, found in starts_after_losses(disk, begun):
+        found.load_all(lambda _: CONFIG, NOW_MS, {("t", 0): TOPIC_ID})
+        assert found.logs.keys() == {("t", 0)}, left.what
+        assert contents(found.logs["t", 0]) == expected, left.what
 
 
 def test_wherever_the_power_goes_nothing_tells_of_records_that_were_never_synced_without_their_log():
@@ -223,20 +226,12 @@ def test_wherever_the_power_goes_nothing_tells_of_records_that_were_never_synced
     manager, log = filled(disk, count=4)
     begun = len(disk.operations)
     moved(manager, log, B)
-    model = DiskModel({}, [])
     homes = set()
-    for number, operation in enumerate(disk.operations):
-        model.apply(operation)
-        if number < begun:
-            continue
-        for left in states.after(model, operation):
-            files = {path: content for path, content in left.state.items() if content is not None}
-            directories = [path for path, content in left.state.items() if content is None]
-            found = started(RecordingDisk(files, directories), A, B, load=False)
-            told = any(directory.records_of(("t", 0)) for directory in found.directories)
-            found.load_all(lambda _: CONFIG, NOW_MS, {("t", 0): TOPIC_ID})
-            assert found.logs or not told, (operation, left.what)
-            homes.update(found.home_of(log).path for log in found.logs.values())
+    for operation, left, found in starts_after_losses(disk, begun):
+        told = any(directory.records_of(("t", 0)) for directory in found.directories)
+        found.load_all(lambda _: CONFIG, NOW_MS, {("t", 0): TOPIC_ID})
+        assert found.logs or not told, (operation, left.what)
+        homes.update(found.home_of(log).path for log in found.logs.values())
     assert homes == {A, B}
 
 
