@@ -5,19 +5,21 @@ used, and the log is read from there on, header by header and marker by marker. 
 rewritten, since a marker may be in the log and its entry not in the index. Without a snapshot the whole log is read.
 
 A snapshot has one batch of each producer; a retry may repeat any of the last five. The others are looked up in the last part of
-the log in front of the snapshot. Kafka knows the one, and answers the retry of an older batch as out of order.
+the log in front of the snapshot, whatever segments it lies in. Kafka knows the one, and answers the retry of an older batch as
+out of order.
 """
 
 from bisect import bisect_right
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from odradek.protocol.errors import MalformedMessage
 from odradek.protocol.record_batch import BatchHeader
 from odradek.storage.batch_scan import iter_headers
 from odradek.storage.control_batches import record_markers
 from odradek.storage.errors import LogCorrupt
+from odradek.storage.producer import Producer
 from odradek.storage.producer_snapshot import ProducerSnapshots
-from odradek.storage.producer_state import ProducerStates
+from odradek.storage.producer_state import BATCHES_KEPT, ProducerStates
 from odradek.storage.segment import Segment
 from odradek.storage.transaction_index import AbortedTransaction
 
@@ -104,40 +106,79 @@ def _complete_batches(
     segment = below[-1]
     at_offset = segment.find(offset)
     end = segment.size if at_offset is None else at_offset[0]
-    start = 0
     # Without producers a look at the last batches is enough.
     tail_bytes = _TAIL_BYTES if producers.by_id else 0
-    if end > tail_bytes:
-        entry = segment.offset_index.first_from_position(end - tail_bytes)
-        start = entry[1] if entry and entry[1] < end else segment.offset_index.position_before(offset - 1)
+    start = _last_part(segment, end, tail_bytes, offset)
     tail = _Tail(segment, start, end)
     segment.release_file()
     if tail.contradicts(producers, offset, expired_before_ms=expired_before_ms, is_whole=has_all and tail.first_offset == 0):
         return False
+    found = tail.producers
+    if start == 0 and any(_lacks_batches(found.by_id.get(key), producer) for key, producer in producers.by_id.items()):
+        found = _with_earlier(below, tail, tail_bytes - end)
     for producer_id, producer in producers.by_id.items():
-        found = tail.producers.by_id.get(producer_id)
-        if found is None or found.epoch != producer.epoch or not producer.batches:
+        seen = found.by_id.get(producer_id)
+        if seen is None or seen.epoch != producer.epoch or not producer.batches:
             continue
-        if found.batches[-1].last_offset == producer.batches[-1].last_offset:
-            producer.batches = found.batches
+        if seen.batches[-1].last_offset == producer.batches[-1].last_offset:
+            producer.batches = seen.batches
     return True
 
 
+def _last_part(segment: Segment, end: int, size_bytes: int, offset: int) -> int:
+    """The position of a batch some ``size_bytes`` in front of ``end``, or 0. ``offset`` is that at ``end``."""
+    if end <= size_bytes:
+        return 0
+    entry = segment.offset_index.first_from_position(end - size_bytes)
+    return entry[1] if entry and entry[1] < end else segment.offset_index.position_before(offset - 1)
+
+
+def _lacks_batches(found: Producer | None, producer: Producer) -> bool:
+    """Whether a retry may repeat a batch in front of those found: fewer than are kept, and none is the first of its epoch."""
+    if not producer.batches or (found is not None and len(found.batches) >= BATCHES_KEPT):
+        return False
+    return found is None or all(batch.first_sequence > 0 for batch in found.batches)
+
+
+def _with_earlier(segments: Sequence[Segment], tail: "_Tail", size_bytes: int) -> ProducerStates:
+    """The producers of ``tail``, which is of the last segment, and of so many bytes in front of it.
+
+    Where these cannot be read the look back ends.
+    """
+    parts = [tail.headers]
+    for segment, following in zip(segments[-2::-1], segments[:0:-1], strict=True):
+        if size_bytes <= 0:
+            break
+        try:
+            start = _last_part(segment, segment.size, size_bytes, following.base_offset)
+            parts.append([header for _, header in iter_headers(segment.file, start, segment.size)])
+        except (LogCorrupt, OSError):
+            break
+        finally:
+            segment.release_file()
+        size_bytes -= segment.size
+    producers = ProducerStates()
+    for part in reversed(parts):
+        _record_all(part, producers)
+    return producers
+
+
+def _record_all(headers: Iterable[BatchHeader], producers: ProducerStates) -> None:
+    for header in headers:
+        if header.producer_id >= 0 and not header.is_control:
+            producers.record(header, header.base_offset, header.max_timestamp)
+
+
 class _Tail:
-    """The last batches of a log: their producers, and where each ends."""
+    """The last batches of a segment: their producers, and where each ends."""
 
     def __init__(self, segment: Segment, start: int, end: int) -> None:
+        self.headers = [header for _, header in iter_headers(segment.file, start, end)]
+        self.first_offset = self.headers[0].base_offset if self.headers else -1
         self.producers = ProducerStates()
-        self.first_offset = -1
-        self._ids: set[int] = set()
-        self._ends: set[tuple[int, int]] = set()
-        for _, header in iter_headers(segment.file, start, end):
-            if self.first_offset < 0:
-                self.first_offset = header.base_offset
-            self._ids.add(header.producer_id)
-            if header.producer_id >= 0 and not header.is_control:
-                self.producers.record(header, header.base_offset, header.max_timestamp)
-                self._ends.add((header.producer_id, header.last_offset))
+        _record_all(self.headers, self.producers)
+        self._ids = {header.producer_id for header in self.headers}
+        self._ends = {(header.producer_id, header.last_offset) for header in self.headers if not header.is_control}
 
     def contradicts(self, snapshot: ProducerStates, offset: int, *, expired_before_ms: int, is_whole: bool) -> bool:
         """Whether ``snapshot``, as of ``offset``, cannot be of this log. ``is_whole``: there are no batches in front of these."""

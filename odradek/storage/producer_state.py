@@ -21,7 +21,7 @@ from odradek.protocol.record_batch import TRANSACTIONAL_MASK, BatchHeader
 from odradek.storage.producer import NO_SEQUENCE, AppendedBatch, Producer, Verification
 from odradek.storage.transaction_index import AbortedTransaction
 
-_BATCHES_KEPT: Final = 5
+BATCHES_KEPT: Final = 5
 _SEQUENCE_MASK: Final = 0x7FFFFFFF
 _MAX_EPOCH: Final = 0x7FFF
 # From this transaction version on every transaction has an epoch of its own (KIP-890).
@@ -168,7 +168,7 @@ class ProducerStates:
         last_sequence = (sequence + last_offset - first_offset) & _SEQUENCE_MASK if sequence >= 0 else NO_SEQUENCE
         producer.last_sequence = last_sequence
         batches.append(AppendedBatch(sequence, last_sequence, first_offset, last_offset, timestamp))
-        if len(batches) > _BATCHES_KEPT:
+        if len(batches) > BATCHES_KEPT:
             del batches[0]
         producer.last_timestamp = timestamp
         if is_transactional:

@@ -1,6 +1,7 @@
 """Snapshots of a partition's producers: when they are taken, when they are used, and when the log is asked instead."""
 
 import struct
+from bisect import bisect
 
 import pytest
 
@@ -107,6 +108,34 @@ def test_after_a_clean_stop_only_the_last_part_of_the_log_is_read():
         patch.setattr(type(file), "pread", pread)
         assert set(again.producers.by_id) == {7}
     assert min(reads) > file.size() - 300 * 1024
+
+
+@pytest.mark.parametrize("clean", [True, False])
+@pytest.mark.parametrize("damaged", [False, True])
+def test_after_a_start_the_last_five_batches_are_known_whatever_segments_they_are_in(clean, damaged):
+    file_system = MemoryFileSystem()
+    log = open_log(file_system, config=SMALL_SEGMENTS)
+    for sequence in range(8):
+        send(log, sequence)
+        append(log, batch(value=bytes(150)))
+    # A producer of whom the last segment has nothing.
+    send(log, producer=8)
+    end(log, commit=True, producer=8)
+    append(log, batch(value=bytes(300)))
+    append(log, batch(value=bytes(300)))
+    expected = {key: as_told(found.batches) for key, found in log.producers.by_id.items()}
+    assert len(expected[7]) == 5
+    homes = [segment.base_offset for segment in log.segments]
+    assert len({bisect(homes, offset) for _, _, offset, _, _ in expected[7]}) > 2
+    log.close(clean=clean, now_ms=NOW_MS)
+    if damaged:
+        # The look back ends where it cannot read.
+        spoilt = homes[bisect(homes, expected[7][2][2]) - 1]
+        file_system.files[f"{DIRECTORY}/{spoilt:020d}.log"].data[16] ^= 0xFF
+        expected[7] = [each for each in expected[7] if bisect(homes, each[2]) > bisect(homes, spoilt)]
+        assert 0 < len(expected[7]) < 5
+    again = open_log(file_system, config=SMALL_SEGMENTS, clean=clean, recovery_point=homes[-1])
+    assert {key: as_told(found.batches) for key, found in again.producers.by_id.items()} == expected
 
 
 def test_after_a_kill_only_the_end_is_read_of_segments_before_the_last_snapshot():

@@ -220,7 +220,7 @@ def let_any_member_commit(monkeypatch):
 
 
 def remember_one_batch(monkeypatch):
-    monkeypatch.setattr(producer_state, "_BATCHES_KEPT", 1)
+    monkeypatch.setattr(producer_state, "BATCHES_KEPT", 1)
 
 
 def take_any_sequence(monkeypatch):
