@@ -19,12 +19,12 @@ _EVENTS = {
 
 
 def _fault(number: str, call: Call) -> Json:
-    fault = call.held.fault(number)
+    fault = call.fault(number)
     return {"fault": number, "rule": str(fault), "hits": fault.hits, "fired": [each._asdict() for each in fault.fired]}
 
 
 async def _faults(call: Call) -> Json:
-    return {"faults": [_fault(number, call) for number in call.held.faults]}
+    return {"faults": [_fault(number, call) for number in call.faults]}
 
 
 async def _add_fault(call: Call) -> Json:
@@ -34,7 +34,7 @@ async def _add_fault(call: Call) -> Json:
     except (TypeError, ValueError) as error:
         raise BadRequest(str(error)) from error
     number = call.held.new_id()
-    call.held.faults[number] = fault
+    call.faults[number] = fault
     return _fault(number, call)
 
 
@@ -44,21 +44,21 @@ async def _get_fault(call: Call) -> Json:
 
 async def _wait_for_fault(call: Call) -> Json:
     number = call.named["fault"]
-    await call.held.fault(number).wait(call.body.get("hits", 1), within=call.body.get("within", DEFAULT_WITHIN_S))
+    await call.fault(number).wait(call.body.get("hits", 1), within=call.body.get("within", DEFAULT_WITHIN_S))
     return _fault(number, call)
 
 
 async def _remove_fault(call: Call) -> Json:
     number = call.named["fault"]
-    call.held.fault(number).remove()
+    call.fault(number).remove()
     last = _fault(number, call)
-    del call.held.faults[number]
+    del call.faults[number]
     return last
 
 
 async def _clear_faults(call: Call) -> Json:
     call.broker.faults.clear()
-    call.held.faults.clear()
+    call.faults.clear()
     return {}
 
 
@@ -96,8 +96,10 @@ async def _forks(call: Call) -> Json:
 
 
 async def _drop_fork(call: Call) -> Json:
-    await call.held.fork(call.named["fork"]).__aexit__(None, None, None)
+    fork = call.held.fork(call.named["fork"])
+    await fork.__aexit__(None, None, None)
     del call.held.forks[call.named["fork"]]
+    call.held.faults.pop(fork, None)
     return {}
 
 

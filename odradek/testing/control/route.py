@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from itertools import count
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -18,10 +19,10 @@ class Missing(Exception):
 
 
 class Held:
-    """What clients of the interface have made, by the numbers that they were told. ``fork`` and ``snapshot`` raise Missing."""
+    """What clients of the interface have made, by the numbers that they were told; faults of each broker for itself."""
 
     def __init__(self) -> None:
-        self.faults: dict[str, Fault] = {}
+        self.faults: defaultdict[Broker, dict[str, Fault]] = defaultdict(dict)
         self.forks: dict[str, Broker] = {}
         self.snapshots: dict[str, Snapshot] = {}
         self._numbers = count(1)
@@ -29,12 +30,6 @@ class Held:
     def new_id(self) -> str:
         """One that nothing else has."""
         return str(next(self._numbers))
-
-    def fault(self, number: str) -> Fault:
-        """One of ``faults``. Raises Missing."""
-        if number not in self.faults:
-            raise Missing(f"there is no fault {number}; faults: {', '.join(self.faults) or 'none'}")
-        return self.faults[number]
 
     def fork(self, number: str) -> Broker:
         """One of ``forks``. Raises Missing."""
@@ -64,6 +59,17 @@ class Call(NamedTuple):
     named: Mapping[str, str]
     query: Mapping[str, str]
     body: Json
+
+    @property
+    def faults(self) -> dict[str, Fault]:
+        """The broker's, by number."""
+        return self.held.faults[self.broker]
+
+    def fault(self, number: str) -> Fault:
+        """One of ``faults``. Raises Missing."""
+        if number not in self.faults:
+            raise Missing(f"there is no fault {number}; faults: {', '.join(self.faults) or 'none'}")
+        return self.faults[number]
 
 
 class Route(NamedTuple):

@@ -69,7 +69,7 @@ class ControlServer:
     def add_faults(self, rules: Iterable[Words]) -> None:
         """Give the broker these rules, with numbers, as if they had been asked for."""
         for rule in rules:
-            self._held.faults[self._held.new_id()] = self._broker.faults.add_checked(rule)
+            self._held.faults[self._broker][self._held.new_id()] = self._broker.faults.add_checked(rule)
 
     async def close(self) -> None:
         """Listen no more, and stop the forks. Requests that are being answered are not waited for."""

@@ -102,6 +102,19 @@ async def test_a_fork_goes_its_own_way_and_the_first_goes_back(control, broker):
     assert (await control("POST", f"/snapshots/{number}/fork"))[0] == 404
 
 
+async def test_the_rules_of_a_broker_and_of_its_forks_are_apart(control, broker):
+    number = (await control.done("POST", "/snapshots"))["snapshot"]
+    fork = f"/forks/{(await control.done('POST', f'/snapshots/{number}/fork'))['fork']}"
+    rules = {place: (await control.done("POST", f"{place}/faults", {"api": "Fetch", "stall": True})) for place in ("", fork)}
+    for place, rule in rules.items():
+        assert await control.done("GET", f"{place}/faults") == {"faults": [rule]}
+    assert (await control("DELETE", f"{fork}/faults/{rules['']['fault']}"))[0] == 404
+    await control.done("DELETE", f"{fork}/faults")
+    assert await control.done("GET", f"{fork}/faults") == {"faults": []}
+    assert await control.done("GET", "/faults") == {"faults": [rules[""]]}
+    assert len(broker.faults.rules) == 1
+
+
 async def test_what_a_client_said_is_told(control, broker):
     await control.done("POST", "/timeline/start")
     async with AIOKafkaProducer(bootstrap_servers=broker.bootstrap_servers, client_id="till") as producer:
