@@ -7,7 +7,7 @@ from itertools import count
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Mapping
+    from collections.abc import Callable, Coroutine, Mapping
 
     from odradek.testing.control.fields import Field, Json
     from odradek.testing.faults.fault import Fault
@@ -78,7 +78,7 @@ class Route(NamedTuple):
     method: str
     path: str
     about: str
-    handle: Callable[[Call], Awaitable[Json]]
+    handle: Callable[[Call], Coroutine[None, None, Json]]
     body: Mapping[str, Field] = {}
     query: Mapping[str, Field] = {}
     is_open: bool = False

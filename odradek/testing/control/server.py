@@ -13,7 +13,7 @@ import threading
 from hmac import compare_digest
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import TYPE_CHECKING, Any
-from urllib.parse import parse_qsl, unquote, urlsplit
+from urllib.parse import SplitResult, parse_qsl, unquote, urlsplit
 
 from odradek.broker.logging import log
 from odradek.protocol.errors import ErrorCode, KafkaError
@@ -34,12 +34,11 @@ _NOT_FOUND = {ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.GROUP_ID_NOT_FOUND
 
 
 class _Refusal(Exception):
-    """An answer other than 200."""
+    """A request that may not be made. Its answer has this status."""
 
-    def __init__(self, status: int, error: str, code: str = "") -> None:
+    def __init__(self, status: int, error: str) -> None:
         super().__init__(error)
         self.status = status
-        self.answer: Json = {"error": error, **({"code": code} if code else {})}
 
 
 class ControlServer:
@@ -82,51 +81,42 @@ class ControlServer:
 
     def _answer(self, method: str, target: str, authorization: str, body: bytes) -> tuple[int, Json]:
         """Status and answer. In a thread of the server."""
-        assert self._loop is not None  # noqa: S101  it was started
         try:
-            url = urlsplit(target)
-            if (method, url.path) == ("GET", openapi.PATH):
-                return 200, openapi.description()
-            broker, path = self._addressed(url.path)
-            route, named = _route(method, path)
-            if not route.is_open:
-                self._let_in(authorization)
-            call = Call(broker, self._held, named, _query(route, url.query), _body(route, body))
-            return 200, asyncio.run_coroutine_threadsafe(_done(route, call), self._loop).result()
+            return 200, self._done(method, urlsplit(target), authorization, body)
         except _Refusal as refusal:
-            return refusal.status, refusal.answer
+            return refusal.status, {"error": str(refusal)}
+        except BadRequest as error:
+            return 400, {"error": str(error)}
+        except Missing as error:
+            return 404, {"error": str(error)}
+        except (AssertionError, OSError, RuntimeError) as error:
+            return 409, {"error": str(error)}
+        except KafkaError as error:
+            return 404 if error.code in _NOT_FOUND else 422, {"error": error.reason, "code": ErrorCode(error.code).name}
+        except Exception as error:  # noqa: BLE001  a fault of ours: told to the client as such, and to the log in full
+            log.error("a control request failed", error, route=f"{method} {target}")
+            return 500, {"error": f"{type(error).__name__}: the broker's log says more"}
+
+    def _done(self, method: str, url: SplitResult, authorization: str, body: bytes) -> Json:
+        """What the route answers. Raises what ``_answer`` tells."""
+        assert self._loop is not None  # noqa: S101  it was started
+        if (method, url.path) == ("GET", openapi.PATH):
+            return openapi.description()
+        broker, path = self._addressed(url.path)
+        route, named = _route(method, path)
+        if not route.is_open:
+            self._let_in(authorization)
+        call = Call(broker, self._held, named, _query(route, url.query), _body(route, body))
+        return asyncio.run_coroutine_threadsafe(route.handle(call), self._loop).result()
 
     def _addressed(self, path: str) -> tuple[Broker, str]:
-        """The broker that a path is about, and the rest of the path."""
+        """The broker that a path is about, and the rest of the path. Raises Missing."""
         found = re.fullmatch(r"/forks/([^/]+)(/.+)", path)
-        if found is None:
-            return self._broker, path
-        try:
-            return self._held.fork(found[1]), found[2]
-        except Missing as error:
-            raise _Refusal(404, str(error)) from error
+        return (self._broker, path) if found is None else (self._held.fork(found[1]), found[2])
 
     def _let_in(self, authorization: str) -> None:
         if not compare_digest(authorization.encode(), f"Bearer {self._token}".encode()):
             raise _Refusal(401, "Authorization: Bearer TOKEN is missing or wrong; the token was printed at the start")
-
-
-async def _done(route: Route, call: Call) -> Json:
-    """What the route answers. Raises _Refusal."""
-    try:
-        return await route.handle(call)
-    except BadRequest as error:
-        raise _Refusal(400, str(error)) from error
-    except Missing as error:
-        raise _Refusal(404, str(error)) from error
-    except (AssertionError, OSError, RuntimeError) as error:
-        raise _Refusal(409, str(error)) from error
-    except KafkaError as error:
-        status = 404 if error.code in _NOT_FOUND else 422
-        raise _Refusal(status, error.reason, ErrorCode(error.code).name) from error
-    except Exception as error:
-        log.error("a control request failed", error, route=f"{route.method} {route.path}")
-        raise _Refusal(500, f"{type(error).__name__}: the broker's log says more") from error
 
 
 def _route(method: str, path: str) -> tuple[Route, Mapping[str, str]]:
@@ -139,33 +129,27 @@ def _route(method: str, path: str) -> tuple[Route, Mapping[str, str]]:
             allowed.append(route.method)
     if allowed:
         raise _Refusal(405, f"{path} takes {', '.join(allowed)}, and not {method}")
-    raise _Refusal(404, f"there is no {path}; {openapi.PATH} says what there is")
+    raise Missing(f"there is no {path}; {openapi.PATH} says what there is")
 
 
 def _query(route: Route, query: str) -> dict[str, str]:
     fields = dict(parse_qsl(query, keep_blank_values=True))
-    try:
-        check(route.query, fields, f"the query of {route.path}")
-    except BadRequest as error:
-        raise _Refusal(400, str(error)) from error
+    check(route.query, fields, f"the query of {route.path}")
     return fields
 
 
 def _body(route: Route, body: bytes) -> Json:
     try:
         fields: Any = json.loads(body or b"{}")
-    except ValueError as error:
-        raise _Refusal(400, f"the body is not JSON: {error}") from error
+    except (ValueError, RecursionError) as error:
+        raise BadRequest(f"the body is not JSON: {error}") from error
     if fields is None:
         # How some clients say nothing.
         fields = {}
     if not isinstance(fields, dict):
-        raise _Refusal(400, f"the body is an object, and not {type(fields).__name__}")
-    try:
-        if not route.open_ended:
-            check(route.body, fields, f"{route.method} {route.path}")
-    except BadRequest as error:
-        raise _Refusal(400, str(error)) from error
+        raise BadRequest(f"the body is an object, and not {type(fields).__name__}")
+    if not route.open_ended:
+        check(route.body, fields, f"{route.method} {route.path}")
     return fields
 
 

@@ -175,7 +175,15 @@ async def test_what_cannot_be_done_is_refused_in_words(control, method, path, bo
     assert (found, mentions in answer["error"]) == (status, True), answer
 
 
-@pytest.mark.parametrize("data", [b"{", b"[]", b"\xff"])
+async def test_a_fault_of_the_interface_is_told_and_it_goes_on(control, broker, monkeypatch, capfd):
+    with monkeypatch.context() as patched:
+        patched.setattr(broker.timeline, "clear", lambda: {}["nothing"])
+        assert await control("DELETE", "/timeline") == (500, {"error": "KeyError: the broker's log says more"})
+    assert "DELETE /timeline" in capfd.readouterr().err
+    await control.done("DELETE", "/timeline")
+
+
+@pytest.mark.parametrize("data", [b"{", b"[]", b"\xff", b"[" * 100_000])
 async def test_a_body_that_is_no_object_is_refused(control, data):
     status, answer = await control("POST", "/wait", data=data)
     assert (status, "the body is" in answer["error"]) == (400, True)
