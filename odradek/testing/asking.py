@@ -18,7 +18,10 @@ _LENGTH_BYTES = 4
 
 
 def ask_core(core: BrokerCore, api_key: ApiKey, version: int, client_id: str | None, request: Any) -> Answer:
-    """Have the handler of an API answer ``request``. Its faults are raised here, not turned into UNKNOWN_SERVER_ERROR."""
+    """Have the handler of an API answer ``request``. Its faults are raised here, not turned into UNKNOWN_SERVER_ERROR.
+
+    Where there is a gate, it is to see an answer, so they are turned into that.
+    """
     context = RequestContext(api_key, version, 0, client_id, _session(core))
     outcome: Any = core.dispatcher.call(context, request)
     answer = Answer()

@@ -127,7 +127,7 @@ class Dispatcher:
     def call(self, context: RequestContext, request: Any) -> Any:
         """The outcome for a request that needs no decoding: a response, NO_RESPONSE, CLOSE_CONNECTION, or a Reply of these.
 
-        It goes through the gate to the handler, whose faults are raised. Nothing of it is counted.
+        It goes through the gate to the handler, whose faults are raised where there is no gate. Nothing of it is counted.
         """
         handle = self._load_handler(context.api_key)
         if self._gate is None:

@@ -22,7 +22,8 @@ Handle: TypeAlias = Callable[[RequestContext, Any], Any]
 class Gate(Protocol):
     """What stands in front of all handlers of a dispatcher. Loop thread only.
 
-    A method that raises has the request answered as if its handler had: UNKNOWN_SERVER_ERROR.
+    A method that raises has the request answered as if its handler had: UNKNOWN_SERVER_ERROR. Gates that have admitted a
+    request whose handler raises release that answer.
     """
 
     def admit(self, context: RequestContext, request: Any) -> Any:
@@ -50,7 +51,7 @@ class GateKeeper:
     def _go_through(self, position: int, context: RequestContext, request: Any, handle: Handle, keep: Callable[[], Any]) -> Any:
         """The same, from the gate at ``position`` on."""
         if position == len(self.gates):
-            return handle(context, request)
+            return self._then(context, handle(context, request), lambda response: self._told(context, response))
         gate = self.gates[position]
         verdict = gate.admit(context, request)
         if isinstance(verdict, Reply) and not verdict.done:
@@ -59,10 +60,17 @@ class GateKeeper:
             keep = lambda: kept  # noqa: E731
 
         def enter(verdict: Any) -> Any:
-            response = self._go_through(position + 1, context, request, handle, keep) if verdict is None else verdict
+            try:
+                response = self._go_through(position + 1, context, request, handle, keep) if verdict is None else verdict
+            except Exception as error:  # noqa: BLE001  a fault of ours, and the gate waits for the answer that is sent
+                response = self._failed(context, error)
             return self._then(context, response, lambda response: gate.release(context, response))
 
         return self._then(context, verdict, enter)
+
+    def _told(self, context: RequestContext, response: Any) -> Any:
+        """The response, or the answer to say that a handler failed after it had returned a Reply."""
+        return self._failed(context, response) if isinstance(response, Exception) else response
 
     def _then(self, context: RequestContext, outcome: Any, step: Callable[[Any], Any]) -> Any:
         """What ``step`` makes of the outcome: now if it is there, else as a Reply."""

@@ -4,7 +4,7 @@ It stands between dispatch and the handlers, as the first of the gates: it sees 
 whatever other gates (faults) make of either. A broker that does not record has no gate here.
 
 Left out: bytes that are no request, ApiVersions in a version that is not served, and what helpers of the test look up
-(``broker.groups``, ``broker.records``). A request whose handler raised is "waiting" for ever: gates are not told of that.
+(``broker.groups``, ``broker.records``).
 """
 
 from __future__ import annotations

@@ -182,6 +182,36 @@ def test_a_gate_that_fails_is_a_fault_of_the_server(setup, step, capsys):
     assert "ZeroDivisionError" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize("waits", [False, True])
+def test_the_answer_to_a_request_whose_handler_raised_is_released_by_every_gate(setup, waits, capsys):
+    seen = []
+    setup.dispatcher.add_gate(Recorder("last", seen))
+    setup.dispatcher.add_gate(Recorder("first", seen), first=True)
+    setup.handle = lambda *_: 1 / 0
+    if waits:
+        setup.gate.verdict = verdict = Reply()
+        answer = setup.ask()
+        verdict.complete(None)
+        chunks = answer.response
+    else:
+        chunks = setup.ask()
+    assert told(chunks) == ErrorCode.UNKNOWN_SERVER_ERROR
+    assert seen == ["first admits", "last admits", "last releases", "first releases"]
+    assert capsys.readouterr().err.count("a request failed") == 1
+
+
+def test_a_gate_releases_the_answer_to_a_handler_that_failed_later(setup, capsys):
+    seen = []
+    setup.dispatcher.add_gate(Recorder("only", seen))
+    setup.gate.release = lambda _, response: response._replace(throttle_time_ms=5)
+    setup.answer = later = Reply()
+    answer = setup.ask()
+    later.complete(ZeroDivisionError())
+    assert told(answer.response) == ErrorCode.UNKNOWN_SERVER_ERROR
+    assert seen == ["only admits", "only releases"]
+    assert "ZeroDivisionError" in capsys.readouterr().err
+
+
 def test_a_gate_that_fails_later_is_a_fault_of_the_server(setup, capsys):
     setup.answer = later = Reply()
     setup.gate.released = ZeroDivisionError()
