@@ -22,9 +22,14 @@ def may_be_steered(command: CommandT) -> CommandT:
     """Adds the flags of the control interface, as ``control``: a Control, or None without ``--control-port``."""
 
     @click.option(
-        "--control-port", type=click.IntRange(0, 65535), help="Let tests steer the broker there, by HTTP; 0 takes a free port."
+        "--control-port",
+        type=click.IntRange(0, 65535),
+        envvar="ODRADEK_CONTROL_PORT",
+        help="Let tests steer the broker there, by HTTP; 0 takes a free port.",
     )
-    @click.option("--control-host", default="127.0.0.1", show_default=True, help="Address for that.")
+    @click.option(
+        "--control-host", default="127.0.0.1", envvar="ODRADEK_CONTROL_HOST", show_default=True, help="Address for that."
+    )
     @click.option("--control-token", envvar="ODRADEK_CONTROL_TOKEN", help="What lets them in.  [default: one is drawn]")
     @click.option("--in-memory", is_flag=True, help="Keep the data in memory. Only with --control-port.")
     @wraps(command)

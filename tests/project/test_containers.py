@@ -1,14 +1,18 @@
 """The image and the compose file, as far as they can be held to account without a container engine."""
 
+import os
 import re
 import shlex
+import subprocess
+import sys
 import tomllib
+from urllib.request import urlopen
 
 import pytest
 import yaml
 
 from odradek.broker.config.broker_config import load
-from tests.broker_process import REPOSITORY
+from tests.broker_process import REPOSITORY, command_environment
 
 DOCKERFILE = (REPOSITORY / "Dockerfile").read_text()
 COMPOSE = yaml.safe_load((REPOSITORY / "docker-compose.yml").read_text())
@@ -86,3 +90,30 @@ def test_the_health_check_is_a_round_trip_to_the_port_exposed():
     health = DOCKERFILE[DOCKERFILE.index("HEALTHCHECK") : DOCKERFILE.index('ENTRYPOINT ["odradek"')]
     assert listed("CMD", health) == ["python", "-m", "odradek.cli.health", "127.0.0.1:9092"]
     assert "EXPOSE 9092" in stage("broker")
+
+
+def test_the_documented_environment_opens_the_control_interface_of_the_image(tmp_path):
+    documented = (REPOSITORY / "docs" / "operations.md").read_text().replace("\\\n", " ")
+    [line] = [line for line in documented.splitlines() if line.startswith("$ docker run") and "CONTROL" in line]
+    environment = dict(re.findall(r"-e (\w+)=(\S+)", line))
+    assert environment["ODRADEK_CONTROL_HOST"] == "0.0.0.0"
+    assert f"-p 127.0.0.1:{environment['ODRADEK_CONTROL_PORT']}:{environment['ODRADEK_CONTROL_PORT']} " in line
+    assert not [name for name in re.findall(r"\w+", DOCKERFILE) if name.startswith("ODRADEK_CONTROL")]
+    entrypoint = [sys.executable, "-m", *listed("ENTRYPOINT", stage("broker"))]
+    command = [os.fspath(tmp_path) if word == "/data" else word for word in entrypoint]
+    process = subprocess.Popen(
+        [*command, *(word.replace(":9092", ":0") for word in listed("CMD", stage("broker"))[:2])],
+        stdout=subprocess.PIPE,
+        text=True,
+        env=command_environment() | environment | {"ODRADEK_CONTROL_PORT": "0"},
+    )
+    try:
+        told = re.fullmatch(r"odradek control on http://0\.0\.0\.0:(\d+)\n", process.stdout.readline())
+        assert process.stdout.readline().startswith("odradek ready on ")
+        with urlopen(f"http://127.0.0.1:{told[1]}/ready", timeout=20) as response:
+            assert response.status == 200
+        process.terminate()
+        assert process.wait(20) == 0
+    finally:
+        process.kill()
+        process.communicate()
