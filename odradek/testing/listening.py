@@ -101,17 +101,20 @@ class ListeningBroker(InProcessBroker):
         Raises what ``BrokerServer.start`` does, InvalidConfig, and the KafkaError of a topic that is refused.
         """
         await self._start_process()
+        core = self._core
         try:
             await create_topics(self, self._topics)
         except BaseException:
-            self.kill()
+            # It may be gone, and another one there.
+            if self._core is core:
+                super().kill()
             raise
 
     async def _start_process(self) -> None:
         if self.is_running:
             raise RuntimeError("the broker is running")
-        self._severable = SeverableFileSystem(self.disk)
-        self._severable.watch = self._watch
+        severable = self._severable = SeverableFileSystem(self.disk)
+        severable.watch = self._watch
         with self.noting():
             server = self._make(BrokerServer, {"listeners": f"PLAINTEXT://127.0.0.1:{self._port}", **self._configs})
             # It would be most of what is done in a week that is let pass.
@@ -119,9 +122,11 @@ class ListeningBroker(InProcessBroker):
             self._put_gates(server.broker)
             try:
                 await server.start()
+                # It may have been killed meanwhile.
+                severable.check()
             except BaseException:
                 server.abandon()
-                self._severable.sever()
+                severable.sever()
                 raise
             for warning in server.broker.config.warnings:
                 log.warn(warning)
@@ -173,9 +178,12 @@ class ListeningBroker(InProcessBroker):
 
     def kill(self) -> None:
         """End the process as kill -9 does: the disk keeps what was written, requests are not answered."""
-        if self._core is None and self._restarting is not None:
-            self._restarting.cancel()
-            return
+        restarting, self._restarting = self._restarting, None
+        if restarting is not None and not restarting.done():
+            restarting.cancel()
+            if self._core is None:
+                self._severable.sever()
+                return
         super().kill()
 
     def restart_now(self, *, lose_power: bool = False) -> None:
@@ -183,11 +191,12 @@ class ListeningBroker(InProcessBroker):
 
         Raises TypeError for a disk that loses nothing with its power.
         """
+        before = self._restarting
         if lose_power:
             self.lose_power()
         else:
             self.kill()
-        self._restarting = asyncio.ensure_future(self._start_again())
+        self._restarting = asyncio.ensure_future(self._start_again(before))
 
     def ensure_loses_power(self) -> None:
         """Raises TypeError for a disk that loses nothing with its power."""
@@ -200,8 +209,13 @@ class ListeningBroker(InProcessBroker):
 
     async def restarted(self) -> None:
         """Return when a restart that is under way is over. Raises what ``start`` does."""
-        if self._restarting is not None:
-            await asyncio.shield(self._restarting)
+        while (restarting := self._restarting) is not None:
+            # One that is over may be of a loop that is closed.
+            if not restarting.done():
+                await asyncio.wait([restarting])
+            if self._restarting is restarting:
+                return restarting.result()
+        return None
 
     async def create_topics(self, topics: Mapping[str, int | NewTopic | None]) -> None:
         """Make the topics that are not there, with so many partitions or as said. Raises KafkaError where one is refused."""
@@ -267,7 +281,10 @@ class ListeningBroker(InProcessBroker):
         self._server_of(core).abandon()
         self._server = None
 
-    async def _start_again(self) -> None:
+    async def _start_again(self, before: asyncio.Task[None] | None) -> None:
+        """Start, when the start ``before`` this one, of a process that is gone, has come to its end."""
+        if before is not None:
+            await asyncio.gather(before, return_exceptions=True)
         # The old listener's socket closes in these turns.
         for _ in range(_CLOSING_TURNS):
             await asyncio.sleep(0)

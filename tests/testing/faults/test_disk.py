@@ -7,6 +7,7 @@ from kafka import errors
 
 from odradek.testing import Broker
 from odradek.testing.faults.vocabulary import BadRule, checked
+from odradek.testing.listening import ListeningBroker
 from tests.testing.faults.librdkafka import Librdkafka
 
 WITHIN_S = 10
@@ -170,3 +171,19 @@ def test_a_kill_in_a_directory_leaves_what_was_written(tmp_path):
 def test_a_bad_rule_of_the_disk_is_told(words, message):
     with pytest.raises(BadRule, match=message):
         checked(words)
+
+
+@pytest.mark.parametrize("operation", ["append", "sync"])
+@pytest.mark.parametrize("end", ["restart", "power_loss"])
+@pytest.mark.parametrize("after", range(4))
+async def test_a_broker_that_is_ended_while_it_starts_is_one_broker_on_one_disk(operation, end, after):
+    async with ListeningBroker(topics=TOPICS, configs={"log.flush.interval.messages": "1"}) as broker:
+        fault = broker.faults.load([{"disk": operation, end: "before", "times": 1, "after": after}])[0]
+        broker.restart_now()
+        await broker.restarted()
+        fault.remove()
+        await broker.produce("orders", [b"1"])
+        broker.restart_now()
+        await broker.produce("orders", [b"2"])
+        assert [record.value for record in await broker.records("orders")] == [b"1", b"2"]
+        assert not [line for line in broker.lines if line.event == "event loop"]
