@@ -1,18 +1,22 @@
 """Random sets of rules against working clients: what was acknowledged is there, and the broker serves on.
 
-A set has one to three rules, drawn from the seed: any action that a request, a connection or a point knows, at the APIs of the
-clients, with chance and limits. A producer (librdkafka, idempotent) writes numbered records under it, and a reader reads them and
-commits. Then the rules are taken away, and within ``PATIENCE_S`` a record is written, read and committed. A lot of sets has one
-broker. At its end, and after a restart, each acknowledged record is in its log exactly once, and the group's offset is not behind
-what was acknowledged.
+A set has one to three rules, drawn from the seed: any action that a request, a connection, the disk or a point knows, at the APIs
+of the clients, with chance and limits. Power is lost only where the broker syncs each record before it is acknowledged
+(``log.flush.interval.messages=1``), which is every second lot. A disk may be full. No other error of it is drawn: a log that
+cannot be written or synced is out of service until the next start, as it must be.
+
+A producer (librdkafka, idempotent) writes numbered records under it, and a reader reads them and commits. Then the rules are
+taken away, and within ``PATIENCE_S`` a record is written, read and committed. A lot of sets has one broker. At its end, and after
+a restart, each acknowledged record is in its log exactly once, and the group's offset is not behind what was acknowledged.
 
 Clients that met an error for good are replaced. A set whose clients had to be replaced is counted, and is no violation.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from random import Random
 from time import monotonic
 from typing import TYPE_CHECKING, Any
@@ -55,22 +59,30 @@ _ERRORS = (
     "MESSAGE_TOO_LARGE",
 )
 
+_ACTIONS = ("error", "delay_ms", "drop", "close", "stall", "throttle_ms", "split", "pause_ms", "refuse", "restart", "power_loss")
+_ENDS = ("restart", "power_loss")
 
-def draw_rule(random: Random) -> dict[str, Any]:
-    """A rule of the vocabulary, in its declarative form."""
+
+def draw_rule(random: Random, *, loses_power: bool = False) -> dict[str, Any]:
+    """A rule of the vocabulary, in its declarative form. ``loses_power``: a machine may end, not only a process."""
     rule: dict[str, Any] = {}
-    kind = random.choices(("request", "connection", "point"), (12, 1, 1))[0]
+    end = random.choice(("restart", "power_loss")) if loses_power else "restart"
+    kind = random.choices(("request", "connection", "point", "append", "sync"), (12, 1, 1, 1, 1))[0]
     if kind == "connection":
         rule["refuse"] = True
     elif kind == "point":
         rule["point"] = random.choice(("Records", "Offsets"))
-        rule["restart"] = random.choice(("before", "torn", "after"))
+        rule[end] = random.choice(("before", "torn", "after"))
+    elif kind == "append":
+        rule["disk"] = kind
+        rule |= random.choice(({"error": "ENOSPC"}, {"delay_ms": 10}, {end: "before"}, {end: "torn"}, {end: "after"}))
+    elif kind == "sync":
+        rule["disk"] = kind
+        rule |= random.choice(({"delay_ms": 10}, {end: "before"}, {end: "after"}))
     else:
         if random.random() < 0.8:
             rule["api"] = random.sample(_APIS, random.randint(1, 3))
-        action = random.choice(
-            ("error", "delay_ms", "drop", "close", "stall", "throttle_ms", "split", "pause_ms", "restart", None)
-        )
+        action = random.choice(("error", "delay_ms", "drop", "close", "stall", "throttle_ms", "split", "pause_ms", end, None))
         match action:
             case "error":
                 rule["error"] = random.choice(_ERRORS)
@@ -78,17 +90,30 @@ def draw_rule(random: Random) -> dict[str, Any]:
                 rule[action] = random.choice((1, 10, 40))
             case "drop" | "stall":
                 rule[action] = True
-            case "close" | "restart":
+            case "close" | "restart" | "power_loss":
                 rule[action] = random.choice(("before", "after"))
             case "split":
                 rule["split"] = random.choice((1, 3, [1], [4, 9], [2, 5, 11]))
-    if random.random() < 0.5 or "restart" in rule:
+    if random.random() < 0.5 or end in rule or "disk" in rule:
         rule["times"] = random.randint(1, 3)
     if random.random() < 0.3:
         rule["after"] = random.randint(0, 3)
     if random.random() < 0.5:
         rule |= {"probability": random.choice((0.1, 0.5, 0.9)), "seed": random.getrandbits(32)}
     return rule
+
+
+def _action(rule: dict[str, Any]) -> str:
+    """Where it stands and what it does, in two words."""
+    place = next((str(rule[key]) for key in ("disk", "point") if key in rule), "request")
+    return f"{place} {next((key for key in _ACTIONS if key in rule), 'watch')}"
+
+
+def draw_rules(random: Random, *, loses_power: bool) -> list[dict[str, Any]]:
+    """A set. Nothing ends the broker while its disk refuses what is written: a start there may end, or find a log offline."""
+    rules = [draw_rule(random, loses_power=loses_power) for _ in range(random.randint(1, 3))]
+    refusals = [rule for rule in rules if "disk" in rule and "error" in rule]
+    return refusals if refusals and any(end in rule for rule in rules for end in _ENDS) else rules
 
 
 @dataclass
@@ -102,19 +127,27 @@ class Counts:
     committed: int = 0
     replaced: int = 0
     violations: list[str] = field(default_factory=list)
+    by_action: Counter[str] = field(default_factory=Counter)
+
+    def add(self, other: Counts) -> None:
+        """Count what another run has come to."""
+        for each in fields(self):
+            setattr(self, each.name, getattr(self, each.name) + getattr(other, each.name))
 
     def __str__(self) -> str:
         return (
             f"{self.sets} sets of rules, {self.fired} firings; {self.acknowledged} records acknowledged, {self.refused} refused, "
-            f"{self.committed} commits, {self.replaced} times new clients; violations {len(self.violations)}"
+            f"{self.committed} commits, {self.replaced} times new clients; violations {len(self.violations)}\n"
+            + ", ".join(f"{action} {hits}" for action, hits in sorted(self.by_action.items()))
         )
 
 
 class Lot:
     """One broker, and the clients that work under its sets of rules."""
 
-    def __init__(self, broker: ThreadedBroker, random: Random, counts: Counts) -> None:
+    def __init__(self, broker: ThreadedBroker, random: Random, counts: Counts, *, loses_power: bool) -> None:
         self._broker = broker
+        self._loses_power = loses_power
         self._random = random
         self._counts = counts
         self._acknowledged: list[int] = []
@@ -126,7 +159,7 @@ class Lot:
     def run_set(self) -> None:
         """Work under one set of rules, take it away, and see that the broker serves on."""
         counts = self._counts
-        self._rules = [draw_rule(self._random) for _ in range(self._random.randint(1, 3))]
+        self._rules = draw_rules(self._random, loses_power=self._loses_power)
         faults = self._broker.faults.load(self._rules)
         self._produce(3, _WORK_S)
         self._consumer.poll(_WORK_S)
@@ -135,7 +168,9 @@ class Lot:
         for fault in faults:
             fault.remove()
         counts.sets += 1
-        counts.fired += sum(fault.hits for fault in faults)
+        for rule, fault in zip(self._rules, faults, strict=True):
+            counts.fired += fault.hits
+            counts.by_action[_action(rule)] += fault.hits
         if not self._serves():
             counts.violations.append(f"it does not serve after {self._rules}")
         counts.refused += self._refused
@@ -252,19 +287,18 @@ class Lot:
         return bool(self._produce(1, PATIENCE_S)) and self._reads(self._number - 1) and self._commits()
 
 
-def run(seed: int, sets: int, sets_a_lot: int = 50) -> Counts:
-    """Run so many sets of rules."""
+def run(seed: int, sets: int) -> Counts:
+    """Run so many sets of rules against one broker, with one restart at the end."""
     random, counts = Random(seed), Counts()
-    while counts.sets < sets and not counts.violations:
-        with Broker(topics={_TOPIC: 1}, seed=random.getrandbits(32)) as broker:
-            lot = Lot(broker, random, counts)
-            for _ in range(min(sets_a_lot, sets - counts.sets)):
-                lot.run_set()
-                if counts.violations:
-                    break
-            lot.check()
-            broker.stop()
-            broker.start()
-            lot.check()
-            lot.close()
+    loses_power = random.random() < 0.5
+    configs = {"log.flush.interval.messages": 1} if loses_power else {}
+    with Broker(topics={_TOPIC: 1}, configs=configs, seed=random.getrandbits(32)) as broker:
+        lot = Lot(broker, random, counts, loses_power=loses_power)
+        while counts.sets < sets and not counts.violations:
+            lot.run_set()
+        lot.check()
+        broker.stop()
+        broker.start()
+        lot.check()
+        lot.close()
     return counts

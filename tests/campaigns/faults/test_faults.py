@@ -15,7 +15,8 @@ def test_the_broker_serves_on_under_random_rules_and_loses_nothing():
 def test_a_rule_that_stays_when_it_is_removed_is_found(monkeypatch):
     monkeypatch.setattr("tests.campaigns.faults.campaign.PATIENCE_S", 0.4)
     monkeypatch.setattr(
-        "tests.campaigns.faults.campaign.draw_rule", lambda random: {"api": ["Produce"], "error": "NOT_ENOUGH_REPLICAS"}
+        "tests.campaigns.faults.campaign.draw_rule",
+        lambda random, loses_power: {"api": ["Produce"], "error": "NOT_ENOUGH_REPLICAS"},
     )
     monkeypatch.setattr(Faults, "_remove", lambda faults, fault: None)
     assert "it does not serve after" in run(seed=1, sets=1).violations[0]
@@ -24,7 +25,8 @@ def test_a_rule_that_stays_when_it_is_removed_is_found(monkeypatch):
 def test_a_record_that_is_lost_by_a_kill_is_found(monkeypatch):
     monkeypatch.setattr("tests.campaigns.faults.campaign.PATIENCE_S", 0.5)
     monkeypatch.setattr(
-        "tests.campaigns.faults.campaign.draw_rule", lambda random: {"point": "Offsets", "restart": "after", "times": 1}
+        "tests.campaigns.faults.campaign.draw_rule",
+        lambda random, loses_power: {"point": "Offsets", "restart": "after", "times": 1},
     )
     monkeypatch.setattr(InProcessBroker, "kill", lambda broker: broker.lose_power_for_test())
     monkeypatch.setattr(InProcessBroker, "lose_power_for_test", _lose, raising=False)
