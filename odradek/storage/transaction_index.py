@@ -111,12 +111,19 @@ class TransactionIndex:
     def rewrite_from(self, base_offset: int, offset: int, aborted: Sequence[AbortedTransaction]) -> None:
         """``keep_sound_below``, then add ``aborted``. Raises OSError.
 
-        A file that has just these is left alone: it may be synced, and a power loss during the rewrite would lose it.
+        What is there may be synced, and a recovery point may count on it. So a file that has just these is left alone, and
+        another one takes its place when it is on disk.
         """
         count, rest = self._sound_below(base_offset, offset)
-        if rest != b"".join(_ENTRY.pack(_VERSION, *each) for each in aborted):
-            if rest:
-                self._keep(count)
+        added = b"".join(_ENTRY.pack(_VERSION, *each) for each in aborted)
+        if rest and rest != added:
+            kept = self._file_system.read_bytes(self.path)[: count * _ENTRY.size]
+            self._file_system.write_atomic(self.path, kept + added)
+            self._on_disk = count + len(aborted)
+            self._known_crc = (0, 0)
+            self.changes += 1
+            self.last_offset = self._read(self._on_disk - 1, 1)[0].last_offset if self._on_disk else -1
+        elif rest != added:
             for each in aborted:
                 self.append(each)
         elif rest:

@@ -8,6 +8,9 @@ from hypothesis import strategies as st
 
 from odradek.storage.memory_filesystem import MemoryFileSystem
 from odradek.storage.transaction_index import AbortedTransaction, TransactionIndex
+from tests.campaigns.power_loss import states
+from tests.campaigns.power_loss.disk import RecordingDisk
+from tests.campaigns.power_loss.model import DiskModel
 
 from .support import DIRECTORY, NOW_MS, names, open_log
 from .transactional import SMALL_SEGMENTS, end, send
@@ -138,3 +141,26 @@ def test_an_abort_is_in_the_index_of_its_markers_segment():
     log.roll(NOW_MS)
     end(log, commit=False)
     assert [name for name in names(file_system) if name.endswith(".txnindex")] == [f"{1:020d}.txnindex"]
+
+
+def test_wherever_the_power_goes_an_index_that_is_rewritten_is_the_old_or_the_new_one():
+    disk = RecordingDisk()
+    disk.make_dirs("/log")
+    index = TransactionIndex(disk, "/log/index", 0)
+    for aborted in (entry(0, 3), entry(4, 6, stable=9), entry(7, 8)):
+        index.append(aborted)
+    old = bytes(disk.read_bytes("/log/index"))
+    disk.open("/log/index").sync()
+    disk.sync_dir("/log")
+    disk.sync_dir("/")
+    begun = len(disk.operations)
+    index.rewrite_from(0, 4, [entry(4, 6), entry(7, 8)])
+    new = bytes(disk.read_bytes("/log/index"))
+    model = DiskModel({}, [])
+    found = set()
+    for number, operation in enumerate(disk.operations):
+        model.apply(operation)
+        found |= {bytes(left.state["/log/index"]) for left in states.after(model, operation) if number >= begun}
+    assert found == {old, new}
+    assert TransactionIndex(disk, "/log/index", len(new)).collect(0, 100)[0] == [entry(0, 3), entry(4, 6), entry(7, 8)]
+    assert index.collect(0, 100)[0] == [entry(0, 3), entry(4, 6), entry(7, 8)]
