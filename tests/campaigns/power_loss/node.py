@@ -40,6 +40,8 @@ CHECKPOINT_INTERVAL_MS = 3_000
 _ABORT_INTERVAL_MS = 500
 _STEP_MS = 100
 _MOST_TURNS = 2_000
+# Threads take a step in a turn by chance: a slow one in one of ten.
+_TURNS_A_STEP = 10
 _LOADING = {ShardState.INITIAL, ShardState.LOADING}
 
 
@@ -161,7 +163,7 @@ class Node:
     def settle(self) -> None:
         """Wait until no work in threads is under way. Raises Unanswered."""
         background = self.background
-        for _ in range(_MOST_TURNS):
+        for _ in range(_MOST_TURNS * _TURNS_A_STEP):
             if not isinstance(background, SeededBackground) or background.is_idle:
                 return
             self.turn()
