@@ -163,8 +163,10 @@ class Lot:
         faults = self._broker.faults.load(self._rules)
         self._produce(3, _WORK_S)
         self._consumer.poll(_WORK_S)
-        self._consumer.commit(offsets=[self._place()], asynchronous=True)
-        self._open_commits += 1
+        # A commit covers up what was lost of the one before it.
+        if self._random.random() < 0.7:
+            self._consumer.commit(offsets=[self._place()], asynchronous=True)
+            self._open_commits += 1
         for fault in faults:
             fault.remove()
         counts.sets += 1
@@ -242,8 +244,10 @@ class Lot:
 
         return note
 
-    def _note_commit(self, _error: object, _places: object) -> None:
+    def _note_commit(self, error: object, places: list[confluent_kafka.TopicPartition]) -> None:
         self._open_commits = max(self._open_commits - 1, 0)
+        if error is None and not places[0].error:
+            self._committed = max(self._committed, places[0].offset)
 
     def _place(self) -> confluent_kafka.TopicPartition:
         return confluent_kafka.TopicPartition(_TOPIC, 0, len(self._acknowledged))
@@ -255,12 +259,28 @@ class Lot:
         # The client may yet send one again that was refused under the rules, behind this one.
         while self._open_commits and monotonic() < until:
             self._consumer.poll(0.01)
+        # The next commit covers up what was lost of this one.
+        if not self._keeps_commits(until):
+            return False
         while monotonic() < until:
             with suppress(confluent_kafka.KafkaException):
                 [done] = self._consumer.commit(offsets=[place], asynchronous=False)
                 if done.error is None:
                     self._committed = place.offset
                     self._counts.committed += 1
+                    return True
+        return False
+
+    def _keeps_commits(self, until: float) -> bool:
+        """Whether the group's offset can be read. One behind what was acknowledged is a violation."""
+        while monotonic() < until:
+            with suppress(confluent_kafka.KafkaException):
+                [found] = self._consumer.committed([confluent_kafka.TopicPartition(_TOPIC, 0)], timeout=1)
+                if found.error is None:
+                    if self._committed and found.offset < self._committed:
+                        self._counts.violations.append(
+                            f"the group is at {found.offset}, and {self._committed} was acknowledged, after {self._rules}"
+                        )
                     return True
         return False
 

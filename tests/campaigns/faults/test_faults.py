@@ -1,8 +1,10 @@
 """The campaign faults-fuzz for some sets; and the faults that it finds when they are put in."""
 
+from confluent_kafka.admin import AdminClient
+
 from odradek.testing.faults.faults import Faults
 from odradek.testing.in_process import InProcessBroker
-from tests.campaigns.faults.campaign import run
+from tests.campaigns.faults.campaign import _GROUP, Lot, run
 
 
 def test_the_broker_serves_on_under_random_rules_and_loses_nothing():
@@ -32,6 +34,20 @@ def test_a_record_that_is_lost_by_a_kill_is_found(monkeypatch):
     monkeypatch.setattr(InProcessBroker, "lose_power_for_test", _lose, raising=False)
     # A commit that comes when its rule is gone already kills nobody.
     assert any(violation.startswith("lost:") for seed in range(10) for violation in run(seed=seed, sets=2).violations)
+
+
+def test_a_commit_that_is_lost_and_covered_up_by_the_next_is_found(monkeypatch):
+    def run_set_without_the_commits(lot):
+        admin = AdminClient({"bootstrap.servers": lot._broker.bootstrap_servers})
+        if lot._committed:
+            admin.delete_consumer_groups([_GROUP])[_GROUP].result()
+        run_set(lot)
+
+    run_set = Lot.run_set
+    monkeypatch.setattr("tests.campaigns.faults.campaign.draw_rule", lambda random, loses_power: {"api": ["ListGroups"]})
+    monkeypatch.setattr(Lot, "run_set", run_set_without_the_commits)
+    # Seed 3's second set makes no commit under its rules.
+    assert any(violation.startswith("the group is at") for violation in run(seed=3, sets=5).violations)
 
 
 _kill = InProcessBroker.kill
