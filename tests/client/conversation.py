@@ -23,7 +23,13 @@ PRODUCE_BY_ID = Api(ApiKey.PRODUCE, 13)
 API_VERSIONS = Api(ApiKey.API_VERSIONS)
 
 TIMESTAMP = 1_700_000_000_000
-_TRANSIENT = {ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.LEADER_NOT_AVAILABLE, ErrorCode.UNKNOWN_TOPIC_ID}
+# What a client asks again after. Kafka's broker tells of a leader before that leader takes records.
+_TRANSIENT = {
+    ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+    ErrorCode.LEADER_NOT_AVAILABLE,
+    ErrorCode.NOT_LEADER_OR_FOLLOWER,
+    ErrorCode.UNKNOWN_TOPIC_ID,
+}
 
 
 @asynccontextmanager
