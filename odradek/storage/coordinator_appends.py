@@ -22,6 +22,7 @@ from odradek.storage.local_log import LocalLog
 from odradek.storage.log_producers import LogProducers
 from odradek.storage.log_settings import LogSettings
 from odradek.storage.log_writer import LogWriter
+from odradek.storage.recovery import Warn
 from odradek.storage.validation import too_large_for_segment
 
 _NO_TIMESTAMP: Final = -1
@@ -30,16 +31,23 @@ _NO_TIMESTAMP: Final = -1
 class CoordinatorAppends:
     """The broker's own appends to one log. Loop thread only."""
 
-    __slots__ = ("_flush_state", "_local", "_producers", "_settings", "_writer")
+    __slots__ = ("_flush_state", "_local", "_producers", "_settings", "_warn", "_writer")
 
     def __init__(
-        self, local: LocalLog, settings: LogSettings, flush_state: FlushState, producers: LogProducers, writer: LogWriter
+        self,
+        local: LocalLog,
+        settings: LogSettings,
+        flush_state: FlushState,
+        producers: LogProducers,
+        writer: LogWriter,
+        warn: Warn,
     ) -> None:
         self._local = local
         self._settings = settings
         self._flush_state = flush_state
         self._producers = producers
         self._writer = writer
+        self._warn = warn
 
     def append_marker(
         self,
@@ -54,10 +62,14 @@ class CoordinatorAppends:
     ) -> AppendInfo:
         """End a producer's transaction here, as its coordinator has decided; the marker is written even if none is open.
 
-        KafkaError: INVALID_PRODUCER_EPOCH, TRANSACTION_COORDINATOR_FENCED, KAFKA_STORAGE_ERROR.
+        A commit aborts a transaction that is left open from an earlier epoch first (``producer_state``). KafkaError:
+        INVALID_PRODUCER_EPOCH, TRANSACTION_COORDINATOR_FENCED, KAFKA_STORAGE_ERROR.
         """
         producers = self._producers.loaded or self._producers.load()
         producers.check_marker(producer_id, producer_epoch, coordinator_epoch, transaction_version)
+        if commit:
+            # A transaction's marker has its epoch, or the next one (KIP-890).
+            self.abort_left_open(producer_id, producer_epoch - 1, leader_epoch=leader_epoch, now_ms=now_ms)
         batch, rest = LAST_MARKER.batch(producer_id, producer_epoch, coordinator_epoch, commit, now_ms)
         settings = self._settings
         local = self._local
@@ -77,6 +89,23 @@ class CoordinatorAppends:
         append_time_ms = now_ms if settings.stamps_append_time else _NO_TIMESTAMP
         return AppendInfo(offset, offset, append_time_ms, local.log_start_offset, False)
 
+    def abort_left_open(self, producer_id: int, oldest_epoch: int, *, leader_epoch: int, now_ms: int) -> None:
+        """Abort the producer's open transaction if it is ``left_open``. KafkaError: KAFKA_STORAGE_ERROR."""
+        producer = (self._producers.loaded or self._producers.load()).left_open(producer_id, oldest_epoch)
+        if producer is None:
+            return
+        self._warn(
+            "the end of a transaction is lost, aborting it",
+            topic=self._local.topic_partition[0],
+            partition=self._local.topic_partition[1],
+            producer_id=producer_id,
+            producer_epoch=producer.epoch,
+            start_offset=producer.transaction_start,
+        )
+        self.append_marker(
+            producer_id, producer.epoch, producer.coordinator_epoch, False, leader_epoch=leader_epoch, now_ms=now_ms
+        )
+
     def append_internal(
         self,
         records: Sequence[tuple[bytes, bytes | None]],
@@ -93,6 +122,7 @@ class CoordinatorAppends:
         """
         if producer is not None:
             self._producers.load().check_internal(*producer)
+            self.abort_left_open(*producer, leader_epoch=leader_epoch, now_ms=now_ms)
         settings = self._settings
         base_offset = self._local.log_end_offset
         batch = build_batch(

@@ -96,7 +96,7 @@ class Log:
         self._producers = LogProducers(self._local, self._settings, self._disk_errors, loaded, request.now_ms)
         self._writer = LogWriter(self._local, self._settings, self.flush_state, self._producers, self._disk_errors)
         self.coordinator_appends = CoordinatorAppends(
-            self._local, self._settings, self.flush_state, self._producers, self._writer
+            self._local, self._settings, self.flush_state, self._producers, self._writer, request.warn
         )
         self.retention = LogRetention(self._local, self._settings, self.flush_state, self._producers, self._writer, removal)
 
@@ -233,7 +233,8 @@ class Log:
     ) -> AppendInfo:
         """Append one partition's records of a Produce request of version 3 or later: one batch, checked and stamped.
 
-        A transactional batch needs the producer's transaction to be open here already, or ``transaction_verified`` (KIP-890).
+        A transactional batch needs the producer's transaction to be open here already, or ``transaction_verified`` (KIP-890). It
+        aborts a transaction that is left open from an earlier epoch (``producer_state``).
         ``header`` is that of ``records``, if the caller has read it. Raises LongInspection for a batch that takes long to open:
         it is to be run, and what it returns to be appended as ``is_inspected``.
 
@@ -258,6 +259,10 @@ class Log:
             if duplicate is not None:
                 return AppendInfo(
                     duplicate.first_offset, duplicate.last_offset, duplicate.timestamp, local.log_start_offset, True
+                )
+            if transaction_verified:
+                self.coordinator_appends.abort_left_open(
+                    header.producer_id, header.producer_epoch, leader_epoch=leader_epoch, now_ms=now_ms
                 )
         base_offset = local.log_end_offset
         if settings.stamps_append_time:

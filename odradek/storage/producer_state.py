@@ -9,6 +9,12 @@ first batch is appended only after the coordinator has confirmed the partition (
 a ``Verification``, which a marker or an appended batch removes: a confirmation from before a marker begins no transaction after
 it.
 
+A power loss may take a marker, and leave the transaction open. It cannot go on: a coordinator lets no producer have a later epoch
+before all markers of the earlier one are written, and from transaction version 2 on each transaction has an epoch of its own, and
+its marker the next one (KIP-890). So a batch of a later epoch and a commit of a later transaction find a transaction that is
+``left_open``. It is aborted in front of them (``CoordinatorAppends``): whether the lost marker was a commit's is not known, and
+aborted records are never to be read. Kafka lets it be part of the later transaction.
+
 Snapshots of all this, and its restoration from the log, are in ``producer_snapshot`` and ``producer_restore``.
 
 Left out: a marker counts as soon as it is appended, whatever the high watermark: the one replica is the leader.
@@ -198,6 +204,13 @@ class ProducerStates:
                 ErrorCode.TRANSACTION_COORDINATOR_FENCED,
                 f"producer {producer_id}: coordinator epoch {coordinator_epoch} after {producer.coordinator_epoch}",
             )
+
+    def left_open(self, producer_id: int, oldest_epoch: int) -> Producer | None:
+        """The producer, if its open transaction is of an epoch before ``oldest_epoch``: the marker that ended it is lost."""
+        producer = self.by_id.get(producer_id)
+        if producer is None or producer.transaction_start < 0 or producer.epoch >= oldest_epoch:
+            return None
+        return producer
 
     def record_marker(
         self, producer_id: int, producer_epoch: int, coordinator_epoch: int, commit: bool, offset: int, timestamp: int

@@ -35,6 +35,9 @@ class MemoryLog:
         producer_id, epoch, coordinator_epoch, is_commit, _ = marker
         return self._take(build_end_txn_marker(producer_id, epoch, coordinator_epoch, is_commit, now_ms))
 
+    def left_open(self, producer_id, oldest_epoch):
+        """None: this log knows no producers."""
+
     def _take(self, batch):
         if self.failure is not None:
             raise KafkaError(self.failure)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from odradek.coordinator.runtime.marker import EndTxnMarker
 from odradek.protocol.errors import ErrorCode, KafkaError
 
 if TYPE_CHECKING:
@@ -11,7 +12,6 @@ if TYPE_CHECKING:
 
     from odradek.broker.coordination.services import CoordinatorServices
     from odradek.broker.replica.partition import Partition
-    from odradek.coordinator.runtime.marker import EndTxnMarker
 
 
 class PartitionLog:
@@ -60,6 +60,16 @@ class PartitionLog:
     def append_marker(self, marker: EndTxnMarker, now_ms: int) -> int:
         """End a transaction; the offset behind the marker."""
         return self._partition.append_marker(marker, now_ms).last_offset + 1
+
+    def left_open(self, producer_id: int, oldest_epoch: int) -> EndTxnMarker | None:
+        """The marker that aborts a transaction whose own is lost; None where the log is offline, as the append will tell."""
+        try:
+            producer = self._partition.require_log().producers.left_open(producer_id, oldest_epoch)
+        except KafkaError:
+            return None
+        if producer is None:
+            return None
+        return EndTxnMarker(producer_id, producer.epoch, producer.coordinator_epoch, False)
 
     def read(self, offset: int, max_bytes: int) -> bytes:
         """Batches from ``offset`` on."""

@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from odradek.coordinator.runtime.environment import RuntimeEnvironment
+    from odradek.coordinator.runtime.marker import EndTxnMarker
     from odradek.coordinator.runtime.ports import CoordinatorLog
     from odradek.coordinator.runtime.record import CoordinatorRecord
 
@@ -306,6 +307,8 @@ class HostedShard(Generic[ShardT]):
         failed = self.flush()
         if failed is not None:
             raise failed
+        if result.producer is not None or result.marker is not None:
+            self._abort_left_open(result.producer, result.marker)
         limit_bytes = self.log.max_batch_bytes
         if result.atomic:
             ensure_fits(size_of(encoded), limit_bytes)
@@ -314,6 +317,17 @@ class HostedShard(Generic[ShardT]):
             for records, part in split(result.records, encoded, limit_bytes):
                 ensure_fits(size_of(part), limit_bytes)
                 self._append_and_replay(result, records, part)
+
+    def _abort_left_open(self, producer: tuple[int, int] | None, marker: EndTxnMarker | None) -> None:
+        """Abort the transaction, if any, that was left open in front of these records of a transaction, or this marker."""
+        found = None
+        if producer is not None:
+            found = self.log.left_open(*producer)
+        elif marker is not None and marker.is_commit:
+            # A transaction's marker has its epoch, or the next one (KIP-890).
+            found = self.log.left_open(marker.producer_id, marker.producer_epoch - 1)
+        if found is not None:
+            self._append_and_replay(CoordinatorResult((), None, marker=found), (), ())
 
     def _append_and_replay(
         self,

@@ -35,6 +35,13 @@ class CoordinatorLog(Protocol):
     def append_marker(self, marker: EndTxnMarker, now_ms: int) -> int:
         """End a transaction; the offset behind the marker. Raises KafkaError."""
 
+    def left_open(self, producer_id: int, oldest_epoch: int) -> EndTxnMarker | None:
+        """The marker that aborts the producer's open transaction, if that is of an epoch before ``oldest_epoch``.
+
+        Its own marker is lost. This one has to be appended before anything of a later transaction is. None where nothing can be
+        appended.
+        """
+
     def read(self, offset: int, max_bytes: int) -> bytes:
         """Batches from the one with ``offset`` on: at most ``max_bytes``, which may cut the last, but one whole batch at least.
 

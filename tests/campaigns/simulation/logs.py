@@ -70,6 +70,10 @@ class SimulatedLog:
         """See ``CoordinatorLog``. There are no transactions here."""
         raise AssertionError(f"{marker} at {now_ms}")
 
+    def left_open(self, producer_id: int, oldest_epoch: int) -> EndTxnMarker | None:
+        """See ``CoordinatorLog``. There are no transactions here."""
+        raise AssertionError(f"producer {producer_id}, epoch {oldest_epoch}")
+
     def _write(self, records: Sequence[tuple[bytes, bytes | None]], now_ms: int) -> None:
         batch = build_batch(records, now_ms)
         if len(batch) > self.max_batch_bytes:

@@ -19,6 +19,7 @@ from odradek.protocol.messages import messages
 from odradek.timing.clock import VirtualClock
 from odradek.timing.timer import Timer
 from tests.coordinator.memory_logs import MemoryLogs
+from tests.coordinator.stored_log import StoredLog
 
 COMMIT = messages(ApiKey.OFFSET_COMMIT).classes["request"]
 IN_TRANSACTION = messages(ApiKey.TXN_OFFSET_COMMIT).classes["request"]
@@ -33,9 +34,11 @@ UNSTABLE = (-1, ErrorCode.UNSTABLE_OFFSET_COMMIT)
 class Bed:
     """A group shard on a log in memory."""
 
-    def __init__(self, **offset_config):
+    def __init__(self, log=None, **offset_config):
         self.clock = VirtualClock()
         self.logs = MemoryLogs()
+        if log is not None:
+            self.logs.logs[0] = log
         self.log = self.logs.logs[0]
         self.faults = []
         self._offset_config = OffsetConfig(**offset_config)
@@ -238,3 +241,20 @@ def test_the_log_tells_it_all_again(bed):
     bed.end(OTHER, True)
     bed.end(PRODUCER, True)
     assert [bed.offset(partition) for partition in range(3)] == [8, 9, -1]
+
+
+@pytest.mark.parametrize("is_commit", [True, False])
+@pytest.mark.parametrize("next_offset", [None, 6])
+def test_offsets_whose_marker_is_lost_are_aborted_by_the_next_transaction_however_it_ends(next_offset, is_commit):
+    bed = Bed(log=StoredLog())
+    bed.commit_in((7, 4), 5)
+    # A marker of epoch 5, and perhaps offsets of the next transaction, were in the log until the power was lost.
+    if next_offset is not None:
+        assert bed.commit_in((7, 6), next_offset, partition=1) == ErrorCode.NONE
+    assert bed.end((7, 7), is_commit) is None
+    found = [bed.offset(0, stable=True), bed.offset(1, stable=True)]
+    expected = next_offset if next_offset is not None and is_commit else -1
+    assert found == [(-1, ErrorCode.NONE), (expected, ErrorCode.NONE)]
+    state = bed.state()
+    bed.load()
+    assert (bed.state(), bed.faults) == (state, [])
