@@ -31,7 +31,8 @@ if TYPE_CHECKING:
 
 _NONE: Final = ErrorCode.NONE
 _FIRST_WITH_ABORTABLE: Final = 11
-_FIRST_THAT_ADDS: Final = 12
+# From this Produce version on the question adds the partition to the transaction.
+FIRST_THAT_ADDS: Final = 12
 # The transaction version of clients that do (KIP-890).
 _CLIENT_THAT_ADDS: Final = 2
 # Errors of the coordinator that older clients would take for the end; what they do on this one is try again.
@@ -84,7 +85,7 @@ class TransactionChecks:
         now_ms: int,
     ) -> None:
         """Ask whatever has to be asked for ``request``, which has a transactional id; ``of_topic`` has partitions by topic."""
-        adds = self._version >= _FIRST_THAT_ADDS
+        adds = self._version >= FIRST_THAT_ADDS
         transactional_id = request.transactional_id or ""
         # The markers of the transaction before, if they are yet to be written, are not to arrive after a question was asked.
         coordinator.settle(transactional_id)
@@ -143,7 +144,7 @@ class TransactionChecks:
 
     def _refusal(self, code: ErrorCode) -> KafkaError:
         reason = f"the coordinator says {code.name} of this partition"
-        if code in _TRY_AGAIN or (code == ErrorCode.CONCURRENT_TRANSACTIONS and self._version < _FIRST_THAT_ADDS):
+        if code in _TRY_AGAIN or (code == ErrorCode.CONCURRENT_TRANSACTIONS and self._version < FIRST_THAT_ADDS):
             return KafkaError(ErrorCode.NOT_ENOUGH_REPLICAS, reason)
         if code == ErrorCode.PRODUCER_FENCED:
             return KafkaError(ErrorCode.INVALID_PRODUCER_EPOCH, reason)
@@ -173,7 +174,10 @@ def _question(partition: Partition, records: Buffer | None, adds: bool, now_ms: 
 
 
 class UncheckedTransactions(TransactionChecks):
-    """Where ``transaction.partition.verification.enable`` is off: every batch may begin a transaction."""
+    """Where ``transaction.partition.verification.enable`` is off: every batch may begin a transaction.
+
+    Only for versions before ``FIRST_THAT_ADDS``: who leaves adding the partition to the question has it asked all the same.
+    """
 
     __slots__ = ()
 

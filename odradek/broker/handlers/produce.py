@@ -200,9 +200,9 @@ def _handle_transactional(
     services: "ProduceServices", context: RequestContext, request: ProduceRequest, is_inspected: bool
 ) -> "Outcome | Reply[Outcome]":
     """Ask the coordinator what has to be asked, then append."""
-    from odradek.broker.coordination.transaction_checks import TransactionChecks, UncheckedTransactions
+    from odradek.broker.coordination.transaction_checks import FIRST_THAT_ADDS, TransactionChecks, UncheckedTransactions
 
-    if not services.config["transaction.partition.verification.enable"]:
+    if context.version < FIRST_THAT_ADDS and not services.config["transaction.partition.verification.enable"]:
         return _append(services, context, request, UncheckedTransactions(context.version), is_inspected)
 
     checks = TransactionChecks(context.version)

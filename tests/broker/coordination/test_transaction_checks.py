@@ -195,12 +195,13 @@ def test_a_new_producer_of_the_newest_clients_begins_with_sequence_0(broker):
     assert codes(send(broker, (1, transactional_batch(5)), version=VERIFIES)) == [ErrorCode.NONE]
 
 
-def test_where_verification_is_off_every_batch_may_begin_a_transaction():
+@pytest.mark.parametrize(("version", "is_asked"), [(VERIFIES, False), (ADDS, True)])
+def test_where_verification_is_off_the_coordinator_is_asked_only_to_add_a_partition(version, is_asked):
     broker = make_broker(transaction_partition_verification_enable="false")
     broker.transactions = Transactions()
     create(broker, "t")
-    assert codes(send(broker, (0, transactional_batch()))) == [ErrorCode.NONE]
-    assert broker.transactions.asked == []
+    assert codes(send(broker, (0, transactional_batch()), version=version)) == [ErrorCode.NONE]
+    assert bool(broker.transactions.asked) is is_asked
 
 
 def test_a_partition_that_is_in_a_request_twice_gets_both_its_batches(broker):
