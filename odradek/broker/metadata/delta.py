@@ -50,6 +50,13 @@ class MetadataDelta:
         """The partitions that were there and have changed, by topic."""
         return [(each.topic, list(each.changed.values())) for each in self.topics.values() if each.changed]
 
+    @property
+    def is_empty(self) -> bool:
+        """Whether nothing has changed of what is noted here."""
+        return self.next_producer_id is None and not (
+            self.topics or self.deleted_topics or self.configs or self.features or self.brokers
+        )
+
     def note_topic(self, topic: Topic) -> None:
         """``topic`` is new."""
         self.topics[topic.topic_id] = TopicDelta(topic, True, {}, {})

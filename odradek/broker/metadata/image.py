@@ -106,6 +106,26 @@ class MetadataImage:
                     self.kept.replay(record, self, delta)
         return delta
 
+    def become(self, other: "MetadataImage") -> None:
+        """Have all that ``other`` has, which is not used any more. A topic that is in both stays the same object."""
+        for topic_id, topic in other.topics_by_id.items():
+            known = self.topics_by_id.get(topic_id)
+            if known is not None:
+                known.partitions = topic.partitions
+                other.topics_by_id[topic_id] = other.topics[topic.name] = known
+        self.removed_topic_ids |= self.topics_by_id.keys() - other.topics_by_id.keys()
+        # In place: others hold these dictionaries.
+        self.topics.clear()
+        self.topics.update(other.topics)
+        self.features.clear()
+        self.features.update(other.features)
+        self.topics_by_id.clear()
+        self.topics_by_id.update(other.topics_by_id)
+        self.next_producer_id = other.next_producer_id
+        self._configs = other._configs  # noqa: SLF001  of the same class
+        self._collisions = other._collisions  # noqa: SLF001  of the same class
+        self._kept = other._kept  # noqa: SLF001  of the same class
+
     def topic(self, topic_id: UUID) -> Topic:
         """The topic of an id. Raises MalformedMessage where there is none: a record speaks of it."""
         topic = self.topics_by_id.get(topic_id)

@@ -1,4 +1,4 @@
-"""From the metadata log to the image, once, at start.
+"""From the metadata log to the image: all of it at a start, and batch by batch where another node writes the log.
 
 Records between a BeginTransactionRecord and an EndTransactionRecord, which Kafka's controller writes around what must not be seen
 in part, take effect at the end; an AbortTransactionRecord drops them (KIP-868). A transaction that is open where the log ends
@@ -32,11 +32,24 @@ class MetadataLoader:
     def load(self, batches: Iterable[MetadataBatch], path_at: Callable[[int], str]) -> None:
         """Replay all of ``batches``; ``path_at`` tells the file of an offset. Raises MetadataUnreadable."""
         for batch in batches:
-            for offset, record in enumerate(batch.records, batch.base_offset):
-                try:
-                    self._take(record)
-                except MalformedMessage as error:
-                    raise MetadataUnreadable(path_at(offset), offset, error) from error
+            self.replay(batch, path_at)
+
+    def replay(self, batch: MetadataBatch, path_at: Callable[[int], str]) -> None:
+        """Replay one batch. Raises MetadataUnreadable."""
+        for offset, record in enumerate(batch.records, batch.base_offset):
+            try:
+                self._take(record)
+            except MalformedMessage as error:
+                raise MetadataUnreadable(path_at(offset), offset, error) from error
+
+    def take_delta(self) -> MetadataDelta:
+        """What has changed since the last call."""
+        delta, self._delta = self._delta, MetadataDelta()
+        return delta
+
+    def begin_anew(self) -> None:
+        """Forget an open transaction: a snapshot has replaced the image."""
+        self._open = None
 
     def _take(self, record: MetadataRecord) -> None:
         kind = record.__api_key__

@@ -12,6 +12,7 @@ Left out: elections. The leader epoch stays what it is.
 from collections.abc import Generator, Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
+from uuid import UUID
 
 from odradek.broker.metadata.snapshot_files import SnapshotFiles, SnapshotId
 from odradek.broker.metadata.topic_names import CLUSTER_METADATA_TOPIC
@@ -92,32 +93,18 @@ class MetadataLog:
 
         It must have all records below ``synced_offset``. Raises LogCorrupt, OSError; KafkaError if it cannot be synced.
         """
-        directory = f"{data_dir}/{CLUSTER_METADATA_TOPIC}-0"
-        removal = SegmentRemoval(file_system)
-        # Nobody reads in these files while they go.
-        removal.remove_later = lambda paths, _: removal.remove_files(paths)
-        log = Log.open(
-            file_system,
-            directory,
-            CLUSTER_METADATA_TOPIC,
-            0,
-            # Flushed by each append; what is removed from its beginning is what snapshots contain.
-            replace(config, max_message_bytes=MAX_BATCH_BYTES, flush_messages=1, retention_ms=-1, retention_bytes=-1),
-            recovery_point=synced_offset,
-            clean=False,
-            now_ms=now_ms,
-            warn=warn,
-            removal=removal,
-            is_metadata=True,
+        # Flushed by each append.
+        log = open_log(
+            file_system, data_dir, replace(config, flush_messages=1), synced_offset=synced_offset, now_ms=now_ms, warn=warn
         )
         # What a killed process wrote and did not sync counts from now on.
         log.flush_found(now_ms)
-        snapshots = SnapshotFiles(file_system, directory)
+        snapshots = SnapshotFiles(file_system, log.directory)
         snapshots.recover()
         newest = snapshots.ids[-1].end_offset if snapshots.ids else 0
         if not log.log_start_offset <= newest <= log.log_end_offset:
             raise LogCorrupt(
-                f"{directory}: the newest snapshot ends at offset {newest}, and the log has offsets "
+                f"{log.directory}: the newest snapshot ends at offset {newest}, and the log has offsets "
                 f"{log.log_start_offset} to {log.log_end_offset}: records are missing; restore the directory from a backup"
             )
         return cls(log, snapshots)
@@ -158,8 +145,12 @@ class MetadataLog:
     def read_all(self) -> Iterator[MetadataBatch]:
         """The log's batches from the newest snapshot on; all of them where there is none. Raises MetadataUnreadable."""
         offset = self.snapshots.ids[-1].end_offset if self.snapshots.ids else self._log.log_start_offset
-        while offset < self.end_offset:
-            log_slice = self._log.read(offset, _READ_BYTES, upper_offset=self.end_offset, min_one_batch=True)
+        return self._read(offset, self.end_offset)
+
+    def _read(self, offset: int, upper_offset: int) -> Iterator[MetadataBatch]:
+        """The batches from ``offset`` on, below ``upper_offset``, which is where a batch ends. Raises MetadataUnreadable."""
+        while offset < upper_offset:
+            log_slice = self._log.read(offset, _READ_BYTES, upper_offset=upper_offset, min_one_batch=True)
             if log_slice is None:
                 return
             data = log_slice.read()
@@ -175,12 +166,14 @@ class MetadataLog:
 
     def read_snapshot(self) -> Iterator[MetadataBatch]:
         """The batches of the newest snapshot, if there is one. Raises MetadataUnreadable, OSError."""
-        if not self.snapshots.ids:
-            return
-        path = self.snapshot_path
+        return self.read_snapshot_file(self.snapshots.ids[-1]) if self.snapshots.ids else iter(())
+
+    def read_snapshot_file(self, snapshot: SnapshotId, suffix: str = "") -> Iterator[MetadataBatch]:
+        """The batches of the file of a snapshot. Raises MetadataUnreadable, OSError."""
+        path = self.snapshots.path(snapshot) + suffix
         try:
-            self.last_append_ms = self.snapshots.last_contained_ms(self.snapshots.ids[-1])
-            for is_control, records in self.snapshots.read(self.snapshots.ids[-1]):
+            self.last_append_ms = self.snapshots.last_contained_ms(snapshot, suffix)
+            for is_control, records in self.snapshots.read(snapshot, suffix):
                 if is_control:
                     self._note_quorum(path, iter(records))
                 else:
@@ -262,6 +255,37 @@ class MetadataLog:
             self._log.close(clean=not self._failed, now_ms=now_ms)
         else:
             self.reserve.spend(lambda: self._log.close(clean=not self._failed, now_ms=now_ms))
+
+
+def open_log(
+    file_system: FileSystem,
+    data_dir: str,
+    config: LogConfig,
+    *,
+    synced_offset: int,
+    now_ms: int,
+    warn: Warn,
+    topic_id: UUID | None = None,
+) -> Log:
+    """Open or create the metadata log's segments in ``data_dir``. Raises LogCorrupt, OSError."""
+    removal = SegmentRemoval(file_system)
+    # Nobody reads in these files while they go.
+    removal.remove_later = lambda paths, _: removal.remove_files(paths)
+    return Log.open(
+        file_system,
+        f"{data_dir}/{CLUSTER_METADATA_TOPIC}-0",
+        CLUSTER_METADATA_TOPIC,
+        0,
+        # What is removed from its beginning is what snapshots contain.
+        replace(config, max_message_bytes=MAX_BATCH_BYTES, retention_ms=-1, retention_bytes=-1),
+        recovery_point=synced_offset,
+        clean=False,
+        now_ms=now_ms,
+        warn=warn,
+        topic_id=topic_id,
+        removal=removal,
+        is_metadata=True,
+    )
 
 
 def _decoded(path: str, found: Iterator[Record]) -> list[MetadataRecord]:

@@ -20,7 +20,7 @@ from odradek.protocol.snapshot_records import SNAPSHOT_FOOTER, control_type, foo
 from odradek.storage.filesystem import FileSystem
 
 SUFFIX = ".checkpoint"
-_PART = ".part"
+PART_SUFFIX = ".part"
 # Kafka's limit.
 _RECORDS_A_BATCH = 1024
 _HEADER_BYTES = 4096
@@ -50,7 +50,7 @@ class SnapshotFiles:
         """Find what there is, and remove parts. Raises OSError."""
         names = self._file_system.list_dir(self._directory)
         for name in names:
-            if name.endswith((SUFFIX + _PART, SUFFIX + ".deleted")):
+            if name.endswith((SUFFIX + PART_SUFFIX, SUFFIX + ".deleted")):
                 self._file_system.remove(f"{self._directory}/{name}")
         self.ids = sorted(found for name in names if (found := _parsed(name)) is not None)
 
@@ -62,9 +62,9 @@ class SnapshotFiles:
         """In bytes. Raises OSError."""
         return self._file_system.size(self.path(snapshot))
 
-    def last_contained_ms(self, snapshot: SnapshotId) -> int:
+    def last_contained_ms(self, snapshot: SnapshotId, suffix: str = "") -> int:
         """The append time of the last record in it. Raises MalformedMessage, OSError."""
-        file = self._file_system.open(self.path(snapshot))
+        file = self._file_system.open(self.path(snapshot) + suffix)
         try:
             head = file.pread(_HEADER_BYTES, 0)
         finally:
@@ -82,7 +82,7 @@ class SnapshotFiles:
     ) -> None:
         """Write a snapshot of ``records``; ``quorum`` are control records that it carries on. Raises OSError."""
         path = self.path(snapshot)
-        part = path + _PART
+        part = path + PART_SUFFIX
         with suppress(FileNotFoundError):
             self._file_system.remove(part)
         file = self._file_system.open(part, create=True)
@@ -100,9 +100,20 @@ class SnapshotFiles:
         self._file_system.rename(part, path)
         self._file_system.sync_dir(self._directory)
 
-    def read(self, snapshot: SnapshotId) -> Iterator[tuple[bool, list[Record]]]:
+    def accept(self, snapshot: SnapshotId) -> None:
+        """Give a part that was fetched, and synced, its name. Raises OSError."""
+        path = self.path(snapshot)
+        self._file_system.rename(path + PART_SUFFIX, path)
+        self._file_system.sync_dir(self._directory)
+        self.add(snapshot)
+
+    def add(self, snapshot: SnapshotId) -> None:
+        """A snapshot has been written, or fetched."""
+        self.ids = sorted({*self.ids, snapshot})
+
+    def read(self, snapshot: SnapshotId, suffix: str = "") -> Iterator[tuple[bool, list[Record]]]:
         """(whether it is a control batch, its records) of each batch. Raises MalformedMessage where it is damaged, OSError."""
-        data = self._file_system.read_bytes(self.path(snapshot))
+        data = self._file_system.read_bytes(self.path(snapshot) + suffix)
         end = 0
         last: Record | None = None
         for position, header in iter_batches(data):

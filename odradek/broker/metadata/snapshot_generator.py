@@ -70,7 +70,7 @@ class SnapshotGenerator:
         self._is_writing = False
         try:
             outcome.result()
-            self._log.snapshots.ids.append(snapshot)
+            self._log.snapshots.add(snapshot)
             self._image.removed_topic_ids.clear()
             self.clean()
         except (KafkaError, MalformedMessage, OSError) as error:
