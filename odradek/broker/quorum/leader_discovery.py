@@ -1,0 +1,164 @@
+"""Who leads the quorum, as an observer finds out: values in, values out.
+
+An observer asks with each Fetch for the leader that it knows, at the epoch that it knows, and each response names leader and
+epoch as its sender knows them. The larger epoch wins. An observer that knows no leader, or whose leader is silent, asks one of
+the quorum's nodes at random, one request at a time; a node that fails, or has no news, is left alone for ``retry_backoff_ms``.
+
+Kafka's names are QuorumState, RequestManager and ``KafkaRaftClient.maybeHandleCommonResponse`` (KIP-595, KIP-853). Kafka asks a
+node without news again at once; here it has the backoff too, since the same thread serves clients.
+"""
+
+from collections.abc import Mapping, Sequence
+from random import Random
+from typing import Final, NamedTuple
+
+from odradek.protocol.errors import ErrorCode
+
+NO_LEADER: Final = -1
+_STALE_EPOCH: Final = (ErrorCode.FENCED_LEADER_EPOCH, ErrorCode.NOT_LEADER_OR_FOLLOWER)
+
+Address = tuple[str, int]
+
+
+class QuorumNode(NamedTuple):
+    """A node of the quorum as configured; one of ``controller.quorum.bootstrap.servers`` has no id."""
+
+    node_id: int | None
+    host: str
+    port: int
+
+    @property
+    def address(self) -> Address:
+        """Host and port."""
+        return self.host, self.port
+
+
+class Leader(NamedTuple):
+    """The active controller."""
+
+    node_id: int
+    host: str
+    port: int
+    epoch: int
+
+    @property
+    def address(self) -> Address:
+        """Host and port."""
+        return self.host, self.port
+
+
+class Election(NamedTuple):
+    """The latest epoch, and who leads in it, NO_LEADER where that is not known."""
+
+    epoch: int = 0
+    leader_id: int = NO_LEADER
+
+
+class QuorumAnswer(NamedTuple):
+    """The part of a response that speaks of the quorum; ``endpoints`` are addresses by node id."""
+
+    error: int
+    election: Election
+    endpoints: Mapping[int, Address]
+
+
+class InconsistentLeader(Exception):
+    """Two leaders were named for one epoch: the quorum is broken, and nothing that it says can be trusted."""
+
+
+class LeaderDiscovery:
+    """What one observer knows of its quorum. ``now_ms`` is monotonic time.
+
+    ``election`` is that of the last run, and at least the epoch of the log's last record.
+    """
+
+    def __init__(
+        self,
+        nodes: Sequence[QuorumNode],
+        election: Election,
+        random: Random,
+        *,
+        fetch_timeout_ms: float,
+        retry_backoff_ms: float,
+        now_ms: float,
+    ) -> None:
+        self._nodes = tuple(nodes)
+        self._random = random
+        self._fetch_timeout_ms = fetch_timeout_ms
+        self._retry_backoff_ms = retry_backoff_ms
+        self._backoffs: dict[Address, float] = {}
+        # Whether others are to be asked whether the leader still leads.
+        self._is_suspect = False
+        self._fetch_deadline_ms = now_ms + fetch_timeout_ms
+        self.election = election
+        self.leader: Leader | None = None
+        self._follow(election, {}, now_ms)
+
+    def next_node(self, now_ms: float) -> Address | float:
+        """Whom to ask now, or for how many ms nobody is to be asked."""
+        leader = self.leader
+        if leader is not None and now_ms >= self._fetch_deadline_ms:
+            self._is_suspect = True
+        if leader is not None and not self._is_suspect:
+            wait_ms = self._backoffs.get(leader.address, now_ms) - now_ms
+            return wait_ms if wait_ms > 0 else leader.address
+        first = self._random.randrange(len(self._nodes))
+        rotated = (*self._nodes[first:], *self._nodes[:first])
+        waits = [(self._backoffs.get(node.address, now_ms) - now_ms, node.address) for node in rotated]
+        ready = next((address for wait_ms, address in waits if wait_ms <= 0), None)
+        return min(waits)[0] if ready is None else ready
+
+    def answered(self, source: Address, answer: QuorumAnswer, now_ms: float) -> bool:
+        """Take note of a response; whether it came from the leader, without an error, and its content counts.
+
+        Raises InconsistentLeader.
+        """
+        told = answer.election
+        known = self.election
+        if told.epoch == known.epoch and NO_LEADER not in (told.leader_id, known.leader_id) and told.leader_id != known.leader_id:
+            raise InconsistentLeader(f"node {told.leader_id} is named leader of epoch {told.epoch}, led by {known.leader_id}")
+        if told.epoch < known.epoch or answer.error == ErrorCode.UNKNOWN_LEADER_EPOCH:
+            self._back_off(source, now_ms)
+            return False
+        is_news = told.epoch > known.epoch or (told.leader_id != NO_LEADER and self.leader is None)
+        if is_news:
+            # Only a leader answers without an error.
+            self._follow(told, answer.endpoints if answer.error else {told.leader_id: source, **answer.endpoints}, now_ms)
+        if told.epoch > known.epoch or answer.error in _STALE_EPOCH:
+            self._redirected(source, told, now_ms, is_news=is_news)
+            return False
+        if answer.error:
+            self.failed(source, now_ms)
+        return not answer.error
+
+    def fetched(self, now_ms: float) -> None:
+        """The leader has answered as a leader does."""
+        self._is_suspect = False
+        self._fetch_deadline_ms = now_ms + self._fetch_timeout_ms
+
+    def failed(self, source: Address, now_ms: float) -> None:
+        """A node did not answer, or not in a way that makes sense."""
+        self._back_off(source, now_ms)
+        if self.leader is not None and source == self.leader.address:
+            self._is_suspect = True
+
+    def _redirected(self, source: Address, told: Election, now_ms: float, *, is_news: bool) -> None:
+        if self.leader is not None and told.leader_id == self.leader.node_id and source != self.leader.address:
+            # It still leads, says another: it is asked again.
+            self.fetched(now_ms)
+        elif not is_news or self.leader is None:
+            self.failed(source, now_ms)
+
+    def _follow(self, election: Election, endpoints: Mapping[int, Address], now_ms: float) -> None:
+        """``election`` is the latest; without an address its leader has yet to be found."""
+        self.election = election
+        configured = {node.node_id: node.address for node in self._nodes}
+        address = endpoints.get(election.leader_id) or configured.get(election.leader_id)
+        self.leader = None
+        if election.leader_id != NO_LEADER and address is not None:
+            self.leader = Leader(election.leader_id, *address, election.epoch)
+        self._backoffs.clear()
+        self.fetched(now_ms)
+
+    def _back_off(self, source: Address, now_ms: float) -> None:
+        self._backoffs[source] = now_ms + self._retry_backoff_ms

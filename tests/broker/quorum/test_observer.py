@@ -1,0 +1,209 @@
+"""An observer follows the leader's log, byte for byte, through elections, divergence, snapshots and restarts."""
+
+import pytest
+
+from odradek.broker.quorum.leader_discovery import Leader
+from odradek.broker.quorum.observer import ObserverFailed
+from odradek.protocol.errors import ErrorCode
+from odradek.protocol.message_types import fetch
+from odradek.protocol.metadata_records.log_control import (
+    AbortTransactionRecord,
+    BeginTransactionRecord,
+    EndTransactionRecord,
+)
+from tests.broker.quorum.fake_quorum import CLUSTER_ID, LOG_DIR, METADATA_VERSION, OBSERVER_ID, batch_of, topic
+from tests.client.net import settle
+
+
+def segment(file_system, base_offset=0):
+    return file_system.read_bytes(f"{LOG_DIR}/{base_offset:020}.log")
+
+
+async def test_the_copy_is_the_leaders_log(quorum, file_system, follow):
+    leader = quorum.elect(2, epoch=3)
+    leader.append([METADATA_VERSION], topic(0), topic(1))
+    following = await follow()
+    await following.caught_up(leader)
+    assert segment(file_system) == leader.data
+    assert sorted(following.image.topics) == ["t0", "t1"]
+    assert following.observer.leader == Leader(2, "c2", 9093, 3)
+
+
+async def test_the_leader_is_told_who_asks_and_from_where(quorum, follow):
+    leader = quorum.elect(2, epoch=3)
+    leader.append(topic(0))
+    following = await follow(fetch_max_wait_ms=123, fetch_max_bytes=4567)
+    await following.caught_up(leader)
+    await following.until(lambda: leader.asked.topics[0].partitions[0].high_watermark == 1)
+    request = leader.asked
+    [partition] = request.topics[0].partitions
+    assert (request.cluster_id, request.replica_state.replica_id) == (CLUSTER_ID, OBSERVER_ID)
+    assert (request.max_wait_ms, request.max_bytes) == (123, 4567)
+    assert (partition.fetch_offset, partition.current_leader_epoch, partition.last_fetched_epoch) == (1, 3, 3)
+    assert partition.replica_directory_id.int == 99
+
+
+async def test_what_is_not_committed_is_kept_and_not_replayed(quorum, file_system, follow):
+    leader = quorum.elect(1, epoch=1)
+    leader.append(topic(0))
+    leader.append(topic(1), commits=False)
+    following = await follow()
+    await following.until(lambda: following.log.end_offset == 2)
+    await following.until(lambda: following.log.high_watermark == 1)
+    assert segment(file_system) == leader.data
+    assert list(following.image.topics) == ["t0"]
+    leader.high_watermark = 2
+    await following.caught_up(leader)
+    assert list(following.image.topics) == ["t0", "t1"]
+
+
+async def test_nobody_is_told_of_half_an_image(quorum, follow):
+    leader = quorum.elect(1, epoch=1)
+    leader.append(*(topic(number) for number in range(20)))
+    following = await follow(fetch_max_bytes=1)
+    await following.caught_up(leader)
+    assert following.told.topics == [sorted(f"t{number}" for number in range(20))]
+    [delta] = following.told.deltas
+    assert len(delta.topics) == 20
+    leader.append(topic(20), topic(21))
+    await following.caught_up(leader)
+    assert [len(delta.topics) for delta in following.told.deltas[1:]] == [1, 1]
+
+
+async def test_a_record_of_a_transaction_takes_effect_when_it_ends(quorum, follow):
+    leader = quorum.elect(1, epoch=1)
+    leader.append(topic(0), [BeginTransactionRecord(name="t")], topic(1))
+    following = await follow()
+    await following.caught_up(leader)
+    assert list(following.image.topics) == ["t0"]
+    assert following.generator.appended_bytes == []
+    leader.append([EndTransactionRecord()])
+    await following.caught_up(leader)
+    assert list(following.image.topics) == ["t0", "t1"]
+    leader.append([BeginTransactionRecord(name="t")], topic(2), [AbortTransactionRecord(reason="no")], topic(3))
+    await following.caught_up(leader)
+    assert list(following.image.topics) == ["t0", "t1", "t3"]
+
+
+async def test_the_next_leader_is_found_when_the_leader_dies(quorum, follow):
+    leader = quorum.elect(1, epoch=1)
+    leader.append(topic(0))
+    following = await follow()
+    await following.caught_up(leader)
+    quorum.kill(1)
+    successor = quorum.elect(3, epoch=2, told=(2, 3))
+    successor.batches = list(leader.batches)
+    successor.append(topic(1))
+    await following.caught_up(successor)
+    assert [each and (each.node_id, each.epoch) for each in following.leaders] == [(1, 1), (3, 2)]
+
+
+async def test_a_log_that_diverged_ends_where_the_leaders_epoch_does(quorum, file_system, follow):
+    leader = quorum.elect(1, epoch=1)
+    leader.append(topic(0), topic(1))
+    following = await follow()
+    await following.caught_up(leader)
+    shared = list(leader.batches)
+    leader.append(topic(2), topic(3), commits=False)
+    await following.until(lambda: following.log.end_offset == 4)
+    quorum.kill(1)
+    successor = quorum.elect(2, epoch=4, told=(2, 3))
+    successor.batches = shared
+    successor.append(topic(5))
+    await following.caught_up(successor)
+    assert segment(file_system) == successor.data
+    assert list(following.image.topics) == ["t0", "t1", "t5"]
+
+
+async def test_a_leader_that_takes_back_what_was_committed_is_not_followed(quorum, follow):
+    leader = quorum.elect(1, epoch=1)
+    leader.append(topic(0), topic(1))
+    following = await follow()
+    await following.caught_up(leader)
+    quorum.kill(1)
+    successor = quorum.elect(2, epoch=2, told=(2, 3))
+    successor.batches = leader.batches[:1]
+    successor.append(topic(5))
+    await following.until(following.task.done)
+    with pytest.raises(ObserverFailed, match="up to 2 all is committed"):
+        await following.task
+
+
+async def test_a_restart_goes_on_where_the_copy_ends(quorum, file_system, follow):
+    leader = quorum.elect(2, epoch=3)
+    leader.append(topic(0), topic(1))
+    following = await follow()
+    await following.caught_up(leader)
+    await follow.stop()
+    for controller in quorum.controllers.values():
+        controller.asked = None
+    leader.append(topic(2))
+    leader.instead = [None]
+    following = await follow()
+    # The leader of the last run is asked first, for what follows; nothing is replayed before it has told the high watermark.
+    assert quorum.controllers[1].asked is quorum.controllers[3].asked is None
+    assert following.image.topics == {}
+    await following.caught_up(leader)
+    assert segment(file_system) == leader.data
+    assert sorted(following.image.topics) == ["t0", "t1", "t2"]
+
+
+async def test_a_restart_knows_the_epoch_of_an_election_without_a_leader(quorum, follow):
+    leader = quorum.elect(2, epoch=3)
+    leader.append(topic(0))
+    following = await follow()
+    await following.caught_up(leader)
+    for controller in quorum.controllers.values():
+        controller.epoch, controller.leader_id = 9, -1
+    await following.until(lambda: following.observer.leader is None)
+    following = await follow()
+    assert {each.asked.topics[0].partitions[0].current_leader_epoch for each in quorum.controllers.values()} == {9}
+
+
+async def test_another_cluster_is_not_followed(quorum, follow):
+    leader = quorum.elect(1, epoch=1)
+    leader.append(topic(0))
+    for controller in quorum.controllers.values():
+        controller.instead = [fetch.FetchResponse(error_code=ErrorCode.INCONSISTENT_CLUSTER_ID)] * 1000
+    following = await follow()
+    for _ in range(5):
+        following.clock.advance(100)
+        await settle()
+    assert (following.log.end_offset, following.observer.leader) == (0, None)
+    for controller in quorum.controllers.values():
+        controller.instead = []
+    await following.caught_up(leader)
+
+
+async def test_spoilt_records_are_fetched_again(quorum, file_system, follow):
+    leader = quorum.elect(1, epoch=1)
+    leader.append(topic(0), topic(1))
+    spoilt = bytearray(leader.data)
+    spoilt[-1] ^= 1
+    whole = leader.answer(1, 17, _request(leader))
+    partition = whole.responses[0].partitions[0]._replace(records=bytes(spoilt))
+    leader.instead = [whole._replace(responses=[whole.responses[0]._replace(partitions=[partition])])]
+    following = await follow()
+    await following.caught_up(leader)
+    assert segment(file_system) == leader.data
+
+
+async def test_other_records_than_those_asked_for_end_it(quorum, follow):
+    leader = quorum.elect(1, epoch=1)
+    leader.append(topic(0), topic(1))
+    following = await follow()
+    await following.caught_up(leader)
+    leader.batches = [batch_of(topic(0), 0, 1)]
+    whole = leader.answer(1, 17, _request(leader))
+    leader.instead = [whole] * 3
+    await following.until(following.task.done)
+    with pytest.raises(ObserverFailed, match="c1:9093 sent other records"):
+        await following.task
+
+
+def _request(leader):
+    """A Fetch from the log's beginning, of which the answer is changed."""
+    from odradek.broker.quorum.fetch_messages import LogPosition, ObserverIdentity, fetch_request
+
+    identity = ObserverIdentity(CLUSTER_ID, OBSERVER_ID, None)
+    return fetch_request(identity, leader.epoch, LogPosition(0, leader.start.epoch, None), max_wait_ms=0, max_bytes=10_000)

@@ -1,0 +1,118 @@
+"""Controllers of Apache Kafka's own, each in a JVM (``process.roles=controller``), voters of one quorum.
+
+They are started, killed, frozen and started again by node id. Their data directories are formatted without Kafka's tool, which
+would take a JVM: ``meta.properties`` is all that a controller with configured voters needs.
+"""
+
+import shutil
+import signal
+import socket
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING
+from uuid import uuid4
+
+from benchmarks import kafka_jars
+from benchmarks.peers import free_ports, spawn, tail
+from odradek.protocol.record_batch import iter_batches
+from odradek.storage.checkpoints import uuid_text
+from tests.campaigns.kafka_tools.kafka_broker import TIMEOUT_S, until
+
+if TYPE_CHECKING:
+    import subprocess
+
+# Flags for a fast start: a controller of a test has little to do.
+_JVM_FLAGS = (
+    *("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xshare:auto", "-Xmx256m"),
+    "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn",
+)
+LOG_DIR = "__cluster_metadata-0"
+
+
+class KafkaControllers:
+    """Controllers 1 to ``count``, not started yet. ``settings`` are further lines of their ``server.properties``."""
+
+    def __init__(self, scratch: Path, count: int, settings: Mapping[str, str]) -> None:
+        self.cluster_id = uuid_text(uuid4())
+        self.ports = dict(zip(range(1, count + 1), free_ports(count), strict=True))
+        self._scratch = scratch
+        self._processes: dict[int, subprocess.Popen[str]] = {}
+        for node_id in self.ports:
+            self._format(node_id, settings)
+
+    def log_dir(self, node_id: int) -> Path:
+        """Where a controller has the metadata log."""
+        return self._scratch / f"controller-{node_id}" / "data" / LOG_DIR
+
+    def batches(self, node_id: int, offset: int = 0) -> bytes:
+        """The record batches of a controller's log from ``offset`` on, which is where one begins."""
+        data = b"".join(file.read_bytes() for file in sorted(self.log_dir(node_id).glob("*.log")))
+        return data[next(position for position, header in iter_batches(data) if header.base_offset == offset) :]
+
+    def start(self, *node_ids: int) -> None:
+        """Start these, or all, and wait until they accept connections."""
+        for node_id in node_ids or self.ports:
+            directory = self._scratch / f"controller-{node_id}"
+            classpath = f"{kafka_jars.libraries()}/*"
+            command = [kafka_jars.java(), *_JVM_FLAGS, "-cp", classpath, "kafka.Kafka", str(directory / "server.properties")]
+            self._processes[node_id] = spawn(command, directory)
+        for node_id in node_ids or self.ports:
+            until(lambda node_id=node_id: self._accepts(node_id))
+
+    def kill9(self, node_id: int) -> None:
+        """End a controller as a loss of its machine does."""
+        process = self._processes.pop(node_id)
+        process.kill()
+        process.wait(TIMEOUT_S)
+        assert process.stdout is not None
+        process.stdout.close()
+
+    def freeze(self, *node_ids: int) -> None:
+        """Stop controllers from doing anything until they are thawed."""
+        for node_id in node_ids:
+            self._processes[node_id].send_signal(signal.SIGSTOP)
+
+    def thaw(self, *node_ids: int) -> None:
+        """Let frozen controllers go on."""
+        for node_id in node_ids:
+            self._processes[node_id].send_signal(signal.SIGCONT)
+
+    def lose_segments(self, node_id: int) -> None:
+        """Let a stopped controller's log begin at its newest snapshot, as if retention had removed all in front of it."""
+        for file in self.log_dir(node_id).iterdir():
+            if file.suffix not in {".checkpoint", ".metadata"} and file.name != "quorum-state":
+                file.unlink()
+
+    def close(self) -> None:
+        """End all, and remove their data."""
+        for node_id in list(self._processes):
+            self.kill9(node_id)
+        shutil.rmtree(self._scratch, ignore_errors=True)
+
+    def _format(self, node_id: int, settings: Mapping[str, str]) -> None:
+        directory = self._scratch / f"controller-{node_id}"
+        data = directory / "data"
+        data.mkdir(parents=True)
+        meta = {"version": 1, "cluster.id": self.cluster_id, "node.id": node_id, "directory.id": uuid_text(uuid4())}
+        (data / "meta.properties").write_text("".join(f"{key}={value}\n" for key, value in meta.items()), encoding="ascii")
+        properties = {
+            "process.roles": "controller",
+            "node.id": str(node_id),
+            "controller.quorum.voters": ",".join(f"{each}@127.0.0.1:{port}" for each, port in self.ports.items()),
+            "controller.listener.names": "CONTROLLER",
+            "listeners": f"CONTROLLER://127.0.0.1:{self.ports[node_id]}",
+            "listener.security.protocol.map": "CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT",
+            "log.dirs": str(data),
+            **settings,
+        }
+        text = "".join(f"{key}={value}\n" for key, value in properties.items())
+        (directory / "server.properties").write_text(text, encoding="utf-8")
+
+    def _accepts(self, node_id: int) -> bool:
+        if self._processes[node_id].poll() is not None:
+            raise AssertionError(tail(self._scratch / f"controller-{node_id}"))
+        try:
+            socket.create_connection(("127.0.0.1", self.ports[node_id]), 1).close()
+        except OSError:
+            return False
+        return True
