@@ -5,6 +5,7 @@ from random import Random
 
 import pytest
 
+from odradek.storage.producer_state import ProducerStates
 from tests.campaigns.power_loss import states, workload
 from tests.campaigns.power_loss.disk import Operation, RecordingDisk
 from tests.campaigns.power_loss.explore import Exploration
@@ -221,6 +222,26 @@ def test_no_index_is_left_unsynced_below_the_recovery_point_though_a_flush_found
     tally = scripted(loop, workload.WITHOUT_ROOM, 1).explore_around(Random(4), 8)
     assert not tally.findings
     assert sum(tally.points.values()) > 50
+
+
+def after_the_last_decision(loop):
+    exploration = scripted(loop, workload.WITHOUT_MARKERS, None)
+    operations = exploration.operations
+    synced = [number for number, each in enumerate(operations) if each.kind == "sync" and "__transaction_state" in each.path]
+    return exploration.explore(range(synced[-2], synced[-2] + 2))
+
+
+def test_what_was_aborted_is_not_committed_by_the_next_transaction_though_its_marker_is_lost(loop):
+    tally = after_the_last_decision(loop)
+    assert not tally.findings
+    assert tally.points["power loss", "sync", "nothing that is not synced"] == 1
+
+
+@pytest.mark.interpreted
+def test_a_commit_of_what_was_aborted_is_found_in_topics_and_in_the_offsets_of_groups(loop, monkeypatch):
+    monkeypatch.setattr(ProducerStates, "left_open", lambda *_: None)
+    invariants = {finding.violation.invariant for finding in after_the_last_decision(loop).findings}
+    assert invariants == {"a transaction is there in all partitions or in none", "what was promised is there"}
 
 
 def test_a_seed_gives_the_same_operations_again_and_another_seed_others(loop):

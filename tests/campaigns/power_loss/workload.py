@@ -214,6 +214,29 @@ def lack_room_for_an_index(run: Run) -> None:
     run.node.wait(20)
 
 
+def abort_where_only_decisions_are_synced(run: Run) -> None:
+    """Abort a transaction whose records and offsets are synced, and commit the next one.
+
+    The coordinator's log is synced with each record, markers are not: the power may take a marker, and leave a later decision.
+    """
+    name, group_id = ("lazy", 0), "transactional"
+    run.do(have_a_transaction(run, "committing", [name], group_id=group_id))
+    logs = [run.node.broker.partitions.require(*each).require_log() for each in (name, ("__consumer_offsets", 0))]
+    decisions = run.node.broker.partitions.require("__transaction_state", 0).require_log()
+    decisions.config = replace(decisions.config, flush_messages=1)
+    producer = Producer(run, "aborting")
+    for commit_it in (False, True):
+        offset = run.values + 1_000
+        run.do(producer.begin())
+        run.do(producer.send({name: [run.new_value()]}))
+        run.do(producer.commit_offsets(group_id, {name: offset}))
+        if not commit_it:
+            for log in logs:
+                run.node.call(log.flush, run.clock.now_ms())
+        run.do(producer.end(commit=commit_it, offsets={(group_id, *name): offset}))
+    run.node.wait(20)
+
+
 def restart(run: Run) -> None:
     """A clean stop and a start."""
     run.restart()
@@ -271,6 +294,9 @@ SHORT: list[Callable[[Run], None]] = [create_topics, produce_a_little, commit_a_
 
 # A flush that gives up on indexes, one that makes up for it, and the checkpoint behind it.
 WITHOUT_ROOM: list[Callable[[Run], None]] = [create_topics, lack_room_for_an_index, wait_for_checkpoints]
+
+# Of the next transaction of a producer its decision may be left, and nothing of the marker of the one before.
+WITHOUT_MARKERS: list[Callable[[Run], None]] = [create_topics, abort_where_only_decisions_are_synced]
 
 
 def draw_large(rng: Random, step_count: int) -> list[Callable[[Run], None]]:
