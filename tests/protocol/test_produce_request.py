@@ -54,6 +54,46 @@ def test_a_changed_byte_gives_another_request_or_is_malformed(version):
                 read_produce_request(bytes(changed), 0, version)
 
 
+def _outcome(frame, version):
+    try:
+        request = read_produce_request(frame, 0, version)
+    except MalformedMessage:
+        return None
+    return (*request[:3], [(topic, [(index, r and bytes(r)) for index, r in batches]) for topic, batches in request.topics])
+
+
+def _one_batch(version, records, transactional_id=None):
+    head = b"\0" if transactional_id is None else uvarint(len(transactional_id) + 1) + transactional_id
+    topic = bytes(range(16)) if version >= 13 else b"\x06topic"
+    records = b"\0" if records is None else uvarint(len(records) + 1) + records
+    return head + b"\xff\xff\0\0\3\xe8" + b"\2" + topic + b"\2" + b"\0\0\0\7" + records + b"\0\0\0"
+
+
+# The reader of one batch takes bytes only: of a view all is read by the general reader.
+@pytest.mark.parametrize("version", [9, 13])
+@pytest.mark.parametrize("size", [None, 0, 1, 125, 126, 127, 128, 255, 16_381, 16_382, 16_383, 20_000])
+@pytest.mark.parametrize("transactional_id", [None, b"", b"id"])
+def test_one_batch_is_read_by_bytes_as_by_a_view(version, size, transactional_id):
+    body = _one_batch(version, None if size is None else bytes(size), transactional_id)
+    read = _outcome(body, version)
+    assert read is not None
+    assert read == _outcome(memoryview(body), version) == _outcome(body + b"more", version)
+
+
+@pytest.mark.parametrize("version", [9, 13])
+@pytest.mark.parametrize("size", [3, 200])
+def test_a_spoilt_request_of_one_batch_is_read_by_bytes_as_by_a_view(version, size):
+    body = _one_batch(version, bytes(size))
+    spoilt = [body[:end] for end in range(len(body))]
+    for position in range(len(body)):
+        for value in (0, 1, 2, 3, 0x7F, 0x80, 0x81, 0xFF):
+            changed = bytearray(body)
+            changed[position] = value
+            spoilt.append(bytes(changed))
+    for changed in spoilt:
+        assert _outcome(changed, version) == _outcome(memoryview(changed), version), changed
+
+
 def test_tags_nobody_knows_are_skipped():
     #      transactional id null, acks 1, timeout 9, one topic "t", one partition 0 with records "r" and a tag, tags, tags
     body = b"\x00" + b"\x00\x01" + b"\x00\x00\x00\x09" + b"\x02" + b"\x02t" + b"\x02" + b"\x00\x00\x00\x00" + b"\x02r"
