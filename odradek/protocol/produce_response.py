@@ -15,12 +15,15 @@ For the flexible versions, 9 to 13. The bytes equal those of the general writer:
 """
 
 from struct import Struct
-from typing import Final
+from typing import TYPE_CHECKING, Final
 from uuid import UUID
 
 from odradek.protocol.message_types.produce import PartitionProduceResponse, ProduceResponse
 from odradek.protocol.produce_request import FIRST_BY_ID, FIRST_FLEXIBLE
 from odradek.protocol.varint import SMALL_UVARINTS, uvarint
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 FIRST_WRITTEN: Final = FIRST_FLEXIBLE
 _PARTITION: Final = Struct(">ihqqq3s").pack
@@ -30,28 +33,26 @@ _END: Final = b"\0\0\0\0\0"
 # An array of one.
 _ONE: Final = b"\2"
 _MOST_HEADS: Final = 1024
-_HEADER: Final = Struct(">iib").pack
-_ONE_BATCH_END: Final = _NO_TAGS + _END
-# Correlation id, header tags, partition and what comes behind it.
-_ONE_BATCH_BYTES: Final = 5 + Struct(">ihqqq3s").size + len(_ONE_BATCH_END)
+# What comes behind the log start offset of the only partition.
+_ONE_BATCH_END: Final = _NO_ERRORS + _NO_TAGS + _END
 _ZERO_ID: Final = bytes(16)
 # The current leader in a partition's response that names none.
 NO_LEADER: Final = PartitionProduceResponse().current_leader
 
 
 class OneBatchWriter:
-    """Writes the response to a request of one batch whose partition appended it, as nearly all are: 0.9 us, not 1.3.
+    """Writes the response to a request of one batch whose partition appended it, as nearly all are: 0.2 us, not 0.5.
 
-    A producer names the same topics again and again: the bytes in front of the partition are kept for each topic.
+    A producer names the same topics again and again. Of each topic the bytes in front of the partition are kept, and the packing
+    of a frame with so many of them.
     """
 
     __slots__ = ("_by_id", "_heads")
 
     def __init__(self, version: int) -> None:
         self._by_id = version >= FIRST_BY_ID
-        # By name, or by the identity of the id: to hash a UUID takes as long as to write the rest. The reference to the id keeps
-        # its identity unique.
-        self._heads: dict[str | int, tuple[UUID | None, bytes]] = {}
+        # By name, or by the identity of the id: to hash a UUID takes as long as to write the rest.
+        self._heads: dict[str | int, _Head] = {}
 
     def write(self, correlation_id: int, response: ProduceResponse) -> bytes | None:
         """The frame of a response of version 9 or later; None for any other response."""
@@ -67,17 +68,41 @@ class OneBatchWriter:
         known = self._heads.get(id(topic_id) if self._by_id else topic)
         if known is None:
             known = self._remember(topic_id, topic)
-        head = known[1]
-        partition = _PARTITION(index, 0, base_offset, log_append_time_ms, log_start_offset, _NO_ERRORS)
-        return b"".join((_HEADER(len(head) + _ONE_BATCH_BYTES, correlation_id, 0), head, partition, _ONE_BATCH_END))
+        return known.pack(
+            known.frame_bytes,
+            correlation_id,
+            0,
+            known.head,
+            index,
+            0,
+            base_offset,
+            log_append_time_ms,
+            log_start_offset,
+            _ONE_BATCH_END,
+        )
 
-    def _remember(self, topic_id: UUID | None, topic: str) -> tuple[UUID | None, bytes]:
+    def _remember(self, topic_id: UUID | None, topic: str) -> "_Head":
         name = topic.encode()
         named = (_ZERO_ID if topic_id is None else topic_id.bytes) if self._by_id else uvarint(len(name) + 1) + name
         if len(self._heads) >= _MOST_HEADS:
             self._heads.clear()
-        known = self._heads[id(topic_id) if self._by_id else topic] = (topic_id, _ONE + named + _ONE)
+        known = self._heads[id(topic_id) if self._by_id else topic] = _Head(topic_id, _ONE + named + _ONE)
         return known
+
+
+class _Head:
+    """The bytes from a topic on to its partition, and what packs a frame with them; ``frame_bytes`` as the frame tells it."""
+
+    __slots__ = ("_topic_id", "frame_bytes", "head", "pack")
+
+    def __init__(self, topic_id: UUID | None, head: bytes) -> None:
+        # Held, so that its identity stays unique.
+        self._topic_id = topic_id
+        self.head = head
+        # The frame's length, correlation id and header tags; the head; index, error, offsets and time; the rest.
+        frame = Struct(f">iib{len(head)}sihqqq{len(_ONE_BATCH_END)}s")
+        self.pack: Callable[..., bytes] = frame.pack
+        self.frame_bytes = frame.size - 4
 
 
 def body_if_all_appended(response: ProduceResponse, version: int) -> bytes | None:
