@@ -35,6 +35,7 @@ _VIEW_FROM_BYTES: Final = 16 * 1024
 MIN_FRAME_BYTES: Final = 8
 # A frame's length, and the API key.
 _HEAD_BYTES: Final = 6
+_LENGTH: Final = Struct(">i").unpack_from
 _HEAD: Final = Struct(">ih").unpack_from
 
 
@@ -106,7 +107,7 @@ class FrameReader:
         start = self._start
         frames: list[bytes | memoryview] = []
         while end - start >= 4:
-            length = int.from_bytes(buffer[start : start + 4], "big", signed=True)
+            (length,) = _LENGTH(buffer, start)
             if not MIN_FRAME_BYTES <= length <= self._max_frame_bytes:
                 self.error = MalformedMessage(
                     f"a frame of {length} bytes: allowed are {MIN_FRAME_BYTES} to {self._max_frame_bytes}"

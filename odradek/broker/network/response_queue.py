@@ -8,7 +8,6 @@ Left out: how many may wait. The table of handlers says that for each API (``Ser
 """
 
 from collections import deque
-from struct import Struct
 from typing import Any, Final
 
 from odradek.protocol.errors import MalformedMessage
@@ -17,8 +16,6 @@ from odradek.timing.reply import Reply
 # A burst of pipelined requests is answered in writes of about this many chunks, or bytes.
 _WRITE_FROM_CHUNKS: Final = 512
 _WRITE_FROM_BYTES: Final = 1024 * 1024
-# What a response begins with.
-_LENGTH: Final = Struct(">i").unpack_from
 
 
 class ResponseQueue:
@@ -54,7 +51,8 @@ class ResponseQueue:
             self._places.append(chunks)
             return False
         self._ready += chunks
-        self._ready_bytes += _LENGTH(chunks[0])[0]
+        for chunk in chunks:
+            self._ready_bytes += len(chunk)
         return len(self._ready) > _WRITE_FROM_CHUNKS or self._ready_bytes > _WRITE_FROM_BYTES
 
     def wait_for(self, reply: Reply[Any]) -> None:

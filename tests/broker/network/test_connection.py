@@ -63,8 +63,8 @@ REFUSED_KEY = 77
 class FakeDispatcher:
     """Echoes a frame; ``w...`` waits, ``m...`` is malformed, ``c...`` closes, ``n...`` is not answered, ``x...`` fails.
 
-    Of those that may begin behind others ``d...`` is decided and waits, ``u...`` waits to be decided, ``p...`` is answered,
-    ``q...`` is malformed, ``e...`` closes. The latest to wait is the last of ``waiting``.
+    ``h...`` has an answer of half a megabyte. Of those that may begin behind others ``d...`` is decided and waits, ``u...`` waits
+    to be decided, ``p...`` is answered, ``q...`` is malformed, ``e...`` closes. The latest to wait is the last of ``waiting``.
     """
 
     def __init__(self):
@@ -96,7 +96,7 @@ class FakeDispatcher:
                 return []
             case b"x":
                 raise ZeroDivisionError
-        return [bytes(frame)]
+        return [bytes(512 * 1024 if frame[:1] == b"h" else frame)]
 
 
 class Setup:
@@ -201,7 +201,7 @@ def test_a_fault_in_a_request_ends_its_connection_alone(capsys):
 
 def test_answers_to_pipelined_requests_do_not_pile_up():
     connection, transport = Setup().connect()
-    send(connection, *[b"\x00\x07\x00\x00 half a megabyte, it says"] * 5)
+    send(connection, *[b"half a megabyte"] * 5)
     assert len(transport.writes) == 2
 
 
