@@ -15,7 +15,7 @@ asks again.
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from odradek.protocol.errors import ErrorCode, KafkaError, MalformedMessage
 from odradek.protocol.record_batch import NO_PRODUCER_ID, TRANSACTIONAL_MASK, read_header
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
     from odradek.broker.coordination.transaction_coordinator import TransactionCoordinator
     from odradek.broker.replica.partition import Partition
+    from odradek.broker.replica.partitions import Partitions
     from odradek.protocol.produce_request import ProduceRequest
     from odradek.protocol.record_batch import BatchHeader, Buffer
     from odradek.storage.producer import Verification
@@ -81,10 +82,10 @@ class TransactionChecks:
         self,
         coordinator: TransactionCoordinator,
         request: ProduceRequest,
-        of_topic: Callable[[Any], dict[int, Partition]],
+        known: Partitions,
         now_ms: int,
     ) -> None:
-        """Ask whatever has to be asked for ``request``, which has a transactional id; ``of_topic`` has partitions by topic."""
+        """Ask whatever has to be asked for ``request``, which has a transactional id; ``known`` has the broker's partitions."""
         adds = self._version >= FIRST_THAT_ADDS
         transactional_id = request.transactional_id or ""
         # The markers of the transaction before, if they are yet to be written, are not to arrive after a question was asked.
@@ -94,7 +95,7 @@ class TransactionChecks:
         of_producer: list[tuple[tuple[str, int], Question]] = []
         last_id = last_epoch = NO_PRODUCER_ID
         for topic, batches in request.topics:
-            partitions = of_topic(topic)
+            partitions = known.named(topic)
             for index, records in batches:
                 partition = partitions.get(index)
                 question = None if partition is None else _question(partition, records, adds, now_ms)

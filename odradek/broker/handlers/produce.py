@@ -15,7 +15,6 @@ connection's next requests begin after that.
 Left out: quotas; message formats before v2 (INVALID_RECORD).
 """
 
-from functools import lru_cache
 from typing import TYPE_CHECKING, Final, TypeAlias
 from uuid import UUID
 
@@ -31,15 +30,13 @@ from odradek.protocol.message_types.produce import (
     ProduceResponse,
     TopicProduceResponse,
 )
-from odradek.protocol.produce_request import FIRST_BY_ID, Buffer, ProduceRequest
+from odradek.protocol.produce_request import Buffer, ProduceRequest
 from odradek.protocol.produce_response import NO_LEADER
 from odradek.protocol.record_batch import COMPRESSION_MASK, HEADER_SIZE
 from odradek.storage.checkpoints import uuid_text
 from odradek.storage.inspection import LongInspection
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from odradek.broker.coordination.transaction_checks import TransactionChecks
     from odradek.broker.handlers.services import ProduceServices
     from odradek.broker.replica.partition import Partition
@@ -48,6 +45,7 @@ if TYPE_CHECKING:
 _new: Final = tuple.__new__
 _ATTRIBUTES_LOW_BYTE: Final = 22
 _ZSTD: Final = 4
+_FIRST_WITH_ZSTD: Final = 7
 # Who may write to internal topics in Kafka: the client id of its own tools.
 _ADMIN_CLIENT_ID: Final = "__admin_client"
 # Topics and partitions of a request that is handled in one turn of the loop.
@@ -88,8 +86,7 @@ def _append(
     is_inspected: bool,
 ) -> "Outcome | Reply[Outcome]":
     acks = request.acks
-    by_id = context.version >= FIRST_BY_ID
-    of_topic = _partitions_by_topic(services, context)
+    known = services.partitions
     now_ms = services.clock.now_ms()
     topics: list[TopicProduceResponse] = []
     waiting: list[_Waiting] = []
@@ -98,11 +95,12 @@ def _append(
     # How many partitions came before in the request.
     number = 0
     for topic, batches in request.topics:
-        partitions = of_topic(topic)
+        partitions = known.named(topic)
+        partition: Partition | None = None
         results: list[PartitionProduceResponse] = []
         for index, records in batches:
             try:
-                partition = partitions.get(index) or _unknown(partitions, by_id)
+                partition = partitions.get(index) or _unknown(topic, partitions)
                 if checks is None:
                     batch = _checked(context, partition, acks, records)
                     info = partition.append(batch, now_ms, False, None, True) if is_inspected else partition.append(batch, now_ms)
@@ -126,7 +124,7 @@ def _append(
                 late.append(LateBatch(results, topic, index, inspection))
                 results.append(_LATER)
             number += 1
-        topics.append(_of_topic(topic, results))
+        topics.append(_of_topic(topic, None if partition is None else partition.topic_id, results))
     if late is not None:
         return _append_late(services, context, request, topics, waiting, late, is_any_refused)
     if acks == 0:
@@ -183,17 +181,11 @@ def _append_late(
     return reply
 
 
-def _of_topic(topic: str | bytes, results: list[PartitionProduceResponse]) -> TopicProduceResponse:
-    """A topic's part of the response; ``topic`` is the name or the id in the request."""
+def _of_topic(topic: str | bytes, topic_id: UUID | None, results: list[PartitionProduceResponse]) -> TopicProduceResponse:
+    """A topic's part of the response; ``topic`` is the name or the id in the request, ``topic_id`` the same id if it is known."""
     if isinstance(topic, bytes):
-        return _new(TopicProduceResponse, (_topic_id(topic), results, ""))
+        return _new(TopicProduceResponse, (topic_id or UUID(bytes=topic), results, ""))
     return _new(TopicProduceResponse, (None, results, topic))
-
-
-# A producer names the same topics again and again, and a UUID takes longer to make than the rest of a response.
-@lru_cache(maxsize=1024)
-def _topic_id(raw: bytes) -> UUID:
-    return UUID(bytes=raw)
 
 
 def _handle_transactional(
@@ -206,7 +198,7 @@ def _handle_transactional(
         return _append(services, context, request, UncheckedTransactions(context.version), is_inspected)
 
     checks = TransactionChecks(context.version)
-    checks.ask(services.transactions, request, _partitions_by_topic(services, context), services.clock.now_ms())
+    checks.ask(services.transactions, request, services.partitions, services.clock.now_ms())
     if checks.is_done:
         return _append(services, context, request, checks, is_inspected)
     kept = _outliving_its_frame(request)
@@ -237,15 +229,8 @@ def _outliving_its_frame(request: ProduceRequest) -> ProduceRequest:
     return ProduceRequest(request.transactional_id, request.acks, request.timeout_ms, topics)
 
 
-def _partitions_by_topic(services: "ProduceServices", context: RequestContext) -> "Callable[..., dict[int, Partition]]":
-    """The look-up of a topic's partitions by id or name, whichever requests of this version have."""
-    # Topics are bytes where they are named by id, and text where not: the reader of the version sees to it.
-    partitions = services.partitions
-    return partitions.of_topic_id if context.version >= FIRST_BY_ID else partitions.of_topic
-
-
-def _unknown(partitions: "dict[int, Partition]", by_id: bool) -> "Partition":
-    if by_id and not partitions:
+def _unknown(topic: str | bytes, partitions: "dict[int, Partition]") -> "Partition":
+    if isinstance(topic, bytes) and not partitions:
         raise KafkaError(ErrorCode.UNKNOWN_TOPIC_ID, "no topic has this id")
     raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, "there is no such partition here")
 
@@ -258,11 +243,13 @@ def _checked(context: RequestContext, partition: "Partition", acks: int, records
         raise KafkaError(ErrorCode.INVALID_TOPIC_EXCEPTION, f"clients do not write to internal topic {partition.topic}")
     if not records:
         raise KafkaError(ErrorCode.INVALID_RECORD, "a partition of a produce request without a batch")
-    if len(records) >= HEADER_SIZE:
-        attributes = records[_ATTRIBUTES_LOW_BYTE]
-        if context.version < 7 and attributes & COMPRESSION_MASK == _ZSTD:
-            raise KafkaError(ErrorCode.UNSUPPORTED_COMPRESSION_TYPE, "zstd needs produce version 7 or later")
+    if context.version < _FIRST_WITH_ZSTD and len(records) >= HEADER_SIZE and _compression(records) == _ZSTD:
+        raise KafkaError(ErrorCode.UNSUPPORTED_COMPRESSION_TYPE, "zstd needs produce version 7 or later")
     return records
+
+
+def _compression(batch: Buffer) -> int:
+    return batch[_ATTRIBUTES_LOW_BYTE] & COMPRESSION_MASK
 
 
 def _log_refusal(services: "ProduceServices", context: RequestContext, topic: str | bytes, index: int, error: KafkaError) -> None:
@@ -304,7 +291,7 @@ def _all_failed(services: "ProduceServices", context: RequestContext, request: P
     for topic, batches in request.topics:
         for index, _ in batches:
             _log_refusal(services, context, topic, index, error)
-        topics.append(_of_topic(topic, [_refused(index, error) for index, _ in batches]))
+        topics.append(_of_topic(topic, None, [_refused(index, error) for index, _ in batches]))
     return ProduceResponse(responses=topics)
 
 

@@ -57,6 +57,11 @@ class Partitions:
         """The same by the 16 bytes of a topic id."""
         return self._by_id_bytes.get(topic_id, _NONE)
 
+    def named(self, topic: str | bytes) -> dict[int, Partition]:
+        """The same as a Produce request names the topic: by the bytes of its id, or by its name."""
+        # Text is found by its own look-up: a compiled dictionary of bytes refuses it.
+        return self._by_id_bytes.get(topic, _NONE) if isinstance(topic, bytes) else self._by_name.get(topic, _NONE)
+
     def get(self, topic: str, index: int) -> Partition | None:
         """One partition, or None."""
         return self._by_name.get(topic, _NONE).get(index)
