@@ -275,10 +275,13 @@ class Log:
         size = header.batch_length + LOG_OVERHEAD
         last_offset = base_offset + header.last_offset_delta
         buffers: tuple[Buffer, ...]
-        if size <= _COPIED_BYTES:
-            buffers = (b"".join((head, records[len(head) : size])),)
-        else:
+        if size > _COPIED_BYTES:
             buffers = (head, memoryview(records)[len(head) : size])
+        elif isinstance(records, bytes):
+            # As nearly all small batches are: 0.06 us less than the join.
+            buffers = (head + records[len(head) : size],)
+        else:
+            buffers = (b"".join((head, records[len(head) : size])),)
         self._writer.write(buffers, size, last_offset, timestamp, leader_epoch, now_ms)
         if producers is not None:
             producers.record(header, base_offset, timestamp)
