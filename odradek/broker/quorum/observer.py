@@ -112,7 +112,8 @@ class MetadataObserver:
         self._client: tuple[Address, NodeClient] | None = None
         self._download: SnapshotDownload | None = None
         self._told: Leader | None = None
-        self._complaint = ""
+        # The last failure of each node that has not answered since.
+        self._complaints: dict[Address, str] = {}
         self._is_over = False
 
     @property
@@ -157,7 +158,7 @@ class MetadataObserver:
             self._discovery.failed(node, self._now())
             self._drop_client()
         else:
-            self._complaint = ""
+            self._complaints.pop(node, None)
 
     # ------------------------------------------------------------------------------------------------------------- Fetch
 
@@ -317,9 +318,8 @@ class MetadataObserver:
 
     def _complain(self, node: Address, reason: str) -> None:
         """Log a failure, but not each time that it comes again."""
-        complaint = f"{_text(node)}: {reason}"
-        if complaint != self._complaint:
-            self._complaint = complaint
+        if self._complaints.get(node) != reason:
+            self._complaints[node] = reason
             broker_log.warn("a node of the quorum does not answer", node=_text(node), reason=reason)
 
     def _now(self) -> float:

@@ -61,6 +61,11 @@ class Observed:
         """Wait until what was committed below ``offset`` is in the image."""
         await self.until(lambda: self.follower.is_caught_up and self.log.applied_offset >= offset)
 
+    @staticmethod
+    def follow_up(request):
+        """Let a request go on by itself, which is waited for later."""
+        return asyncio.get_running_loop().create_task(request)
+
     @property
     def data(self):
         """The bytes of the copy."""
