@@ -43,6 +43,8 @@ LEADER_EPOCH = 1
 MAX_BATCH_BYTES = 8 * 1024 * 1024  # as KRaft's
 
 _READ_BYTES = 1024 * 1024
+# Takes half a millisecond.
+_DECODED_TOGETHER = 64
 _DEFAULTS = LogConfig()
 
 
@@ -110,6 +112,11 @@ class MetadataLog:
         return cls(log, snapshots)
 
     @property
+    def start_offset(self) -> int:
+        """The first record's offset."""
+        return self._log.log_start_offset
+
+    @property
     def end_offset(self) -> int:
         """The offset after the last record."""
         return self._log.log_end_offset
@@ -145,10 +152,13 @@ class MetadataLog:
     def read_all(self) -> Iterator[MetadataBatch]:
         """The log's batches from the newest snapshot on; all of them where there is none. Raises MetadataUnreadable."""
         offset = self.snapshots.ids[-1].end_offset if self.snapshots.ids else self._log.log_start_offset
-        return self._read(offset, self.end_offset)
+        return _batches(self.reading(offset, self.end_offset))
 
-    def _read(self, offset: int, upper_offset: int) -> Iterator[MetadataBatch]:
-        """The batches from ``offset`` on, below ``upper_offset``, which is where a batch ends. Raises MetadataUnreadable."""
+    def reading(self, offset: int, upper_offset: int) -> Iterator[MetadataBatch | None]:
+        """The batches from ``offset`` on, below ``upper_offset``, which is where a batch ends; None where one may pause.
+
+        Raises MetadataUnreadable.
+        """
         while offset < upper_offset:
             log_slice = self._log.read(offset, _READ_BYTES, upper_offset=upper_offset, min_one_batch=True)
             if log_slice is None:
@@ -157,19 +167,23 @@ class MetadataLog:
             for position, header in iter_batches(data):
                 offset = header.next_offset
                 self.last_append_ms = header.max_timestamp
-                records = read_records(data, position)
                 path = self.path_at(header.base_offset)
+                try:
+                    records = read_records(data, position)
+                except MalformedMessage as error:
+                    raise MetadataUnreadable(path, header.base_offset, error) from error
                 if header.is_control:
                     self._note_quorum(path, records)
                 else:
-                    yield MetadataBatch(header.base_offset, _decoded(path, records), header.size_bytes)
+                    decoded = yield from _decoding(path, records)
+                    yield MetadataBatch(header.base_offset, decoded, header.size_bytes)
 
     def read_snapshot(self) -> Iterator[MetadataBatch]:
         """The batches of the newest snapshot, if there is one. Raises MetadataUnreadable, OSError."""
-        return self.read_snapshot_file(self.snapshots.ids[-1]) if self.snapshots.ids else iter(())
+        return _batches(self.reading_snapshot(self.snapshots.ids[-1])) if self.snapshots.ids else iter(())
 
-    def read_snapshot_file(self, snapshot: SnapshotId, suffix: str = "") -> Iterator[MetadataBatch]:
-        """The batches of the file of a snapshot. Raises MetadataUnreadable, OSError."""
+    def reading_snapshot(self, snapshot: SnapshotId, suffix: str = "") -> Iterator[MetadataBatch | None]:
+        """The batches of the file of a snapshot; None where one may pause. Raises MetadataUnreadable, OSError."""
         path = self.snapshots.path(snapshot) + suffix
         try:
             self.last_append_ms = self.snapshots.last_contained_ms(snapshot, suffix)
@@ -177,7 +191,8 @@ class MetadataLog:
                 if is_control:
                     self._note_quorum(path, iter(records))
                 else:
-                    yield MetadataBatch(records[0].offset, _decoded(path, iter(records)))
+                    decoded = yield from _decoding(path, iter(records))
+                    yield MetadataBatch(records[0].offset, decoded)
         except MalformedMessage as error:
             raise MetadataUnreadable(path, 0, error) from error
 
@@ -288,13 +303,19 @@ def open_log(
     )
 
 
-def _decoded(path: str, found: Iterator[Record]) -> list[MetadataRecord]:
-    records = []
+def _batches(found: Iterator[MetadataBatch | None]) -> Iterator[MetadataBatch]:
+    return (batch for batch in found if batch is not None)
+
+
+def _decoding(path: str, found: Iterator[Record]) -> Generator[None, None, list[MetadataRecord]]:
+    records: list[MetadataRecord] = []
     offset = -1
     try:
         for record in found:
             offset = record.offset
             records.append(decode(record.value or b""))
+            if len(records) % _DECODED_TOGETHER == 0:
+                yield
     except MalformedMessage as error:
         raise MetadataUnreadable(path, offset, error) from error
     return records

@@ -71,6 +71,8 @@ class SnapshotGenerator:
         try:
             outcome.result()
             self._log.snapshots.add(snapshot)
+            # An observer's log may have begun anew meanwhile, at a later snapshot.
+            self._log.snapshots.remove_below(self._log.start_offset)
             self._image.removed_topic_ids.clear()
             self.clean()
         except (KafkaError, MalformedMessage, OSError) as error:

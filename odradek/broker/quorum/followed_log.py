@@ -57,6 +57,7 @@ class FollowedLog(MetadataLog):
         newest = copy.newest_snapshot
         if newest is not None and copy.is_behind(newest):
             copy.begin_at(newest, now_ms=now_ms)
+        copy.snapshots.remove_below(log.log_start_offset)
         if log.log_start_offset > (0 if newest is None else newest.end_offset):
             raise LogCorrupt(
                 f"{log.directory}: the log begins at offset {log.log_start_offset}, and no snapshot has what was in front of it;"
@@ -68,11 +69,6 @@ class FollowedLog(MetadataLog):
     def directory(self) -> str:
         """The path of the log's directory."""
         return self._log.directory
-
-    @property
-    def start_offset(self) -> int:
-        """The first record's offset."""
-        return self._log.log_start_offset
 
     @property
     def newest_snapshot(self) -> SnapshotId | None:
@@ -145,9 +141,9 @@ class FollowedLog(MetadataLog):
         self.snapshots.remove_below(snapshot.end_offset)
         self.high_watermark = max(self.high_watermark or 0, snapshot.end_offset)
 
-    def committed(self, offset: int) -> Iterator[MetadataBatch]:
-        """The committed batches from ``offset`` on. Raises MetadataUnreadable."""
-        return self._read(offset, self.high_watermark or 0)
+    def committed(self, offset: int) -> Iterator[MetadataBatch | None]:
+        """The committed batches from ``offset`` on; None where one may pause. Raises MetadataUnreadable."""
+        return self.reading(offset, self.high_watermark or 0)
 
     def close(self, *, now_ms: int) -> None:
         """Close the log, synced."""

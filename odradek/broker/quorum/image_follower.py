@@ -61,6 +61,9 @@ class ImageFollower:
             yield from self._start()
         if log.applied_offset < (log.high_watermark or 0):
             for batch in log.committed(log.applied_offset):
+                if batch is None:
+                    yield
+                    continue
                 self._loader.replay(batch, log.path_at)
                 log.applied_offset = batch.base_offset + len(batch.records)
                 self._bytes += batch.size_bytes
@@ -79,8 +82,9 @@ class ImageFollower:
         image = MetadataImage()
         loader = MetadataLoader(image)
         path = log.snapshots.path(snapshot) + PART_SUFFIX
-        for batch in log.read_snapshot_file(snapshot, PART_SUFFIX):
-            loader.replay(batch, lambda _: path)
+        for batch in log.reading_snapshot(snapshot, PART_SUFFIX):
+            if batch is not None:
+                loader.replay(batch, lambda _: path)
             yield
         log.snapshots.accept(snapshot)
         log.begin_at(snapshot, now_ms=now_ms)
@@ -100,8 +104,9 @@ class ImageFollower:
         newest = log.newest_snapshot
         if newest is None:
             return
-        for batch in log.read_snapshot():
-            self._loader.replay(batch, lambda _: log.snapshot_path)
+        for batch in log.reading_snapshot(newest):
+            if batch is not None:
+                self._loader.replay(batch, lambda _: log.snapshot_path)
             yield
         log.applied_offset = newest.end_offset
 

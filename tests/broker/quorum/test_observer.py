@@ -11,7 +11,8 @@ from odradek.protocol.metadata_records.log_control import (
     BeginTransactionRecord,
     EndTransactionRecord,
 )
-from tests.broker.quorum.fake_quorum import CLUSTER_ID, LOG_DIR, METADATA_VERSION, OBSERVER_ID, batch_of, topic
+from odradek.protocol.records import Record, build_batch
+from tests.broker.quorum.fake_quorum import CLUSTER_ID, LOG_DIR, METADATA_VERSION, NOW_MS, OBSERVER_ID, batch_of, topic
 from tests.client.net import settle
 
 
@@ -199,6 +200,40 @@ async def test_other_records_than_those_asked_for_end_it(quorum, follow):
     await following.until(following.task.done)
     with pytest.raises(ObserverFailed, match="c1:9093 sent other records"):
         await following.task
+
+
+async def test_a_record_of_a_newer_controller_ends_it_with_one_line(quorum, follow):
+    leader = quorum.elect(1, epoch=1)
+    leader.append(topic(0))
+    unknown = build_batch([Record(timestamp=NOW_MS, value=bytes((1, 99, 0)))], base_offset=1, leader_epoch=1)
+    leader.batches.append(unknown)
+    leader.high_watermark = 2
+    following = await follow()
+    await following.until(following.task.done)
+    with pytest.raises(ObserverFailed) as failed:
+        await following.task
+    assert str(failed.value) == (
+        f"{LOG_DIR}/{0:020}.log, offset 1: a metadata record of unknown type 99, version 0;"
+        " a newer broker wrote it: open the data directory with that, or with a newer odradek"
+    )
+
+
+async def test_a_node_that_does_not_answer_is_logged_once(quorum, follow, capsys):
+    leader = quorum.elect(2, epoch=1)
+    leader.append(topic(0))
+    quorum.kill(1)
+    quorum.kill(3)
+    following = await follow()
+    await following.caught_up(leader)
+    quorum.kill(2)
+    following.clock.advance(100)
+    for _ in range(20):
+        await settle()
+        following.clock.advance(100)
+    refused = [line for line in capsys.readouterr().err.splitlines() if "refused" in line]
+    told = [line.partition('"reason"')[0] for line in refused]
+    assert sorted(told) == sorted(set(told))
+    assert any("c2:9093" in node for node in told)
 
 
 def _request(leader):
