@@ -21,9 +21,10 @@ _ZERO_ID: Final = "A" * 22
 
 
 class ElectionFile:
-    """The file in the metadata log's ``directory``."""
+    """The file in the metadata log's ``directory``. ``version`` is its form's: that which was read or written last."""
 
     def __init__(self, file_system: FileSystem, directory: str) -> None:
+        self.version = 0
         self._file_system = file_system
         self._path = f"{directory}/{FILE_NAME}"
 
@@ -40,12 +41,13 @@ class ElectionFile:
             raise ValueError(f"{self._path} is not what a node of a quorum writes: {text!r}") from error
         if version not in _VERSIONS or not isinstance(epoch, int) or not isinstance(leader_id, int):
             raise ValueError(f"{self._path} is of an unknown version: {text!r}")
+        self.version = version
         return Election(epoch, leader_id)
 
-    def write(self, election: Election, voter_ids: Iterable[int], *, kraft_version: int) -> None:
+    def write(self, election: Election, voter_ids: Iterable[int], *, version: int) -> None:
         """Replace the file, and sync it. Raises OSError."""
         fields: dict[str, object]
-        if kraft_version == 0:
+        if version == 0:
             fields = {
                 "clusterId": "",
                 "leaderId": election.leader_id,
@@ -63,4 +65,5 @@ class ElectionFile:
                 "votedDirectoryId": _ZERO_ID,
                 "data_version": 1,
             }
+        self.version = version
         self._file_system.write_atomic(self._path, json.dumps(fields, separators=(",", ":")).encode())

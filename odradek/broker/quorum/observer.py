@@ -93,6 +93,7 @@ class MetadataObserver:
         log: FollowedLog,
         follower: ImageFollower,
         discovery: LeaderDiscovery,
+        elections: ElectionFile,
         host: ObserverHost,
         config: ObserverConfig,
     ) -> None:
@@ -102,8 +103,8 @@ class MetadataObserver:
         self._follower = follower
         self._discovery = discovery
         self._file_system = host.file_system
-        self._elections = ElectionFile(host.file_system, log.directory)
-        self._written = None if discovery.election.epoch else discovery.election
+        self._elections = elections
+        self._written = discovery.election
         self._connect = host.connect
         self._timer = host.timer
         self._slices = host.slices
@@ -263,8 +264,10 @@ class MetadataObserver:
     def _note_election(self) -> None:
         """Write down who leads, before anybody acts on it; then tell of it."""
         discovery = self._discovery
-        if discovery.election != self._written:
-            self._elections.write(discovery.election, self._config.voter_ids, kraft_version=self._log.kraft_version)
+        # Until the log has been read it is that of the last run.
+        version = max(self._elections.version, min(self._log.kraft_version, 1))
+        if discovery.election != self._written or version != self._elections.version:
+            self._elections.write(discovery.election, self._config.voter_ids, version=version)
             self._written = discovery.election
         if discovery.leader == self._told:
             return

@@ -40,7 +40,8 @@ def open_observer(
     """
     clock = host.timer.clock
     log = FollowedLog.open_copy(host.file_system, data_dir, now_ms=clock.now_ms(), warn=host.warn, config=log_config)
-    election = ElectionFile(host.file_system, log.directory).read()
+    elections = ElectionFile(host.file_system, log.directory)
+    election = elections.read()
     if election.epoch < log.last_fetched_epoch:
         election = Election(log.last_fetched_epoch)
     discovery = LeaderDiscovery(
@@ -52,5 +53,5 @@ def open_observer(
         now_ms=clock.monotonic_ms(),
     )
     follower = ImageFollower(log, image, publishers, make_snapshots(log))
-    observer = MetadataObserver(identity, log, follower, discovery, host, config)
+    observer = MetadataObserver(identity, log, follower, discovery, elections, host, config)
     return OpenObserver(log, follower, observer)

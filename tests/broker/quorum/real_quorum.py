@@ -91,7 +91,7 @@ class RealQuorum:
         self.timer.close()
 
     @asynccontextmanager
-    async def observing(self, data_dir, *, directory_id=None, settings=None, **config):
+    async def observing(self, data_dir, *, directory_id=None, settings=None, are_voters_known=True, **config):
         """An observer on ``data_dir``. At the end nothing is closed, as after kill -9."""
         clock = self.timer.clock
         loop = asyncio.get_running_loop()
@@ -111,12 +111,15 @@ class RealQuorum:
         opened = open_observer(
             host,
             ObserverIdentity(self.controllers.cluster_id, BROKER_ID, directory_id or uuid4()),
-            [QuorumNode(node_id, "127.0.0.1", port) for node_id, port in self.controllers.ports.items()],
+            [
+                QuorumNode(node_id if are_voters_known else None, "127.0.0.1", port)
+                for node_id, port in self.controllers.ports.items()
+            ],
             data_dir=str(data_dir),
             image=image,
             publishers=publishers,
             make_snapshots=lambda log: SnapshotGenerator(log, image, broker_config, clock, InlineBackground()),
-            config=ObserverConfig(voter_ids=tuple(self.controllers.ports), **config),
+            config=ObserverConfig(voter_ids=tuple(self.controllers.ports) if are_voters_known else (), **config),
             log_config=LogConfig(),
         )
         observed = Observed(opened, image, told)

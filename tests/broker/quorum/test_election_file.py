@@ -25,12 +25,14 @@ def file_system():
 @pytest.mark.parametrize("text", [CONFIGURED_VOTERS, RECORDED_VOTERS])
 def test_what_kafka_wrote_is_read(file_system, text):
     file_system.write_atomic(PATH, text)
-    assert ElectionFile(file_system, "/data").read() == Election(2, 1)
+    file = ElectionFile(file_system, "/data")
+    assert file.read() == Election(2, 1)
+    assert file.version == (text is RECORDED_VOTERS)
 
 
-@pytest.mark.parametrize(("kraft_version", "text"), [(0, CONFIGURED_VOTERS), (1, RECORDED_VOTERS)])
-def test_what_is_written_is_kafkas(file_system, kraft_version, text):
-    ElectionFile(file_system, "/data").write(Election(2, 1), (1, 3), kraft_version=kraft_version)
+@pytest.mark.parametrize(("version", "text"), [(0, CONFIGURED_VOTERS), (1, RECORDED_VOTERS)])
+def test_what_is_written_is_kafkas(file_system, version, text):
+    ElectionFile(file_system, "/data").write(Election(2, 1), (1, 3), version=version)
     assert file_system.read_bytes(PATH) == text
 
 

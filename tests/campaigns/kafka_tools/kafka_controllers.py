@@ -7,9 +7,9 @@ would take a JVM: ``meta.properties`` is all that a controller with configured v
 import shutil
 import signal
 import socket
+import subprocess
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
 from uuid import uuid4
 
 from benchmarks import kafka_jars
@@ -17,9 +17,6 @@ from benchmarks.peers import free_ports, spawn, tail
 from odradek.protocol.record_batch import iter_batches
 from odradek.storage.checkpoints import uuid_text
 from tests.campaigns.kafka_tools.kafka_broker import TIMEOUT_S, until
-
-if TYPE_CHECKING:
-    import subprocess
 
 # Flags for a fast start: a controller of a test has little to do.
 _JVM_FLAGS = (
@@ -30,15 +27,22 @@ LOG_DIR = "__cluster_metadata-0"
 
 
 class KafkaControllers:
-    """Controllers 1 to ``count``, not started yet. ``settings`` are further lines of their ``server.properties``."""
+    """Controllers 1 to ``count``, not started yet. ``settings`` are further lines of their ``server.properties``.
 
-    def __init__(self, scratch: Path, count: int, settings: Mapping[str, str]) -> None:
+    The voters of a quorum that ``is_dynamic`` are records of the metadata log (KIP-853), at first controller 1 alone.
+    """
+
+    def __init__(self, scratch: Path, count: int, settings: Mapping[str, str], *, is_dynamic: bool = False) -> None:
         self.cluster_id = uuid_text(uuid4())
         self.ports = dict(zip(range(1, count + 1), free_ports(count), strict=True))
         self._scratch = scratch
         self._processes: dict[int, subprocess.Popen[str]] = {}
         for node_id in self.ports:
-            self._format(node_id, settings)
+            self._configure(node_id, settings, is_dynamic=is_dynamic)
+            if is_dynamic:
+                self._format_standalone(node_id)
+            else:
+                self._format(node_id)
 
     def log_dir(self, node_id: int) -> Path:
         """Where a controller has the metadata log."""
@@ -89,24 +93,35 @@ class KafkaControllers:
             self.kill9(node_id)
         shutil.rmtree(self._scratch, ignore_errors=True)
 
-    def _format(self, node_id: int, settings: Mapping[str, str]) -> None:
+    def _configure(self, node_id: int, settings: Mapping[str, str], *, is_dynamic: bool) -> None:
         directory = self._scratch / f"controller-{node_id}"
-        data = directory / "data"
-        data.mkdir(parents=True)
-        meta = {"version": 1, "cluster.id": self.cluster_id, "node.id": node_id, "directory.id": uuid_text(uuid4())}
-        (data / "meta.properties").write_text("".join(f"{key}={value}\n" for key, value in meta.items()), encoding="ascii")
+        (directory / "data").mkdir(parents=True)
+        voters = ",".join(f"{each}@127.0.0.1:{port}" for each, port in self.ports.items())
+        servers = ",".join(f"127.0.0.1:{port}" for port in self.ports.values())
         properties = {
             "process.roles": "controller",
             "node.id": str(node_id),
-            "controller.quorum.voters": ",".join(f"{each}@127.0.0.1:{port}" for each, port in self.ports.items()),
+            **({"controller.quorum.bootstrap.servers": servers} if is_dynamic else {"controller.quorum.voters": voters}),
             "controller.listener.names": "CONTROLLER",
             "listeners": f"CONTROLLER://127.0.0.1:{self.ports[node_id]}",
             "listener.security.protocol.map": "CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT",
-            "log.dirs": str(data),
+            "log.dirs": str(directory / "data"),
             **settings,
         }
         text = "".join(f"{key}={value}\n" for key, value in properties.items())
         (directory / "server.properties").write_text(text, encoding="utf-8")
+
+    def _format(self, node_id: int) -> None:
+        meta = {"version": 1, "cluster.id": self.cluster_id, "node.id": node_id, "directory.id": uuid_text(uuid4())}
+        path = self._scratch / f"controller-{node_id}" / "data" / "meta.properties"
+        path.write_text("".join(f"{key}={value}\n" for key, value in meta.items()), encoding="ascii")
+
+    def _format_standalone(self, node_id: int) -> None:
+        properties = self._scratch / f"controller-{node_id}" / "server.properties"
+        tool = [kafka_jars.java(), *_JVM_FLAGS, "-cp", f"{kafka_jars.libraries()}/*", "kafka.tools.StorageTool"]
+        arguments = ["format", "--standalone", "--cluster-id", self.cluster_id, "--config", str(properties)]
+        done = subprocess.run([*tool, *arguments], capture_output=True, text=True, timeout=TIMEOUT_S, check=False)
+        assert done.returncode == 0, done.stderr
 
     def _accepts(self, node_id: int) -> bool:
         if self._processes[node_id].poll() is not None:
