@@ -141,10 +141,13 @@ def merge(partition: PartitionRecord, change: PartitionChangeRecord) -> Partitio
     """``partition`` after ``change``: the partition epoch rises, and with a leader that is named the leader epoch, too."""
     new = {
         name: value
-        for name in (
-            *("isr", "replicas", "removing_replicas", "adding_replicas"),
-            *("directories", "eligible_leader_replicas", "last_known_elr"),
-        )
+        for name in ("isr", "replicas", "removing_replicas", "adding_replicas", "directories")
+        if (value := getattr(change, name)) is not None
+    }
+    # A snapshot of Kafka's has none rather than an empty list.
+    new |= {
+        name: value or None
+        for name in ("eligible_leader_replicas", "last_known_elr")
         if (value := getattr(change, name)) is not None
     }
     if change.leader != NO_LEADER_CHANGE:
@@ -169,6 +172,8 @@ def _clear_eligible_leaders(record: ClearElrRecord, image: ImageTopics, delta: M
     for topic in topics if record.topic_name else image.topics.values():
         for index, partition in topic.partitions.items():
             if partition.eligible_leader_replicas or partition.last_known_elr:
-                cleared = replace(partition, eligible_leader_replicas=None, last_known_elr=None)
-                topic.partitions[index] = cleared
+                change = PartitionChangeRecord(
+                    partition_id=index, topic_id=topic.topic_id, eligible_leader_replicas=(), last_known_elr=()
+                )
+                topic.partitions[index] = cleared = merge(partition, change)
                 delta.note_partition(topic, cleared, is_new=False)

@@ -109,7 +109,13 @@ def test_each_change_of_a_partition_raises_its_epoch_and_a_leader_that_is_named_
         0, isr=(), leader=-1, leader_epoch=4, partition_epoch=6, eligible_leader_replicas=(1,)
     )
     image.replay([ClearElrRecord(topic_name="")])
-    assert image.topics["t"].partitions[0].eligible_leader_replicas is None
+    assert image.topics["t"].partitions[0] == partition(0, isr=(), leader=-1, leader_epoch=4, partition_epoch=7)
+
+
+def test_a_partition_without_eligible_leaders_has_none_rather_than_an_empty_list():
+    image = image_of(TopicRecord(name="t", topic_id=TOPIC_ID), partition(0, eligible_leader_replicas=(2,)))
+    image.replay([PartitionChangeRecord(partition_id=0, topic_id=TOPIC_ID, eligible_leader_replicas=(), last_known_elr=())])
+    assert image.topics["t"].partitions[0] == partition(0, partition_epoch=5)
 
 
 @pytest.mark.parametrize(

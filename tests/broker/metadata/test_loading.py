@@ -72,7 +72,7 @@ def partition(**fields: object) -> PartitionRecord:
 def test_a_partition_that_a_kafka_broker_gave_up_is_led_again_at_the_next_leader_epoch():
     log = log_of([FEATURE, ONE, partition(isr=(), leader=-1, eligible_leader_replicas=(NODE_ID,))])
     found = make_controller(log).image.topics["one"].partitions[0]
-    assert (found.leader, found.isr, found.leader_epoch, found.eligible_leader_replicas) == (NODE_ID, (NODE_ID,), 2, ())
+    assert (found.leader, found.isr, found.leader_epoch, found.eligible_leader_replicas) == (NODE_ID, (NODE_ID,), 2, None)
     before = len(log.batches)
     make_controller(log)
     assert len(log.batches) == before

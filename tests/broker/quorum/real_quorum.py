@@ -17,7 +17,6 @@ from odradek.client.api import Api
 from odradek.client.errors import ClientError
 from odradek.client.node_client import NodeClient, connect_to
 from odradek.protocol.api_keys import ApiKey
-from odradek.protocol.errors import ErrorCode
 from odradek.protocol.message_types import (
     broker_heartbeat,
     broker_registration,
@@ -37,6 +36,11 @@ from tests.broker.quorum.fake_quorum import Told
 
 BROKER_ID = 7
 METADATA_VERSION = 30
+FEATURES = [
+    ("metadata.version", 7, METADATA_VERSION),
+    *(("group.version", 0, 1), ("transaction.version", 0, 2), ("share.version", 0, 1)),
+    *(("streams.version", 0, 1), ("eligible.leader.replicas.version", 0, 1)),
+]
 TIMEOUT_S = 30.0
 
 
@@ -77,6 +81,8 @@ class RealQuorum:
 
     def __init__(self, controllers):
         self.controllers = controllers
+        # The last response that was not accepted.
+        self.refused = None
         self.timer = Timer(SystemClock())
         self._driver = AsyncioDriver(self.timer, asyncio.get_running_loop())
         self._clients = {
@@ -161,6 +167,7 @@ class RealQuorum:
                 response = await self.ask(node_id, key, request)
                 if is_accepted(response):
                     return response
+                self.refused = response
                 await asyncio.sleep(0.02)
 
     async def committed_offset(self):
@@ -168,27 +175,31 @@ class RealQuorum:
         _, partition = await self.active()
         return partition.high_watermark
 
-    async def register(self):
-        """A broker, unfenced, which topics can be placed on."""
+    async def register(self, broker_id=BROKER_ID):
+        """A broker, unfenced, which topics can be placed on; its epoch."""
         registration = broker_registration.BrokerRegistrationRequest(
-            broker_id=BROKER_ID,
+            broker_id=broker_id,
             cluster_id=self.controllers.cluster_id,
             incarnation_id=uuid4(),
             listeners=[broker_registration.Listener(name="PLAINTEXT", host="127.0.0.1", port=1)],
-            features=[broker_registration.Feature("metadata.version", 7, METADATA_VERSION)],
+            features=[broker_registration.Feature(*feature) for feature in FEATURES],
             log_dirs=[uuid4()],
         )
-        ready = (ErrorCode.NONE, ErrorCode.DUPLICATE_BROKER_REGISTRATION)
-        registered = await self.ask_active(ApiKey.BROKER_REGISTRATION, registration, lambda each: each.error_code in ready)
-        if registered.error_code:
-            return
+        registered = await self.ask_active(ApiKey.BROKER_REGISTRATION, registration, lambda each: not each.error_code)
+        epoch = registered.broker_epoch
         heartbeat = broker_heartbeat.BrokerHeartbeatRequest(
-            broker_id=BROKER_ID, broker_epoch=registered.broker_epoch, current_metadata_offset=registered.broker_epoch
+            broker_id=broker_id, broker_epoch=epoch, current_metadata_offset=epoch
         )
         await self.ask_active(ApiKey.BROKER_HEARTBEAT, heartbeat, lambda each: not each.error_code and not each.is_fenced)
+        return epoch
 
-    async def create_topics(self, names, partitions=1):
-        topics = [create_topics.CreatableTopic(name=name, num_partitions=partitions, replication_factor=1) for name in names]
+    async def create_topics(self, names, assignments=(), partitions=1):
+        """Topics of so many partitions, or of one for each of ``assignments``, which are broker ids."""
+        placed = [create_topics.CreatableReplicaAssignment(index, ids) for index, ids in enumerate(assignments)]
+        size = {"num_partitions": -1, "replication_factor": -1, "assignments": placed}
+        if not placed:
+            size = {"num_partitions": partitions, "replication_factor": 1}
+        topics = [create_topics.CreatableTopic(name=name, **size) for name in names]
         request = create_topics.CreateTopicsRequest(topics=topics, timeout_ms=10_000)
         return await self.ask_active(
             ApiKey.CREATE_TOPICS, request, lambda each: not any(topic.error_code for topic in each.topics)
@@ -200,8 +211,8 @@ class RealQuorum:
         await self.ask_active(ApiKey.DELETE_TOPICS, request, lambda each: not any(one.error_code for one in each.responses))
 
     def alter_config(self, resource_type, resource_name, name, value):
-        """The request that sets a config."""
-        config = incremental_alter_configs.AlterableConfig(name=name, value=value)
+        """The request that sets a config, or removes it where ``value`` is None."""
+        config = incremental_alter_configs.AlterableConfig(name=name, value=value, config_operation=int(value is None))
         resource = incremental_alter_configs.AlterConfigsResource(
             resource_type=resource_type, resource_name=resource_name, configs=[config]
         )
