@@ -117,14 +117,19 @@ class FollowedLog(MetadataLog):
         Raises TruncationBelowCommitted, KafkaError.
         """
         offset = self._truncation_offset(epoch, end_offset)
+        self._ensure_kept(offset, f"the leader's epoch {epoch} ends at {end_offset}")
+        self._log.truncate_to(offset, now_ms)
+        return self.end_offset
+
+    def ensure_later(self, snapshot: SnapshotId) -> None:
+        """Raise TruncationBelowCommitted where ``snapshot``, which is to take the log's place, lacks what was committed."""
+        self._ensure_kept(snapshot.end_offset, f"the leader's snapshot ends at {snapshot.end_offset}")
+
+    def _ensure_kept(self, offset: int, reason: str) -> None:
         newest = self.newest_snapshot
         committed = max(self.high_watermark or 0, 0 if newest is None else newest.end_offset)
         if offset < committed:
-            raise TruncationBelowCommitted(
-                f"the leader's epoch {epoch} ends at {end_offset}, and up to {committed} all is committed"
-            )
-        self._log.truncate_to(offset, now_ms)
-        return self.end_offset
+            raise TruncationBelowCommitted(f"{reason}, and up to {committed} all is committed")
 
     def _truncation_offset(self, epoch: int, end_offset: int) -> int:
         """As ``ReplicatedLog.truncateToEndOffset`` has it."""

@@ -190,6 +190,7 @@ class MetadataObserver:
             broker_log.info("metadata log truncated", end_offset=end_offset, leader_epoch=diverging.epoch)
         elif partition.snapshot_id.end_offset >= 0 and partition.snapshot_id.epoch >= 0:
             snapshot = SnapshotId(partition.snapshot_id.end_offset, partition.snapshot_id.epoch)
+            log.ensure_later(snapshot)
             broker_log.info("snapshot of the metadata is fetched", snapshot=snapshot.name)
             self._drop_download()
             self._download = SnapshotDownload(self._file_system, log.snapshots, snapshot)

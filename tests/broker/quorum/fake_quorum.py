@@ -124,7 +124,9 @@ class Controller:
 
     def _found(self, partition, max_bytes):
         offset, epoch = partition.fetch_offset, partition.last_fetched_epoch
-        if offset < self.start.end_offset:
+        # As ``ReplicatedLog.validateOffsetAndEpoch`` has it.
+        is_before = offset < self.start.end_offset or epoch < self.start.epoch
+        if is_before or (offset == self.start.end_offset and epoch != self.start.epoch):
             return {"snapshot_id": fetch.SnapshotId(*self.start)}
         known_epoch, end = self._end_of(epoch)
         if known_epoch != epoch or end < offset:
@@ -238,7 +240,7 @@ class Following:
         self.task = None
         self.clock = clock
         self.generator = Generator()
-        publishers = Publishers()
+        self.publishers = publishers = Publishers()
         publishers.add(self.told, PublishingOrder.PARTITIONS)
         host = ObserverHost(
             file_system=file_system,
