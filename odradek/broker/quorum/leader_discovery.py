@@ -117,7 +117,7 @@ class LeaderDiscovery:
         known = self.election
         if told.epoch == known.epoch and NO_LEADER not in (told.leader_id, known.leader_id) and told.leader_id != known.leader_id:
             raise InconsistentLeader(f"node {told.leader_id} is named leader of epoch {told.epoch}, led by {known.leader_id}")
-        if told.epoch < known.epoch or answer.error == ErrorCode.UNKNOWN_LEADER_EPOCH:
+        if told.epoch < known.epoch:
             self._back_off(source, now_ms)
             return False
         is_news = told.epoch > known.epoch or (told.leader_id != NO_LEADER and self.leader is None)

@@ -27,6 +27,7 @@ OBSERVER_ID = 7
 DATA_DIR = "/data"
 LOG_DIR = f"{DATA_DIR}/__cluster_metadata-0"
 NOW_MS = 1_700_000_000_000
+LEADER_CHANGE_KEY = bytes((0, 0, 0, 2))
 METADATA_VERSION = FeatureLevelRecord(name="metadata.version", feature_level=30)
 
 
@@ -53,6 +54,8 @@ class Controller:
         self.start = SnapshotId(0, 0)
         self.high_watermark = 0
         self.snapshots = {}
+        # From where parts of snapshots were asked for.
+        self.positions = []
         # The last Fetch, and answers that are to be given instead of the true one.
         self.asked = None
         self.instead = []
@@ -80,6 +83,14 @@ class Controller:
         """Append a batch for each change; committed ones are so at once."""
         for records in changes:
             self.batches.append(batch_of(records, self.end.end_offset, self.epoch))
+        if commits:
+            self.high_watermark = self.end.end_offset
+
+    def append_control(self, *, commits=True):
+        """Append the batch that a new leader begins with, which is no metadata: a LeaderChangeMessage."""
+        record = Record(timestamp=NOW_MS, key=LEADER_CHANGE_KEY, value=bytes(8))
+        batch = build_batch([record], base_offset=self.end.end_offset, leader_epoch=self.epoch, control=True)
+        self.batches.append(batch)
         if commits:
             self.high_watermark = self.end.end_offset
 
@@ -150,6 +161,7 @@ class Controller:
     def _fetch_snapshot(self, request):
         [asked] = request.topics
         [partition] = asked.partitions
+        self.positions.append(partition.position)
         wanted = SnapshotId(partition.snapshot_id.end_offset, partition.snapshot_id.epoch)
         error = self._error(request, partition.current_leader_epoch)
         data = self.snapshots.get(wanted)

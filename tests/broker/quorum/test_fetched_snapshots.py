@@ -9,6 +9,8 @@ from odradek.broker.metadata.snapshot_files import SnapshotId
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.message_types import fetch_snapshot
 from odradek.protocol.metadata_records import ConfigRecord, RemoveTopicRecord
+from odradek.protocol.metadata_records.log_control import BeginTransactionRecord
+from odradek.storage.memory_filesystem import MemoryFile
 from odradek.timing.clock import VirtualClock
 from tests.broker.metadata.storage_doubles import Killed, MortalFileSystem
 from tests.broker.quorum.fake_quorum import LOG_DIR, METADATA_VERSION, Following, Quorum, topic
@@ -97,6 +99,60 @@ async def test_a_snapshot_is_fetched_anew_from_the_next_leader(quorum, leader, f
     await following.caught_up(successor)
     assert names(file_system) == ["00000000000000000150-0000000005.checkpoint", "00000000000000000150.log"]
     assert sorted(following.image.topics) == ["t1", "t2", "t7"]
+
+
+async def test_a_snapshot_is_not_put_together_of_two_leaders(quorum, leader, file_system, follow):
+    following = await follow(fetch_snapshot_max_bytes=1)
+    await following.until(lambda: following.observer.is_fetching_snapshot)
+    quorum.kill(1)
+    successor = quorum.elect(2, epoch=6, told=(2, 3))
+    # The same records, in another order.
+    successor.begin_at(SNAPSHOT, [METADATA_VERSION, *topic(2), *topic(1), RETENTION])
+    successor.append(topic(3))
+    assert len(successor.snapshots[SNAPSHOT]) == len(leader.snapshots[SNAPSHOT])
+    await following.caught_up(successor)
+    assert successor.positions[0] == 0
+    assert file_system.read_bytes(f"{LOG_DIR}/{SNAPSHOT.name}") == successor.snapshots[SNAPSHOT]
+
+
+async def test_a_snapshot_is_synced_before_it_has_its_name(leader, file_system, follow):
+    happened = []
+
+    class RecordedFile(MemoryFile):
+        __slots__ = ()
+
+        def sync(self):
+            happened.append(("sync", bytes(self.data)))
+
+    open_file, rename = file_system.open, file_system.rename
+
+    def recorded_open(path, *, create=False):
+        if create and path.endswith(".part"):
+            file_system.files[path] = RecordedFile()
+        return open_file(path, create=create)
+
+    def recorded_rename(source, target):
+        happened.append(("rename", source))
+        rename(source, target)
+
+    file_system.open, file_system.rename = recorded_open, recorded_rename
+    following = await follow(fetch_snapshot_max_bytes=50)
+    await following.caught_up(leader)
+    path = f"{LOG_DIR}/{SNAPSHOT.name}.part"
+    assert happened[:2] == [("sync", leader.snapshots[SNAPSHOT]), ("rename", path)]
+
+
+async def test_a_transaction_that_was_open_when_a_snapshot_came_is_forgotten(quorum, follow):
+    leader = quorum.elect(1, epoch=4)
+    leader.append(topic(0), [BeginTransactionRecord(name="t")], topic(9))
+    following = await follow()
+    await following.caught_up(leader)
+    leader.instead = [None]
+    await following.until(lambda: not leader.instead)
+    leader.begin_at(SNAPSHOT, CONTENT)
+    leader.append(topic(3))
+    await following.caught_up(leader)
+    assert sorted(following.image.topics) == ["t1", "t2", "t3"]
 
 
 def spoilt(data):

@@ -51,11 +51,18 @@ def test_the_log_ends_where_the_two_diverge(open_log, epoch, end_offset, expecte
     assert log.end_offset == expected
 
 
-def test_an_epoch_that_the_copy_does_not_have_ends_it_where_the_next_one_begins(open_log):
+@pytest.mark.parametrize("end_offset", [1, 4])
+def test_an_epoch_that_the_copy_does_not_have_ends_it_where_the_next_one_begins(open_log, end_offset):
     log = open_log()
     append(log, 1, 1, 5, 5)
-    assert log.truncate(3, 4, now_ms=NOW_MS) == 2
+    assert log.truncate(3, end_offset, now_ms=NOW_MS) == 2
     assert log.last_fetched_epoch == 1
+
+
+def test_an_epoch_behind_those_of_the_copy_leaves_it_alone(open_log):
+    log = open_log()
+    append(log, 1, 1)
+    assert log.truncate(9, 1, now_ms=NOW_MS) == 2
 
 
 def test_what_was_committed_stays(open_log):
@@ -95,6 +102,25 @@ def test_a_snapshot_beyond_the_log_takes_its_place_at_a_start(open_log, file_sys
     assert log.snapshots.ids == [SnapshotId(5, 1)]
     append(log, 2)
     assert open_log().end_offset == 6
+
+
+def test_a_snapshot_in_front_of_the_log_is_removed_by_a_start(open_log, file_system):
+    open_log()
+    write_snapshot(file_system, SnapshotId(5, 1))
+    append(open_log(), 2)
+    write_snapshot(file_system, SnapshotId(3, 1))
+    assert open_log().snapshots.ids == [SnapshotId(5, 1)]
+
+
+def test_a_snapshot_that_takes_the_logs_place_removes_older_ones(open_log, file_system):
+    log = open_log()
+    append(log, 1, 1)
+    for snapshot in (SnapshotId(1, 1), SnapshotId(5, 1)):
+        write_snapshot(file_system, snapshot)
+        log.snapshots.add(snapshot)
+    log.begin_at(SnapshotId(5, 1), now_ms=NOW_MS)
+    assert log.snapshots.ids == [SnapshotId(5, 1)]
+    assert not file_system.exists(log.snapshots.path(SnapshotId(1, 1)))
 
 
 def test_a_snapshot_within_the_log_leaves_it_alone(open_log, file_system):

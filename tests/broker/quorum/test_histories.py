@@ -22,7 +22,7 @@ from odradek.protocol.metadata_records.log_control import (
     BeginTransactionRecord,
     EndTransactionRecord,
 )
-from odradek.protocol.record_batch import iter_batches
+from odradek.protocol.record_batch import iter_batches, read_header
 from odradek.protocol.records import read_records
 from odradek.timing.clock import VirtualClock
 from tests.broker.metadata.storage_doubles import Killed, MortalFileSystem
@@ -133,6 +133,7 @@ class History:
         leader.batches = [batch for batch in (*self.committed, *kept) if batch_end(batch) > leader.start.end_offset]
         # The high watermark is known to a new leader when a record of its own is committed.
         leader.high_watermark = -1
+        leader.append_control(commits=False)
         if self.load(self.log_of_leader(kept)).is_in_transaction:
             leader.append([AbortTransactionRecord(reason="elected")], commits=False)
 
@@ -175,6 +176,8 @@ class History:
         self.image = MetadataImage()
         loader = MetadataLoader(self.image)
         for batch in batches:
+            if read_header(batch).is_control:
+                continue
             decoded = [decode(record.value) for record in read_records(batch)]
             loader.replay(MetadataBatch(0, decoded), str)
         return loader

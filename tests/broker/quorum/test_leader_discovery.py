@@ -172,6 +172,13 @@ def test_the_next_leader_is_followed_at_once():
     assert asked(found, 0) == {ADDRESSES[2]}
 
 
+def test_the_next_leader_is_asked_at_once_though_it_failed_before():
+    found = following(1, 5)
+    found.failed(ADDRESSES[2], 0)
+    found.answered(ADDRESSES[3], answer(FENCED, 6, 2), 1)
+    assert asked(found, 1) == {ADDRESSES[2]}
+
+
 def test_a_leader_that_resigned_without_a_successor_is_doubted():
     found = following(1, 5)
     found.answered(ADDRESSES[1], answer(NOT_LEADER, 5), 0)

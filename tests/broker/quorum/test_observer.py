@@ -2,6 +2,7 @@
 
 import pytest
 
+from odradek.broker.metadata.snapshot_files import SnapshotId
 from odradek.broker.quorum.leader_discovery import Leader
 from odradek.broker.quorum.observer import ObserverFailed
 from odradek.protocol.errors import ErrorCode
@@ -73,17 +74,45 @@ async def test_nobody_is_told_of_half_an_image(quorum, follow):
 
 async def test_a_record_of_a_transaction_takes_effect_when_it_ends(quorum, follow):
     leader = quorum.elect(1, epoch=1)
-    leader.append(topic(0), [BeginTransactionRecord(name="t")], topic(1))
+    leader.append(topic(0))
     following = await follow()
     await following.caught_up(leader)
+    before = len(leader.data)
+    leader.append([BeginTransactionRecord(name="t")], topic(1))
+    await following.caught_up(leader)
     assert list(following.image.topics) == ["t0"]
+    # No snapshot may be written now: it could not say what the transaction has so far.
     assert following.generator.appended_bytes == []
     leader.append([EndTransactionRecord()])
     await following.caught_up(leader)
     assert list(following.image.topics) == ["t0", "t1"]
+    assert following.generator.appended_bytes == [len(leader.data) - before]
     leader.append([BeginTransactionRecord(name="t")], topic(2), [AbortTransactionRecord(reason="no")], topic(3))
     await following.caught_up(leader)
     assert list(following.image.topics) == ["t0", "t1", "t3"]
+
+
+async def test_what_is_no_metadata_is_committed_too(quorum, follow):
+    leader = quorum.elect(1, epoch=1)
+    leader.append(topic(0))
+    leader.append_control()
+    following = await follow()
+    await following.caught_up(leader)
+    leader.append_control()
+    await following.caught_up(leader)
+    assert following.follower.applied_offset == 3
+
+
+async def test_who_waits_for_the_image_is_called_once_when_it_has_caught_up(quorum, follow):
+    following = await follow(fetch_max_bytes=1)
+    calls = []
+    following.follower.on_caught_up = lambda: calls.append(sorted(following.image.topics))
+    leader = quorum.elect(1, epoch=1)
+    leader.append(topic(0), topic(1))
+    await following.caught_up(leader)
+    leader.append(topic(2))
+    await following.caught_up(leader)
+    assert calls == [["t0", "t1"]]
 
 
 async def test_the_next_leader_is_found_when_the_leader_dies(quorum, follow):
@@ -130,6 +159,53 @@ async def test_a_leader_that_takes_back_what_was_committed_is_not_followed(quoru
         await following.task
 
 
+async def test_a_snapshot_that_lacks_what_was_committed_is_not_taken(quorum, follow):
+    leader = quorum.elect(1, epoch=1)
+    leader.append(topic(0), topic(1), topic(2))
+    following = await follow()
+    await following.caught_up(leader)
+    quorum.kill(1)
+    successor = quorum.elect(2, epoch=2, told=(2, 3))
+    successor.begin_at(SnapshotId(2, 2), [])
+    await following.until(following.task.done)
+    with pytest.raises(ObserverFailed, match="snapshot ends at 2, and up to 3 all is committed"):
+        await following.task
+
+
+async def test_a_disk_that_fails_ends_it_with_one_line(quorum, file_system, follow):
+    leader = quorum.elect(1, epoch=1)
+    leader.append(topic(0))
+    following = await follow()
+    await following.caught_up(leader)
+    file_system.files[f"{LOG_DIR}/{0:020}.log"] = None
+    following.log._log.segments.active.release_file()
+    leader.append(topic(1))
+    await following.until(following.task.done)
+    with pytest.raises(ObserverFailed, match=LOG_DIR):
+        await following.task
+
+
+async def test_an_election_is_written_down_once(quorum, file_system, follow):
+    written = []
+    write_atomic = file_system.write_atomic
+
+    def recorded(path, data, *, durable=True):
+        if path.endswith("quorum-state"):
+            written.append((data, durable))
+        write_atomic(path, data, durable=durable)
+
+    file_system.write_atomic = recorded
+    leader = quorum.elect(1, epoch=1)
+    leader.append(topic(0))
+    following = await follow()
+    await following.caught_up(leader)
+    leader.append(topic(1))
+    await following.caught_up(leader)
+    [(data, durable)] = written
+    assert b'"leaderId":1,"leaderEpoch":1' in data
+    assert durable
+
+
 async def test_a_restart_goes_on_where_the_copy_ends(quorum, file_system, follow):
     leader = quorum.elect(2, epoch=3)
     leader.append(topic(0), topic(1))
@@ -147,6 +223,7 @@ async def test_a_restart_goes_on_where_the_copy_ends(quorum, file_system, follow
     await following.caught_up(leader)
     assert segment(file_system) == leader.data
     assert sorted(following.image.topics) == ["t0", "t1", "t2"]
+    assert following.generator.found_bytes == len(leader.data)
 
 
 async def test_a_restart_knows_the_epoch_of_an_election_without_a_leader(quorum, follow):
