@@ -15,8 +15,10 @@ from uuid import UUID
 
 from odradek.broker.metadata.metadata_log import MetadataBatch, MetadataLog, open_log
 from odradek.broker.metadata.snapshot_files import SnapshotFiles, SnapshotId
+from odradek.broker.metadata.topic_names import CLUSTER_METADATA_TOPIC
 from odradek.protocol.record_batch import Buffer
 from odradek.protocol.snapshot_records import KRAFT_VERSION
+from odradek.storage.checkpoints import PARTITION_METADATA_FILE, read_topic_id
 from odradek.storage.errors import LogCorrupt
 from odradek.storage.filesystem import FileSystem
 from odradek.storage.log import Log
@@ -48,8 +50,9 @@ class FollowedLog(MetadataLog):
     ) -> "FollowedLog":
         """Open or create the copy in ``data_dir``; ``config`` has the limits of segments.
 
-        Raises LogCorrupt, OSError, ValueError (partition.metadata), KafkaError.
+        Raises LogCorrupt, OSError, KafkaError.
         """
+        _mend_topic_id(file_system, f"{data_dir}/{CLUSTER_METADATA_TOPIC}-0")
         log = open_log(file_system, data_dir, config, synced_offset=0, now_ms=now_ms, warn=warn, topic_id=METADATA_TOPIC_ID)
         snapshots = SnapshotFiles(file_system, log.directory)
         snapshots.recover()
@@ -153,3 +156,11 @@ class FollowedLog(MetadataLog):
     def close(self, *, now_ms: int) -> None:
         """Close the log, synced."""
         self._log.close(clean=not self._log.has_lost_sync, now_ms=now_ms)
+
+
+def _mend_topic_id(file_system: FileSystem, directory: str) -> None:
+    """Remove a ``partition.metadata`` that a loss of power has torn; opening writes it anew. Raises OSError."""
+    try:
+        read_topic_id(file_system, directory)
+    except ValueError:
+        file_system.remove(f"{directory}/{PARTITION_METADATA_FILE}")

@@ -36,7 +36,7 @@ def open_observer(
 ) -> OpenObserver:
     """Open the copy in ``data_dir``, and an observer of the quorum that has ``nodes``.
 
-    Raises LogCorrupt, OSError, ValueError (partition.metadata, quorum-state), KafkaError.
+    Raises LogCorrupt, OSError, ValueError (quorum-state), KafkaError.
     """
     clock = host.timer.clock
     log = FollowedLog.open_copy(host.file_system, data_dir, now_ms=clock.now_ms(), warn=host.warn, config=log_config)

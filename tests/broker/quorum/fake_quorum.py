@@ -3,9 +3,11 @@
 from random import Random
 from uuid import UUID
 
+from odradek.broker.config import load
 from odradek.broker.metadata.image import MetadataImage
 from odradek.broker.metadata.publishing import Publishers, PublishingOrder
 from odradek.broker.metadata.snapshot_files import SnapshotFiles, SnapshotId
+from odradek.broker.metadata.snapshot_generator import SnapshotGenerator
 from odradek.broker.quorum.fetch_messages import ObserverIdentity
 from odradek.broker.quorum.leader_discovery import NO_LEADER, QuorumNode
 from odradek.broker.quorum.observer import ObserverConfig, ObserverHost
@@ -18,6 +20,7 @@ from odradek.protocol.record_batch import iter_batches
 from odradek.protocol.records import Record, build_batch
 from odradek.storage.log_config import LogConfig
 from odradek.storage.memory_filesystem import MemoryFileSystem
+from odradek.timing.background import InlineBackground
 from odradek.timing.slices import Slices
 from odradek.timing.timer import Timer
 from tests.client.net import Net, settle
@@ -243,9 +246,9 @@ class Generator:
 
 
 class Following:
-    """An observer that runs, and what it has made."""
+    """An observer that runs, and what it has made. With ``settings``, a broker's, it writes snapshots of its own."""
 
-    def __init__(self, quorum, file_system, clock, **config):
+    def __init__(self, quorum, file_system, clock, settings=None, segment_bytes=1 << 30, **config):
         self.image = MetadataImage()
         self.told = Told()
         self.leaders = []
@@ -269,11 +272,14 @@ class Following:
             data_dir=DATA_DIR,
             image=self.image,
             publishers=publishers,
-            make_snapshots=lambda log: self.generator,
+            make_snapshots=lambda log: self.generator if settings is None else self.own_snapshots(log, settings),
             config=ObserverConfig(voter_ids=(1, 2, 3), **config),
-            log_config=LogConfig(),
+            log_config=LogConfig(segment_bytes=segment_bytes),
         )
         self.observer.on_leader_change = self.leaders.append
+
+    def own_snapshots(self, log, settings):
+        return SnapshotGenerator(log, self.image, load(overrides=settings), self.clock, InlineBackground())
 
     async def until(self, condition):
         """Run, with time passing, until ``condition`` holds."""

@@ -33,6 +33,14 @@ def test_a_new_copy_has_the_metadata_topics_id(open_log, file_system):
     assert read_topic_id(file_system, LOG_DIR) == METADATA_TOPIC_ID
 
 
+@pytest.mark.parametrize("kept", [b"", b"version: 0", b"version: 0\ntopic_id: AAAA"])
+def test_a_topic_id_that_a_loss_of_power_has_torn_is_written_anew(open_log, file_system, kept):
+    append(open_log(), 1, 1)
+    file_system.write_atomic(f"{LOG_DIR}/partition.metadata", kept)
+    assert open_log().end_offset == 2
+    assert read_topic_id(file_system, LOG_DIR) == METADATA_TOPIC_ID
+
+
 @pytest.mark.parametrize(
     ("epoch", "end_offset", "expected"),
     [

@@ -1,7 +1,8 @@
 """Histories of a quorum and of an observer that is killed, each from its seed: what was committed is what the observer has.
 
 Controllers append, commit, elect each other with or without the records that were not committed, and replace their logs by
-snapshots. Nodes die, answers are lost, and the observer's process ends at any operation of its disk and starts again.
+snapshots. Nodes die, answers are lost, and the observer, which writes snapshots of its own, too, ends and starts again: killed at
+any operation of its disk, or with the machine's power.
 """
 
 import asyncio
@@ -24,6 +25,7 @@ from odradek.protocol.metadata_records.log_control import (
 )
 from odradek.protocol.record_batch import iter_batches, read_header
 from odradek.protocol.records import read_records
+from odradek.testing.disk import MemoryDisk
 from odradek.timing.clock import VirtualClock
 from tests.broker.metadata.storage_doubles import Killed, MortalFileSystem
 from tests.broker.metadata.test_difference import Mirror, mirror_of, records
@@ -32,6 +34,7 @@ from tests.broker.quorum.fake_quorum import LOG_DIR, Following, Quorum
 from tests.client.net import settle
 
 STEPS = 25
+SNAPSHOTS = {"metadata.log.max.record.bytes.between.snapshots": "500", "metadata.max.retention.bytes": "1000"}
 KINDS = ["topic", "topic", "partition", "leader", "remove", "config", "feature", "broker", "unregister", "ids"]
 
 
@@ -49,7 +52,6 @@ class History:
         self.leader = self.quorum.elect(1, epoch=1)
         self.committed = []
         self.changes = 0
-        self.kills = 0
         self.following = None
 
     async def run(self):
@@ -59,7 +61,7 @@ class History:
                 self.rng.choice(steps)()
                 await self.go_on()
             self.leader.instead = self.leader.instead_of_chunks = []
-            self.disk.operations_left = None
+            self.spare()
             # A leader that was deposed without a word hears of it.
             self.quorum.elect(self.leader.node_id, self.leader.epoch)
             self.append()
@@ -77,14 +79,11 @@ class History:
         expected = self.image_of(self.committed)
         assert state(following.image) == state(expected)
         assert following.mirror.state() == mirror_of(expected).state()
-        start = following.log.start_offset
-        held = b"".join(self.disk.read_bytes(f"{LOG_DIR}/{name}") for name in self.segments())
-        whole = b"".join(batch for batch in self.committed if batch_end(batch) > start)
+        segments = sorted(name for name in self.disk.list_dir(LOG_DIR) if name.endswith(".log"))
+        held = b"".join(self.disk.read_bytes(f"{LOG_DIR}/{name}") for name in segments)
+        whole = b"".join(batch for batch in self.committed if batch_end(batch) > int(segments[0].removesuffix(".log")))
         assert held == whole
         assert not [name for name in self.disk.list_dir(LOG_DIR) if name.endswith(".part")]
-
-    def segments(self):
-        return sorted(name for name in self.disk.list_dir(LOG_DIR) if name.endswith(".log"))
 
     # ------------------------------------------------------------------------------------------------- what may happen
 
@@ -157,7 +156,12 @@ class History:
                 link.lose()
 
     def endanger(self):
+        """The process will be killed at an operation of its disk."""
         self.disk.operations_left = self.rng.randint(0, 30)
+
+    def spare(self):
+        """It has been, or will not be."""
+        self.disk.operations_left = None
 
     def wait(self):
         """Nothing happens."""
@@ -198,17 +202,23 @@ class History:
                 self.following.clock.advance(self.rng.choice([10, 100, 1000]))
             if self.following.task.done():
                 await self.stop()
-                self.disk.operations_left = None
-                self.kills += 1
+                self.spare()
         if self.following is None:
             self.start()
 
     def start(self):
         try:
-            self.following = Following(self.quorum, self.disk, VirtualClock(), fetch_snapshot_max_bytes=100, fetch_max_bytes=150)
+            self.following = Following(
+                self.quorum,
+                self.disk,
+                VirtualClock(),
+                settings=SNAPSHOTS,
+                segment_bytes=400,
+                fetch_snapshot_max_bytes=100,
+                fetch_max_bytes=150,
+            )
         except Killed:
-            self.disk.operations_left = None
-            self.kills += 1
+            self.spare()
             self.start()
             return
         self.following.mirror = Mirror()
@@ -224,6 +234,29 @@ class History:
             await settle()
 
 
-@pytest.mark.parametrize("seed", range(40))
-async def test_what_was_committed_is_what_the_observer_has(seed):
-    await History(seed).run()
+class PoweredHistory(History):
+    """One in which the observer's machine loses its power."""
+
+    def __init__(self, seed):
+        super().__init__(seed)
+        self.disk = MemoryDisk()
+        self.has_power = True
+
+    def endanger(self):
+        self.has_power = False
+
+    def spare(self):
+        pass
+
+    async def go_on(self):
+        if not self.has_power:
+            await self.stop()
+            self.disk = self.disk.after_power_loss(self.rng if self.rng.random() < 0.7 else None)
+            self.has_power = True
+        await super().go_on()
+
+
+@pytest.mark.parametrize("seed", range(20))
+@pytest.mark.parametrize("kind", [History, PoweredHistory])
+async def test_what_was_committed_is_what_the_observer_has(seed, kind):
+    await kind(seed).run()
