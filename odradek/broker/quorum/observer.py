@@ -10,6 +10,7 @@ Kafka's class is KafkaRaftClient; left out is all that voters do.
 
 import asyncio
 from collections.abc import Callable, Generator
+from contextlib import suppress
 from dataclasses import dataclass
 from random import Random
 from typing import Final
@@ -41,7 +42,7 @@ from odradek.client.node_client import Connect, NodeClient
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.message_types.fetch import PartitionData
 from odradek.protocol.message_types.fetch_snapshot import PartitionSnapshot
-from odradek.storage.errors import UnexpectedAppendOffset
+from odradek.storage.errors import OffsetsOutOfOrder, UnexpectedAppendOffset
 from odradek.storage.filesystem import FileSystem
 from odradek.storage.recovery import Warn
 from odradek.timing.slices import Slices
@@ -128,7 +129,7 @@ class MetadataObserver:
         return self._download is not None
 
     async def run(self) -> None:
-        """Follow until cancelled. Raises ObserverFailed."""
+        """Follow until cancelled; closing the log is the caller's. Raises ObserverFailed."""
         try:
             self._note_election()
             while True:
@@ -146,7 +147,9 @@ class MetadataObserver:
         finally:
             self._is_over = True
             self._drop_client()
-            self._drop_download()
+            # The next start removes what is left.
+            with suppress(OSError):
+                self._drop_download()
 
     async def _ask(self, node: Address) -> None:
         try:
@@ -206,7 +209,7 @@ class MetadataObserver:
             return
         try:
             self._log.append_fetched(records, leader_epoch=self._discovery.election.epoch, now_ms=self._timer.clock.now_ms())
-        except UnexpectedAppendOffset as error:
+        except (OffsetsOutOfOrder, UnexpectedAppendOffset) as error:
             raise ObserverFailed(f"the leader at {_text(node)} sent other records than those asked for: {error}") from error
         except KafkaError as error:
             if error.code != ErrorCode.CORRUPT_MESSAGE:

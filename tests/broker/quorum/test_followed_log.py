@@ -153,6 +153,16 @@ def test_the_end_of_a_batch_that_was_torn_is_fetched_again(open_log, file_system
     assert open_log().end_offset == 1
 
 
+def test_a_copy_that_was_closed_opens_as_it_was(open_log, file_system):
+    log = open_log()
+    append(log, 1, 1, 3)
+    log.close(now_ms=NOW_MS)
+    data = file_system.read_bytes(f"{LOG_DIR}/{0:020}.log")
+    log = open_log()
+    assert (log.end_offset, log.last_fetched_epoch, log.high_watermark) == (3, 3, None)
+    assert file_system.read_bytes(f"{LOG_DIR}/{0:020}.log") == data
+
+
 def test_a_large_batch_is_left_now_and_then_while_it_is_read(open_log):
     log = open_log()
     records = [record for number in range(1000) for record in topic(number)]

@@ -177,7 +177,7 @@ async def test_a_disk_that_fails_ends_it_with_one_line(quorum, file_system, foll
     leader.append(topic(0))
     following = await follow()
     await following.caught_up(leader)
-    file_system.files[f"{LOG_DIR}/{0:020}.log"] = None
+    del file_system.files[f"{LOG_DIR}/{0:020}.log"]
     following.log._log.segments.active.release_file()
     leader.append(topic(1))
     await following.until(following.task.done)
@@ -266,14 +266,14 @@ async def test_spoilt_records_are_fetched_again(quorum, file_system, follow):
     assert segment(file_system) == leader.data
 
 
-async def test_other_records_than_those_asked_for_end_it(quorum, follow):
+@pytest.mark.parametrize("offsets", [[0], [2, 5, 3]], ids=["again", "out of order"])
+async def test_other_records_than_those_asked_for_end_it(quorum, follow, offsets):
     leader = quorum.elect(1, epoch=1)
     leader.append(topic(0), topic(1))
     following = await follow()
     await following.caught_up(leader)
-    leader.batches = [batch_of(topic(0), 0, 1)]
-    whole = leader.answer(1, 17, _request(leader))
-    leader.instead = [whole] * 3
+    leader.batches = [batch_of(topic(0), offset, 1) for offset in offsets]
+    leader.instead = [leader.answer(1, 17, _request(leader))] * 3
     await following.until(following.task.done)
     with pytest.raises(ObserverFailed, match="c1:9093 sent other records"):
         await following.task
