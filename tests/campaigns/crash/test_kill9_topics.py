@@ -12,8 +12,9 @@ KILLS = 3
 
 
 @pytest.mark.timeout(180)
-# kafka-python leaves the sockets of connections that were refused to the garbage collector.
-@pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning")
+# The broker is another process. kafka-python leaves the sockets of connections that were refused to the garbage collector, and
+# aiokafka its connections where its stop takes longer than it is given.
+@pytest.mark.filterwarnings("ignore:unclosed:ResourceWarning", "ignore:loop is closed:ResourceWarning")
 def test_what_was_acknowledged_is_read_in_full_by_pattern_consumers_too(broker_process, caplog):
     # Errors in captured records would keep those sockets alive.
     caplog.set_level(logging.CRITICAL, "kafka")
