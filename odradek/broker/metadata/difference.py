@@ -23,9 +23,7 @@ def difference(old: MetadataImage, new: MetadataImage) -> MetadataDelta:
             delta.topics[topic_id] = TopicDelta(topic, True, dict(topic.partitions), {})
         elif known.partitions != topic.partitions:
             delta.topics[topic_id] = _changed(known, topic)
-    overrides = _overrides(old), _overrides(new)
-    # Those of a deleted topic go with it.
-    delta.configs = {key: None for key in _keys_that_differ(*overrides) if key[0] != TOPIC_RESOURCE or key[1] in new.topics}
+    delta.configs = dict.fromkeys(_configs_that_differ(old, new, {topic.name for topic in delta.deleted_topics}))
     delta.features = {name: new.features.get(name, 0) for name in _keys_that_differ(old.features, new.features)}
     if old.next_producer_id != new.next_producer_id:
         delta.next_producer_id = new.next_producer_id
@@ -42,6 +40,12 @@ def _changed(known: Topic, topic: Topic) -> TopicDelta:
         elif partition != known.partitions[index]:
             changed[index] = partition
     return TopicDelta(known, False, created, changed)
+
+
+def _configs_that_differ(old: MetadataImage, new: MetadataImage, deleted: set[str]) -> Iterator[tuple[int, str]]:
+    """The overrides of a deleted topic go with it: a topic made anew under its name is told its own, equal ones too."""
+    before = {key: found for key, found in _overrides(old).items() if key[0] != TOPIC_RESOURCE or key[1] not in deleted}
+    yield from (key for key in _keys_that_differ(before, _overrides(new)) if key[0] != TOPIC_RESOURCE or key[1] in new.topics)
 
 
 def _overrides(image: MetadataImage) -> dict[tuple[int, str], dict[str, str]]:

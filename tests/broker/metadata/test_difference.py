@@ -153,6 +153,12 @@ def test_the_image_becomes_another_and_a_mirror_keeps_in_step(
     assert colliding == {name: name for name in image.topics}
 
 
+def test_a_topic_made_anew_is_told_the_overrides_it_shares_with_the_deleted_one():
+    before = [("topic", 0, 0), ("config", 0, 1)]
+    delta = difference(made(before), made([*before, ("remove", 0, 0), *before]))
+    assert list(delta.configs) == [(TOPIC_RESOURCE, "t.0")]
+
+
 @given(CHANGES)
 def test_an_equal_image_makes_no_difference(changes: list[tuple[str, int, int]]):
     assert difference(made(changes), made(changes)).is_empty
