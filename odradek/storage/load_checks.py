@@ -28,15 +28,18 @@ def warn_of_lost_segments(directory: str, names: Collection[str], log_start_offs
 
 
 def ensure_first_segment(request: LoadRequest, names: Collection[str], epochs: LeaderEpochs) -> None:
-    """Raise LogCorrupt if the first segments are missing.
+    """Raise LogCorrupt if the first segments are missing. Raises OSError.
 
-    The log start offset is on disk before odradek removes a segment, or the removed segment is there under another name. Kafka
-    writes it later, but its leader epochs begin where the log does.
+    The log start offset is on disk before odradek removes a segment, or the removed segment is there under another name; then the
+    leader epochs begin with the first segment from now on, since these names are removed next. Kafka writes the log start offset
+    later, but its leader epochs begin where the log does.
     """
     offsets = segment_offsets(names, ".log")
     if not offsets or offsets[0] <= request.log_start_offset:
         return
     if any(offset < offsets[0] for offset in segment_offsets(names, ".log.deleted")):
+        epochs.truncate_from_start(offsets[0])
+        epochs.sync()
         return
     if epochs.entries and epochs.entries[0][1] < offsets[0]:
         raise LogCorrupt(

@@ -4,7 +4,8 @@ Readers that have such a file open go on reading it. A file named ``.deleted`` i
 start. The .log is renamed before the indexes: a start removes indexes without a .log, too.
 
 A power loss may undo some renames and not others, which would leave a hole. So segments are renamed after the log start offset
-above them is on disk; or, if that cannot be written (a full disk), one by one, the oldest first, each rename synced.
+above them is on disk; or, if that cannot be written (a full disk), one by one, the oldest first, each rename synced. The names
+of their .log files then stay until it is written.
 """
 
 from collections.abc import Callable, Iterable
@@ -17,7 +18,8 @@ from odradek.storage.segment import Segment, segment_path
 
 DELETED_SUFFIX = ".deleted"
 LOG_SUFFIX = ".log"
-INDEX_SUFFIXES = (".index", ".timeindex", ".txnindex")
+TIME_INDEX_SUFFIX = ".timeindex"
+INDEX_SUFFIXES = (".index", TIME_INDEX_SUFFIX, ".txnindex")
 _OFFSET_DIGITS = 20
 
 
@@ -64,6 +66,20 @@ class SegmentRemoval:
         for path in paths:
             with suppress(FileNotFoundError):
                 self._file_system.remove(path)
+
+    def keep_names(self, paths: Iterable[str]) -> None:
+        """Free the room of renamed files, and keep the name of each .log: it shows that the segment was removed, not lost.
+
+        A time index takes the place of its .log, since a full disk has no room for a new file, and since a reader may still have
+        the .log open. Any thread. Raises OSError.
+        """
+        for path in paths:
+            name = path.removesuffix(LOG_SUFFIX + DELETED_SUFFIX)
+            with suppress(FileNotFoundError):
+                if name != path:
+                    self._file_system.rename(name + TIME_INDEX_SUFFIX + DELETED_SUFFIX, path)
+                elif not path.endswith(TIME_INDEX_SUFFIX + DELETED_SUFFIX):
+                    self._file_system.remove(path)
 
 
 def remove_leftovers(file_system: FileSystem, directory: str, names: set[str], log_start_offset: int) -> set[str]:

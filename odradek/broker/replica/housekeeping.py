@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 
 # How often is looked whether a data directory is still there.
 _LOOK_MS = 2000
+# When log start offsets are written again that a full disk has refused.
+_FULL_MS = 2000
 # Logs that are flushed together. Each takes some descriptors, of which a process may have few thousands.
 _FLUSHED_TOGETHER = 200
 _NEVER_MS = 100 * 365 * 24 * 60 * 60 * 1000
@@ -80,13 +82,27 @@ class Housekeeping:
         self._timer.call_after(delay_ms, partial(self._remove, paths))
 
     def _remove(self, paths: list[str]) -> None:
-        """Remove files of segments. Without them only the log start offset tells a removed segment from a lost one."""
+        """Remove files of segments. Without them only the log start offset tells a removed segment from a lost one.
+
+        As long as log start offsets cannot be written, the files give their room, and their names stay.
+        """
+        removal = self._log_manager.removal
+        if self._are_starts_written():
+            self.run_aside(partial(removal.remove_files, paths), lambda: None)
+            return
+
+        def again() -> None:
+            # There is room now, or there will be.
+            delay_ms = 0 if self._are_starts_written() else _FULL_MS
+            self._timer.call_after(delay_ms, partial(self._remove, paths))
+
+        self.run_aside(partial(removal.keep_names, paths), lambda: None, again)
+
+    def _are_starts_written(self) -> bool:
         checkpoints = self._log_manager.checkpoints
         if checkpoints.lack_starts:
             _attempt(checkpoints.write_start_offsets, lambda: None, lambda: None)
-        # On a disk that is full still, there is room behind them.
-        then = checkpoints.write_start_offsets if checkpoints.lack_starts else lambda: None
-        self.run_aside(partial(self._log_manager.removal.remove_files, paths), then)
+        return not checkpoints.lack_starts
 
     def delete_old_segments(self) -> None:
         """Begin a check of all logs, unless one is under way."""

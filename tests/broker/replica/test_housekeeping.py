@@ -39,6 +39,17 @@ class Setup:
             self.log.append(batch, leader_epoch=0, now_ms=self.clock.now_ms())
 
 
+def _without_room_for_starts(files):
+    written = files.write_atomic
+
+    def refuse(path, data, **options):
+        if path.endswith(("log-start-offset-checkpoint", "leader-epoch-checkpoint")):
+            raise OSError(errno.ENOSPC, "No space left on device", path)
+        written(path, data, **options)
+
+    return refuse
+
+
 def _refuse_for(*refused):
     def refuse(*arguments):
         if arguments == refused:
@@ -139,15 +150,8 @@ def test_new_log_starts_are_written_down_by_themselves():
 def test_log_starts_that_a_full_disk_refused_are_written_before_files_go(monkeypatch):
     setup = Setup(segment_bytes=300, retention_bytes=300, file_delete_delay_ms=1_000)
     setup.append(20)
-    written = setup.files.write_atomic
-
-    def refuse(path, data, **options):
-        if path.endswith("log-start-offset-checkpoint"):
-            raise OSError(errno.ENOSPC, "No space left on device", path)
-        written(path, data, **options)
-
     with monkeypatch.context() as full:
-        full.setattr(setup.files, "write_atomic", refuse)
+        full.setattr(setup.files, "write_atomic", _without_room_for_starts(setup.files))
         setup.manager.retention.run(setup.clock.now_ms())
     start = setup.log.log_start_offset
     remove, held = setup.files.remove, []
@@ -160,6 +164,48 @@ def test_log_starts_that_a_full_disk_refused_are_written_before_files_go(monkeyp
     setup.clock.advance(1_000)
     assert start > 0
     assert set(held) == {f"0\n1\nt 0 {start}\n".encode()}
+
+
+def test_a_kill_on_a_disk_that_stays_full_leaves_a_log_whose_start_is_known(monkeypatch):
+    setup = Setup(segment_bytes=300, retention_bytes=300, file_delete_delay_ms=1_000)
+    setup.append(20)
+    with monkeypatch.context() as full:
+        full.setattr(setup.files, "write_atomic", _without_room_for_starts(setup.files))
+        setup.manager.retention.run(setup.clock.now_ms())
+        start = setup.log.log_start_offset
+        setup.clock.advance(10_000)
+    deleted = [name for name in setup.files.list_dir("/data/t-0") if name.endswith(".deleted")]
+    assert deleted
+    assert all(name.endswith(".log.deleted") for name in deleted)
+    assert all(setup.files.size(f"/data/t-0/{name}") < 50 for name in deleted)
+    remove, epochs = setup.files.remove, []
+
+    def note(path):
+        if path.startswith("/data/t-0"):
+            epochs.append(setup.files.read_bytes("/data/t-0/leader-epoch-checkpoint"))
+        remove(path)
+
+    monkeypatch.setattr(setup.files, "remove", note)
+    setup.manager.release()
+    started = LogManager(setup.files, "/data", node_id=1, new_uuid=uuid4, warn=lambda event, **_: None)
+    started.start()
+    started.load_all(lambda _: LogConfig(), setup.clock.now_ms())
+    assert not started.offline
+    assert started.logs["t", 0].log_start_offset == start > 0
+    # A kill in the middle of that start finds them, too.
+    assert set(epochs) == {f"0\n1\n0 {start}\n".encode()}
+
+
+def test_files_go_when_a_full_disk_has_room_for_log_starts_again(monkeypatch):
+    setup = Setup(segment_bytes=300, retention_bytes=300, file_delete_delay_ms=1_000)
+    setup.append(20)
+    with monkeypatch.context() as full:
+        full.setattr(setup.files, "write_atomic", _without_room_for_starts(setup.files))
+        setup.manager.retention.run(setup.clock.now_ms())
+        setup.clock.advance(10_000)
+    setup.clock.advance(10_000)
+    assert f"t 0 {setup.log.log_start_offset}".encode() in setup.files.read_bytes("/data/log-start-offset-checkpoint")
+    assert not any(name.endswith(".deleted") for name in setup.files.list_dir("/data/t-0"))
 
 
 async def test_a_check_of_many_logs_lets_others_have_their_turn():

@@ -159,7 +159,7 @@ def _check_all(run: Run, expected: Expectation, found_states: Mapping[str, int])
             raise Violation(
                 _KEPT, f"{partition.topic}-{partition.index} ends at {partition.log.log_end_offset}, and {kept} was promised"
             )
-        check_keys(partition.log, promises.keyed.get(key, {}), kept)
+        check_keys(partition.log, promises.keyed.get(key, {}), kept, expected.written.batches.get(key, {}))
         _check_start(partition, promises.deleted_below.get(key, 0), promises.starts_asked.get(key, 0))
         if partition.high_watermark != partition.log.log_end_offset:
             raise Violation(_SERVES, f"{partition.topic}-{partition.index}: high watermark {partition.high_watermark}")

@@ -218,10 +218,11 @@ def check_log(log: Log, written: Mapping[int, set[bytes]] | None) -> list[Batch]
     return batches
 
 
-def check_keys(log: Log, keyed: Mapping[bytes, list[tuple[int, bool]]], kept: int) -> None:
+def check_keys(log: Log, keyed: Mapping[bytes, list[tuple[int, bool]]], kept: int, written: Mapping[int, set[bytes]]) -> None:
     """For each key of a compacted log: the last promised record below ``kept``, or a later one, is there.
 
-    If it is a tombstone past its retention, no record of the key may be there, since an old value would be served.
+    If the last is a tombstone past its retention, no record of the key may be there, since an old value would be served. That
+    tombstone is promised, or it was written and its producer was not told so (REQUEST_TIMED_OUT).
     """
     # Others' transactions may be open in front of them; the keys of transactions are not promised.
     found = {record.key or b"": record.offset for record in _records(log)}
@@ -230,8 +231,22 @@ def check_keys(log: Log, keyed: Mapping[bytes, list[tuple[int, bool]]], kept: in
         if not promised:
             continue
         offset, deletes = promised[-1]
-        if found.get(key, -1) < offset and not (deletes and key not in found):
+        if key not in found and (deletes or _has_tombstone(written, key, offset, log.log_end_offset)):
+            continue
+        if found.get(key, -1) < offset:
             raise Violation(_KEYS, f"{log.directory}: of {key!r} the last is at {found.get(key)}, not at {offset}")
+
+
+def _has_tombstone(written: Mapping[int, set[bytes]], key: bytes, after_offset: int, end_offset: int) -> bool:
+    """Whether a tombstone of ``key`` was written between these offsets."""
+    return any(
+        record.key == key and record.value is None and after_offset < record.offset < end_offset
+        for batches in written.values()
+        for batch in batches
+        for _, header in iter_batches(batch)
+        if not header.is_control
+        for record in read_records(batch)
+    )
 
 
 def _records(log: Log) -> Iterator[Record]:

@@ -2,15 +2,21 @@
 
 import asyncio
 from random import Random
+from uuid import uuid4
 
 import pytest
 
+from odradek.protocol.records import Record, build_batch
+from odradek.storage.log_config import LogConfig
+from odradek.storage.log_manager import LogManager
+from odradek.storage.memory_filesystem import MemoryFileSystem
 from odradek.storage.producer_state import ProducerStates
 from tests.campaigns.power_loss import states, workload
 from tests.campaigns.power_loss.disk import Operation, RecordingDisk
 from tests.campaigns.power_loss.explore import Exploration
 from tests.campaigns.power_loss.faults import TROUBLES, explore_faults, explore_faults_with_threads
 from tests.campaigns.power_loss.flips import explore_flips
+from tests.campaigns.power_loss.log_checks import check_keys
 from tests.campaigns.power_loss.model import DiskModel
 from tests.campaigns.power_loss.node import TWO_DIRECTORIES
 from tests.campaigns.power_loss.seeded_faults import FAULTS, explored, find, scripted
@@ -242,6 +248,38 @@ def test_a_commit_of_what_was_aborted_is_found_in_topics_and_in_the_offsets_of_g
     monkeypatch.setattr(ProducerStates, "left_open", lambda *_: None)
     invariants = {finding.violation.invariant for finding in after_the_last_decision(loop).findings}
     assert invariants == {"a transaction is there in all partitions or in none", "what was promised is there"}
+
+
+def compacted_log(*records):
+    manager = LogManager(MemoryFileSystem(), "/data", node_id=1, new_uuid=uuid4, warn=lambda event, **_: None)
+    manager.start()
+    log = manager.create("compacted", 0, uuid4(), LogConfig(cleanup_policy=("compact",)), now_ms=0)
+    written = {}
+    for key, value in records:
+        record = Record(timestamp=0, key=key, value=value)
+        written[log.log_end_offset] = {build_batch([record], base_offset=log.log_end_offset)}
+        log.append(build_batch([record]), leader_epoch=0, now_ms=0)
+    return log, written
+
+
+def test_a_key_whose_promised_record_is_gone_is_found():
+    log, _ = compacted_log((b"a", b"1"), (b"a", b"2"))
+    with pytest.raises(Violation):
+        check_keys(log, {b"b": [(0, False)]}, 2, {})
+
+
+def test_a_tombstone_that_was_written_and_not_acknowledged_explains_that_its_key_is_gone():
+    log, written = compacted_log((b"a", b"1"), (b"a", b"2"))
+    tombstone = {1: {build_batch([Record(timestamp=0, key=b"b", value=None)], base_offset=1)}}
+    check_keys(log, {b"b": [(0, False)]}, 2, written | tombstone)
+
+
+@pytest.mark.parametrize("offset", [0, 2])
+def test_a_tombstone_in_front_of_the_record_or_behind_the_end_of_the_log_explains_nothing(offset):
+    log, written = compacted_log((b"a", b"1"), (b"a", b"2"))
+    tombstone = {offset: {build_batch([Record(timestamp=0, key=b"b", value=None)], base_offset=offset)}}
+    with pytest.raises(Violation):
+        check_keys(log, {b"b": [(0, False)]}, 2, written | tombstone)
 
 
 def test_a_seed_gives_the_same_operations_again_and_another_seed_others(loop):
