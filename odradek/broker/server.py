@@ -30,6 +30,7 @@ from odradek.broker.replica.fetch_sessions import FetchSessions
 from odradek.broker.replica.housekeeping import Housekeeping
 from odradek.broker.replica.inspections import Inspections
 from odradek.broker.replica.log_cleaner import LogCleaner
+from odradek.broker.replica.one_broker import OneBroker
 from odradek.broker.replica.partitions import Partitions
 from odradek.broker.replica.replica_moves import ReplicaMoves
 from odradek.broker.storage_start import open_storage
@@ -46,6 +47,7 @@ if TYPE_CHECKING:
 
     from odradek.broker.config.broker_config import BrokerConfig
     from odradek.broker.config.endpoints import Endpoint
+    from odradek.broker.metadata.cluster import Cluster
     from odradek.broker.metadata.controller import Controller
     from odradek.broker.network.connection_registry import ConnectionRegistry
     from odradek.broker.network.gate import Gate
@@ -80,13 +82,14 @@ class Broker:
         self.random = random or Random()  # noqa: S311  ids are no secrets
         self.timer = Timer(self.clock)
         self.node_id: int = config["node.id"]
-        self.rack: str | None = config["broker.rack"]
         self.fetch_purgatory: Purgatory[DelayedFetch] = Purgatory("Fetch", self.timer)
         self.produce_purgatory: Purgatory[DelayedProduce] = Purgatory("Produce", self.timer)
         self.inspections = Inspections(self.background)
         self.pattern_matches = Inspections(self.background)
         self.line_limit = LineLimit(self.clock)
         self.partitions = Partitions()
+        # What clients are told of the brokers there are.
+        self.cluster: Cluster = OneBroker(self.partitions, self.node_id, config["broker.rack"], self.advertised)
         self.fetch_sessions = FetchSessions(config["max.incremental.fetch.session.cache.slots"], self.random)
         self._call_soon = call_soon
         # Called each time that the coordinators have loaded much state, which stays.

@@ -1,8 +1,8 @@
-"""DescribeCluster, versions 0 to 2: the cluster's id, its brokers and its controller (KIP-700), all of which is this broker.
+"""DescribeCluster, versions 0 to 2: the cluster's id, its brokers and its controller (KIP-700).
 
 Only brokers can be asked about here (endpoint type 1, KIP-919): MISMATCHED_ENDPOINT_TYPE for controllers, which have no listener
-of their own, UNSUPPORTED_ENDPOINT_TYPE for anything else. ``include_fenced_brokers`` (version 2, KIP-1073) makes no difference: a
-broker that answers is not fenced. Without an authorizer every operation on the cluster is authorized.
+of their own, UNSUPPORTED_ENDPOINT_TYPE for anything else. ``include_fenced_brokers`` (version 2, KIP-1073) adds the brokers that
+are registered and fenced. Without an authorizer every operation on the cluster is authorized.
 """
 
 from typing import TYPE_CHECKING
@@ -35,10 +35,13 @@ def handle(services: "NodeServices", context: "RequestContext", request: Describ
             error_code=ErrorCode.UNSUPPORTED_ENDPOINT_TYPE,
             error_message=f"There is no endpoint of type {request.endpoint_type}.",
         )
-    host, port = services.advertised(context.listener_name)
+    cluster = services.cluster
+    nodes = cluster.nodes(context.listener_name)
+    if request.include_fenced_brokers:
+        nodes += cluster.fenced_nodes(context.listener_name)
     return DescribeClusterResponse(
         cluster_id=services.cluster_id,
-        controller_id=services.node_id,
-        brokers=[DescribeClusterBroker(broker_id=services.node_id, host=host, port=port, rack=services.rack)],
+        controller_id=cluster.controller_id,
+        brokers=[DescribeClusterBroker(*node) for node in nodes],
         cluster_authorized_operations=CLUSTER_OPERATIONS if request.include_cluster_authorized_operations else NO_OPERATIONS,
     )

@@ -3,14 +3,12 @@
 Topics come in the order of their names. A page holds at most ``responsePartitionLimit`` partitions, and never more than
 ``max.request.partition.size.limit``; where there are more, ``nextCursor`` says where to go on. Without topic names all topics are
 described. Unknown topics are answered with UNKNOWN_TOPIC_OR_PARTITION, invalid names with INVALID_TOPIC_EXCEPTION.
-
-Left out: eligible leader replicas; with one replica there is never another to choose.
 """
 
 from typing import TYPE_CHECKING
 
 from odradek.broker.context import RequestContext
-from odradek.broker.handlers.topic_description import TOPIC_OPERATIONS, partition_state
+from odradek.broker.handlers.topic_description import TOPIC_OPERATIONS
 from odradek.broker.metadata.topic_names import INTERNAL_TOPICS, validate_topic_name
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.message_types.describe_topic_partitions import (
@@ -24,9 +22,12 @@ from odradek.protocol.message_types.describe_topic_partitions import (
 if TYPE_CHECKING:
     from odradek.broker.handlers.services import ClusterServices
 
+# A partition without a leader is none of the errors here; what is told is that of Metadata otherwise.
+_NEWEST_METADATA = 13
+
 
 def handle(
-    services: "ClusterServices", _context: RequestContext, request: DescribeTopicPartitionsRequest
+    services: "ClusterServices", context: RequestContext, request: DescribeTopicPartitionsRequest
 ) -> DescribeTopicPartitionsResponse:
     """One page, from the cursor on.
 
@@ -51,7 +52,7 @@ def handle(
         if limit <= 0:
             next_cursor = Cursor(topic_name=name, partition_index=first)
             return DescribeTopicPartitionsResponse(topics=topics, next_cursor=next_cursor)
-        described, following = _describe(services, name, first, limit)
+        described, following = _describe(services, context.listener_name, name, first, limit)
         topics.append(described)
         limit -= len(described.partitions)
         if following is not None:
@@ -61,7 +62,7 @@ def handle(
 
 
 def _describe(
-    services: "ClusterServices", name: str, first: int, limit: int
+    services: "ClusterServices", listener_name: str, name: str, first: int, limit: int
 ) -> tuple[DescribeTopicPartitionsResponseTopic, int | None]:
     """A topic with up to ``limit`` partitions from ``first`` on, and the first partition left out."""
     topic = services.controller.image.topics.get(name)
@@ -73,6 +74,8 @@ def _describe(
             topic_authorized_operations=TOPIC_OPERATIONS,
         ), None
     end = min(first + limit, len(topic.partitions))
+    states = [services.cluster.partition_state(topic, index, listener_name, _NEWEST_METADATA) for index in range(first, end)]
+    records = [topic.partitions[index] for index in range(first, end)]
     described = DescribeTopicPartitionsResponseTopic(
         name=name,
         topic_id=topic.topic_id,
@@ -80,17 +83,16 @@ def _describe(
         topic_authorized_operations=TOPIC_OPERATIONS,
         partitions=[
             DescribeTopicPartitionsResponsePartition(
-                error_code=state.error_code,
                 partition_index=state.partition_index,
                 leader_id=state.leader_id,
                 leader_epoch=state.leader_epoch,
                 replica_nodes=state.replicas,
                 isr_nodes=state.isr,
-                eligible_leader_replicas=(),
-                last_known_elr=(),
+                eligible_leader_replicas=record.eligible_leader_replicas or (),
+                last_known_elr=record.last_known_elr or (),
                 offline_replicas=state.offline_replicas,
             )
-            for state in (partition_state(services, name, index) for index in range(first, end))
+            for state, record in zip(states, records, strict=True)
         ],
     )
     return described, end if end < len(topic.partitions) else None

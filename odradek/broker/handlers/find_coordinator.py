@@ -1,7 +1,8 @@
 """FindCoordinator, versions 0 to 6: which broker coordinates a group (key type 0) or a transactional id (1, since version 1).
 
-One broker coordinates everything; the topic behind a coordinator is created when first asked for, and where it cannot be, the
-answer is COORDINATOR_NOT_AVAILABLE. From version 4 on many keys are asked at once (KIP-699), and errors carry no message.
+The leader of a key's partition coordinates it. The topic behind a coordinator is created when first asked for; where it cannot
+be, and as long as that leader cannot be reached, the answer is COORDINATOR_NOT_AVAILABLE. From version 4 on many keys are asked
+at once (KIP-699), and errors carry no message.
 
 Deliberate gap: share groups (key type 2, since version 6, KIP-932) are not there, and their keys answered with INVALID_REQUEST,
 as by a Kafka without that coordinator. So is every other key type.
@@ -24,21 +25,32 @@ if TYPE_CHECKING:
 
 # Named tuples are made without their constructors, in a third of the time: all fields are given, in their order.
 _new: Final = tuple.__new__
+_WITHOUT_MESSAGES: Final = 4
 _TOPICS = {0: CONSUMER_OFFSETS_TOPIC, 1: TRANSACTION_STATE_TOPIC}
 
 
 def handle(services: "NodeServices", context: "RequestContext", request: FindCoordinatorRequest) -> FindCoordinatorResponse:
     """Answer each key of ``request``."""
     error = _ensure_topic(services, request.key_type) if request.coordinator_keys else ErrorCode.NONE
-    if error == ErrorCode.NONE:
-        node_id = services.node_id
-        host, port = services.advertised(context.listener_name)
-    else:
-        node_id, host, port = -1, "", -1
-    message = "" if context.version >= 4 else error.name
+    has_messages = context.version < _WITHOUT_MESSAGES
+    if error != ErrorCode.NONE:
+        coordinators = [_failed(key, error, has_message=has_messages) for key in request.coordinator_keys]
+        return FindCoordinatorResponse(coordinators=coordinators)
+    find = services.cluster.coordinator
+    topic, listener_name = _TOPICS[request.key_type], context.listener_name
+    message = error.name if has_messages else ""
     return FindCoordinatorResponse(
-        coordinators=[_new(Coordinator, (key, node_id, host, port, error, message)) for key in request.coordinator_keys]
+        coordinators=[
+            _failed(key, ErrorCode.COORDINATOR_NOT_AVAILABLE, has_message=has_messages)
+            if (node := find(topic, key, listener_name)) is None
+            else _new(Coordinator, (key, node.node_id, node.host, node.port, error, message))
+            for key in request.coordinator_keys
+        ]
     )
+
+
+def _failed(key: str, error: ErrorCode, *, has_message: bool) -> Coordinator:
+    return _new(Coordinator, (key, -1, "", -1, error, error.name if has_message else ""))
 
 
 def _ensure_topic(services: "NodeServices", key_type: int) -> ErrorCode:

@@ -1,4 +1,4 @@
-"""Metadata 0-13: brokers, topics, partitions and their leader, which is this broker.
+"""Metadata 0-13: brokers, topics, partitions and their leaders.
 
 Topic ids (KIP-516, from version 10 on; by id since 12), auto-creation where the client and ``auto.create.topics.enable`` agree
 (``allowAutoTopicCreation``, from version 4 on), internal flags, authorised operations on request (KIP-430), the address of the
@@ -6,14 +6,14 @@ listener the client came in by.
 
 Thousands of partitions are described in slices. A topic that is deleted meanwhile is left out where all are asked for.
 
-Left out: authorisation (everybody may do everything), racks, offline replicas of other brokers.
+Left out: authorisation (everybody may do everything).
 """
 
 from typing import TYPE_CHECKING, Final
 
 from odradek.broker.context import RequestContext
 from odradek.broker.handlers.in_slices import answer_in_slices
-from odradek.broker.handlers.topic_description import CLUSTER_OPERATIONS, NO_OPERATIONS, TOPIC_OPERATIONS, partition_state
+from odradek.broker.handlers.topic_description import CLUSTER_OPERATIONS, NO_OPERATIONS, TOPIC_OPERATIONS
 from odradek.broker.metadata.topic_names import INTERNAL_TOPICS, validate_topic_name
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.message_types.metadata import (
@@ -61,18 +61,21 @@ def handle(
         if any(_is_large(services, item) for item in request.topics):
             work = _named(services, context, request, list(once.values()), refused, operations)
             return answer_in_slices(services.slices, work)
-        topics = [_requested(services, item, refused, operations) for item in once.values()]
+        topics = [_requested(services, context, item, refused, operations) for item in once.values()]
     return _response(services, context, request, topics)
 
 
 def _response(
     services: "ClusterServices", context: RequestContext, request: MetadataRequest, topics: list[MetadataResponseTopic]
 ) -> MetadataResponse:
-    host, port = services.advertised(context.listener_name)
+    cluster = services.cluster
     return MetadataResponse(
-        brokers=[MetadataResponseBroker(node_id=services.node_id, host=host, port=port, rack=services.rack)],
+        brokers=[
+            MetadataResponseBroker(node_id=node.node_id, host=node.host, port=node.port, rack=node.rack)
+            for node in cluster.nodes(context.listener_name)
+        ],
         cluster_id=services.cluster_id,
-        controller_id=services.node_id,
+        controller_id=cluster.controller_id,
         topics=topics,
         cluster_authorized_operations=(CLUSTER_OPERATIONS if request.include_cluster_authorized_operations else NO_OPERATIONS),
     )
@@ -86,7 +89,7 @@ def _all(
     described = 0
     for topic in list(image.topics.values()):
         if image.topics_by_id.get(topic.topic_id) is topic:
-            topics.append((yield from _describe_in_slices(services, topic, operations)))
+            topics.append((yield from _describe_in_slices(services, context, topic, operations)))
             described += len(topic.partitions)
             if described >= _TOGETHER:
                 described = 0
@@ -111,9 +114,9 @@ def _named(
     for item in items:
         topic = _known(services, item)
         if topic is None:
-            topics.append(_requested(services, item, refused, operations))
+            topics.append(_requested(services, context, item, refused, operations))
         else:
-            topics.append((yield from _describe_in_slices(services, topic, operations)))
+            topics.append((yield from _describe_in_slices(services, context, topic, operations)))
     return _response(services, context, request, topics)
 
 
@@ -128,11 +131,15 @@ def _refused(item: MetadataRequestTopic) -> MetadataResponseTopic:
 
 
 def _requested(
-    services: "ClusterServices", item: MetadataRequestTopic, refused: "Mapping[str, ErrorCode]", operations: int
+    services: "ClusterServices",
+    context: RequestContext,
+    item: MetadataRequestTopic,
+    refused: "Mapping[str, ErrorCode]",
+    operations: int,
 ) -> MetadataResponseTopic:
     topic = _known(services, item)
     if topic is not None:
-        return _describe(services, topic, list(topic.partitions), operations)
+        return _describe(services, context, topic, list(topic.partitions), operations)
     if item.topic_id is not None:
         return MetadataResponseTopic(
             error_code=ErrorCode.UNKNOWN_TOPIC_ID, name=None, topic_id=item.topic_id, topic_authorized_operations=operations
@@ -163,25 +170,28 @@ def _create_missing(services: "ClusterServices", request: MetadataRequest) -> "M
 
 
 def _describe_in_slices(
-    services: "ClusterServices", topic: "Topic", operations: int
+    services: "ClusterServices", context: RequestContext, topic: "Topic", operations: int
 ) -> "Generator[None, None, MetadataResponseTopic]":
     indexes = list(topic.partitions)
-    described = _describe(services, topic, indexes[:_TOGETHER], operations)
+    described = _describe(services, context, topic, indexes[:_TOGETHER], operations)
     partitions = list(described.partitions)
     for first in range(_TOGETHER, len(indexes), _TOGETHER):
         yield None
-        partitions += _describe(services, topic, indexes[first : first + _TOGETHER], operations).partitions
+        partitions += _describe(services, context, topic, indexes[first : first + _TOGETHER], operations).partitions
     return described._replace(partitions=partitions)
 
 
-def _describe(services: "ClusterServices", topic: "Topic", indexes: "Iterable[int]", operations: int) -> MetadataResponseTopic:
+def _describe(
+    services: "ClusterServices", context: RequestContext, topic: "Topic", indexes: "Iterable[int]", operations: int
+) -> MetadataResponseTopic:
+    state_of, listener_name, version = services.cluster.partition_state, context.listener_name, context.version
     return MetadataResponseTopic(
         name=topic.name,
         topic_id=topic.topic_id,
         is_internal=topic.name in INTERNAL_TOPICS,
         partitions=[
             # A state has the fields of a partition in the response, in their order.
-            _new(MetadataResponsePartition, partition_state(services, topic.name, index))
+            _new(MetadataResponsePartition, state_of(topic, index, listener_name, version))
             for index in indexes
         ],
         topic_authorized_operations=operations,

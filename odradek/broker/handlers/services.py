@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from odradek.broker.coordination.transaction_coordinator import TransactionCoordinator
     from odradek.broker.line_limit import LineLimit
     from odradek.broker.metadata.auto_topic_creation import AutoTopicCreation
+    from odradek.broker.metadata.cluster import Cluster
     from odradek.broker.metadata.controller import Controller
     from odradek.broker.replica.delayed_fetch import DelayedFetch
     from odradek.broker.replica.delayed_produce import DelayedProduce
@@ -105,8 +106,8 @@ class NodeServices(TopicServices, Protocol):
         """The cluster's id."""
 
     @property
-    def rack(self) -> str | None:
-        """``broker.rack``."""
+    def cluster(self) -> Cluster:
+        """What is told of its brokers, and of the state of partitions."""
 
     @property
     def clock(self) -> Clock:
@@ -124,8 +125,8 @@ class LookupServices(PartitionServices, Protocol):
         """Batches whose records take long to look at."""
 
 
-class ClusterServices(NodeServices, PartitionServices, Protocol):
-    """The cluster's metadata with the state of its partitions."""
+class ClusterServices(NodeServices, Protocol):
+    """The cluster's metadata, and how topics come into it."""
 
     @property
     def auto_topic_creation(self) -> AutoTopicCreation:

@@ -49,7 +49,7 @@ class KafkaRuns:
         process = spawn(command, directory)
         try:
             address = self._kafka.address(process, directory)
-            until(lambda: process.poll() is not None or _accepts(address))
+            until(lambda: process.poll() is not None or accepts(address))
             if process.poll() is not None:
                 raise AssertionError(tail(directory))
             yield KafkaRun(address, directory / "data")
@@ -83,7 +83,8 @@ def commit(consumer: Consumer, offsets: list[TopicPartition]) -> None:
     until(is_committed)
 
 
-def _accepts(address: str) -> bool:
+def accepts(address: str) -> bool:
+    """Whether somebody listens there."""
     host, port = address.split(":")
     try:
         socket.create_connection((host, int(port)), 1).close()

@@ -19,7 +19,7 @@ from odradek.storage.checkpoints import uuid_text
 from tests.campaigns.kafka_tools.kafka_broker import TIMEOUT_S, until
 
 # Flags for a fast start: a controller of a test has little to do.
-_JVM_FLAGS = (
+JVM_FLAGS = (
     *("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xshare:auto", "-Xmx256m"),
     "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn",
 )
@@ -44,6 +44,11 @@ class KafkaControllers:
             else:
                 self._format(node_id)
 
+    @property
+    def voters(self) -> str:
+        """``controller.quorum.voters``."""
+        return ",".join(f"{each}@127.0.0.1:{port}" for each, port in self.ports.items())
+
     def log_dir(self, node_id: int) -> Path:
         """Where a controller has the metadata log."""
         return self._scratch / f"controller-{node_id}" / "data" / LOG_DIR
@@ -58,7 +63,7 @@ class KafkaControllers:
         for node_id in node_ids or self.ports:
             directory = self._scratch / f"controller-{node_id}"
             classpath = f"{kafka_jars.libraries()}/*"
-            command = [kafka_jars.java(), *_JVM_FLAGS, "-cp", classpath, "kafka.Kafka", str(directory / "server.properties")]
+            command = [kafka_jars.java(), *JVM_FLAGS, "-cp", classpath, "kafka.Kafka", str(directory / "server.properties")]
             self._processes[node_id] = spawn(command, directory)
         for node_id in node_ids or self.ports:
             until(lambda node_id=node_id: self._accepts(node_id))
@@ -96,12 +101,11 @@ class KafkaControllers:
     def _configure(self, node_id: int, settings: Mapping[str, str], *, is_dynamic: bool) -> None:
         directory = self._scratch / f"controller-{node_id}"
         (directory / "data").mkdir(parents=True)
-        voters = ",".join(f"{each}@127.0.0.1:{port}" for each, port in self.ports.items())
         servers = ",".join(f"127.0.0.1:{port}" for port in self.ports.values())
         properties = {
             "process.roles": "controller",
             "node.id": str(node_id),
-            **({"controller.quorum.bootstrap.servers": servers} if is_dynamic else {"controller.quorum.voters": voters}),
+            **({"controller.quorum.bootstrap.servers": servers} if is_dynamic else {"controller.quorum.voters": self.voters}),
             "controller.listener.names": "CONTROLLER",
             "listeners": f"CONTROLLER://127.0.0.1:{self.ports[node_id]}",
             "listener.security.protocol.map": "CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT",
@@ -118,7 +122,7 @@ class KafkaControllers:
 
     def _format_standalone(self, node_id: int) -> None:
         properties = self._scratch / f"controller-{node_id}" / "server.properties"
-        tool = [kafka_jars.java(), *_JVM_FLAGS, "-cp", f"{kafka_jars.libraries()}/*", "kafka.tools.StorageTool"]
+        tool = [kafka_jars.java(), *JVM_FLAGS, "-cp", f"{kafka_jars.libraries()}/*", "kafka.tools.StorageTool"]
         arguments = ["format", "--standalone", "--cluster-id", self.cluster_id, "--config", str(properties)]
         done = subprocess.run([*tool, *arguments], capture_output=True, text=True, timeout=TIMEOUT_S, check=False)
         assert done.returncode == 0, done.stderr
