@@ -11,6 +11,7 @@ from odradek.broker.config.checks import check
 from odradek.broker.config.definitions import InvalidConfig, parse
 from odradek.broker.config.endpoints import opened_listeners
 from odradek.broker.config.properties import parse_properties
+from odradek.broker.config.roles import check_roles
 from odradek.broker.config.table import BROKER_CONFIGS, BROKER_DEFAULTS, synonyms
 from odradek.broker.config.topic_config import effective, log_config, validate_overrides
 from odradek.storage.log_config import LogConfig
@@ -94,6 +95,7 @@ def values_in_force(texts: Mapping[str, str]) -> dict[str, Any]:
             values[name] = parse(definition, text)
     if values["log.dirs"] is None:
         values["log.dirs"] = values["log.dir"]
+    check_roles(values, values["listeners"])
     values["listeners"] = opened_listeners(values["listeners"], values["controller.listener.names"])
     check(values)
     return values

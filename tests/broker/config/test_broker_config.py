@@ -43,7 +43,7 @@ def test_two_ids_that_differ_are_refused():
     [
         ("log.retention.mss", "did you mean log.retention.ms?"),
         ("num.network.thread", "did you mean num.network.threads?"),
-        ("process.roles", "its own controller"),
+        ("broker.session.timeout.ms", "its own controller"),
         ("ssl.keystore.password", "no TLS"),
         ("retention.ms", "log.retention.ms"),
         ("listener.name.plaintext.max.connections", "for one listener"),
@@ -92,6 +92,16 @@ def test_a_key_that_does_nothing_is_ignored_with_a_warning_that_helps(key, warni
         ("advertised.listeners", "OTHER://h:1"),
         ("advertised.listeners", "PLAINTEXT://0.0.0.0:1"),
         ("inter.broker.listener.name", "OTHER"),
+        ("process.roles", ""),
+        ("process.roles", "broker"),
+        ("process.roles", "controller"),
+        ("process.roles", "broker,zookeeper"),
+        ("controller.quorum.voters", "2@h:9093"),
+        ("controller.quorum.voters", "1@h:9093,2@h:9094"),
+        ("controller.quorum.voters", "h:9093"),
+        ("controller.quorum.voters", "1@h"),
+        ("controller.quorum.bootstrap.servers", "h:9093"),
+        ("controller.quorum.bootstrap.servers", "h"),
         ("listener.security.protocol.map", "PLAINTEXT"),
         ("listener.security.protocol.map", "PLAINTEXT:FOO"),
         ("listener.security.protocol.map", "OTHER:PLAINTEXT"),
@@ -130,6 +140,31 @@ def test_two_listeners_may_share_a_port_only_on_both_internet_protocols():
     load(None, {"listeners": "A://:0,B://:0", "listener.security.protocol.map": protocols})
     with pytest.raises(InvalidConfig, match="different ports"):
         load(None, {"listeners": "A://h:9,B://i:9", "listener.security.protocol.map": protocols})
+
+
+@pytest.mark.parametrize(
+    "quorum",
+    [
+        "controller.quorum.bootstrap.servers=localhost:9093",
+        "controller.quorum.voters=1@localhost:9093",
+        "controller.quorum.voters=1@kafka:29093\nnode.id=1",
+    ],
+)
+@pytest.mark.parametrize("roles", ["broker,controller", "controller, broker"])
+def test_a_node_that_is_broker_and_controller_of_its_own_cluster_starts(quorum, roles):
+    load(
+        f"process.roles={roles}\ncontroller.listener.names=CONTROLLER\nlisteners=PLAINTEXT://:9092,CONTROLLER://:9093\n"
+        f"listener.security.protocol.map=CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT\n{quorum}"
+    )
+
+
+@pytest.mark.parametrize("servers", ["localhost:9094", "localhost:9092", "localhost:9093,other:9093"])
+def test_a_quorum_elsewhere_is_not_joined_without_a_word(servers):
+    with pytest.raises(InvalidConfig, match=r"controller\.quorum\.bootstrap\.servers.* own controller"):
+        load(
+            "controller.listener.names=CONTROLLER\nlisteners=PLAINTEXT://:9092,CONTROLLER://:9093\n"
+            f"controller.quorum.bootstrap.servers={servers}"
+        )
 
 
 def test_the_listeners_of_kafkas_controller_are_not_opened():
