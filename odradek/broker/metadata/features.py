@@ -19,6 +19,15 @@ SUPPORTED_FEATURES: dict[str, tuple[int, int]] = {
     METADATA_VERSION: (7, 30),  # 3.3-IV3 to 4.3-IV0
     TRANSACTION_VERSION: (0, 2),
 }
+# What a broker registers at Kafka's controllers. They accept none that does not cover each finalized feature, and a cluster of
+# Kafka 4.3 has all of these.
+REGISTERED_FEATURES: dict[str, tuple[int, int]] = SUPPORTED_FEATURES | {
+    "kraft.version": (0, 1),
+    "group.version": (0, 1),
+    "share.version": (0, 1),
+    "streams.version": (0, 1),
+    ELIGIBLE_LEADER_REPLICAS: (0, 1),
+}
 BOOTSTRAP_RECORDS = tuple(FeatureLevelRecord(name=name, feature_level=high) for name, (_, high) in SUPPORTED_FEATURES.items())
 
 UPGRADE = 1
