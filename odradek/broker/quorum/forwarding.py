@@ -1,0 +1,126 @@
+"""Takes to the active controller what only it may answer, in Envelopes, and brings the answers back (KIP-590).
+
+    Envelope     the client's request, header included | its principal | its address, 4 or 16 bytes
+    principal    int16 version 0 | type, name: compact strings | token authenticated: bool | tagged fields
+
+``ForwardingGate`` stands in front of the handlers: a request of an API in ``FORWARDED`` passes none of them. The controller
+answers in the version that the client has sent. A request that no controller answers within a minute is answered with
+REQUEST_TIMED_OUT; whether it was carried out is unknown then, as it is to a client of Kafka's.
+
+Kafka's class is ForwardingManagerImpl.
+"""
+
+import asyncio
+from collections.abc import Callable
+from ipaddress import ip_address
+from struct import Struct
+from typing import Final
+
+from odradek.broker.context import RequestContext
+from odradek.broker.quorum.broker_lifecycle import Controller
+from odradek.broker.quorum.controller_channel import ControllerUnavailable
+from odradek.broker.quorum.forwarding_errors import error_response
+from odradek.client.api import Api
+from odradek.client.errors import ClientError, UnsupportedVersion
+from odradek.protocol.api_keys import ApiKey
+from odradek.protocol.errors import ErrorCode, KafkaError
+from odradek.protocol.message_types.envelope import EnvelopeRequest, EnvelopeResponse
+from odradek.protocol.request_encoder import request_encoder
+from odradek.protocol.response_decoder import response_decoder
+from odradek.protocol.varint import uvarint
+from odradek.timing.reply import Reply
+
+FORWARDED: Final = frozenset(
+    {
+        ApiKey.CREATE_TOPICS,
+        ApiKey.DELETE_TOPICS,
+        ApiKey.CREATE_PARTITIONS,
+        ApiKey.ALTER_CONFIGS,
+        ApiKey.INCREMENTAL_ALTER_CONFIGS,
+        ApiKey.ALTER_PARTITION_REASSIGNMENTS,
+        ApiKey.LIST_PARTITION_REASSIGNMENTS,
+        ApiKey.ELECT_LEADERS,
+        ApiKey.UPDATE_FEATURES,
+        ApiKey.DESCRIBE_QUORUM,
+    }
+)
+_ENVELOPE: Final[Api[EnvelopeRequest, EnvelopeResponse]] = Api(ApiKey.ENVELOPE)
+_TIMEOUT_MS: Final = 60_000
+_LENGTH_BYTES: Final = 4
+_PRINCIPAL_VERSION: Final = Struct(">h").pack(0)
+
+
+class ForwardingGate:
+    """A Gate that answers with the controller's answers. Loop thread only."""
+
+    def __init__(self, controller: Controller) -> None:
+        self._controller = controller
+        self._under_way: set[asyncio.Task[None]] = set()
+
+    def admit(self, context: RequestContext, request: object) -> object:
+        """Part of Gate."""
+        return self.forward(context, request) if context.api_key in FORWARDED else None
+
+    def release(self, context: RequestContext, response: object) -> object:  # noqa: ARG002
+        """Part of Gate."""
+        return response
+
+    def forward(self, context: RequestContext, request: object) -> Reply[object]:
+        """The controller's response, or one that says why there is none."""
+        reply: Reply[object] = Reply()
+        task = asyncio.get_running_loop().create_task(self._answer(context, request, reply.complete))
+        self._under_way.add(task)
+        task.add_done_callback(self._under_way.discard)
+        return reply
+
+    def close(self) -> None:
+        """Answer nothing any more."""
+        for task in self._under_way:
+            task.cancel()
+
+    async def _answer(self, context: RequestContext, request: object, complete: Callable[[object], None]) -> None:
+        try:
+            response = await self._ask(context, request)
+        except KafkaError as error:
+            response = error_response(context.api_key, request, error)
+        except Exception as error:  # noqa: BLE001  a fault of ours, which dispatch tells
+            response = error
+        complete(response)
+
+    async def _ask(self, context: RequestContext, request: object) -> object:
+        """The controller's response. KafkaError: REQUEST_TIMED_OUT, UNSUPPORTED_VERSION, UNKNOWN_SERVER_ERROR."""
+        frame = b"".join(request_encoder(context.api_key, context.version)(context.correlation_id, context.client_id, request))
+        envelope = EnvelopeRequest(
+            request_data=frame[_LENGTH_BYTES:],
+            request_principal=serialized_principal(context.session.principal),
+            client_host_address=_address_bytes(context.peer[0]),
+        )
+        try:
+            response = await self._controller.request(_ENVELOPE, envelope, _TIMEOUT_MS)
+        except ControllerUnavailable as error:
+            raise KafkaError(ErrorCode.REQUEST_TIMED_OUT, str(error)) from error
+        except UnsupportedVersion as error:
+            raise KafkaError(ErrorCode.UNSUPPORTED_VERSION, str(error)) from error
+        except ClientError as error:
+            raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, str(error)) from error
+        if response.error_code or response.response_data is None:
+            is_told = response.error_code == ErrorCode.UNSUPPORTED_VERSION
+            code = ErrorCode.UNSUPPORTED_VERSION if is_told else ErrorCode.UNKNOWN_SERVER_ERROR
+            raise KafkaError(code, f"the controller answered the envelope with error {response.error_code}")
+        return response_decoder(context.api_key, context.version)(response.response_data)
+
+
+def serialized_principal(principal: str) -> bytes:
+    """``TYPE:NAME`` as Kafka's DefaultKafkaPrincipalBuilder serializes it."""
+    kind, _, name = principal.partition(":")
+    return _PRINCIPAL_VERSION + _compact(kind) + _compact(name) + b"\0\0"
+
+
+def _compact(text: str) -> bytes:
+    data = text.encode()
+    return uvarint(len(data) + 1) + data
+
+
+def _address_bytes(host: str) -> bytes:
+    """A peer's address: without the scope that an IPv6 address of a link has."""
+    return ip_address(host.partition("%")[0]).packed

@@ -1,0 +1,95 @@
+"""Responses to forwarded requests that never reached a controller: the error at the top or, where there is none, by item."""
+
+from collections.abc import Callable
+from typing import Any, Final
+
+from odradek.protocol.api_keys import ApiKey
+from odradek.protocol.errors import KafkaError
+from odradek.protocol.message_types import (
+    alter_configs,
+    create_partitions,
+    create_topics,
+    delete_topics,
+    incremental_alter_configs,
+)
+from odradek.protocol.messages import messages
+
+
+def error_response(api_key: ApiKey, request: object, error: KafkaError) -> object:
+    """The response to all of ``request`` with the code and the reason of ``error``."""
+    by_item = _BY_ITEM.get(api_key)
+    if by_item is not None:
+        return by_item(request, error)
+    response = messages(api_key).response
+    has_message = "error_message" in response._fields
+    return response(error_code=error.code, **({"error_message": error.reason} if has_message else {}))
+
+
+def _create_topics(request: create_topics.CreateTopicsRequest, error: KafkaError) -> create_topics.CreateTopicsResponse:
+    return create_topics.CreateTopicsResponse(
+        topics=[
+            create_topics.CreatableTopicResult(name=topic.name, error_code=error.code, error_message=error.reason)
+            for topic in request.topics
+        ]
+    )
+
+
+def _delete_topics(request: delete_topics.DeleteTopicsRequest, error: KafkaError) -> delete_topics.DeleteTopicsResponse:
+    return delete_topics.DeleteTopicsResponse(
+        responses=[
+            delete_topics.DeletableTopicResult(
+                name=topic.name, topic_id=topic.topic_id, error_code=error.code, error_message=error.reason
+            )
+            for topic in request.topics
+        ]
+    )
+
+
+def _create_partitions(
+    request: create_partitions.CreatePartitionsRequest, error: KafkaError
+) -> create_partitions.CreatePartitionsResponse:
+    return create_partitions.CreatePartitionsResponse(
+        results=[
+            create_partitions.CreatePartitionsTopicResult(name=topic.name, error_code=error.code, error_message=error.reason)
+            for topic in request.topics
+        ]
+    )
+
+
+def _alter_configs(request: alter_configs.AlterConfigsRequest, error: KafkaError) -> alter_configs.AlterConfigsResponse:
+    return alter_configs.AlterConfigsResponse(
+        responses=[
+            alter_configs.AlterConfigsResourceResponse(
+                error_code=error.code,
+                error_message=error.reason,
+                resource_type=resource.resource_type,
+                resource_name=resource.resource_name,
+            )
+            for resource in request.resources
+        ]
+    )
+
+
+def _incremental_alter_configs(
+    request: incremental_alter_configs.IncrementalAlterConfigsRequest, error: KafkaError
+) -> incremental_alter_configs.IncrementalAlterConfigsResponse:
+    return incremental_alter_configs.IncrementalAlterConfigsResponse(
+        responses=[
+            incremental_alter_configs.AlterConfigsResourceResponse(
+                error_code=error.code,
+                error_message=error.reason,
+                resource_type=resource.resource_type,
+                resource_name=resource.resource_name,
+            )
+            for resource in request.resources
+        ]
+    )
+
+
+_BY_ITEM: Final[dict[ApiKey, Callable[[Any, KafkaError], Any]]] = {
+    ApiKey.CREATE_TOPICS: _create_topics,
+    ApiKey.DELETE_TOPICS: _delete_topics,
+    ApiKey.CREATE_PARTITIONS: _create_partitions,
+    ApiKey.ALTER_CONFIGS: _alter_configs,
+    ApiKey.INCREMENTAL_ALTER_CONFIGS: _incremental_alter_configs,
+}
