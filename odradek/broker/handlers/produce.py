@@ -23,6 +23,7 @@ from odradek.broker.handlers.late_batches import LateBatch, LateBatches
 from odradek.broker.logging import log
 from odradek.broker.metadata.topic_names import INTERNAL_TOPICS
 from odradek.broker.replica.delayed_produce import DelayedProduce
+from odradek.broker.replica.partition import ALL_IN_SYNC
 from odradek.protocol.errors import ErrorCode, InvalidRecords, KafkaError
 from odradek.protocol.message_types.produce import (
     BatchIndexAndErrorMessage,
@@ -245,6 +246,8 @@ def _checked(context: RequestContext, partition: "Partition", acks: int, records
         raise KafkaError(ErrorCode.INVALID_RECORD, "a partition of a produce request without a batch")
     if context.version < _FIRST_WITH_ZSTD and len(records) >= HEADER_SIZE and _compression(records) == _ZSTD:
         raise KafkaError(ErrorCode.UNSUPPORTED_COMPRESSION_TYPE, "zstd needs produce version 7 or later")
+    if acks == ALL_IN_SYNC:
+        partition.require_enough_replicas()
     return records
 
 

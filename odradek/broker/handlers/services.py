@@ -164,6 +164,10 @@ class FetchServices(PartitionServices, Protocol):
     """What a Fetch reads, and where it waits."""
 
     @property
+    def node_id(self) -> int:
+        """This broker's id."""
+
+    @property
     def clock(self) -> Clock:
         """The broker's clock."""
 

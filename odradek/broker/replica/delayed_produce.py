@@ -12,7 +12,8 @@ class DelayedProduce(DelayedOperation):
 
     ``waiting`` holds (partition, last offset of the batch); ``respond`` is called with the error code of each. A partition that
     goes offline meanwhile, or whose log cannot be synced, has KAFKA_STORAGE_ERROR; one that another broker leads now has
-    NOT_LEADER_OR_FOLLOWER.
+    NOT_LEADER_OR_FOLLOWER. One that is replicated, but on fewer than ``min.insync.replicas`` by now, has
+    NOT_ENOUGH_REPLICAS_AFTER_APPEND.
     """
 
     __slots__ = ("_acks", "_respond", "_waiting")
@@ -48,4 +49,4 @@ def _error(partition: Partition, last_offset: int, acks: int) -> ErrorCode:
         return ErrorCode.NOT_LEADER_OR_FOLLOWER
     if not partition.is_acknowledged(last_offset, acks):
         return ErrorCode.KAFKA_STORAGE_ERROR if log.has_lost_sync else ErrorCode.REQUEST_TIMED_OUT
-    return ErrorCode.NONE
+    return ErrorCode.NONE if partition.has_enough_replicas(acks) else ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND

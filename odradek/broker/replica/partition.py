@@ -15,11 +15,14 @@ from odradek.protocol.errors import ErrorCode, KafkaError
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from odradek.broker.replica.in_sync_replicas import InSyncReplicas
     from odradek.coordinator.runtime.marker import EndTxnMarker
     from odradek.protocol.record_batch import BatchHeader, Buffer
     from odradek.storage.append_info import AppendInfo
     from odradek.storage.log import Log
 
+# ``acks`` of a producer that waits for all in-sync replicas.
+ALL_IN_SYNC: Final = -1
 # A control batch of one record.
 END_TXN_MARKER_BYTES: Final = 78
 
@@ -127,7 +130,9 @@ class Partition:
             is_inspected=is_inspected,
         )
         self.appended_bytes += len(records)
-        self._advance(leader.high_watermark(log))
+        self._advance(leader.high_watermark(log, self.high_watermark))
+        if leader.followers is not None:
+            self._wake_fetches(self)
         return info
 
     def append_internal(
@@ -143,7 +148,9 @@ class Partition:
             records, leader_epoch=self.leader_epoch, now_ms=now_ms, compression=compression, producer=producer
         )
         self.appended_bytes += size_bytes
-        self._advance(leader.high_watermark(log))
+        self._advance(leader.high_watermark(log, self.high_watermark))
+        if leader.followers is not None:
+            self._wake_fetches(self)
         return log.log_end_offset
 
     def append_marker(self, marker: "EndTxnMarker", now_ms: int) -> "AppendInfo":
@@ -159,7 +166,9 @@ class Partition:
             transaction_version=marker.transaction_version,
         )
         self.appended_bytes += END_TXN_MARKER_BYTES
-        self._advance(leader.high_watermark(log))
+        self._advance(leader.high_watermark(log, self.high_watermark))
+        if leader.followers is not None:
+            self._wake_fetches(self)
         return info
 
     def _require_leadership(self) -> "tuple[Leader, Log]":
@@ -187,12 +196,45 @@ class Partition:
             return True
         return acks == 1 and last_offset < self.require_log().flush_state.readable_offset
 
+    def has_enough_replicas(self, acks: int) -> bool:
+        """Whether what is replicated may be acknowledged: with acks=all, ``min.insync.replicas`` must be in sync still."""
+        leader = self.leader
+        return acks != ALL_IN_SYNC or leader is None or leader.followers is None or leader.followers.has_enough
+
+    def require_enough_replicas(self) -> None:
+        """Before an append with acks=all. KafkaError: NOT_ENOUGH_REPLICAS."""
+        leader = self.leader
+        if leader is not None and leader.followers is not None:
+            leader.followers.require_enough()
+
+    def fetched_by_follower(self, node_id: int, broker_epoch: int, offset: int, log_start_offset: int) -> None:
+        """A follower has all in front of ``offset``. Errors: ``InSyncReplicas.fetched``'s."""
+        leader, log = self._require_leadership()
+        if leader.followers is None:
+            raise KafkaError(ErrorCode.UNKNOWN_LEADER_EPOCH, f"{self.topic}-{self.index} has no other replicas")
+        leader.followers.fetched(
+            node_id,
+            broker_epoch,
+            offset,
+            log_start_offset,
+            log_end_offset=log.log_end_offset,
+            high_watermark=self.high_watermark,
+        )
+        self._advance(leader.high_watermark(log, self.high_watermark))
+
+    def replication_changed(self) -> None:
+        """Other replicas are in sync than before: the high watermark may move, and who waits for replicas may wait no more."""
+        leader, log = self.leader, self.log
+        if leader is not None and log is not None:
+            self._advance(leader.high_watermark(log, self.high_watermark))
+            self._wake_fetches(self)
+
     def append_as_follower(self, batches: "Buffer", leader_high_watermark: int, now_ms: int) -> "AppendInfo | None":
         """Append what a fetch from the leader brought; None if no batch of it is whole. Errors: ``Log.append_as_follower``'s."""
         follower, log = self._require_following()
         info = log.append_as_follower(batches, leader_epoch=self.leader_epoch, now_ms=now_ms)
         follower.leader_high_watermark = leader_high_watermark
-        self._advance(follower.high_watermark(log))
+        self._advance(follower.high_watermark(log, self.high_watermark))
         return info
 
     def truncate_to(self, offset: int, now_ms: int) -> bool:
@@ -216,13 +258,13 @@ class Partition:
             return
         role = self.leader or self.follower
         if role is not None:
-            self._advance(role.high_watermark(log))
+            self._advance(role.high_watermark(log, self.high_watermark))
 
-    def become_leader(self, leader_epoch: int) -> None:
+    def become_leader(self, leader_epoch: int, followers: "InSyncReplicas | None" = None) -> None:
         """This broker was elected. The high watermark stays where it is until the in-sync replicas have told their ends."""
         self.leader_epoch = leader_epoch
-        if self.leader is None:
-            self.leader = Leader()
+        if self.leader is None or followers is not None:
+            self.leader = Leader(followers)
             self.follower = None
 
     def become_follower(self, leader_id: int, leader_epoch: int) -> None:

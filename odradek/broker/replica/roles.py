@@ -7,6 +7,7 @@ A role tells the high watermark: up to where the partition is replicated, and so
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
+    from odradek.broker.replica.in_sync_replicas import InSyncReplicas
     from odradek.storage.log import Log
 
 # The leader id of a partition that has no leader.
@@ -14,21 +15,21 @@ NO_LEADER: Final = -1
 
 
 class Leader:
-    """This broker leads. ``in_sync`` are the log end offsets of the other in-sync replicas, by broker id, as their fetches tell.
+    """This broker leads. ``followers`` are the other replicas; None where there are none.
 
-    A cluster of one broker has no other replicas: the high watermark is what its own log has.
+    Without followers the high watermark is what its own log has.
     """
 
-    __slots__ = ("in_sync",)
+    __slots__ = ("followers",)
 
-    def __init__(self) -> None:
-        self.in_sync: dict[int, int] = {}
+    def __init__(self, followers: "InSyncReplicas | None" = None) -> None:
+        self.followers = followers
 
-    def high_watermark(self, log: "Log") -> int:
-        """The lowest log end offset among the in-sync replicas, this broker's own among them."""
+    def high_watermark(self, log: "Log", high_watermark: int) -> int:
+        """Up to where all in-sync replicas have the log, this broker among them; ``high_watermark`` is the present one."""
         offset = log.flush_state.readable_offset
-        if self.in_sync:
-            offset = min(offset, *self.in_sync.values())
+        if self.followers is not None:
+            offset = self.followers.high_watermark(offset, log.log_end_offset, high_watermark)
         return offset
 
 
@@ -41,6 +42,6 @@ class Follower:
         self.leader_id = leader_id
         self.leader_high_watermark = 0
 
-    def high_watermark(self, log: "Log") -> int:
+    def high_watermark(self, log: "Log", high_watermark: int) -> int:  # noqa: ARG002  as a leader's
         """The leader's, as far as the log has come."""
         return min(self.leader_high_watermark, log.log_end_offset)

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from odradek.broker.replica.delayed_produce import DelayedProduce
 from odradek.broker.replica.partition import Partition
 from odradek.broker.replica.partitions import Partitions
-from odradek.broker.replica.roles import NO_LEADER, Follower, Leader
+from odradek.broker.replica.roles import NO_LEADER, Follower
 from odradek.coordinator.runtime.marker import EndTxnMarker
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.records import Record, build_batch
@@ -46,47 +46,19 @@ class Bed:
         batch = build_batch([Record(timestamp=0, value=b"v") for _ in range(count)])
         return self.partition.append(batch, 0).last_offset
 
-    @property
-    def leader(self) -> Leader:
-        assert self.partition.leader is not None
-        return self.partition.leader
 
-
-@given(st.lists(st.integers(1, 3), max_size=5), st.dictionaries(st.integers(2, 5), st.integers(0, 15), max_size=3))
-def test_the_high_watermark_is_the_lowest_end_among_the_in_sync_replicas(appends: list[int], in_sync: dict[int, int]):
+@given(st.lists(st.integers(1, 3), max_size=5))
+def test_the_only_replica_makes_the_high_watermark(appends: list[int]):
     bed = Bed()
-    bed.leader.in_sync = in_sync
     for count in appends:
         bed.append(count)
-    assert bed.partition.high_watermark == (min(sum(appends), *in_sync.values()) if in_sync else sum(appends))
+    assert bed.partition.high_watermark == sum(appends)
 
 
-def test_the_high_watermark_never_goes_back():
-    bed = Bed()
-    bed.append(3)
-    bed.leader.in_sync = {2: 1}
-    bed.append()
-    assert bed.partition.high_watermark == 3
-
-
-def test_who_waits_is_told_when_the_high_watermark_moves_and_only_then():
+def test_who_waits_is_told_when_the_high_watermark_moves():
     bed = Bed()
     bed.append()
     assert (bed.woken, bed.moved) == (1, 1)
-    bed.leader.in_sync = {2: 1}
-    bed.append()
-    assert (bed.woken, bed.moved) == (1, 1)
-
-
-def test_acks_1_wait_for_this_broker_only_and_acks_all_for_the_in_sync_replicas():
-    bed = Bed()
-    bed.leader.in_sync = {2: 0}
-    last_offset = bed.append()
-    assert bed.partition.is_acknowledged(last_offset, 1)
-    assert not bed.partition.is_acknowledged(last_offset, -1)
-    bed.leader.in_sync = {2: 1}
-    bed.partition.flushed()
-    assert bed.partition.is_acknowledged(last_offset, -1)
 
 
 def test_acks_1_keep_what_flush_messages_promises():
@@ -165,11 +137,11 @@ def test_a_broker_that_is_elected_leads_at_the_epoch_of_its_election():
     assert (bed.partition.leader_epoch, bed.log.leader_epochs.latest, bed.partition.high_watermark) == (5, 5, 1)
 
 
-def test_a_leader_that_is_elected_again_keeps_what_it_knows_of_its_followers():
+def test_a_leader_that_is_elected_again_keeps_its_role():
     bed = Bed()
-    bed.leader.in_sync = {2: 0}
+    role = bed.partition.leader
     bed.partition.become_leader(4)
-    assert (bed.leader.in_sync, bed.partition.leader_epoch) == ({2: 0}, 4)
+    assert (bed.partition.leader is role, bed.partition.leader_epoch) == (True, 4)
 
 
 def test_fetches_that_wait_are_woken_where_another_leader_was_elected():
@@ -179,8 +151,8 @@ def test_fetches_that_wait_are_woken_where_another_leader_was_elected():
 
 
 def test_a_produce_that_waits_is_sent_to_the_new_leader():
-    bed = Bed()
-    bed.leader.in_sync = {2: 0}
+    bed = Bed(LogConfig(flush_messages=1))
+    bed.log.flush_state.on_flush_due = lambda _: None
     last_offset = bed.append()
     answered: list[ErrorCode] = []
     operation = DelayedProduce(10.0, [(bed.partition, last_offset)], -1, answered.extend)
@@ -197,7 +169,7 @@ def test_a_followers_high_watermark_is_its_leaders_as_far_as_its_log_has_come(to
         log.append(build_batch([Record(timestamp=0, value=b"v") for _ in range(count)]), leader_epoch=0, now_ms=0)
     follower = Follower(2)
     follower.leader_high_watermark = told
-    assert follower.high_watermark(log) == min(told, count)
+    assert follower.high_watermark(log, 0) == min(told, count)
 
 
 @given(st.lists(st.integers(0, 50), unique=True))

@@ -1,0 +1,80 @@
+"""Reading for a follower's Fetch: up to the log's end, and by what it asks for the leader learns what it has."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from odradek.broker.replica.delayed_fetch import FetchRead
+from odradek.protocol.errors import ErrorCode, KafkaError
+from odradek.protocol.message_types.fetch import PartitionData
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from odradek.broker.replica.delayed_fetch import BegunRead
+    from odradek.broker.replica.fetch_sessions import FetchPartition, FetchPartitions
+    from odradek.broker.replica.partition import Partition
+
+
+class FollowerFetchRead(FetchRead):
+    """The first read notes what the follower has; those that follow, while the fetch waits, do not."""
+
+    __slots__ = ("_broker_epoch", "_has_noted", "_node_id")
+
+    def __init__(
+        self,
+        wanted: FetchPartitions,
+        find: Callable[[FetchPartition], Partition | KafkaError],
+        *,
+        min_bytes: int,
+        max_bytes: int,
+        node_id: int,
+        broker_epoch: int,
+        told_by: int | None = None,
+    ) -> None:
+        """``node_id`` and ``broker_epoch`` are the follower's; ``told_by``: see FetchRead."""
+        super().__init__(wanted, find, min_bytes=min_bytes, max_bytes=max_bytes, committed_only=False, told_by=told_by)
+        self._node_id = node_id
+        self._broker_epoch = broker_epoch
+        self._has_noted = False
+
+    def read(self, begun: BegunRead | None = None) -> tuple[list[tuple[FetchPartition, PartitionData]], bool]:
+        """Part of FetchRead."""
+        found = super().read(begun)
+        self._has_noted = self._has_noted or begun is None or begun.is_over
+        return found
+
+    def _has_something(self, asked: FetchPartition) -> bool:
+        partition: Partition | None = asked.target
+        if partition is None or partition.log is None or partition.leader is None:
+            return True
+        return asked.fetch_offset != partition.log.log_end_offset
+
+    def _read_partition(self, partition: Partition, asked: FetchPartition, max_bytes: int, min_one: bool) -> PartitionData:
+        log = partition.require_leader_log()
+        partition.check_leader_epoch(asked.current_leader_epoch)
+        if asked.last_fetched_epoch >= 0:
+            diverging = self._diverging(partition, log, asked)
+            if diverging is not None:
+                return diverging
+        found = log.read(asked.fetch_offset, max_bytes, upper_offset=log.log_end_offset, min_one_batch=min_one)
+        if not self._has_noted:
+            self._note(partition, asked)
+        return PartitionData(
+            partition_index=asked.partition,
+            high_watermark=partition.high_watermark,
+            last_stable_offset=partition.last_stable_offset,
+            log_start_offset=log.log_start_offset,
+            aborted_transactions=None,
+            records=found or b"",
+        )
+
+    def _note(self, partition: Partition, asked: FetchPartition) -> None:
+        """Errors: ``Partition.fetched_by_follower``'s; the follower asks again for each of them."""
+        try:
+            partition.fetched_by_follower(self._node_id, self._broker_epoch, asked.fetch_offset, asked.log_start_offset)
+        except KafkaError as error:
+            if error.code == ErrorCode.UNKNOWN_LEADER_EPOCH and asked.current_leader_epoch < 0:
+                # Without an epoch nobody can say whose knowledge is old.
+                raise KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER, error.reason) from error
+            raise

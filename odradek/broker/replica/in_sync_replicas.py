@@ -1,0 +1,270 @@
+"""A leader's followers: how far each is, which are in sync, and up to where the partition is replicated.
+
+The in-sync replicas (ISR) are the controller's to change; the leader proposes (AlterPartition, KIP-497). One proposal is open at
+a time. Until the controller has answered, the leader reckons with the maximal ISR: every replica that is in the ISR or is to be.
+So whichever of the two is true, what counts as replicated is on all of them.
+
+    expand    a follower outside has all up to the high watermark, and up to where this leader's epoch begins
+    shrink    an in-sync replica has not caught up for replica.lag.time.max.ms
+
+The high watermark is the lowest log end offset of the maximal ISR, and of followers that have caught up and may join: it waits
+for these, or it would run away from them. It stands still while fewer than min.insync.replicas are in sync (KIP-966).
+
+Pure: time, the brokers' registrations and the controller come in as arguments. Kafka's class is Partition.
+"""
+
+from collections.abc import Callable, Iterable
+from typing import Final, NamedTuple, Protocol
+from uuid import UUID
+
+from odradek.broker.replica.follower_state import NO_EPOCH, FollowerState
+from odradek.protocol.errors import ErrorCode, KafkaError
+from odradek.timing.reply import Reply
+
+# The controller has the ISR that was there before the proposal; with any other error, nobody knows until the metadata tell.
+_NOT_APPLIED: Final = (ErrorCode.INELIGIBLE_REPLICA, ErrorCode.OPERATION_NOT_ATTEMPTED)
+# Errors that the next metadata resolve.
+_STALE: Final = (
+    ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+    ErrorCode.UNKNOWN_TOPIC_ID,
+    ErrorCode.FENCED_LEADER_EPOCH,
+    ErrorCode.INVALID_UPDATE_VERSION,
+    ErrorCode.INVALID_REQUEST,
+    ErrorCode.NEW_LEADER_ELECTED,
+)
+# Long ago.
+_NEVER_MS: Final = float("-inf")
+
+
+class Proposal(NamedTuple):
+    """An ISR that the leader asks for: broker ids with their epochs, -1 for one that is not known."""
+
+    topic_id: UUID
+    partition: int
+    leader_epoch: int
+    partition_epoch: int
+    isr: tuple[tuple[int, int], ...]
+
+
+class CommittedIsr(NamedTuple):
+    """An ISR as the controller has it."""
+
+    leader_epoch: int
+    partition_epoch: int
+    isr: frozenset[int]
+
+
+class Replication(Protocol):
+    """What the leader of a partition needs of its broker."""
+
+    node_id: int
+    # ``replica.lag.time.max.ms``.
+    max_lag_ms: int
+
+    def monotonic_ms(self) -> float:
+        """The time."""
+
+    def broker_epoch(self, node_id: int) -> int | None:
+        """The epoch of a broker that may be in sync: registered, not fenced, not shutting down. None for any other."""
+
+    def alter_partition(self, proposal: Proposal) -> Reply[CommittedIsr | KafkaError]:
+        """Ask the controller. The Reply is completed later: a proposal that failed for no lasting reason is made again then."""
+
+
+class Isr(NamedTuple):
+    """The ISR that the controller has, and the one that is proposed, if one is."""
+
+    committed: frozenset[int]
+    proposed: frozenset[int] | None = None
+
+    @property
+    def maximal(self) -> frozenset[int]:
+        """Every replica that is in one of them."""
+        return self.committed if self.proposed is None else self.committed | self.proposed
+
+
+class InSyncReplicas:
+    """Those of one partition, for one epoch of this leader's. Loop thread only."""
+
+    __slots__ = (
+        "_epoch_start_offset",
+        "_followers",
+        "_key",
+        "_leader_epoch",
+        "_min_in_sync",
+        "_on_change",
+        "_partition_epoch",
+        "_replication",
+        "isr",
+    )
+
+    def __init__(
+        self,
+        replication: Replication,
+        *,
+        topic_id: UUID,
+        partition: int,
+        leader_epoch: int,
+        partition_epoch: int,
+        replicas: Iterable[int],
+        isr: Iterable[int],
+        epoch_start_offset: int,
+        min_in_sync: Callable[[], int],
+        on_change: Callable[[], object],
+    ) -> None:
+        """``epoch_start_offset`` is where the log ended when this broker was elected; ``min_in_sync``: ``min.insync.replicas``.
+
+        ``on_change`` is called when the controller has answered: the high watermark may move.
+        """
+        self.isr = Isr(frozenset(isr))
+        self._replication = replication
+        self._key = topic_id, partition
+        self._leader_epoch = leader_epoch
+        self._partition_epoch = partition_epoch
+        self._epoch_start_offset = epoch_start_offset
+        self._min_in_sync = min_in_sync
+        self._on_change = on_change
+        self._followers: dict[int, FollowerState] = {}
+        self._set_replicas(replicas)
+
+    # -------------------------------------------------------------------------------------------------- what counts as replicated
+
+    def high_watermark(self, own_offset: int, log_end_offset: int, high_watermark: int) -> int:
+        """Up to where the partition is replicated: ``own_offset`` is up to where this broker has it."""
+        if self.is_under_min_isr:
+            return high_watermark
+        now_ms = self._replication.monotonic_ms()
+        maximal = self.isr.maximal
+        for node_id, follower in self._followers.items():
+            if follower.log_end_offset < own_offset and (
+                node_id in maximal
+                or (
+                    follower.is_caught_up(log_end_offset, now_ms, self._replication.max_lag_ms)
+                    and self._is_eligible(node_id, follower)
+                )
+            ):
+                own_offset = follower.log_end_offset
+        return max(own_offset, high_watermark)
+
+    @property
+    def min_in_sync(self) -> int:
+        """``min.insync.replicas``, or the number of replicas if that is less."""
+        return min(self._min_in_sync(), len(self._followers) + 1)
+
+    @property
+    def is_under_min_isr(self) -> bool:
+        """Whether fewer replicas are in sync than acks=all asks for."""
+        return len(self.isr.committed) < self.min_in_sync
+
+    def require_enough(self) -> None:
+        """KafkaError: NOT_ENOUGH_REPLICAS, for an append with acks=all."""
+        if self.is_under_min_isr:
+            in_sync = sorted(self.isr.committed)
+            raise KafkaError(
+                ErrorCode.NOT_ENOUGH_REPLICAS, f"in sync are {in_sync}, and min.insync.replicas is {self.min_in_sync}"
+            )
+
+    @property
+    def has_enough(self) -> bool:
+        """Whether what was appended with acks=all may be acknowledged: NOT_ENOUGH_REPLICAS_AFTER_APPEND where not."""
+        return len(self.isr.maximal) >= self.min_in_sync
+
+    # ---------------------------------------------------------------------------------------------------------------- followers
+
+    def follower(self, node_id: int) -> FollowerState | None:
+        """A follower's state; None for a broker that has no replica."""
+        return self._followers.get(node_id)
+
+    def fetched(
+        self, node_id: int, broker_epoch: int, offset: int, log_start_offset: int, *, log_end_offset: int, high_watermark: int
+    ) -> None:
+        """A follower asks for the records from ``offset`` on.
+
+        KafkaError: UNKNOWN_LEADER_EPOCH for a broker without a replica, as far as this leader knows; NOT_LEADER_OR_FOLLOWER for
+        an incarnation of it that is no more.
+        """
+        follower = self._followers.get(node_id)
+        if follower is None:
+            raise KafkaError(ErrorCode.UNKNOWN_LEADER_EPOCH, f"broker {node_id} has no replica by what this leader knows")
+        known_epoch = self._replication.broker_epoch(node_id)
+        if broker_epoch != NO_EPOCH and known_epoch is not None and known_epoch > broker_epoch:
+            raise KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER, f"broker {node_id} has epoch {known_epoch}, not {broker_epoch}")
+        follower.fetched(
+            offset,
+            log_start_offset,
+            broker_epoch=broker_epoch,
+            leader_end_offset=log_end_offset,
+            now_ms=self._replication.monotonic_ms(),
+        )
+        is_outside = self.isr.proposed is None and node_id not in self.isr.committed
+        if is_outside and offset >= max(high_watermark, self._epoch_start_offset) and self._is_eligible(node_id, follower):
+            self._propose(self.isr.committed | {node_id})
+
+    def shrink(self, log_end_offset: int) -> None:
+        """Propose the ISR without the replicas that have fallen behind; to be called every now and then."""
+        if self.isr.proposed is not None:
+            return
+        now_ms = self._replication.monotonic_ms()
+        behind = {
+            node_id
+            for node_id in self.isr.committed - {self._replication.node_id}
+            if (follower := self._followers.get(node_id)) is None
+            or not follower.is_caught_up(log_end_offset, now_ms, self._replication.max_lag_ms)
+        }
+        if behind:
+            self._propose(self.isr.committed - behind)
+
+    def _is_eligible(self, node_id: int, follower: FollowerState) -> bool:
+        epoch = self._replication.broker_epoch(node_id)
+        return epoch is not None and follower.broker_epoch in (NO_EPOCH, epoch)
+
+    # --------------------------------------------------------------------------------------------------------------- controller
+
+    def committed(self, replicas: Iterable[int], isr: Iterable[int], partition_epoch: int) -> None:
+        """The metadata tell of a change within the same epoch of the leader: a proposal is over, whatever was answered to it."""
+        if partition_epoch > self._partition_epoch:
+            self.isr = Isr(frozenset(isr))
+            self._partition_epoch = partition_epoch
+            self._set_replicas(replicas)
+            self._on_change()
+
+    def _propose(self, isr: frozenset[int]) -> None:
+        self.isr = Isr(self.isr.committed, isr)
+        self._submit(Proposal(*self._key, self._leader_epoch, self._partition_epoch, tuple(map(self._with_epoch, sorted(isr)))))
+
+    def _with_epoch(self, node_id: int) -> tuple[int, int]:
+        """An in-sync replica that has not fetched yet has no epoch: if it dies, the controller takes it out by itself."""
+        if node_id == self._replication.node_id:
+            epoch = self._replication.broker_epoch(node_id)
+        else:
+            follower = self._followers.get(node_id)
+            epoch = None if follower is None else follower.broker_epoch
+        return node_id, NO_EPOCH if epoch is None else epoch
+
+    def _submit(self, proposal: Proposal) -> None:
+        proposed = self.isr.proposed
+        self._replication.alter_partition(proposal).when_done(lambda outcome: self._answered(proposal, proposed, outcome))
+
+    def _answered(self, proposal: Proposal, proposed: frozenset[int] | None, outcome: CommittedIsr | KafkaError) -> None:
+        if self.isr.proposed is not proposed:
+            # The metadata were faster.
+            return
+        if isinstance(outcome, KafkaError):
+            if outcome.code in _NOT_APPLIED:
+                self.isr = Isr(self.isr.committed)
+            elif outcome.code not in _STALE:
+                self._submit(proposal)
+        elif outcome.leader_epoch == self._leader_epoch and outcome.partition_epoch >= self._partition_epoch:
+            self.isr = Isr(outcome.isr)
+            self._partition_epoch = outcome.partition_epoch
+            self._on_change()
+
+    def _set_replicas(self, replicas: Iterable[int]) -> None:
+        others = [node_id for node_id in replicas if node_id != self._replication.node_id]
+        now_ms = self._replication.monotonic_ms()
+        for node_id in others:
+            if node_id not in self._followers:
+                is_in_sync = node_id in self.isr.committed
+                self._followers[node_id] = FollowerState(caught_up_ms=now_ms if is_in_sync else _NEVER_MS)
+        for node_id in self._followers.keys() - set(others):
+            del self._followers[node_id]
