@@ -141,7 +141,11 @@ def _answer(
         partition = services.partitions.require(topic, index)
         partition.check_leader_epoch(asked.current_leader_epoch)
         log = partition.require_log() if request.replica_id == _DEBUGGING_REPLICA else partition.require_leader_log()
-        timestamp, offset, leader_epoch = _find(partition, log, asked.timestamp, request.isolation_level, known)
+        if request.replica_id >= 0 and asked.timestamp == _LATEST:
+            # A follower asks where the log ends, not what is replicated.
+            timestamp, offset, leader_epoch = -1, log.log_end_offset, partition.leader_epoch
+        else:
+            timestamp, offset, leader_epoch = _find(partition, log, asked.timestamp, request.isolation_level, known)
     except KafkaError as error:
         return ListOffsetsPartitionResponse(partition_index=index, error_code=error.code)
     return _new(ListOffsetsPartitionResponse, (index, ErrorCode.NONE, timestamp, offset, leader_epoch))

@@ -21,7 +21,6 @@ from uuid import UUID
 from odradek.broker.logging import log as broker_log
 from odradek.broker.quorum.broker_states import BrokerState, ensure_transition
 from odradek.broker.quorum.controller_channel import AnswerT, ControllerUnavailable
-from odradek.broker.quorum.wakeup import Wakeup
 from odradek.client.api import Api, RequestT
 from odradek.client.backoff import ExponentialBackoff
 from odradek.client.errors import ClientError
@@ -35,6 +34,7 @@ from odradek.protocol.message_types.broker_registration import (
     Listener,
 )
 from odradek.timing.timer import Timer
+from odradek.timing.wakeup import Wakeup
 
 _REGISTRATION: Final[Api[BrokerRegistrationRequest, BrokerRegistrationResponse]] = Api(ApiKey.BROKER_REGISTRATION)
 _HEARTBEAT: Final[Api[BrokerHeartbeatRequest, BrokerHeartbeatResponse]] = Api(ApiKey.BROKER_HEARTBEAT)

@@ -6,7 +6,6 @@ from typing import Final
 
 from odradek.broker.logging import log as broker_log
 from odradek.broker.quorum.leader_discovery import Address, QuorumNode
-from odradek.broker.quorum.wakeup import Wakeup
 from odradek.client.api import Api
 from odradek.client.config import ClientConfig
 from odradek.client.errors import ClientError
@@ -14,6 +13,7 @@ from odradek.client.node_client import Connect, NodeClient
 from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.message_types.describe_cluster import DescribeClusterRequest, DescribeClusterResponse
 from odradek.timing.timer import Timer
+from odradek.timing.wakeup import Wakeup
 
 # Version 1 is the first in which controllers can be asked.
 _DESCRIBE_CLUSTER: Final[Api[DescribeClusterRequest, DescribeClusterResponse]] = Api(ApiKey.DESCRIBE_CLUSTER, 1)

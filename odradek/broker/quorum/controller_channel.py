@@ -11,13 +11,13 @@ from random import Random
 from typing import Final, Protocol, TypeVar
 
 from odradek.broker.quorum.leader_discovery import Address, Leader
-from odradek.broker.quorum.wakeup import Wakeup
 from odradek.client.api import Api, RequestT
 from odradek.client.config import ClientConfig
 from odradek.client.errors import ClientError, InvalidRequest, UnsupportedVersion
 from odradek.client.node_client import Connect, NodeClient
 from odradek.protocol.errors import ErrorCode
 from odradek.timing.timer import Timer
+from odradek.timing.wakeup import Wakeup
 
 _NO_CONTROLLER: Final = "the quorum has no leader"
 

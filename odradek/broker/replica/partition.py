@@ -244,6 +244,12 @@ class Partition:
         self.high_watermark = min(self.high_watermark, log.log_end_offset)
         return is_cut
 
+    def begin_anew_at(self, offset: int, now_ms: int) -> None:
+        """Let the log start and end at ``offset``: the leader has nothing before it. Errors: as ``Log``'s."""
+        _, log = self._require_following()
+        log.truncate_fully_and_start_at(offset, now_ms)
+        self.high_watermark = offset
+
     def _require_following(self) -> "tuple[Follower, Log]":
         """KafkaError: NOT_LEADER_OR_FOLLOWER where this broker leads, KAFKA_STORAGE_ERROR where the log is offline."""
         follower = self.follower

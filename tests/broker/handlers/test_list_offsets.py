@@ -15,7 +15,7 @@ LATEST, EARLIEST, MAX_TIMESTAMP, EARLIEST_LOCAL, LATEST_TIERED, EARLIEST_PENDING
 async def listed(node, *asked, version=None, topic="t", **fields):
     """(error code, timestamp, offset, leader epoch) of each partition answered; ``asked`` are (partition, timestamp)."""
     partitions = [ListOffsetsPartition(partition_index=index, timestamp=timestamp) for index, timestamp in asked]
-    request = ListOffsetsRequest(topics=[ListOffsetsTopic(name=topic, partitions=partitions)], **fields)
+    request = ListOffsetsRequest(topics=[ListOffsetsTopic(name=topic, partitions=partitions)], **{"replica_id": -1} | fields)
     (answer,) = (await node.ask(ApiKey.LIST_OFFSETS, request, version)).topics
     assert answer.name == topic
     return [(each.error_code, each.timestamp, each.offset, each.leader_epoch) for each in answer.partitions]
@@ -84,7 +84,7 @@ async def test_a_partition_that_is_not_there_is_unknown(node, topic, index):
 @pytest.mark.parametrize(("epoch", "error"), [(-1, ErrorCode.NONE), (0, ErrorCode.NONE), (1, ErrorCode.UNKNOWN_LEADER_EPOCH)])
 async def test_a_client_s_idea_of_the_leader_epoch_is_checked(node, epoch, error):
     asked = ListOffsetsPartition(partition_index=0, current_leader_epoch=epoch, timestamp=LATEST)
-    request = ListOffsetsRequest(topics=[ListOffsetsTopic(name="t", partitions=[asked])])
+    request = ListOffsetsRequest(replica_id=-1, topics=[ListOffsetsTopic(name="t", partitions=[asked])])
 
     (answer,) = (await node.ask(ApiKey.LIST_OFFSETS, request)).topics[0].partitions
 
@@ -105,7 +105,7 @@ async def test_a_client_s_idea_of_the_leader_epoch_is_checked(node, epoch, error
 async def test_a_follower_tells_no_offset(node, timestamp, epoch, error):
     node.core.partitions.get("t", 0).become_follower(2, 4)
     asked = ListOffsetsPartition(partition_index=0, current_leader_epoch=epoch, timestamp=timestamp)
-    request = ListOffsetsRequest(topics=[ListOffsetsTopic(name="t", partitions=[asked])])
+    request = ListOffsetsRequest(replica_id=-1, topics=[ListOffsetsTopic(name="t", partitions=[asked])])
 
     (answer,) = (await node.ask(ApiKey.LIST_OFFSETS, request)).topics[0].partitions
 

@@ -52,7 +52,7 @@ class Broker:
 
     def list_offset(self, timestamp, isolation_level):
         topic = ListOffsetsTopic(name="t", partitions=[ListOffsetsPartition(timestamp=timestamp)])
-        response = ask(self.core, ApiKey.LIST_OFFSETS, topics=[topic], isolation_level=isolation_level)
+        response = ask(self.core, ApiKey.LIST_OFFSETS, replica_id=-1, topics=[topic], isolation_level=isolation_level)
         return response.topics[0].partitions[0].offset
 
 

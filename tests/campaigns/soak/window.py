@@ -96,7 +96,7 @@ class Window:
         ]
 
         def ask(client: RawClient) -> dict[Partition, int]:
-            response = client.call(ApiKey.LIST_OFFSETS, 5, isolation_level=isolation, topics=topics)
+            response = client.call(ApiKey.LIST_OFFSETS, 5, replica_id=-1, isolation_level=isolation, topics=topics)
             found = [(topic.name, each) for topic in response.topics for each in topic.partitions]
             if errors := {each.error_code for _, each in found} - {0}:
                 assert errors <= RETRIABLE, f"ListOffsets: errors {errors}"

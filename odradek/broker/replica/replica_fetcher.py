@@ -1,0 +1,211 @@
+"""Fetches from one leader what follows it here: all its partitions in one request, one request at a time.
+
+A partition that cannot go on waits for ``replica.fetch.backoff.ms`` while the others go on. One whose epoch is fenced, or whose
+log has failed, is left out until ``follow`` names it again. When the leader does not answer, everything waits so long, and the
+fetch session begins anew.
+
+Kafka's classes are ReplicaFetcherThread and RemoteLeaderEndPoint. Left out: throttled replicas, and ``num.replica.fetchers``:
+there is one connection to each leader, since one thread writes all logs.
+"""
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Final
+
+from odradek.broker.logging import log as broker_log
+from odradek.broker.replica.fetch_session_handler import FetchSessionHandler, Key
+from odradek.broker.replica.followed_partition import Followed, FollowedPartition
+from odradek.broker.replica.partition import Partition
+from odradek.client.api import Api
+from odradek.client.errors import ClientError
+from odradek.client.node_client import NodeClient
+from odradek.protocol.api_keys import ApiKey
+from odradek.protocol.errors import ErrorCode, KafkaError
+from odradek.protocol.message_types.fetch import FetchPartition, FetchRequest, FetchResponse, ReplicaState
+from odradek.protocol.message_types.list_offsets import (
+    ListOffsetsPartition,
+    ListOffsetsRequest,
+    ListOffsetsResponse,
+    ListOffsetsTopic,
+)
+from odradek.timing.timer import Timer
+from odradek.timing.wakeup import Wakeup
+
+# Topics are named by id, and replicas by their brokers' epochs.
+_FETCH: Final[Api[FetchRequest, FetchResponse]] = Api(ApiKey.FETCH, 15)
+# Leader epochs are checked.
+_LIST_OFFSETS: Final[Api[ListOffsetsRequest, ListOffsetsResponse]] = Api(ApiKey.LIST_OFFSETS, 4)
+_EARLIEST: Final = -2
+_LATEST: Final = -1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FetcherConfig:
+    """Kafka's defaults of ``replica.fetch.min.bytes``, ``wait.max.ms``, ``max.bytes``, ``response.max.bytes``, ``backoff.ms``."""
+
+    min_bytes: int = 1
+    wait_max_ms: int = 500
+    max_bytes: int = 1_048_576
+    response_max_bytes: int = 10_485_760
+    backoff_ms: int = 1_000
+
+
+class ReplicaFetcher:
+    """``run`` fetches until ``close``. Loop thread only."""
+
+    def __init__(
+        self,
+        leader: NodeClient,
+        timer: Timer,
+        node_id: int,
+        broker_epoch: Callable[[], int],
+        config: FetcherConfig | None = None,
+    ) -> None:
+        """``leader`` is this fetcher's own connection; ``node_id`` and ``broker_epoch`` are this broker's."""
+        self._leader = leader
+        self._timer = timer
+        self._node_id = node_id
+        self._broker_epoch = broker_epoch
+        self._config = config or FetcherConfig()
+        self._session = FetchSessionHandler()
+        self._wakeup = Wakeup(timer)
+        self._followed: dict[Key, FollowedPartition] = {}
+        # Until when a partition waits.
+        self._delayed: dict[Key, float] = {}
+        self._is_closed = False
+        self._complaint = ""
+
+    def follow(self, partitions: Iterable[Partition]) -> None:
+        """Fetch these, at the epochs that they have now."""
+        for partition in partitions:
+            key = partition.topic_id, partition.index
+            self._followed[key] = FollowedPartition(partition)
+            self._delayed.pop(key, None)
+        self._wakeup.wake()
+
+    def leave(self, partitions: Iterable[Partition]) -> None:
+        """Fetch these no more."""
+        for partition in partitions:
+            self._drop((partition.topic_id, partition.index))
+
+    @property
+    def followed(self) -> list[Partition]:
+        """What is fetched."""
+        return [followed.partition for followed in self._followed.values()]
+
+    def close(self) -> None:
+        """End ``run``, and the connection."""
+        self._is_closed = True
+        self._leader.close()
+        self._wakeup.wake()
+
+    async def run(self) -> None:
+        """Fetch, as long as there is anything to fetch."""
+        while not self._is_closed:
+            wanted = self._wanted()
+            if wanted:
+                await self._fetch(wanted)
+            else:
+                await self._wakeup.wait(self._config.backoff_ms)
+
+    def _wanted(self) -> dict[Key, FetchPartition]:
+        now_ms = self._timer.clock.monotonic_ms()
+        wanted = {}
+        for key, followed in list(self._followed.items()):
+            if self._delayed.get(key, 0) > now_ms:
+                continue
+            try:
+                wanted[key] = followed.request(self._config.max_bytes)
+            except KafkaError:
+                # Its disk has failed.
+                self._drop(key)
+        return wanted
+
+    async def _fetch(self, wanted: dict[Key, FetchPartition]) -> None:
+        config = self._config
+        session = self._session.build(wanted)
+        request = FetchRequest(
+            replica_state=ReplicaState(self._node_id, self._broker_epoch()),
+            max_wait_ms=config.wait_max_ms,
+            min_bytes=config.min_bytes,
+            max_bytes=config.response_max_bytes,
+            session_id=session.session_id,
+            session_epoch=session.session_epoch,
+            topics=session.topics,
+            forgotten_topics_data=session.forgotten,
+        )
+        try:
+            response = await self._leader.request(_FETCH, request)
+        except ClientError as error:
+            self._session.lost()
+            await self._back_off(error.reason)
+            return
+        if self._session.answered(response.error_code, response.session_id):
+            self._complaint = ""
+            await self._take(response)
+        else:
+            await self._back_off(f"the leader answered error {response.error_code}")
+
+    async def _take(self, response: FetchResponse) -> None:
+        out_of_range = []
+        for topic in response.responses:
+            for data in topic.partitions:
+                followed = None if topic.topic_id is None else self._followed.get((topic.topic_id, data.partition_index))
+                if followed is None:
+                    continue
+                outcome = followed.take(data, self._timer.clock.now_ms())
+                if outcome is Followed.OUT_OF_RANGE:
+                    out_of_range.append(followed)
+                else:
+                    self._note(followed, outcome)
+        for followed in out_of_range:
+            await self._find_range(followed)
+
+    def _note(self, followed: FollowedPartition, outcome: Followed) -> None:
+        key = followed.partition.topic_id, followed.partition.index
+        if self._followed.get(key) is not followed:
+            return
+        if outcome is Followed.STOPPED:
+            self._drop(key)
+        elif outcome is Followed.BACK_OFF:
+            self._delayed[key] = self._timer.clock.monotonic_ms() + self._config.backoff_ms
+        else:
+            self._delayed.pop(key, None)
+
+    async def _find_range(self, followed: FollowedPartition) -> None:
+        """Ask the leader where its log ends, and begins."""
+        try:
+            end_offset = await self._offset(followed, _LATEST)
+            start_offset = await self._offset(followed, _EARLIEST)
+        except (ClientError, KafkaError, ValueError):
+            self._note(followed, Followed.BACK_OFF)
+            return
+        self._note(followed, followed.begin_at(start_offset, end_offset, self._timer.clock.now_ms()))
+
+    async def _offset(self, followed: FollowedPartition, timestamp: int) -> int:
+        """Raises ClientError, KafkaError."""
+        partition = followed.partition
+        asked = ListOffsetsPartition(
+            partition_index=partition.index, current_leader_epoch=followed.leader_epoch, timestamp=timestamp
+        )
+        request = ListOffsetsRequest(
+            replica_id=self._node_id, topics=[ListOffsetsTopic(name=partition.topic, partitions=[asked])]
+        )
+        response = await self._leader.request(_LIST_OFFSETS, request)
+        [topic] = response.topics
+        [answered] = topic.partitions
+        if answered.error_code:
+            raise KafkaError(ErrorCode(answered.error_code), "the leader does not tell its offsets")
+        return answered.offset
+
+    async def _back_off(self, reason: str) -> None:
+        if self._is_closed:
+            return
+        if reason != self._complaint:
+            self._complaint = reason
+            broker_log.warn("a leader does not answer its followers", reason=reason)
+        await self._wakeup.wait(self._config.backoff_ms)
+
+    def _drop(self, key: Key) -> None:
+        self._followed.pop(key, None)
+        self._delayed.pop(key, None)
