@@ -16,15 +16,17 @@ from odradek.broker.metadata.publishing import PublishingOrder
 from odradek.protocol.errors import KafkaError, MalformedMessage
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable, Sequence
 
     from odradek.broker.coordination.services import CoordinatorServices
     from odradek.broker.metadata.delta import MetadataDelta
     from odradek.broker.metadata.image import MetadataImage
+    from odradek.broker.metadata.topic import Topic
     from odradek.coordinator.runtime.record import CoordinatorRecord
     from odradek.coordinator.runtime.runtime import CoordinatorRuntime
     from odradek.coordinator.runtime.shard import CoordinatorShard
     from odradek.coordinator.runtime.shard_context import ShardContext
+    from odradek.protocol.metadata_records import PartitionRecord
 
 ShardT = TypeVar("ShardT", bound="CoordinatorShard")
 
@@ -83,17 +85,30 @@ class CoordinatorHost(ABC, Generic[ShardT]):
             self._runtime.close()
 
     def publish(self, delta: MetadataDelta, image: MetadataImage) -> None:  # noqa: ARG002
-        """Part of MetadataPublisher: partitions of the coordinator's topic are taken over and given up."""
+        """Part of MetadataPublisher: partitions of the coordinator's topic are taken over and given up.
+
+        A shard goes where its partition is led: it is loaded there from the log, at the epoch of the election, and unloaded here.
+        """
         runtime = self._runtime
         if runtime is None:
+            if any(self._leads(partition) for partition in self._of_topic(delta.changed_partitions)):
+                self._services.call_soon(lambda: self._prepare(self._about.modules))
             return
         if any(topic.name == self._about.topic for topic in delta.deleted_topics):
             for index in runtime.partitions():
                 runtime.unload(index)
-        for topic, partitions in delta.new_partitions:
-            if topic.name == self._about.topic:
-                for partition in partitions:
-                    runtime.start_loading(partition.partition_id, partition.leader_epoch)
+        for partition in self._of_topic([*delta.new_partitions, *delta.changed_partitions]):
+            if self._leads(partition):
+                runtime.start_loading(partition.partition_id, partition.leader_epoch)
+            else:
+                runtime.unload(partition.partition_id, partition.leader_epoch)
+
+    def _of_topic(self, partitions: Iterable[tuple[Topic, Sequence[PartitionRecord]]]) -> list[PartitionRecord]:
+        return [each for topic, of_topic in partitions if topic.name == self._about.topic for each in of_topic]
+
+    def _leads(self, partition: PartitionRecord) -> bool:
+        node_id: int = self._services.config["node.id"]
+        return partition.leader == node_id
 
     def abandon(self) -> None:
         """Begin nothing any more; nobody is told anything."""
@@ -134,5 +149,6 @@ class CoordinatorHost(ABC, Generic[ShardT]):
             on_much_loaded=services.on_much_loaded,
         )
         for partition in services.partitions.of_topic(about.topic).values():
-            runtime.start_loading(partition.index, partition.leader_epoch)
+            if partition.leader is not None:
+                runtime.start_loading(partition.index, partition.leader_epoch)
         return runtime

@@ -96,9 +96,10 @@ class PartitionLogs:
 
         KafkaError: COORDINATOR_NOT_AVAILABLE while it is being created, or why it cannot be.
         """
-        count = len(self._partitions.of_topic(self._topic))
-        if count:
-            return count
+        # Other brokers may have replicas of the others.
+        known = self._services.controller().image.topics.get(self._topic)
+        if known is not None:
+            return len(known.partitions)
         reply = self._services.controller().ensure_internal_topic(self._topic)
         if not reply.done:
             raise KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE, f"{self._topic} is being created")

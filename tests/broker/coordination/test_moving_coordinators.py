@@ -1,0 +1,87 @@
+"""A coordinator's shard goes where its partition is led: it is unloaded, and loaded again from the log."""
+
+import pytest
+
+from odradek.broker.context import RequestContext, Session
+from odradek.coordinator.runtime.hashing import partition_for
+from odradek.protocol.api_keys import ApiKey
+from odradek.protocol.errors import ErrorCode
+from odradek.protocol.message_types.end_txn import EndTxnRequest
+from odradek.protocol.message_types.heartbeat import HeartbeatRequest
+from odradek.protocol.metadata_records.partition_changes import PartitionChangeRecord
+from tests.broker.handlers.in_process import Node, join_request, new_broker
+
+OTHER = 2
+GROUPS, TRANSACTIONS = "__consumer_offsets", "__transaction_state"
+
+
+@pytest.fixture
+async def node():
+    async with new_broker() as broker:
+        yield Node(broker)
+
+
+def elect(node, topic_name, coordinated_id, leader):
+    """As if the metadata told of another leader of an id's partition."""
+    controller = node.core.controller
+    topic = controller.image.topics[topic_name]
+    index = partition_for(coordinated_id, len(topic.partitions))
+    change = PartitionChangeRecord(partition_id=index, topic_id=topic.topic_id, leader=leader)
+    controller._publishers.publish(controller.image.replay([change]), controller.image)
+
+
+async def heartbeat(node, group_id, member_id, generation):
+    request = HeartbeatRequest(group_id=group_id, member_id=member_id, generation_id=generation)
+    return (await node.ask(ApiKey.HEARTBEAT, request)).error_code
+
+
+async def test_a_group_is_not_coordinated_where_its_partition_is_not_led(node):
+    member_id, generation = await node.stable_member("g")
+    elect(node, GROUPS, "g", OTHER)
+    assert await heartbeat(node, "g", member_id, generation) == ErrorCode.NOT_COORDINATOR
+
+
+async def test_a_group_goes_on_with_no_member_rejoining_when_the_leadership_comes(node):
+    member_id, generation = await node.stable_member("g")
+    elect(node, GROUPS, "g", OTHER)
+    elect(node, GROUPS, "g", node.core.node_id)
+    await node.broker.advance(1_000)
+    assert await heartbeat(node, "g", member_id, generation) == ErrorCode.NONE
+
+
+async def test_a_join_that_waits_is_sent_to_the_next_coordinator(node):
+    await node.stable_member("g")
+    context = RequestContext(ApiKey.JOIN_GROUP, 3, 1, "c", Session("PLAINTEXT", ("127.0.0.1", 1)))
+    waiting = node.core.dispatcher.call(context, join_request("g", member_id=""))
+    await node.broker.advance(100)
+    assert not waiting.done
+    elect(node, GROUPS, "g", OTHER)
+    await node.broker.advance(0)
+    assert waiting.response.error_code == ErrorCode.NOT_COORDINATOR
+
+
+async def test_a_producer_goes_on_when_the_leadership_comes(node):
+    producer_id, epoch = await node.producer("tx")
+    elect(node, TRANSACTIONS, "tx", OTHER)
+    request = EndTxnRequest(transactional_id="tx", producer_id=producer_id, producer_epoch=epoch, committed=True)
+    assert (await node.ask(ApiKey.END_TXN, request, 3)).error_code == ErrorCode.NOT_COORDINATOR
+    elect(node, TRANSACTIONS, "tx", node.core.node_id)
+    await node.broker.advance(1_000)
+    assert await node.producer("tx") == (producer_id, epoch + 1)
+
+
+async def test_an_id_belongs_to_one_of_all_partitions_though_some_are_led_elsewhere(node):
+    await node.stable_member("g")
+    before = {name: node.core.groups.runtime.partition_for(name) for name in ("g", "h", "i", "j")}
+    elect(node, GROUPS, "g", OTHER)
+    assert {name: node.core.groups.runtime.partition_for(name) for name in before} == before
+
+
+async def test_after_a_restart_only_what_is_led_here_is_loaded(node):
+    await node.stable_member("g")
+    index = node.core.groups.runtime.partition_for("g")
+    await node.broker.stop()
+    await node.broker.start()
+    node.core.partitions.get(GROUPS, index).become_follower(OTHER, 9)
+    assert index not in node.core.groups.runtime.partitions()
+    assert len(node.core.groups.runtime.partitions()) == 2
