@@ -36,7 +36,9 @@ COMPILED = {
     "odradek/broker": "context served",
     "odradek/broker/coordination": "*",
     "odradek/broker/network": "connection dispatch flow_control outbox request_memory response_queue route socket_writer",
-    "odradek/broker/replica": "delayed_fetch delayed_produce fetch_sessions group_commit partition partitions roles",
+    "odradek/broker/replica": """
+        delayed_fetch delayed_produce fetch_sessions follower_fetch group_commit partition partitions roles
+    """,
     "odradek/broker/handlers": """
         add_offsets_to_txn add_partitions_to_txn end_txn fetch heartbeat init_producer_id join_group leave_group list_offsets
         offset_commit offset_fetch produce sync_group txn_offset_commit

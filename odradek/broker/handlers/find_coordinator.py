@@ -37,7 +37,8 @@ def handle(services: "NodeServices", context: "RequestContext", request: FindCoo
         coordinators = [_failed(key, error, has_message=has_messages) for key in request.coordinator_keys]
         return FindCoordinatorResponse(coordinators=coordinators)
     find = services.cluster.coordinator
-    topic, listener_name = _TOPICS[request.key_type], context.listener_name
+    # There may be no keys, of a type that is none.
+    topic, listener_name = _TOPICS.get(request.key_type, ""), context.listener_name
     message = error.name if has_messages else ""
     return FindCoordinatorResponse(
         coordinators=[

@@ -26,9 +26,10 @@ def test_there_is_no_coordinator_of_another_type(key_type):
     assert broker.controller.image.topics == {}
 
 
-def test_no_keys_are_no_coordinators_and_no_topic():
+@pytest.mark.parametrize("key_type", [0, 102])
+def test_no_keys_are_no_coordinators_and_no_topic(key_type):
     broker = make_broker()
-    assert list(ask(broker, ApiKey.FIND_COORDINATOR, key_type=0, coordinator_keys=()).coordinators) == []
+    assert list(ask(broker, ApiKey.FIND_COORDINATOR, key_type=key_type, coordinator_keys=()).coordinators) == []
     assert broker.controller.image.topics == {}
 
 
