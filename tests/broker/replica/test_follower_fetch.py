@@ -2,7 +2,7 @@
 
 import pytest
 
-from odradek.broker.replica.fetch_sessions import FetchPartition
+from odradek.broker.replica.fetch_sessions import FetchPartitions
 from odradek.broker.replica.follower_fetch import FollowerFetchRead
 from odradek.broker.replica.partition import Partition
 from odradek.protocol.errors import ErrorCode
@@ -19,8 +19,10 @@ def read_of(bed, node_id=FIRST, offset=0, *, epoch=LEADER_EPOCH, last_fetched_ep
         current_leader_epoch=epoch,
         last_fetched_epoch=last_fetched_epoch,
     )
+    partitions = FetchPartitions()
+    partitions.ask([fetch.FetchTopic(topic_id=TOPIC_ID, partitions=[asked])], topic_keys_are_ids=True)
     return FollowerFetchRead(
-        [FetchPartition(TOPIC_ID, asked)],
+        partitions,
         lambda _: bed.partition,
         min_bytes=1,
         max_bytes=1 << 20,
