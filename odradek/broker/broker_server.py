@@ -59,6 +59,7 @@ class BrokerServer:
         """Open everything and listen.
 
         Raises DataDirectoryLocked, InconsistentDataDirectory, or OSError where a listener cannot be bound; then nothing is open.
+        A broker among others also raises what ``Broker.join`` and ``ClusterMember.unfence`` do.
         """
         broker = self.broker
         config = broker.config
@@ -71,7 +72,10 @@ class BrokerServer:
         await self._listeners.bind(endpoints, asyncio.get_running_loop(), settings)
         broker.endpoints = broker.endpoints_for(self._listeners.bound)
         try:
-            broker.open()
+            if broker.is_member:
+                await broker.join()
+            else:
+                broker.open()
         except BaseException:
             self._listeners.close()
             raise
@@ -82,9 +86,18 @@ class BrokerServer:
             broker.close()
             raise
         broker.serve()
+        if broker.member is not None:
+            # From here on partitions are led here; clients that come earlier are told who leads them.
+            try:
+                await broker.member.unfence()
+            except BaseException:
+                await self.stop()
+                raise
 
     async def stop(self) -> None:
-        """Finish requests in flight, flush, mark the shutdown clean."""
+        """Finish requests in flight, flush, mark the shutdown clean. In a cluster others take over before."""
+        if self.broker.member is not None:
+            await self.broker.member.leave()
         self._listeners.close()
         self.connections.stop_reading()
         self.broker.answer_waiting()

@@ -45,16 +45,18 @@ from odradek.timing.timer import Timer
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from odradek.broker.cluster.member import ClusterMember
     from odradek.broker.config.broker_config import BrokerConfig
     from odradek.broker.config.endpoints import Endpoint
     from odradek.broker.metadata.cluster import Cluster
-    from odradek.broker.metadata.controller import Controller
+    from odradek.broker.metadata.cluster_metadata import ClusterMetadata
     from odradek.broker.network.connection_registry import ConnectionRegistry
     from odradek.broker.network.gate import Gate
     from odradek.broker.replica.delayed_fetch import DelayedFetch
     from odradek.broker.replica.delayed_produce import DelayedProduce
     from odradek.broker.replica.group_commit import GroupCommit
     from odradek.broker.replica.partition_directories import PartitionDirectories
+    from odradek.broker.storage_start import OpenStorage
     from odradek.storage.filesystem import FileSystem
     from odradek.storage.log_manager import LogManager
     from odradek.timing.background import Background
@@ -113,19 +115,18 @@ class Broker:
         self.slices = Slices(self.clock.monotonic_ms, self.call_soon)
         large = LargeRequests(self.slices, IN_PIECES, NEVER_SLICED, WITH_RECORDS, LARGE_ANSWERS)
         self.dispatcher = Dispatcher(self, self.clock, SERVED, load_handler, gate, large)
-        # Those of the server that listens for this broker, if one does.
+        # Of the server that listens for this broker, if one does.
         self.connections: ConnectionRegistry | None = None
         self._file_system = file_system
         # What clients are told to connect to, by listener. A server replaces them by those that it has bound.
-        self.endpoints: dict[str, Endpoint] = self.endpoints_for(
-            {endpoint.name: endpoint for endpoint in parse_endpoints("listeners", config["listeners"])}
-        )
+        self.endpoints = self.endpoints_for({each.name: each for each in parse_endpoints("listeners", config["listeners"])})
         self._driver: AsyncioDriver | None = None
         # Whom to tell, in one line, that the disks leave nothing to serve: the process should end then, as if it were killed.
         self.on_failed: Callable[[str], None] | None = None
-        # Set by open().
+        self.member: ClusterMember | None = None
+        # Set by open(), or join() as is ``member``.
         self.log_manager: LogManager
-        self.controller: Controller
+        self.controller: ClusterMetadata
         self.auto_topic_creation: AutoTopicCreation
         self.partition_directories: PartitionDirectories
         self.group_commit: GroupCommit
@@ -166,6 +167,27 @@ class Broker:
         """The same; the answers that ``callback`` gives are sent together."""
         self.call_soon(callback if self.connections is None else partial(self.connections.outbox.run, callback))
 
+    @property
+    def is_member(self) -> bool:
+        """Whether the controller of this broker's cluster is elsewhere."""
+        return "controller" not in self.config["process.roles"]
+
+    async def join(self) -> None:
+        """Open everything as a broker of a cluster whose controllers are elsewhere. Raises what ``join_cluster`` does."""
+        from odradek.broker.cluster_start import join_cluster
+        from odradek.broker.metadata.many_brokers import ManyBrokers
+
+        self._drive()
+        try:
+            storage, self.member = await join_cluster(self, self._file_system)
+        except BaseException:
+            self._stop_driving()
+            raise
+        self.cluster = ManyBrokers(storage.controller.image, self.node_id)
+        self.dispatcher.add_gate(self.member.forwarding)
+        self._opened(storage)
+        self.member.serve()
+
     def start(self) -> None:
         """Open and serve: for a broker that has no listeners to start in between. Raises what ``open`` does."""
         self.open()
@@ -174,14 +196,26 @@ class Broker:
     def open(self) -> None:
         """Open everything on disk. Raises DataDirectoryLocked, InconsistentDataDirectory, OSError; then nothing is open."""
         storage = open_storage(self, self._file_system)
+        self._drive()
+        self._opened(storage)
+
+    def _drive(self) -> None:
+        """Have the timer woken, if the clock passes by itself."""
+        if self.clock.passes_by_itself and self._driver is None:
+            self._driver = AsyncioDriver(self.timer, asyncio.get_running_loop())
+
+    def _stop_driving(self) -> None:
+        if self._driver is not None:
+            self._driver.close()
+        self.timer.close()
+
+    def _opened(self, storage: OpenStorage) -> None:
         self.log_manager = storage.log_manager
         self.controller = storage.controller
         self.auto_topic_creation = AutoTopicCreation(self.controller, self.config["num.partitions"], self.slices)
         self.group_commit = storage.group_commit
         self.partition_directories = storage.partition_directories
         self.cluster_id = storage.cluster_id
-        if self.clock.passes_by_itself:
-            self._driver = AsyncioDriver(self.timer, asyncio.get_running_loop())
         self.housekeeping = Housekeeping(
             self.config, self.log_manager, self.timer, self.background, looks_for_directories=self.looks_for_directories
         )
@@ -213,6 +247,8 @@ class Broker:
 
     async def finish(self) -> None:
         """Wait for the work in threads, then close; the requests that waited have been answered."""
+        if self.member is not None:
+            await self.member.close()
         self.slices.close()
         self.timer.close()
         self.moves.close()
@@ -237,10 +273,10 @@ class Broker:
         What is on its way on the loop may still run, and is to find files that it cannot write.
         """
         self.background.abandon()
+        if self.member is not None:
+            self.member.abandon()
         self.slices.close()
-        if self._driver is not None:
-            self._driver.close()
-        self.timer.close()
+        self._stop_driving()
         self.groups.abandon()
         self.transactions.abandon()
         if hasattr(self, "log_manager"):
@@ -248,9 +284,7 @@ class Broker:
 
     def close(self) -> None:
         """Flush, mark the shutdown clean, and release the locks. Nothing may be at work any more."""
-        if self._driver is not None:
-            self._driver.close()
-        self.timer.close()
+        self._stop_driving()
         try:
             self.controller.close()
         except (KafkaError, OSError) as error:

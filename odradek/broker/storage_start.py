@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from odradek.broker.config.dynamic import CLUSTER_DEFAULT, ConfigView, ResourceType, apply_broker_overrides
 from odradek.broker.logging import log
@@ -14,6 +14,7 @@ from odradek.broker.metadata.publishing import PublishingOrder
 from odradek.broker.metadata.reconcile import Reconciliation
 from odradek.broker.replica.group_commit import GroupCommit
 from odradek.broker.replica.partition_directories import DirectoryFailures, LogConfigs, PartitionDirectories
+from odradek.broker.replica.partition_roles import AloneRoles, PartitionRoles
 from odradek.protocol.errors import KafkaError
 from odradek.storage.checkpoints import RECOVERY_POINT_FILE
 from odradek.storage.data_directory import METADATA_LOG
@@ -27,13 +28,15 @@ if TYPE_CHECKING:
     from uuid import UUID
 
     from odradek.broker.config.broker_config import BrokerConfig
+    from odradek.broker.metadata.cluster_metadata import ClusterMetadata
     from odradek.broker.metadata.delta import MetadataDelta
     from odradek.broker.metadata.image import MetadataImage
     from odradek.broker.replica.delayed_fetch import DelayedFetch
     from odradek.broker.replica.delayed_produce import DelayedProduce
     from odradek.broker.replica.housekeeping import Housekeeping
+    from odradek.broker.replica.partition import Partition
     from odradek.broker.replica.partitions import Partitions
-    from odradek.storage.data_directory import DataDirectory
+    from odradek.storage.data_directory import DataDirectory, DirectoryIdentity
     from odradek.timing.background import Background
     from odradek.timing.clock import Clock
     from odradek.timing.purgatory import Purgatory
@@ -80,12 +83,20 @@ class StorageHost(Protocol):
         """There is nothing to serve from any more."""
 
 
+class LockedDirectories(NamedTuple):
+    """The data directories of this broker alone, with no log open yet."""
+
+    log_manager: LogManager
+    group_commit: GroupCommit
+    identity: DirectoryIdentity
+
+
 @dataclass(frozen=True, slots=True)
 class OpenStorage:
     """What a started broker stands on."""
 
     log_manager: LogManager
-    controller: Controller
+    controller: ClusterMetadata
     group_commit: GroupCommit
     partition_directories: PartitionDirectories
     cluster_id: str
@@ -101,23 +112,40 @@ def open_storage(broker: StorageHost, file_system: FileSystem | None) -> OpenSto
     try:
         return _open_storage(broker, file_system)
     except (KafkaError, OSError) as error:
-        released = [Reserve(file_system, path, 0).release() for path in _log_dirs(broker.config)] if is_full(error) else []
+        released = [Reserve(file_system, path, 0).release() for path in log_dirs(broker.config)] if is_full(error) else []
         if not any(released):
             raise
     return _open_storage(broker, file_system)
 
 
-def _log_dirs(config: BrokerConfig) -> list[str]:
+def log_dirs(config: BrokerConfig) -> list[str]:
+    """``log.dirs``, absolute, each once."""
     return list(dict.fromkeys(str(Path(log_dir).absolute()) for log_dir in config["log.dirs"]))
 
 
 def _open_storage(broker: StorageHost, file_system: FileSystem) -> OpenStorage:
+    locked = lock_directories(broker, file_system)
+    try:
+        controller = _open_controller(broker, file_system, locked.log_manager)
+        directories = open_partitions(broker, file_system, locked.log_manager, controller, AloneRoles(broker.node_id))
+    except BaseException:
+        locked.log_manager.release()
+        raise
+    return OpenStorage(locked.log_manager, controller, locked.group_commit, directories, locked.identity.cluster_id)
+
+
+def lock_directories(broker: StorageHost, file_system: FileSystem, cluster_id: str | None = None) -> LockedDirectories:
+    """Lock ``log.dirs``, and read their files. New directories get ``cluster_id``, and the others must have it.
+
+    Raises DataDirectoryLocked, InconsistentDataDirectory, OSError; no lock is kept then.
+    """
     config = broker.config
     metadata_dir = config["metadata.log.dir"]
     log_manager = LogManager(
         file_system,
-        *_log_dirs(config),
+        *log_dirs(config),
         node_id=broker.node_id,
+        cluster_id=cluster_id,
         warn=log.warn,
         new_uuid=broker.new_uuid,
         metadata_dir=None if metadata_dir is None else str(Path(metadata_dir).absolute()),
@@ -132,36 +160,60 @@ def _open_storage(broker: StorageHost, file_system: FileSystem) -> OpenStorage:
         call_soon=broker.call_soon,
     )
     log_manager.on_flush_due = group_commit.request
-    identity = log_manager.start()
-    try:
-        now_ms = broker.clock.now_ms()
-        controller = _open_controller(broker, file_system, log_manager)
-        image = controller.image
-        overrides = BrokerOverrides(config, image)
-        overrides.apply()
-        Reconciliation(
-            image=image,
-            log_manager=log_manager,
-            node_id=broker.node_id,
-            file_system=file_system,
-            log_config_for=controller.log_config_for,
-            now_ms=now_ms,
-            warn=log.warn,
-        ).run()
-        directories = _partition_directories(broker, log_manager, controller)
-        directories.on_many_created = lambda: broker.on_much_loaded()  # noqa: PLW0108  it is set later
-        directories.lead_all()
-        controller.record_directories(directories.places())
-    except BaseException:
-        log_manager.release()
-        raise
+    return LockedDirectories(log_manager, group_commit, log_manager.start())
+
+
+def open_partitions(
+    broker: StorageHost,
+    file_system: FileSystem,
+    log_manager: LogManager,
+    metadata: ClusterMetadata,
+    roles: PartitionRoles,
+    *,
+    wake: Callable[[Partition], object] | None = None,
+    directory_failed: Callable[[DataDirectory], object] = lambda _: None,
+) -> PartitionDirectories:
+    """Open the logs that this broker has by ``metadata``, fill ``broker.partitions``, and keep all of it in step from now on.
+
+    ``wake`` completes what waits for a partition, fetches if it is None; a broker alone has its produces wait for flushes only.
+    ``directory_failed`` is told of each directory that goes offline. Raises KafkaError, OSError: the caller releases the locks.
+    """
+    overrides = BrokerOverrides(broker.config, metadata.image)
+    overrides.apply()
+    Reconciliation(
+        image=metadata.image,
+        log_manager=log_manager,
+        node_id=broker.node_id,
+        file_system=file_system,
+        log_config_for=metadata.log_config_for,
+        now_ms=broker.clock.now_ms(),
+        warn=log.warn,
+    ).run()
+    failures = _directory_failures(broker, log_manager, directory_failed)
+    # Called soon, and not from within the operation that met the error.
+    log_manager.on_failure = lambda directory: broker.timer.call_after(0, lambda: failures.failed(directory))
+    directories = PartitionDirectories(
+        broker.partitions,
+        log_manager,
+        metadata.image,
+        roles=roles,
+        clock=broker.clock,
+        log_config_for=metadata.log_config_for,
+        wake_fetches=wake or broker.fetch_purgatory.check_and_complete,
+        before_delete=lambda key: broker.moves.cancel(key),  # noqa: PLW0108  made later
+        after_delete=lambda: broker.housekeeping.remove_deleted_after(broker.config["log.segment.delete.delay.ms"]),
+        slices=broker.slices,
+    )
+    directories.on_many_created = lambda: broker.on_much_loaded()  # noqa: PLW0108  it is set later
+    directories.lead_all()
+    metadata.record_directories(directories.places())
     for directory in log_manager.directories.all:
         if not directory.failure:
             directory.reserve.fill()
-    controller.subscribe(directories, PublishingOrder.PARTITIONS)
-    controller.subscribe(overrides, PublishingOrder.BROKER_CONFIGS)
-    controller.subscribe(LogConfigs(broker.partitions, controller.log_config_for), PublishingOrder.TOPIC_CONFIGS)
-    return OpenStorage(log_manager, controller, group_commit, directories, identity.cluster_id)
+    metadata.subscribe(directories, PublishingOrder.PARTITIONS)
+    metadata.subscribe(overrides, PublishingOrder.BROKER_CONFIGS)
+    metadata.subscribe(LogConfigs(broker.partitions, metadata.log_config_for), PublishingOrder.TOPIC_CONFIGS)
+    return directories
 
 
 def _open_controller(broker: StorageHost, file_system: FileSystem, log_manager: LogManager) -> Controller:
@@ -189,28 +241,17 @@ def _open_controller(broker: StorageHost, file_system: FileSystem, log_manager: 
     )
 
 
-def _partition_directories(broker: StorageHost, log_manager: LogManager, controller: Controller) -> PartitionDirectories:
-    """What keeps partitions in step with the metadata, and takes them offline when their directory fails."""
-    failures = DirectoryFailures(
+def _directory_failures(
+    broker: StorageHost, log_manager: LogManager, tell: Callable[[DataDirectory], object]
+) -> DirectoryFailures:
+    """What takes partitions offline when their directory fails."""
+    return DirectoryFailures(
         broker.partitions,
         log_manager,
         wake_produces=broker.produce_purgatory.check_and_complete,
         cancel_moves=lambda directory: broker.moves.directory_failed(directory),  # noqa: PLW0108  made later
+        tell=tell,
         fail=broker.fail,
-    )
-    # Called soon, and not from within the operation that met the error.
-    log_manager.on_failure = lambda directory: broker.timer.call_after(0, lambda: failures.failed(directory))
-    return PartitionDirectories(
-        broker.partitions,
-        log_manager,
-        controller.image,
-        node_id=broker.node_id,
-        clock=broker.clock,
-        log_config_for=controller.log_config_for,
-        wake_fetches=broker.fetch_purgatory.check_and_complete,
-        before_delete=lambda key: broker.moves.cancel(key),  # noqa: PLW0108  made later
-        after_delete=lambda: broker.housekeeping.remove_deleted_after(broker.config["log.segment.delete.delay.ms"]),
-        slices=broker.slices,
     )
 
 

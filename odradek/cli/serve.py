@@ -23,6 +23,7 @@ from odradek.broker.logging import log
 from odradek.broker.metadata.metadata_log import MetadataUnreadable
 from odradek.broker.network.busy_poll import BusyPoll
 from odradek.broker.network.loop_errors import LoopErrors
+from odradek.broker.quorum.membership import MembershipLost
 from odradek.cli.quiet_collections import QuietCollections
 from odradek.protocol.errors import KafkaError
 from odradek.storage.errors import DataDirectoryLocked, InconsistentDataDirectory
@@ -161,11 +162,14 @@ async def _serve(
     try:
         # Before the start, so that a port that is taken leaves the data directory as it is.
         metrics = None if metrics_port is None else await _bind_metrics(broker, metrics_host, metrics_port)
-        await server.start()
+        if not await _start(server, stopping):
+            return 0
     except (DataDirectoryLocked, InconsistentDataDirectory, KafkaError, OSError) as error:
         return cannot_start(error)
     except MetadataUnreadable as error:
         return tell(error, FAILED)
+    except MembershipLost as error:
+        return cannot_start(error)
     print(ready_line(*server.bound_address), flush=True)
     _poll_busily(server)
     QuietCollections(
@@ -191,6 +195,24 @@ async def _serve(
         faults.let_go()
     await server.stop()
     return 0
+
+
+async def _start(server: BrokerServer, stopping: asyncio.Event) -> bool:
+    """Start; False where the user has said stop before a broker among others was let in."""
+    if not server.broker.is_member:
+        await server.start()
+        return True
+    starting = asyncio.ensure_future(server.start())
+    stop = asyncio.ensure_future(stopping.wait())
+    await asyncio.wait((starting, stop), return_when=asyncio.FIRST_COMPLETED)
+    stop.cancel()
+    if not starting.done():
+        starting.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await starting
+        return False
+    await starting
+    return True
 
 
 def usable_cores() -> int:

@@ -28,11 +28,28 @@ from odradek.storage.recovery import Warn
 from odradek.storage.reserve import Reserve
 
 METADATA_TOPIC = "__cluster_metadata"
-NO_BROKER_EPOCH = b'{"version":0,"brokerEpoch":-1}'
-OFFSET_FILES = (checkpoints.RECOVERY_POINT_FILE, checkpoints.LOG_START_FILE, checkpoints.CLEANER_OFFSET_FILE)
+NO_BROKER_EPOCH = -1
+OFFSET_FILES = (
+    checkpoints.RECOVERY_POINT_FILE,
+    checkpoints.LOG_START_FILE,
+    checkpoints.CLEANER_OFFSET_FILE,
+    checkpoints.HIGH_WATERMARK_FILE,
+)
 Partition = tuple[str, int]
 METADATA_LOG: Partition = (METADATA_TOPIC, 0)
 _LOG_NAME = re.compile(r".+-\d+")
+_BROKER_EPOCH = re.compile(rb'"brokerEpoch":(\d{1,18})\b')
+
+
+def clean_marker(broker_epoch: int = NO_BROKER_EPOCH) -> bytes:
+    """What the marker of a clean stop says: of which incarnation of the broker it was (KIP-966)."""
+    return b'{"version":0,"brokerEpoch":%d}' % broker_epoch
+
+
+def _epoch_of(marker: bytes) -> int:
+    """NO_BROKER_EPOCH for what was written before KIP-966."""
+    found = _BROKER_EPOCH.search(marker)
+    return NO_BROKER_EPOCH if found is None else int(found[1])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,6 +84,8 @@ class DataDirectory:
         self.reserve = Reserve(file_system, path, reserve_bytes)
         self.failure = ""
         self.was_clean = False
+        # Of the broker that has stopped in good order.
+        self.previous_broker_epoch = NO_BROKER_EPOCH
         self.identity: DirectoryIdentity | None = None
         # Shared by the logs in this directory.
         self.disk_errors = DiskErrors()
@@ -140,6 +159,7 @@ class DataDirectory:
         marker = self.file(checkpoints.CLEAN_SHUTDOWN_FILE)
         self.was_clean = self._file_system.exists(marker)
         if self.was_clean:
+            self.previous_broker_epoch = _epoch_of(self._file_system.read_bytes(marker))
             self._file_system.remove(marker)
             self._file_system.sync_dir(self.path)
         for name in OFFSET_FILES:
@@ -223,10 +243,10 @@ class DataDirectory:
         """Up to which offset a log has had records, by the checkpoint files; 0 if it has had none."""
         return max(held.get(key, 0) for held in self._held.values())
 
-    def mark_clean(self) -> None:
+    def mark_clean(self, broker_epoch: int = NO_BROKER_EPOCH) -> None:
         """Write the marker of a clean stop. Raises OSError."""
         path = self.file(checkpoints.CLEAN_SHUTDOWN_FILE)
-        self.reserve.spend(lambda: self._file_system.write_atomic(path, NO_BROKER_EPOCH))
+        self.reserve.spend(lambda: self._file_system.write_atomic(path, clean_marker(broker_epoch)))
 
     def release(self) -> None:
         """Unlock the directory. Idempotent."""

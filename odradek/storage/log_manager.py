@@ -19,7 +19,14 @@ from uuid import UUID
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.storage import checkpoints
 from odradek.storage.data_directories import DataDirectories
-from odradek.storage.data_directory import METADATA_LOG, OFFSET_FILES, DataDirectory, DirectoryIdentity, Partition
+from odradek.storage.data_directory import (
+    METADATA_LOG,
+    NO_BROKER_EPOCH,
+    OFFSET_FILES,
+    DataDirectory,
+    DirectoryIdentity,
+    Partition,
+)
 from odradek.storage.directory_scan import scan
 from odradek.storage.errors import is_directory_failure
 from odradek.storage.filesystem import FileSystem
@@ -80,6 +87,8 @@ class LogManager:
         self.on_failure: Callable[[DataDirectory], object] | None = None
         # Moves that a stop has interrupted: the log, and its target.
         self.unfinished_moves: list[tuple[Partition, DataDirectory]] = []
+        # Of this incarnation of a broker in a cluster, for the marker of a clean stop.
+        self.broker_epoch = NO_BROKER_EPOCH
         self.file_system = file_system
         self._node_id = node_id
         self._cluster_id = cluster_id
@@ -95,6 +104,12 @@ class LogManager:
     def was_clean(self) -> bool:
         """Whether the last stop was clean, in all directories."""
         return all(directory.was_clean for directory in self.directories.all)
+
+    @property
+    def previous_broker_epoch(self) -> int:
+        """The epoch of the broker that has stopped in good order, in all directories; else -1."""
+        epochs = {directory.previous_broker_epoch for directory in self.directories.all}
+        return epochs.pop() if len(epochs) == 1 else NO_BROKER_EPOCH
 
     def start(self) -> DirectoryIdentity:
         """Lock the directories and read their files; returns the identity of the metadata log's. To be called first.
@@ -416,7 +431,7 @@ class LogManager:
             self.checkpoints.write()
             for directory in self.directories.online:
                 if directory.path not in unclean:
-                    directory.mark_clean()
+                    directory.mark_clean(self.broker_epoch)
         except OSError as error:
             self._warn("stop is not clean, the next start recovers logs", reason=str(error))
         finally:

@@ -1,4 +1,7 @@
-"""The checkpoint files of all data directories: where each log starts, up to where it is synced, up to where it is compacted."""
+"""The checkpoint files of all data directories.
+
+Where each log starts, up to where it is synced, up to where it is compacted; in a cluster also up to where it is replicated.
+"""
 
 from collections.abc import Callable, Iterator, Mapping
 from typing import Final
@@ -39,6 +42,8 @@ class OffsetCheckpoints:
         self._fail = fail
         # Up to where the metadata log is synced, by the controller itself: a start looks whether all of it is there.
         self.metadata_synced: Callable[[], int] | None = None
+        # The high watermark of a partition; with a broker that has no cluster, it is the log's end.
+        self.high_watermark_of: Callable[[Partition], int | None] | None = None
         # Whether log start offsets could not be written, and segments in front of them may have been renamed nevertheless.
         self.lack_starts = False
 
@@ -53,6 +58,13 @@ class OffsetCheckpoints:
         # In this order, and without others: a recovery point may have moved up to a new log start offset.
         self.write_start_offsets()
         self._write(checkpoints.RECOVERY_POINT_FILE, lambda log: log.recovery_point, self.metadata_synced)
+        self.write_high_watermarks()
+
+    def write_high_watermarks(self) -> None:
+        """Write up to where logs are replicated. Raises OSError."""
+        high_watermark_of = self.high_watermark_of
+        if high_watermark_of is not None:
+            self._write(checkpoints.HIGH_WATERMARK_FILE, lambda log: high_watermark_of(log.topic_partition))
 
     def write_start_offsets(self) -> None:
         """Write log start offsets. Raises OSError.

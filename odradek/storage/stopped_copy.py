@@ -5,7 +5,7 @@ the checkpoints and the marker that a clean stop writes. Nothing is synced: the 
 """
 
 from odradek.storage import checkpoints
-from odradek.storage.data_directory import METADATA_LOG, NO_BROKER_EPOCH, DataDirectory
+from odradek.storage.data_directory import METADATA_LOG, DataDirectory, clean_marker
 from odradek.storage.filesystem import FileSystem
 from odradek.storage.log import Log
 from odradek.storage.log_manager import LogManager
@@ -45,7 +45,7 @@ def mark_stopped(log_manager: LogManager, directory: DataDirectory, file_system:
     kept = {key: found for key, found in directory.aborted.items() if key in offline}
     checkpoints.write_aborted(file_system, f"{path}/{checkpoints.ABORTED_FILE}", {**kept, **aborted})
     if not offline and not directory.failure and not any(map(_is_broken, logs.values())):
-        file_system.write_atomic(f"{path}/{checkpoints.CLEAN_SHUTDOWN_FILE}", NO_BROKER_EPOCH, durable=False)
+        file_system.write_atomic(f"{path}/{checkpoints.CLEAN_SHUTDOWN_FILE}", clean_marker(), durable=False)
 
 
 def _is_broken(log: Log) -> bool:

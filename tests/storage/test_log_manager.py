@@ -98,6 +98,39 @@ def test_a_clean_stop_leaves_its_marker_and_a_running_broker_none():
     assert ".kafka_cleanshutdown" not in file_system.list_dir(ROOT)
 
 
+@pytest.mark.parametrize(("marker", "epoch"), [(None, 41), (b"", -1), (b"{}", -1), (b'{"version":0,"brokerEpoch":-1}', -1)])
+def test_the_next_start_knows_which_incarnation_has_stopped_in_good_order(marker, epoch):
+    file_system = MemoryFileSystem()
+    manager = started(file_system)
+    manager.broker_epoch = 41
+    manager.shutdown(NOW_MS)
+    if marker is not None:
+        file_system.write_atomic(f"{ROOT}/.kafka_cleanshutdown", marker)
+    again = started(file_system)
+    assert (again.was_clean, again.previous_broker_epoch) == (True, epoch)
+    again.release()
+    assert started(file_system).previous_broker_epoch == -1
+
+
+def test_high_watermarks_are_written_for_a_broker_in_a_cluster_and_never_beyond_the_log():
+    file_system = MemoryFileSystem()
+    manager = started(file_system)
+    log = create(manager)
+    for value in (b"a", b"b", b"c"):
+        append(log, batch(value=value))
+    manager.checkpoints.write()
+    assert "replication-offset-checkpoint" not in file_system.list_dir(ROOT)
+    manager.checkpoints.high_watermark_of = {("t", 0): 3}.get
+    manager.checkpoints.write_high_watermarks()
+    home = manager.home_of(log)
+    assert home.held_offset("replication-offset-checkpoint", ("t", 0)) == 3
+    log.truncate_to(2, NOW_MS)
+    manager.release()
+    again = started(file_system)
+    held = again.home_of(again.logs["t", 0]).held_offset("replication-offset-checkpoint", ("t", 0))
+    assert (held, again.logs["t", 0].log_end_offset) == (2, 2)
+
+
 def test_after_a_clean_stop_logs_are_taken_as_they_are():
     file_system = MemoryFileSystem()
     manager = started(file_system)

@@ -57,6 +57,8 @@ class ReplicaFetchers:
         self._config = config
         self._request_timeout_ms = request_timeout_ms
         self._running: dict[int, _Running] = {}
+        # Of fetchers that are closed.
+        self._ended: set[asyncio.Task[None]] = set()
 
     @property
     def leaders(self) -> dict[int, list[Partition]]:
@@ -93,12 +95,15 @@ class ReplicaFetchers:
 
     async def close(self) -> None:
         """Fetch nothing any more."""
-        tasks = [running.task for running in self._running.values()]
+        self.end()
+        for task in list(self._ended):
+            with suppress(asyncio.CancelledError, Exception):
+                await task
+
+    def end(self) -> None:
+        """The same, without waiting for what is under way."""
         for leader_id in list(self._running):
             self._end(leader_id)
-        for task in tasks:
-            with suppress(asyncio.CancelledError):
-                await task
 
     def _fetcher_of(self, leader_id: int) -> ReplicaFetcher | None:
         running = self._running.get(leader_id)
@@ -126,6 +131,8 @@ class ReplicaFetchers:
     def _end(self, leader_id: int) -> None:
         running = self._running.pop(leader_id)
         running.fetcher.close()
+        self._ended.add(running.task)
+        running.task.add_done_callback(self._ended.discard)
 
 
 def _tell_failure(task: asyncio.Task[None]) -> None:

@@ -90,24 +90,19 @@ _BY_REASON = {
         share.coordinator.state.topic.segment.bytes share.coordinator.threads share.coordinator.write.timeout.ms
         share.fetch.purgatory.purge.interval.requests
     """,
-    "there is one broker, which is its own controller": """
+    "nothing acts on it in a cluster, and a broker alone has no use for it": """
         add.partitions.to.txn.retry.backoff.max.ms add.partitions.to.txn.retry.backoff.ms
         alter.log.dirs.replication.quota.window.num alter.log.dirs.replication.quota.window.size.seconds
-        auto.leader.rebalance.enable broker.heartbeat.interval.ms broker.session.timeout.ms controlled.shutdown.enable
-        controller.performance.always.log.threshold.ms controller.performance.sample.period.ms
-        controller.quorum.append.linger.ms controller.quorum.auto.join.enable
+        auto.leader.rebalance.enable controlled.shutdown.enable controller.performance.always.log.threshold.ms
+        controller.performance.sample.period.ms controller.quorum.append.linger.ms controller.quorum.auto.join.enable
         controller.quorum.election.backoff.max.ms controller.quorum.election.timeout.ms controller.quorum.fetch.max.bytes
-        controller.quorum.fetch.snapshot.max.bytes controller.quorum.fetch.timeout.ms controller.quorum.request.timeout.ms
-        controller.quorum.retry.backoff.ms controller.quota.window.num
-        controller.quota.window.size.seconds controller.socket.timeout.ms cordoned.log.dirs+ early.start.listeners
-        initial.broker.registration.timeout.ms internal.metadata.delete.delay.millis internal.metadata.log.segment.bytes
+        controller.quorum.fetch.snapshot.max.bytes controller.quota.window.num controller.quota.window.size.seconds
+        cordoned.log.dirs+ early.start.listeners internal.metadata.delete.delay.millis internal.metadata.log.segment.bytes
         internal.metadata.max.batch.size.in.bytes leader.imbalance.check.interval.seconds log.dir.failure.timeout.ms
-        metadata.max.idle.interval.ms num.replica.alter.log.dirs.threads num.replica.fetchers*
-        replica.fetch.backoff.ms replica.fetch.max.bytes replica.fetch.min.bytes replica.fetch.response.max.bytes
-        replica.fetch.wait.max.ms replica.high.watermark.checkpoint.interval.ms replica.lag.time.max.ms replica.selector.class
-        replica.socket.receive.buffer.bytes replica.socket.timeout.ms replication.quota.window.num
-        replication.quota.window.size.seconds request.timeout.ms server.max.startup.time.ms
-        socket.connection.setup.timeout.max.ms socket.connection.setup.timeout.ms unclean.leader.election.interval.ms
+        metadata.max.idle.interval.ms num.replica.alter.log.dirs.threads num.replica.fetchers* replica.selector.class
+        replica.socket.receive.buffer.bytes replication.quota.window.num replication.quota.window.size.seconds
+        request.timeout.ms server.max.startup.time.ms socket.connection.setup.timeout.max.ms socket.connection.setup.timeout.ms
+        unclean.leader.election.interval.ms
     """,
     "there is one thread, and disk work has its own": """
         background.threads* num.io.threads* num.network.threads* num.recovery.threads.per.data.dir*

@@ -1,7 +1,7 @@
 """The table, the part of a node's role in a cluster and of the quorum that it belongs to."""
 
-from odradek.broker.config.definitions import LIST, ConfigDefinition
-from odradek.broker.config.validators import Entries
+from odradek.broker.config.definitions import INT, LIST, LONG, ConfigDefinition
+from odradek.broker.config.validators import AtLeast, Entries
 
 ROLES = ("broker", "controller")
 _Config = ConfigDefinition
@@ -11,7 +11,7 @@ QUORUM = (
         "process.roles",
         LIST,
         ROLES,
-        "What the process is in its cluster: broker and controller, both in one. One without the other is refused.",
+        "What the process is: broker and controller of a cluster of its own, or a broker of a cluster that others control.",
         Entries(*ROLES, least=1),
         "high",
         kafka_default="none: it must be set",
@@ -21,7 +21,7 @@ QUORUM = (
         "controller.quorum.voters",
         LIST,
         (),
-        "The controllers, ID@HOST:PORT each. This node can be the only one; any other is refused.",
+        "The controllers, ID@HOST:PORT each. A node that is its own controller can be the only one.",
         Entries(),
         "high",
     ),
@@ -29,11 +29,87 @@ QUORUM = (
         "controller.quorum.bootstrap.servers",
         LIST,
         (),
-        "Controllers to ask about the quorum, HOST:PORT each. It can be this node's own listener for controllers; any other is "
-        "refused.",
+        "Controllers to ask about the quorum, HOST:PORT each. A node that is its own controller can name its own listener for "
+        "controllers only.",
         Entries(),
         "high",
     ),
 )
 
-QUORUM_SECTIONS = (("The cluster", QUORUM),)
+MEMBER = (
+    _Config(
+        "broker.heartbeat.interval.ms",
+        INT,
+        2000,
+        "How often a broker tells its controller that it lives, in milliseconds.",
+        AtLeast(1),
+        "high",
+    ),
+    _Config(
+        "broker.session.timeout.ms",
+        INT,
+        9000,
+        "How long a controller waits for a heartbeat; half of it is how long the broker waits for an answer.",
+        AtLeast(1),
+        "high",
+    ),
+    _Config(
+        "initial.broker.registration.timeout.ms",
+        INT,
+        60000,
+        "How long a broker tries to register before its start has failed.",
+        AtLeast(1),
+    ),
+    _Config(
+        "controller.quorum.fetch.timeout.ms",
+        INT,
+        2000,
+        "How long the quorum's leader may be silent before the broker looks for another one.",
+        AtLeast(1),
+        "high",
+    ),
+    _Config("controller.quorum.request.timeout.ms", INT, 2000, "How long a request to the quorum may take.", AtLeast(1)),
+    _Config(
+        "controller.quorum.retry.backoff.ms",
+        INT,
+        20,
+        "How long a node that failed is left alone.",
+        AtLeast(0),
+        "low",
+    ),
+    _Config("controller.socket.timeout.ms", INT, 30000, "How long a request to the active controller may take.", AtLeast(1)),
+)
+
+REPLICATION = (
+    _Config(
+        "replica.lag.time.max.ms",
+        LONG,
+        30000,
+        "How long a follower may be behind its leader and be in sync still.",
+        AtLeast(1),
+        "high",
+    ),
+    _Config("replica.fetch.max.bytes", INT, 1048576, "The most that is fetched of one partition at once.", AtLeast(0)),
+    _Config("replica.fetch.response.max.bytes", INT, 10485760, "The most that is fetched at once.", AtLeast(0)),
+    _Config("replica.fetch.min.bytes", INT, 1, "The least for which a leader answers before its time is over.", AtLeast(0)),
+    _Config(
+        "replica.fetch.wait.max.ms",
+        INT,
+        500,
+        "How long a leader lets a follower wait. It should be less than replica.lag.time.max.ms.",
+        AtLeast(0),
+        "high",
+    ),
+    _Config("replica.fetch.backoff.ms", INT, 1000, "How long a follower waits after a failure.", AtLeast(0)),
+    _Config("replica.socket.timeout.ms", INT, 30000, "How long a follower waits for its leader's answer.", AtLeast(1), "high"),
+    _Config(
+        "replica.high.watermark.checkpoint.interval.ms",
+        LONG,
+        5000,
+        "How often high watermarks are written to replication-offset-checkpoint.",
+        AtLeast(1),
+        "high",
+    ),
+)
+
+QUORUM_SECTIONS = (("The cluster", QUORUM), ("A broker among others", MEMBER), ("Replication", REPLICATION))

@@ -14,7 +14,6 @@ from odradek.broker.config.definitions import (
 from odradek.broker.config.validators import AtLeast, Entries, OneOf, SizeOrSystems
 
 # Of topic configs too.
-NO_MORE_REPLICAS = "a partition has one replica, and Kafka too waits for no more than there are"
 NEVER_OUT_OF_SYNC = "the only replica is in sync"
 
 # Of requests that are being received.
@@ -141,13 +140,13 @@ LISTENERS = (
         "inter.broker.listener.name",
         STRING,
         None,
-        "The listener for connections between brokers. It must name a listener; with one broker it has no effect.",
+        "The listener for connections between brokers, PLAINTEXT if none is named. A broker that is alone has none.",
     ),
     _Config(
         "controller.listener.names",
         LIST,
         (),
-        "Listeners of Kafka's controllers. The controller runs in the broker's process, so they are not opened: "
+        "Listeners of controllers. A broker that is its own controller does not open them: "
         "a server.properties written for Kafka can be used as it is.",
         Entries(),
         "high",
@@ -283,7 +282,10 @@ TOPICS = (
     ),
     _Config("num.partitions", INT, 1, "Partitions of a topic created without a number of partitions.", AtLeast(1)),
     _Config(
-        "default.replication.factor", INT, 1, "Replicas of a topic created without a replication factor; one broker can hold one."
+        "default.replication.factor",
+        INT,
+        1,
+        "Replicas of a topic created without a number of them. A broker alone can hold one.",
     ),
     _Config(
         "min.insync.replicas",
@@ -293,7 +295,6 @@ TOPICS = (
         AtLeast(1),
         "high",
         CLUSTER_WIDE,
-        no_use=NO_MORE_REPLICAS,
     ),
     _Config(
         "unclean.leader.election.enable",
@@ -351,10 +352,9 @@ GROUPS = (
         "offsets.topic.replication.factor",
         SHORT,
         1,
-        "Replicas of __consumer_offsets.",
+        "Replicas of __consumer_offsets; one, where the broker is alone.",
         AtLeast(1),
         "high",
-        no_use="the topic has one, whatever is set",
         kafka_default="3",
         difference=_ONE_BROKER,
     ),
@@ -437,10 +437,9 @@ TRANSACTIONS = (
         "transaction.state.log.replication.factor",
         SHORT,
         1,
-        "Replicas of __transaction_state.",
+        "Replicas of __transaction_state; one, where the broker is alone.",
         AtLeast(1),
         "high",
-        no_use="the topic has one, whatever is set",
         kafka_default="3",
         difference=_ONE_BROKER,
     ),
@@ -448,10 +447,9 @@ TRANSACTIONS = (
         "transaction.state.log.min.isr",
         INT,
         1,
-        "min.insync.replicas of __transaction_state.",
+        "min.insync.replicas of __transaction_state; 1, where the broker is alone.",
         AtLeast(1),
         "high",
-        no_use="it is 1, whatever is set",
         kafka_default="2",
         difference=_ONE_BROKER,
     ),

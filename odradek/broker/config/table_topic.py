@@ -23,7 +23,7 @@ from odradek.broker.config.table_log import (
     TIMESTAMP_TYPES,
     ZSTD_LEVELS,
 )
-from odradek.broker.config.table_server import NEVER_OUT_OF_SYNC, NO_MORE_REPLICAS
+from odradek.broker.config.table_server import NEVER_OUT_OF_SYNC
 from odradek.broker.config.validators import AtLeast, Between, ThrottledReplicas, Validator
 
 _NO_REPLICATION = "one broker does not replicate"
@@ -167,7 +167,6 @@ TOPIC_DEFINITIONS = (
         "min.insync.replicas",
         "Replicas that must have a record before acks=all is answered.",
         AtLeast(1),
-        no_use=NO_MORE_REPLICAS,
     ),
     _config(
         "preallocate",

@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from random import Random
 
     from odradek.broker.config.broker_config import BrokerConfig
-    from odradek.broker.metadata.controller import Controller
+    from odradek.broker.metadata.cluster_metadata import ClusterMetadata
     from odradek.broker.replica.partitions import Partitions
     from odradek.timing.timer import Timer
 
@@ -28,7 +28,7 @@ class CoordinatorServices:
         *,
         config: BrokerConfig,
         partitions: Partitions,
-        controller: Callable[[], Controller],
+        controller: Callable[[], ClusterMetadata],
         timer: Timer,
         random: Random,
         call_soon: Callable[[Callable[[], None]], object],

@@ -16,12 +16,14 @@ from odradek.protocol.message_types.alter_configs import (
 
 if TYPE_CHECKING:
     from odradek.broker.context import RequestContext
-    from odradek.broker.handlers.services import TopicServices
+    from odradek.broker.handlers.services import ControllerServices
     from odradek.broker.metadata.alterations import Answer
     from odradek.timing.reply import Reply
 
 
-def handle(services: "TopicServices", _context: "RequestContext", request: AlterConfigsRequest) -> "Reply[AlterConfigsResponse]":
+def handle(
+    services: "ControllerServices", _context: "RequestContext", request: AlterConfigsRequest
+) -> "Reply[AlterConfigsResponse]":
     """Replace the overrides of every resource of ``request``, each by itself."""
     alterations = [_alteration(resource) for resource in request.resources]
 

@@ -14,10 +14,10 @@ from odradek.timing.reply import Reply
 if TYPE_CHECKING:
     from collections.abc import Generator, Sequence
 
-    from odradek.broker.handlers.services import TopicServices
+    from odradek.broker.handlers.services import ControllerServices
 
 
-def alter(services: TopicServices, alterations: Sequence[Alteration], *, validate_only: bool) -> Reply[list[Answer]]:
+def alter(services: ControllerServices, alterations: Sequence[Alteration], *, validate_only: bool) -> Reply[list[Answer]]:
     """Carry out each alteration, or only validate it, many of them in slices; (error code, message) of each."""
     image = services.controller.image
     view = ConfigView(

@@ -23,13 +23,13 @@ from odradek.protocol.message_types.incremental_alter_configs import (
 
 if TYPE_CHECKING:
     from odradek.broker.context import RequestContext
-    from odradek.broker.handlers.services import TopicServices
+    from odradek.broker.handlers.services import ControllerServices
     from odradek.broker.metadata.alterations import Answer
     from odradek.timing.reply import Reply
 
 
 def handle(
-    services: "TopicServices", _context: "RequestContext", request: IncrementalAlterConfigsRequest
+    services: "ControllerServices", _context: "RequestContext", request: IncrementalAlterConfigsRequest
 ) -> "Reply[IncrementalAlterConfigsResponse]":
     """Alter the overrides of every resource of ``request``, each by itself."""
     alterations = [_alteration(resource) for resource in request.resources]

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from odradek.broker.line_limit import LineLimit
     from odradek.broker.metadata.auto_topic_creation import AutoTopicCreation
     from odradek.broker.metadata.cluster import Cluster
+    from odradek.broker.metadata.cluster_metadata import ClusterMetadata
     from odradek.broker.metadata.controller import Controller
     from odradek.broker.replica.delayed_fetch import DelayedFetch
     from odradek.broker.replica.delayed_produce import DelayedProduce
@@ -74,8 +75,8 @@ class TopicServices(Protocol):
     """The cluster's metadata, and what changes it."""
 
     @property
-    def controller(self) -> Controller:
-        """The controller, with the image of what is committed."""
+    def controller(self) -> ClusterMetadata:
+        """What is committed, in an image, and what brokers ask of the controller."""
 
     @property
     def slices(self) -> Slices:
@@ -90,7 +91,15 @@ class TopicServices(Protocol):
         """This broker's id."""
 
 
-class TopicChangeServices(TopicServices, Protocol):
+class ControllerServices(TopicServices, Protocol):
+    """The cluster's metadata, and what changes them: only in the process of the controller."""
+
+    @property
+    def controller(self) -> Controller:
+        """The controller, with the image of what is committed."""
+
+
+class TopicChangeServices(ControllerServices, Protocol):
     """The cluster's metadata, and the partitions that follow it."""
 
     @property

@@ -14,12 +14,12 @@ from odradek.protocol.message_types.update_features import (
 
 if TYPE_CHECKING:
     from odradek.broker.context import RequestContext
-    from odradek.broker.handlers.services import TopicServices
+    from odradek.broker.handlers.services import ControllerServices
     from odradek.timing.reply import Reply
 
 
 def handle(
-    services: "TopicServices", _context: "RequestContext", request: UpdateFeaturesRequest
+    services: "ControllerServices", _context: "RequestContext", request: UpdateFeaturesRequest
 ) -> "Reply[UpdateFeaturesResponse]":
     """Update, or only validate, the features of ``request``."""
     updates = [(update.feature, update.max_version_level, update.upgrade_type) for update in request.feature_updates]

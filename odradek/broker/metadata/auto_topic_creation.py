@@ -9,7 +9,7 @@ from itertools import islice
 from typing import Any, Final
 
 from odradek.broker.logging import log
-from odradek.broker.metadata.controller import Controller
+from odradek.broker.metadata.cluster_metadata import ClusterMetadata
 from odradek.broker.metadata.decisions import MAX_PARTITIONS_PER_REQUEST
 from odradek.broker.metadata.topic_names import validate_topic_name
 from odradek.protocol.errors import ErrorCode, KafkaError
@@ -23,7 +23,7 @@ _BATCH_PARTITIONS: Final = 4
 class AutoTopicCreation:
     """Creates topics of one broker in slices. Loop thread only."""
 
-    def __init__(self, controller: Controller, partitions_of_a_topic: int, slices: Slices) -> None:
+    def __init__(self, controller: ClusterMetadata, partitions_of_a_topic: int, slices: Slices) -> None:
         self._controller = controller
         self._slices = slices
         self._batch = max(_BATCH_PARTITIONS // partitions_of_a_topic, 1)

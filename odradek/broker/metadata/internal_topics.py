@@ -1,7 +1,4 @@
-"""The broker's own topics, with the configs that Kafka's coordinators ask for.
-
-On one broker their replication factor is 1 whatever is configured, and so is `min.insync.replicas`.
-"""
+"""The broker's own topics, with the configs that Kafka's coordinators ask for."""
 
 from odradek.broker.config import BrokerConfig
 from odradek.broker.metadata.decisions import NewTopic
@@ -9,7 +6,7 @@ from odradek.broker.metadata.topic_names import CONSUMER_OFFSETS_TOPIC, INTERNAL
 
 
 def internal_topic(name: str, config: BrokerConfig) -> NewTopic:
-    """The topic behind ``name``, one of INTERNAL_TOPICS."""
+    """The topic behind ``name``, one of INTERNAL_TOPICS, on one broker: one replica, whatever is configured."""
     if name not in INTERNAL_TOPICS:
         raise ValueError(f"{name} is not an internal topic")
     if name == CONSUMER_OFFSETS_TOPIC:
@@ -35,3 +32,13 @@ def internal_topic(name: str, config: BrokerConfig) -> NewTopic:
             ("segment.bytes", str(config["transaction.state.log.segment.bytes"])),
         ),
     )
+
+
+def replicated_internal_topic(name: str, config: BrokerConfig) -> NewTopic:
+    """The same among many brokers."""
+    topic = internal_topic(name, config)
+    if name == CONSUMER_OFFSETS_TOPIC:
+        return topic._replace(replication_factor=config["offsets.topic.replication.factor"])
+    in_sync = str(config["transaction.state.log.min.isr"])
+    configs = [(key, in_sync if key == "min.insync.replicas" else value) for key, value in topic.configs]
+    return topic._replace(replication_factor=config["transaction.state.log.replication.factor"], configs=configs)

@@ -14,6 +14,10 @@ class ProducerIdManager:
         self._block: Iterator[int] = iter(range(0))
         self._requested: Reply[range | KafkaError] | None = None
 
+    def prepare(self) -> None:
+        """Ask for the first block, so that the first producer need not ask twice."""
+        self._requested = self._requested or self._request_block()
+
     def next_producer_id(self) -> int:
         """A producer id that nobody has had.
 

@@ -8,7 +8,7 @@ if TYPE_CHECKING:
     from odradek.broker.config.broker_config import BrokerConfig
     from odradek.broker.coordination.group_coordinator import GroupCoordinator
     from odradek.broker.coordination.transaction_coordinator import TransactionCoordinator
-    from odradek.broker.metadata.controller import Controller
+    from odradek.broker.metadata.cluster_metadata import ClusterMetadata
     from odradek.broker.network.connection_registry import ConnectionRegistry
     from odradek.broker.network.dispatch import Dispatcher
     from odradek.broker.replica.fetch_sessions import FetchSessions
@@ -31,7 +31,7 @@ class MeteredBroker(Protocol):
     clock: Clock
     background: Background
     timer: Timer
-    controller: Controller
+    controller: ClusterMetadata
     partitions: Partitions
     log_manager: LogManager
     log_cleaner: LogCleaner

@@ -21,6 +21,7 @@ from uuid import UUID
 from odradek.broker.logging import log as broker_log
 from odradek.broker.quorum.broker_states import BrokerState, ensure_transition
 from odradek.broker.quorum.controller_channel import AnswerT, ControllerUnavailable
+from odradek.broker.quorum.membership import MembershipLost
 from odradek.client.api import Api, RequestT
 from odradek.client.backoff import ExponentialBackoff
 from odradek.client.errors import ClientError
@@ -44,7 +45,7 @@ _FIRST_SHUTDOWN_INTERVAL_MS: Final = 50
 _FIRST_BACKOFF_MS: Final = 100
 
 
-class RegistrationFailed(Exception):
+class RegistrationFailed(MembershipLost):
     """The controller did not accept the broker within ``initial.broker.registration.timeout.ms``."""
 
 

@@ -6,6 +6,7 @@ from typing import Final
 
 from odradek.broker.logging import log as broker_log
 from odradek.broker.quorum.leader_discovery import Address, QuorumNode
+from odradek.broker.quorum.membership import MembershipLost
 from odradek.client.api import Api
 from odradek.client.config import ClientConfig
 from odradek.client.errors import ClientError
@@ -22,7 +23,7 @@ _ATTEMPT_MS: Final = 2_000
 _BACKOFF_MS: Final = 100
 
 
-class ClusterIdUnknown(Exception):
+class ClusterIdUnknown(MembershipLost):
     """No controller has told the cluster's id in time."""
 
 

@@ -34,6 +34,7 @@ from odradek.broker.quorum.fetch_messages import (
 from odradek.broker.quorum.followed_log import FollowedLog, TruncationBelowCommitted
 from odradek.broker.quorum.image_follower import ImageFollower
 from odradek.broker.quorum.leader_discovery import Address, InconsistentLeader, Leader, LeaderDiscovery
+from odradek.broker.quorum.membership import MembershipLost
 from odradek.broker.quorum.snapshot_download import SnapshotDownload
 from odradek.client.api import Api, RequestT, ResponseT
 from odradek.client.config import ClientConfig
@@ -53,7 +54,7 @@ _MIB: Final = 1024 * 1024
 _LARGEST_RESPONSE_BYTES: Final = 64 * _MIB
 
 
-class ObserverFailed(Exception):
+class ObserverFailed(MembershipLost):
     """The broker cannot follow the quorum any more, and must stop; one line says why."""
 
 

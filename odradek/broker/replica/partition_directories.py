@@ -19,10 +19,12 @@ from odradek.broker.metadata.image import MetadataImage
 from odradek.broker.metadata.topic import Topic
 from odradek.broker.metadata.topic_names import INTERNAL_TOPICS
 from odradek.broker.replica.partition import Partition
+from odradek.broker.replica.partition_roles import PartitionRoles
 from odradek.broker.replica.partitions import Partitions
 from odradek.protocol.errors import KafkaError
 from odradek.protocol.metadata_records import PartitionRecord
 from odradek.storage.data_directory import DataDirectory
+from odradek.storage.log import Log
 from odradek.storage.log_config import LogConfig
 from odradek.storage.log_manager import LogManager
 from odradek.timing.clock import Clock
@@ -50,7 +52,7 @@ class PartitionDirectories:
         log_manager: LogManager,
         image: MetadataImage,
         *,
-        node_id: int,
+        roles: PartitionRoles,
         clock: Clock,
         log_config_for: Callable[[str], LogConfig],
         wake_fetches: Callable[[Partition], object],
@@ -62,7 +64,8 @@ class PartitionDirectories:
         self._partitions = partitions
         self._log_manager = log_manager
         self._image = image
-        self._node_id = node_id
+        self._node_id = roles.node_id
+        self._roles = roles
         self._clock = clock
         self._log_config_for = log_config_for
         self._wake_fetches = wake_fetches
@@ -86,17 +89,15 @@ class PartitionDirectories:
         """Where the logs are that serve: (topic id, partition, directory id)."""
         found = []
         for partition in self._partitions:
-            if partition.log is not None:
-                identity = self._log_manager.home_of(partition.log).identity
-                if identity is not None:
-                    found.append((partition.topic_id, partition.index, identity.directory_id))
+            directory_id = None if partition.log is None else self._directory_id(partition.log)
+            if directory_id is not None:
+                found.append((partition.topic_id, partition.index, directory_id))
         return found
 
     def publish(self, delta: MetadataDelta, image: MetadataImage) -> None:  # noqa: ARG002
         """Part of MetadataPublisher."""
         if delta.deleted_topics:
-            deleted = [partition for topic in delta.deleted_topics for partition in self._partitions.remove_topic(topic.name)]
-            self._do(self._delete(deleted), at_once=len(deleted) <= _AT_ONCE)
+            self._remove([partition for topic in delta.deleted_topics for partition in self._partitions.remove_topic(topic.name)])
         is_small = sum(len(partitions) for _, partitions in delta.new_partitions) <= _AT_ONCE
         for topic, partitions in delta.new_partitions:
             # The coordinators' own begin with their partitions.
@@ -153,24 +154,38 @@ class PartitionDirectories:
             yield None
 
     def _change(self, topic: Topic, partitions: Sequence[PartitionRecord]) -> None:
-        """Take the role that each of ``partitions`` has for this broker now."""
+        """Take the role that each of ``partitions`` has for this broker now: replicas come here, and go elsewhere."""
+        added = []
+        removed = []
         for record in partitions:
             partition = self._partitions.get(topic.name, record.partition_id)
-            if partition is None:
-                continue
-            if record.leader == self._node_id:
-                partition.become_leader(record.leader_epoch)
-            else:
-                partition.become_follower(record.leader, record.leader_epoch)
+            has_replica = self._node_id in record.replicas
+            if partition is not None and has_replica:
+                self._roles.take(partition, record)
+            elif partition is not None:
+                removed.append(self._partitions.remove(partition))
+            elif has_replica:
+                added.append(record)
+        if removed:
+            self._remove(removed)
+        if added:
+            at_once = len(added) <= _AT_ONCE or topic.name in INTERNAL_TOPICS
+            self._do(self._lead_new(topic.topic_id, added), at_once=at_once)
 
     def _lead(self, topic: Topic, partitions: Sequence[PartitionRecord]) -> None:
         config = self._log_config_for(topic.name)
+        known = self._partitions.of_topic(topic.name)
         for record in partitions:
-            if self._node_id in record.replicas:
+            if self._node_id in record.replicas and record.partition_id not in known:
                 self._partitions.add(self._partition(topic, record, config))
 
-    def _delete(self, partitions: Sequence[Partition]) -> Work:
+    def _remove(self, partitions: Sequence[Partition]) -> None:
         """Delete what is known no more."""
+        for partition in partitions:
+            self._roles.leave(partition)
+        self._do(self._delete(partitions), at_once=len(partitions) <= _AT_ONCE)
+
+    def _delete(self, partitions: Sequence[Partition]) -> Work:
         for place, partition in enumerate(partitions, 1):
             key = (partition.topic, partition.index)
             self._before_delete(key)
@@ -205,7 +220,7 @@ class PartitionDirectories:
                     topic.topic_id,
                     config,
                     now_ms=self._clock.now_ms(),
-                    directory=self._log_manager.directories.with_id(record.directories[0]),
+                    directory=self._assigned_to(record),
                 )
             except (KafkaError, OSError) as error:
                 reason = str(error)
@@ -219,9 +234,18 @@ class PartitionDirectories:
             self._wake_fetches,
             reason,
         )
-        if record.leader != self._node_id:
-            partition.become_follower(record.leader, record.leader_epoch)
+        self._roles.begin(partition, record, None if found is None else self._directory_id(found))
+        self._roles.take(partition, record)
         return partition
+
+    def _assigned_to(self, record: PartitionRecord) -> DataDirectory | None:
+        """The data directory that the controller has chosen; None where it leaves that to the broker."""
+        place = record.replicas.index(self._node_id)
+        return self._log_manager.directories.with_id(record.directories[place]) if place < len(record.directories) else None
+
+    def _directory_id(self, of_log: Log) -> UUID | None:
+        identity = self._log_manager.home_of(of_log).identity
+        return None if identity is None else identity.directory_id
 
 
 def _tell_failure(outcome: object) -> None:
@@ -258,13 +282,15 @@ class DirectoryFailures:
         *,
         wake_produces: Callable[[Partition], object],
         cancel_moves: Callable[[DataDirectory], object],
+        tell: Callable[[DataDirectory], object],
         fail: Callable[[str], None],
     ) -> None:
-        """``fail`` is told why the broker cannot go on."""
+        """``tell`` is told of each; ``fail`` is told why the broker cannot go on."""
         self._partitions = partitions
         self._log_manager = log_manager
         self._wake_produces = wake_produces
         self._cancel_moves = cancel_moves
+        self._tell = tell
         self._fail = fail
 
     def failed(self, directory: DataDirectory) -> None:
@@ -276,6 +302,7 @@ class DirectoryFailures:
                 partition.flush_failed()
                 self._wake_produces(partition)
         self._cancel_moves(directory)
+        self._tell(directory)
         if directory is self._log_manager.directories.metadata:
             self._fail(f"the data directory of the metadata log, {directory.path}, does not work: {directory.failure}")
         elif not self._log_manager.directories.online:

@@ -41,11 +41,22 @@ class Partitions:
         self._by_id[partition.topic_id] = partitions
         self._by_id_bytes[partition.topic_id.bytes] = partitions
 
+    def remove(self, partition: Partition) -> Partition:
+        """Forget one partition of a topic that has others, elsewhere perhaps; returns it."""
+        partitions = self._by_name[partition.topic]
+        if len(partitions) == 1:
+            self._forget(partition.topic)
+        else:
+            del partitions[partition.index]
+        return partition
+
     def remove_topic(self, topic: str) -> list[Partition]:
         """Forget a topic; returns the partitions it had."""
-        partitions = list(self._by_name.pop(topic, {}).values())
-        if partitions:
-            topic_id = partitions[0].topic_id
+        return list(self._forget(topic).values())
+
+    def _forget(self, topic: str) -> dict[int, Partition]:
+        partitions = self._by_name.pop(topic, {})
+        for topic_id in {partition.topic_id for partition in partitions.values()}:
             del self._by_id[topic_id], self._by_id_bytes[topic_id.bytes]
         return partitions
 

@@ -16,7 +16,7 @@ from odradek.storage.errors import MoveCancelled, TargetFailed
 
 if TYPE_CHECKING:
     from odradek.broker.config.broker_config import BrokerConfig
-    from odradek.broker.metadata.controller import Controller
+    from odradek.broker.metadata.cluster_metadata import ClusterMetadata
     from odradek.broker.replica.housekeeping import Housekeeping
     from odradek.broker.replica.partition import Partition
     from odradek.broker.replica.partitions import Partitions
@@ -40,7 +40,7 @@ class ReplicaMoves:
         config: BrokerConfig,
         partitions: Partitions,
         log_manager: LogManager,
-        controller: Controller,
+        controller: ClusterMetadata,
         timer: Timer,
         housekeeping: Housekeeping,
     ) -> None:

@@ -43,7 +43,7 @@ def test_two_ids_that_differ_are_refused():
     [
         ("log.retention.mss", "did you mean log.retention.ms?"),
         ("num.network.thread", "did you mean num.network.threads?"),
-        ("broker.session.timeout.ms", "its own controller"),
+        ("controlled.shutdown.enable", "a broker alone"),
         ("ssl.keystore.password", "no TLS"),
         ("retention.ms", "log.retention.ms"),
         ("listener.name.plaintext.max.connections", "for one listener"),
@@ -93,7 +93,6 @@ def test_a_key_that_does_nothing_is_ignored_with_a_warning_that_helps(key, warni
         ("advertised.listeners", "PLAINTEXT://0.0.0.0:1"),
         ("inter.broker.listener.name", "OTHER"),
         ("process.roles", ""),
-        ("process.roles", "broker"),
         ("process.roles", "controller"),
         ("process.roles", "broker,zookeeper"),
         ("controller.quorum.voters", "2@h:9093"),
@@ -156,6 +155,32 @@ def test_a_node_that_is_broker_and_controller_of_its_own_cluster_starts(quorum, 
         f"process.roles={roles}\ncontroller.listener.names=CONTROLLER\nlisteners=PLAINTEXT://:9092,CONTROLLER://:9093\n"
         f"listener.security.protocol.map=CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT\n{quorum}"
     )
+
+
+BROKER = {"process.roles": "broker", "node.id": "2", "controller.listener.names": "C", "controller.quorum.voters": "1@h:9093"}
+
+
+@pytest.mark.parametrize("quorum", ["controller.quorum.voters", "controller.quorum.bootstrap.servers"])
+def test_a_broker_of_another_quorum_is_taken(quorum):
+    settings = {key: value for key, value in BROKER.items() if key != "controller.quorum.voters"}
+    load(None, settings | {quorum: "1@h:9093" if quorum.endswith("voters") else "h:9093"})
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "named"),
+    [
+        ("controller.quorum.voters", "", "controller.quorum.voters"),
+        ("controller.quorum.voters", "2@h:9093", "controller.quorum.voters"),
+        ("controller.quorum.voters", "h:9093", "controller.quorum.voters"),
+        ("controller.quorum.bootstrap.servers", "h", "controller.quorum.bootstrap.servers"),
+        ("controller.listener.names", "", "controller.listener.names"),
+        ("controller.listener.names", "PLAINTEXT", "listeners"),
+    ],
+)
+def test_a_broker_without_a_quorum_elsewhere_does_not_start(key, value, named):
+    with pytest.raises(InvalidConfig) as refusal:
+        load(None, BROKER | {key: value})
+    assert refusal.value.key == named
 
 
 @pytest.mark.parametrize("servers", ["localhost:9094", "localhost:9092", "localhost:9093,other:9093"])

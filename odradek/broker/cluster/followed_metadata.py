@@ -1,0 +1,146 @@
+"""The metadata of a broker whose controller is elsewhere: followed, and changed by asking the controller."""
+
+from collections.abc import Callable, Iterable
+from typing import Final
+from uuid import UUID
+
+from odradek.broker.cluster.directory_assignments import DirectoryAssignments
+from odradek.broker.config.broker_config import BrokerConfig
+from odradek.broker.context import RequestContext, Session
+from odradek.broker.metadata.decisions import NewTopic, TopicResult
+from odradek.broker.metadata.image import TOPIC_RESOURCE, MetadataImage
+from odradek.broker.metadata.internal_topics import replicated_internal_topic
+from odradek.broker.metadata.producer_ids import ProducerIdManager
+from odradek.broker.metadata.publishing import MetadataPublisher, Publishers, PublishingOrder
+from odradek.broker.metadata.topic import Topic
+from odradek.broker.metadata.topic_names import INTERNAL_TOPICS
+from odradek.broker.quorum.followed_log import FollowedLog
+from odradek.broker.quorum.forwarding import ForwardingGate
+from odradek.protocol.api_keys import ApiKey
+from odradek.protocol.errors import ErrorCode, KafkaError
+from odradek.protocol.message_types.create_topics import (
+    CreatableTopic,
+    CreatableTopicConfig,
+    CreatableTopicResult,
+    CreateTopicsRequest,
+    CreateTopicsResponse,
+)
+from odradek.storage.log_config import LogConfig
+from odradek.timing.clock import Clock
+from odradek.timing.reply import Reply
+
+_CREATE_VERSION: Final = 7
+_CREATE_TIMEOUT_MS: Final = 30_000
+# Where the broker itself asks.
+_HERE: Final = ("127.0.0.1", 0)
+
+
+class FollowedMetadata:
+    """A ClusterMetadata. Loop thread only."""
+
+    def __init__(
+        self,
+        image: MetadataImage,
+        log: FollowedLog,
+        publishers: Publishers,
+        *,
+        config: BrokerConfig,
+        clock: Clock,
+        forwarding: ForwardingGate,
+        request_block: Callable[[], Reply[range | KafkaError]],
+        assignments: DirectoryAssignments,
+    ) -> None:
+        self.image = image
+        self._producer_ids = ProducerIdManager(request_block)
+        self.next_producer_id = self._producer_ids.next_producer_id
+        self._log = log
+        self._publishers = publishers
+        self._config = config
+        self._clock = clock
+        self._forwarding = forwarding
+        self._assignments = assignments
+
+    @property
+    def log_end_offset(self) -> int:
+        """Part of ClusterMetadata."""
+        return self._log.applied_offset
+
+    def log_config_for(self, topic_name: str) -> LogConfig:
+        """Part of ClusterMetadata."""
+        return self._config.log_config(self.image.configs(TOPIC_RESOURCE, topic_name))
+
+    def subscribe(self, publisher: MetadataPublisher, order: PublishingOrder) -> None:
+        """Part of ClusterMetadata."""
+        self._publishers.add(publisher, order)
+
+    def auto_create(self, names: Iterable[str]) -> Reply[list[TopicResult] | KafkaError]:
+        """Part of ClusterMetadata. A topic that is created is in the image some time later."""
+        wanted = [self._new_topic(name) for name in dict.fromkeys(names) if name not in self.image.topics]
+        if not wanted:
+            reply: Reply[list[TopicResult] | KafkaError] = Reply()
+            reply.complete([])
+            return reply
+        request = CreateTopicsRequest(topics=[_creatable(topic) for topic in wanted], timeout_ms=_CREATE_TIMEOUT_MS)
+        context = RequestContext(ApiKey.CREATE_TOPICS, _CREATE_VERSION, 0, "auto-topic-creation", Session("", _HERE))
+        return self._forwarding.forward(context, request).then(_results)
+
+    def ensure_internal_topic(self, name: str) -> Reply[Topic | KafkaError]:
+        """Part of ClusterMetadata. KafkaError: COORDINATOR_NOT_AVAILABLE until the image has it."""
+        reply: Reply[Topic | KafkaError] = Reply()
+
+        def answer(outcome: list[TopicResult] | KafkaError) -> None:
+            found = self.image.topics.get(name)
+            refusal = outcome if isinstance(outcome, KafkaError) else next((each.error for each in outcome if each.error), None)
+            reply.complete(found or refusal or KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE, f"{name} is being created"))
+
+        self.auto_create([name]).when_done(answer)
+        return reply
+
+    def prepare(self) -> None:
+        """Have at hand what the first clients will want. The broker is registered."""
+        self._producer_ids.prepare()
+
+    def record_directories(self, places: Iterable[tuple[UUID, int, UUID]]) -> None:
+        """Part of ClusterMetadata: partitions tell where they are when they begin (``replicated_roles``)."""
+
+    def record_move(self, topic_id: UUID, partition: int, directory_id: UUID) -> Reply[KafkaError | None]:
+        """Part of ClusterMetadata: the controller is told, until it has heard."""
+        self._assignments.assign([(topic_id, partition, directory_id)])
+        reply: Reply[KafkaError | None] = Reply()
+        reply.complete(None)
+        return reply
+
+    def close(self) -> None:
+        """Part of ClusterMetadata."""
+        self._log.close(now_ms=self._clock.now_ms())
+
+    def _new_topic(self, name: str) -> NewTopic:
+        if name in INTERNAL_TOPICS:
+            return replicated_internal_topic(name, self._config)
+        return NewTopic(name, self._config["num.partitions"], self._config["default.replication.factor"])
+
+
+def _creatable(topic: NewTopic) -> CreatableTopic:
+    return CreatableTopic(
+        name=topic.name,
+        num_partitions=topic.partition_count,
+        replication_factor=topic.replication_factor,
+        configs=[CreatableTopicConfig(name, value) for name, value in topic.configs],
+    )
+
+
+def _results(response: object) -> list[TopicResult] | KafkaError:
+    if not isinstance(response, CreateTopicsResponse):
+        return KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, "the controller's answer cannot be read")
+    return [TopicResult(topic.name, topic.topic_id, topic.num_partitions, _error_of(topic)) for topic in response.topics]
+
+
+def _error_of(topic: CreatableTopicResult) -> KafkaError | None:
+    """A topic that another broker was faster to create is there."""
+    if topic.error_code in (ErrorCode.NONE, ErrorCode.TOPIC_ALREADY_EXISTS):
+        return None
+    try:
+        code = ErrorCode(topic.error_code)
+    except ValueError:
+        code = ErrorCode.UNKNOWN_SERVER_ERROR
+    return KafkaError(code, topic.error_message or f"the controller does not create {topic.name}")

@@ -1,0 +1,345 @@
+"""A broker among others, as long as it lives: what follows the quorum, tells it that this broker lives, and replicates.
+
+    catch_up    register, and follow the metadata until the image is the cluster's
+    serve       the logs are open: look after replicas from now on
+    unfence     let the controller have partitions led here
+    leave       let it have them led elsewhere (a controlled shutdown)
+    close       follow and fetch nothing any more
+
+Kafka's class is BrokerServer.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import suppress
+from functools import partial
+from typing import TYPE_CHECKING, Final, Protocol
+
+from odradek.broker.cluster.alter_partitions import AlterPartitions
+from odradek.broker.cluster.brokers_view import BrokersView
+from odradek.broker.cluster.directory_assignments import DirectoryAssignments
+from odradek.broker.cluster.followed_metadata import FollowedMetadata
+from odradek.broker.cluster.replica_fetchers import ReplicaFetchers
+from odradek.broker.cluster.replicated_roles import ReplicatedRoles
+from odradek.broker.config.dynamic import ResourceType
+from odradek.broker.logging import log as broker_log
+from odradek.broker.metadata.features import REGISTERED_FEATURES
+from odradek.broker.metadata.image import MetadataImage
+from odradek.broker.metadata.publishing import Publishers, PublishingOrder
+from odradek.broker.metadata.snapshot_generator import SnapshotGenerator
+from odradek.broker.quorum.broker_lifecycle import BrokerLifecycle, LifecycleConfig, Registration
+from odradek.broker.quorum.controller_channel import ChannelConfig, ControllerChannel
+from odradek.broker.quorum.fetch_messages import ObserverIdentity
+from odradek.broker.quorum.forwarding import ForwardingGate
+from odradek.broker.quorum.membership import MembershipLost
+from odradek.broker.quorum.observer import ObserverConfig, ObserverHost
+from odradek.broker.quorum.producer_id_blocks import ProducerIdBlocks
+from odradek.broker.quorum.start import OpenObserver, open_observer
+from odradek.broker.replica.replica_fetcher import FetcherConfig
+from odradek.client.node_client import connect_to
+from odradek.protocol.message_types.broker_registration import Listener
+from odradek.storage.checkpoints import HIGH_WATERMARK_FILE
+from odradek.storage.log_config import LogConfig
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from random import Random
+    from uuid import UUID
+
+    from odradek.broker.config.broker_config import BrokerConfig
+    from odradek.broker.config.endpoints import Endpoint
+    from odradek.broker.quorum.leader_discovery import Address, QuorumNode
+    from odradek.broker.replica.partition import Partition
+    from odradek.broker.replica.partitions import Partitions
+    from odradek.client.node_client import Connect
+    from odradek.storage.data_directory import DataDirectory, DirectoryIdentity
+    from odradek.storage.filesystem import FileSystem
+    from odradek.storage.log_manager import LogManager
+    from odradek.timing.background import Background
+    from odradek.timing.clock import Clock
+    from odradek.timing.slices import Slices
+    from odradek.timing.timer import Timer
+
+# How long a controlled shutdown may take, as with Kafka's brokers.
+_SHUTDOWN_S: Final = 300.0
+_DEFAULT_LISTENER: Final = "PLAINTEXT"
+
+
+class MemberHost(Protocol):
+    """The broker that is the member."""
+
+    config: BrokerConfig
+    node_id: int
+    clock: Clock
+    timer: Timer
+    random: Random
+    background: Background
+    partitions: Partitions
+    slices: Slices
+    endpoints: dict[str, Endpoint]
+
+    def new_uuid(self) -> UUID:
+        """A random UUID, by the broker's seed."""
+
+    def call_soon(self, callback: Callable[[], None]) -> None:
+        """Call back in the next turn of the event loop."""
+
+    def fail(self, reason: str) -> None:
+        """The broker cannot go on."""
+
+
+def connect(address: Address) -> Connect:
+    """What connects to a node of the cluster."""
+    return connect_to(*address)
+
+
+class ClusterMember:
+    """One life of one broker. Loop thread only."""
+
+    def __init__(
+        self,
+        broker: MemberHost,
+        file_system: FileSystem,
+        log_manager: LogManager,
+        identity: DirectoryIdentity,
+        nodes: Sequence[QuorumNode],
+    ) -> None:
+        """Raises LogCorrupt, OSError, ValueError, KafkaError: the copy of the metadata log cannot be opened."""
+        self._broker = broker
+        self._log_manager = log_manager
+        self._tasks: list[asyncio.Task[None]] = []
+        self._is_closed = False
+        self.image = MetadataImage()
+        self._publishers = Publishers()
+        config = broker.config
+        timer, random, node_id = broker.timer, broker.random, broker.node_id
+        timeout_ms = config["controller.socket.timeout.ms"]
+        channel = self._channel = ControllerChannel(
+            f"broker-{node_id}-to-controller", connect, timer, random, ChannelConfig(request_timeout_ms=timeout_ms)
+        )
+        self._opened = self._open_observer(file_system, identity, nodes)
+        self._opened.observer.on_leader_change = channel.set_leader
+        registration = _registration(broker, log_manager, identity)
+        self.lifecycle = BrokerLifecycle(
+            registration, channel, lambda: self._opened.follower.applied_offset - 1, timer, random, _lifecycle_config(config)
+        )
+        self.forwarding = ForwardingGate(channel)
+        self._blocks = ProducerIdBlocks(channel, node_id, self._epoch)
+        self._alter_partitions = AlterPartitions(channel, timer, node_id, self._epoch)
+        self._assignments = DirectoryAssignments(channel, timer, node_id, self._epoch)
+        self.metadata = FollowedMetadata(
+            self.image,
+            self._opened.log,
+            self._publishers,
+            config=config,
+            clock=broker.clock,
+            forwarding=self.forwarding,
+            request_block=self._blocks.request,
+            assignments=self._assignments,
+        )
+        self._view = BrokersView(
+            self.image,
+            node_id=node_id,
+            own_epoch=self._epoch,
+            listener_name=(config["inter.broker.listener.name"] or _DEFAULT_LISTENER).upper(),
+            max_lag_ms=config["replica.lag.time.max.ms"],
+            clock=broker.clock,
+            alter_partitions=self._alter_partitions,
+        )
+        self._fetchers = self._make_fetchers()
+        self.roles = ReplicatedRoles(
+            self._view,
+            self._fetchers,
+            self._assignments,
+            broker.partitions,
+            timer,
+            held_high_watermark=self._held_high_watermark,
+            min_in_sync=self._min_in_sync,
+            call_soon=broker.call_soon,
+        )
+
+    def _open_observer(self, file_system: FileSystem, identity: DirectoryIdentity, nodes: Sequence[QuorumNode]) -> OpenObserver:
+        broker, config = self._broker, self._broker.config
+        host = ObserverHost(
+            file_system=file_system,
+            timer=broker.timer,
+            slices=broker.slices,
+            random=broker.random,
+            connect=connect,
+            warn=broker_log.warn,
+        )
+        segments = LogConfig(segment_bytes=config["metadata.log.segment.bytes"], segment_ms=config["metadata.log.segment.ms"])
+        return open_observer(
+            host,
+            ObserverIdentity(identity.cluster_id, broker.node_id, identity.directory_id),
+            nodes,
+            data_dir=self._log_manager.directories.metadata.path,
+            image=self.image,
+            publishers=self._publishers,
+            make_snapshots=lambda log: SnapshotGenerator(log, self.image, config, broker.clock, broker.background),
+            config=_observer_config(config, nodes),
+            log_config=segments,
+        )
+
+    def _make_fetchers(self) -> ReplicaFetchers:
+        broker = self._broker
+        return ReplicaFetchers(
+            connect,
+            broker.timer,
+            broker.random,
+            node_id=broker.node_id,
+            broker_epoch=self._epoch,
+            address_of=self._view.address_of,
+            config=_fetcher_config(broker.config),
+            request_timeout_ms=broker.config["replica.socket.timeout.ms"],
+        )
+
+    async def catch_up(self) -> None:
+        """Register, and follow the metadata up to where the controller knows of this broker.
+
+        Raises MembershipLost.
+        """
+        loop = asyncio.get_running_loop()
+        followed, accepted = loop.create_future(), loop.create_future()
+        self._opened.follower.on_caught_up = partial(_settle, followed)
+        self.lifecycle.on_caught_up = partial(_settle, accepted)
+        self._tasks = [loop.create_task(self._opened.observer.run()), loop.create_task(self.lifecycle.run())]
+        await self._until(followed)
+        await self._until(accepted)
+        self._log_manager.broker_epoch = self._epoch()
+
+    def serve(self) -> None:
+        """Look after replicas from now on: all logs are open, and partitions have their roles."""
+        self.metadata.subscribe(self.roles, PublishingOrder.PARTITIONS)
+        self._log_manager.checkpoints.high_watermark_of = self._high_watermark_of
+        self.metadata.prepare()
+        self.roles.start()
+        self._checkpoint_later()
+        for task in self._tasks:
+            task.add_done_callback(self._ended)
+
+    async def unfence(self) -> None:
+        """Serve clients. Raises MembershipLost."""
+        unfenced = asyncio.get_running_loop().create_future()
+        self.lifecycle.on_unfenced = partial(_settle, unfenced)
+        self.lifecycle.ready_to_unfence()
+        await self._until(unfenced)
+
+    async def leave(self) -> None:
+        """Have the controller move the leaderships away, if it is to be had."""
+        self.lifecycle.begin_controlled_shutdown()
+        if self._tasks and not (await asyncio.wait(self._tasks[1:], timeout=_SHUTDOWN_S))[0]:
+            broker_log.warn("the controller does not move leaderships away", waited_s=_SHUTDOWN_S)
+
+    def directory_failed(self, directory: DataDirectory) -> None:
+        """Have partitions led elsewhere that were in ``directory``."""
+        if directory.identity is not None:
+            self.lifecycle.directory_failed(directory.identity.directory_id)
+
+    async def close(self) -> None:
+        """Follow, fetch and ask nothing any more; the copy of the metadata log is closed with ``metadata``."""
+        self.abandon()
+        for task in self._tasks:
+            with suppress(asyncio.CancelledError, Exception):
+                await task
+        await self._fetchers.close()
+
+    def abandon(self) -> None:
+        """The same, without waiting for what is under way."""
+        self._is_closed = True
+        for task in self._tasks:
+            task.cancel()
+        for part in (self._channel, self.forwarding, self._blocks, self._alter_partitions, self._assignments):
+            part.close()
+        self._fetchers.end()
+
+    def _epoch(self) -> int:
+        return self.lifecycle.broker_epoch
+
+    async def _until(self, future: asyncio.Future[None]) -> None:
+        """Wait for ``future``. Raises why it will not come."""
+        await asyncio.wait([future, *self._tasks], return_when=asyncio.FIRST_COMPLETED)
+        if not future.done():
+            for task in self._tasks:
+                if task.done():
+                    await task
+            raise MembershipLost("the broker was told to stop before it had started")
+
+    def _ended(self, task: asyncio.Task[None]) -> None:
+        error = None if task.cancelled() else task.exception()
+        if error is not None and not self._is_closed:
+            self._broker.fail(" ".join(str(error).split()) or type(error).__name__)
+
+    def _min_in_sync(self, topic_name: str) -> int:
+        overrides = self.image.configs(ResourceType.TOPIC, topic_name)
+        found: int = self._broker.config.topic_config(overrides)["min.insync.replicas"]
+        return found
+
+    def _held_high_watermark(self, partition: Partition) -> int:
+        its_log = partition.log
+        if its_log is None:
+            return 0
+        home = self._log_manager.home_of(its_log)
+        return home.held_offset(HIGH_WATERMARK_FILE, (partition.topic, partition.index)) or 0
+
+    def _high_watermark_of(self, key: tuple[str, int]) -> int | None:
+        partition = self._broker.partitions.get(*key)
+        return None if partition is None else partition.high_watermark
+
+    def _checkpoint_later(self) -> None:
+        interval_ms = self._broker.config["replica.high.watermark.checkpoint.interval.ms"]
+        self._broker.timer.call_after(interval_ms, self._checkpoint)
+
+    def _checkpoint(self) -> None:
+        try:
+            self._log_manager.checkpoints.write_high_watermarks()
+        except OSError as error:
+            broker_log.error("high watermarks cannot be written", reason=str(error))
+        self._checkpoint_later()
+
+
+def _settle(future: asyncio.Future[None]) -> None:
+    if not future.done():
+        future.set_result(None)
+
+
+def _observer_config(config: BrokerConfig, nodes: Sequence[QuorumNode]) -> ObserverConfig:
+    return ObserverConfig(
+        fetch_timeout_ms=config["controller.quorum.fetch.timeout.ms"],
+        request_timeout_ms=config["controller.quorum.request.timeout.ms"],
+        retry_backoff_ms=config["controller.quorum.retry.backoff.ms"],
+        voter_ids=tuple(node.node_id for node in nodes if node.node_id is not None),
+    )
+
+
+def _lifecycle_config(config: BrokerConfig) -> LifecycleConfig:
+    return LifecycleConfig(
+        heartbeat_interval_ms=config["broker.heartbeat.interval.ms"],
+        session_timeout_ms=config["broker.session.timeout.ms"],
+        initial_registration_timeout_ms=config["initial.broker.registration.timeout.ms"],
+    )
+
+
+def _fetcher_config(config: BrokerConfig) -> FetcherConfig:
+    return FetcherConfig(
+        min_bytes=config["replica.fetch.min.bytes"],
+        wait_max_ms=config["replica.fetch.wait.max.ms"],
+        max_bytes=config["replica.fetch.max.bytes"],
+        response_max_bytes=config["replica.fetch.response.max.bytes"],
+        backoff_ms=config["replica.fetch.backoff.ms"],
+    )
+
+
+def _registration(broker: MemberHost, log_manager: LogManager, identity: DirectoryIdentity) -> Registration:
+    directories = [each.identity.directory_id for each in log_manager.directories.online if each.identity is not None]
+    return Registration(
+        node_id=broker.node_id,
+        cluster_id=identity.cluster_id,
+        incarnation_id=broker.new_uuid(),
+        listeners=[Listener(name=each.name, host=each.host, port=each.port) for each in broker.endpoints.values()],
+        features=[(name, *levels) for name, levels in REGISTERED_FEATURES.items()],
+        log_dirs=directories,
+        rack=broker.config["broker.rack"],
+        previous_broker_epoch=log_manager.previous_broker_epoch,
+    )

@@ -1,0 +1,260 @@
+"""Brokers of odradek's and of Apache Kafka's under a controller of Kafka's: one cluster, by the words of clients and the bytes of
+logs."""
+
+import time
+
+import pytest
+from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
+from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource, NewTopic
+
+from odradek.client.api import Api
+from odradek.client.blocking import BlockingClient
+from odradek.protocol.api_keys import ApiKey
+from odradek.protocol.message_types.alter_partition_reassignments import (
+    AlterPartitionReassignmentsRequest,
+    ReassignablePartition,
+    ReassignableTopic,
+)
+from tests.campaigns.kafka_tools.kafka_brokers import KafkaBrokers
+from tests.campaigns.kafka_tools.kafka_controllers import KafkaControllers
+from tests.campaigns.kafka_tools.odradek_brokers import OdradekBrokers
+
+pytestmark = [pytest.mark.xdist_group("kafka-tools"), pytest.mark.timeout(240)]
+
+KAFKA, FIRST, SECOND = 5, 11, 12
+EVERY = (KAFKA, FIRST, SECOND)
+SETTINGS = {
+    "broker.heartbeat.interval.ms": "200",
+    "broker.session.timeout.ms": "3000",
+    "replica.lag.time.max.ms": "4000",
+    "replica.fetch.backoff.ms": "100",
+    "offsets.topic.num.partitions": "3",
+    "offsets.topic.replication.factor": "3",
+}
+DEADLINE_S = 40
+
+
+class Cluster:
+    def __init__(self, scratch):
+        self.controllers = KafkaControllers(scratch / "controllers", 1, {"broker.session.timeout.ms": "3000"})
+        self.kafka = KafkaBrokers(scratch / "kafka", self.controllers, {KAFKA: SETTINGS})
+        self.odradek = OdradekBrokers(scratch / "odradek", self.controllers, {FIRST: SETTINGS, SECOND: SETTINGS})
+        self.controllers.start()
+        self.kafka.start()
+        self.odradek.start()
+        self.admin = AdminClient({"bootstrap.servers": self.servers})
+
+    @property
+    def servers(self):
+        return ",".join(f"127.0.0.1:{port}" for port in (*self.odradek.ports.values(), *self.kafka.ports.values()))
+
+    def close(self):
+        self.odradek.close()
+        self.kafka.close()
+        self.controllers.close()
+
+    def create(self, name, assignments, **config):
+        configs = {key.replace("_", "."): value for key, value in config.items()}
+        topic = NewTopic(name, len(assignments), replica_assignment=assignments, config=configs)
+        self.admin.create_topics([topic])[name].result(DEADLINE_S)
+        self.until(lambda: self.leaders(name) == [replicas[0] for replicas in assignments])
+
+    def leaders(self, name):
+        partitions = self.admin.list_topics(name, timeout=10).topics[name].partitions
+        return [partitions[index].leader for index in sorted(partitions)]
+
+    def in_sync(self, name):
+        partitions = self.admin.list_topics(name, timeout=10).topics[name].partitions
+        return [sorted(partitions[index].isrs) for index in sorted(partitions)]
+
+    def reassign(self, topic, replicas):
+        """Have partition 0 of ``topic`` on these brokers, as kafka-reassign-partitions.sh asks for it."""
+        asked = ReassignableTopic(name=topic, partitions=[ReassignablePartition(partition_index=0, replicas=replicas)])
+        client = BlockingClient("127.0.0.1", self.odradek.ports[SECOND], "reassigns", DEADLINE_S)
+        try:
+            response = client.call(Api(ApiKey.ALTER_PARTITION_REASSIGNMENTS), AlterPartitionReassignmentsRequest(topics=[asked]))
+        finally:
+            client.close()
+        assert (response.error_code, response.responses[0].partitions[0].error_code) == (0, 0)
+
+    def until(self, condition):
+        deadline = time.monotonic() + DEADLINE_S
+        while not condition():
+            assert time.monotonic() < deadline, "it does not come to be"
+            time.sleep(0.05)
+
+    def produce(self, topic, values, partitions, **config):
+        producer = Producer({"bootstrap.servers": self.servers, "acks": "all", "linger.ms": "0", **config})
+        failures = []
+        for number, value in enumerate(values):
+            producer.produce(
+                topic, value, partition=number % partitions, callback=lambda error, _: error and failures.append(error)
+            )
+        assert producer.flush(DEADLINE_S) == 0
+        assert failures == []
+
+    def consume(self, topic, partitions, count):
+        consumer = Consumer({"bootstrap.servers": self.servers, "group.id": "reader", "enable.auto.commit": False})
+        consumer.assign([TopicPartition(topic, index, 0) for index in range(partitions)])
+        found = []
+        deadline = time.monotonic() + DEADLINE_S
+        while len(found) < count and time.monotonic() < deadline:
+            found += [message for message in consumer.consume(500, 0.5) if message.error() is None]
+        consumer.close()
+        return sorted(message.value() for message in found)
+
+    def replica(self, node_id, topic, partition):
+        """The bytes of a replica's segments."""
+        data = self.kafka.data(node_id) if node_id == KAFKA else self.odradek.data(node_id)
+        return b"".join(path.read_bytes() for path in sorted((data / f"{topic}-{partition}").glob("*.log"))).rstrip(b"\0")
+
+    def replicas_agree(self, topic, partitions):
+        return all(len({self.replica(node_id, topic, index) for node_id in EVERY}) == 1 for index in range(partitions))
+
+
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory):
+    made = Cluster(tmp_path_factory.mktemp("member"))
+    try:
+        yield made
+    finally:
+        made.close()
+
+
+ROUND = [[FIRST, SECOND, KAFKA], [SECOND, KAFKA, FIRST], [KAFKA, FIRST, SECOND]]
+
+
+def values_of(name, count):
+    return [f"{name}-{number:05}".encode() for number in range(count)]
+
+
+def test_what_all_replicas_acknowledge_is_on_each_of_them_byte_for_byte(cluster):
+    cluster.create("even", ROUND, min_insync_replicas="3")
+    values = values_of("even", 600)
+    cluster.produce("even", values, 3, **{"enable.idempotence": True, "compression.type": "lz4"})
+    assert cluster.consume("even", 3, 600) == values
+    cluster.until(lambda: cluster.replicas_agree("even", 3))
+    assert all(cluster.replica(KAFKA, "even", index) for index in range(3))
+
+
+def test_a_broker_that_is_killed_is_led_past_and_has_all_of_it_when_it_is_back(cluster):
+    cluster.create("killed", ROUND, min_insync_replicas="2")
+    values = values_of("killed", 900)
+    cluster.produce("killed", values[:300], 3)
+    cluster.odradek.kill9(FIRST)
+    cluster.until(lambda: FIRST not in cluster.leaders("killed"))
+    cluster.produce("killed", values[300:600], 3)
+    cluster.odradek.start(FIRST)
+    cluster.until(lambda: cluster.in_sync("killed") == [sorted(EVERY)] * 3)
+    cluster.produce("killed", values[600:], 3)
+    assert cluster.consume("killed", 3, 900) == values
+    cluster.until(lambda: cluster.replicas_agree("killed", 3))
+
+
+def test_kafkas_broker_follows_and_comes_back_too(cluster):
+    cluster.create("kafka-killed", ROUND, min_insync_replicas="2")
+    values = values_of("kafka-killed", 600)
+    cluster.produce("kafka-killed", values[:300], 3)
+    cluster.kafka.kill9(KAFKA)
+    cluster.until(lambda: KAFKA not in cluster.leaders("kafka-killed"))
+    cluster.produce("kafka-killed", values[300:], 3)
+    cluster.kafka.start(KAFKA)
+    cluster.until(lambda: cluster.in_sync("kafka-killed") == [sorted(EVERY)] * 3)
+    assert cluster.consume("kafka-killed", 3, 600) == values
+    cluster.until(lambda: cluster.replicas_agree("kafka-killed", 3))
+
+
+def test_a_broker_that_stops_has_its_leaderships_moved_away_before(cluster):
+    cluster.create("stopped", ROUND)
+    values = values_of("stopped", 300)
+    cluster.produce("stopped", values[:150], 3)
+    assert cluster.odradek.stop(SECOND) == 0
+    # No waiting: nobody has to notice that it is gone.
+    assert SECOND not in cluster.leaders("stopped")
+    cluster.produce("stopped", values[150:], 3)
+    cluster.odradek.start(SECOND)
+    # Its last stop was clean, so the controller need not think that it has lost anything.
+    cluster.until(lambda: cluster.in_sync("stopped") == [sorted(EVERY)] * 3)
+    cluster.until(lambda: cluster.replicas_agree("stopped", 3))
+    assert cluster.consume("stopped", 3, 300) == values
+
+
+def committed(cluster, group, topic):
+    consumer = Consumer({"bootstrap.servers": cluster.servers, "group.id": group})
+    try:
+        [found] = consumer.committed([TopicPartition(topic, 0)], timeout=DEADLINE_S)
+    except KafkaException:
+        return None
+    else:
+        return found.offset
+    finally:
+        consumer.close()
+
+
+def test_a_groups_offsets_are_at_the_next_coordinator_when_its_broker_is_killed(cluster):
+    cluster.create("grouped", [[KAFKA, FIRST, SECOND]])
+    groups = [f"group-{number}" for number in range(6)]
+    for number, group in enumerate(groups):
+        consumer = Consumer({"bootstrap.servers": cluster.servers, "group.id": group})
+        consumer.commit(offsets=[TopicPartition("grouped", 0, number + 1)], asynchronous=False)
+        consumer.close()
+    assert {FIRST, SECOND, KAFKA} == set(cluster.leaders("__consumer_offsets"))
+    cluster.until(lambda: cluster.in_sync("__consumer_offsets") == [sorted(EVERY)] * 3)
+    cluster.odradek.kill9(FIRST)
+    cluster.until(lambda: not {FIRST, -1} & set(cluster.leaders("__consumer_offsets")))
+    cluster.until(lambda: [committed(cluster, group, "grouped") for group in groups] == list(range(1, 7)))
+    cluster.odradek.start(FIRST)
+
+
+def test_too_few_replicas_refuse_what_all_are_to_have(cluster):
+    cluster.create("few", [[FIRST, SECOND]], min_insync_replicas="2")
+    cluster.produce("few", values_of("few", 10), 1)
+    cluster.odradek.kill9(SECOND)
+    cluster.until(lambda: cluster.in_sync("few") == [[FIRST]])
+    producer = Producer({"bootstrap.servers": cluster.servers, "acks": "all", "message.timeout.ms": "1500", "retries": "0"})
+    failures = []
+    producer.produce("few", b"refused", callback=lambda error, _: failures.append(error.name()))
+    producer.flush(10)
+    assert failures == ["NOT_ENOUGH_REPLICAS"]
+    cluster.odradek.start(SECOND)
+    cluster.until(lambda: cluster.in_sync("few") == [[FIRST, SECOND]])
+    cluster.produce("few", [b"taken"], 1)
+
+
+def test_partitions_move_to_another_broker_and_away(cluster):
+    """A replica comes to a broker and leaves another, and the bytes come with it."""
+    cluster.create("moved", [[KAFKA]])
+    values = values_of("moved", 200)
+    cluster.produce("moved", values, 1)
+    cluster.reassign("moved", [FIRST, SECOND])
+    cluster.until(lambda: cluster.in_sync("moved") == [[FIRST, SECOND]] and not (cluster.kafka.data(KAFKA) / "moved-0").exists())
+    assert cluster.replica(FIRST, "moved", 0) == cluster.replica(SECOND, "moved", 0)
+    cluster.reassign("moved", [SECOND])
+    cluster.until(lambda: cluster.leaders("moved") == [SECOND] and not (cluster.odradek.data(FIRST) / "moved-0").exists())
+    assert cluster.consume("moved", 1, 200) == values
+
+
+def test_configs_are_changed_by_the_controller_and_kept_by_the_broker(cluster):
+    cluster.create("configured", [[FIRST]])
+    entry = ConfigEntry("retention.ms", "123456", incremental_operation=AlterConfigOpType.SET)
+    resource = ConfigResource(ConfigResource.Type.TOPIC, "configured", incremental_configs=[entry])
+    cluster.admin.incremental_alter_configs([resource])[resource].result(DEADLINE_S)
+
+    def value():
+        asked = ConfigResource(ConfigResource.Type.TOPIC, "configured")
+        return cluster.admin.describe_configs([asked])[asked].result(DEADLINE_S)["retention.ms"].value
+
+    cluster.until(lambda: value() == "123456")
+
+
+def test_a_deleted_topics_directories_go(cluster):
+    cluster.create("deleted", ROUND)
+    cluster.produce("deleted", values_of("deleted", 30), 3)
+    cluster.admin.delete_topics(["deleted"])["deleted"].result(DEADLINE_S)
+    cluster.until(lambda: not [path for node_id in (FIRST, SECOND) for path in cluster.odradek.data(node_id).glob("deleted-?")])
+
+
+def test_nothing_was_a_fault(cluster):
+    for node_id in (FIRST, SECOND):
+        assert "Traceback" not in cluster.odradek.log(node_id)
+        assert '"level": "error"' not in cluster.odradek.log(node_id)

@@ -1,0 +1,84 @@
+"""Brokers of odradek's, each a process of `odradek serve`, under the controllers of ``kafka_controllers``."""
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+
+from benchmarks.peers import free_ports
+from tests.campaigns.kafka_tools.kafka_broker import TIMEOUT_S
+from tests.campaigns.kafka_tools.kafka_controllers import KafkaControllers
+
+
+class OdradekBrokers:
+    """Brokers by node id, not started yet. ``settings`` are further configs."""
+
+    def __init__(self, scratch: Path, controllers: KafkaControllers, settings: Mapping[int, Mapping[str, str]]) -> None:
+        self._scratch = scratch
+        self._controllers = controllers
+        self._settings = settings
+        self._processes: dict[int, subprocess.Popen[str]] = {}
+        self.ports = dict(zip(settings, free_ports(len(settings)), strict=True))
+
+    def start(self, *node_ids: int) -> None:
+        """Start these, or all, and wait until each is unfenced."""
+        started = node_ids or tuple(self.ports)
+        for node_id in started:
+            self._processes[node_id] = self._spawn(node_id)
+        for node_id in started:
+            stdout = self._processes[node_id].stdout
+            assert stdout is not None
+            line = stdout.readline()
+            assert line == f"odradek ready on 127.0.0.1:{self.ports[node_id]}\n", (line, self.log(node_id))
+
+    def data(self, node_id: int) -> Path:
+        """Where a broker has its logs."""
+        return self._scratch / f"odradek-{node_id}"
+
+    def log(self, node_id: int) -> str:
+        """What a broker has said."""
+        return self._log_path(node_id).read_text(encoding="utf-8")
+
+    def kill9(self, node_id: int) -> None:
+        """End a broker as a loss of its machine does."""
+        self._end(node_id, signal.SIGKILL)
+
+    def stop(self, node_id: int) -> int:
+        """Have a broker leave; its exit status."""
+        return self._end(node_id, signal.SIGTERM)
+
+    def close(self) -> None:
+        """End all."""
+        for node_id in list(self._processes):
+            self.kill9(node_id)
+
+    def _end(self, node_id: int, number: int) -> int:
+        process = self._processes.pop(node_id)
+        process.send_signal(number)
+        try:
+            status = process.wait(TIMEOUT_S)
+        finally:
+            process.kill()
+            assert process.stdout is not None
+            process.stdout.close()
+        return status
+
+    def _spawn(self, node_id: int) -> "subprocess.Popen[str]":
+        self._scratch.mkdir(exist_ok=True)
+        settings = {
+            "process.roles": "broker",
+            "node.id": str(node_id),
+            "controller.quorum.voters": self._controllers.voters,
+            "controller.listener.names": "CONTROLLER",
+            **self._settings[node_id],
+        }
+        chosen = [word for key, value in settings.items() for word in ("--set", f"{key}={value}")]
+        place = ["--port", str(self.ports[node_id]), "--data-dir", str(self.data(node_id))]
+        command = [sys.executable, "-m", "odradek", "serve", *place, *chosen]
+        with self._log_path(node_id).open("a", encoding="utf-8") as log:
+            return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=log, text=True, env=os.environ)
+
+    def _log_path(self, node_id: int) -> Path:
+        return self._scratch / f"odradek-{node_id}.log"
