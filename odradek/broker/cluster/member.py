@@ -22,6 +22,7 @@ from odradek.broker.cluster.directory_assignments import DirectoryAssignments
 from odradek.broker.cluster.followed_metadata import FollowedMetadata
 from odradek.broker.cluster.replica_fetchers import ReplicaFetchers
 from odradek.broker.cluster.replicated_roles import ReplicatedRoles
+from odradek.broker.cluster.transaction_peers import TransactionPeers
 from odradek.broker.config.dynamic import ResourceType
 from odradek.broker.logging import log as broker_log
 from odradek.broker.metadata.features import REGISTERED_FEATURES
@@ -148,6 +149,15 @@ class ClusterMember:
             alter_partitions=self._alter_partitions,
         )
         self._fetchers = self._make_fetchers()
+        self.peers = TransactionPeers(
+            self.image,
+            connect,
+            timer,
+            random,
+            node_id=node_id,
+            address_of=self._view.address_of,
+            call_soon=broker.call_soon,
+        )
         self.roles = ReplicatedRoles(
             self._view,
             self._fetchers,
@@ -250,7 +260,7 @@ class ClusterMember:
         self._is_closed = True
         for task in self._tasks:
             task.cancel()
-        for part in (self._channel, self.forwarding, self._blocks, self._alter_partitions, self._assignments):
+        for part in (self.peers, self._channel, self.forwarding, self._blocks, self._alter_partitions, self._assignments):
             part.close()
         self._fetchers.end()
 

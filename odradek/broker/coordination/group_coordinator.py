@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from odradek.coordinator.runtime.marker import EndTxnMarker
     from odradek.coordinator.runtime.record import CoordinatorRecord
     from odradek.coordinator.runtime.shard_context import ShardContext
+    from odradek.timing.reply import Reply
 
 _MODULES: Final = (
     "odradek.coordinator.runtime.runtime",
@@ -51,7 +52,7 @@ class GroupCoordinator(CoordinatorHost["GroupShard"]):
         super().__init__(services, about)
         self._group_configs: GroupConfig | None = None
 
-    def write_marker(self, partition: int, marker: EndTxnMarker) -> None:
+    def write_marker(self, partition: int, marker: EndTxnMarker) -> Reply[KafkaError | None] | None:
         """End a transaction on a partition of ``__consumer_offsets``: its offsets are committed, or gone.
 
         KafkaError: UNKNOWN_TOPIC_OR_PARTITION, INVALID_PRODUCER_EPOCH, TRANSACTION_COORDINATOR_FENCED, and those of
@@ -59,10 +60,14 @@ class GroupCoordinator(CoordinatorHost["GroupShard"]):
         """
         from odradek.coordinator.group.txn_offsets import end_transaction
 
-        self._services.partitions.require(CONSUMER_OFFSETS_TOPIC, partition)
+        leader = self._services.partitions.require(CONSUMER_OFFSETS_TOPIC, partition).leader
         reply = self.runtime.write(partition, lambda _: end_transaction(marker))
-        if reply.done and reply.response is not None:
+        if not reply.done:
+            # With followers, it counts when they have it.
+            return reply if leader is not None and leader.followers is not None else None
+        if reply.response is not None:
             raise reply.response
+        return None
 
     def publish(self, delta: MetadataDelta, image: MetadataImage) -> None:
         """Part of MetadataPublisher: the offsets of a topic go with it; configs are read again when they matter."""

@@ -10,7 +10,9 @@ if TYPE_CHECKING:
 
     from odradek.broker.config.broker_config import BrokerConfig
     from odradek.broker.metadata.cluster_metadata import ClusterMetadata
+    from odradek.broker.replica.delayed_produce import DelayedProduce
     from odradek.broker.replica.partitions import Partitions
+    from odradek.timing.purgatory import Purgatory
     from odradek.timing.timer import Timer
 
 
@@ -21,13 +23,24 @@ class CoordinatorServices:
     some thousand more records of a coordinator's topic have become state.
     """
 
-    __slots__ = ("call_at_turn_end", "call_soon", "config", "controller", "on_much_loaded", "partitions", "random", "timer")
+    __slots__ = (
+        "call_at_turn_end",
+        "call_soon",
+        "config",
+        "controller",
+        "on_much_loaded",
+        "partitions",
+        "produce_purgatory",
+        "random",
+        "timer",
+    )
 
     def __init__(
         self,
         *,
         config: BrokerConfig,
         partitions: Partitions,
+        produce_purgatory: Purgatory[DelayedProduce],
         controller: Callable[[], ClusterMetadata],
         timer: Timer,
         random: Random,
@@ -37,6 +50,7 @@ class CoordinatorServices:
     ) -> None:
         self.config = config
         self.partitions = partitions
+        self.produce_purgatory = produce_purgatory
         self.controller = controller
         self.timer = timer
         self.random = random

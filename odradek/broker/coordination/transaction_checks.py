@@ -23,7 +23,7 @@ from odradek.protocol.record_batch import NO_PRODUCER_ID, TRANSACTIONAL_MASK, re
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from odradek.broker.coordination.transaction_coordinator import TransactionCoordinator
+    from odradek.broker.coordination.transaction_coordinator import TransactionCoordinator, Verdicts
     from odradek.broker.replica.partition import Partition
     from odradek.broker.replica.partitions import Partitions
     from odradek.protocol.produce_request import ProduceRequest
@@ -109,6 +109,12 @@ class TransactionChecks:
                 of_producer.append(((partition.topic, index), question))
         for (producer_id, epoch), about in asked.items():
             keys = frozenset([key for key, _ in about])
+            others = coordinator.others
+            if others is not None and not others.coordinates(transactional_id):
+                self._waiting += 1
+                elsewhere = others.verify(transactional_id, producer_id, epoch, keys, adds=adds)
+                elsewhere.when_done(partial(self._answered_each, about))
+                continue
             if not adds:
                 verdicts = coordinator.verify_partitions(transactional_id, producer_id, epoch, keys)
                 for key, question in about:
@@ -119,9 +125,17 @@ class TransactionChecks:
             reply = coordinator.add_partitions(transactional_id, producer_id, epoch, keys, _CLIENT_THAT_ADDS)
             reply.when_done(partial(self._answered, questions))
 
+    def _answered_each(self, about: list[tuple[tuple[str, int], Question]], verdicts: Verdicts) -> None:
+        for key, question in about:
+            question.answer = verdicts[key]
+        self._one_less()
+
     def _answered(self, questions: list[Question], code: ErrorCode) -> None:
         for question in questions:
             question.answer = code
+        self._one_less()
+
+    def _one_less(self) -> None:
         self._waiting -= 1
         if not self._waiting and self._when_done is not None:
             # Let go of who knows these checks, or all of the request would be left to the garbage collector.

@@ -6,7 +6,7 @@ stopped has to be.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Protocol
 
 from odradek.broker.coordination.coordinator_host import CoordinatorHost, CoordinatorTopic
 from odradek.broker.logging import log
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from odradek.broker.coordination.services import CoordinatorServices
+    from odradek.broker.replica.partition import Partition
     from odradek.coordinator.runtime.marker import EndTxnMarker
     from odradek.coordinator.runtime.record import CoordinatorRecord
     from odradek.coordinator.runtime.shard_context import ShardContext
@@ -31,18 +32,42 @@ _NONE: Final = ErrorCode.NONE
 _new_tuple: Final = tuple.__new__
 # The transaction version of a client that leaves adding partitions to Produce (KIP-890).
 _CLIENT_THAT_ADDS: Final = 2
+# Of a marker; then it is written again.
+_REPLICATION_TIMEOUT_MS: Final = 30_000
 
 Verdicts = dict[tuple[str, int], ErrorCode]
+
+
+class OtherBrokers(Protocol):
+    """The other brokers of a cluster, as far as transactions are concerned."""
+
+    def is_here(self, topic: str, partition: int) -> bool:
+        """Whether this broker leads a partition, or nobody knows of it."""
+
+    def write_marker(self, topic: str, partition: int, marker: EndTxnMarker) -> Reply[KafkaError | None]:
+        """Have the leader of a partition append a marker. KafkaError where there is no leader."""
+
+    def coordinates(self, transactional_id: str) -> bool:
+        """Whether this broker leads the partition of ``__transaction_state`` for the id."""
+
+    def verify(
+        self, transactional_id: str, producer_id: int, producer_epoch: int, partitions: frozenset[tuple[str, int]], *, adds: bool
+    ) -> Reply[Verdicts]:
+        """Ask the coordinator of the id what ``TransactionCoordinator.verify`` answers here."""
 
 
 class TransactionCoordinator(CoordinatorHost["TransactionShard"]):
     """See ``CoordinatorHost``. Open transactions keep the partitions of a topic that is deleted: those need no marker."""
 
-    def __init__(self, services: CoordinatorServices, write_group_marker: Callable[[int, EndTxnMarker], None]) -> None:
+    def __init__(
+        self, services: CoordinatorServices, write_group_marker: Callable[[int, EndTxnMarker], Reply[KafkaError | None] | None]
+    ) -> None:
         """``write_group_marker`` ends a transaction on a partition of ``__consumer_offsets``."""
         load_buffer_bytes = services.config["transaction.state.log.load.buffer.size"]
         super().__init__(services, CoordinatorTopic("transaction", TRANSACTION_STATE_TOPIC, _MODULES, load_buffer_bytes))
         self._write_group_marker = write_group_marker
+        # Where there are some.
+        self.others: OtherBrokers | None = None
         # Asked for each marker.
         self._partitions = services.partitions
         self._clock = services.timer.clock
@@ -60,6 +85,10 @@ class TransactionCoordinator(CoordinatorHost["TransactionShard"]):
         Where it ``adds``, the partition is added to it first, and the answer may come later, in a Reply.
         """
         asked = frozenset(((topic, partition),))
+        others = self.others
+        if others is not None and not others.coordinates(transactional_id):
+            verdicts = others.verify(transactional_id, producer_id, producer_epoch, asked, adds=adds)
+            return verdicts.then(lambda found: found[topic, partition])
         if not adds:
             return self.verify_partitions(transactional_id, producer_id, producer_epoch, asked)[topic, partition]
         reply = self.add_partitions(transactional_id, producer_id, producer_epoch, asked, _CLIENT_THAT_ADDS)
@@ -107,12 +136,37 @@ class TransactionCoordinator(CoordinatorHost["TransactionShard"]):
             transactional_id, lambda shard: shard.add_partitions(transactional_id, producer, partitions, client_version)
         ).then(_code)
 
-    def write_marker(self, topic: str, partition: int, marker: EndTxnMarker) -> None:
-        """Part of MarkerWriter, and what WriteTxnMarkers does: offsets that were pending are committed or gone, too."""
+    def write_marker(self, topic: str, partition: int, marker: EndTxnMarker) -> Reply[KafkaError | None] | None:
+        """Part of MarkerWriter."""
+        others = self.others
+        if others is not None and not others.is_here(topic, partition):
+            return others.write_marker(topic, partition, marker)
+        return self.write_marker_here(topic, partition, marker)
+
+    def write_marker_here(self, topic: str, partition: int, marker: EndTxnMarker) -> Reply[KafkaError | None] | None:
+        """What WriteTxnMarkers does: offsets that were pending are committed or gone, too. Errors: MarkerWriter's."""
         if topic == CONSUMER_OFFSETS_TOPIC:
-            self._write_group_marker(partition, marker)
-        else:
-            self._partitions.require(topic, partition).append_marker(marker, self._clock.now_ms())
+            return self._write_group_marker(partition, marker)
+        found = self._partitions.require(topic, partition)
+        last_offset = found.append_marker(marker, self._clock.now_ms()).last_offset
+        if self.others is None or last_offset < found.high_watermark:
+            return None
+        return self._when_replicated(found, last_offset)
+
+    def _when_replicated(self, partition: Partition, last_offset: int) -> Reply[KafkaError | None]:
+        """A marker that is lost with its leader would leave the transaction open in its partition."""
+        from odradek.broker.replica.delayed_produce import DelayedProduce
+        from odradek.broker.replica.partition import ALL_IN_SYNC
+
+        reply: Reply[KafkaError | None] = Reply()
+
+        def respond(codes: list[ErrorCode]) -> None:
+            reply.complete(None if codes[0] == _NONE else KafkaError(codes[0], "a marker is not replicated"))
+
+        deadline_ms = self._clock.monotonic_ms() + _REPLICATION_TIMEOUT_MS
+        waiting = DelayedProduce(deadline_ms, [(partition, last_offset)], ALL_IN_SYNC, respond)
+        self._services.produce_purgatory.try_complete_else_watch(waiting, (partition,))
+        return reply
 
     def _decoder(self) -> Callable[[bytes, bytes | None], CoordinatorRecord | None]:
         from odradek.coordinator.transaction.record import decode_transaction_record

@@ -95,7 +95,8 @@ def _refusal(services: "TransactionPartitionServices", version: int, topic: str,
     """Why nobody adds this partition. An internal topic is not a client's to write, whether it is there or not."""
     if version < _FIRST_OF_BROKERS and topic in INTERNAL_TOPICS:
         return ErrorCode.TOPIC_AUTHORIZATION_FAILED
-    return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION if services.partitions.get(topic, index) is None else ErrorCode.NONE
+    known = services.controller.image.topics.get(topic)
+    return ErrorCode.NONE if known is not None and index in known.partitions else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
 
 
 def _told(code: ErrorCode, version: int) -> ErrorCode:

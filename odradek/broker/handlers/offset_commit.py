@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from odradek.broker.context import RequestContext
     from odradek.broker.handlers.services import OffsetServices
-    from odradek.broker.replica.partitions import Partitions
+    from odradek.broker.metadata.image import MetadataImage
     from odradek.coordinator.group.offset_commit import CommitTopic
     from odradek.protocol.message_types.offset_commit import OffsetCommitRequestPartition
     from odradek.timing.reply import Reply
@@ -37,7 +37,7 @@ def handle(
 ) -> "OffsetCommitResponse | Reply[OffsetCommitResponse]":
     """Commit the offsets of topics and partitions that exist; a Reply unless there is none."""
     version = context.version
-    topics, refused = _set_aside_unknown(services.partitions, request, by_id=version >= _FIRST_VERSION_BY_ID)
+    topics, refused = _set_aside_unknown(services.controller.image, request, by_id=version >= _FIRST_VERSION_BY_ID)
     if not topics:
         return OffsetCommitResponse(topics=refused)
 
@@ -53,26 +53,26 @@ def handle(
 
 
 def _set_aside_unknown(
-    partitions: "Partitions", request: OffsetCommitRequest, *, by_id: bool
+    image: "MetadataImage", request: OffsetCommitRequest, *, by_id: bool
 ) -> "tuple[list[CommitTopic], list[OffsetCommitResponseTopic]]":
     """What exists of the request's topics, each with name and id; and the answers for the rest. HOT."""
     refused = []
     topics: list[CommitTopic] = []
     for topic in request.topics:
         topic_id, asked, name = topic
-        known = partitions.of_topic_id(b"" if topic_id is None else topic_id.bytes) if by_id else partitions.of_topic(name)
-        if not known:
+        found = (None if topic_id is None else image.topics_by_id.get(topic_id)) if by_id else image.topics.get(name)
+        if found is None:
             error_code = ErrorCode.UNKNOWN_TOPIC_ID if by_id else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
             refused.append(_refusal(name, topic_id, asked, error_code))
             continue
-        first = next(iter(known.values()))
+        known = found.partitions
         for partition in asked:
             if partition.partition_index not in known:
                 unknown = [each for each in asked if each.partition_index not in known]
-                refused.append(_refusal(first.topic, first.topic_id, unknown, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION))
+                refused.append(_refusal(found.name, found.topic_id, unknown, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION))
                 asked = [each for each in asked if each.partition_index in known]
                 break
-        topics.append((first.topic_id, asked, first.topic))
+        topics.append((found.topic_id, asked, found.name))
     return [topic for topic in topics if topic[1]] if refused else topics, refused
 
 

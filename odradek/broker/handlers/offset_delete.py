@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from odradek.broker.context import RequestContext
     from odradek.broker.handlers.services import OffsetServices
-    from odradek.broker.replica.partitions import Partitions
+    from odradek.broker.metadata.image import MetadataImage
     from odradek.timing.reply import Reply
 
 
@@ -32,7 +32,7 @@ def handle(
     """Delete the offsets of partitions that exist: a Reply."""
     if not request.group_id:
         return OffsetDeleteResponse(error_code=ErrorCode.INVALID_GROUP_ID)
-    request, refused = _set_aside_unknown(services.partitions, request)
+    request, refused = _set_aside_unknown(services.controller.image, request)
 
     def finish(outcome: OffsetDeleteResponse | KafkaError) -> OffsetDeleteResponse:
         if isinstance(outcome, KafkaError):
@@ -43,13 +43,14 @@ def handle(
 
 
 def _set_aside_unknown(
-    partitions: "Partitions", request: OffsetDeleteRequest
+    image: "MetadataImage", request: OffsetDeleteRequest
 ) -> tuple[OffsetDeleteRequest, dict[str, list[OffsetDeleteResponsePartition]]]:
     """The request for what exists; the answers for other partitions, by topic."""
     refused: dict[str, list[OffsetDeleteResponsePartition]] = {}
     known = []
     for topic in request.topics:
-        here = partitions.of_topic(topic.name)
+        found = image.topics.get(topic.name)
+        here = {} if found is None else found.partitions
         unknown = [each for each in topic.partitions if each.partition_index not in here]
         if unknown:
             code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION

@@ -71,12 +71,16 @@ class PartitionServices(Protocol):
         """All of them."""
 
 
-class TopicServices(Protocol):
-    """The cluster's metadata, and what changes it."""
+class MetadataServices(Protocol):
+    """The cluster's metadata."""
 
     @property
     def controller(self) -> ClusterMetadata:
         """What is committed, in an image, and what brokers ask of the controller."""
+
+
+class TopicServices(MetadataServices, Protocol):
+    """The cluster's metadata, and this broker."""
 
     @property
     def slices(self) -> Slices:
@@ -223,7 +227,7 @@ class ProduceServices(PartitionServices, TransactionServices, Protocol):
         """Produces that wait for a flush."""
 
 
-class OffsetServices(GroupServices, PartitionServices, Protocol):
+class OffsetServices(GroupServices, MetadataServices, Protocol):
     """Groups' offsets, and the partitions they are of."""
 
 
@@ -231,7 +235,7 @@ class OffsetFetchServices(GroupServices, TopicServices, Protocol):
     """Groups' offsets, and the topics they are of."""
 
 
-class TransactionPartitionServices(TransactionServices, PartitionServices, Protocol):
+class TransactionPartitionServices(TransactionServices, MetadataServices, Protocol):
     """Transactions, and the partitions that are in them."""
 
 

@@ -26,11 +26,11 @@ from odradek.protocol.message_types.txn_offset_commit import (
 from odradek.timing.reply import Reply
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from odradek.broker.context import RequestContext
     from odradek.broker.handlers.services import TransactionOffsetServices
-    from odradek.broker.replica.partitions import Partitions
+    from odradek.broker.metadata.topic import Topic
     from odradek.coordinator.group.group_shard import GroupShard
     from odradek.coordinator.runtime.runtime import CoordinatorRuntime
 
@@ -124,13 +124,14 @@ def _set_aside_unknown(
     services: "TransactionOffsetServices", request: TxnOffsetCommitRequest
 ) -> tuple[TxnOffsetCommitRequest, list[TxnOffsetCommitRequestTopic]]:
     """The request for what exists; the rest, as topics of the same kind."""
-    if _all_exist(services.partitions, request.topics):
+    known_topics = services.controller.image.topics
+    if _all_exist(known_topics, request.topics):
         return request, []
-    find = services.partitions.get
     unknown = []
     known = []
     for topic in request.topics:
-        exists = [find(topic.name, each.partition_index) is not None for each in topic.partitions]
+        found = known_topics.get(topic.name)
+        exists = [found is not None and each.partition_index in found.partitions for each in topic.partitions]
         if all(exists) and exists:
             known.append(topic)
             continue
@@ -141,12 +142,13 @@ def _set_aside_unknown(
     return request._replace(topics=known), unknown
 
 
-def _all_exist(partitions: "Partitions", topics: "Sequence[TxnOffsetCommitRequestTopic]") -> bool:
+def _all_exist(known_topics: "Mapping[str, Topic]", topics: "Sequence[TxnOffsetCommitRequestTopic]") -> bool:
     for topic in topics:
-        if not topic.partitions:
+        found = known_topics.get(topic.name)
+        if not topic.partitions or found is None:
             return False
         for each in topic.partitions:
-            if partitions.get(topic.name, each.partition_index) is None:
+            if each.partition_index not in found.partitions:
                 return False
     return True
 

@@ -131,9 +131,8 @@ def _read_transactions(broker: MeteredBroker) -> Iterator[Reading]:
     yield OPEN, [((), len(starts_ms))]
     yield OLDEST, [((), max(broker.clock.now_ms() - min(starts_ms), 0))] if starts_ms else []
     yield from _read_ends(shards)
-    remaining = [partitions for shard in shards for partitions in shard.markers.remaining.values()]
-    yield MARKERS_WAITING, [((), sum(map(len, remaining)))]
-    yield COMPLETIONS_WAITING, [((), sum(not partitions for partitions in remaining))]
+    yield MARKERS_WAITING, [((), sum(len(shard.markers) for shard in shards))]
+    yield COMPLETIONS_WAITING, [((), sum(shard.markers.unfinished for shard in shards))]
     yield from _read_producers(broker)
 
 

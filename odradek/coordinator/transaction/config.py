@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
 if TYPE_CHECKING:
     from odradek.coordinator.runtime.marker import EndTxnMarker
+    from odradek.protocol.errors import KafkaError
+    from odradek.timing.reply import Reply
 
 # The timeout of transactions that an external manager ends (KIP-939): none.
 NO_TIMEOUT_MS: Final = 2**31 - 1
@@ -31,8 +33,8 @@ class ProducerIdentity(NamedTuple):
 class MarkerWriter(Protocol):
     """Ends a producer's transaction on one partition."""
 
-    def write_marker(self, topic: str, partition: int, marker: EndTxnMarker) -> None:
-        """Append the marker.
+    def write_marker(self, topic: str, partition: int, marker: EndTxnMarker) -> Reply[KafkaError | None] | None:
+        """Append the marker; a Reply where it is yet to be replicated, or to be written by another broker.
 
         KafkaError: UNKNOWN_TOPIC_OR_PARTITION where the partition is deleted, INVALID_PRODUCER_EPOCH or
         TRANSACTION_COORDINATOR_FENCED where somebody newer has been there, any other where it may be tried again.

@@ -86,7 +86,8 @@ def describe_transaction(
         return DescribedTransaction(transactional_id=transactional_id, error_code=ErrorCode.TRANSACTIONAL_ID_NOT_FOUND)
     partitions = sorted(value.partitions)
     if value.status in PREPARED:
-        partitions = sorted(markers.remaining.get(transactional_id, partitions))
+        pending = markers.pending(transactional_id)
+        partitions = partitions if pending is None else sorted(pending)
     topics = [
         TopicData(topic=topic, partitions=[index for _, index in group])
         for topic, group in groupby(partitions, key=lambda each: each[0])

@@ -6,7 +6,7 @@ pending, and whoever reads after the answer sees what was committed. A partition
 again until it can be, or is deleted; it delays no other transaction. The log does not say which partitions have their markers:
 after a load each gets one again, which does no harm to those that have it.
 
-Left out: a queue for each destination broker. There is one broker, and it is this one.
+Where a marker is on its way to another broker, or to this partition's followers, it is waited for; the others go on.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from odradek.coordinator.transaction.config import MarkerWriter
     from odradek.coordinator.transaction.transactions import Transactions
     from odradek.protocol.coordinator_records import TransactionLogValue
+    from odradek.timing.reply import Reply
 
 # The quick way to make a named tuple.
 _new_tuple: Final = tuple.__new__
@@ -46,19 +47,30 @@ _NOT_NEEDED: Final = frozenset(
 class Markers:
     """Transactions of one shard that are being ended. Loop thread only.
 
-    ``remaining`` are the partitions that have no marker yet, by transactional id.
+    ``remaining`` are the partitions that have no marker yet, by transactional id, and ``under_way`` those whose marker is sent.
     """
 
-    __slots__ = ("_transactions", "_writer", "remaining")
+    __slots__ = ("_transactions", "_writer", "remaining", "under_way")
 
     def __init__(self, transactions: Transactions, writer: MarkerWriter) -> None:
         self.remaining: dict[str, list[tuple[str, int]]] = {}
+        self.under_way: dict[str, set[tuple[str, int]]] = {}
         self._transactions = transactions
         self._writer = writer
 
     def __len__(self) -> int:
         """The number of markers that are still to be written."""
-        return sum(map(len, self.remaining.values()))
+        return sum(map(len, self.remaining.values())) + sum(map(len, self.under_way.values()))
+
+    def pending(self, transactional_id: str) -> list[tuple[str, int]] | None:
+        """The partitions of a transaction that have no marker yet, or none that is known of; None if it is not being ended."""
+        remaining = self.remaining.get(transactional_id)
+        return None if remaining is None else [*remaining, *self.under_way.get(transactional_id, ())]
+
+    @property
+    def unfinished(self) -> int:
+        """The number of transactions that have all their markers, and wait for Complete*."""
+        return sum(not partitions and each not in self.under_way for each, partitions in self.remaining.items())
 
     def begin(self, transactional_id: str, value: TransactionLogValue) -> None:
         """``value``, Prepare*, is committed: write the markers after the answer. Pending until Complete* is committed."""
@@ -90,24 +102,58 @@ class Markers:
         failed = []
         for partition in turn:
             try:
-                self._writer.write_marker(partition[0], partition[1], marker)
+                reply = self._writer.write_marker(partition[0], partition[1], marker)
             except KafkaError as error:
-                if error.code in _NOT_NEEDED:
-                    self._report("a transaction's marker is not needed", transactional_id, partition, error)
-                else:
+                if self._is_needed(transactional_id, partition, error, is_first=is_first):
                     failed.append(partition)
-                    # Once, however often it is tried.
-                    if is_first and error.code != ErrorCode.COORDINATOR_LOAD_IN_PROGRESS:
-                        self._report("a transaction's marker has to wait", transactional_id, partition, error)
+                continue
+            if reply is None:
+                continue
+            if not reply.done:
+                self._await(transactional_id, value, partition, reply)
+            elif reply.response is not None and self._is_needed(transactional_id, partition, reply.response, is_first=is_first):
+                failed.append(partition)
         self.remaining[transactional_id] = later + failed
-        if later or failed:
+        self._go_on(transactional_id, value, 0 if later else RETRY_BACKOFF_MS)
+
+    def _go_on(self, transactional_id: str, value: TransactionLogValue, delay_ms: float) -> None:
+        """Write what remains in ``delay_ms``; where nothing does, the transaction is complete."""
+        if self.remaining[transactional_id]:
             self._transactions.context.schedule(
-                ("markers", transactional_id),
-                0 if later else RETRY_BACKOFF_MS,
-                lambda: self._write_again(transactional_id, value),
+                ("markers", transactional_id), delay_ms, lambda: self._write_again(transactional_id, value)
             )
-        else:
+        elif transactional_id not in self.under_way:
             self._complete(transactional_id)
+
+    def _await(
+        self, transactional_id: str, value: TransactionLogValue, partition: tuple[str, int], reply: Reply[KafkaError | None]
+    ) -> None:
+        """A marker is on its way: the transaction is not complete without it."""
+        under_way = self.under_way.setdefault(transactional_id, set())
+        under_way.add(partition)
+
+        def arrived(error: KafkaError | None) -> None:
+            if not self._transactions.context.is_open:
+                # The next coordinator writes it again.
+                return
+            under_way.discard(partition)
+            if not under_way:
+                self.under_way.pop(transactional_id, None)
+            if error is not None and self._is_needed(transactional_id, partition, error, is_first=True):
+                self.remaining[transactional_id].append(partition)
+            if not self._transactions.context.is_scheduled(("markers", transactional_id)):
+                self._go_on(transactional_id, value, RETRY_BACKOFF_MS)
+
+        reply.when_done(arrived)
+
+    def _is_needed(self, transactional_id: str, partition: tuple[str, int], error: KafkaError, *, is_first: bool) -> bool:
+        """Whether a marker that was not written is to be tried again. Once is told, however often it is tried."""
+        if error.code in _NOT_NEEDED:
+            self._report("a transaction's marker is not needed", transactional_id, partition, error)
+            return False
+        if is_first and error.code != ErrorCode.COORDINATOR_LOAD_IN_PROGRESS:
+            self._report("a transaction's marker has to wait", transactional_id, partition, error)
+        return True
 
     def _write_again(self, transactional_id: str, value: TransactionLogValue) -> CoordinatorResult[None]:
         """Write markers in an operation without records; Complete* is an operation of its own."""

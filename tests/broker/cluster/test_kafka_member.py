@@ -4,11 +4,12 @@ logs."""
 import time
 
 import pytest
-from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
+from confluent_kafka import Consumer, ElectionType, KafkaException, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource, NewTopic
 
 from odradek.client.api import Api
 from odradek.client.blocking import BlockingClient
+from odradek.coordinator.runtime.hashing import partition_for
 from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.message_types.alter_partition_reassignments import (
     AlterPartitionReassignmentsRequest,
@@ -30,6 +31,9 @@ SETTINGS = {
     "replica.fetch.backoff.ms": "100",
     "offsets.topic.num.partitions": "3",
     "offsets.topic.replication.factor": "3",
+    "transaction.state.log.num.partitions": "3",
+    "transaction.state.log.replication.factor": "3",
+    "transaction.state.log.min.isr": "2",
 }
 DEADLINE_S = 40
 
@@ -66,6 +70,13 @@ class Cluster:
     def in_sync(self, name):
         partitions = self.admin.list_topics(name, timeout=10).topics[name].partitions
         return [sorted(partitions[index].isrs) for index in sorted(partitions)]
+
+    def prefer(self, topic, partitions):
+        """Have every replica in sync, and the first of each partition's lead: earlier tests have moved leaderships."""
+        self.until(lambda: self.in_sync(topic) == [sorted(EVERY)] * partitions)
+        asked = [TopicPartition(topic, index) for index in range(partitions)]
+        self.admin.elect_leaders(ElectionType.PREFERRED, asked).result(DEADLINE_S)
+        self.until(lambda: set(self.leaders(topic)) == set(EVERY))
 
     def reassign(self, topic, replicas):
         """Have partition 0 of ``topic`` on these brokers, as kafka-reassign-partitions.sh asks for it."""
@@ -198,12 +209,77 @@ def test_a_groups_offsets_are_at_the_next_coordinator_when_its_broker_is_killed(
         consumer = Consumer({"bootstrap.servers": cluster.servers, "group.id": group})
         consumer.commit(offsets=[TopicPartition("grouped", 0, number + 1)], asynchronous=False)
         consumer.close()
-    assert {FIRST, SECOND, KAFKA} == set(cluster.leaders("__consumer_offsets"))
-    cluster.until(lambda: cluster.in_sync("__consumer_offsets") == [sorted(EVERY)] * 3)
+    cluster.prefer("__consumer_offsets", 3)
     cluster.odradek.kill9(FIRST)
     cluster.until(lambda: not {FIRST, -1} & set(cluster.leaders("__consumer_offsets")))
     cluster.until(lambda: [committed(cluster, group, "grouped") for group in groups] == list(range(1, 7)))
     cluster.odradek.start(FIRST)
+
+
+def transactional(cluster, transactional_id):
+    producer = Producer({"bootstrap.servers": cluster.servers, "transactional.id": transactional_id, "linger.ms": "0"})
+    producer.init_transactions(DEADLINE_S)
+    return producer
+
+
+def coordinator_of(cluster, transactional_id):
+    """The broker that leads the id's partition of `__transaction_state`."""
+    return cluster.leaders("__transaction_state")[partition_for(transactional_id, 3)]
+
+
+def ids_of_each_coordinator(cluster):
+    """A transactional id that each broker coordinates."""
+    transactional(cluster, "first")
+    cluster.prefer("__transaction_state", 3)
+    found = {}
+    for number in range(40):
+        found.setdefault(coordinator_of(cluster, f"id-{number}"), f"id-{number}")
+    return found
+
+
+def test_transactions_end_on_the_partitions_of_all_brokers_whoever_coordinates_them(cluster):
+    cluster.create("transacted", ROUND, min_insync_replicas="2")
+    reader = Consumer({"bootstrap.servers": cluster.servers, "group.id": "transacted"})
+    expected = []
+    for coordinator, transactional_id in ids_of_each_coordinator(cluster).items():
+        producer = transactional(cluster, transactional_id)
+        for turn in range(6):
+            is_kept = turn % 3 != 2
+            producer.begin_transaction()
+            for partition in range(3):
+                value = f"{coordinator}-{turn}-{partition}".encode()
+                producer.produce("transacted", value, partition=partition)
+                expected += [value] if is_kept else []
+            if not is_kept:
+                producer.abort_transaction(DEADLINE_S)
+                continue
+            offsets = [TopicPartition("transacted", 0, turn + 1)]
+            producer.send_offsets_to_transaction(offsets, reader.consumer_group_metadata(), DEADLINE_S)
+            producer.commit_transaction(DEADLINE_S)
+    # Nothing is left open: a read of what is committed comes to the end.
+    assert cluster.consume("transacted", 3, len(expected)) == sorted(expected)
+    assert committed(cluster, "transacted", "transacted") == 5
+    cluster.until(lambda: cluster.replicas_agree("transacted", 3))
+    reader.close()
+
+
+def test_a_transaction_is_ended_by_the_next_coordinator_when_its_broker_is_killed(cluster):
+    cluster.create("handed-on", ROUND, min_insync_replicas="2")
+    transactional_id = ids_of_each_coordinator(cluster)[FIRST]
+    producer = transactional(cluster, transactional_id)
+    producer.begin_transaction()
+    for partition in range(3):
+        producer.produce("handed-on", b"kept", partition=partition)
+    producer.flush(DEADLINE_S)
+    cluster.odradek.kill9(FIRST)
+    producer.commit_transaction(DEADLINE_S)
+    producer.begin_transaction()
+    producer.produce("handed-on", b"more", partition=0)
+    producer.commit_transaction(DEADLINE_S)
+    assert cluster.consume("handed-on", 3, 4) == [b"kept"] * 3 + [b"more"]
+    cluster.odradek.start(FIRST)
+    cluster.until(lambda: cluster.in_sync("handed-on") == [sorted(EVERY)] * 3)
+    cluster.until(lambda: cluster.replicas_agree("handed-on", 3))
 
 
 def test_too_few_replicas_refuse_what_all_are_to_have(cluster):

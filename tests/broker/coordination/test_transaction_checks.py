@@ -26,6 +26,7 @@ class Transactions:
         self.pending = []
         self.waits = False
         self.settled = []
+        self.others = None
 
     def settle(self, transactional_id):
         self.settled.append((transactional_id, len(self.asked)))
@@ -214,3 +215,28 @@ def test_a_partition_that_is_in_a_request_twice_gets_both_its_batches(broker):
         ensure_intact(header, stored, position)
         found.append((header.base_offset, header.base_sequence, header.record_count))
     assert found == [(0, 0, 2), (2, 2, 1)]
+
+
+class Elsewhere:
+    """The id is coordinated by another broker, which answers when ``reply`` is completed."""
+
+    def __init__(self):
+        self.asked = []
+        self.reply = Reply()
+
+    def coordinates(self, transactional_id):
+        return transactional_id != "tx"
+
+    def verify(self, transactional_id, producer_id, producer_epoch, partitions, *, adds):
+        self.asked.append((transactional_id, producer_id, producer_epoch, sorted(partitions), adds))
+        return self.reply
+
+
+@pytest.mark.parametrize("version", [VERIFIES, ADDS])
+def test_a_coordinator_elsewhere_is_asked_and_each_partition_has_its_answer(broker, version):
+    others = broker.transactions.others = Elsewhere()
+    response = send(broker, (0, transactional_batch()), (1, transactional_batch()), version=version)
+    assert (response.done, others.asked) == (False, [("tx", 7, 0, [("t", 0), ("t", 1)], version == ADDS)])
+    others.reply.complete({("t", 0): ErrorCode.NONE, ("t", 1): ErrorCode.NETWORK_EXCEPTION})
+    assert codes(response.response) == [ErrorCode.NONE, ErrorCode.NOT_ENOUGH_REPLICAS]
+    assert (end_of(broker), end_of(broker, 1), broker.transactions.asked) == (1, 0, [])

@@ -7,6 +7,7 @@ from odradek.coordinator.transaction.states import TransactionState
 from odradek.coordinator.transaction.transaction_shard import TransactionShard
 from odradek.protocol.errors import KafkaError
 from odradek.timing.clock import VirtualClock
+from odradek.timing.reply import Reply
 from odradek.timing.timer import Timer
 from tests.coordinator.memory_logs import MemoryLogs
 
@@ -31,7 +32,8 @@ class Reports:
 class Bed:
     """``answers`` are what operations were answered with, errors as their codes; ``markers`` what was written, in order.
 
-    ``refusals`` has the errors of partitions that cannot be written to.
+    ``refusals`` has the errors of partitions that cannot be written to, and ``remote`` those whose markers take their time: each
+    gets a Reply in ``under_way``.
     """
 
     def __init__(self, logs=None, **config):
@@ -43,6 +45,8 @@ class Bed:
         self.answers = []
         self.markers = []
         self.refusals = {}
+        self.remote = set()
+        self.under_way = {}
         self.faults = []
         self._config = TransactionConfig(**config)
         self._next_producer_id = 100
@@ -86,6 +90,10 @@ class Bed:
         assert marker.coordinator_epoch == 7
         result = "commit" if marker.is_commit else "abort"
         self.markers.append(((topic, partition), marker.producer_id, marker.producer_epoch, result))
+        if (topic, partition) not in self.remote:
+            return None
+        reply = self.under_way[topic, partition] = Reply()
+        return reply
 
     def ask(self, operation, *, run=True):
         """The answer to an operation; None while it waits."""

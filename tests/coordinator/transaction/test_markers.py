@@ -4,9 +4,9 @@ import pytest
 
 from odradek.coordinator.transaction.markers import RETRY_BACKOFF_MS
 from odradek.coordinator.transaction.states import TransactionState
-from odradek.protocol.errors import ErrorCode
+from odradek.protocol.errors import ErrorCode, KafkaError
 
-from .bed import A0, A1, B0, Bed
+from .bed import A0, A1, B0, ID, Bed
 
 
 @pytest.fixture
@@ -93,3 +93,70 @@ def test_a_shard_that_is_let_go_writes_no_more_markers(bed):
     bed.refusals.clear()
     bed.advance(60_000)
     assert bed.markers == []
+
+
+def test_a_transaction_is_complete_when_the_last_marker_that_is_under_way_has_arrived(bed):
+    bed.remote = {A0, B0}
+    producer = bed.init()
+    bed.add(producer, A0, A1, B0)
+    bed.commit(producer)
+    bed.under_way[A0].complete(None)
+    bed.advance(50 * RETRY_BACKOFF_MS)
+    assert (bed.state(), len(bed.markers)) == (TransactionState.PREPARE_COMMIT, 3)
+    assert bed.add(producer, A0) == ErrorCode.CONCURRENT_TRANSACTIONS
+    bed.under_way[B0].complete(None)
+    bed.logs.run()
+    assert (bed.state(), len(bed.markers)) == (TransactionState.COMPLETE_COMMIT, 3)
+    assert bed.add(producer, A1) is None
+
+
+def test_a_marker_that_did_not_arrive_is_written_again_and_no_other(bed):
+    bed.remote = {A0, B0}
+    producer = bed.init()
+    bed.add(producer, A0, B0)
+    bed.abort(producer)
+    bed.under_way[B0].complete(None)
+    bed.under_way[A0].complete(KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER))
+    bed.advance(RETRY_BACKOFF_MS)
+    assert [partition for partition, *_ in bed.markers] == [A0, B0, A0]
+    bed.under_way[A0].complete(None)
+    bed.logs.run()
+    assert bed.state() is TransactionState.COMPLETE_ABORT
+    [line] = [fields for event, fields in bed.reports.lines if "has to wait" in event]
+    assert (line["topic"], line["partition"], line["error"]) == (*A0, "NOT_LEADER_OR_FOLLOWER")
+
+
+def test_a_marker_that_is_not_needed_at_its_broker_is_waited_for_no_more(bed):
+    bed.remote = {A0}
+    producer = bed.init()
+    bed.add(producer, A0)
+    bed.commit(producer)
+    bed.under_way[A0].complete(KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION))
+    bed.logs.run()
+    assert (bed.state(), len(bed.markers)) == (TransactionState.COMPLETE_COMMIT, 1)
+
+
+def test_partitions_whose_markers_are_under_way_are_told_as_pending(bed):
+    bed.remote = {A0}
+    producer = bed.init()
+    bed.add(producer, A0, B0)
+    bed.commit(producer)
+    told = bed.runtime.read(0, lambda shard, offset: shard.describe_transaction(ID, offset))
+    assert [(topic.topic, list(topic.partitions)) for topic in told.topics] == [("a", [0])]
+    assert (len(bed.shard.markers), bed.shard.markers.unfinished) == (1, 0)
+
+
+def test_an_answer_that_comes_after_the_shard_has_moved_changes_nothing_here(bed):
+    bed.remote = {A0}
+    producer = bed.init()
+    bed.add(producer, A0)
+    bed.commit(producer)
+    late = bed.under_way[A0]
+    bed.crash()
+    late.complete(None)
+    bed.advance(RETRY_BACKOFF_MS)
+    # The next coordinator has written it again, and waits for that.
+    assert (bed.state(), len(bed.markers)) == (TransactionState.PREPARE_COMMIT, 2)
+    bed.under_way[A0].complete(None)
+    bed.logs.run()
+    assert bed.state() is TransactionState.COMPLETE_COMMIT

@@ -1,0 +1,245 @@
+"""What the transactions of a cluster ask of its other brokers: to end them on partitions, and whether they go on.
+
+    WriteTxnMarkers       from a transaction's coordinator to the leaders of its partitions (KIP-98)
+    AddPartitionsToTxn    from the leader of a partition, or a group's coordinator, to the transaction's coordinator (KIP-890)
+
+Markers that are written in one turn of the event loop go to a broker together.
+
+Kafka's classes are TransactionMarkerChannelManager and AddPartitionsToTxnManager.
+"""
+
+import asyncio
+from collections.abc import Callable, Coroutine
+from random import Random
+from typing import Any, Final, NamedTuple
+
+from odradek.broker.coordination.transaction_coordinator import Verdicts
+from odradek.broker.metadata.image import MetadataImage
+from odradek.broker.metadata.topic_names import TRANSACTION_STATE_TOPIC
+from odradek.broker.quorum.leader_discovery import Address
+from odradek.client.api import Api
+from odradek.client.config import ClientConfig
+from odradek.client.errors import ClientError
+from odradek.client.node_client import Connect, NodeClient
+from odradek.coordinator.runtime.hashing import partition_for
+from odradek.coordinator.runtime.marker import EndTxnMarker
+from odradek.protocol.api_keys import ApiKey
+from odradek.protocol.errors import ErrorCode, KafkaError
+from odradek.protocol.message_types.add_partitions_to_txn import (
+    AddPartitionsToTxnRequest,
+    AddPartitionsToTxnResponse,
+    AddPartitionsToTxnTopic,
+    AddPartitionsToTxnTransaction,
+)
+from odradek.protocol.message_types.write_txn_markers import (
+    WritableTxnMarker,
+    WritableTxnMarkerTopic,
+    WriteTxnMarkersRequest,
+    WriteTxnMarkersResponse,
+)
+from odradek.timing.reply import Reply
+from odradek.timing.timer import Timer
+
+_MARKERS: Final[Api[WriteTxnMarkersRequest, WriteTxnMarkersResponse]] = Api(ApiKey.WRITE_TXN_MARKERS)
+# The first version for brokers.
+_VERIFY: Final[Api[AddPartitionsToTxnRequest, AddPartitionsToTxnResponse]] = Api(ApiKey.ADD_PARTITIONS_TO_TXN, 4)
+_TIMEOUT_MS: Final = 30_000
+_NO_LEADER: Final = -1
+
+
+class _Asked(NamedTuple):
+    """A marker for one partition, and who waits for it."""
+
+    topic: str
+    partition: int
+    marker: EndTxnMarker
+    reply: Reply[KafkaError | None]
+
+
+class TransactionPeers:
+    """OtherBrokers of the transaction coordinator. Loop thread only."""
+
+    def __init__(
+        self,
+        image: MetadataImage,
+        connect: Callable[[Address], Connect],
+        timer: Timer,
+        random: Random,
+        *,
+        node_id: int,
+        address_of: Callable[[int], Address | None],
+        call_soon: Callable[[Callable[[], None]], None],
+    ) -> None:
+        """``address_of`` tells where brokers reach a broker, None where it is not alive."""
+        self._image = image
+        self._connect = connect
+        self._timer = timer
+        self._random = random
+        self._node_id = node_id
+        self._address_of = address_of
+        self._call_soon = call_soon
+        self._clients: dict[int, tuple[Address, NodeClient]] = {}
+        self._unsent: dict[int, list[_Asked]] = {}
+        self._under_way: set[asyncio.Task[None]] = set()
+
+    def is_here(self, topic: str, partition: int) -> bool:
+        """Part of OtherBrokers."""
+        return self._leader(topic, partition) in (self._node_id, None)
+
+    def coordinates(self, transactional_id: str) -> bool:
+        """Part of OtherBrokers: nobody coordinates as long as there is no topic."""
+        return self._coordinator(transactional_id) in (self._node_id, None)
+
+    def write_marker(self, topic: str, partition: int, marker: EndTxnMarker) -> Reply[KafkaError | None]:
+        """Part of OtherBrokers. KafkaError: LEADER_NOT_AVAILABLE."""
+        leader = self._leader(topic, partition)
+        if leader is None or self._address_of(leader) is None:
+            raise KafkaError(ErrorCode.LEADER_NOT_AVAILABLE, f"{topic}-{partition} has no leader")
+        if not self._unsent:
+            self._call_soon(self._send_markers)
+        reply: Reply[KafkaError | None] = Reply()
+        self._unsent.setdefault(leader, []).append(_Asked(topic, partition, marker, reply))
+        return reply
+
+    def verify(
+        self, transactional_id: str, producer_id: int, producer_epoch: int, partitions: frozenset[tuple[str, int]], *, adds: bool
+    ) -> Reply[Verdicts]:
+        """Part of OtherBrokers. Without an answer: COORDINATOR_NOT_AVAILABLE, NETWORK_EXCEPTION."""
+        reply: Reply[Verdicts] = Reply()
+        coordinator = self._coordinator(transactional_id)
+        if coordinator is None or self._address_of(coordinator) is None:
+            reply.complete(dict.fromkeys(partitions, ErrorCode.COORDINATOR_NOT_AVAILABLE))
+            return reply
+        by_topic: dict[str, list[int]] = {}
+        for topic, index in sorted(partitions):
+            by_topic.setdefault(topic, []).append(index)
+        transaction = AddPartitionsToTxnTransaction(
+            transactional_id=transactional_id,
+            producer_id=producer_id,
+            producer_epoch=producer_epoch,
+            verify_only=not adds,
+            topics=[AddPartitionsToTxnTopic(name=topic, partitions=indexes) for topic, indexes in by_topic.items()],
+        )
+        self._begin(self._ask(coordinator, transaction, partitions, reply))
+        return reply
+
+    def close(self) -> None:
+        """Ask nothing any more: nobody is answered."""
+        for task in self._under_way:
+            task.cancel()
+        for _, client in self._clients.values():
+            client.close()
+        self._clients.clear()
+
+    def _leader(self, topic: str, partition: int) -> int | None:
+        """_NO_LEADER where there is none now; None where there is no such partition."""
+        known = self._image.topics.get(topic)
+        record = None if known is None else known.partitions.get(partition)
+        return None if record is None else record.leader
+
+    def _coordinator(self, transactional_id: str) -> int | None:
+        known = self._image.topics.get(TRANSACTION_STATE_TOPIC)
+        return None if known is None else known.partitions[partition_for(transactional_id, len(known.partitions))].leader
+
+    def _begin(self, work: Coroutine[Any, Any, None]) -> None:
+        task = asyncio.get_running_loop().create_task(work)
+        self._under_way.add(task)
+        task.add_done_callback(self._under_way.discard)
+
+    def _client(self, node_id: int) -> NodeClient | None:
+        address = self._address_of(node_id)
+        known = self._clients.get(node_id)
+        if known is not None and known[0] == address:
+            return known[1]
+        if known is not None:
+            known[1].close()
+            del self._clients[node_id]
+        if address is None:
+            return None
+        config = ClientConfig(client_id=f"broker-{self._node_id}-transactions", request_timeout_ms=_TIMEOUT_MS)
+        client = NodeClient(self._connect(address), self._timer, self._random, config)
+        self._clients[node_id] = address, client
+        return client
+
+    # ------------------------------------------------------------------------------------------------------------------ markers
+
+    def _send_markers(self) -> None:
+        unsent, self._unsent = self._unsent, {}
+        for node_id, asked in unsent.items():
+            left = asked
+            while left:
+                # The answer tells transactions apart by their producer ids.
+                markers = {each.marker.producer_id: each.marker for each in reversed(left)}
+                self._begin(self._write(node_id, [each for each in left if each.marker == markers[each.marker.producer_id]]))
+                left = [each for each in left if each.marker != markers[each.marker.producer_id]]
+
+    async def _write(self, node_id: int, asked: list[_Asked]) -> None:
+        client = self._client(node_id)
+        told: dict[tuple[int, str, int], int] = {}
+        reason = "the leader does not answer"
+        if client is not None:
+            try:
+                response = await client.request(_MARKERS, _markers_request(asked))
+            except ClientError as error:
+                reason = error.reason
+            else:
+                told = {
+                    (of_marker.producer_id, topic.name, partition.partition_index): partition.error_code
+                    for of_marker in response.markers
+                    for topic in of_marker.topics
+                    for partition in topic.partitions
+                }
+        for each in asked:
+            code = told.get((each.marker.producer_id, each.topic, each.partition), ErrorCode.NETWORK_EXCEPTION)
+            each.reply.complete(None if code == ErrorCode.NONE else KafkaError(_known(code), reason))
+
+    # ------------------------------------------------------------------------------------------------------------- verification
+
+    async def _ask(
+        self,
+        node_id: int,
+        transaction: AddPartitionsToTxnTransaction,
+        partitions: frozenset[tuple[str, int]],
+        reply: Reply[Verdicts],
+    ) -> None:
+        verdicts = dict.fromkeys(partitions, ErrorCode.NETWORK_EXCEPTION)
+        client = self._client(node_id)
+        if client is not None:
+            try:
+                response = await client.request(_VERIFY, AddPartitionsToTxnRequest(transactions=[transaction]))
+            except ClientError:
+                pass
+            else:
+                if response.error_code:
+                    verdicts = dict.fromkeys(partitions, _known(response.error_code))
+                for result in response.results_by_transaction:
+                    for topic in result.topic_results:
+                        for partition in topic.results_by_partition:
+                            verdicts[topic.name, partition.partition_index] = _known(partition.partition_error_code)
+        reply.complete(verdicts)
+
+
+def _markers_request(asked: list[_Asked]) -> WriteTxnMarkersRequest:
+    by_marker: dict[EndTxnMarker, dict[str, list[int]]] = {}
+    for each in asked:
+        by_marker.setdefault(each.marker, {}).setdefault(each.topic, []).append(each.partition)
+    return WriteTxnMarkersRequest(
+        markers=[
+            WritableTxnMarker(
+                producer_id=marker.producer_id,
+                producer_epoch=marker.producer_epoch,
+                transaction_result=marker.is_commit,
+                topics=[WritableTxnMarkerTopic(name=topic, partition_indexes=indexes) for topic, indexes in by_topic.items()],
+                coordinator_epoch=marker.coordinator_epoch,
+                transaction_version=marker.transaction_version,
+            )
+            for marker, by_topic in by_marker.items()
+        ]
+    )
+
+
+def _known(code: int) -> ErrorCode:
+    try:
+        return ErrorCode(code)
+    except ValueError:
+        return ErrorCode.UNKNOWN_SERVER_ERROR
