@@ -175,6 +175,7 @@ class Broker:
 
     async def join(self) -> None:
         """Open everything as a broker of a cluster whose controllers are elsewhere. Raises what ``join_cluster`` does."""
+        from odradek.broker.cluster.leader_hints import LeaderHints
         from odradek.broker.cluster_start import join_cluster
         from odradek.broker.metadata.many_brokers import ManyBrokers
 
@@ -184,7 +185,9 @@ class Broker:
         except BaseException:
             self._stop_driving()
             raise
-        self.cluster = ManyBrokers(storage.controller.image, self.node_id)
+        image = storage.controller.image
+        self.cluster = ManyBrokers(image, self.node_id)
+        self.dispatcher.add_gate(LeaderHints(image, self.cluster))
         self.transactions.others = self.member.peers
         self.dispatcher.add_gate(self.member.forwarding)
         self._opened(storage)

@@ -44,21 +44,24 @@ class LogRetention:
         self._replaced: list[Segment] = []
         self.is_being_cleaned = False
 
-    def release_old_segments(self, now_ms: int) -> list[Segment]:
+    def release_old_segments(self, now_ms: int, replicated_offset: int | None = None) -> list[Segment]:
         """Remove the segments that retention does not keep from the log, and return them.
 
-        The log starts behind them; if it had no others, a new one begins. Their files stay: the caller passes them to ``removal``
-        once the new log start offset is on disk. KafkaError: KAFKA_STORAGE_ERROR. Raises OSError, LogCorrupt. After an error
-        nothing is removed.
+        ``replicated_offset`` is up to where other replicas have the log, None where there are none. The log starts behind what is
+        removed; if it had no others, a new one begins. Their files stay: the caller passes them to ``removal`` once the new log
+        start offset is on disk. KafkaError: KAFKA_STORAGE_ERROR. Raises OSError, LogCorrupt. After an error nothing is removed.
         """
         if self._flush_state.sync_error or self.is_being_cleaned:
             return []
         local = self._local
+        readable_offset = self._flush_state.readable_offset
+        if replicated_offset is not None:
+            readable_offset = min(readable_offset, replicated_offset)
         count = count_deletable(
             local.segments,
             self._settings.config,
             log_start_offset=local.log_start_offset,
-            readable_offset=self._flush_state.readable_offset,
+            readable_offset=readable_offset,
             log_end_offset=local.log_end_offset,
             now_ms=now_ms,
         )

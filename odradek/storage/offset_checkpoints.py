@@ -47,6 +47,10 @@ class OffsetCheckpoints:
         # Whether log start offsets could not be written, and segments in front of them may have been renamed nevertheless.
         self.lack_starts = False
 
+    def replicated_offset(self, key: Partition) -> int | None:
+        """Up to where a log is replicated; None where its broker has no cluster."""
+        return None if self.high_watermark_of is None else self.high_watermark_of(key)
+
     def write(self) -> None:
         """Write all but the cleaned offsets. Raises OSError."""
         for _ in self.steps():

@@ -73,7 +73,9 @@ class RetentionCheck:
 
     def _release(self, log: Log, now_ms: int) -> list[Segment]:
         try:
-            return log.retention.release_old_segments(now_ms) if self._is_there(log) else []
+            if not self._is_there(log):
+                return []
+            return log.retention.release_old_segments(now_ms, self._checkpoints.replicated_offset(log.topic_partition))
         except (KafkaError, OSError) as error:
             self._warn("old segments not deleted", topic=log.topic, partition=log.partition, reason=str(error))
             if isinstance(error, OSError):

@@ -41,6 +41,20 @@ def test_segments_go_when_their_newest_record_is_older_than_retention_ms():
     assert log.log_start_offset == 1
 
 
+@pytest.mark.parametrize(("replicated_offset", "left"), [(0, [0, 1, 2, 3]), (2, [2, 3]), (3, [3]), (4, [4]), (None, [4])])
+def test_what_followers_do_not_have_yet_stays_whatever_its_age(replicated_offset, left):
+    log = filled(retention_ms=HOUR_MS)
+    log.retention.release_old_segments(NOW_MS + 100 * HOUR_MS, replicated_offset)
+    assert bases(log) == left
+
+
+def test_the_check_of_all_logs_asks_how_far_each_is_replicated():
+    managed = Managed(retention_ms=HOUR_MS)
+    managed.manager.checkpoints.high_watermark_of = {managed.log.topic_partition: 1}.get
+    managed.manager.retention.run(NOW_MS + 100 * HOUR_MS)
+    assert bases(managed.log) == [1, 2, 3]
+
+
 def test_the_largest_timestamp_of_a_segment_counts_not_the_last():
     log = open_log(config=LogConfig(**ONE_EACH | {"segment_bytes": 2 * SIZE}, retention_ms=HOUR_MS))
     for timestamp in (NOW_MS + 5 * HOUR_MS, NOW_MS, NOW_MS, NOW_MS):
@@ -334,10 +348,10 @@ def test_a_log_that_fails_holds_up_no_other(monkeypatch):
     append(other)
     release = LogRetention.release_old_segments
 
-    def fail(retention, now_ms):
+    def fail(retention, now_ms, replicated_offset):
         if retention is managed.log.retention:
             raise OSError(5, "Input/output error")
-        return release(retention, now_ms)
+        return release(retention, now_ms, replicated_offset)
 
     monkeypatch.setattr(LogRetention, "release_old_segments", fail)
     assert managed.manager.retention.run(NOW_MS + 1) == 2

@@ -1,6 +1,7 @@
 """What the leaders of partitions know of the other brokers, and whom they ask: the Replication of ``in_sync_replicas``."""
 
 from collections.abc import Callable
+from uuid import UUID
 
 from odradek.broker.cluster.alter_partitions import AlterPartitions
 from odradek.broker.metadata.image import MetadataImage
@@ -49,6 +50,15 @@ class BrokersView:
     def alter_partition(self, proposal: Proposal) -> Reply[CommittedIsr | KafkaError]:
         """Part of Replication."""
         return self._alter_partitions.propose(proposal)
+
+    def is_known(self, topic: str | bytes | UUID, index: int) -> bool:
+        """Whether the cluster has a partition, by the topic's name, id, or the id's bytes."""
+        topics = self._image.topics
+        if isinstance(topic, str):
+            known = topics.get(topic)
+        else:
+            known = self._image.topics_by_id.get(UUID(bytes=topic) if isinstance(topic, bytes) else topic)
+        return known is not None and index in known.partitions
 
     def address_of(self, node_id: int) -> Address | None:
         """Where brokers reach a broker; None where it is not alive."""

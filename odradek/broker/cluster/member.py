@@ -224,6 +224,7 @@ class ClusterMember:
         self.metadata.subscribe(self.roles, PublishingOrder.PARTITIONS)
         self._log_manager.checkpoints.high_watermark_of = self._high_watermark_of
         self.metadata.prepare()
+        self._broker.partitions.is_elsewhere = self._view.is_known
         self.roles.start()
         self._checkpoint_later()
         for task in self._tasks:

@@ -161,10 +161,17 @@ def _check_version(version: int, timestamp: int) -> None:
         raise KafkaError(ErrorCode.UNSUPPORTED_VERSION, f"timestamp {timestamp} has no meaning in version {version}")
 
 
+def _check_settled(partition: "Partition") -> None:
+    """A new leader's high watermark may be behind what clients have seen, until followers have told their ends (KIP-207)."""
+    if partition.is_unsettled:
+        raise KafkaError(ErrorCode.OFFSET_NOT_AVAILABLE, "the new leader does not know yet what is replicated")
+
+
 def _find(partition: "Partition", log: "Log", timestamp: int, isolation_level: int, known: _Known | None) -> tuple[int, int, int]:
     """(timestamp, offset, leader epoch), all -1 where there is none. Raises LongLookup."""
     end = partition.last_stable_offset if isolation_level == 1 else partition.high_watermark
     if timestamp == _LATEST:
+        _check_settled(partition)
         return -1, end, partition.leader_epoch
     if timestamp in (_EARLIEST, _EARLIEST_LOCAL):
         epoch = log.leader_epochs.epoch_for(log.log_start_offset)
@@ -181,5 +188,6 @@ def _find(partition: "Partition", log: "Log", timestamp: int, isolation_level: i
     except OSError as error:
         raise log.storage_error(error) from error
     if found is None or found.offset >= end:
+        _check_settled(partition)
         return _NOT_FOUND
     return found.timestamp, found.offset, found.leader_epoch

@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from odradek.broker.coordination.transaction_checks import TransactionChecks
     from odradek.broker.handlers.services import ProduceServices
     from odradek.broker.replica.partition import Partition
+    from odradek.broker.replica.partitions import Partitions
 
 # Named tuples are made without their constructors, in a third of the time: all fields are given, in their order.
 _new: Final = tuple.__new__
@@ -101,7 +102,7 @@ def _append(
         results: list[PartitionProduceResponse] = []
         for index, records in batches:
             try:
-                partition = partitions.get(index) or _unknown(topic, partitions)
+                partition = partitions.get(index) or _unknown(topic, index, known)
                 if checks is None:
                     batch = _checked(context, partition, acks, records)
                     info = partition.append(batch, now_ms, False, None, True) if is_inspected else partition.append(batch, now_ms)
@@ -230,10 +231,8 @@ def _outliving_its_frame(request: ProduceRequest) -> ProduceRequest:
     return ProduceRequest(request.transactional_id, request.acks, request.timeout_ms, topics)
 
 
-def _unknown(topic: str | bytes, partitions: "dict[int, Partition]") -> "Partition":
-    if isinstance(topic, bytes) and not partitions:
-        raise KafkaError(ErrorCode.UNKNOWN_TOPIC_ID, "no topic has this id")
-    raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, "there is no such partition here")
+def _unknown(topic: str | bytes, index: int, known: "Partitions") -> "Partition":
+    raise known.missing(topic, index)
 
 
 def _checked(context: RequestContext, partition: "Partition", acks: int, records: Buffer | None) -> Buffer:

@@ -87,7 +87,6 @@ class InSyncReplicas:
     """Those of one partition, for one epoch of this leader's. Loop thread only."""
 
     __slots__ = (
-        "_epoch_start_offset",
         "_followers",
         "_key",
         "_leader_epoch",
@@ -95,6 +94,7 @@ class InSyncReplicas:
         "_on_change",
         "_partition_epoch",
         "_replication",
+        "epoch_start_offset",
         "isr",
     )
 
@@ -121,7 +121,7 @@ class InSyncReplicas:
         self._key = topic_id, partition
         self._leader_epoch = leader_epoch
         self._partition_epoch = partition_epoch
-        self._epoch_start_offset = epoch_start_offset
+        self.epoch_start_offset = epoch_start_offset
         self._min_in_sync = min_in_sync
         self._on_change = on_change
         self._followers: dict[int, FollowerState] = {}
@@ -197,7 +197,7 @@ class InSyncReplicas:
             now_ms=self._replication.monotonic_ms(),
         )
         is_outside = self.isr.proposed is None and node_id not in self.isr.committed
-        if is_outside and offset >= max(high_watermark, self._epoch_start_offset) and self._is_eligible(node_id, follower):
+        if is_outside and offset >= max(high_watermark, self.epoch_start_offset) and self._is_eligible(node_id, follower):
             self._propose(self.isr.committed | {node_id})
 
     def shrink(self, log_end_offset: int) -> None:

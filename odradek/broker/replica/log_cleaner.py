@@ -115,7 +115,8 @@ class LogCleaner:
         self.last_look_ms = self._clock.now_ms()
         logs = self._log_manager.logs
         self.uncleanable = {key: log for key, log in self.uncleanable.items() if logs.get(key) is log}
-        found, failed = choose(self._cleanable(logs.values()), self.last_look_ms, broker_log.warn)
+        replicated_offset = self._log_manager.checkpoints.replicated_offset
+        found, failed = choose(self._cleanable(logs.values()), self.last_look_ms, broker_log.warn, replicated_offset)
         for log, error in failed:
             self._give_up(log, error)
         self.max_dirty_ratio = 0.0 if found is None else found.dirty_ratio

@@ -87,6 +87,12 @@ class Partition:
         first_unstable = None if log is None else log.first_unstable_offset
         return self.high_watermark if first_unstable is None else min(first_unstable, self.high_watermark)
 
+    @property
+    def is_unsettled(self) -> bool:
+        """Whether this broker was elected, and does not know yet that all from before its election is replicated."""
+        leader = self.leader
+        return leader is not None and leader.followers is not None and self.high_watermark < leader.followers.epoch_start_offset
+
     def require_log(self) -> "Log":
         """The log, or KAFKA_STORAGE_ERROR where it is offline."""
         if self.log is None:

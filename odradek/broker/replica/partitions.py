@@ -1,6 +1,6 @@
 """The partitions of this broker, found by topic name or id."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Final, cast
 
 from odradek.broker.replica.partition import Partition
@@ -17,9 +17,13 @@ _NONE: Final[dict[int, Partition]] = {}
 
 
 class Partitions:
-    """All partitions that this broker has a replica of: of a topic any of them, by index."""
+    """All partitions that this broker has a replica of: of a topic any of them, by index.
+
+    ``is_elsewhere`` says of a topic, by name, id or the id's bytes, and an index whether other brokers have the partition.
+    """
 
     def __init__(self) -> None:
+        self.is_elsewhere: Callable[[str | bytes | UUID, int], bool] | None = None
         self._by_name: dict[str, dict[int, Partition]] = {}
         self._by_id: dict[UUID, dict[int, Partition]] = {}
         # The same by the id's 16 bytes, as Produce has it: making a UUID of them costs as much as the rest of that look-up.
@@ -81,13 +85,22 @@ class Partitions:
         """What a fetch names, by topic id or name; the error that answers it where there is none."""
         key = asked.topic_key
         partitions = self._by_name.get(key) if isinstance(key, str) else self._by_id.get(cast("UUID", key))
-        if partitions is None:
-            return KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION if isinstance(key, str) else ErrorCode.UNKNOWN_TOPIC_ID)
-        return partitions.get(asked.partition) or KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+        found = None if partitions is None else partitions.get(asked.partition)
+        if found is not None:
+            return found
+        return self.missing(cast("str | UUID", key), asked.partition)
+
+    def missing(self, topic: "str | bytes | UUID", index: int) -> KafkaError:
+        """Why there is no such partition here."""
+        if self.is_elsewhere is not None and self.is_elsewhere(topic, index):
+            return KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER, "this broker has no replica of it")
+        if isinstance(topic, str) or (topic if isinstance(topic, bytes) else topic.bytes) in self._by_id_bytes:
+            return KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, "there is no such partition here")
+        return KafkaError(ErrorCode.UNKNOWN_TOPIC_ID, "no topic has this id")
 
     def require(self, topic: str, index: int) -> Partition:
-        """One partition, or UNKNOWN_TOPIC_OR_PARTITION."""
+        """One partition, or UNKNOWN_TOPIC_OR_PARTITION; NOT_LEADER_OR_FOLLOWER where other brokers have it."""
         partition = self.get(topic, index)
         if partition is None:
-            raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"there is no {topic}-{index}")
+            raise self.missing(topic, index)
         return partition

@@ -6,7 +6,7 @@ than ``min.cleanable.dirty.ratio`` dirty bytes among those that could be cleaned
 ``max.compaction.lag.ms``, it is time.
 """
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
 from odradek.protocol.errors import KafkaError
@@ -57,14 +57,19 @@ def first_dirty_offset(log: Log, cleaned_offset: int | None, warn: Warn) -> int:
     return start
 
 
-def look_at(log: Log, dirty_offset: int, now_ms: int) -> Candidate | None:
-    """What there is to be cleaned in ``log`` from ``dirty_offset`` on; None if nothing. Raises KafkaError, OSError."""
+def look_at(log: Log, dirty_offset: int, now_ms: int, replicated_offset: int | None = None) -> Candidate | None:
+    """What there is to be cleaned in ``log`` from ``dirty_offset`` on; None if nothing. Raises KafkaError, OSError.
+
+    ``replicated_offset`` is up to where other replicas have it: what lies behind may be cut off yet. None where there are none.
+    """
     if dirty_offset >= log.segments.active.base_offset:
         return None
     *segments, active = log.segments
     ends = [*(segment.base_offset for segment in segments[1:]), active.base_offset]
     dirty = [segment for segment, end in zip(segments, ends, strict=True) if end > dirty_offset]
     limit = _uncleanable_from(log, dirty, now_ms)
+    if replicated_offset is not None:
+        limit = min(limit, replicated_offset)
     # A segment that may not be cleaned to its end is not cleaned.
     cleanable = [segment for segment, end in zip(segments, ends, strict=True) if dirty_offset < end <= limit]
     if not cleanable:
@@ -79,7 +84,9 @@ def look_at(log: Log, dirty_offset: int, now_ms: int) -> Candidate | None:
     )
 
 
-def choose(logs: Iterable[Log], now_ms: int, warn: Warn) -> tuple[Candidate | None, list[tuple[Log, Exception]]]:
+def choose(
+    logs: Iterable[Log], now_ms: int, warn: Warn, replicated_offset: Callable[[tuple[str, int]], int | None] = lambda _: None
+) -> tuple[Candidate | None, list[tuple[Log, Exception]]]:
     """(the log to be cleaned next if it is time for any, the logs that could not be looked at and why). Loop thread."""
     found: list[Candidate] = []
     failed: list[tuple[Log, Exception]] = []
@@ -91,7 +98,7 @@ def choose(logs: Iterable[Log], now_ms: int, warn: Warn) -> tuple[Candidate | No
             # One that was out of range is so once.
             log.cleaned_offset = dirty_offset
         try:
-            candidate = look_at(log, dirty_offset, now_ms)
+            candidate = look_at(log, dirty_offset, now_ms, replicated_offset(log.topic_partition))
         except (KafkaError, OSError) as error:
             failed.append((log, error))
             continue

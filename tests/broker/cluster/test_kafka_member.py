@@ -11,14 +11,17 @@ from odradek.client.api import Api
 from odradek.client.blocking import BlockingClient
 from odradek.coordinator.runtime.hashing import partition_for
 from odradek.protocol.api_keys import ApiKey
+from odradek.protocol.errors import ErrorCode
 from odradek.protocol.message_types.alter_partition_reassignments import (
     AlterPartitionReassignmentsRequest,
     ReassignablePartition,
     ReassignableTopic,
 )
+from odradek.protocol.records import Record, build_batch
 from tests.campaigns.kafka_tools.kafka_brokers import KafkaBrokers
 from tests.campaigns.kafka_tools.kafka_controllers import KafkaControllers
 from tests.campaigns.kafka_tools.odradek_brokers import OdradekBrokers
+from tests.raw_client import RawClient
 
 pytestmark = [pytest.mark.xdist_group("kafka-tools"), pytest.mark.timeout(240)]
 
@@ -308,6 +311,18 @@ def test_partitions_move_to_another_broker_and_away(cluster):
     cluster.reassign("moved", [SECOND])
     cluster.until(lambda: cluster.leaders("moved") == [SECOND] and not (cluster.odradek.data(FIRST) / "moved-0").exists())
     assert cluster.consume("moved", 1, 200) == values
+
+
+def test_a_broker_without_the_leader_says_who_leads(cluster):
+    """Of partitions that it has no replica of, too."""
+    cluster.create("elsewhere", [[FIRST]])
+    batch = build_batch([Record(value=b"v")])
+    with RawClient("127.0.0.1", cluster.odradek.ports[SECOND]) as client:
+        data = [{"name": "elsewhere", "partition_data": [{"index": 0, "records": bytes(batch)}]}]
+        produced = client.call(ApiKey.PRODUCE, 12, acks=-1, timeout_ms=1000, topic_data=data)
+    [partition] = produced.responses[0].partition_responses
+    assert (partition.error_code, partition.current_leader.leader_id) == (ErrorCode.NOT_LEADER_OR_FOLLOWER, FIRST)
+    assert [(node.node_id, node.port) for node in produced.node_endpoints] == [(FIRST, cluster.odradek.ports[FIRST])]
 
 
 def test_configs_are_changed_by_the_controller_and_kept_by_the_broker(cluster):

@@ -1,12 +1,10 @@
 """Markers reach the leaders of their partitions, questions the coordinator; what is not answered is told as such."""
 
 from random import Random
-from uuid import UUID
 
 import pytest
 
 from odradek.broker.cluster.transaction_peers import TransactionPeers
-from odradek.broker.metadata.image import MetadataImage
 from odradek.coordinator.runtime.marker import EndTxnMarker
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.message_types.add_partitions_to_txn import (
@@ -21,41 +19,17 @@ from odradek.protocol.message_types.write_txn_markers import (
     WritableTxnMarkerTopicResult,
     WriteTxnMarkersResponse,
 )
-from odradek.protocol.metadata_records import PartitionRecord, TopicRecord
 from odradek.timing.clock import VirtualClock
 from odradek.timing.timer import Timer
 from tests.client.net import Net, settle
+
+from .images import image_of
 
 pytestmark = pytest.mark.asyncio
 
 HERE, THERE, DEAD, NOBODY = 1, 2, 3, -1
 LEADERS = {"a": [HERE, THERE, THERE, DEAD, NOBODY], "__transaction_state": [THERE]}
 MARKER = EndTxnMarker(producer_id=5, producer_epoch=1, coordinator_epoch=3, is_commit=True, transaction_version=2)
-
-
-def image_of(leaders):
-    image = MetadataImage()
-    for number, (name, ids) in enumerate(leaders.items(), 1):
-        topic_id = UUID(int=number)
-        image.replay([TopicRecord(name=name, topic_id=topic_id)])
-        image.replay(
-            [
-                PartitionRecord(
-                    partition_id=index,
-                    topic_id=topic_id,
-                    replicas=(HERE, THERE, DEAD),
-                    isr=(HERE, THERE, DEAD),
-                    removing_replicas=(),
-                    adding_replicas=(),
-                    leader=leader,
-                    leader_epoch=1,
-                    partition_epoch=1,
-                    directories=(),
-                )
-                for index, leader in enumerate(ids)
-            ]
-        )
-    return image
 
 
 class Other:

@@ -1,5 +1,7 @@
 """ListOffsets: which offset a timestamp stands for, from which version on, and what is refused."""
 
+from types import SimpleNamespace
+
 import pytest
 
 from odradek.protocol.api_keys import ApiKey
@@ -180,3 +182,22 @@ async def test_batches_that_claim_a_timestamp_that_none_of_their_records_has_are
 
     assert await listed(node, (0, 7_000)) == [(ErrorCode.NONE, 7_500, 15_020, 0)]
     assert await listed(node, (0, MAX_TIMESTAMP)) == [(ErrorCode.NONE, -1, -1, -1)]
+
+
+@pytest.mark.usefixtures("three_records")
+@pytest.mark.parametrize(
+    ("timestamp", "told"),
+    [
+        (LATEST, (ErrorCode.OFFSET_NOT_AVAILABLE, -1, -1, -1)),
+        (1 << 60, (ErrorCode.OFFSET_NOT_AVAILABLE, -1, -1, -1)),
+        (EARLIEST, (ErrorCode.NONE, -1, 0, 0)),
+    ],
+)
+async def test_a_new_leader_tells_no_end_until_it_knows_what_is_replicated(node, timestamp, told):
+    """Its high watermark may be behind what clients have seen at the leader before (KIP-207)."""
+    partition = node.core.partitions.get("t", 0)
+    partition.high_watermark = 1
+    partition.leader.followers = SimpleNamespace(epoch_start_offset=3)
+    assert await listed(node, (0, timestamp)) == [told]
+    partition.high_watermark = 3
+    assert (await listed(node, (0, timestamp)))[0][0] == ErrorCode.NONE

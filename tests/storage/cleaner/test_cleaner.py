@@ -4,12 +4,13 @@ import pytest
 
 from odradek.protocol.compression import GZIP, LZ4, NONE, SNAPPY, ZSTD
 from odradek.storage.cleaner.batch_filter import DELETE_HORIZON_MASK
+from odradek.storage.cleaner.candidates import choose, look_at
 from odradek.storage.cleaner.cleaner import CleanerLimits
 from odradek.storage.cleaner.plan import CleaningAborted
 from odradek.storage.errors import LogCorrupt
 from odradek.storage.memory_filesystem import MemoryFileSystem
 
-from ..support import DIRECTORY, NOW_MS, append, names, open_log
+from ..support import DIRECTORY, NOW_MS, Warnings, append, names, open_log
 from ..transactional import end
 from .support import (
     DAY_MS,
@@ -439,3 +440,15 @@ def test_a_clean_that_reads_what_was_cut_off_is_void_and_the_log_not_damaged():
     with pytest.raises(CleaningAborted):
         clean_up(log, pace=cut)
     assert [value for _, _, value in pairs_of(log)] == [b"0"]
+
+
+def test_what_followers_do_not_have_yet_is_not_compacted():
+    """It may be cut off, and then a record of the same key is wanted again."""
+    log = open_log(config=compacted(segment_bytes=80))
+    for value in (b"1", b"2", b"3", b"4"):
+        put(log, (b"k", value))
+    log.roll(NOW_MS)
+    assert look_at(log, 0, NOW_MS, 0) is None
+    assert look_at(log, 0, NOW_MS, 2).first_uncleanable_offset == 2
+    assert look_at(log, 0, NOW_MS, None).first_uncleanable_offset == 4
+    assert choose([log], NOW_MS, Warnings(), lambda key: {log.topic_partition: 0}[key]) == (None, [])
