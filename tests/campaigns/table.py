@@ -28,6 +28,14 @@ CAMPAIGNS = {
             (f"{_HERE}/client_replay/test_client_replay.py",),
         ),
         Campaign(
+            "cluster-chaos",
+            "tests.campaigns.cluster_chaos",
+            (),
+            6,
+            "kill, freeze and stop three brokers in turn under transactional clients, with Apache Kafka's controller",
+            (f"{_HERE}/cluster_chaos/test_cluster_chaos.py",),
+        ),
+        Campaign(
             "crash",
             "tests.campaigns.crash.kill9_groups",
             ("--kills", "20"),

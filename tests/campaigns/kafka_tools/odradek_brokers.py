@@ -41,6 +41,10 @@ class OdradekBrokers:
         """What a broker has said."""
         return self._log_path(node_id).read_text(encoding="utf-8")
 
+    def signal(self, node_id: int, number: signal.Signals) -> None:
+        """Send a signal to a broker."""
+        self._processes[node_id].send_signal(number)
+
     def kill9(self, node_id: int) -> None:
         """End a broker as a loss of its machine does."""
         self._end(node_id, signal.SIGKILL)

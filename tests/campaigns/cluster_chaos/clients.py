@@ -1,0 +1,144 @@
+"""The clients: a feeder that sends orders, and tellers that carry them out, each in a thread, by librdkafka."""
+
+import threading
+import time
+from collections.abc import Callable
+
+from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Producer, TopicPartition
+
+from tests.campaigns.cluster_chaos.accounts import PARTITIONS, entries_of, order_partition
+
+ORDERS, LEDGER, GROUP = "orders", "ledger", "tellers"
+CALL_TIMEOUT_S = 15.0
+BATCH = 20
+CLIENT = {"reconnect.backoff.ms": 20, "reconnect.backoff.max.ms": 200, "metadata.recovery.strategy": "none", "log_level": 0}
+
+
+class Feeder:
+    """Sends orders with acks=all until ``stop``; ``acknowledged`` are those that the brokers have taken."""
+
+    def __init__(self, servers: str, orders_a_second: float) -> None:
+        self.sent = 0
+        self.acknowledged: list[int] = []
+        self._producer = Producer({"bootstrap.servers": servers, "enable.idempotence": True, "linger.ms": 2, **CLIENT})
+        self._interval_s = 1 / orders_a_second
+        self._stopping = threading.Event()
+        self._thread = threading.Thread(target=self._feed, name="feeder", daemon=True)
+        self._thread.start()
+
+    def stop(self) -> int:
+        """The number of orders whose fate nobody knows."""
+        self._stopping.set()
+        self._thread.join()
+        return self._producer.flush(60)
+
+    def _feed(self) -> None:
+        while not self._stopping.wait(self._interval_s):
+            number = self.sent
+            self.sent += 1
+            self._producer.produce(ORDERS, str(number).encode(), partition=order_partition(number), on_delivery=self._told)
+            self._producer.poll(0)
+
+    def _told(self, error: KafkaError | None, message: Message) -> None:
+        if error is None:
+            self.acknowledged.append(int(message.value()))
+
+
+class Teller:
+    """Carries out orders, each in a transaction with its offset, until ``stop``. One that fails begins anew."""
+
+    def __init__(self, servers: str, name: str) -> None:
+        self.committed = self.restarts = 0
+        self.reasons: list[str] = []
+        self._servers = servers
+        self._name = name
+        self._stopping = threading.Event()
+        self._thread = threading.Thread(target=self._live, name=name, daemon=True)
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Wait for the transaction under way."""
+        self._stopping.set()
+        self._thread.join(90)
+
+    def _live(self) -> None:
+        while not self._stopping.is_set():
+            consumer = Consumer(
+                {
+                    "bootstrap.servers": self._servers,
+                    "group.id": GROUP,
+                    "isolation.level": "read_committed",
+                    "auto.offset.reset": "earliest",
+                    "enable.auto.commit": False,
+                    "session.timeout.ms": 6000,
+                    **CLIENT,
+                }
+            )
+            producer = Producer(
+                {"bootstrap.servers": self._servers, "transactional.id": self._name, "transaction.timeout.ms": 10_000, **CLIENT}
+            )
+            try:
+                insist(producer.init_transactions)
+                consumer.subscribe([ORDERS])
+                while not self._stopping.is_set():
+                    self._carry_out(consumer, producer)
+            except KafkaException as error:
+                self.restarts += 1
+                self.reasons.append(error.args[0].name())
+            finally:
+                consumer.close()
+
+    def _carry_out(self, consumer: Consumer, producer: Producer) -> None:
+        messages = [message for message in consumer.consume(BATCH, 0.3) if message.error() is None]
+        if not messages:
+            return
+        try:
+            producer.begin_transaction()
+            for message in messages:
+                for partition, value in entries_of(int(message.value())):
+                    producer.produce(LEDGER, value, partition=partition)
+            offsets = consumer.position(consumer.assignment())
+            metadata = consumer.consumer_group_metadata()
+            insist(lambda timeout_s: producer.send_offsets_to_transaction(offsets, metadata, timeout_s))
+            insist(producer.commit_transaction)
+            self.committed += 1
+        except KafkaException as error:
+            if not error.args[0].txn_requires_abort():
+                raise
+            insist(producer.abort_transaction)
+            # What was read is read again.
+            raise
+
+
+def insist(call: Callable[[float], None]) -> None:
+    """Call until there is a final answer."""
+    while True:
+        try:
+            return call(CALL_TIMEOUT_S)
+        except KafkaException as error:
+            if not error.args[0].retriable():
+                raise
+            time.sleep(0.05)
+
+
+def read_all(servers: str, topic: str, timeout_s: float = 60) -> dict[int, list[bytes]]:
+    """Every committed value of each partition, by offset. Raises TimeoutError where the end is not reached."""
+    consumer = Consumer(
+        {"bootstrap.servers": servers, "group.id": "reader", "isolation.level": "read_committed", "enable.partition.eof": True}
+        | {"enable.auto.commit": False, **CLIENT}
+    )
+    found: dict[int, list[bytes]] = {index: [] for index in range(PARTITIONS)}
+    consumer.assign([TopicPartition(topic, index, 0) for index in range(PARTITIONS)])
+    ended: set[int] = set()
+    deadline = time.monotonic() + timeout_s
+    while len(ended) < PARTITIONS:
+        if time.monotonic() > deadline:
+            raise TimeoutError(f"{topic} is not read to its end")
+        for message in consumer.consume(500, 0.5):
+            if message.error() is None:
+                found[message.partition()].append(message.value())
+                ended.discard(message.partition())
+            elif message.error().code() == KafkaError._PARTITION_EOF:
+                ended.add(message.partition())
+    consumer.close()
+    return found
