@@ -14,6 +14,7 @@ from random import Random
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
+from odradek.broker.config.definitions import InvalidConfig
 from odradek.broker.config.endpoints import parse_endpoints
 from odradek.broker.coordination.group_coordinator import GroupCoordinator
 from odradek.broker.coordination.services import CoordinatorServices
@@ -199,7 +200,12 @@ class Broker:
         self.serve()
 
     def open(self) -> None:
-        """Open everything on disk. Raises DataDirectoryLocked, InconsistentDataDirectory, OSError; then nothing is open."""
+        """Open everything on disk. Raises DataDirectoryLocked, InconsistentDataDirectory, OSError; then nothing is open.
+
+        InvalidConfig: a broker whose controller is elsewhere has to ``join``.
+        """
+        if self.is_member:
+            raise InvalidConfig("process.roles", "broker", "broker,controller: a broker without listeners has no cluster")
         storage = open_storage(self, self._file_system)
         self._drive()
         self._opened(storage)

@@ -23,7 +23,7 @@ from tests.campaigns.kafka_tools.kafka_controllers import KafkaControllers
 from tests.campaigns.kafka_tools.odradek_brokers import OdradekBrokers
 from tests.raw_client import RawClient
 
-pytestmark = [pytest.mark.xdist_group("kafka-tools"), pytest.mark.timeout(240)]
+pytestmark = [pytest.mark.xdist_group("kafka-tools"), pytest.mark.timeout(400)]
 
 KAFKA, FIRST, SECOND = 5, 11, 12
 EVERY = (KAFKA, FIRST, SECOND)
@@ -38,7 +38,7 @@ SETTINGS = {
     "transaction.state.log.replication.factor": "3",
     "transaction.state.log.min.isr": "2",
 }
-DEADLINE_S = 40
+DEADLINE_S = 90
 
 
 class Cluster:
@@ -81,6 +81,17 @@ class Cluster:
         self.admin.elect_leaders(ElectionType.PREFERRED, asked).result(DEADLINE_S)
         self.until(lambda: set(self.leaders(topic)) == set(EVERY))
 
+    def kill9(self, node_id):
+        (self.kafka if node_id == KAFKA else self.odradek).kill9(node_id)
+
+    def start(self, node_id):
+        (self.kafka if node_id == KAFKA else self.odradek).start(node_id)
+
+    def elects_unclean(self, topic, node_id):
+        """Have a replica lead that may lack what was acknowledged; whether it does."""
+        self.admin.elect_leaders(ElectionType.UNCLEAN, [TopicPartition(topic, 0)]).result(DEADLINE_S)
+        return self.leaders(topic) == [node_id]
+
     def reassign(self, topic, replicas):
         """Have partition 0 of ``topic`` on these brokers, as kafka-reassign-partitions.sh asks for it."""
         asked = ReassignableTopic(name=topic, partitions=[ReassignablePartition(partition_index=0, replicas=replicas)])
@@ -94,8 +105,20 @@ class Cluster:
     def until(self, condition):
         deadline = time.monotonic() + DEADLINE_S
         while not condition():
-            assert time.monotonic() < deadline, "it does not come to be"
+            assert time.monotonic() < deadline, self.told()
             time.sleep(0.05)
+
+    def told(self):
+        """What each broker says of all partitions, and has said."""
+        told = []
+        for node_id, port in (self.odradek.ports | self.kafka.ports).items():
+            try:
+                topics = AdminClient({"bootstrap.servers": f"127.0.0.1:{port}"}).list_topics(timeout=3).topics
+            except KafkaException as error:
+                told.append((node_id, str(error)))
+                continue
+            told.append((node_id, {n: [(p.leader, p.isrs) for p in topic.partitions.values()] for n, topic in topics.items()}))
+        return told, [self.odradek.log(node_id)[-1500:] for node_id in self.odradek.ports]
 
     def produce(self, topic, values, partitions, **config):
         producer = Producer({"bootstrap.servers": self.servers, "acks": "all", "linger.ms": "0", **config})
@@ -323,6 +346,27 @@ def test_a_broker_without_the_leader_says_who_leads(cluster):
     [partition] = produced.responses[0].partition_responses
     assert (partition.error_code, partition.current_leader.leader_id) == (ErrorCode.NOT_LEADER_OR_FOLLOWER, FIRST)
     assert [(node.node_id, node.port) for node in produced.node_endpoints] == [(FIRST, cluster.odradek.ports[FIRST])]
+
+
+@pytest.mark.parametrize(("ahead", "behind"), [(FIRST, KAFKA), (KAFKA, FIRST), (FIRST, SECOND)])
+def test_a_log_that_diverges_from_its_new_leaders_is_cut_off_where_the_epochs_say(cluster, ahead, behind):
+    """One replica writes alone and dies; the other one, which lacks that, is elected all the same, and writes something else."""
+    topic = f"diverging-{ahead}-{behind}"
+    cluster.create(topic, [[ahead, behind]])
+    cluster.produce(topic, values_of("both", 20), 1)
+    cluster.until(lambda: cluster.replica(ahead, topic, 0) == cluster.replica(behind, topic, 0))
+    cluster.kill9(behind)
+    cluster.until(lambda: cluster.in_sync(topic) == [[ahead]])
+    cluster.produce(topic, values_of("lost", 7), 1)
+    cluster.kill9(ahead)
+    cluster.until(lambda: cluster.leaders(topic) == [-1])
+    cluster.start(behind)
+    cluster.until(lambda: cluster.elects_unclean(topic, behind))
+    cluster.produce(topic, values_of("kept", 12), 1)
+    cluster.start(ahead)
+    cluster.until(lambda: cluster.in_sync(topic) == [sorted([ahead, behind])])
+    cluster.until(lambda: cluster.replica(ahead, topic, 0) == cluster.replica(behind, topic, 0))
+    assert cluster.consume(topic, 1, 32) == sorted(values_of("both", 20) + values_of("kept", 12))
 
 
 def test_configs_are_changed_by_the_controller_and_kept_by_the_broker(cluster):

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from benchmarks.peers import free_ports
-from tests.campaigns.kafka_tools.kafka_broker import TIMEOUT_S
+from tests.campaigns.kafka_tools.kafka_broker import TIMEOUT_S, until
 from tests.campaigns.kafka_tools.kafka_controllers import KafkaControllers
 
 
@@ -28,10 +28,7 @@ class OdradekBrokers:
         for node_id in started:
             self._processes[node_id] = self._spawn(node_id)
         for node_id in started:
-            stdout = self._processes[node_id].stdout
-            assert stdout is not None
-            line = stdout.readline()
-            assert line == f"odradek ready on 127.0.0.1:{self.ports[node_id]}\n", (line, self.log(node_id))
+            until(lambda node_id=node_id: self._is_ready(node_id))
 
     def data(self, node_id: int) -> Path:
         """Where a broker has its logs."""
@@ -57,6 +54,19 @@ class OdradekBrokers:
         """End all."""
         for node_id in list(self._processes):
             self.kill9(node_id)
+
+    def _is_ready(self, node_id: int) -> bool:
+        """Whether it has said so. Somebody's connection may have had its port meanwhile, as its own end: then it tries again."""
+        process = self._processes[node_id]
+        assert process.stdout is not None
+        line = process.stdout.readline()
+        if line == f"odradek ready on 127.0.0.1:{self.ports[node_id]}\n":
+            return True
+        process.stdout.close()
+        process.wait(TIMEOUT_S)
+        assert "address already in use" in self.log(node_id).splitlines()[-1], (line, self.log(node_id))
+        self._processes[node_id] = self._spawn(node_id)
+        return False
 
     def _end(self, node_id: int, number: int) -> int:
         process = self._processes.pop(node_id)
