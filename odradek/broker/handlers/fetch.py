@@ -1,9 +1,9 @@
 """Fetch 4-18: whole batches as they lie in the log, at once or when there is enough.
 
 Min bytes and max wait through the Fetch purgatory, max bytes with the first-batch rule (KIP-74), fetch sessions (KIP-227, from
-version 7 on), leader epochs (KIP-320, version 9) and diverging epochs (KIP-595, version 12), topic ids (KIP-516, version 13). The
-isolation level bounds what is read by the high watermark or the last stable offset. A reader that has come to a wrong leader is
-told of the right one (KIP-951, version 16) by ``cluster.leader_hints``.
+version 7 on), leader epochs (KIP-320, version 9) and diverging epochs (KIP-595, version 12), topic ids (KIP-516, version 13), the
+leader told to a reader that has come to a wrong one (KIP-951, version 16). The isolation level bounds what is read by the high
+watermark or the last stable offset.
 
 A follower (KIP-903: replica id and epoch, from version 15 on) reads up to the log's end. Before that version it counts as a
 consumer.
@@ -35,6 +35,7 @@ _Topic: Final = FetchableTopicResponse
 # Named tuples are made without their constructors, in a third of the time: all fields are given, in their order.
 _new: Final = tuple.__new__
 _READ_COMMITTED: Final = 1
+_TELLS_LEADER: Final = 16
 # Partitions that are read in the turn of the loop in which they are asked for.
 _READ_AT_ONCE: Final = 64
 _SLICE_MS: Final = 5
@@ -48,7 +49,7 @@ def handle(services: "FetchServices", context: RequestContext, request: FetchReq
         return _Response(error_code=session.error_code, session_id=session.session_id)
     max_bytes = min(request.max_bytes, services.config["fetch.max.bytes"])
     if request.replica_state.replica_id >= 0:
-        read = _follower_read(services, request, session, max_bytes)
+        read = _follower_read(services, context, request, session, max_bytes)
     else:
         read = FetchRead(
             session.partitions,
@@ -56,6 +57,7 @@ def handle(services: "FetchServices", context: RequestContext, request: FetchReq
             min_bytes=min(request.min_bytes, max_bytes),
             max_bytes=max_bytes,
             committed_only=request.isolation_level == _READ_COMMITTED,
+            told_by=services.node_id if context.version >= _TELLS_LEADER else None,
         )
     count = len(session.partitions)
     if count > _READ_AT_ONCE:
@@ -68,7 +70,9 @@ def handle(services: "FetchServices", context: RequestContext, request: FetchReq
     return reply
 
 
-def _follower_read(services: "FetchServices", request: FetchRequest, session: "FetchContext", max_bytes: int) -> FetchRead:
+def _follower_read(
+    services: "FetchServices", context: RequestContext, request: FetchRequest, session: "FetchContext", max_bytes: int
+) -> FetchRead:
     from odradek.broker.replica.follower_fetch import FollowerFetchRead
 
     return FollowerFetchRead(
@@ -78,6 +82,7 @@ def _follower_read(services: "FetchServices", request: FetchRequest, session: "F
         max_bytes=max_bytes,
         node_id=request.replica_state.replica_id,
         broker_epoch=request.replica_state.replica_epoch,
+        told_by=services.node_id if context.version >= _TELLS_LEADER else None,
     )
 
 

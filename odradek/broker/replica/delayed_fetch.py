@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 from odradek.broker.logging import log
 from odradek.protocol.errors import ErrorCode, KafkaError
-from odradek.protocol.message_types.fetch import AbortedTransaction, EpochEndOffset, PartitionData
+from odradek.protocol.message_types.fetch import AbortedTransaction, EpochEndOffset, LeaderIdAndEpoch, PartitionData
 from odradek.timing.purgatory import DelayedOperation
 
 if TYPE_CHECKING:
@@ -36,6 +36,8 @@ _SAME_LEADER: Final = PartitionData().current_leader
 _NO_SNAPSHOT: Final = PartitionData().snapshot_id
 _NO_PREFERENCE: Final = PartitionData().preferred_read_replica
 
+_WRONG_LEADER: Final = frozenset({ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.FENCED_LEADER_EPOCH})
+# For these, aborted transactions are an empty list, as in Kafka; for every other error they are null.
 _NO_SUCH_PARTITION: Final = frozenset({ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.UNKNOWN_TOPIC_ID})
 
 
@@ -62,7 +64,7 @@ class BegunRead:
 class FetchRead:
     """The partitions of one request, in the order in which they are read; ``find`` gives a name's ``Partition`` or its error."""
 
-    __slots__ = ("_committed_only", "_find", "_max_bytes", "_wanted", "min_bytes")
+    __slots__ = ("_committed_only", "_find", "_max_bytes", "_told_by", "_wanted", "min_bytes")
 
     @property
     def size(self) -> int:
@@ -77,8 +79,11 @@ class FetchRead:
         min_bytes: int,
         max_bytes: int,
         committed_only: bool,
+        told_by: int | None = None,
     ) -> None:
+        """``told_by`` is this broker's id where a reader that has come to a wrong leader is told of the right one (KIP-951)."""
         self.min_bytes = min_bytes
+        self._told_by = told_by
         self._wanted = wanted
         self._find = find
         self._max_bytes = max_bytes
@@ -107,7 +112,7 @@ class FetchRead:
             try:
                 data = self._read_partition(self._resolve(asked), asked, min(asked.max_bytes, left), total == 0)
             except KafkaError as error:
-                data = _failed(asked, error)
+                data = _failed(asked, error, self._told_by)
                 must_answer = True
             else:
                 size = 0 if data.records is None else len(data.records)
@@ -213,14 +218,19 @@ def _aborted(log: Log, fetch_offset: int, found: LogSlice | None, upper_offset: 
     ]
 
 
-def _failed(asked: FetchPartition, error: KafkaError) -> PartitionData:
+def _failed(asked: FetchPartition, error: KafkaError, told_by: int | None) -> PartitionData:
+    partition: Partition | None = asked.target
+    leader = _SAME_LEADER
+    if told_by is not None and partition is not None and error.code in _WRONG_LEADER:
+        leader_id = told_by if partition.leader is not None else partition.leader_id
+        leader = LeaderIdAndEpoch(leader_id, partition.leader_epoch)
     return PartitionData(
         partition_index=asked.partition,
         error_code=error.code,
         high_watermark=-1,
         last_stable_offset=-1,
         log_start_offset=-1,
-        current_leader=_SAME_LEADER,
+        current_leader=leader,
         aborted_transactions=() if error.code in _NO_SUCH_PARTITION else None,
         records=b"",
     )

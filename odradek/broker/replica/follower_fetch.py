@@ -30,9 +30,10 @@ class FollowerFetchRead(FetchRead):
         max_bytes: int,
         node_id: int,
         broker_epoch: int,
+        told_by: int | None = None,
     ) -> None:
-        """``node_id`` and ``broker_epoch`` are the follower's."""
-        super().__init__(wanted, find, min_bytes=min_bytes, max_bytes=max_bytes, committed_only=False)
+        """``node_id`` and ``broker_epoch`` are the follower's; ``told_by``: see FetchRead."""
+        super().__init__(wanted, find, min_bytes=min_bytes, max_bytes=max_bytes, committed_only=False, told_by=told_by)
         self._node_id = node_id
         self._broker_epoch = broker_epoch
         self._has_noted = False

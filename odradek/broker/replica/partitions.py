@@ -88,13 +88,13 @@ class Partitions:
         found = None if partitions is None else partitions.get(asked.partition)
         if found is not None:
             return found
-        return self.missing(cast("str | UUID", key), asked.partition)
+        return self.missing(key, asked.partition)
 
-    def missing(self, topic: "str | bytes | UUID", index: int) -> KafkaError:
-        """Why there is no such partition here."""
-        if self.is_elsewhere is not None and self.is_elsewhere(topic, index):
+    def missing(self, topic: "str | bytes | UUID | None", index: int) -> KafkaError:
+        """Why there is no such partition here. A null topic id is None."""
+        if topic is not None and self.is_elsewhere is not None and self.is_elsewhere(topic, index):
             return KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER, "this broker has no replica of it")
-        if isinstance(topic, str) or (topic if isinstance(topic, bytes) else topic.bytes) in self._by_id_bytes:
+        if isinstance(topic, str) or (topic in self._by_id_bytes if isinstance(topic, bytes) else topic in self._by_id):
             return KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, "there is no such partition here")
         return KafkaError(ErrorCode.UNKNOWN_TOPIC_ID, "no topic has this id")
 

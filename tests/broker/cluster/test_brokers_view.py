@@ -52,6 +52,7 @@ def test_a_partition_that_other_brokers_have_is_not_unknown_here(view):
     assert [known.missing(name, 0).code for name in names] == [ErrorCode.NOT_LEADER_OR_FOLLOWER] * 3
     unknown = [known.missing(name, 1).code for name in names] + [known.missing("u", 0).code, known.missing(UUID(int=9), 0).code]
     by_id = ErrorCode.UNKNOWN_TOPIC_ID
+    assert known.missing(None, 0).code == by_id
     assert unknown == [ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, by_id, by_id, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, by_id]
     with pytest.raises(KafkaError) as refused:
         known.require("t", 0)

@@ -46,10 +46,12 @@ class Cluster:
         self.controllers = KafkaControllers(scratch / "controllers", 1, {"broker.session.timeout.ms": "3000"})
         self.kafka = KafkaBrokers(scratch / "kafka", self.controllers, {KAFKA: SETTINGS})
         self.odradek = OdradekBrokers(scratch / "odradek", self.controllers, {FIRST: SETTINGS, SECOND: SETTINGS})
+        self.admin = AdminClient({"bootstrap.servers": self.servers})
+
+    def begin(self):
         self.controllers.start()
         self.kafka.start()
         self.odradek.start()
-        self.admin = AdminClient({"bootstrap.servers": self.servers})
 
     @property
     def servers(self):
@@ -153,6 +155,7 @@ class Cluster:
 def cluster(tmp_path_factory):
     made = Cluster(tmp_path_factory.mktemp("member"))
     try:
+        made.begin()
         yield made
     finally:
         made.close()

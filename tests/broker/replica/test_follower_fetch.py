@@ -8,7 +8,7 @@ from odradek.broker.replica.partition import Partition
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.message_types import fetch
 
-from .replication_bed import FIRST, LEADER_EPOCH, SECOND, TOPIC_ID, ReplicationBed
+from .replication_bed import FIRST, LEADER, LEADER_EPOCH, SECOND, TOPIC_ID, ReplicationBed
 
 
 def read_of(bed, node_id=FIRST, offset=0, *, epoch=LEADER_EPOCH, last_fetched_epoch=-1, broker_epoch=20):
@@ -28,6 +28,7 @@ def read_of(bed, node_id=FIRST, offset=0, *, epoch=LEADER_EPOCH, last_fetched_ep
         max_bytes=1 << 20,
         node_id=node_id,
         broker_epoch=broker_epoch,
+        told_by=LEADER,
     )
 
 
@@ -92,10 +93,12 @@ def test_a_fetch_that_is_refused_tells_nothing(fields, error):
     assert bed.followers.follower(FIRST).broker_epoch is None
 
 
-def test_a_reader_at_a_wrong_leader_is_told_so():
+def test_a_reader_at_a_wrong_leader_or_epoch_is_told_of_the_right_one():
     bed = ReplicationBed()
+    assert answer(read_of(bed, epoch=LEADER_EPOCH - 1)).current_leader == (LEADER, LEADER_EPOCH)
     bed.partition.become_follower(SECOND, LEADER_EPOCH + 1)
-    assert answer(read_of(bed)).error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER
+    data = answer(read_of(bed))
+    assert (data.error_code, data.current_leader) == (ErrorCode.NOT_LEADER_OR_FOLLOWER, (SECOND, LEADER_EPOCH + 1))
 
 
 def test_a_follower_whose_log_diverges_is_told_where_and_counts_for_nothing():
