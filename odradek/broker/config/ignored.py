@@ -93,16 +93,15 @@ _BY_REASON = {
     "nothing acts on it in a cluster, and a broker alone has no use for it": """
         add.partitions.to.txn.retry.backoff.max.ms add.partitions.to.txn.retry.backoff.ms
         alter.log.dirs.replication.quota.window.num alter.log.dirs.replication.quota.window.size.seconds
-        auto.leader.rebalance.enable controlled.shutdown.enable controller.performance.always.log.threshold.ms
+        controlled.shutdown.enable controller.performance.always.log.threshold.ms
         controller.performance.sample.period.ms controller.quorum.append.linger.ms controller.quorum.auto.join.enable
         controller.quorum.election.backoff.max.ms controller.quorum.election.timeout.ms controller.quorum.fetch.max.bytes
         controller.quorum.fetch.snapshot.max.bytes controller.quota.window.num controller.quota.window.size.seconds
         cordoned.log.dirs+ early.start.listeners internal.metadata.delete.delay.millis internal.metadata.log.segment.bytes
-        internal.metadata.max.batch.size.in.bytes leader.imbalance.check.interval.seconds log.dir.failure.timeout.ms
+        internal.metadata.max.batch.size.in.bytes log.dir.failure.timeout.ms
         metadata.max.idle.interval.ms num.replica.alter.log.dirs.threads num.replica.fetchers* replica.selector.class
         replica.socket.receive.buffer.bytes replication.quota.window.num replication.quota.window.size.seconds
         request.timeout.ms server.max.startup.time.ms socket.connection.setup.timeout.max.ms socket.connection.setup.timeout.ms
-        unclean.leader.election.interval.ms
     """,
     "there is one thread, and disk work has its own": """
         background.threads* num.io.threads* num.network.threads* num.recovery.threads.per.data.dir*

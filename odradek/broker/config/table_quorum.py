@@ -1,6 +1,6 @@
 """The table, the part of a node's role in a cluster and of the quorum that it belongs to."""
 
-from odradek.broker.config.definitions import INT, LIST, LONG, ConfigDefinition
+from odradek.broker.config.definitions import BOOLEAN, INT, LIST, LONG, ConfigDefinition
 from odradek.broker.config.validators import AtLeast, Entries
 
 ROLES = ("broker", "controller")
@@ -112,4 +112,41 @@ REPLICATION = (
     ),
 )
 
-QUORUM_SECTIONS = (("The cluster", QUORUM), ("A broker among others", MEMBER), ("Replication", REPLICATION))
+_DECIDES_NOTHING = "there is one broker, which leads whatever it has a replica of"
+# What a controller looks after by itself, from time to time.
+ELECTIONS = (
+    _Config(
+        "auto.leader.rebalance.enable",
+        BOOLEAN,
+        True,
+        "Whether the controller has the first of a partition's replicas lead again once that is in sync.",
+        None,
+        "high",
+        no_use=_DECIDES_NOTHING,
+    ),
+    _Config(
+        "leader.imbalance.check.interval.seconds",
+        LONG,
+        300,
+        "How often the controller looks for partitions that another replica leads than their first.",
+        AtLeast(1),
+        "high",
+        no_use=_DECIDES_NOTHING,
+    ),
+    _Config(
+        "unclean.leader.election.interval.ms",
+        LONG,
+        300000,
+        "How often the controller looks for partitions without leader that may have an unclean election.",
+        AtLeast(1),
+        internal=True,
+        no_use=_DECIDES_NOTHING,
+    ),
+)
+
+QUORUM_SECTIONS = (
+    ("The cluster", QUORUM),
+    ("A broker among others", MEMBER),
+    ("Replication", REPLICATION),
+    ("Elections", ELECTIONS),
+)
