@@ -34,6 +34,7 @@ COMPILED = {
     """,
     "odradek/protocol/coordinator_records": "groups offsets transactions",
     "odradek/broker": "context served",
+    "odradek/broker/controller": "delayed_metadata_fetch",
     "odradek/broker/coordination": "*",
     "odradek/broker/network": "connection dispatch flow_control outbox request_memory response_queue route socket_writer",
     "odradek/broker/replica": """

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeVar
 
 from odradek.broker.config.dynamic import CLUSTER_DEFAULT, ConfigView, ResourceType, apply_broker_overrides
 from odradek.broker.logging import log
@@ -42,6 +42,9 @@ if TYPE_CHECKING:
     from odradek.timing.purgatory import Purgatory
     from odradek.timing.slices import Slices
     from odradek.timing.timer import Timer
+
+
+MetadataLogT = TypeVar("MetadataLogT", bound=MetadataLog)
 
 
 class Moves(Protocol):
@@ -139,18 +142,7 @@ def lock_directories(broker: StorageHost, file_system: FileSystem, cluster_id: s
 
     Raises DataDirectoryLocked, InconsistentDataDirectory, OSError; no lock is kept then.
     """
-    config = broker.config
-    metadata_dir = config["metadata.log.dir"]
-    log_manager = LogManager(
-        file_system,
-        *log_dirs(config),
-        node_id=broker.node_id,
-        cluster_id=cluster_id,
-        warn=log.warn,
-        new_uuid=broker.new_uuid,
-        metadata_dir=None if metadata_dir is None else str(Path(metadata_dir).absolute()),
-        reserve_bytes=reserve_bytes_of(file_system),
-    )
+    log_manager = log_manager_for(broker.config, file_system, broker.new_uuid, cluster_id)
     group_commit = GroupCommit(
         partitions=broker.partitions,
         produce_purgatory=broker.produce_purgatory,
@@ -161,6 +153,23 @@ def lock_directories(broker: StorageHost, file_system: FileSystem, cluster_id: s
     )
     log_manager.on_flush_due = group_commit.request
     return LockedDirectories(log_manager, group_commit, log_manager.start())
+
+
+def log_manager_for(
+    config: BrokerConfig, file_system: FileSystem, new_uuid: Callable[[], UUID], cluster_id: str | None = None
+) -> LogManager:
+    """The logs in ``log.dirs``, not locked yet."""
+    metadata_dir = config["metadata.log.dir"]
+    return LogManager(
+        file_system,
+        *log_dirs(config),
+        node_id=config["node.id"],
+        cluster_id=cluster_id,
+        warn=log.warn,
+        new_uuid=new_uuid,
+        metadata_dir=None if metadata_dir is None else str(Path(metadata_dir).absolute()),
+        reserve_bytes=reserve_bytes_of(file_system),
+    )
 
 
 def open_partitions(
@@ -217,28 +226,34 @@ def open_partitions(
 
 
 def _open_controller(broker: StorageHost, file_system: FileSystem, log_manager: LogManager) -> Controller:
-    config = broker.config
-    directory = log_manager.directories.metadata
-    metadata_log = MetadataLog.open(
-        file_system,
-        directory.path,
-        synced_offset=directory.held_offset(RECOVERY_POINT_FILE, METADATA_LOG) or 0,
-        now_ms=broker.clock.now_ms(),
-        warn=log.warn,
-        config=LogConfig(segment_bytes=config["metadata.log.segment.bytes"], segment_ms=config["metadata.log.segment.ms"]),
-    )
-    metadata_log.reserve = directory.reserve
-    log_manager.checkpoints.metadata_synced = lambda: metadata_log.synced_offset
     return Controller(
-        metadata_log,
+        open_metadata_log(MetadataLog, broker.config, file_system, log_manager, now_ms=broker.clock.now_ms()),
         node_id=broker.node_id,
         directory_counts=log_manager.counts,
-        config=config,
+        config=broker.config,
         clock=broker.clock,
         background=broker.background,
         new_topic_id=broker.new_uuid,
         slices=broker.slices,
     )
+
+
+def open_metadata_log(
+    kind: type[MetadataLogT], config: BrokerConfig, file_system: FileSystem, log_manager: LogManager, *, now_ms: int
+) -> MetadataLogT:
+    """The metadata log of a controller in its directory. Raises LogCorrupt, OSError, KafkaError."""
+    directory = log_manager.directories.metadata
+    metadata_log = kind.open(
+        file_system,
+        directory.path,
+        synced_offset=directory.held_offset(RECOVERY_POINT_FILE, METADATA_LOG) or 0,
+        now_ms=now_ms,
+        warn=log.warn,
+        config=LogConfig(segment_bytes=config["metadata.log.segment.bytes"], segment_ms=config["metadata.log.segment.ms"]),
+    )
+    metadata_log.reserve = directory.reserve
+    log_manager.checkpoints.metadata_synced = lambda: metadata_log.synced_offset
+    return metadata_log
 
 
 def _directory_failures(

@@ -24,10 +24,10 @@ from odradek.broker.metadata.metadata_log import MetadataUnreadable
 from odradek.broker.network.busy_poll import BusyPoll
 from odradek.broker.network.loop_errors import LoopErrors
 from odradek.broker.quorum.membership import MembershipLost
+from odradek.cli.process import FAILED, cannot_start, on_stop_signal, raise_open_files_limit, tell
 from odradek.cli.quiet_collections import QuietCollections
 from odradek.protocol.errors import KafkaError
 from odradek.storage.errors import DataDirectoryLocked, InconsistentDataDirectory
-from odradek.storage.open_segments import fit_limit
 from odradek.timing.event_loop import loop_factory
 from odradek.timing.system_clock import SystemClock
 from odradek.timing.threaded_background import ThreadedBackground
@@ -39,8 +39,6 @@ if TYPE_CHECKING:
     from odradek.testing.faults.vocabulary import Words
     from odradek.testing.severed import SeverableFileSystem
 
-FAILED = 1
-CANNOT_START = 2
 # How long the interpreter lets one thread run while another waits, while a thread has long work: 5 ms is its default.
 _SWITCH_INTERVAL_S = 0.0002
 DEFAULT_LISTENER = "PLAINTEXT://127.0.0.1:9092"
@@ -85,6 +83,10 @@ def run(
         with asyncio.Runner(loop_factory=loop_factory()) as runner:
             if serve is not None:
                 return runner.run(serve(merged, rules))
+            if config["process.roles"] == ("controller",):
+                from odradek.cli.serve_controller import serve_controller
+
+                return runner.run(serve_controller(config, default_data_dir=used_default))
             return runner.run(_serve(config, metrics_host, metrics_port, rules, default_data_dir=used_default))
     except KeyboardInterrupt:
         return 128 + signal.SIGINT
@@ -111,11 +113,13 @@ def place_in_memory(settings: dict[str, str]) -> None:
 def place_listener(settings: dict[str, str], host: str | None, port: int | None) -> None:
     """Put the host and port flags into the first of ``listeners``; what is not given stays as it is there.
 
-    A controller's listener, which a server.properties of Kafka's may name first, is not opened, and so is passed over.
+    A controller's listener, which a server.properties of Kafka's may name first, is passed over, but where there is no broker.
     """
     if host is None and port is None:
         return
     withheld = {name.strip().upper() for name in settings.get("controller.listener.names", "").split(",")}
+    if settings.get("process.roles", "").strip() == "controller":
+        withheld = set()
     listeners = [listener.strip() for listener in settings.get("listeners", DEFAULT_LISTENER).split(",")]
     for index, listener in enumerate(listeners):
         name, separator, address = listener.partition("://")
@@ -281,39 +285,3 @@ async def _bind_metrics(broker: "Broker", host: str | None, port: int) -> "Metri
     endpoint = MetricsEndpoint(broker)
     await endpoint.bind(host, port)
     return endpoint
-
-
-def raise_open_files_limit() -> None:
-    """Take as many open files as the system allows, and have segments leave half of them to connections."""
-    import resource
-
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    if soft != hard:
-        with contextlib.suppress(OSError, ValueError):
-            resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
-    soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
-    if soft != resource.RLIM_INFINITY:
-        fit_limit(soft)
-
-
-def on_stop_signal(stop: Callable[[], None]) -> None:
-    """Call ``stop`` on the first SIGTERM or SIGINT; a second one ends the process as it would without us."""
-    loop = asyncio.get_running_loop()
-
-    def on_signal(number: signal.Signals) -> None:
-        loop.remove_signal_handler(number)
-        stop()
-
-    for number in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(number, on_signal, number)
-
-
-def cannot_start(reason: object) -> int:
-    """Say why the broker could not start; the exit status."""
-    return tell(reason, CANNOT_START)
-
-
-def tell(reason: object, status: int) -> int:
-    """Say why the command ends with ``status``, in one line; returns it."""
-    print(f"odradek: {' '.join(str(reason).split())}", file=sys.stderr)
-    return status

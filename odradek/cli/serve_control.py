@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 from odradek.broker.logging import lines_to, log
 from odradek.broker.metadata.metadata_log import MetadataUnreadable
 from odradek.cli.control_options import Control
-from odradek.cli.serve import FAILED, cannot_start, on_stop_signal, raise_open_files_limit, ready_line, tell
+from odradek.cli.process import FAILED, cannot_start, on_stop_signal, raise_open_files_limit, tell
+from odradek.cli.serve import ready_line
 from odradek.protocol.errors import KafkaError
 from odradek.storage.errors import DataDirectoryLocked, InconsistentDataDirectory
 

@@ -8,7 +8,7 @@ from uuid import UUID, uuid4
 
 import pytest
 
-from odradek.cli.serve import raise_open_files_limit
+from odradek.cli.process import raise_open_files_limit
 from odradek.protocol.errors import KafkaError
 from odradek.storage.filesystem import RealFileSystem
 from odradek.storage.log_config import LogConfig

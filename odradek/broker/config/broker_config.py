@@ -8,8 +8,14 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from odradek.broker.config.checks import check
-from odradek.broker.config.definitions import InvalidConfig, parse
-from odradek.broker.config.endpoints import opened_listeners
+from odradek.broker.config.definitions import InvalidConfig, parse, parse_list
+from odradek.broker.config.endpoints import (
+    Endpoint,
+    check_controller_listeners,
+    controller_listeners,
+    opened_listeners,
+    parse_endpoints,
+)
 from odradek.broker.config.properties import parse_properties
 from odradek.broker.config.roles import check_roles
 from odradek.broker.config.table import BROKER_CONFIGS, BROKER_DEFAULTS, synonyms
@@ -50,6 +56,15 @@ class BrokerConfig:
 
     def __getitem__(self, name: str) -> Any:
         return self._values[name]
+
+    @property
+    def controller_endpoints(self) -> list[Endpoint]:
+        """The listeners of the controller in this process, for the brokers of its cluster; none where it has no others."""
+        text = self.static.get("listeners")
+        if text is None or "controller" not in self["process.roles"]:
+            return []
+        listeners = parse_list(text)
+        return parse_endpoints("listeners", controller_listeners(listeners, self["controller.listener.names"]))
 
     def override(self, *layers: Mapping[str, str]) -> None:
         """Replace the dynamic overrides: the cluster's, then this broker's, which take precedence. Raises InvalidConfig."""
@@ -96,6 +111,8 @@ def values_in_force(texts: Mapping[str, str]) -> dict[str, Any]:
     if values["log.dirs"] is None:
         values["log.dirs"] = values["log.dir"]
     check_roles(values, values["listeners"])
+    if "controller" in values["process.roles"]:
+        check_controller_listeners(values, controller_listeners(values["listeners"], values["controller.listener.names"]))
     values["listeners"] = opened_listeners(values["listeners"], values["controller.listener.names"])
     check(values)
     return values

@@ -28,11 +28,24 @@ def opened_listeners(listeners: Sequence[str], controller_listener_names: Sequen
     return tuple(listener for listener in listeners if listener.partition("://")[0].strip().upper() not in withheld)
 
 
+def controller_listeners(listeners: Sequence[str], controller_listener_names: Sequence[str]) -> tuple[str, ...]:
+    """The ``listeners`` of a controller, which are those that its broker does not open."""
+    opened = opened_listeners(listeners, controller_listener_names)
+    return tuple(listener for listener in listeners if listener not in opened)
+
+
+def check_controller_listeners(values: Mapping[str, Any], listeners: Sequence[str]) -> None:
+    """Raise InvalidConfig if the ``listeners`` of a controller cannot be bound. One that has no protocol is PLAINTEXT."""
+    endpoints = parse_endpoints("listeners", listeners)
+    protocols = _security_protocols(values["listener.security.protocol.map"])
+    _check_bindable(endpoints, {endpoint.name: "PLAINTEXT" for endpoint in endpoints} | protocols)
+
+
 def check_listeners(values: Mapping[str, Any]) -> None:
     """Raise InvalidConfig if listeners cannot be parsed, bound or secured, or if an advertised listener is not listened on."""
     protocols = _security_protocols(values["listener.security.protocol.map"])
     listeners = parse_endpoints("listeners", values["listeners"])
-    if not listeners:
+    if not listeners and "broker" in values["process.roles"]:
         raise InvalidConfig("listeners", "", "more than the controller's listeners")
     _check_bindable(listeners, protocols)
     names = [endpoint.name for endpoint in listeners]

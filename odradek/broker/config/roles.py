@@ -1,7 +1,8 @@
 """The checks of a node's role.
 
-A node is broker and controller of a cluster of its own, or a broker of a cluster whose controllers are elsewhere. What would have
-it begin a cluster of its own without a word is refused.
+A node is a broker of a cluster whose controllers are elsewhere, or the only controller of a cluster: with a broker in the same
+process, or without, and with a listener for the other brokers, or without. What would have it begin a cluster of its own without
+a word is refused.
 """
 
 from collections.abc import Mapping, Sequence
@@ -9,10 +10,10 @@ from typing import Any
 
 from odradek.broker.config.definitions import InvalidConfig
 from odradek.broker.config.endpoints import MAX_PORT, parse_endpoints
-from odradek.broker.config.table_quorum import ROLES
 
 _ALONE = "a node that is its own controller is the only one"
 _BROKER = ("broker",)
+_CONTROLLER = ("controller",)
 _VOTERS = "controller.quorum.voters"
 _SERVERS = "controller.quorum.bootstrap.servers"
 
@@ -23,8 +24,8 @@ def check_roles(values: Mapping[str, Any], listeners: Sequence[str]) -> None:
     if roles == _BROKER:
         _check_broker(values, listeners)
         return
-    if set(roles) != set(ROLES):
-        raise InvalidConfig("process.roles", ",".join(roles), f"{','.join(ROLES)} or broker: a controller has a broker with it")
+    if roles == _CONTROLLER:
+        _check_controller(values, listeners)
     voters = _parsed_voters(values[_VOTERS])
     if voters and list(voters) != [values["node.id"]]:
         raise InvalidConfig(_VOTERS, ",".join(values[_VOTERS]), f"one voter, this node, {values['node.id']}@HOST:PORT: {_ALONE}")
@@ -33,6 +34,16 @@ def check_roles(values: Mapping[str, Any], listeners: Sequence[str]) -> None:
         names = {name.upper() for name in values["controller.listener.names"]}
         own = {endpoint.port for endpoint in parse_endpoints("listeners", listeners) if endpoint.name in names}
         _check_own_servers(servers, own)
+
+
+def _check_controller(values: Mapping[str, Any], listeners: Sequence[str]) -> None:
+    """A controller without a broker listens for brokers, and for nobody else."""
+    names = {name.upper() for name in values["controller.listener.names"]}
+    if not names:
+        raise InvalidConfig("controller.listener.names", "", "the names of this controller's listeners")
+    for endpoint in parse_endpoints("listeners", listeners):
+        if endpoint.name not in names:
+            raise InvalidConfig("listeners", endpoint.name, f"among controller.listener.names: {', '.join(sorted(names))}")
 
 
 def quorum_nodes(voters: Sequence[str], servers: Sequence[str]) -> list[tuple[int | None, str, int]]:

@@ -116,6 +116,14 @@ _DECIDES_NOTHING = "there is one broker, which leads whatever it has a replica o
 # What a controller looks after by itself, from time to time.
 ELECTIONS = (
     _Config(
+        "metadata.max.idle.interval.ms",
+        INT,
+        500,
+        "How often a controller with a listener for brokers appends a record without content, so that brokers see it lives.",
+        AtLeast(0),
+        "low",
+    ),
+    _Config(
         "auto.leader.rebalance.enable",
         BOOLEAN,
         True,

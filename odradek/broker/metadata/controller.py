@@ -210,6 +210,10 @@ class Controller:
 
         return self._operate(decide)
 
+    def write(self, records: Sequence[MetadataRecord]) -> Reply[KafkaError | None]:
+        """Commit records that need no decision."""
+        return self._operate(lambda: (None, records))
+
     def record_directories(self, places: Iterable[tuple[UUID, int, UUID]]) -> None:
         """At start, record where partitions lie: (topic id, partition, directory id). Raises KafkaError if the log fails."""
         self._commit(self._directory_changes(places))

@@ -6,12 +6,12 @@ when it is next opened. An append returns once the batch is synced to disk, what
 Snapshots lie beside the segments (``snapshot_files``). The newest is loaded, and the log behind it. The log starts at the oldest
 snapshot that retention keeps.
 
-Left out: elections. The leader epoch stays what it is.
+Left out: elections. The leader epoch stays what it is, unless brokers follow (``controller.quorum_log``).
 """
 
 from collections.abc import Generator, Iterator, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, Self
 from uuid import UUID
 
 from odradek.broker.metadata.snapshot_files import SnapshotFiles, SnapshotId
@@ -90,7 +90,7 @@ class MetadataLog:
         warn: Warn,
         config: LogConfig = _DEFAULTS,
         synced_offset: int = 0,
-    ) -> "MetadataLog":
+    ) -> Self:
         """Open or create the log in ``data_dir``, every batch of it checked; ``config`` has the limits of segments.
 
         It must have all records below ``synced_offset``. Raises LogCorrupt, OSError; KafkaError if it cannot be synced.

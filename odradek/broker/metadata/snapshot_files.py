@@ -62,6 +62,14 @@ class SnapshotFiles:
         """In bytes. Raises OSError."""
         return self._file_system.size(self.path(snapshot))
 
+    def read_bytes(self, snapshot: SnapshotId, position: int, max_bytes: int) -> bytes:
+        """The bytes from ``position`` on, at most so many. Raises OSError."""
+        file = self._file_system.open(self.path(snapshot))
+        try:
+            return file.pread(max_bytes, position)
+        finally:
+            file.close()
+
     def last_contained_ms(self, snapshot: SnapshotId, suffix: str = "") -> int:
         """The append time of the last record in it. Raises MalformedMessage, OSError."""
         file = self._file_system.open(self.path(snapshot) + suffix)

@@ -1,10 +1,14 @@
 """What a topic may be called (Kafka's ``Topic`` class), and which topics are the broker's own."""
 
+from typing import Final
+from uuid import UUID
+
 from odradek.protocol.errors import ErrorCode, KafkaError
 
 MAX_NAME_LENGTH = 249
 
 CLUSTER_METADATA_TOPIC = "__cluster_metadata"
+CLUSTER_METADATA_TOPIC_ID: Final = UUID(int=1)
 CONSUMER_OFFSETS_TOPIC = "__consumer_offsets"
 TRANSACTION_STATE_TOPIC = "__transaction_state"
 INTERNAL_TOPICS = frozenset({CONSUMER_OFFSETS_TOPIC, TRANSACTION_STATE_TOPIC})

@@ -5,8 +5,7 @@ from typing import Final, NamedTuple, Protocol, TypeVar, cast
 from uuid import UUID
 
 from odradek.broker.metadata.snapshot_files import SnapshotId
-from odradek.broker.metadata.topic_names import CLUSTER_METADATA_TOPIC
-from odradek.broker.quorum.followed_log import METADATA_TOPIC_ID
+from odradek.broker.metadata.topic_names import CLUSTER_METADATA_TOPIC, CLUSTER_METADATA_TOPIC_ID
 from odradek.broker.quorum.leader_discovery import Address, Election, QuorumAnswer
 from odradek.client.api import Api
 from odradek.protocol.api_keys import ApiKey
@@ -87,7 +86,7 @@ def fetch_request(who: ObserverIdentity, epoch: int, position: LogPosition, *, m
         replica_directory_id=who.directory_id,
         high_watermark=_UNKNOWN if position.high_watermark is None else position.high_watermark,
     )
-    topic = FetchTopic(topic=CLUSTER_METADATA_TOPIC, topic_id=METADATA_TOPIC_ID, partitions=[partition])
+    topic = FetchTopic(topic=CLUSTER_METADATA_TOPIC, topic_id=CLUSTER_METADATA_TOPIC_ID, partitions=[partition])
     return FetchRequest(
         cluster_id=who.cluster_id,
         replica_state=ReplicaState(replica_id=who.node_id),
@@ -117,7 +116,7 @@ T = TypeVar("T", PartitionData, PartitionSnapshot)
 
 def fetched_partition(response: FetchResponse) -> tuple[PartitionData, QuorumAnswer]:
     """The metadata log's part of ``response``, and what it says of the quorum. Raises Unanswerable."""
-    topics = [topic.partitions for topic in response.responses if topic.topic_id == METADATA_TOPIC_ID]
+    topics = [topic.partitions for topic in response.responses if topic.topic_id == CLUSTER_METADATA_TOPIC_ID]
     partition = _only(response.error_code, topics)
     if partition.partition_index != 0:
         raise Unanswerable(0)

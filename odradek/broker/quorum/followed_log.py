@@ -11,11 +11,10 @@ rename of such a snapshot and the end of the log in front of it is finished by t
 
 from collections.abc import Iterator
 from typing import Final
-from uuid import UUID
 
 from odradek.broker.metadata.metadata_log import MetadataBatch, MetadataLog, open_log
 from odradek.broker.metadata.snapshot_files import SnapshotFiles, SnapshotId
-from odradek.broker.metadata.topic_names import CLUSTER_METADATA_TOPIC
+from odradek.broker.metadata.topic_names import CLUSTER_METADATA_TOPIC, CLUSTER_METADATA_TOPIC_ID
 from odradek.protocol.record_batch import Buffer
 from odradek.protocol.snapshot_records import KRAFT_VERSION
 from odradek.storage.checkpoints import PARTITION_METADATA_FILE, read_topic_id
@@ -25,7 +24,6 @@ from odradek.storage.log import Log
 from odradek.storage.log_config import LogConfig
 from odradek.storage.recovery import Warn
 
-METADATA_TOPIC_ID: Final = UUID(int=1)
 _DEFAULTS: Final = LogConfig()
 
 
@@ -53,7 +51,8 @@ class FollowedLog(MetadataLog):
         Raises LogCorrupt, OSError, KafkaError.
         """
         _mend_topic_id(file_system, f"{data_dir}/{CLUSTER_METADATA_TOPIC}-0")
-        log = open_log(file_system, data_dir, config, synced_offset=0, now_ms=now_ms, warn=warn, topic_id=METADATA_TOPIC_ID)
+        topic_id = CLUSTER_METADATA_TOPIC_ID
+        log = open_log(file_system, data_dir, config, synced_offset=0, now_ms=now_ms, warn=warn, topic_id=topic_id)
         snapshots = SnapshotFiles(file_system, log.directory)
         snapshots.recover()
         copy = cls(log, snapshots)

@@ -93,7 +93,6 @@ def test_a_key_that_does_nothing_is_ignored_with_a_warning_that_helps(key, warni
         ("advertised.listeners", "PLAINTEXT://0.0.0.0:1"),
         ("inter.broker.listener.name", "OTHER"),
         ("process.roles", ""),
-        ("process.roles", "controller"),
         ("process.roles", "broker,zookeeper"),
         ("controller.quorum.voters", "2@h:9093"),
         ("controller.quorum.voters", "1@h:9093,2@h:9094"),
@@ -192,13 +191,41 @@ def test_a_quorum_elsewhere_is_not_joined_without_a_word(servers):
         )
 
 
-def test_the_listeners_of_kafkas_controller_are_not_opened():
+CONTROLLER = {"process.roles": "controller", "controller.listener.names": "C,D", "listeners": "C://h:9093"}
+
+
+def test_a_controller_without_a_broker_listens_for_brokers():
+    config = load(None, CONTROLLER | {"node.id": "3", "controller.quorum.voters": "3@h:9093"})
+    assert config.controller_endpoints == [("C", "h", 9093)]
+    assert config["listeners"] == ()
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "named"),
+    [
+        ("controller.listener.names", "", "controller.listener.names"),
+        ("listeners", "PLAINTEXT://h:9092", "listeners"),
+        ("listeners", "C://h:9093,PLAINTEXT://h:9092", "listeners"),
+        ("listeners", "C://h:9093,D://i:9093", "listeners"),
+        ("listener.security.protocol.map", "C:SSL", "listeners"),
+        ("controller.quorum.voters", "7@h:9093", "controller.quorum.voters"),
+        ("controller.quorum.bootstrap.servers", "h:9094", "controller.quorum.bootstrap.servers"),
+    ],
+)
+def test_a_controller_that_brokers_could_not_reach_or_trust_does_not_start(key, value, named):
+    with pytest.raises(InvalidConfig) as refusal:
+        load(None, CONTROLLER | {key: value})
+    assert refusal.value.key == named
+
+
+def test_a_brokers_clients_do_not_come_by_the_controllers_listeners():
     config = load(
         "process.roles=broker,controller\ncontroller.listener.names=CONTROLLER\n"
         "listeners=PLAINTEXT://:9092,CONTROLLER://:9093\nadvertised.listeners=PLAINTEXT://h:9092,CONTROLLER://h:9093\n"
         "listener.security.protocol.map=CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT"
     )
     assert config["listeners"] == ("PLAINTEXT://:9092",)
+    assert config.controller_endpoints == [("CONTROLLER", "", 9093)]
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,8 @@
 import pytest
 
 from odradek.broker.metadata.snapshot_files import SnapshotFiles, SnapshotId
-from odradek.broker.quorum.followed_log import METADATA_TOPIC_ID, FollowedLog, TruncationBelowCommitted
+from odradek.broker.metadata.topic_names import CLUSTER_METADATA_TOPIC_ID
+from odradek.broker.quorum.followed_log import FollowedLog, TruncationBelowCommitted
 from odradek.storage.checkpoints import read_topic_id
 from odradek.storage.errors import LogCorrupt
 from tests.broker.quorum.fake_quorum import DATA_DIR, LOG_DIR, METADATA_VERSION, NOW_MS, batch_of, topic
@@ -30,7 +31,7 @@ def write_snapshot(file_system, snapshot, records=(METADATA_VERSION,)):
 def test_a_new_copy_has_the_metadata_topics_id(open_log, file_system):
     log = open_log()
     assert (log.start_offset, log.end_offset, log.last_fetched_epoch, log.high_watermark) == (0, 0, 0, None)
-    assert read_topic_id(file_system, LOG_DIR) == METADATA_TOPIC_ID
+    assert read_topic_id(file_system, LOG_DIR) == CLUSTER_METADATA_TOPIC_ID
 
 
 @pytest.mark.parametrize("kept", [b"", b"version: 0", b"version: 0\ntopic_id: AAAA"])
@@ -38,7 +39,7 @@ def test_a_topic_id_that_a_loss_of_power_has_torn_is_written_anew(open_log, file
     append(open_log(), 1, 1)
     file_system.write_atomic(f"{LOG_DIR}/partition.metadata", kept)
     assert open_log().end_offset == 2
-    assert read_topic_id(file_system, LOG_DIR) == METADATA_TOPIC_ID
+    assert read_topic_id(file_system, LOG_DIR) == CLUSTER_METADATA_TOPIC_ID
 
 
 @pytest.mark.parametrize(

@@ -11,6 +11,7 @@ from benchmarks.peers import free_ports, spawn, tail
 from odradek.storage.checkpoints import uuid_text
 from tests.campaigns.kafka_tools.kafka_broker import TIMEOUT_S, accepts, until
 from tests.campaigns.kafka_tools.kafka_controllers import JVM_FLAGS, KafkaControllers
+from tests.campaigns.kafka_tools.odradek_controller import OdradekController
 
 if TYPE_CHECKING:
     import subprocess
@@ -22,7 +23,9 @@ class KafkaBrokers:
     ``settings`` are further lines of their ``server.properties``.
     """
 
-    def __init__(self, scratch: Path, controllers: KafkaControllers, settings: Mapping[int, Mapping[str, str]]) -> None:
+    def __init__(
+        self, scratch: Path, controllers: KafkaControllers | OdradekController, settings: Mapping[int, Mapping[str, str]]
+    ) -> None:
         self._controllers = controllers
         self._scratch = scratch
         self._processes: dict[int, subprocess.Popen[str]] = {}

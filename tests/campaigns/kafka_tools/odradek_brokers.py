@@ -10,12 +10,15 @@ from pathlib import Path
 from benchmarks.peers import free_ports
 from tests.campaigns.kafka_tools.kafka_broker import TIMEOUT_S, until
 from tests.campaigns.kafka_tools.kafka_controllers import KafkaControllers
+from tests.campaigns.kafka_tools.odradek_controller import OdradekController
 
 
 class OdradekBrokers:
     """Brokers by node id, not started yet. ``settings`` are further configs."""
 
-    def __init__(self, scratch: Path, controllers: KafkaControllers, settings: Mapping[int, Mapping[str, str]]) -> None:
+    def __init__(
+        self, scratch: Path, controllers: KafkaControllers | OdradekController, settings: Mapping[int, Mapping[str, str]]
+    ) -> None:
         self._scratch = scratch
         self._controllers = controllers
         self._settings = settings

@@ -1,0 +1,17 @@
+"""AlterPartition, versions 2 and 3: a leader proposes in-sync replicas (KIP-497, KIP-841, KIP-903)."""
+
+from typing import TYPE_CHECKING
+
+from odradek.protocol.message_types.alter_partition import AlterPartitionRequest, AlterPartitionResponse
+
+if TYPE_CHECKING:
+    from odradek.broker.context import RequestContext
+    from odradek.broker.controller.services import DecisionServices
+    from odradek.timing.reply import Reply
+
+
+def handle(
+    services: "DecisionServices", context: "RequestContext", request: AlterPartitionRequest
+) -> "Reply[AlterPartitionResponse]":
+    """Decide on the in-sync replicas of each partition."""
+    return services.controller.alter_partition(request, context.version)

@@ -1,0 +1,20 @@
+"""AlterPartitionReassignments, versions 0 and 1: replicas move to other brokers, or a move is cancelled (KIP-455, KIP-860)."""
+
+from typing import TYPE_CHECKING
+
+from odradek.protocol.message_types.alter_partition_reassignments import (
+    AlterPartitionReassignmentsRequest,
+    AlterPartitionReassignmentsResponse,
+)
+
+if TYPE_CHECKING:
+    from odradek.broker.context import RequestContext
+    from odradek.broker.controller.services import DecisionServices
+    from odradek.timing.reply import Reply
+
+
+def handle(
+    services: "DecisionServices", _context: "RequestContext", request: AlterPartitionReassignmentsRequest
+) -> "Reply[AlterPartitionReassignmentsResponse]":
+    """Begin or cancel the moves."""
+    return services.controller.alter_partition_reassignments(request)

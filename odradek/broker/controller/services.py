@@ -1,0 +1,40 @@
+"""What the handlers of a controller's APIs see of it. Interfaces only: ``broker.controller_node`` has all of their attributes."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Protocol
+
+if TYPE_CHECKING:
+    from odradek.broker.context import Session
+    from odradek.broker.controller.cluster_controller import ClusterController
+    from odradek.broker.controller.quorum_leader import QuorumLeader
+    from odradek.protocol.errors import KafkaError
+    from odradek.timing.clock import Clock
+    from odradek.timing.reply import Reply
+
+
+class DecisionServices(Protocol):
+    """Who decides."""
+
+    @property
+    def controller(self) -> ClusterController:
+        """The controller, with the image of what is committed."""
+
+
+class QuorumServices(DecisionServices, Protocol):
+    """The quorum's leader, for who follows its log."""
+
+    @property
+    def leader(self) -> QuorumLeader:
+        """This node."""
+
+    @property
+    def clock(self) -> Clock:
+        """The node's clock."""
+
+
+class EnvelopeServices(Protocol):
+    """What answers the requests in envelopes."""
+
+    def answer(self, frame: bytes, session: Session) -> Reply[bytes | KafkaError]:
+        """The response to a request, each with its header. KafkaError: UNSUPPORTED_VERSION, UNKNOWN_SERVER_ERROR."""

@@ -1,0 +1,202 @@
+"""A controller with its listeners, in a process of its own: what ``odradek serve`` runs where ``process.roles`` is controller.
+
+The listeners are bound before anything on disk is touched, as a broker's are. ``ControllerListeners`` serves the other case, too:
+a controller in a broker's process.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from random import Random
+from typing import TYPE_CHECKING
+from uuid import UUID
+
+from odradek.broker.config.endpoints import per_ip_overrides
+from odradek.broker.controller_node import ControllerNode
+from odradek.broker.logging import log as broker_log
+from odradek.broker.network.connection import Connection
+from odradek.broker.network.connection_registry import ConnectionLimits, ConnectionRegistry
+from odradek.broker.network.listeners import Listeners, SocketSettings
+from odradek.broker.network.request_memory import RequestMemory
+from odradek.broker.storage_start import log_manager_for
+from odradek.protocol.errors import KafkaError
+from odradek.storage.filesystem import FileSystem, RealFileSystem
+from odradek.storage.reserve import RESERVE_BYTES
+from odradek.timing.driver import AsyncioDriver
+from odradek.timing.slices import Slices
+from odradek.timing.system_clock import SystemClock
+from odradek.timing.threaded_background import ThreadedBackground
+from odradek.timing.timer import Timer
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from odradek.broker.config.broker_config import BrokerConfig
+    from odradek.broker.config.endpoints import Endpoint
+    from odradek.storage.log_manager import LogManager
+    from odradek.timing.background import Background
+    from odradek.timing.clock import Clock
+
+# How long a stop lets requests in flight finish.
+_DRAIN_STEPS = 300
+_DRAIN_STEP_S = 0.01
+
+
+class ControllerListeners:
+    """The listeners of a controller, and the connections to it. Loop thread only."""
+
+    def __init__(
+        self, config: BrokerConfig, clock: Clock, timer: Timer, call_soon: Callable[[Callable[[], None]], object]
+    ) -> None:
+        self._config = config
+        memory = RequestMemory(config["queued.max.request.bytes"], clock, call_soon)
+        self.connections = ConnectionRegistry(self._limits, clock, timer, memory)
+        self._listeners = Listeners(self._make_connection)
+        self._node: ControllerNode | None = None
+
+    @property
+    def bound(self) -> dict[str, Endpoint]:
+        """Where the listeners are bound."""
+        return self._listeners.bound
+
+    async def bind(self) -> None:
+        """Take the addresses. Raises OSError."""
+        config = self._config
+        settings = SocketSettings(
+            backlog=config["socket.listen.backlog.size"],
+            send_buffer_bytes=config["socket.send.buffer.bytes"],
+            receive_buffer_bytes=config["socket.receive.buffer.bytes"],
+        )
+        await self._listeners.bind(config.controller_endpoints, asyncio.get_running_loop(), settings)
+
+    async def serve(self, node: ControllerNode) -> None:
+        """Accept connections, for ``node``. Raises OSError."""
+        self._node = node
+        await self._listeners.serve()
+
+    async def drain(self) -> None:
+        """Take no more requests, let the answers in flight go out, and close the connections."""
+        self._listeners.close()
+        self.connections.stop_reading()
+        if self._node is not None:
+            self._node.leader.close()
+        for _ in range(_DRAIN_STEPS):
+            if not self.connections.busy():
+                break
+            await asyncio.sleep(_DRAIN_STEP_S)
+        self.connections.close_all()
+        # One turn of the loop, in which the transports close.
+        await asyncio.sleep(0)
+
+    def close(self) -> None:
+        """End at once."""
+        self._listeners.close()
+        self.connections.stop_reading()
+        self.connections.close_all()
+
+    def _make_connection(self, listener_name: str) -> Connection:
+        assert self._node is not None  # noqa: S101  no connection is accepted before
+        return Connection(self._node.dispatcher, self.connections, listener_name, self._config["socket.request.max.bytes"])
+
+    def _limits(self) -> ConnectionLimits:
+        config = self._config
+        return ConnectionLimits(
+            max_connections=config["max.connections"],
+            max_creation_rate=config["max.connection.creation.rate"],
+            max_connections_per_ip=config["max.connections.per.ip"],
+            per_ip_overrides=per_ip_overrides(config["max.connections.per.ip.overrides"]),
+            max_idle_ms=config["connections.max.idle.ms"],
+        )
+
+
+class ControllerServer:
+    """``start`` and ``stop`` once each, on the loop that serves."""
+
+    def __init__(
+        self,
+        config: BrokerConfig,
+        *,
+        clock: Clock | None = None,
+        background: Background | None = None,
+        file_system: FileSystem | None = None,
+        random: Random | None = None,
+    ) -> None:
+        self.config = config
+        self.node_id: int = config["node.id"]
+        self.clock: Clock = clock or SystemClock()
+        self.background: Background = background or ThreadedBackground()
+        self.random = random or Random()  # noqa: S311  ids are no secrets
+        self.timer = Timer(self.clock)
+        self.slices = Slices(self.clock.monotonic_ms, self._call_soon)
+        self._file_system = file_system or RealFileSystem(RESERVE_BYTES)
+        self._listeners = ControllerListeners(config, self.clock, self.timer, self._call_soon)
+        self._driver: AsyncioDriver | None = None
+        # Set by start().
+        self.node: ControllerNode
+        self.log_manager: LogManager
+
+    @property
+    def bound_address(self) -> tuple[str, int]:
+        """(host, port) of the first listener."""
+        endpoint = next(iter(self._listeners.bound.values()))
+        return endpoint.host, endpoint.port
+
+    def new_uuid(self) -> UUID:
+        """A random UUID, by this process's seed."""
+        return UUID(int=self.random.getrandbits(128), version=4)
+
+    async def start(self) -> None:
+        """Open the metadata log, and listen.
+
+        Raises DataDirectoryLocked, InconsistentDataDirectory, MetadataUnreadable, LogCorrupt, KafkaError, OSError, ValueError; no
+        lock is kept then.
+        """
+        await self._listeners.bind()
+        try:
+            self.log_manager = log_manager_for(self.config, self._file_system, self.new_uuid)
+            identity = self.log_manager.start()
+            try:
+                self.node = ControllerNode(self, self._file_system, self.log_manager, identity)
+                self.node.listens(self._listeners.bound)
+                if self.clock.passes_by_itself:
+                    self._driver = AsyncioDriver(self.timer, asyncio.get_running_loop())
+                await self._listeners.serve(self.node)
+            except BaseException:
+                self.log_manager.release()
+                raise
+        except BaseException:
+            self._listeners.close()
+            raise
+        self.node.start()
+
+    async def stop(self) -> None:
+        """Finish requests in flight, and mark the stop as clean."""
+        self.node.abandon()
+        await self._listeners.drain()
+        self.slices.close()
+        await self.background.finish()
+        self._stop_driving()
+        try:
+            self.node.close()
+        except (KafkaError, OSError) as error:
+            broker_log.warn("metadata log not flushed", reason=str(error))
+        self.log_manager.shutdown(now_ms=self.clock.now_ms())
+
+    def abandon(self) -> None:
+        """End as a killed process ends."""
+        self.background.abandon()
+        self._listeners.close()
+        self.slices.close()
+        self._stop_driving()
+        if hasattr(self, "node"):
+            self.node.abandon()
+        if hasattr(self, "log_manager"):
+            self.log_manager.release()
+
+    def _stop_driving(self) -> None:
+        if self._driver is not None:
+            self._driver.close()
+        self.timer.close()
+
+    def _call_soon(self, callback: Callable[[], None]) -> None:
+        asyncio.get_running_loop().call_soon(callback)

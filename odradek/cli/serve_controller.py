@@ -1,0 +1,37 @@
+"""``odradek serve`` where ``process.roles`` is controller: a controller and no broker."""
+
+import asyncio
+
+from odradek.broker.config.broker_config import BrokerConfig
+from odradek.broker.controller_server import ControllerServer
+from odradek.broker.logging import log
+from odradek.broker.metadata.metadata_log import MetadataUnreadable
+from odradek.broker.network.loop_errors import LoopErrors
+from odradek.cli.process import FAILED, cannot_start, on_stop_signal, raise_open_files_limit, tell
+from odradek.protocol.errors import KafkaError
+from odradek.storage.errors import DataDirectoryLocked, InconsistentDataDirectory
+from odradek.timing.system_clock import SystemClock
+
+
+async def serve_controller(config: BrokerConfig, *, default_data_dir: str | None) -> int:
+    """Run a controller until it is told to stop; the exit status."""
+    raise_open_files_limit()
+    asyncio.get_running_loop().set_exception_handler(LoopErrors(SystemClock()).report)
+    stopping = asyncio.Event()
+    on_stop_signal(stopping.set)
+    server = ControllerServer(config)
+    try:
+        await server.start()
+    except MetadataUnreadable as error:
+        return tell(error, FAILED)
+    except (DataDirectoryLocked, InconsistentDataDirectory, KafkaError, OSError, ValueError) as error:
+        return cannot_start(error)
+    host, port = server.bound_address
+    print(f"odradek controller ready on {f'[{host}]' if ':' in host else host or 'localhost'}:{port}", flush=True)
+    for warning in config.warnings:
+        log.warn(warning)
+    if default_data_dir is not None:
+        log.info("data directory", path=default_data_dir)
+    await stopping.wait()
+    await server.stop()
+    return 0
