@@ -34,6 +34,7 @@ OLDER_FIELDS: dict[ApiKey, dict[str, dict[str, str]]] = {
     },
     ApiKey.PRODUCE: {"TopicProduceResponse": {"name": 'str = ""'}},
     ApiKey.FETCH: {
+        "FetchRequest": {"replica_id": "int = -1"},
         "FetchTopic": {"topic": 'str = ""'},
         "ForgottenTopic": {"topic": 'str = ""'},
         "FetchableTopicResponse": {"topic": 'str = ""'},

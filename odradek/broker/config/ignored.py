@@ -99,7 +99,7 @@ _BY_REASON = {
         controller.quorum.fetch.snapshot.max.bytes controller.quota.window.num controller.quota.window.size.seconds
         cordoned.log.dirs+ early.start.listeners internal.metadata.delete.delay.millis internal.metadata.log.segment.bytes
         internal.metadata.max.batch.size.in.bytes log.dir.failure.timeout.ms
-        num.replica.alter.log.dirs.threads num.replica.fetchers* replica.selector.class
+        num.replica.alter.log.dirs.threads num.replica.fetchers*
         replica.socket.receive.buffer.bytes replication.quota.window.num replication.quota.window.size.seconds
         request.timeout.ms server.max.startup.time.ms socket.connection.setup.timeout.max.ms socket.connection.setup.timeout.ms
     """,

@@ -1,9 +1,11 @@
 """The table, the part of a node's role in a cluster and of the quorum that it belongs to."""
 
-from odradek.broker.config.definitions import BOOLEAN, INT, LIST, LONG, ConfigDefinition
-from odradek.broker.config.validators import AtLeast, Entries
+from odradek.broker.config.definitions import BOOLEAN, INT, LIST, LONG, STRING, ConfigDefinition
+from odradek.broker.config.validators import AtLeast, Entries, OneOf
 
 ROLES = ("broker", "controller")
+LEADER_SELECTOR = "org.apache.kafka.common.replica.LeaderSelector"
+RACK_AWARE_SELECTOR = "org.apache.kafka.common.replica.RackAwareReplicaSelector"
 _Config = ConfigDefinition
 
 QUORUM = (
@@ -101,6 +103,13 @@ REPLICATION = (
         "high",
     ),
     _Config("replica.fetch.backoff.ms", INT, 1000, "How long a follower waits after a failure.", AtLeast(0)),
+    _Config(
+        "replica.selector.class",
+        STRING,
+        None,
+        "Which replica consumers read from: the leader, or one in the consumer's rack that is in sync. Kafka takes any class.",
+        OneOf(LEADER_SELECTOR, RACK_AWARE_SELECTOR),
+    ),
     _Config("replica.socket.timeout.ms", INT, 30000, "How long a follower waits for its leader's answer.", AtLeast(1), "high"),
     _Config(
         "replica.high.watermark.checkpoint.interval.ms",

@@ -5,10 +5,12 @@ version 7 on), leader epochs (KIP-320, version 9) and diverging epochs (KIP-595,
 leader told to a reader that has come to a wrong one (KIP-951, version 16). The isolation level bounds what is read by the high
 watermark or the last stable offset.
 
-A follower (KIP-903: replica id and epoch, from version 15 on) reads up to the log's end. Before that version it counts as a
-consumer.
+A follower reads up to the log's end; from version 15 on it tells its broker's epoch too (KIP-903).
 
-Left out: preferred read replicas (always -1), tiered storage.
+From version 11 on a consumer may read from any replica, up to the high watermark that is known there, and a leader with
+``replica.selector.class`` sends it to one in its rack (KIP-392).
+
+Left out: tiered storage.
 """
 
 from typing import TYPE_CHECKING, Final
@@ -21,6 +23,7 @@ from odradek.protocol.message_types.fetch import (
     FetchableTopicResponse,
     FetchRequest,
     FetchResponse,
+    ReplicaState,
 )
 
 if TYPE_CHECKING:
@@ -28,6 +31,7 @@ if TYPE_CHECKING:
 
     from odradek.broker.handlers.services import FetchServices
     from odradek.broker.replica.fetch_sessions import FetchContext, Results, TopicKey
+    from odradek.broker.replica.replica_selector import ReplicaSelector
     from odradek.protocol.message_types.fetch import PartitionData
 
 _Response: Final = FetchResponse
@@ -35,6 +39,8 @@ _Topic: Final = FetchableTopicResponse
 # Named tuples are made without their constructors, in a third of the time: all fields are given, in their order.
 _new: Final = tuple.__new__
 _READ_COMMITTED: Final = 1
+_FROM_ANY_REPLICA: Final = 11
+_REPLICA_STATE: Final = 15
 _TELLS_LEADER: Final = 16
 # Partitions that are read in the turn of the loop in which they are asked for.
 _READ_AT_ONCE: Final = 64
@@ -48,9 +54,10 @@ def handle(services: "FetchServices", context: RequestContext, request: FetchReq
     if session.error_code:
         return _Response(error_code=session.error_code, session_id=session.session_id)
     max_bytes = min(request.max_bytes, services.config["fetch.max.bytes"])
-    if request.replica_state.replica_id >= 0:
+    if request.replica_state.replica_id >= 0 or request.replica_id >= 0:
         read = _follower_read(services, context, request, session, max_bytes)
     else:
+        any_replica = context.version >= _FROM_ANY_REPLICA
         read = FetchRead(
             session.partitions,
             services.partitions.find_fetched,
@@ -58,6 +65,8 @@ def handle(services: "FetchServices", context: RequestContext, request: FetchReq
             max_bytes=max_bytes,
             committed_only=request.isolation_level == _READ_COMMITTED,
             told_by=services.node_id if context.version >= _TELLS_LEADER else None,
+            any_replica=any_replica,
+            selector=_selector(services, context, request) if any_replica and request.rack_id else None,
         )
     count = len(session.partitions)
     if count > _READ_AT_ONCE:
@@ -70,18 +79,28 @@ def handle(services: "FetchServices", context: RequestContext, request: FetchReq
     return reply
 
 
+def _selector(services: "FetchServices", context: RequestContext, request: FetchRequest) -> "ReplicaSelector | None":
+    from odradek.broker.config.table_quorum import RACK_AWARE_SELECTOR
+    from odradek.broker.replica.replica_selector import ReplicaSelector
+
+    if services.config["replica.selector.class"] != RACK_AWARE_SELECTOR:
+        return None
+    return ReplicaSelector(request.rack_id, services.cluster.nodes(context.listener_name), services.node_id)
+
+
 def _follower_read(
     services: "FetchServices", context: RequestContext, request: FetchRequest, session: "FetchContext", max_bytes: int
 ) -> FetchRead:
     from odradek.broker.replica.follower_fetch import FollowerFetchRead
 
+    state = request.replica_state if context.version >= _REPLICA_STATE else ReplicaState(request.replica_id)
     return FollowerFetchRead(
         session.partitions,
         services.partitions.find_fetched,
         min_bytes=min(request.min_bytes, max_bytes),
         max_bytes=max_bytes,
-        node_id=request.replica_state.replica_id,
-        broker_epoch=request.replica_state.replica_epoch,
+        node_id=state.replica_id,
+        broker_epoch=state.replica_epoch,
         told_by=services.node_id if context.version >= _TELLS_LEADER else None,
     )
 

@@ -181,6 +181,10 @@ class FetchServices(PartitionServices, Protocol):
         """This broker's id."""
 
     @property
+    def cluster(self) -> Cluster:
+        """The brokers, some of them nearer to the reader perhaps."""
+
+    @property
     def clock(self) -> Clock:
         """The broker's clock."""
 

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
     from odradek.broker.replica.fetch_sessions import FetchPartition, FetchPartitions
     from odradek.broker.replica.partition import Partition
+    from odradek.broker.replica.replica_selector import ReplicaSelector
     from odradek.storage.log import Log
     from odradek.storage.log_segments import LogSlice
 
@@ -64,7 +65,7 @@ class BegunRead:
 class FetchRead:
     """The partitions of one request, in the order in which they are read; ``find`` gives a name's ``Partition`` or its error."""
 
-    __slots__ = ("_committed_only", "_find", "_max_bytes", "_told_by", "_wanted", "min_bytes")
+    __slots__ = ("_any_replica", "_committed_only", "_find", "_max_bytes", "_selector", "_told_by", "_wanted", "min_bytes")
 
     @property
     def size(self) -> int:
@@ -80,9 +81,16 @@ class FetchRead:
         max_bytes: int,
         committed_only: bool,
         told_by: int | None = None,
+        any_replica: bool = False,
+        selector: ReplicaSelector | None = None,
     ) -> None:
-        """``told_by`` is this broker's id where a reader that has come to a wrong leader is told of the right one (KIP-951)."""
+        """``told_by`` is this broker's id where a reader that has come to a wrong leader is told of the right one (KIP-951).
+
+        ``any_replica`` says whether followers answer too, and ``selector`` which of them a leader sends the reader to (KIP-392).
+        """
         self.min_bytes = min_bytes
+        self._any_replica = any_replica
+        self._selector = selector
         self._told_by = told_by
         self._wanted = wanted
         self._find = find
@@ -118,7 +126,7 @@ class FetchRead:
                 size = 0 if data.records is None else len(data.records)
                 total += size
                 left = max(left - size, 0)
-                if data.diverging_epoch.epoch >= 0:
+                if data.diverging_epoch.epoch >= 0 or data.preferred_read_replica >= 0:
                     must_answer = True
             results.append((asked, data))
         if begun is not None:
@@ -156,16 +164,22 @@ class FetchRead:
 
     def _has_something(self, asked: FetchPartition) -> bool:
         partition: Partition | None = asked.target
-        if partition is None or partition.log is None:
+        if partition is None or partition.log is None or (partition.leader is None and not self._any_replica):
+            return True
+        if asked.current_leader_epoch >= 0 and asked.current_leader_epoch != partition.leader_epoch:
             return True
         if self._committed_only:
             return not partition.last_stable_offset <= asked.fetch_offset <= partition.high_watermark
         return asked.fetch_offset != partition.high_watermark
 
     def _read_partition(self, partition: Partition, asked: FetchPartition, max_bytes: int, min_one: bool) -> PartitionData:
-        log = partition.require_leader_log()
+        log = partition.require_log() if self._any_replica else partition.require_leader_log()
         if asked.current_leader_epoch >= 0:
             partition.check_leader_epoch(asked.current_leader_epoch)
+        if self._selector is not None:
+            replica_id = self._selector.select(partition, asked.fetch_offset)
+            if replica_id >= 0:
+                return self._nothing(partition, log, asked)._replace(preferred_read_replica=replica_id)
         if asked.last_fetched_epoch >= 0:
             diverging = self._diverging(partition, log, asked)
             if diverging is not None:
@@ -197,12 +211,16 @@ class FetchRead:
             raise KafkaError(ErrorCode.OFFSET_OUT_OF_RANGE, f"no offset is known for epoch {asked.last_fetched_epoch}")
         if epoch >= asked.last_fetched_epoch and end_offset >= asked.fetch_offset:
             return None
+        diverging = _EpochEndOffset(epoch=epoch, end_offset=end_offset)
+        return self._nothing(partition, log, asked)._replace(diverging_epoch=diverging)
+
+    def _nothing(self, partition: Partition, log: Log, asked: FetchPartition) -> PartitionData:
+        """How the partition is, without records."""
         return PartitionData(
             partition_index=asked.partition,
             high_watermark=partition.high_watermark,
             last_stable_offset=partition.last_stable_offset,
             log_start_offset=log.log_start_offset,
-            diverging_epoch=_EpochEndOffset(epoch=epoch, end_offset=end_offset),
             aborted_transactions=None,
             records=b"",
         )

@@ -242,6 +242,7 @@ class IncrementalFetchContext(FetchContext):
                 and data.log_start_offset == partition.sent_log_start_offset
                 and not data.error_code
                 and data.diverging_epoch.epoch < 0
+                and data.preferred_read_replica < 0
             ):
                 continue
             # A request that forgets the last partitions ends the session without using up an epoch.

@@ -48,18 +48,21 @@ class FollowerFetchRead(FetchRead):
         partition: Partition | None = asked.target
         if partition is None or partition.log is None or partition.leader is None:
             return True
+        if asked.current_leader_epoch >= 0 and asked.current_leader_epoch != partition.leader_epoch:
+            return True
         return asked.fetch_offset != partition.log.log_end_offset
 
     def _read_partition(self, partition: Partition, asked: FetchPartition, max_bytes: int, min_one: bool) -> PartitionData:
         log = partition.require_leader_log()
         partition.check_leader_epoch(asked.current_leader_epoch)
+        self._require_replica(partition, asked)
         if asked.last_fetched_epoch >= 0:
             diverging = self._diverging(partition, log, asked)
             if diverging is not None:
                 return diverging
         found = log.read(asked.fetch_offset, max_bytes, upper_offset=log.log_end_offset, min_one_batch=min_one)
         if not self._has_noted:
-            self._note(partition, asked)
+            partition.fetched_by_follower(self._node_id, self._broker_epoch, asked.fetch_offset, asked.log_start_offset)
         return PartitionData(
             partition_index=asked.partition,
             high_watermark=partition.high_watermark,
@@ -69,12 +72,11 @@ class FollowerFetchRead(FetchRead):
             records=found or b"",
         )
 
-    def _note(self, partition: Partition, asked: FetchPartition) -> None:
-        """Errors: ``Partition.fetched_by_follower``'s; the follower asks again for each of them."""
-        try:
-            partition.fetched_by_follower(self._node_id, self._broker_epoch, asked.fetch_offset, asked.log_start_offset)
-        except KafkaError as error:
-            if error.code == ErrorCode.UNKNOWN_LEADER_EPOCH and asked.current_leader_epoch < 0:
-                # Without an epoch nobody can say whose knowledge is old.
-                raise KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER, error.reason) from error
-            raise
+    def _require_replica(self, partition: Partition, asked: FetchPartition) -> None:
+        """KafkaError, after which the follower asks again: by what this leader knows it has no replica."""
+        leader = partition.leader
+        if leader is None or leader.followers is None or leader.followers.follower(self._node_id) is None:
+            # Without an epoch nobody can say whose knowledge is old.
+            has_epoch = asked.current_leader_epoch >= 0
+            code = ErrorCode.UNKNOWN_LEADER_EPOCH if has_epoch else ErrorCode.NOT_LEADER_OR_FOLLOWER
+            raise KafkaError(code, f"broker {self._node_id} has no replica of {partition.topic}-{partition.index}")

@@ -13,7 +13,7 @@ for these, or it would run away from them. It stands still while fewer than min.
 Pure: time, the brokers' registrations and the controller come in as arguments. Kafka's class is Partition.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from typing import Final, NamedTuple, Protocol
 from uuid import UUID
 
@@ -174,6 +174,12 @@ class InSyncReplicas:
     def follower(self, node_id: int) -> FollowerState | None:
         """A follower's state; None for a broker that has no replica."""
         return self._followers.get(node_id)
+
+    def readable_at(self, offset: int) -> Iterator[tuple[int, FollowerState]]:
+        """The followers that are in sync and have the log at ``offset``, by their ids."""
+        for node_id, follower in self._followers.items():
+            if node_id in self.isr.committed and follower.log_start_offset <= offset <= follower.log_end_offset:
+                yield node_id, follower
 
     def fetched(
         self, node_id: int, broker_epoch: int, offset: int, log_start_offset: int, *, log_end_offset: int, high_watermark: int

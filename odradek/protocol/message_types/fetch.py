@@ -55,6 +55,7 @@ class FetchRequest(NamedTuple):
     topics: Sequence[FetchTopic] = ()
     forgotten_topics_data: Sequence[ForgottenTopic] = ()
     rack_id: str = ""
+    replica_id: int = -1
 
 
 class EpochEndOffset(NamedTuple):

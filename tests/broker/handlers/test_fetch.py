@@ -4,9 +4,10 @@ import asyncio
 
 import pytest
 
+from odradek.broker.config.table_quorum import RACK_AWARE_SELECTOR
 from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.errors import ErrorCode
-from odradek.protocol.message_types.fetch import FetchPartition, FetchRequest, FetchTopic
+from odradek.protocol.message_types.fetch import FetchPartition, FetchRequest, FetchTopic, ReplicaState
 from odradek.protocol.records import Record, build_batch
 from tests.broker.handlers.in_process import Node, Ticking, new_broker
 
@@ -187,3 +188,20 @@ async def test_a_fetch_of_many_partitions_waits_for_records(node):
     await append(node, 150)
 
     assert {index: size for index, size in sizes(await waiting).items() if size} == {150: len(batch())}
+
+
+@pytest.mark.parametrize("version", [4, 14, 15])
+async def test_a_follower_is_known_by_its_id_in_every_version(node, version):
+    topic_id = await node.create("t")
+    await append(node)
+    fields = {"replica_state": ReplicaState(8, 1)} if version >= 15 else {"replica_id": 8}
+    asked = "t" if version < BY_ID else topic_id
+    # The only replica is the leader's; without an epoch nobody can say whose knowledge is old.
+    assert (await fetch(node, (asked, 0, 0), version=version, **fields)).error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER
+
+
+async def test_racks_do_not_matter_to_a_broker_alone(node):
+    await node.create("t")
+    await append(node)
+    node.broker.core.config.override({"replica.selector.class": RACK_AWARE_SELECTOR})
+    assert (await fetch(node, ("t", 0, 0), rack_id="a")).records
