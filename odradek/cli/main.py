@@ -15,6 +15,7 @@ from odradek.cli.options import help_where_nothing_is_asked, key_and_value
 # Commands that start no broker; each is imported when it is called.
 _ELSEWHERE = {
     "groups": "odradek.cli.groups",
+    "grow-out": "odradek.cli.grow_out",
     "pipeline": "odradek.pipeline.commands",
     "replay": "odradek.testing.timeline.command",
     "topics": "odradek.cli.topics",
@@ -31,7 +32,7 @@ class _Commands(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in _ELSEWHERE:
             return super().get_command(ctx, cmd_name)
-        found: click.Command = getattr(import_module(_ELSEWHERE[cmd_name]), cmd_name)
+        found: click.Command = getattr(import_module(_ELSEWHERE[cmd_name]), cmd_name.replace("-", "_"))
         return found
 
 

@@ -219,7 +219,7 @@ def _recover(
             next_offset = end.next_offset
             segment.release_file()
             continue
-        if not segment.size and f"{segment.base_offset:020d}{_SUFFIXES[1]}" in names:
+        if not segment.size and _had_records(request, segment, names):
             request.warn("segment is empty, and has had records", segment=segment.path)
         # A power loss may keep index entries and lose their records.
         if not (segment.size or segment.offset_index.entry_count or segment.time_index.entry_count):
@@ -239,6 +239,16 @@ def _recover(
         )
         segment.release_file()
     return next_offset
+
+
+def _had_records(request: LoadRequest, segment: Segment, names: Collection[str]) -> bool:
+    """Whether an index tells that an empty segment had records: odradek makes the file with the first of them.
+
+    Kafka makes it with the segment, of zeros as long as it runs.
+    """
+    if f"{segment.base_offset:020d}{_SUFFIXES[1]}" not in names:
+        return False
+    return not request.may_lack_ends or segment.time_index.first()[0] > 0
 
 
 def _adjoins(request: LoadRequest, segments: list[Segment], number: int, next_offset: int) -> bool:

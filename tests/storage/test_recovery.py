@@ -326,3 +326,26 @@ def test_a_clean_restart_reads_the_log_as_it_was(sizes):
     assert again.recovery_point == again.log_end_offset
     assert content(again) == content(log)
     assert again.max_timestamp_offset() == log.max_timestamp_offset()
+
+
+def emptied(entries):
+    """What a killed broker has left of an active segment: no record, and an index of these bytes."""
+    file_system = MemoryFileSystem()
+    filled(file_system, [1])
+    file_system.files[log_path()].truncate(0)
+    for suffix in (".index", ".timeindex"):
+        file = file_system.open(log_path(suffix=suffix), create=True)
+        file.truncate(0)
+        file.append([entries])
+    warnings = Warnings()
+    log = open_log(file_system, config=ONE_SEGMENT, warn=warnings)
+    assert append(log).first_offset == 0
+    return warnings.fields("segment is empty, and has had records")
+
+
+def test_a_segment_whose_records_are_gone_is_told_by_its_index():
+    assert emptied(NOW_MS.to_bytes(8, "big") + bytes(16))
+
+
+def test_the_zeros_that_a_running_kafka_has_for_an_index_are_no_trace_of_records():
+    assert not emptied(bytes(24))

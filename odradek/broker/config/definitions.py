@@ -17,6 +17,9 @@ READ_ONLY = "read-only"
 PER_BROKER = "per-broker"
 CLUSTER_WIDE = "cluster-wide"
 
+# What is said of Kafka's default where the config is odradek's own.
+NOT_KAFKAS = "none: Kafka has no such config"
+
 MAX_INT = 2**31 - 1
 MAX_LONG = 2**63 - 1
 MAX_DOUBLE = 1.7976931348623157e308
@@ -88,6 +91,11 @@ class ConfigDefinition(NamedTuple):
     def documentation(self) -> str:
         """What clients and readers are told of it."""
         return f"{self.doc} No effect: {self.no_use}." if self.no_use else self.doc
+
+    @property
+    def is_kafkas(self) -> bool:
+        """Whether Apache Kafka has a config of this name."""
+        return self.kafka_default != NOT_KAFKAS
 
     @property
     def sensitive(self) -> bool:

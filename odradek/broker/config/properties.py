@@ -15,6 +15,7 @@ _LINE_END = r"\r\n|\r|\n"
 _BLANKS = " \t\f"
 _ESCAPES = {"t": "\t", "n": "\n", "r": "\r", "f": "\f"}
 _ESCAPE = r"\\(?:u([0-9A-Fa-f]{4})|(.))"
+_ESCAPED = {char: f"\\{letter}" for letter, char in _ESCAPES.items()} | {"\\": "\\\\"}
 _KEY = r"((?:\\.|[^\\=: \t\f])*)[ \t\f]*[=:]?[ \t\f]*"
 
 
@@ -26,6 +27,21 @@ def parse_properties(text: str) -> dict[str, str]:
         if key is not None:  # always true: a key may be empty
             properties[_unescape(key[1])] = _unescape(line[key.end() :])
     return properties
+
+
+def property_line(key: str, value: str) -> str:
+    """The line that says ``key`` is ``value``, in ASCII."""
+    return f"{_escape(key, ' =:#!')}={_escape(value, '')}"
+
+
+def _escape(text: str, specials: str) -> str:
+    found = "".join(f"\\{char}" if char in specials else _ESCAPED.get(char) or _ascii(char) for char in text)
+    return f"\\{found}" if found.startswith(" ") else found
+
+
+def _ascii(char: str) -> str:
+    units = char.encode("utf-16-be").hex()
+    return char if " " <= char <= "~" else "".join(f"\\u{units[at : at + 4]}" for at in range(0, len(units), 4))
 
 
 def _logical_lines(text: str) -> Iterator[str]:
@@ -46,7 +62,10 @@ def _logical_lines(text: str) -> Iterator[str]:
 
 
 def _unescape(text: str) -> str:
-    return re.sub(_ESCAPE, _unescaped, text) if "\\" in text else text
+    if "\\" not in text:
+        return text
+    # Java's characters are of 16 bits: two escapes make one of ours.
+    return re.sub(_ESCAPE, _unescaped, text).encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 
 
 def _unescaped(match: re.Match[str]) -> str:

@@ -7,6 +7,7 @@ from odradek.broker.config.definitions import (
     LIST,
     LONG,
     MAX_INT,
+    NOT_KAFKAS,
     SHORT,
     STRING,
     ConfigDefinition,
@@ -171,7 +172,7 @@ CONNECTIONS = (
         "clients do send one within that time. 0: it sleeps at once. Polling costs processor time and saves the wake-up.",
         AtLeast(0),
         "low",
-        kafka_default="none: Kafka has no such config",
+        kafka_default=NOT_KAFKAS,
         difference="one thread serves all clients, and waking it costs more than serving many a request",
     ),
     _Config(

@@ -20,11 +20,11 @@ from odradek.broker.logging import log as broker_log
 from odradek.broker.metadata import decisions
 from odradek.broker.metadata.decisions import NewPartitions, NewTopic, Placement, TopicResult
 from odradek.broker.metadata.elections import elect
-from odradek.broker.metadata.features import BOOTSTRAP_RECORDS, update_features
+from odradek.broker.metadata.features import BOOTSTRAP_RECORDS, unknown_level, update_features
 from odradek.broker.metadata.image import TOPIC_RESOURCE, MetadataImage
 from odradek.broker.metadata.internal_topics import internal_topic
 from odradek.broker.metadata.loader import MetadataLoader
-from odradek.broker.metadata.metadata_log import MetadataBatch, MetadataLog
+from odradek.broker.metadata.metadata_log import MetadataBatch, MetadataLog, UnknownFeatureLevel
 from odradek.broker.metadata.parts import parts
 from odradek.broker.metadata.producer_ids import ProducerIdManager
 from odradek.broker.metadata.publishing import MetadataPublisher, Publishers, PublishingOrder
@@ -246,6 +246,9 @@ class Controller:
         loader = MetadataLoader(self.image)
         loader.load(self._log.read_snapshot(), lambda _: self._log.snapshot_path)
         loader.load(self._behind_snapshot(), self._log.path_at)
+        problem = unknown_level(self.image.features)
+        if problem is not None:
+            raise UnknownFeatureLevel(self._log.path_at(self._log.end_offset), problem)
         if loader.is_in_transaction:
             from odradek.protocol.metadata_records.log_control import AbortTransactionRecord
 

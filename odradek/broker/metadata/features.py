@@ -35,6 +35,16 @@ SAFE_DOWNGRADE = 2
 UNSAFE_DOWNGRADE = 3
 
 
+def unknown_level(finalized: Mapping[str, int]) -> str | None:
+    """What is finalized and not known here, in words: records may mean what nobody here knows. None where all is known."""
+    for name, level in finalized.items():
+        lowest, highest = REGISTERED_FEATURES.get(name, (0, 0))
+        if not lowest <= level <= highest:
+            known = f"knows it at {lowest} to {highest}" if highest else "has no such feature"
+            return f"the feature {name} is finalized at {level}, and odradek {known}"
+    return None
+
+
 def update_features(
     finalized: Mapping[str, int], updates: Iterable[tuple[str, int, int]], node_id: int
 ) -> list[FeatureLevelRecord]:

@@ -43,6 +43,7 @@ LEADER_EPOCH = 1
 MAX_BATCH_BYTES = 8 * 1024 * 1024  # as KRaft's
 
 _READ_BYTES = 1024 * 1024
+_NEWER = "a newer broker wrote it: open the data directory with that, or with a newer odradek"
 # Takes half a millisecond.
 _DECODED_TOGETHER = 64
 _DEFAULTS = LogConfig()
@@ -54,8 +55,15 @@ class MetadataUnreadable(Exception):
     def __init__(self, path: str, offset: int, error: MalformedMessage) -> None:
         advice = "restore the data directory from a backup, or open it with the broker that wrote it"
         if isinstance(error, UnknownMetadataRecord):
-            advice = "a newer broker wrote it: open the data directory with that, or with a newer odradek"
+            advice = _NEWER
         super().__init__(f"{path}, offset {offset}: {error.reason}; {advice}")
+
+
+class UnknownFeatureLevel(MetadataUnreadable):
+    """A feature is finalized at a level that is not known here; ``problem`` names both."""
+
+    def __init__(self, path: str, problem: str) -> None:
+        Exception.__init__(self, f"{path}: {problem}; {_NEWER}")
 
 
 class MetadataBatch(NamedTuple):

@@ -110,3 +110,23 @@ def test_a_log_that_a_kafka_broker_led_goes_on_at_its_leader_epoch(tmp_path):
 def test_every_record_that_was_read_is_written_again_as_it_was():
     for record in (ONE, BeginTransactionRecord(name="n"), EndTransactionRecord(), partition()):
         assert decode(encode(record)) == record
+
+
+@pytest.mark.parametrize(
+    ("name", "level", "known"),
+    [
+        ("metadata.version", 31, "knows it at 7 to 30"),
+        ("group.version", 2, "knows it at 0 to 1"),
+        ("time.travel.version", 1, "has no such feature"),
+    ],
+)
+def test_a_feature_that_a_newer_kafka_has_raised_too_high_ends_the_start_with_a_line_that_names_it(name, level, known):
+    with pytest.raises(MetadataUnreadable) as caught:
+        make_controller(log_of([FEATURE], [FeatureLevelRecord(name=name, feature_level=level)]))
+    assert f"recorded.log: the feature {name} is finalized at {level}, and odradek {known}; a newer broker" in str(caught.value)
+
+
+def test_a_feature_that_was_raised_too_high_and_lowered_again_does_not():
+    higher = FeatureLevelRecord(name="group.version", feature_level=2)
+    lower = FeatureLevelRecord(name="group.version", feature_level=1)
+    assert make_controller(log_of([FEATURE], [higher], [lower])).image.features["group.version"] == 1

@@ -1,0 +1,119 @@
+"""``odradek grow-out``: Apache Kafka takes over a data directory. Writes its ``server.properties``, and changes nothing else.
+
+The configuration is to be the one that the broker ran with, on the command line or in a file; dynamic configs are in the data
+directory, where Kafka finds them. docs/growing-out.md has the whole way, and the way back.
+"""
+
+import contextlib
+from collections.abc import Iterator
+from pathlib import Path
+
+import click
+
+from odradek.broker.config.broker_config import BrokerConfig, InvalidConfig, load, parse_properties
+from odradek.broker.config.kafka_properties import KafkaProperties, kafka_properties
+from odradek.cli.options import key_and_value
+from odradek.cli.serve import place_data, place_listener
+from odradek.storage import checkpoints
+from odradek.storage.filesystem import RealFileSystem
+
+
+class _CannotGrow(click.ClickException):
+    exit_code = 2
+
+
+@click.command("grow-out")
+@click.option("--host", help="What odradek serve was given.")
+@click.option("--port", type=click.IntRange(0, 65535), help="What odradek serve was given.")
+@click.option("--data-dir", type=click.Path(path_type=Path), help="Where the data lives.  [default: the user's data folder]")
+@click.option("--config", "config_file", type=click.Path(path_type=Path), help="The server.properties of odradek.")
+@click.option("--set", "settings", metavar="KEY=VALUE", multiple=True, callback=key_and_value, help="One config; repeatable.")
+@click.option(
+    "--controller-port",
+    type=click.IntRange(1, 65535),
+    help="For the listener of Kafka's controller, on 127.0.0.1, where none is configured.  [default: 9093]",
+)
+@click.option(
+    "--out", type=click.Path(path_type=Path), default=Path("server.properties"), show_default=True, help="The file to write."
+)
+def grow_out(
+    host: str | None,
+    port: int | None,
+    data_dir: Path | None,
+    config_file: Path | None,
+    settings: dict[str, str],
+    controller_port: int | None,
+    out: Path,
+) -> int:
+    """Write a server.properties for Apache Kafka on this data directory.
+
+    Stop the broker first. Give the options that odradek serve was given.
+    """
+    try:
+        config = _configuration(config_file, settings, data_dir, host, port)
+        found = kafka_properties(config, controller_port)
+        with _nobody_serves(config):
+            _warn(config, found)
+            with out.open("x", encoding="ascii") as file:
+                file.write(found.text())
+    except UnicodeDecodeError:
+        raise _CannotGrow(f"{config_file} is not UTF-8 text") from None
+    except FileExistsError:
+        raise _CannotGrow(f"{out} exists: name another file with --out") from None
+    except (InvalidConfig, OSError) as error:
+        raise _CannotGrow(str(error)) from None
+    click.echo(f"wrote {out}: start Apache Kafka 4.3 with kafka-server-start.sh {out}")
+    return 0
+
+
+def _configuration(
+    config_file: Path | None, settings: dict[str, str], data_dir: Path | None, host: str | None, port: int | None
+) -> BrokerConfig:
+    """As ``odradek serve`` puts it together, with absolute paths: Kafka may be started elsewhere."""
+    merged = parse_properties(config_file.read_text(encoding="utf-8")) if config_file else {}
+    merged |= settings
+    place_data(merged, data_dir)
+    place_listener(merged, host, port)
+    config = load(None, merged)
+    for name in ("log.dirs", "metadata.log.dir"):
+        if name == "log.dirs" or name in merged:
+            paths = config[name] if name == "log.dirs" else (config[name],)
+            merged[name] = ",".join(str(Path(path).absolute()) for path in paths)
+    return load(None, merged)
+
+
+@contextlib.contextmanager
+def _nobody_serves(config: BrokerConfig) -> Iterator[None]:
+    """Hold the locks of the data directories, each of which must be this node's."""
+    files = RealFileSystem()
+    with contextlib.ExitStack() as locks:
+        for path in config["log.dirs"]:
+            try:
+                found = checkpoints.read_meta_properties(files, path)
+            except ValueError as error:
+                raise _CannotGrow(f"{path}/{checkpoints.META_PROPERTIES_FILE} cannot be used: {error}") from None
+            if found is None:
+                raise _CannotGrow(f"{path} is no data directory: it has no {checkpoints.META_PROPERTIES_FILE}")
+            if found.get("node.id") != str(config["node.id"]):
+                raise _CannotGrow(f"{path} is the data of node {found.get('node.id')}, not {config['node.id']}")
+            try:
+                lock = files.lock(f"{path}/{checkpoints.LOCK_FILE}")
+            except BlockingIOError:
+                raise _CannotGrow(f"{path} is in use by a broker: stop it first") from None
+            locks.callback(lock.release)
+        yield
+
+
+def _warn(config: BrokerConfig, found: KafkaProperties) -> None:
+    """Tell what its user should know, one line each."""
+    for path in config["log.dirs"]:
+        if not Path(path, checkpoints.CLEAN_SHUTDOWN_FILE).exists():
+            _tell(f"{path} was not stopped cleanly: Kafka recovers its logs when it starts, which may take a while")
+    for name in found.unknown:
+        _tell(f"{name} is left out: Apache Kafka has no such config")
+    for name in found.awakened:
+        _tell(f"{name} is carried over: odradek has ignored it, and Kafka acts on it")
+
+
+def _tell(warning: str) -> None:
+    click.echo(f"odradek: {warning}", err=True)
