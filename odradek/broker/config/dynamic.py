@@ -38,13 +38,15 @@ class ResourceType(IntEnum):
 class ConfigView(NamedTuple):
     """The broker's configs, overrides by (resource type, name), and existing topics, for describing and altering configs.
 
-    ``has_elr`` says whether the cluster has eligible leader replicas (KIP-966), as one that Kafka has made.
+    ``has_elr`` says whether the cluster has eligible leader replicas (KIP-966), as one that Kafka has made. The controller of a
+    cluster alters the configs of any broker that ``broker_exists``; a broker, which has no such function, its own alone.
     """
 
     config: BrokerConfig
     overrides: Callable[[int, str], Mapping[str, str]]
     topic_exists: Callable[[str], bool]
     has_elr: bool = False
+    broker_exists: Callable[[int], bool] | None = None
 
     @property
     def node_id(self) -> str:

@@ -121,7 +121,6 @@ REPLICATION = (
     ),
 )
 
-_DECIDES_NOTHING = "there is one broker, which leads whatever it has a replica of"
 # What a controller looks after by itself, from time to time.
 ELECTIONS = (
     _Config(
@@ -139,7 +138,6 @@ ELECTIONS = (
         "Whether the controller has the first of a partition's replicas lead again once that is in sync.",
         None,
         "high",
-        no_use=_DECIDES_NOTHING,
     ),
     _Config(
         "leader.imbalance.check.interval.seconds",
@@ -148,7 +146,6 @@ ELECTIONS = (
         "How often the controller looks for partitions that another replica leads than their first.",
         AtLeast(1),
         "high",
-        no_use=_DECIDES_NOTHING,
     ),
     _Config(
         "unclean.leader.election.interval.ms",
@@ -157,7 +154,6 @@ ELECTIONS = (
         "How often the controller looks for partitions without leader that may have an unclean election.",
         AtLeast(1),
         internal=True,
-        no_use=_DECIDES_NOTHING,
     ),
 )
 

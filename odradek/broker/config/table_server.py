@@ -14,9 +14,6 @@ from odradek.broker.config.definitions import (
 )
 from odradek.broker.config.validators import AtLeast, Entries, OneOf, SizeOrSystems
 
-# Of topic configs too.
-NEVER_OUT_OF_SYNC = "the only replica is in sync"
-
 # Of requests that are being received.
 MOST_REQUEST_BYTES = 512 * 1024 * 1024
 _Config = ConfigDefinition
@@ -301,11 +298,10 @@ TOPICS = (
         "unclean.leader.election.enable",
         BOOLEAN,
         False,
-        "Whether an out-of-sync replica may become leader.",
+        "Whether an out-of-sync replica may become leader. A broker alone has none.",
         None,
         "high",
         CLUSTER_WIDE,
-        no_use=NEVER_OUT_OF_SYNC,
     ),
 )
 

@@ -23,7 +23,6 @@ from odradek.broker.config.table_log import (
     TIMESTAMP_TYPES,
     ZSTD_LEVELS,
 )
-from odradek.broker.config.table_server import NEVER_OUT_OF_SYNC
 from odradek.broker.config.validators import AtLeast, Between, ThrottledReplicas, Validator
 
 _NO_REPLICATION = "one broker does not replicate"
@@ -204,6 +203,5 @@ TOPIC_DEFINITIONS = (
         False,
         "unclean.leader.election.enable",
         "Whether an out-of-sync replica may become leader.",
-        no_use=NEVER_OUT_OF_SYNC,
     ),
 )

@@ -8,7 +8,7 @@ difference, since no factor but 1 can be had.
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from odradek.broker.metadata.decisions import ensure_assignment
+from odradek.broker.metadata.placement import ensure_assignment
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.message_types.alter_partition_reassignments import (
     AlterPartitionReassignmentsRequest,
@@ -54,4 +54,4 @@ def _ensure_in_place(services: "TopicServices", topic: str, partition: int, repl
         raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"There is no partition {topic}-{partition}.")
     if replicas is None:
         raise KafkaError(ErrorCode.NO_REASSIGNMENT_IN_PROGRESS)
-    ensure_assignment(replicas, services.node_id)
+    ensure_assignment(replicas, (services.node_id,))

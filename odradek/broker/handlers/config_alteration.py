@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from odradek.broker.config.dynamic import ConfigView
 from odradek.broker.logging import log
 from odradek.broker.metadata.alterations import TOGETHER, Alteration, Answer, alter_resources, deciding, failed
-from odradek.broker.metadata.features import ELIGIBLE_LEADER_REPLICAS
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.timing.reply import Reply
 
@@ -19,10 +17,7 @@ if TYPE_CHECKING:
 
 def alter(services: ControllerServices, alterations: Sequence[Alteration], *, validate_only: bool) -> Reply[list[Answer]]:
     """Carry out each alteration, or only validate it, many of them in slices; (error code, message) of each."""
-    image = services.controller.image
-    view = ConfigView(
-        services.config, image.configs, image.topics.__contains__, has_elr=image.features.get(ELIGIBLE_LEADER_REPLICAS, 0) > 0
-    )
+    view = services.controller.config_view(services.config)
     if len(alterations) <= TOGETHER:
         return alter_resources(view, alterations, None if validate_only else services.controller.alter_configs)
     answers: list[Answer] = []

@@ -64,7 +64,10 @@ def _answer(result: TopicResult) -> CreatableTopicResult:
     if result.error is not None:
         return CreatableTopicResult(name=result.name, error_code=result.error.code, error_message=result.error.reason or None)
     return CreatableTopicResult(
-        name=result.name, topic_id=result.topic_id, num_partitions=result.partition_count, replication_factor=1
+        name=result.name,
+        topic_id=result.topic_id,
+        num_partitions=result.partition_count,
+        replication_factor=result.replication_factor,
     )
 
 

@@ -178,7 +178,10 @@ def _check_node_id(view: ConfigView, name: str) -> None:
     if name != CLUSTER_DEFAULT:
         if not name.removeprefix("-").isdecimal():
             _refuse(f"Node id must be an integer, but it is: {name}")
-        if name != view.node_id:
+        if view.broker_exists is not None:
+            if not view.broker_exists(int(name)):
+                raise KafkaError(ErrorCode.BROKER_ID_NOT_REGISTERED, f"No broker with id {name} found.")
+        elif name != view.node_id:
             _refuse(f"Unexpected broker id, expected {view.node_id}, but received {name}")
 
 

@@ -16,16 +16,18 @@ from typing import Any, Final, TypeVar
 from uuid import UUID
 
 from odradek.broker.config import BrokerConfig
+from odradek.broker.config.dynamic import ConfigView
 from odradek.broker.logging import log as broker_log
 from odradek.broker.metadata import decisions
-from odradek.broker.metadata.decisions import NewPartitions, NewTopic, Placement, TopicResult
+from odradek.broker.metadata.decisions import NewPartitions, NewTopic, TopicResult
 from odradek.broker.metadata.elections import elect
-from odradek.broker.metadata.features import BOOTSTRAP_RECORDS, unknown_level, update_features
+from odradek.broker.metadata.features import BOOTSTRAP_RECORDS, ELIGIBLE_LEADER_REPLICAS, unknown_level, update_features
 from odradek.broker.metadata.image import TOPIC_RESOURCE, MetadataImage
 from odradek.broker.metadata.internal_topics import internal_topic
 from odradek.broker.metadata.loader import MetadataLoader
 from odradek.broker.metadata.metadata_log import MetadataBatch, MetadataLog, UnknownFeatureLevel
 from odradek.broker.metadata.parts import parts
+from odradek.broker.metadata.placement import Placement, PlacementHere
 from odradek.broker.metadata.producer_ids import ProducerIdManager
 from odradek.broker.metadata.publishing import MetadataPublisher, Publishers, PublishingOrder
 from odradek.broker.metadata.snapshot_generator import SnapshotGenerator
@@ -87,7 +89,7 @@ class Controller:
         self._is_committing = False
         self._waiting: deque[Callable[[], None]] = deque()
         self.next_producer_id = ProducerIdManager(self.allocate_producer_id_block).next_producer_id
-        self._placement = Placement(
+        self._placement: Placement = PlacementHere(
             node_id=node_id,
             directory_counts=directory_counts,
             default_partitions=config["num.partitions"],
@@ -104,6 +106,12 @@ class Controller:
     def log_config_for(self, topic_name: str) -> LogConfig:
         """What the logs of a topic act on; for one that is not there, the broker's defaults."""
         return self._config.log_config(self.image.configs(TOPIC_RESOURCE, topic_name))
+
+    def config_view(self, config: BrokerConfig) -> ConfigView:
+        """What alterations of configs are decided upon, in a process with ``config``."""
+        image = self.image
+        has_elr = image.features.get(ELIGIBLE_LEADER_REPLICAS, 0) > 0
+        return ConfigView(config, image.configs, image.topics.__contains__, has_elr=has_elr)
 
     def subscribe(self, publisher: MetadataPublisher, order: PublishingOrder) -> None:
         """Tell ``publisher`` of every later change, when it is committed and in the image."""
@@ -195,10 +203,13 @@ class Controller:
         """Finalize feature levels, (feature, level, upgrade type), all or nothing. KafkaError: INVALID_UPDATE_VERSION."""
 
         def decide() -> tuple[None, Sequence[MetadataRecord]]:
-            records = update_features(self.image.features, updates, self.node_id)
+            records = self._feature_records(updates)
             return None, [] if validate_only else records
 
         return self._operate(decide)
+
+    def _feature_records(self, updates: Iterable[tuple[str, int, int]]) -> Sequence[MetadataRecord]:
+        return update_features(self.image.features, updates, self.node_id)
 
     def allocate_producer_id_block(self) -> Reply[range | KafkaError]:
         """PRODUCER_ID_BLOCK_SIZE producer ids that nobody has had and nobody will have."""
@@ -255,7 +266,15 @@ class Controller:
             reason = "The controller that began it has stopped."
             self._log.append([AbortTransactionRecord(reason=reason)], now_ms=self.clock.now_ms())
         if not self.image.features:
-            self._commit(BOOTSTRAP_RECORDS)
+            self._commit(self._first_records())
+        self._take_over()
+
+    def _first_records(self) -> Sequence[MetadataRecord]:
+        """The records that a new log begins with."""
+        return BOOTSTRAP_RECORDS
+
+    def _take_over(self) -> None:
+        """The log is loaded, and whoever wrote it has stopped."""
         self._commit(list(elect(self.image, self.node_id)))
 
     def _operate(self, decide: Callable[[], tuple[T, Sequence[MetadataRecord]]]) -> Reply[T | KafkaError]:

@@ -10,6 +10,7 @@ from typing import NamedTuple
 from uuid import UUID
 
 from odradek.broker.metadata.image import TOPIC_RESOURCE, MetadataImage
+from odradek.broker.metadata.placement import PlacedPartition, Placement, Placing
 from odradek.broker.metadata.topic import Topic
 from odradek.broker.metadata.topic_names import CLUSTER_METADATA_TOPIC, validate_topic_name
 from odradek.protocol.errors import ErrorCode, KafkaError
@@ -55,6 +56,7 @@ class TopicResult(NamedTuple):
     topic_id: UUID | None = None
     partition_count: int = -1
     error: KafkaError | None = None
+    replication_factor: int = -1
 
 
 class Decision(NamedTuple):
@@ -62,38 +64,6 @@ class Decision(NamedTuple):
 
     records: list[MetadataRecord]
     results: list[TopicResult]
-
-
-class Placement(NamedTuple):
-    """Where partitions go, which is this broker: its id, its directories, and the defaults for what is not asked.
-
-    ``directory_counts`` tells how many partitions there are in each directory that works, by its id.
-    """
-
-    node_id: int
-    directory_counts: Callable[[], dict[UUID, int]]
-    default_partitions: int
-    default_replication_factor: int
-
-
-class _Directories:
-    """Chooses a directory for each new partition: the one with the fewest, those among them that this very decision adds."""
-
-    def __init__(self, placement: Placement) -> None:
-        self._counts_now = placement.directory_counts
-        self._counts: dict[UUID, int] | None = None
-
-    def choose(self) -> UUID:
-        """Raises KafkaError where no directory works."""
-        if self._counts is None:
-            self._counts = self._counts_now()
-        if not self._counts:
-            raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, "No data directory works.")
-        if len(self._counts) == 1:
-            return next(iter(self._counts))
-        chosen = min(self._counts, key=self._counts.__getitem__)
-        self._counts[chosen] += 1
-        return chosen
 
 
 def deciding_on_topics(
@@ -108,7 +78,7 @@ def deciding_on_topics(
     if asked > MAX_PARTITIONS_PER_REQUEST:
         return Decision([], [TopicResult(name=topic.name, error=_too_many_partitions()) for topic in topics])
     decision = Decision([], [])
-    directories = _Directories(placement)
+    placing = placement.begin()
     times_named = Counter(topic.name for topic in topics)
     for place, topic in enumerate(topics):
         if place % _TOPICS_TOGETHER == _TOPICS_TOGETHER - 1:
@@ -116,7 +86,8 @@ def deciding_on_topics(
         if times_named[topic.name] > 1:
             continue
         try:
-            partition_count = _ensure_creatable(image, topic, placement, validate_configs)
+            _ensure_creatable(image, topic, validate_configs)
+            placed = _assigned(topic, placing) if topic.assignments else _placed(topic, placement, placing)
         except KafkaError as error:
             decision.results.append(TopicResult(name=topic.name, error=error))
             continue
@@ -126,11 +97,15 @@ def deciding_on_topics(
             ConfigRecord(resource_type=TOPIC_RESOURCE, resource_name=topic.name, name=name, value=value)
             for name, value in dict(topic.configs).items()
         )
-        decision.records.extend(
-            _partition_record(topic_id, partition, placement.node_id, directories.choose())
-            for partition in range(partition_count)
+        decision.records.extend(_partition_record(topic_id, partition, each) for partition, each in enumerate(placed))
+        decision.results.append(
+            TopicResult(
+                name=topic.name,
+                topic_id=topic_id,
+                partition_count=len(placed),
+                replication_factor=len(placed[0].replicas),
+            )
         )
-        decision.results.append(TopicResult(name=topic.name, topic_id=topic_id, partition_count=partition_count))
     decision.results.extend(_duplicates(times_named))
     return decision
 
@@ -138,44 +113,23 @@ def deciding_on_topics(
 def create_partitions(image: MetadataImage, topics: Sequence[NewPartitions], placement: Placement) -> Decision:
     """Decide on more partitions for ``topics``, each by itself."""
     decision = Decision([], [])
-    directories = _Directories(placement)
+    placing = placement.begin()
     times_named = Counter(topic.name for topic in topics)
     decision.results.extend(_duplicates(times_named))
     for asked in topics:
         if times_named[asked.name] > 1:
             continue
         try:
-            topic = _ensure_growable(image, asked, placement)
+            topic = _ensure_growable(image, asked)
+            placed = _grown(topic, asked, placing, room=MAX_PARTITIONS_PER_REQUEST - len(decision.records))
         except KafkaError as error:
             decision.results.append(TopicResult(name=asked.name, error=error))
             continue
-        new_partitions = range(len(topic.partitions), asked.partition_count)
-        if len(decision.records) + len(new_partitions) > MAX_PARTITIONS_PER_REQUEST:
-            decision.results.append(TopicResult(name=asked.name, error=_too_many_partitions()))
-            continue
         decision.records.extend(
-            _partition_record(topic.topic_id, partition, placement.node_id, directories.choose()) for partition in new_partitions
+            _partition_record(topic.topic_id, partition, each) for partition, each in enumerate(placed, len(topic.partitions))
         )
         decision.results.append(TopicResult(name=asked.name, topic_id=topic.topic_id, partition_count=asked.partition_count))
     return decision
-
-
-def ensure_assignment(replicas: Sequence[int], node_id: int, replication_factor: int | None = None) -> None:
-    """Raise KafkaError(INVALID_REPLICA_ASSIGNMENT) where a partition cannot have its replicas on the brokers ``replicas``."""
-    problem = None
-    if not replicas:
-        problem = "An assignment without brokers is none."
-    for previous, replica in zip((None, *sorted(replicas)), sorted(replicas), strict=False):
-        if replica != node_id:
-            problem = f"There is no broker {replica} to assign a replica to."
-            break
-        if replica == previous:
-            problem = f"Broker {replica} can have one replica of a partition only."
-            break
-    if problem is None and replication_factor is not None and len(replicas) != replication_factor:
-        problem = f"An assignment of {len(replicas)} replicas, where other partitions have {replication_factor}."
-    if problem is not None:
-        raise KafkaError(ErrorCode.INVALID_REPLICA_ASSIGNMENT, problem)
 
 
 def _partitions_asked(topic: NewTopic, placement: Placement) -> int:
@@ -193,13 +147,8 @@ def _duplicates(times_named: Mapping[str, int]) -> list[TopicResult]:
     return [TopicResult(name=name, error=error) for name, times in times_named.items() if times > 1]
 
 
-def _ensure_creatable(
-    image: MetadataImage,
-    topic: NewTopic,
-    placement: Placement,
-    validate_configs: Callable[[Mapping[str, str]], None],
-) -> int:
-    """The number of partitions that ``topic`` will have; raises KafkaError where it may not be created."""
+def _ensure_creatable(image: MetadataImage, topic: NewTopic, validate_configs: Callable[[Mapping[str, str]], None]) -> None:
+    """Raise KafkaError where ``topic`` may not be created, wherever its partitions would be."""
     if topic.name == CLUSTER_METADATA_TOPIC:
         raise KafkaError(ErrorCode.INVALID_REQUEST, f"{topic.name} is not a topic to create.")
     if topic.name in image.topics:
@@ -213,12 +162,10 @@ def _ensure_creatable(
         raise KafkaError(ErrorCode.INVALID_CONFIG, f"A topic config needs a value: {', '.join(null_configs)}.")
     if topic.configs:
         validate_configs({name: value for name, value in topic.configs if value is not None})
-    if topic.assignments:
-        return _ensure_assigned(topic, placement.node_id)
-    return _ensure_counted(topic, placement)
 
 
-def _ensure_assigned(topic: NewTopic, node_id: int) -> int:
+def _assigned(topic: NewTopic, placing: Placing) -> list[PlacedPartition]:
+    """The partitions of a topic that names their brokers."""
     if topic.replication_factor != -1:
         raise KafkaError(
             ErrorCode.INVALID_REQUEST,
@@ -227,22 +174,22 @@ def _ensure_assigned(topic: NewTopic, node_id: int) -> int:
     if topic.partition_count != -1:
         raise KafkaError(ErrorCode.INVALID_REQUEST, "An assignment says how many partitions there are: their number must be -1.")
     replication_factor = None
-    seen: set[int] = set()
+    seen: dict[int, PlacedPartition] = {}
     for partition, replicas in topic.assignments:
         if partition in seen:
             raise KafkaError(
                 ErrorCode.INVALID_REPLICA_ASSIGNMENT,
                 f"Partition {partition} is assigned more than once.",
             )
-        ensure_assignment(replicas, node_id, replication_factor)
+        seen[partition] = placing.assigned(replicas, replication_factor)
         replication_factor = len(replicas)
-        seen.add(partition)
-    if seen != set(range(len(seen))):
+    if set(seen) != set(range(len(seen))):
         raise KafkaError(ErrorCode.INVALID_REPLICA_ASSIGNMENT, "The partitions assigned must be numbered from 0 without a gap.")
-    return len(seen)
+    return [seen[partition] for partition in range(len(seen))]
 
 
-def _ensure_counted(topic: NewTopic, placement: Placement) -> int:
+def _placed(topic: NewTopic, placement: Placement, placing: Placing) -> Sequence[PlacedPartition]:
+    """The partitions of a topic that are to be placed."""
     if topic.replication_factor < -1 or topic.replication_factor == 0:
         raise KafkaError(
             ErrorCode.INVALID_REPLICATION_FACTOR,
@@ -253,15 +200,20 @@ def _ensure_counted(topic: NewTopic, placement: Placement) -> int:
     replication_factor = topic.replication_factor
     if replication_factor == -1:
         replication_factor = placement.default_replication_factor
-    if replication_factor > 1:
-        raise KafkaError(
-            ErrorCode.INVALID_REPLICATION_FACTOR,
-            f"A replication factor of {replication_factor} needs as many brokers, and there is one.",
-        )
-    return _partitions_asked(topic, placement)
+    return placing.placed(_partitions_asked(topic, placement), replication_factor)
 
 
-def _ensure_growable(image: MetadataImage, asked: NewPartitions, placement: Placement) -> Topic:
+def _grown(topic: Topic, asked: NewPartitions, placing: Placing, *, room: int) -> Sequence[PlacedPartition]:
+    """The partitions that a topic gets, ``room`` of them at most. They have as many replicas as its others."""
+    replication_factor = len(topic.partitions[0].replicas)
+    new_count = asked.partition_count - len(topic.partitions)
+    assigned = [placing.assigned(replicas, replication_factor) for replicas in asked.assignments or ()]
+    if new_count > room:
+        raise _too_many_partitions()
+    return placing.placed(new_count, replication_factor) if asked.assignments is None else assigned
+
+
+def _ensure_growable(image: MetadataImage, asked: NewPartitions) -> Topic:
     topic = image.topics.get(asked.name)
     if topic is None:
         raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
@@ -273,25 +225,22 @@ def _ensure_growable(image: MetadataImage, asked: NewPartitions, placement: Plac
             ErrorCode.INVALID_PARTITIONS,
             f"Topic '{asked.name}' has {current} partitions and cannot go back to {asked.partition_count}.",
         )
-    if asked.assignments is not None:
-        if len(asked.assignments) != asked.partition_count - current:
-            raise KafkaError(
-                ErrorCode.INVALID_REPLICA_ASSIGNMENT,
-                f"{asked.partition_count - current} new partitions need as many assignments, not {len(asked.assignments)}.",
-            )
-        for replicas in asked.assignments:
-            ensure_assignment(replicas, placement.node_id, replication_factor=1)
+    if asked.assignments is not None and len(asked.assignments) != asked.partition_count - current:
+        raise KafkaError(
+            ErrorCode.INVALID_REPLICA_ASSIGNMENT,
+            f"{asked.partition_count - current} new partitions need as many assignments, not {len(asked.assignments)}.",
+        )
     return topic
 
 
-def _partition_record(topic_id: UUID, partition: int, node_id: int, directory_id: UUID) -> PartitionRecord:
+def _partition_record(topic_id: UUID, partition: int, placed: PlacedPartition) -> PartitionRecord:
     return PartitionRecord(
         partition_id=partition,
         topic_id=topic_id,
-        replicas=(node_id,),
-        isr=(node_id,),
-        leader=node_id,
+        replicas=placed.replicas,
+        isr=placed.isr,
+        leader=placed.isr[0],
         leader_epoch=0,
         partition_epoch=0,
-        directories=(directory_id,),
+        directories=placed.directories,
     )

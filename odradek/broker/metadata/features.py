@@ -7,6 +7,7 @@ levels; one from before a feature was there goes on without it. Groups bring fea
 """
 
 from collections.abc import Iterable, Mapping
+from typing import NoReturn
 
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.metadata_records import FeatureLevelRecord
@@ -46,37 +47,45 @@ def unknown_level(finalized: Mapping[str, int]) -> str | None:
 
 
 def update_features(
-    finalized: Mapping[str, int], updates: Iterable[tuple[str, int, int]], node_id: int
+    finalized: Mapping[str, int],
+    updates: Iterable[tuple[str, int, int]],
+    node_id: int,
+    supported: Mapping[str, tuple[int, int]] = SUPPORTED_FEATURES,
 ) -> list[FeatureLevelRecord]:
-    """The records that ``updates``, triples of feature, level and upgrade type, come to.
+    """The records that ``updates``, triples of feature, level and upgrade type, come to. The controller has ``supported``.
 
     All or nothing: raises KafkaError(INVALID_UPDATE_VERSION) for the first that may not be.
     """
     records = []
     for name, level, upgrade_type in updates:
-        problem = _problem(finalized.get(name, 0), name, level, upgrade_type, node_id)
+        problem = _problem(finalized.get(name, 0), name, level, upgrade_type) or _unsupported(name, level, node_id, supported)
         if problem is not None:
-            raise KafkaError(
-                ErrorCode.INVALID_UPDATE_VERSION,
-                f"No feature was updated: {problem}",
-            )
+            refuse_update(problem)
         if finalized.get(name, 0) != level:
             records.append(FeatureLevelRecord(name=name, feature_level=level))
     return records
 
 
-def _problem(current: int, name: str, level: int, upgrade_type: int, node_id: int) -> str | None:
+def refuse_update(problem: str) -> NoReturn:
+    """Raise KafkaError(INVALID_UPDATE_VERSION) for the first update that may not be."""
+    raise KafkaError(ErrorCode.INVALID_UPDATE_VERSION, f"No feature was updated: {problem}")
+
+
+def _unsupported(name: str, level: int, node_id: int, supported: Mapping[str, tuple[int, int]]) -> str | None:
+    if name not in supported:
+        return f"{name} cannot be set to {level}: there is no such feature on controller {node_id}."
+    lowest, highest = supported[name]
+    if not lowest <= level <= highest:
+        return f"{name} cannot be set to {level}: controller {node_id} supports {lowest} to {highest}."
+    return None
+
+
+def _problem(current: int, name: str, level: int, upgrade_type: int) -> str | None:
     invalid = f"{name} cannot be set to {level}:"
     if upgrade_type not in {UPGRADE, SAFE_DOWNGRADE, UNSAFE_DOWNGRADE}:
         return f"{invalid} there is no upgrade type {upgrade_type}."
     if level < 0:
         return f"{invalid} levels start at 0."
-    supported = SUPPORTED_FEATURES.get(name)
-    if supported is None:
-        return f"{invalid} there is no such feature on controller {node_id}."
-    lowest, highest = supported
-    if not lowest <= level <= highest:
-        return f"{invalid} controller {node_id} supports {lowest} to {highest}."
     if level < current and upgrade_type == UPGRADE:
         return f"{invalid} it is at {current}, and an upgrade cannot lower it."
     if level < current and name == METADATA_VERSION:

@@ -4,9 +4,9 @@ A broker counts as alive for a client if it is registered, is not fenced, and ha
 """
 
 from typing import TYPE_CHECKING, Final
-from uuid import UUID
 
 from odradek.broker.metadata.cluster import NO_NODE, ClusterNode, PartitionState
+from odradek.broker.metadata.directory_ids import UNASSIGNED, has_online
 from odradek.broker.metadata.image import MetadataImage
 from odradek.broker.metadata.topic import Topic
 from odradek.coordinator.runtime.hashing import partition_for
@@ -14,12 +14,7 @@ from odradek.protocol.errors import ErrorCode
 
 if TYPE_CHECKING:
     from odradek.protocol.metadata_records import PartitionRecord
-    from odradek.protocol.metadata_records.nodes import RegisterBrokerRecord
 
-# Directory ids of no directory (KIP-858): the replica is on its way, has no place yet, or its place is lost.
-_MIGRATING: Final = UUID(int=0)
-_UNASSIGNED: Final = UUID(int=1)
-_LOST: Final = UUID(int=2)
 # Versions of Metadata: version 0 has no place for replicas that are away, versions before 6 none for a missing listener.
 _TELLS_ALL_REPLICAS: Final = 1
 _TELLS_LISTENERS: Final = 6
@@ -97,12 +92,5 @@ class ManyBrokers:
         if not self._is_alive(node_id, listener_name):
             return True
         place = record.replicas.index(node_id)
-        directory = record.directories[place] if place < len(record.directories) else _UNASSIGNED
-        return not _has_online(self._image.kept.brokers[node_id], directory)
-
-
-def _has_online(broker: "RegisterBrokerRecord", directory: UUID) -> bool:
-    """Whether a directory of ``broker`` is not known to be offline: before KIP-858 none is registered."""
-    if directory in (_MIGRATING, _UNASSIGNED):
-        return True
-    return directory != _LOST and (not broker.log_dirs or directory in broker.log_dirs)
+        directory = record.directories[place] if place < len(record.directories) else UNASSIGNED
+        return not has_online(self._image.kept.brokers[node_id], directory)

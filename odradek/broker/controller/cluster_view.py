@@ -1,0 +1,103 @@
+"""What the controller decides upon: the image, and the configs that bear on elections. Nothing here changes anything."""
+
+from collections.abc import Iterator, Mapping
+from typing import Final
+from uuid import UUID
+
+from odradek.broker.config import BrokerConfig
+from odradek.broker.metadata.directory_ids import MIGRATING, default_directory, has_online
+from odradek.broker.metadata.features import ELIGIBLE_LEADER_REPLICAS
+from odradek.broker.metadata.image import BROKER_RESOURCE, TOPIC_RESOURCE, MetadataImage
+from odradek.broker.metadata.topic import Topic
+from odradek.protocol.errors import ErrorCode, KafkaError
+from odradek.protocol.metadata_records import PartitionRecord
+from odradek.protocol.metadata_records.nodes import RegisterBrokerRecord
+
+NO_LEADER: Final = -1
+MIN_ISR: Final = "min.insync.replicas"
+
+
+class ClusterView:
+    """Brokers, partitions and configs of the cluster, as ``image`` has them."""
+
+    def __init__(self, image: MetadataImage, config: BrokerConfig, node_id: int) -> None:
+        self.image = image
+        self.config = config
+        self.node_id = node_id
+
+    @property
+    def brokers(self) -> Mapping[int, RegisterBrokerRecord]:
+        """The registrations, by broker id."""
+        return self.image.kept.brokers
+
+    @property
+    def has_elr(self) -> bool:
+        """Whether the cluster has eligible leader replicas (KIP-966)."""
+        return self.image.features.get(ELIGIBLE_LEADER_REPLICAS, 0) > 0
+
+    def is_active(self, broker_id: int) -> bool:
+        """Whether a broker is registered, unfenced, and not about to shut down."""
+        broker = self.brokers.get(broker_id)
+        return broker is not None and not broker.fenced and not broker.in_controlled_shutdown
+
+    def registration(self, broker_id: int, broker_epoch: int) -> RegisterBrokerRecord:
+        """The registration of the broker that is at ``broker_epoch``. KafkaError: STALE_BROKER_EPOCH."""
+        broker = self.brokers.get(broker_id)
+        if broker is None:
+            raise KafkaError(ErrorCode.STALE_BROKER_EPOCH, f"Broker {broker_id} is not registered.")
+        if broker.broker_epoch != broker_epoch:
+            raise KafkaError(
+                ErrorCode.STALE_BROKER_EPOCH, f"Broker {broker_id} is at epoch {broker.broker_epoch}, not {broker_epoch}."
+            )
+        return broker
+
+    def is_online(self, partition: PartitionRecord, broker_id: int) -> bool:
+        """Whether a broker has the directory that its replica of ``partition`` is in."""
+        broker = self.brokers.get(broker_id)
+        return broker is not None and broker_id in partition.replicas and has_online(broker, directory_of(partition, broker_id))
+
+    def default_directory(self, broker_id: int) -> UUID:
+        """The directory of a new replica on a broker."""
+        return default_directory(self.brokers.get(broker_id))
+
+    def partition(self, topic_name: str, index: int) -> tuple[Topic, PartitionRecord]:
+        """A partition, with its topic. KafkaError: UNKNOWN_TOPIC_OR_PARTITION."""
+        topic = self.image.topics.get(topic_name)
+        partition = None if topic is None else topic.partitions.get(index)
+        if topic is None or partition is None:
+            raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"There is no partition {topic_name}-{index}.")
+        return topic, partition
+
+    def leaderless(self) -> Iterator[tuple[Topic, PartitionRecord]]:
+        """The partitions that have no leader."""
+        return ((topic, partition) for topic, partition in self.image.partitions() if partition.leader == NO_LEADER)
+
+    def leads(self, broker_id: int) -> bool:
+        """Whether a broker leads any partition."""
+        return any(partition.leader == broker_id for _, partition in self.image.partitions())
+
+    def min_isr(self, topic: Topic) -> int:
+        """How many in-sync replicas the partitions of ``topic`` are to have, at most as many as there are."""
+        return min(int(self._topic_config(topic, "min.insync.replicas")), len(topic.partitions[0].replicas))
+
+    def allows_unclean(self, topic: Topic) -> bool:
+        """Whether a replica that is not in sync may lead."""
+        return self._topic_config(topic, "unclean.leader.election.enable").lower() == "true"
+
+    def _topic_config(self, topic: Topic, name: str) -> str:
+        """A config that has the same name for topics and brokers: of the topic, of this node, of all brokers, of the file."""
+        for resource in ((TOPIC_RESOURCE, topic.name), (BROKER_RESOURCE, str(self.node_id)), (BROKER_RESOURCE, "")):
+            text = self.image.configs(*resource).get(name)
+            if text is not None:
+                return text.strip()
+        return str(self.config[name])
+
+
+def directories_of(partition: PartitionRecord) -> tuple[UUID, ...]:
+    """The directory of each replica; a record from before KIP-858 has none."""
+    return partition.directories or (MIGRATING,) * len(partition.replicas)
+
+
+def directory_of(partition: PartitionRecord, broker_id: int) -> UUID:
+    """The directory of a broker's replica."""
+    return directories_of(partition)[partition.replicas.index(broker_id)]

@@ -1,0 +1,173 @@
+"""A change of one partition: who leads it, who is in sync, where its replicas are (Kafka: PartitionChangeBuilder).
+
+In Kafka's order: a reassignment that is reached is completed; replicas that leave the in-sync set become eligible (KIP-966); a
+leader is elected. The leader epoch rises with each record that has a leader, so a leader that stays is named only where the
+epoch is to rise: when a replica is removed.
+"""
+
+from collections.abc import Callable, Sequence
+from enum import Enum
+from typing import Final
+from uuid import UUID
+
+from odradek.broker.controller.cluster_view import NO_LEADER, directories_of
+from odradek.broker.controller.moving_replicas import MovingReplicas
+from odradek.protocol.metadata_records import PartitionRecord
+from odradek.protocol.metadata_records.partition_changes import (
+    NO_LEADER_CHANGE,
+    NO_RECOVERY_STATE_CHANGE,
+    PartitionChangeRecord,
+)
+
+RECOVERED: Final = 0
+RECOVERING: Final = 1
+
+
+class Election(Enum):
+    """Which replica is sought: the first in sync; any in sync, the leader at first; or any at all if none is in sync."""
+
+    PREFERRED = "preferred"
+    ONLINE = "online"
+    UNCLEAN = "unclean"
+
+
+class PartitionChange:
+    """A change in the making: its attributes are what the partition is to have, and at first what ``partition`` has.
+
+    ``is_acceptable`` says of a broker whether it can lead, if its replica may. ``min_isr``: with so many replicas in sync, no
+    other is eligible.
+    """
+
+    def __init__(
+        self,
+        partition: PartitionRecord,
+        *,
+        is_acceptable: Callable[[int], bool],
+        default_directory: Callable[[int], UUID],
+        min_isr: int,
+        has_elr: bool,
+    ) -> None:
+        self.isr: Sequence[int] = partition.isr
+        self.replicas: Sequence[int] = partition.replicas
+        self.removing: Sequence[int] = partition.removing_replicas
+        self.adding: Sequence[int] = partition.adding_replicas
+        self.recovery_state = partition.leader_recovery_state
+        self.election = Election.ONLINE
+        # Brokers whose last shutdown was unclean: what they had may be lost.
+        self.unclean_brokers: Sequence[int] = ()
+        # Directories of replicas, where they are told.
+        self.directories: dict[int, UUID] = {}
+        self._partition = partition
+        self._elr: Sequence[int] = partition.eligible_leader_replicas or ()
+        self._is_acceptable = is_acceptable
+        self._default_directory = default_directory
+        self._min_isr = min_isr
+        self._has_elr = has_elr
+
+    def record(self) -> PartitionChangeRecord | None:
+        """The record that makes the change; None where nothing changes."""
+        partition = self._partition
+        self._complete_reassignment()
+        self._make_eligible()
+        leader, is_unclean = self._elected()
+        isr: Sequence[int] | None = None
+        recovery_state = NO_RECOVERY_STATE_CHANGE
+        if leader == partition.leader:
+            # A replica that is removed must not be taken for one in sync: the leader begins a new epoch.
+            leader = NO_LEADER_CHANGE if set(partition.replicas) <= set(self.replicas) else partition.leader
+        elif leader in self._elr:
+            self.isr = (leader,)
+            self._elr = [each for each in self._elr if each != leader]
+        elif is_unclean:
+            isr = (leader,)
+            if partition.leader_recovery_state != RECOVERING:
+                recovery_state = RECOVERING
+        if isr is not None or not self._has_elr:
+            self._elr = ()
+        # The last in-sync replica is kept where nobody is eligible.
+        if isr is None and (self.isr or self._has_elr):
+            isr = self.isr
+        if self.recovery_state != partition.leader_recovery_state:
+            recovery_state = self.recovery_state
+        return self._record_of_changes(leader, isr, recovery_state)
+
+    def _record_of_changes(self, leader: int, isr: Sequence[int] | None, recovery_state: int) -> PartitionChangeRecord | None:
+        partition = self._partition
+        known = dict(zip(partition.replicas, directories_of(partition), strict=True)) | self.directories
+        directories = [known[each] if each in known else self._default_directory(each) for each in self.replicas]
+        record = PartitionChangeRecord(
+            partition_id=partition.partition_id,
+            topic_id=partition.topic_id,
+            isr=None if isr is None else _changed(isr, partition.isr),
+            leader=leader,
+            replicas=_changed(self.replicas, partition.replicas),
+            removing_replicas=_changed(self.removing, partition.removing_replicas),
+            adding_replicas=_changed(self.adding, partition.adding_replicas),
+            leader_recovery_state=recovery_state,
+            eligible_leader_replicas=_changed(self._elr, partition.eligible_leader_replicas or ()),
+            last_known_elr=self._last_known_leader(leader),
+            directories=None if tuple(directories) == directories_of(partition) else tuple(directories),
+        )
+        nothing = PartitionChangeRecord(partition_id=partition.partition_id, topic_id=partition.topic_id)
+        return None if record == nothing else record
+
+    def _complete_reassignment(self) -> None:
+        completed = MovingReplicas(self.replicas, self.removing, self.adding).completed(self.isr)
+        if completed is not None:
+            self.replicas, self.isr = completed
+            self.removing = self.adding = ()
+
+    def _make_eligible(self) -> None:
+        """Whoever was in sync, and leaves while too few are, has all that was acknowledged: it stays eligible."""
+        if not self._has_elr:
+            return
+        if len(self.isr) >= self._min_isr:
+            self._elr = ()
+            return
+        # ELR' = (ELR + ISR) - ISR' - brokers that have shut down uncleanly
+        self._elr = sorted({*self._elr, *self._partition.isr} - {*self.isr, *self.unclean_brokers})
+
+    def _elected(self) -> tuple[int, bool]:
+        """The leader, and whether it may lack what was acknowledged."""
+        leader = self._partition.leader
+        preferred = self.replicas[0]
+        if self.election is Election.PREFERRED and self._may_lead(preferred):
+            return preferred, False
+        for replica in (leader, *self.replicas):
+            if self._may_lead(replica):
+                return replica, False
+        if self._can_last_known_lead():
+            return (self._partition.last_known_elr or ())[0], True
+        if self.election is Election.UNCLEAN:
+            for replica in self.replicas:
+                if self._is_acceptable(replica):
+                    return replica, True
+        return NO_LEADER, False
+
+    def _may_lead(self, replica: int) -> bool:
+        candidates = self.isr or self._elr
+        return replica in candidates and self._is_acceptable(replica)
+
+    def _can_last_known_lead(self) -> bool:
+        last_known = self._partition.last_known_elr or ()
+        return (
+            self._has_elr
+            and not self._elr
+            and not self.isr
+            and len(last_known) == 1
+            and last_known[0] in self.replicas
+            and self._is_acceptable(last_known[0])
+        )
+
+    def _last_known_leader(self, leader: int) -> tuple[int, ...] | None:
+        """The leader that a partition had before it had none; forgotten when there is one again."""
+        last_known = self._partition.last_known_elr or ()
+        if not self._has_elr:
+            return None
+        if leader == NO_LEADER and not last_known and self._partition.leader != NO_LEADER:
+            return (self._partition.leader,)
+        return () if leader >= 0 and last_known else None
+
+
+def _changed(new: Sequence[int], old: Sequence[int]) -> tuple[int, ...] | None:
+    return None if tuple(new) == tuple(old) else tuple(new)
