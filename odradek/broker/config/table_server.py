@@ -322,10 +322,9 @@ GROUPS = (
         "offsets.commit.timeout.ms",
         INT,
         5000,
-        "How long Kafka has a commit wait for the other replicas of the offsets topic.",
+        "How long what a group's coordinator has decided may wait for the other replicas of the offsets topic.",
         AtLeast(1),
         "high",
-        no_use="there are no other replicas to wait for",
     ),
     _Config("offsets.load.buffer.size", INT, 5242880, "Bytes read at a time when offsets are loaded.", AtLeast(1), "high"),
     _Config(

@@ -35,13 +35,14 @@ class CoordinatorTopic(NamedTuple):
     """What a coordinator is told apart by.
 
     ``modules``: its packages in parts that take about as long to import, 10 to 20 ms each: clients are served in between.
-    ``compression``: of what it appends, as the protocol numbers it.
+    ``compression``: of what it appends, as the protocol numbers it. ``write_timeout_ms``: how long a client waits for replicas.
     """
 
     coordinator: str
     topic: str
     modules: tuple[str, ...]
     load_buffer_bytes: int
+    write_timeout_ms: int
     compression: int = 0
 
 
@@ -147,6 +148,7 @@ class CoordinatorHost(ABC, Generic[ShardT]):
             on_fault=partial(_tell_fault, about.topic),
             load_buffer_bytes=min(about.load_buffer_bytes, DEFAULT_LOAD_BUFFER_BYTES),
             on_much_loaded=services.on_much_loaded,
+            write_timeout_ms=about.write_timeout_ms,
         )
         for partition in services.partitions.of_topic(about.topic).values():
             if partition.leader is not None:

@@ -47,6 +47,7 @@ class GroupCoordinator(CoordinatorHost["GroupShard"]):
             CONSUMER_OFFSETS_TOPIC,
             _MODULES,
             load_buffer_bytes=config["offsets.load.buffer.size"],
+            write_timeout_ms=config["offsets.commit.timeout.ms"],
             compression=config["offsets.topic.compression.codec"],
         )
         super().__init__(services, about)

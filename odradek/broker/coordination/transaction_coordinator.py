@@ -32,7 +32,7 @@ _NONE: Final = ErrorCode.NONE
 _new_tuple: Final = tuple.__new__
 # The transaction version of a client that leaves adding partitions to Produce (KIP-890).
 _CLIENT_THAT_ADDS: Final = 2
-# Of a marker; then it is written again.
+# Of a transaction's state, and of a marker, which is written again then. With Kafka it is ``request.timeout.ms``.
 _REPLICATION_TIMEOUT_MS: Final = 30_000
 
 Verdicts = dict[tuple[str, int], ErrorCode]
@@ -64,7 +64,8 @@ class TransactionCoordinator(CoordinatorHost["TransactionShard"]):
     ) -> None:
         """``write_group_marker`` ends a transaction on a partition of ``__consumer_offsets``."""
         load_buffer_bytes = services.config["transaction.state.log.load.buffer.size"]
-        super().__init__(services, CoordinatorTopic("transaction", TRANSACTION_STATE_TOPIC, _MODULES, load_buffer_bytes))
+        about = CoordinatorTopic("transaction", TRANSACTION_STATE_TOPIC, _MODULES, load_buffer_bytes, _REPLICATION_TIMEOUT_MS)
+        super().__init__(services, about)
         self._write_group_marker = write_group_marker
         # Where there are some.
         self.others: OtherBrokers | None = None

@@ -10,6 +10,7 @@ from collections import deque
 from typing import TYPE_CHECKING, Any
 
 from odradek.coordinator.runtime.result import LATER
+from odradek.timing.reply import Reply
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -17,7 +18,12 @@ if TYPE_CHECKING:
     from odradek.coordinator.runtime.deferred import DeferredEvent
     from odradek.coordinator.runtime.result import CoordinatorResult
     from odradek.protocol.errors import KafkaError
-    from odradek.timing.reply import Reply
+
+
+class OwnReply(Reply[Any]):
+    """The reply to an operation of the shard itself, a deadline's say. It waits as long as it takes."""
+
+    __slots__ = ()
 
 
 class Answers:
@@ -75,6 +81,14 @@ class Answers:
             for reply, _ in event.result.responses:
                 self._give(reply, error)
             self._give(event.reply, error)
+
+    def give_up(self, events: Iterable[DeferredEvent], error: KafkaError) -> None:
+        """Tell those who wait for others that it takes too long. What was decided stays, and may be committed yet."""
+        for event in events:
+            for reply, _ in event.result.responses:
+                self._give(reply, error)
+            if not isinstance(event.reply, OwnReply):
+                self._give(event.reply, error)
 
     def guard(self, callback: Callable[[], object]) -> None:
         """Call ``callback``; report what it raises."""

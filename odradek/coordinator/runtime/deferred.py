@@ -41,6 +41,14 @@ class DeferredEventQueue:
             completed += events.popleft()[1]
         return completed
 
+    def __len__(self) -> int:
+        """How many offsets are waited for."""
+        return len(self._events)
+
+    def waiting_for(self, offset: int) -> list[DeferredEvent]:
+        """The events that wait for ``offset``, or a lower one; they stay."""
+        return [event for waited_for, events in self._events if waited_for <= offset for event in events]
+
     def take_all(self) -> list[DeferredEvent]:
         """Remove and return all events."""
         events = [event for _, each in self._events for event in each]

@@ -33,6 +33,7 @@ class RuntimeEnvironment(Generic[ShardT]):
         "on_much_loaded",
         "timer",
         "turn_end",
+        "write_timeout_ms",
     )
 
     def __init__(
@@ -44,6 +45,7 @@ class RuntimeEnvironment(Generic[ShardT]):
         on_fault: Callable[[str, Exception], None],
         load_buffer_bytes: int,
         on_much_loaded: Callable[[], object],
+        write_timeout_ms: int,
     ) -> None:
         self.logs = logs
         self.make_shard = make_shard
@@ -53,5 +55,6 @@ class RuntimeEnvironment(Generic[ShardT]):
         self.on_fault = on_fault
         self.load_buffer_bytes = load_buffer_bytes
         self.on_much_loaded = on_much_loaded
+        self.write_timeout_ms = write_timeout_ms
         self.counters = RuntimeCounters()
         self.turn_end = TurnEnd(logs.call_soon, on_fault)

@@ -6,9 +6,8 @@
 The order of replaying and appending is the shard's (``shard.WriteOrder``). Where records are replayed first, they are part of the
 open batch (``open_batch``) until the turn of the event loop ends. If its append fails, the timelines roll back to where the batch
 began, and the replies of all operations decided since then fail, in order. Operations of appended batches wait in a queue by
-offset (``deferred``), and are answered from there (``answers``).
-
-Left out: ``offsets.commit.timeout.ms``. One broker is every partition's only replica, and no write waits for another.
+offset (``deferred``), and are answered from there (``answers``). Where the high watermark does not move for so long that clients
+should look for another coordinator, they are told; what was decided stays.
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ from collections import deque
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
 
-from odradek.coordinator.runtime.answers import Answers
+from odradek.coordinator.runtime.answers import Answers, OwnReply
 from odradek.coordinator.runtime.deferred import DeferredEvent, DeferredEventQueue
 from odradek.coordinator.runtime.environment import ShardT
 from odradek.coordinator.runtime.log_writer import LogWriter
@@ -28,8 +27,7 @@ from odradek.coordinator.runtime.shard import TransactionalShard, WriteOrder
 from odradek.coordinator.runtime.shard_context import ShardContext
 from odradek.coordinator.runtime.states import ShardState, ensure_transition, not_coordinator, operation_error, unavailable
 from odradek.coordinator.runtime.timeline import COMMITTED, READ_ONLY
-from odradek.protocol.errors import KafkaError
-from odradek.timing.reply import Reply
+from odradek.protocol.errors import ErrorCode, KafkaError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -38,6 +36,8 @@ if TYPE_CHECKING:
     from odradek.coordinator.runtime.marker import EndTxnMarker
     from odradek.coordinator.runtime.ports import CoordinatorLog
     from odradek.coordinator.runtime.record import CoordinatorRecord
+    from odradek.timing.reply import Reply
+    from odradek.timing.timer import TimerTask
 
 T = TypeVar("T")
 
@@ -77,6 +77,9 @@ class HostedShard(Generic[ShardT]):
         self._answers = Answers(partition, environment.on_fault)
         # What is to be done once the answers given by now have been handed on.
         self._following: list[Callable[[], None]] = []
+        # When who waits for ``_watched_offset`` to be committed is told that it takes too long.
+        self._commit_deadline: TimerTask | None = None
+        self._watched_offset = 0
         # Operations submitted during a decision.
         self._is_deciding = False
         self._queued: deque[tuple[Callable[[ShardT], CoordinatorResult[Any]], Reply[Any]]] = deque()
@@ -127,6 +130,9 @@ class HostedShard(Generic[ShardT]):
         if not was_made:
             return
         self.context.close()
+        if self._commit_deadline is not None:
+            self._commit_deadline.cancel()
+            self._commit_deadline = None
         events = self._deferred.take_all() + self._batch.events
         self._batch = OpenBatch()
         self._following = []
@@ -183,7 +189,7 @@ class HostedShard(Generic[ShardT]):
                 self._answers.guard(callback)
 
     def _write_from_shard(self, operation: Callable[[], CoordinatorResult[Any]]) -> Reply[Any]:
-        reply: Reply[Any] = Reply()
+        reply = OwnReply()
         self.write(lambda _: operation(), reply)
         return reply
 
@@ -210,6 +216,7 @@ class HostedShard(Generic[ShardT]):
             self._batch.events.append(DeferredEvent(result, reply))
         else:
             self._deferred.add(self.next_offset, [DeferredEvent(result, reply)])
+            self._watch_commit()
 
     def _decide_queued(self) -> None:
         while self._queued and not self._is_deciding:
@@ -295,6 +302,7 @@ class HostedShard(Generic[ShardT]):
         self._batch = OpenBatch()
         self._deferred.add(self.written_offset, batch.events)
         self._advance()
+        self._watch_commit()
         return None
 
     # ---------------------------------------------------------------------------------------------- append, then replay
@@ -396,6 +404,19 @@ class HostedShard(Generic[ShardT]):
         # Records that the hooks decided on are appended before any answer: the next request does not find them pending.
         self.flush()
         self._answers.deliver()
+
+    def _watch_commit(self) -> None:
+        """Have who waits for a commit told, should the high watermark not move: replicas, or the controller, are out of reach."""
+        if self._deferred and self._commit_deadline is None and self.state is _ACTIVE:
+            self._watched_offset = self.written_offset
+            environment = self._environment
+            self._commit_deadline = environment.timer.call_after(environment.write_timeout_ms, self._give_up)
+
+    def _give_up(self) -> None:
+        self._commit_deadline = None
+        late = self._deferred.waiting_for(self._watched_offset)
+        self._answers.give_up(late, KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE, "what was decided is not replicated in time"))
+        self._watch_commit()
 
     def _append_failed(self, error: Exception) -> KafkaError:
         """The error for the operations whose append failed. Those of the open batch are answered with it."""

@@ -30,6 +30,7 @@ T = TypeVar("T")
 
 # Read at a time while loading: as much as does not keep the loop waiting.
 DEFAULT_LOAD_BUFFER_BYTES: Final = 1024 * 1024
+DEFAULT_WRITE_TIMEOUT_MS: Final = 5_000
 _MAX_KNOWN_IDS: Final = 16_384
 
 
@@ -42,7 +43,8 @@ class CoordinatorRuntime(Generic[ShardT]):
 
     ``decode`` makes a record of the log's bytes, None where it does not know the key's version. ``on_fault`` is told of what
     should not happen, and goes on happening to nobody else: a failed append, an unreadable log, an exception in a callback.
-    ``on_much_loaded`` is called each time that some thousand more records have been replayed: their state stays.
+    ``on_much_loaded`` is called each time that some thousand more records have been replayed: their state stays. Who waits for
+    replicas is told to look for the coordinator again once they have been silent for ``write_timeout_ms``, or twice as long.
     """
 
     def __init__(
@@ -56,11 +58,14 @@ class CoordinatorRuntime(Generic[ShardT]):
         on_fault: Callable[[str, Exception], None],
         load_buffer_bytes: int = DEFAULT_LOAD_BUFFER_BYTES,
         on_much_loaded: Callable[[], object] = _ignore,
+        write_timeout_ms: int = DEFAULT_WRITE_TIMEOUT_MS,
     ) -> None:
         self.name = name
         self._logs = logs
         self._on_fault = on_fault
-        self._environment = RuntimeEnvironment(logs, make_shard, decode, timer, on_fault, load_buffer_bytes, on_much_loaded)
+        self._environment = RuntimeEnvironment(
+            logs, make_shard, decode, timer, on_fault, load_buffer_bytes, on_much_loaded, write_timeout_ms
+        )
         self.counters = self._environment.counters
         self._hosted: dict[int, HostedShard[ShardT]] = {}
         self._loads = LoadQueue(self._environment)
