@@ -191,6 +191,9 @@ class TransactionPeers:
                 }
         for each in asked:
             code = told.get((each.marker.producer_id, each.topic, each.partition), ErrorCode.NETWORK_EXCEPTION)
+            if code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
+                # Its metadata are behind: whether a topic is gone, so that no marker is needed, this broker's say.
+                code = ErrorCode.NOT_LEADER_OR_FOLLOWER
             each.reply.complete(None if code == ErrorCode.NONE else KafkaError(_known(code), reason))
 
     # ------------------------------------------------------------------------------------------------------------- verification

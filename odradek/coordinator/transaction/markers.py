@@ -50,13 +50,15 @@ class Markers:
     ``remaining`` are the partitions that have no marker yet, by transactional id, and ``under_way`` those whose marker is sent.
     """
 
-    __slots__ = ("_transactions", "_writer", "remaining", "under_way")
+    __slots__ = ("_told", "_transactions", "_writer", "remaining", "under_way")
 
     def __init__(self, transactions: Transactions, writer: MarkerWriter) -> None:
         self.remaining: dict[str, list[tuple[str, int]]] = {}
         self.under_way: dict[str, set[tuple[str, int]]] = {}
         self._transactions = transactions
         self._writer = writer
+        # The partitions of which it was said that their markers have to wait.
+        self._told: dict[str, set[tuple[str, int]]] = {}
 
     def __len__(self) -> int:
         """The number of markers that are still to be written."""
@@ -85,7 +87,7 @@ class Markers:
             if value.status in PREPARED:
                 self.begin(transactional_id, value)
 
-    def write(self, transactional_id: str, value: TransactionLogValue, *, is_first: bool = True) -> None:
+    def write(self, transactional_id: str, value: TransactionLogValue) -> None:
         """Write the markers that can be written now."""
         marker = _new_tuple(
             EndTxnMarker,
@@ -104,14 +106,14 @@ class Markers:
             try:
                 reply = self._writer.write_marker(partition[0], partition[1], marker)
             except KafkaError as error:
-                if self._is_needed(transactional_id, partition, error, is_first=is_first):
+                if self._is_needed(transactional_id, partition, error):
                     failed.append(partition)
                 continue
             if reply is None:
                 continue
             if not reply.done:
                 self._await(transactional_id, value, partition, reply)
-            elif reply.response is not None and self._is_needed(transactional_id, partition, reply.response, is_first=is_first):
+            elif reply.response is not None and self._is_needed(transactional_id, partition, reply.response):
                 failed.append(partition)
         self.remaining[transactional_id] = later + failed
         self._go_on(transactional_id, value, 0 if later else RETRY_BACKOFF_MS)
@@ -139,25 +141,27 @@ class Markers:
             under_way.discard(partition)
             if not under_way:
                 self.under_way.pop(transactional_id, None)
-            if error is not None and self._is_needed(transactional_id, partition, error, is_first=True):
+            if error is not None and self._is_needed(transactional_id, partition, error):
                 self.remaining[transactional_id].append(partition)
             if not self._transactions.context.is_scheduled(("markers", transactional_id)):
                 self._go_on(transactional_id, value, RETRY_BACKOFF_MS)
 
         reply.when_done(arrived)
 
-    def _is_needed(self, transactional_id: str, partition: tuple[str, int], error: KafkaError, *, is_first: bool) -> bool:
+    def _is_needed(self, transactional_id: str, partition: tuple[str, int], error: KafkaError) -> bool:
         """Whether a marker that was not written is to be tried again. Once is told, however often it is tried."""
         if error.code in _NOT_NEEDED:
             self._report("a transaction's marker is not needed", transactional_id, partition, error)
             return False
-        if is_first and error.code != ErrorCode.COORDINATOR_LOAD_IN_PROGRESS:
+        told = self._told.setdefault(transactional_id, set())
+        if partition not in told and error.code != ErrorCode.COORDINATOR_LOAD_IN_PROGRESS:
+            told.add(partition)
             self._report("a transaction's marker has to wait", transactional_id, partition, error)
         return True
 
     def _write_again(self, transactional_id: str, value: TransactionLogValue) -> CoordinatorResult[None]:
         """Write markers in an operation without records; Complete* is an operation of its own."""
-        self.write(transactional_id, value, is_first=False)
+        self.write(transactional_id, value)
         return CoordinatorResult((), None)
 
     def _complete(self, transactional_id: str) -> None:
@@ -177,6 +181,7 @@ class Markers:
 
         def persisted() -> None:
             del self.remaining[transactional_id]
+            self._told.pop(transactional_id, None)
             transactions.settle(transactional_id, value)
 
         return CoordinatorResult((record_of(transactional_id, value),), None, on_commit=persisted)

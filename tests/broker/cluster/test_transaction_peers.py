@@ -109,6 +109,13 @@ async def test_two_markers_of_one_producer_go_in_two_requests(setup):
     assert [(reply.done, reply.response) for reply in replies] == [(True, None)] * 2
 
 
+async def test_a_leader_that_does_not_know_the_topic_yet_gets_the_marker_again(setup):
+    setup.other.errors = {1: ErrorCode.UNKNOWN_TOPIC_OR_PARTITION}
+    reply = setup.peers.write_marker("a", 1, MARKER)
+    await setup.run()
+    assert reply.response.code == ErrorCode.NOT_LEADER_OR_FOLLOWER
+
+
 @pytest.mark.parametrize("index", [3, 4])
 async def test_a_marker_for_a_partition_without_a_leader_that_lives_is_refused_at_once(setup, index):
     with pytest.raises(KafkaError) as refused:
