@@ -112,7 +112,13 @@ class ProducerStates:
         return producer.transaction_start < 0 or producer.epoch != header.producer_epoch
 
     def begin_verification(self, header: BatchHeader, starts_at_0: bool, now_ms: int) -> Verification:
-        """Note that the coordinator is asked. ``starts_at_0``: the client begins each transaction with a new epoch."""
+        """Note that the coordinator is asked. ``starts_at_0``: the client begins each transaction with a new epoch.
+
+        A batch that comes again, after those behind it, is asked for too, and holds up no other: nobody waits for it.
+        """
+        producer = self.by_id.get(header.producer_id)
+        if producer is not None and producer.epoch == header.producer_epoch and _is_behind(header, producer):
+            return Verification(header.producer_epoch, header.base_sequence, starts_at_0, now_ms)
         found = self._verifications.get(header.producer_id)
         if found is None:
             found = Verification(header.producer_epoch, header.base_sequence, starts_at_0, now_ms)
@@ -276,6 +282,11 @@ def _duplicate(producer: Producer, header: BatchHeader) -> AppendedBatch | None:
             if batch.first_sequence == header.base_sequence and batch.last_sequence == header.last_sequence:
                 return batch
     return None
+
+
+def _is_behind(header: BatchHeader, producer: Producer) -> bool:
+    """Whether the producer has appended batches of that sequence number or later ones."""
+    return producer.last_sequence >= 0 and (producer.last_sequence - header.base_sequence) & _SEQUENCE_MASK <= _SEQUENCE_MASK >> 1
 
 
 def _ensure_transactional(header: BatchHeader) -> None:

@@ -179,6 +179,16 @@ def test_a_higher_sequence_waits_for_the_lowest_that_was_not_verified():
     assert send(log, 1, count=2).first_offset == 1
 
 
+@pytest.mark.parametrize("first", [0, 2**31 - 1])
+def test_a_batch_that_comes_again_after_its_transaction_holds_up_no_other(first):
+    log = open_log()
+    send(log, first)
+    end(log, commit=True)
+    late = log.producers.begin_verification(read_header(transactional_batch(first)), False, NOW_MS)
+    assert not log.producers.is_verifying(7, late)
+    assert send(log, (first + 1) % 2**31).first_offset == 2
+
+
 def test_an_idempotent_batch_of_an_unknown_producer_waits_for_what_was_not_verified():
     log = open_log()
     log.producers.begin_verification(read_header(transactional_batch(0)), False, NOW_MS)
