@@ -139,7 +139,9 @@ class Reconciliation:
 
     def _directory_for(self, record: PartitionRecord) -> DataDirectory | None:
         """The data directory that a partition that was not found was given to; None for any. KafkaError: KAFKA_STORAGE_ERROR."""
-        assigned = next((found for found in record.directories if found.int >= _RESERVED_IDS), None)
+        place = record.replicas.index(self._node_id)
+        found = record.directories[place] if place < len(record.directories) else None
+        assigned = found if found is not None and found.int >= _RESERVED_IDS else None
         directory = None if assigned is None else self._log_manager.directories.with_id(assigned)
         if assigned is not None and directory is None:
             text = checkpoints.uuid_text(assigned)

@@ -2,7 +2,9 @@
 
 import shutil
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
+from uuid import uuid4
 
 import pytest
 
@@ -181,6 +183,20 @@ def test_a_directory_of_another_topic_of_that_name_is_set_aside(open_storage: Op
     (tmp_path / "t-0" / "partition.metadata").write_text("version: 0\ntopic_id: " + "A" * 21 + "g")
     assert open_storage().end_offset("t", 0) == 0
     assert [name.rpartition("-")[2] for name in partition_directories(tmp_path)] == ["0", "stray"]
+
+
+def test_a_replica_among_others_is_created_in_the_directory_that_is_its_own(open_storage: Open, tmp_path: Path):
+    storage = open_storage(observed=False)
+    storage.controller.create_topics([NewTopic(name="t")])
+    topic = storage.controller.image.topics["t"]
+    [directory] = storage.log_manager.directories.online
+    assert directory.identity is not None
+    own, others = directory.identity.directory_id, uuid4()
+    record = replace(topic.partitions[0], replicas=(2, 1), isr=(2, 1), leader=2, directories=(others, own))
+    storage.controller.write([record])
+    storage = open_storage()
+    assert storage.log_manager.offline == {}
+    assert partition_directories(tmp_path) == ["t-0"]
 
 
 def test_configs_of_a_topic_survive_a_restart(open_storage: Open):
