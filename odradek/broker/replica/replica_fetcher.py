@@ -123,6 +123,7 @@ class ReplicaFetcher:
 
     async def _fetch(self, wanted: dict[Key, FetchPartition]) -> None:
         config = self._config
+        asked = dict(self._followed)
         session = self._session.build(wanted)
         request = FetchRequest(
             replica_state=ReplicaState(self._node_id, self._broker_epoch()),
@@ -142,16 +143,20 @@ class ReplicaFetcher:
             return
         if self._session.answered(response.error_code, response.session_id):
             self._complaint = ""
-            await self._take(response)
+            await self._take(response, asked)
         else:
             await self._back_off(f"the leader answered error {response.error_code}")
 
-    async def _take(self, response: FetchResponse) -> None:
+    async def _take(self, response: FetchResponse, asked: dict[Key, FollowedPartition]) -> None:
+        """Take what was answered to a request for ``asked``, but for partitions that have another epoch by now.
+
+        That the old epoch of such a partition is fenced would stop it at the new one.
+        """
         out_of_range = []
         for topic in response.responses:
             for data in topic.partitions:
-                followed = None if topic.topic_id is None else self._followed.get((topic.topic_id, data.partition_index))
-                if followed is None:
+                followed = None if topic.topic_id is None else asked.get((topic.topic_id, data.partition_index))
+                if followed is None or not self._is_current(followed):
                     continue
                 outcome = followed.take(data, self._timer.clock.now_ms())
                 if outcome is Followed.OUT_OF_RANGE:
@@ -162,15 +167,19 @@ class ReplicaFetcher:
             await self._find_range(followed)
 
     def _note(self, followed: FollowedPartition, outcome: Followed) -> None:
-        key = followed.partition.topic_id, followed.partition.index
-        if self._followed.get(key) is not followed:
+        if not self._is_current(followed):
             return
+        key = followed.partition.topic_id, followed.partition.index
         if outcome is Followed.STOPPED:
             self._drop(key)
         elif outcome is Followed.BACK_OFF:
             self._delayed[key] = self._timer.clock.monotonic_ms() + self._config.backoff_ms
         else:
             self._delayed.pop(key, None)
+
+    def _is_current(self, followed: FollowedPartition) -> bool:
+        """Whether it is fetched still, at the same epoch."""
+        return self._followed.get((followed.partition.topic_id, followed.partition.index)) is followed
 
     async def _find_range(self, followed: FollowedPartition) -> None:
         """Ask the leader where its log ends, and begins."""

@@ -200,3 +200,28 @@ async def test_whatever_happens_what_was_acknowledged_is_there_and_logs_agree(cl
             cluster.nodes[node_id].follow(cluster.leader, cluster.epoch)
     await cluster.quiet()
     assert cluster.acknowledged.items() <= dict(cluster.leader.records()).items()
+
+
+async def test_an_answer_to_a_request_at_an_older_epoch_does_not_stop_a_partition(cluster):
+    cluster.produce(2)
+    await cluster.quiet()
+    leader, follower = cluster.leader, cluster.nodes[3]
+    epoch = cluster.epoch + 1
+
+    def answer(api_key, version, request):
+        response = leader.answer(api_key, version, request)
+        if api_key == ApiKey.FETCH and follower.partition.leader_epoch < epoch:
+            # The metadata tell of the same leader's new epoch while the answer is on its way.
+            follower.partition.become_follower(leader.node_id, epoch)
+            follower.fetcher.follow([follower.partition])
+        return response
+
+    leader.net._answer = answer
+    leader.lead(epoch, cluster.partition_epoch + 1, cluster.isr)
+    cluster.epoch, cluster.partition_epoch = epoch, cluster.partition_epoch + 1
+    follower.follow(leader, epoch - 1)
+    cluster.nodes[2].follow(leader, epoch)
+    cluster.produce(3)
+    await cluster.quiet()
+    assert follower.partition.leader_epoch == epoch
+    assert ends(cluster) == [5, 5, 5]
