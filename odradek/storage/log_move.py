@@ -32,7 +32,8 @@ class CopyTask:
     spans: list[tuple[str, int, int]]
     is_cancelled: Callable[[], bool]
     on_copied: Callable[[int], None]
-    end_offset: int
+    # Up to where the copy has the log then; None if it is not told.
+    end_offset: int | None
     whole: list[str] = field(default_factory=list)
 
     @property
@@ -125,18 +126,26 @@ class LogMove:
         """How many offsets the copy is behind the log."""
         return max(self.log.log_end_offset - self.end_offset, 0)
 
-    def next_task(self) -> CopyTask:
-        """What there is to copy now. From the first call on none of the log's segments is removed.
+    def next_task(self, most_bytes: int | None = None) -> CopyTask:
+        """What there is to copy now, or the first ``most_bytes`` of it: a part has no end offset.
 
-        Raises MoveCancelled if the log's end was cut off since the move began.
+        From the first call on none of the log's segments is removed. Raises MoveCancelled if the log's end was cut off since the
+        move began.
         """
         if self._is_void():
             raise MoveCancelled
         self._is_begun = self.log.is_being_cleaned = True
         spans = []
         whole: list[str] = []
+        end_offset: int | None = self.log.log_end_offset
         for segment in self.log.segments:
             done = self._copied.get(segment.base_offset, 0)
+            if most_bytes is not None:
+                if segment.size - done > most_bytes:
+                    spans.append((f"{segment.base_offset:020d}.log", done, done + most_bytes))
+                    end_offset = None
+                    break
+                most_bytes -= segment.size - done
             if segment.size > done or segment.base_offset not in self._copied:
                 spans.append((f"{segment.base_offset:020d}.log", done, segment.size))
             if segment is not self.log.segments.active and segment.base_offset not in self._whole:
@@ -148,7 +157,7 @@ class LogMove:
             spans=spans,
             is_cancelled=self._is_void,
             on_copied=self._on_copied,
-            end_offset=self.log.log_end_offset,
+            end_offset=end_offset,
             whole=whole,
         )
 
@@ -161,7 +170,7 @@ class LogMove:
     def copied(self, task: CopyTask) -> None:
         """``task`` has run."""
         self.rounds += 1
-        self.end_offset = task.end_offset
+        self.end_offset = self.end_offset if task.end_offset is None else task.end_offset
         for name, _, end in task.spans:
             self._copied[int(name[:20])] = end
         self._whole.update(int(name[:20]) for name in task.whole)

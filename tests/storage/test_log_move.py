@@ -96,6 +96,22 @@ def test_what_is_appended_while_a_log_moves_moves_too():
     assert (new.log_end_offset, append(new).first_offset) == (55, 55)
 
 
+def test_a_log_that_is_copied_in_parts_is_the_same_elsewhere():
+    manager, log = filled(FailingFileSystem())
+    before, size_bytes = contents(log), log.size_bytes
+    move = move_to(manager, log, B)
+    parts = []
+    while not parts or parts[-1].end_offset is None:
+        assert move.end_offset == 2
+        parts.append(move.next_task(700))
+        parts[-1].run()
+        move.copied(parts[-1])
+    assert all(part.size_bytes == 700 for part in parts[:-1])
+    assert sum(part.size_bytes for part in parts) == move.copied_bytes == size_bytes
+    assert move.end_offset == 40
+    assert contents(move.finish(NOW_MS)) == before
+
+
 def test_a_producer_goes_on_with_its_sequence():
     manager, log = filled(FailingFileSystem())
     new = moved(manager, log, B)

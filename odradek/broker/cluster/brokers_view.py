@@ -7,6 +7,7 @@ from odradek.broker.cluster.alter_partitions import AlterPartitions
 from odradek.broker.metadata.image import MetadataImage
 from odradek.broker.quorum.leader_discovery import Address
 from odradek.broker.replica.in_sync_replicas import CommittedIsr, Proposal
+from odradek.broker.replica.replication_quota import ReplicationQuota
 from odradek.protocol.errors import KafkaError
 from odradek.timing.clock import Clock
 from odradek.timing.reply import Reply
@@ -25,9 +26,11 @@ class BrokersView:
         max_lag_ms: int,
         clock: Clock,
         alter_partitions: AlterPartitions,
+        leader_quota: ReplicationQuota | None = None,
     ) -> None:
         self.node_id = node_id
         self.max_lag_ms = max_lag_ms
+        self.leader_quota = leader_quota
         self._image = image
         self._own_epoch = own_epoch
         self._listener_name = listener_name

@@ -22,6 +22,7 @@ from odradek.broker.cluster.directory_assignments import DirectoryAssignments
 from odradek.broker.cluster.followed_metadata import FollowedMetadata
 from odradek.broker.cluster.replica_fetchers import ReplicaFetchers
 from odradek.broker.cluster.replicated_roles import ReplicatedRoles
+from odradek.broker.cluster.replication_throttles import ReplicationThrottles
 from odradek.broker.cluster.transaction_peers import TransactionPeers
 from odradek.broker.config.dynamic import ResourceType
 from odradek.broker.logging import log as broker_log
@@ -139,15 +140,8 @@ class ClusterMember:
             request_block=self._blocks.request,
             assignments=self._assignments,
         )
-        self._view = BrokersView(
-            self.image,
-            node_id=node_id,
-            own_epoch=self._epoch,
-            listener_name=(config["inter.broker.listener.name"] or _DEFAULT_LISTENER).upper(),
-            max_lag_ms=config["replica.lag.time.max.ms"],
-            clock=broker.clock,
-            alter_partitions=self._alter_partitions,
-        )
+        self._throttles = ReplicationThrottles(self.image, config, broker.clock, node_id)
+        self._view = self._make_view()
         self._fetchers = self._make_fetchers()
         self.peers = TransactionPeers(
             self.image,
@@ -162,6 +156,7 @@ class ClusterMember:
             self._view,
             self._fetchers,
             self._assignments,
+            self._throttles,
             broker.partitions,
             timer,
             held_high_watermark=self._held_high_watermark,
@@ -192,6 +187,19 @@ class ClusterMember:
             log_config=segments,
         )
 
+    def _make_view(self) -> BrokersView:
+        broker, config = self._broker, self._broker.config
+        return BrokersView(
+            self.image,
+            node_id=broker.node_id,
+            own_epoch=self._epoch,
+            listener_name=(config["inter.broker.listener.name"] or _DEFAULT_LISTENER).upper(),
+            max_lag_ms=config["replica.lag.time.max.ms"],
+            clock=broker.clock,
+            alter_partitions=self._alter_partitions,
+            leader_quota=self._throttles.leader,
+        )
+
     def _make_fetchers(self) -> ReplicaFetchers:
         broker = self._broker
         return ReplicaFetchers(
@@ -203,6 +211,8 @@ class ClusterMember:
             address_of=self._view.address_of,
             config=_fetcher_config(broker.config),
             request_timeout_ms=broker.config["replica.socket.timeout.ms"],
+            count=lambda: int(broker.config["num.replica.fetchers"]),
+            quota=self._throttles.follower,
         )
 
     async def catch_up(self) -> None:

@@ -1,21 +1,26 @@
-"""The fetchers of a broker, one for each leader that it follows (Kafka: ReplicaFetcherManager).
+"""The fetchers of a broker, ``num.replica.fetchers`` for each leader that it follows (Kafka: ReplicaFetcherManager).
 
-A partition is with the fetcher of its leader, at the epoch of that leader. A fetcher begins with the first partition and ends
-with the last. A leader that has come back under another address has another fetcher.
+A partition is with one fetcher of its leader, always the same one, at the epoch of that leader. A fetcher begins with the first
+partition and ends with the last. A leader that has come back under another address has other fetchers.
 """
 
 import asyncio
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 from random import Random
+from zlib import crc32
 
 from odradek.broker.logging import log as broker_log
 from odradek.broker.quorum.leader_discovery import Address
 from odradek.broker.replica.partition import Partition
 from odradek.broker.replica.replica_fetcher import FetcherConfig, ReplicaFetcher
+from odradek.broker.replica.replication_quota import ReplicationQuota
 from odradek.client.config import ClientConfig
 from odradek.client.node_client import Connect, NodeClient
 from odradek.timing.timer import Timer
+
+# A leader and the number of one of its fetchers.
+Place = tuple[int, int]
 
 # A response takes no more than ``replica.fetch.response.max.bytes``, and a batch that is larger than that.
 _LARGEST_RESPONSE_BYTES = 1 << 30
@@ -46,8 +51,13 @@ class ReplicaFetchers:
         address_of: Callable[[int], Address | None],
         config: FetcherConfig,
         request_timeout_ms: int,
+        count: Callable[[], int] = lambda: 1,
+        quota: ReplicationQuota | None = None,
     ) -> None:
-        """``address_of`` tells where brokers reach a broker, None where it is not alive; ``replica.socket.timeout.ms``."""
+        """``address_of`` tells where brokers reach a broker, None where it is not alive; ``replica.socket.timeout.ms``.
+
+        ``count`` is ``num.replica.fetchers``.
+        """
         self._connect = connect
         self._timer = timer
         self._random = random
@@ -56,35 +66,53 @@ class ReplicaFetchers:
         self._address_of = address_of
         self._config = config
         self._request_timeout_ms = request_timeout_ms
-        self._running: dict[int, _Running] = {}
+        self._count = count
+        self._quota = quota
+        self._running: dict[Place, _Running] = {}
         # Of fetchers that are closed.
         self._ended: set[asyncio.Task[None]] = set()
 
     @property
     def leaders(self) -> dict[int, list[Partition]]:
         """What is fetched, by leader."""
-        return {leader_id: running.fetcher.followed for leader_id, running in self._running.items()}
+        found: dict[int, list[Partition]] = {}
+        for (leader_id, _), running in self._running.items():
+            found.setdefault(leader_id, []).extend(running.fetcher.followed)
+        return found
 
     def follow(self, partitions: Iterable[Partition]) -> None:
         """Fetch each from the leader that it follows now. Those whose leader is not alive wait: the metadata will tell."""
-        by_leader: dict[int, list[Partition]] = {}
+        count = self._count()
+        by_place: dict[Place, list[Partition]] = {}
         for partition in partitions:
             if partition.follower is not None:
-                by_leader.setdefault(partition.leader_id, []).append(partition)
-        moved = {id(partition) for followed in by_leader.values() for partition in followed}
-        for leader_id, running in list(self._running.items()):
-            if self._address_of(leader_id) != running.address:
+                by_place.setdefault(_place(partition, count), []).append(partition)
+        moved = {id(partition) for followed in by_place.values() for partition in followed}
+        for place, running in list(self._running.items()):
+            if self._address_of(place[0]) != running.address:
                 # All that it fetched is fetched by another one, or waits.
                 waiting = [each for each in running.fetcher.followed if id(each) not in moved]
-                by_leader.setdefault(leader_id, []).extend(waiting)
-                self._end(leader_id)
+                by_place.setdefault(place, []).extend(waiting)
+                self._end(place)
             else:
                 running.fetcher.leave([each for each in running.fetcher.followed if id(each) in moved])
-        for leader_id, followed in by_leader.items():
-            found = self._fetcher_of(leader_id)
+        for place, followed in by_place.items():
+            found = self._fetcher_of(place)
             if found is not None:
                 found.follow(followed)
         self._end_idle()
+
+    def resize(self) -> None:
+        """There may be another number of fetchers for each leader now."""
+        count = self._count()
+        displaced = [
+            partition
+            for place, running in self._running.items()
+            for partition in running.fetcher.followed
+            if _place(partition, count) != place
+        ]
+        if displaced:
+            self.follow(displaced)
 
     def leave(self, partitions: Iterable[Partition]) -> None:
         """Fetch these no more: this broker leads them now, or has no replica any more."""
@@ -102,14 +130,14 @@ class ReplicaFetchers:
 
     def end(self) -> None:
         """The same, without waiting for what is under way."""
-        for leader_id in list(self._running):
-            self._end(leader_id)
+        for place in list(self._running):
+            self._end(place)
 
-    def _fetcher_of(self, leader_id: int) -> ReplicaFetcher | None:
-        running = self._running.get(leader_id)
+    def _fetcher_of(self, place: Place) -> ReplicaFetcher | None:
+        running = self._running.get(place)
         if running is not None:
             return running.fetcher
-        address = self._address_of(leader_id)
+        address = self._address_of(place[0])
         if address is None:
             return None
         config = ClientConfig(
@@ -118,21 +146,25 @@ class ReplicaFetchers:
             max_response_bytes=_LARGEST_RESPONSE_BYTES,
         )
         client = NodeClient(self._connect(address), self._timer, self._random, config)
-        fetcher = ReplicaFetcher(client, self._timer, self._node_id, self._broker_epoch, self._config)
+        fetcher = ReplicaFetcher(client, self._timer, self._node_id, self._broker_epoch, self._config, self._quota)
         task = asyncio.get_running_loop().create_task(fetcher.run())
         task.add_done_callback(_tell_failure)
-        self._running[leader_id] = _Running(address, fetcher, task)
+        self._running[place] = _Running(address, fetcher, task)
         return fetcher
 
     def _end_idle(self) -> None:
-        for leader_id in [leader_id for leader_id, running in self._running.items() if not running.fetcher.followed]:
-            self._end(leader_id)
+        for place in [place for place, running in self._running.items() if not running.fetcher.followed]:
+            self._end(place)
 
-    def _end(self, leader_id: int) -> None:
-        running = self._running.pop(leader_id)
+    def _end(self, place: Place) -> None:
+        running = self._running.pop(place)
         running.fetcher.close()
         self._ended.add(running.task)
         running.task.add_done_callback(self._ended.discard)
+
+
+def _place(partition: Partition, count: int) -> Place:
+    return partition.leader_id, (crc32(partition.topic.encode()) + partition.index) % count
 
 
 def _tell_failure(task: asyncio.Task[None]) -> None:

@@ -9,6 +9,7 @@ from uuid import UUID
 
 from odradek.broker.cluster.directory_assignments import DirectoryAssignments
 from odradek.broker.cluster.replica_fetchers import ReplicaFetchers
+from odradek.broker.cluster.replication_throttles import ReplicationThrottles
 from odradek.broker.config.dynamic import ResourceType
 from odradek.broker.metadata.delta import MetadataDelta
 from odradek.broker.metadata.image import MetadataImage
@@ -37,6 +38,7 @@ class ReplicatedRoles:
         replication: Replication,
         fetchers: ReplicaFetchers,
         assignments: DirectoryAssignments,
+        throttles: ReplicationThrottles,
         partitions: Partitions,
         timer: Timer,
         *,
@@ -49,6 +51,7 @@ class ReplicatedRoles:
         self._replication = replication
         self._fetchers = fetchers
         self._assignments = assignments
+        self._throttles = throttles
         self._partitions = partitions
         self._timer = timer
         self._held_high_watermark = held_high_watermark
@@ -92,6 +95,10 @@ class ReplicatedRoles:
         """Part of MetadataPublisher."""
         if any(kind in (ResourceType.TOPIC, ResourceType.BROKER) for kind, _ in delta.configs):
             self._min_in_sync.clear()
+        self._throttles.publish(delta)
+        if any(kind == ResourceType.BROKER for kind, _ in delta.configs):
+            # The configs are in force when all publishers have been told.
+            self._call_soon(self._fetchers.resize)
         if delta.brokers:
             # A leader may live again, or have another address.
             fetched = {id(each) for followed in self._fetchers.leaders.values() for each in followed}

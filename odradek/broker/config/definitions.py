@@ -71,7 +71,7 @@ class ConfigDefinition(NamedTuple):
     or for the whole cluster; topic configs always can, for one topic. ``server_default`` is the broker config that a topic
     config falls back to. If odradek's default is not Kafka's, ``kafka_default`` is Kafka's as text and ``difference`` the
     reason. ``no_use`` is the reason why odradek accepts a config of Kafka's and does not act on it. ``internal`` configs are for
-    tests: they are described only if set.
+    tests: they are described only if set, as are those that Kafka sets at run time only (``told_if_set``).
     """
 
     name: str
@@ -86,6 +86,7 @@ class ConfigDefinition(NamedTuple):
     difference: str = ""
     internal: bool = False
     no_use: str = ""
+    told_if_set: bool = False
 
     @property
     def documentation(self) -> str:

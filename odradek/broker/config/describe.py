@@ -79,7 +79,9 @@ def broker_entries(view: ConfigView) -> Iterator[ConfigEntry]:
     extra = dict.fromkeys(name for name in (*config.static, *dynamic) if name not in BROKER_CONFIGS)
     for name, definition in BROKER_CONFIGS.items():
         set_by = _broker_synonyms(view, name)
-        if not definition.internal or any(synonym.source != ConfigSource.DEFAULT_CONFIG for synonym in set_by):
+        if not (definition.internal or definition.told_if_set) or any(
+            synonym.source != ConfigSource.DEFAULT_CONFIG for synonym in set_by
+        ):
             yield _entry(definition, name, to_text(_told(view, name)), set_by, read_only=not is_dynamic(name))
     for name in extra:
         yield _extra_entry(name, _broker_synonyms(view, name))
@@ -118,7 +120,7 @@ def _broker_synonyms(view: ConfigView, name: str) -> tuple[Synonym, ...]:
     found = [Synonym(each, texts[each], source) for texts, source in sources for each in names if each in texts]
     for each in names:
         default = to_text(BROKER_DEFAULTS.get(each))
-        if default is not None:
+        if default is not None and not BROKER_CONFIGS[each].told_if_set:
             found.append(Synonym(each, default, ConfigSource.DEFAULT_CONFIG))
     first = next((index for index, synonym in enumerate(found) if synonym.name == name), len(found))
     return tuple(found[first:])

@@ -92,15 +92,14 @@ _BY_REASON = {
     """,
     "nothing acts on it in a cluster, and a broker alone has no use for it": """
         add.partitions.to.txn.retry.backoff.max.ms add.partitions.to.txn.retry.backoff.ms
-        alter.log.dirs.replication.quota.window.num alter.log.dirs.replication.quota.window.size.seconds
         controlled.shutdown.enable controller.performance.always.log.threshold.ms
         controller.performance.sample.period.ms controller.quorum.append.linger.ms controller.quorum.auto.join.enable
         controller.quorum.election.backoff.max.ms controller.quorum.election.timeout.ms controller.quorum.fetch.max.bytes
         controller.quorum.fetch.snapshot.max.bytes controller.quota.window.num controller.quota.window.size.seconds
         cordoned.log.dirs+ early.start.listeners internal.metadata.delete.delay.millis internal.metadata.log.segment.bytes
         internal.metadata.max.batch.size.in.bytes log.dir.failure.timeout.ms
-        num.replica.alter.log.dirs.threads num.replica.fetchers*
-        replica.socket.receive.buffer.bytes replication.quota.window.num replication.quota.window.size.seconds
+        num.replica.alter.log.dirs.threads
+        replica.socket.receive.buffer.bytes
         request.timeout.ms server.max.startup.time.ms socket.connection.setup.timeout.max.ms socket.connection.setup.timeout.ms
     """,
     "there is one thread, and disk work has its own": """

@@ -1,6 +1,6 @@
 """The table, the part of a node's role in a cluster and of the quorum that it belongs to."""
 
-from odradek.broker.config.definitions import BOOLEAN, INT, LIST, LONG, STRING, ConfigDefinition
+from odradek.broker.config.definitions import BOOLEAN, CLUSTER_WIDE, INT, LIST, LONG, MAX_LONG, STRING, ConfigDefinition
 from odradek.broker.config.validators import AtLeast, Entries, OneOf
 
 ROLES = ("broker", "controller")
@@ -84,6 +84,15 @@ MEMBER = (
 
 REPLICATION = (
     _Config(
+        "num.replica.fetchers",
+        INT,
+        1,
+        "How many connections a follower fetches by from each leader.",
+        AtLeast(1),
+        "high",
+        CLUSTER_WIDE,
+    ),
+    _Config(
         "replica.lag.time.max.ms",
         LONG,
         30000,
@@ -119,6 +128,29 @@ REPLICATION = (
         AtLeast(1),
         "high",
     ),
+)
+
+
+def _rate(name: str, doc: str) -> ConfigDefinition:
+    return _Config(name, LONG, MAX_LONG, doc, AtLeast(0), update_mode=CLUSTER_WIDE, told_if_set=True)
+
+
+def _samples(name: str, default: int, doc: str) -> ConfigDefinition:
+    return _Config(name, INT, default, doc, AtLeast(1), "low")
+
+
+THROTTLES = (
+    _rate(
+        "leader.replication.throttled.rate", "The most that followers take of the throttled replicas led here, bytes a second."
+    ),
+    _rate("follower.replication.throttled.rate", "The most that the throttled replicas here fetch, bytes a second."),
+    _samples("replication.quota.window.num", 11, "How many samples these rates are measured over."),
+    _samples("replication.quota.window.size.seconds", 1, "How long such a sample is."),
+    _rate(
+        "replica.alter.log.dirs.io.max.bytes.per.second", "The most that moves to other data directories copy, bytes a second."
+    ),
+    _samples("alter.log.dirs.replication.quota.window.num", 11, "How many samples the rate of these moves is measured over."),
+    _samples("alter.log.dirs.replication.quota.window.size.seconds", 1, "How long such a sample is."),
 )
 
 # What a controller looks after by itself, from time to time.
@@ -161,5 +193,6 @@ QUORUM_SECTIONS = (
     ("The cluster", QUORUM),
     ("A broker among others", MEMBER),
     ("Replication", REPLICATION),
+    ("Throttles", THROTTLES),
     ("Elections", ELECTIONS),
 )

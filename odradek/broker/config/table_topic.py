@@ -25,7 +25,6 @@ from odradek.broker.config.table_log import (
 )
 from odradek.broker.config.validators import AtLeast, Between, ThrottledReplicas, Validator
 
-_NO_REPLICATION = "one broker does not replicate"
 _REMOTE = "For Kafka's remote storage"
 _WEEK_MS = 604800000
 
@@ -81,9 +80,8 @@ TOPIC_DEFINITIONS = (
         LIST,
         (),
         None,
-        "Replicas whose replication is throttled.",
+        "Replicas that fetch no faster than follower.replication.throttled.rate.",
         ThrottledReplicas(),
-        no_use=_NO_REPLICATION,
     ),
     _config("index.interval.bytes", INT, 4096, "log.index.interval.bytes", "One index entry for this many bytes.", AtLeast(0)),
     ConfigDefinition(
@@ -94,9 +92,8 @@ TOPIC_DEFINITIONS = (
         LIST,
         (),
         None,
-        "Replicas whose replication is throttled.",
+        "Replicas that are fetched from no faster than leader.replication.throttled.rate, where they lead.",
         ThrottledReplicas(),
-        no_use=_NO_REPLICATION,
     ),
     _config(
         "local.retention.bytes",

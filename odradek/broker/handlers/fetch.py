@@ -73,7 +73,7 @@ def handle(services: "FetchServices", context: RequestContext, request: FetchReq
         return _answer_in_slices(services, request, session, read, by_id)
     results, enough = read.read()
     if enough or request.max_wait_ms <= 0 or not count:
-        return _respond(session, results, by_id)
+        return _respond(session, read, results, by_id)
     reply: Reply[FetchResponse] = Reply()
     _wait(services, request, session, read, by_id, reply)
     return reply
@@ -113,7 +113,7 @@ def _answer_in_slices(
 
     def finish(results: "Results", enough: bool) -> None:
         if enough or request.max_wait_ms <= 0:
-            reply.complete(_respond(session, results, by_id))
+            reply.complete(_respond(session, read, results, by_id))
         else:
             _wait(services, request, session, read, by_id, reply)
 
@@ -133,7 +133,7 @@ def _wait(
 
     def respond() -> None:
         if read.size > _READ_AT_ONCE:
-            _read_in_slices(services, read, reply, lambda results, _: reply.complete(_respond(session, results, by_id)))
+            _read_in_slices(services, read, reply, lambda results, _: reply.complete(_respond(session, read, results, by_id)))
         else:
             reply.complete(_answer_now(session, read, by_id))
 
@@ -183,13 +183,13 @@ class _SlicedRead:
 def _answer_now(session: "FetchContext", read: FetchRead, by_id: bool) -> FetchResponse:
     """What a fetch that waited finds. It is asked from within an append, or by the timer: an error has to be an answer."""
     try:
-        return _respond(session, read.read()[0], by_id)
+        return _respond(session, read, read.read()[0], by_id)
     except Exception as error:  # noqa: BLE001  told to the client as such, and to the log in full
         log.error("a fetch that waited could not be answered", error)
         return _Response(error_code=ErrorCode.UNKNOWN_SERVER_ERROR)
 
 
-def _respond(session: "FetchContext", results: "Results", by_id: bool) -> FetchResponse:
+def _respond(session: "FetchContext", read: FetchRead, results: "Results", by_id: bool) -> FetchResponse:
     """The response: what the session lets through, partitions of a topic together where they follow one another."""
     topics: list[FetchableTopicResponse] = []
     last_key: TopicKey = None
@@ -202,5 +202,5 @@ def _respond(session: "FetchContext", results: "Results", by_id: bool) -> FetchR
             topics.append(_new(_Topic, (key, partitions, "") if by_id else (None, partitions, key)))
         partitions.append(data)
         if data.records:
-            asked.target.fetched_bytes += len(data.records)
+            read.note_sent(asked.target, len(data.records))
     return _new(_Response, (0, session.error_code, session.session_id, topics, ()))

@@ -151,6 +151,10 @@ class FetchRead:
         """What to wait on."""
         return [asked.target for asked in self._wanted if asked.target is not None]
 
+    def note_sent(self, partition: Partition, size_bytes: int) -> None:
+        """So many bytes of ``partition`` are in the answer."""
+        partition.fetched_bytes += size_bytes
+
     def _resolve(self, asked: FetchPartition) -> Partition:
         """The partition, remembered in the session's note of it until it is deleted."""
         partition: Partition | None = asked.target

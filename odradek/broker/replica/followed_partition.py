@@ -38,12 +38,14 @@ class Followed(Enum):
 class FollowedPartition:
     """One, at one epoch of its leader's. Loop thread only."""
 
-    __slots__ = ("_is_complaining", "leader_epoch", "partition")
+    __slots__ = ("_is_complaining", "is_in_sync", "leader_epoch", "partition")
 
     def __init__(self, partition: Partition) -> None:
         self.partition = partition
         self.leader_epoch = partition.leader_epoch
         self._is_complaining = False
+        # Whether the last answer has brought all that was replicated then.
+        self.is_in_sync = False
 
     def request(self, max_bytes: int) -> FetchPartition:
         """What lies behind the log's end. KafkaError: KAFKA_STORAGE_ERROR."""
@@ -114,6 +116,7 @@ class FollowedPartition:
             return Followed.FETCHED
         records = cast("Buffer", data.records or b"")
         partition.append_as_follower(records, data.high_watermark, now_ms)
+        self.is_in_sync = log.log_end_offset >= data.high_watermark
         if log.log_start_offset < data.log_start_offset <= log.log_end_offset:
             log.delete_records_before(data.log_start_offset)
         return Followed.FETCHED

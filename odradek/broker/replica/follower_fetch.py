@@ -44,6 +44,13 @@ class FollowerFetchRead(FetchRead):
         self._has_noted = self._has_noted or begun is None or begun.is_over
         return found
 
+    def note_sent(self, partition: Partition, size_bytes: int) -> None:
+        """Part of FetchRead: what followers take counts for the leader's quota."""
+        leader = partition.leader
+        quota = None if leader is None or leader.followers is None else leader.followers.leader_quota
+        if quota is not None:
+            quota.record(partition.topic, partition.index, size_bytes)
+
     def _has_something(self, asked: FetchPartition) -> bool:
         partition: Partition | None = asked.target
         if partition is None or partition.log is None or partition.leader is None:
@@ -61,6 +68,8 @@ class FollowerFetchRead(FetchRead):
             if diverging is not None:
                 return diverging
         found = log.read(asked.fetch_offset, max_bytes, upper_offset=log.log_end_offset, min_one_batch=min_one)
+        if found is not None and self._is_held_back(partition):
+            found = None
         if not self._has_noted:
             partition.fetched_by_follower(self._node_id, self._broker_epoch, asked.fetch_offset, asked.log_start_offset)
         return PartitionData(
@@ -71,6 +80,13 @@ class FollowerFetchRead(FetchRead):
             aborted_transactions=None,
             records=found or b"",
         )
+
+    def _is_held_back(self, partition: Partition) -> bool:
+        leader = partition.leader
+        if leader is None or leader.followers is None or self._node_id in leader.followers.isr.committed:
+            return False
+        quota = leader.followers.leader_quota
+        return quota is not None and quota.holds_back(partition.topic, partition.index)
 
     def _require_replica(self, partition: Partition, asked: FetchPartition) -> None:
         """KafkaError, after which the follower asks again: by what this leader knows it has no replica."""

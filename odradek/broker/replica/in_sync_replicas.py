@@ -18,6 +18,7 @@ from typing import Final, NamedTuple, Protocol
 from uuid import UUID
 
 from odradek.broker.replica.follower_state import NO_EPOCH, FollowerState
+from odradek.broker.replica.replication_quota import ReplicationQuota
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.timing.reply import Reply
 
@@ -60,6 +61,8 @@ class Replication(Protocol):
     node_id: int
     # ``replica.lag.time.max.ms``.
     max_lag_ms: int
+    # What followers may take, of the partitions that are throttled here. None: as much as they like.
+    leader_quota: ReplicationQuota | None
 
     def monotonic_ms(self) -> float:
         """The time."""
@@ -174,6 +177,11 @@ class InSyncReplicas:
     def follower(self, node_id: int) -> FollowerState | None:
         """A follower's state; None for a broker that has no replica."""
         return self._followers.get(node_id)
+
+    @property
+    def leader_quota(self) -> ReplicationQuota | None:
+        """What followers may take."""
+        return self._replication.leader_quota
 
     def readable_at(self, offset: int) -> Iterator[tuple[int, FollowerState]]:
         """The followers that are in sync and have the log at ``offset``, by their ids."""

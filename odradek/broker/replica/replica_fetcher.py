@@ -4,8 +4,9 @@ A partition that cannot go on waits for ``replica.fetch.backoff.ms`` while the o
 log has failed, is left out until ``follow`` names it again. When the leader does not answer, everything waits so long, and the
 fetch session begins anew.
 
-Kafka's classes are ReplicaFetcherThread and RemoteLeaderEndPoint. Left out: throttled replicas, and ``num.replica.fetchers``:
-there is one connection to each leader, since one thread writes all logs.
+A throttled partition that is not in sync is left out while the follower's quota is exceeded.
+
+Kafka's classes are ReplicaFetcherThread and RemoteLeaderEndPoint.
 """
 
 from collections.abc import Callable, Iterable
@@ -16,6 +17,7 @@ from odradek.broker.logging import log as broker_log
 from odradek.broker.replica.fetch_session_handler import FetchSessionHandler, Key
 from odradek.broker.replica.followed_partition import Followed, FollowedPartition
 from odradek.broker.replica.partition import Partition
+from odradek.broker.replica.replication_quota import ReplicationQuota
 from odradek.client.api import Api
 from odradek.client.errors import ClientError
 from odradek.client.node_client import NodeClient
@@ -60,13 +62,18 @@ class ReplicaFetcher:
         node_id: int,
         broker_epoch: Callable[[], int],
         config: FetcherConfig | None = None,
+        quota: ReplicationQuota | None = None,
     ) -> None:
-        """``leader`` is this fetcher's own connection; ``node_id`` and ``broker_epoch`` are this broker's."""
+        """``leader`` is this fetcher's own connection; ``node_id`` and ``broker_epoch`` are this broker's.
+
+        ``quota`` is what all its fetchers may take of throttled partitions.
+        """
         self._leader = leader
         self._timer = timer
         self._node_id = node_id
         self._broker_epoch = broker_epoch
         self._config = config or FetcherConfig()
+        self._quota = quota
         self._session = FetchSessionHandler()
         self._wakeup = Wakeup(timer)
         self._followed: dict[Key, FollowedPartition] = {}
@@ -112,7 +119,7 @@ class ReplicaFetcher:
         now_ms = self._timer.clock.monotonic_ms()
         wanted = {}
         for key, followed in list(self._followed.items()):
-            if self._delayed.get(key, 0) > now_ms:
+            if self._delayed.get(key, 0) > now_ms or self._holds_back(followed):
                 continue
             try:
                 wanted[key] = followed.request(self._config.max_bytes)
@@ -120,6 +127,10 @@ class ReplicaFetcher:
                 # Its disk has failed.
                 self._drop(key)
         return wanted
+
+    def _holds_back(self, followed: FollowedPartition) -> bool:
+        partition = followed.partition
+        return self._quota is not None and not followed.is_in_sync and self._quota.holds_back(partition.topic, partition.index)
 
     async def _fetch(self, wanted: dict[Key, FetchPartition]) -> None:
         config = self._config
@@ -158,6 +169,8 @@ class ReplicaFetcher:
                 followed = None if topic.topic_id is None else asked.get((topic.topic_id, data.partition_index))
                 if followed is None or not self._is_current(followed):
                     continue
+                if self._quota is not None and data.records:
+                    self._quota.record(followed.partition.topic, data.partition_index, len(data.records))
                 outcome = followed.take(data, self._timer.clock.now_ms())
                 if outcome is Followed.OUT_OF_RANGE:
                     out_of_range.append(followed)

@@ -2,7 +2,7 @@
 
 One is copied at a time, in the background; the others wait, and are told as future replicas all the same. The last bit, and the
 change from the old log to the new one, is the loop's: a pause of some syncs. A move that a stop interrupts begins anew at the
-next start.
+next start. Where ``replica.alter.log.dirs.io.max.bytes.per.second`` is set, it is copied in small pieces, with rests in between.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from odradek.broker.logging import log as broker_log
+from odradek.broker.replica.replication_quota import ByteRate
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.storage.errors import MoveCancelled, TargetFailed
 
@@ -50,6 +51,12 @@ class ReplicaMoves:
         self._controller = controller
         self._timer = timer
         self._housekeeping = housekeeping
+        self._rate = ByteRate(
+            timer.clock,
+            lambda: int(config["replica.alter.log.dirs.io.max.bytes.per.second"]),
+            count=config["alter.log.dirs.replication.quota.window.num"],
+            sample_s=config["alter.log.dirs.replication.quota.window.size.seconds"],
+        )
         self._moves: dict[tuple[str, int], LogMove] = {}
         # The one that is being copied.
         self._copying: LogMove | None = None
@@ -122,13 +129,13 @@ class ReplicaMoves:
         if self._copying is not None or self._is_closed or not self._moves:
             return
         move = next((move for move in self._moves.values() if move.may_begin), None)
-        if move is None:
+        if move is None or self._rate.is_exceeded:
             self._timer.call_after(_RETRY_MS, self._step)
             return
         try:
-            task = move.next_task()
+            task = move.next_task(_REST_BYTES if self._rate.is_limited else None)
             rest_bytes = _REST_BYTES if move.rounds < _PATIENT_ROUNDS else _LARGE_REST_BYTES
-            if move.rounds and task.size_bytes <= rest_bytes and not move.log.awaits_flush:
+            if move.rounds and task.end_offset is not None and task.size_bytes <= rest_bytes and not move.log.awaits_flush:
                 self._finish(move)
                 self._timer.call_after(0, self._step)
                 return
@@ -148,6 +155,8 @@ class ReplicaMoves:
 
     def _copied(self, move: LogMove, task: CopyTask, failures: list[Exception]) -> None:
         self._copying = None
+        if self._rate.is_limited:
+            self._rate.record(task.size_bytes)
         if self._is_closed:
             return
         if self._moves.get(move.key) is not move:

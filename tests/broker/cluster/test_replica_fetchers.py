@@ -27,6 +27,7 @@ class Bed:
         self.clock = VirtualClock()
         self.asked = {}
         self.nets = {}
+        self.count = 1
         self.addresses = {FIRST: ("first", 1), SECOND: ("second", 1)}
         self.fetchers = ReplicaFetchers(
             self._connect,
@@ -37,6 +38,7 @@ class Bed:
             address_of=self.addresses.get,
             config=FetcherConfig(backoff_ms=100),
             request_timeout_ms=1_000,
+            count=lambda: self.count,
         )
 
     def _connect(self, address):
@@ -123,3 +125,21 @@ async def test_a_partition_that_this_broker_leads_is_not_fetched(bed):
     bed.fetchers.follow([partition])
     await settle()
     assert bed.by_leader == {}
+
+
+async def test_a_leader_has_as_many_fetchers_as_are_configured_and_each_partition_is_with_one(bed):
+    bed.fetchers.follow([bed.partition(index, FIRST) for index in range(4)])
+    await settle()
+    assert bed.asked["first"] == [{0, 1, 2, 3}]
+    bed.count = 2
+    bed.fetchers.resize()
+    await settle()
+    # The first of them hears of it with its answer only.
+    assert bed.by_leader == {FIRST: {0, 1, 2, 3}}
+    assert len(bed.nets["first", 1].links) >= 1
+    [second] = bed.asked["first"][1:]
+    assert len(second) == 2
+    bed.count = 1
+    bed.fetchers.resize()
+    await settle()
+    assert bed.by_leader == {FIRST: {0, 1, 2, 3}}

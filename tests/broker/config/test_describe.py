@@ -2,6 +2,7 @@
 
 from odradek.broker.config.definitions import ConfigType
 from odradek.broker.config.describe import ConfigSource, Synonym, broker_entries, cluster_default_entries, topic_entries
+from odradek.broker.config.dynamic import apply_broker_overrides
 from odradek.broker.config.table import BROKER_CONFIGS, TOPIC_CONFIGS
 
 from .doubles import make_view
@@ -20,7 +21,21 @@ def broker_entry(view, name):
 def test_every_config_is_told_but_internal_ones():
     view = make_view()
     assert {entry.name for entry in topic_entries(view, {})} == {name for name, row in TOPIC_CONFIGS.items() if not row.internal}
-    assert {entry.name for entry in broker_entries(view)} == {name for name, row in BROKER_CONFIGS.items() if not row.internal}
+    told = {name for name, row in BROKER_CONFIGS.items() if not (row.internal or row.told_if_set)}
+    assert {entry.name for entry in broker_entries(view)} == told
+
+
+def test_a_config_that_kafka_sets_at_run_time_only_is_told_where_it_is_set():
+    name = "leader.replication.throttled.rate"
+    view = make_view(overrides={(4, "1"): {name: "10"}})
+    assert apply_broker_overrides(view) == []
+    entry = broker_entry(view, name)
+    assert (entry.value, entry.source, entry.type, entry.synonyms) == (
+        "10",
+        BROKER,
+        ConfigType.LONG,
+        (Synonym(name, "10", BROKER),),
+    )
 
 
 def test_an_internal_config_is_told_where_it_is_set():

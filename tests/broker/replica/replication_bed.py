@@ -23,6 +23,7 @@ class FakeReplication:
     def __init__(self):
         self.node_id = LEADER
         self.max_lag_ms = MAX_LAG_MS
+        self.leader_quota = None
         self.now_ms = 1_000_000.0
         self.epochs = {LEADER: 10, FIRST: 20, SECOND: 30}
         self.asked = []

@@ -40,6 +40,7 @@ class Node:
         self.cluster = cluster
         self.node_id = node_id
         self.max_lag_ms = MAX_LAG_MS
+        self.leader_quota = None
         self.clock = cluster.clock
         self.log = Log.open(
             MemoryFileSystem(),

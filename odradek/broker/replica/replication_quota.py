@@ -1,0 +1,105 @@
+"""How much replication may take of the network: a rate in bytes a second, for the replicas that are named (KIP-73).
+
+A rate is that of some samples, each a stretch of time with the bytes in it; one that began longer ago than all of them last is
+left out. Bytes are counted when they have been sent or got, whatever the rate is: it is looked at before the next ones. Replicas
+in sync are never held back, or they would not be in sync for long, but what they take counts.
+
+A quota is the broker's for all throttled replicas that it leads, or that it follows. Kafka's class is ReplicationQuotaManager.
+"""
+
+from collections import deque
+from collections.abc import Callable
+from typing import Final
+
+from odradek.broker.config.definitions import MAX_LONG
+from odradek.timing.clock import Clock
+
+_SECOND_MS: Final = 1_000
+# The partitions of a topic whose replicas are throttled; of ``*`` all are.
+_ALL: Final = None
+
+
+class ByteRate:
+    """Bytes a second, measured over ``count`` samples of ``sample_ms``; ``bound`` is the most there should be."""
+
+    __slots__ = ("_clock", "_kept_ms", "_sample_ms", "_samples", "bound")
+
+    def __init__(self, clock: Clock, bound: Callable[[], int], *, count: int, sample_s: int) -> None:
+        self.bound = bound
+        self._clock = clock
+        self._sample_ms = sample_s * _SECOND_MS
+        self._kept_ms = count * self._sample_ms
+        # [when it began, bytes], the oldest first.
+        self._samples: deque[list[float]] = deque()
+
+    def record(self, size_bytes: int) -> None:
+        """So much has been sent or got."""
+        now_ms = self._clock.monotonic_ms()
+        if not self._samples or now_ms - self._samples[-1][0] >= self._sample_ms:
+            self._samples.append([now_ms, 0])
+            self._forget(now_ms)
+        self._samples[-1][1] += size_bytes
+
+    @property
+    def bytes_per_s(self) -> float:
+        """The rate now."""
+        now_ms = self._clock.monotonic_ms()
+        self._forget(now_ms)
+        if not self._samples:
+            return 0.0
+        # What has come within less than one sample counts as if it had taken a whole one.
+        elapsed_ms = max(now_ms - self._samples[0][0], self._sample_ms)
+        return sum(size_bytes for _, size_bytes in self._samples) * _SECOND_MS / elapsed_ms
+
+    @property
+    def is_limited(self) -> bool:
+        """Whether there is a bound at all."""
+        return self.bound() < MAX_LONG
+
+    @property
+    def is_exceeded(self) -> bool:
+        """Whether what is throttled has to wait."""
+        return self.is_limited and self.bytes_per_s > self.bound()
+
+    def _forget(self, now_ms: float) -> None:
+        while self._samples and now_ms - self._samples[0][0] >= self._kept_ms:
+            self._samples.popleft()
+
+
+class ReplicationQuota:
+    """One of them. ``entries`` tells of a topic the replicas that are throttled: ``*``, or PARTITION:BROKER each."""
+
+    __slots__ = ("_entries", "_node_id", "_throttled", "rate")
+
+    def __init__(self, rate: ByteRate, node_id: int, entries: Callable[[str], tuple[str, ...]]) -> None:
+        self.rate = rate
+        self._node_id = node_id
+        self._entries = entries
+        # Asked with each fetch, and so kept.
+        self._throttled: dict[str, frozenset[int] | None] = {}
+
+    def is_throttled(self, topic: str, partition: int) -> bool:
+        """Whether this broker's replica of a partition is named."""
+        if topic not in self._throttled:
+            self._throttled[topic] = self._partitions_in(self._entries(topic))
+        partitions = self._throttled[topic]
+        return partitions is _ALL or partition in partitions
+
+    def holds_back(self, topic: str, partition: int) -> bool:
+        """Whether a replica that is not in sync has to wait."""
+        return self.rate.is_limited and self.is_throttled(topic, partition) and self.rate.is_exceeded
+
+    def record(self, topic: str, partition: int, size_bytes: int) -> None:
+        """So much was replicated, by a replica in sync or not."""
+        if self.rate.is_limited and self.is_throttled(topic, partition):
+            self.rate.record(size_bytes)
+
+    def forget(self) -> None:
+        """Other replicas may be named now."""
+        self._throttled.clear()
+
+    def _partitions_in(self, entries: tuple[str, ...]) -> frozenset[int] | None:
+        if entries == ("*",):
+            return _ALL
+        pairs = (entry.split(":") for entry in entries)
+        return frozenset(int(partition) for partition, node_id in pairs if int(node_id) == self._node_id)
