@@ -151,6 +151,7 @@ class ClusterMember:
             node_id=node_id,
             address_of=self._view.address_of,
             call_soon=broker.call_soon,
+            request_timeout_ms=config["request.timeout.ms"],
         )
         self.roles = ReplicatedRoles(
             self._view,

@@ -43,7 +43,6 @@ from odradek.timing.timer import Timer
 _MARKERS: Final[Api[WriteTxnMarkersRequest, WriteTxnMarkersResponse]] = Api(ApiKey.WRITE_TXN_MARKERS)
 # The first version for brokers.
 _VERIFY: Final[Api[AddPartitionsToTxnRequest, AddPartitionsToTxnResponse]] = Api(ApiKey.ADD_PARTITIONS_TO_TXN, 4)
-_TIMEOUT_MS: Final = 30_000
 _NO_LEADER: Final = -1
 
 
@@ -69,8 +68,9 @@ class TransactionPeers:
         node_id: int,
         address_of: Callable[[int], Address | None],
         call_soon: Callable[[Callable[[], None]], None],
+        request_timeout_ms: int,
     ) -> None:
-        """``address_of`` tells where brokers reach a broker, None where it is not alive."""
+        """``address_of`` tells where brokers reach a broker, None where it is not alive; ``request.timeout.ms``."""
         self._image = image
         self._connect = connect
         self._timer = timer
@@ -78,6 +78,7 @@ class TransactionPeers:
         self._node_id = node_id
         self._address_of = address_of
         self._call_soon = call_soon
+        self._request_timeout_ms = request_timeout_ms
         self._clients: dict[int, tuple[Address, NodeClient]] = {}
         self._unsent: dict[int, list[_Asked]] = {}
         self._under_way: set[asyncio.Task[None]] = set()
@@ -156,7 +157,8 @@ class TransactionPeers:
             del self._clients[node_id]
         if address is None:
             return None
-        config = ClientConfig(client_id=f"broker-{self._node_id}-transactions", request_timeout_ms=_TIMEOUT_MS)
+        timeout_ms = self._request_timeout_ms
+        config = ClientConfig(client_id=f"broker-{self._node_id}-transactions", request_timeout_ms=timeout_ms)
         client = NodeClient(self._connect(address), self._timer, self._random, config)
         self._clients[node_id] = address, client
         return client

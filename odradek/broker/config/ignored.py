@@ -100,7 +100,7 @@ _BY_REASON = {
         internal.metadata.max.batch.size.in.bytes log.dir.failure.timeout.ms
         num.replica.alter.log.dirs.threads
         replica.socket.receive.buffer.bytes
-        request.timeout.ms server.max.startup.time.ms socket.connection.setup.timeout.max.ms socket.connection.setup.timeout.ms
+        server.max.startup.time.ms socket.connection.setup.timeout.max.ms socket.connection.setup.timeout.ms
     """,
     "there is one thread, and disk work has its own": """
         background.threads* num.io.threads* num.network.threads* num.recovery.threads.per.data.dir*

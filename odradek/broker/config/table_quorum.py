@@ -121,6 +121,14 @@ REPLICATION = (
     ),
     _Config("replica.socket.timeout.ms", INT, 30000, "How long a follower waits for its leader's answer.", AtLeast(1), "high"),
     _Config(
+        "request.timeout.ms",
+        INT,
+        30000,
+        "How long a transaction's coordinator waits for other brokers: for replicas of its state, and for answers.",
+        AtLeast(1),
+        "high",
+    ),
+    _Config(
         "replica.high.watermark.checkpoint.interval.ms",
         LONG,
         5000,

@@ -32,8 +32,6 @@ _NONE: Final = ErrorCode.NONE
 _new_tuple: Final = tuple.__new__
 # The transaction version of a client that leaves adding partitions to Produce (KIP-890).
 _CLIENT_THAT_ADDS: Final = 2
-# Of a transaction's state, and of a marker, which is written again then. With Kafka it is ``request.timeout.ms``.
-_REPLICATION_TIMEOUT_MS: Final = 30_000
 
 Verdicts = dict[tuple[str, int], ErrorCode]
 
@@ -64,7 +62,11 @@ class TransactionCoordinator(CoordinatorHost["TransactionShard"]):
     ) -> None:
         """``write_group_marker`` ends a transaction on a partition of ``__consumer_offsets``."""
         load_buffer_bytes = services.config["transaction.state.log.load.buffer.size"]
-        about = CoordinatorTopic("transaction", TRANSACTION_STATE_TOPIC, _MODULES, load_buffer_bytes, _REPLICATION_TIMEOUT_MS)
+        # Of a transaction's state, and of a marker, which is written again then.
+        self._replication_timeout_ms: int = services.config["request.timeout.ms"]
+        about = CoordinatorTopic(
+            "transaction", TRANSACTION_STATE_TOPIC, _MODULES, load_buffer_bytes, self._replication_timeout_ms
+        )
         super().__init__(services, about)
         self._write_group_marker = write_group_marker
         # Where there are some.
@@ -164,7 +166,7 @@ class TransactionCoordinator(CoordinatorHost["TransactionShard"]):
         def respond(codes: list[ErrorCode]) -> None:
             reply.complete(None if codes[0] == _NONE else KafkaError(codes[0], "a marker is not replicated"))
 
-        deadline_ms = self._clock.monotonic_ms() + _REPLICATION_TIMEOUT_MS
+        deadline_ms = self._clock.monotonic_ms() + self._replication_timeout_ms
         waiting = DelayedProduce(deadline_ms, [(partition, last_offset)], ALL_IN_SYNC, respond)
         self._services.produce_purgatory.try_complete_else_watch(waiting, (partition,))
         return reply

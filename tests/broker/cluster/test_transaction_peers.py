@@ -29,6 +29,7 @@ pytestmark = pytest.mark.asyncio
 
 HERE, THERE, DEAD, NOBODY = 1, 2, 3, -1
 LEADERS = {"a": [HERE, THERE, THERE, DEAD, NOBODY], "__transaction_state": [THERE]}
+REQUEST_TIMEOUT_MS = 1_000
 MARKER = EndTxnMarker(producer_id=5, producer_epoch=1, coordinator_epoch=3, is_commit=True, transaction_version=2)
 
 
@@ -59,17 +60,19 @@ class Other:
 
 class Setup:
     def __init__(self, leaders=LEADERS):
+        self.clock = VirtualClock()
         self.other = Other()
         self.net = Net(self.other.answer)
         self.soon = []
         self.peers = TransactionPeers(
             image_of(leaders),
             lambda _: self.net.connect,
-            Timer(VirtualClock()),
+            Timer(self.clock),
             Random(1),
             node_id=HERE,
             address_of={THERE: ("there", 9)}.get,
             call_soon=self.soon.append,
+            request_timeout_ms=REQUEST_TIMEOUT_MS,
         )
 
     async def run(self):
@@ -127,6 +130,17 @@ async def test_a_broker_that_is_lost_has_written_nothing_that_is_known_of(setup)
     setup.net.refuses = True
     reply = setup.peers.write_marker("a", 1, MARKER)
     await setup.run()
+    assert reply.response.code == ErrorCode.NETWORK_EXCEPTION
+
+
+async def test_a_broker_that_is_silent_is_waited_for_no_longer_than_the_request_timeout(setup):
+    setup.net.hangs = True
+    reply = setup.peers.write_marker("a", 1, MARKER)
+    await setup.run()
+    setup.clock.advance(REQUEST_TIMEOUT_MS - 1)
+    assert not reply.done
+    setup.clock.advance(1)
+    await settle()
     assert reply.response.code == ErrorCode.NETWORK_EXCEPTION
 
 
