@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from odradek.protocol.message_types.create_topics import CreateTopicsRequest, CreateTopicsResponse
     from odradek.protocol.message_types.delete_groups import DeleteGroupsRequest, DeleteGroupsResponse
     from odradek.protocol.message_types.delete_topics import DeleteTopicsRequest, DeleteTopicsResponse
+    from odradek.protocol.message_types.describe_cluster import DescribeClusterRequest, DescribeClusterResponse
     from odradek.protocol.message_types.describe_configs import DescribeConfigsRequest, DescribeConfigsResponse
     from odradek.protocol.message_types.describe_groups import DescribeGroupsRequest, DescribeGroupsResponse
     from odradek.protocol.message_types.describe_producers import DescribeProducersRequest, DescribeProducersResponse
@@ -37,6 +38,8 @@ CONSUMER_GROUP_DESCRIBE: Final[Api[group_types.ConsumerGroupDescribeRequest, gro
 CREATE_TOPICS: Final[Api[CreateTopicsRequest, CreateTopicsResponse]] = Api(ApiKey.CREATE_TOPICS)
 DELETE_GROUPS: Final[Api[DeleteGroupsRequest, DeleteGroupsResponse]] = Api(ApiKey.DELETE_GROUPS)
 DELETE_TOPICS: Final[Api[DeleteTopicsRequest, DeleteTopicsResponse]] = Api(ApiKey.DELETE_TOPICS)
+# Version 2 tells of fenced brokers.
+DESCRIBE_CLUSTER: Final[Api[DescribeClusterRequest, DescribeClusterResponse]] = Api(ApiKey.DESCRIBE_CLUSTER, 2)
 DESCRIBE_CONFIGS: Final[Api[DescribeConfigsRequest, DescribeConfigsResponse]] = Api(ApiKey.DESCRIBE_CONFIGS)
 DESCRIBE_GROUPS: Final[Api[DescribeGroupsRequest, DescribeGroupsResponse]] = Api(ApiKey.DESCRIBE_GROUPS)
 DESCRIBE_PRODUCERS: Final[Api[DescribeProducersRequest, DescribeProducersResponse]] = Api(ApiKey.DESCRIBE_PRODUCERS)

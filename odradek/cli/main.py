@@ -12,8 +12,9 @@ from odradek.build import description
 from odradek.cli.control_options import Control, may_be_steered
 from odradek.cli.options import help_where_nothing_is_asked, key_and_value
 
-# Commands that start no broker; each is imported when it is called.
+# Each is imported when it is called.
 _ELSEWHERE = {
+    "cluster": "odradek.cli.local_cluster.commands",
     "groups": "odradek.cli.groups",
     "grow-out": "odradek.cli.grow_out",
     "pipeline": "odradek.pipeline.commands",

@@ -22,9 +22,11 @@ LINES = [
 @pytest.mark.parametrize(("document", "line"), LINES, ids=lambda value: value)
 def test_every_command_in_the_documents_is_one_that_can_be_said(document, line):
     context, arguments = command.make_context("odradek", [], resilient_parsing=True), shlex.split(line)
-    while isinstance(context.command, click.Group):
+    while arguments and isinstance(context.command, click.Group):
         name, found, arguments = context.command.resolve_command(context, arguments)
-        context = found.make_context(name, [] if isinstance(found, click.Group) else arguments, parent=context)
+        context = found.make_context(name, arguments, parent=context)
+        # A group leaves what behind its own options is said: a command and its arguments.
+        arguments = [*context._protected_args, *context.args] if isinstance(found, click.Group) else []
 
 
 def test_there_are_commands_in_the_documents():

@@ -65,6 +65,39 @@ def test_data_is_on_a_volume_where_the_broker_keeps_it():
     assert "VOLUME /data" in stage("broker")
 
 
+NODES = {name: service for name, service in COMPOSE["services"].items() if service.get("profiles") == ["cluster"]}
+
+
+def test_the_cluster_of_the_compose_file_has_a_controller_and_three_brokers_of_one_quorum():
+    configs = {name: load(None, settings(service["command"])) for name, service in NODES.items()}
+    assert {name: (config["process.roles"], config["node.id"]) for name, config in configs.items()} == {
+        "controller": (("controller",), 100),
+        **{f"broker-{number}": (("broker",), number) for number in (1, 2, 3)},
+    }
+    assert [config.warnings for config in configs.values()] == [()] * 4
+    assert {config["controller.quorum.voters"] for config in configs.values()} == {("100@controller:9093",)}
+
+
+def test_the_brokers_of_the_compose_file_are_told_apart_outside_and_by_their_names_inside():
+    for number in (1, 2, 3):
+        broker = NODES[f"broker-{number}"]
+        [port] = broker["ports"]
+        told = settings(broker["command"])["advertised.listeners"]
+        assert port == f"127.0.0.1:{19091 + number}:9092"
+        assert told == f"HOST://localhost:{19091 + number},INTERNAL://broker-{number}:29092"
+        assert broker["depends_on"] == {"controller": {"condition": "service_healthy"}}
+    assert NODES["controller"]["healthcheck"]["test"][-1] == "127.0.0.1:9093"
+
+
+def test_each_node_of_the_compose_file_has_its_own_volume_and_is_named_in_the_documents():
+    volumes = [volume for service in NODES.values() for volume in service["volumes"]]
+    assert len(set(volumes)) == 4
+    assert all(volume.endswith(":/data") and volume.split(":")[0] in COMPOSE["volumes"] for volume in volumes)
+    command = f"docker compose --profile cluster up -d {' '.join(NODES)}"
+    for document in (REPOSITORY / "docs" / "operations.md", REPOSITORY / "docker-compose.yml"):
+        assert command in document.read_text()
+
+
 @pytest.mark.parametrize("name", ["broker", "spark"])
 def test_what_runs_is_not_root(name):
     assert re.search(r"^USER (?!root)", stage(name), re.MULTILINE)

@@ -43,6 +43,9 @@ _HEARTBEAT: Final[Api[BrokerHeartbeatRequest, BrokerHeartbeatResponse]] = Api(Ap
 _STARTING_INTERVAL_MS: Final = 10
 _FIRST_SHUTDOWN_INTERVAL_MS: Final = 50
 _FIRST_BACKOFF_MS: Final = 100
+# Kafka's brokers wait up to broker.session.timeout.ms. A broker that was killed may be started again while its old session
+# lasts, and is to be let in when that ends.
+_MAX_BACKOFF_MS: Final = 500
 
 
 class RegistrationFailed(MembershipLost):
@@ -109,7 +112,7 @@ class BrokerLifecycle:
         self._timer = timer
         self._config = config or LifecycleConfig()
         self._wakeup = Wakeup(timer)
-        self._backoff = ExponentialBackoff(_FIRST_BACKOFF_MS, self._config.session_timeout_ms, random)
+        self._backoff = ExponentialBackoff(_FIRST_BACKOFF_MS, _MAX_BACKOFF_MS, random)
         self._failures = 0
         self._is_registered = False
         self._is_ready = False

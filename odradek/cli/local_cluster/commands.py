@@ -1,0 +1,178 @@
+"""``odradek cluster``: start a cluster on this machine; look at it, kill a node of it and start it again from another shell."""
+
+import tempfile
+from collections import Counter
+from collections.abc import Sequence
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+import click
+
+from odradek.cli.local_cluster.control import SOCKET_NAME, NoCluster, ask, is_served, listen
+from odradek.cli.local_cluster.plan import DECIDED, MAX_BROKERS, plan_cluster
+from odradek.cli.local_cluster.reserved_ports import PortTaken, ReservedPorts
+from odradek.cli.options import key_and_value
+from odradek.cli.table import show
+
+_TEMPORARY = "odradek-cluster-"
+_MAX_PORT = 65_535
+_COLUMNS = ("node", "role", "address", "pid", "state", "fenced", "leaders")
+
+
+class _Refused(click.ClickException):
+    """The cluster cannot do what it was asked for."""
+
+    exit_code = 1
+
+
+class _NotThere(click.ClickException):
+    """There is no cluster to ask, or several."""
+
+    exit_code = 2
+
+
+_of_directory = click.option(
+    "--data-dir", type=click.Path(path_type=Path), help="The cluster's directory.  [default: the one cluster without one]"
+)
+
+
+@click.group(invoke_without_command=True)
+@click.option("--brokers", type=click.IntRange(1, MAX_BROKERS), default=3, show_default=True, help="How many.")
+@click.option("--data-dir", type=click.Path(path_type=Path), help="Where the data lives.  [default: removed at the end]")
+@click.option(
+    "--port",
+    type=click.IntRange(0, _MAX_PORT),
+    default=9092,
+    show_default=True,
+    help="The first broker's; the others have those behind it. 0 takes free ones.",
+)
+@click.option("--set", "settings", metavar="KEY=VALUE", multiple=True, callback=key_and_value, help="One config; repeatable.")
+@click.pass_context
+def cluster(context: click.Context, brokers: int, data_dir: Path | None, port: int, settings: dict[str, str]) -> int:
+    """Run a controller and brokers on this machine, a process each, until SIGTERM or SIGINT.
+
+    When all brokers can answer, one line on stdout says: odradek cluster ready on HOST:PORT,HOST:PORT,HOST:PORT. It is for tests
+    of failover; what is to survive its controller is for Apache Kafka's controllers.
+    """
+    if context.invoked_subcommand is not None:
+        return 0
+    for name in settings:
+        if name in DECIDED:
+            raise click.UsageError(f"{name} is not for --set: odradek cluster decides it")
+    if port and port + brokers - 1 > _MAX_PORT:
+        raise click.UsageError(f"--port {port} leaves no room for {brokers} brokers")
+    wanted = [0, *(port + index if port else 0 for index in range(brokers))]
+    return _run(data_dir, wanted, settings)
+
+
+@cluster.command()
+@_of_directory
+@click.option("--json", "as_json", is_flag=True, help="JSON instead of a table.")
+def status(data_dir: Path | None, as_json: bool) -> int:
+    """Every node: its process, and what the cluster thinks of it."""
+    nodes = _ask(data_dir, {"do": "status"})["nodes"]
+    fenced, leaders = _known_to_cluster(nodes)
+    for node in nodes:
+        is_broker = node["role"] == "broker"
+        node["fenced"] = fenced.get(node["node"]) if is_broker else None
+        node["leaders"] = leaders[node["node"]] if is_broker and leaders is not None else None
+    show(_COLUMNS, nodes, as_json=as_json)
+    return 0
+
+
+@cluster.command()
+@click.argument("node", type=click.IntRange(0))
+@_of_directory
+def kill(node: int, data_dir: Path | None) -> int:
+    """End a node as a crash does (kill -9)."""
+    return _done(_ask(data_dir, {"do": "kill", "node": node}))
+
+
+@cluster.command()
+@click.argument("node", type=click.IntRange(0))
+@_of_directory
+def start(node: int, data_dir: Path | None) -> int:
+    """Start a node that is down, on its port and its directory; returns when it is ready."""
+    return _done(_ask(data_dir, {"do": "start", "node": node}))
+
+
+def _run(data_dir: Path | None, wanted_ports: Sequence[int], settings: dict[str, str]) -> int:
+    try:
+        import fcntl  # noqa: F401
+    except ImportError:
+        reason = "a cluster needs Linux or macOS: on Windows run it in WSL, or in a container"
+        raise click.UsageError(reason) from None
+    from odradek.cli.local_cluster.forked import Forks, import_all
+    from odradek.cli.local_cluster.supervisor import HANDLED_SIGNALS, Supervisor
+    from odradek.timing.system_clock import SystemClock
+
+    with ExitStack() as stack:
+        if data_dir is None:
+            directory = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix=_TEMPORARY)))
+        else:
+            directory = data_dir.absolute()
+        try:
+            directory.mkdir(parents=True, exist_ok=True)
+            ports = stack.enter_context(ReservedPorts(wanted_ports))
+            listening = stack.enter_context(listen(directory))
+        except (PortTaken, OSError) as error:
+            raise _NotThere(str(error)) from error
+        stack.callback((directory / SOCKET_NAME).unlink, missing_ok=True)
+        controller_port, *broker_ports = ports.numbers
+        forks = Forks(HANDLED_SIGNALS)
+        plans = plan_cluster(directory, controller_port, broker_ports, settings)
+        supervisor = Supervisor(plans, forks.launch, listening, SystemClock())
+
+        def forget() -> None:
+            supervisor.release()
+            ports.close()
+
+        forks.on_fork = forget
+        import_all()
+        return supervisor.run()
+
+
+def _ask(data_dir: Path | None, request: dict[str, object]) -> dict[str, Any]:
+    try:
+        return ask(data_dir.absolute() if data_dir else _only_temporary(), request)
+    except NoCluster as error:
+        raise _NotThere(str(error)) from error
+
+
+def _only_temporary() -> Path:
+    """The directory of the one cluster that runs on a temporary one."""
+    places = sorted(Path(tempfile.gettempdir()).glob(f"{_TEMPORARY}*/{SOCKET_NAME}"))
+    running = [place.parent for place in places if is_served(place.parent)]
+    if not running:
+        raise _NotThere("no cluster runs without --data-dir; name the directory of one that has it")
+    if len(running) > 1:
+        raise _NotThere(f"several clusters run: name one with --data-dir, of {', '.join(map(str, running))}")
+    return running[0]
+
+
+def _done(answer: dict[str, Any]) -> int:
+    if "refused" in answer:
+        raise _Refused(str(answer["refused"]))
+    click.echo(answer["done"])
+    return 0
+
+
+def _known_to_cluster(nodes: Sequence[dict[str, Any]]) -> tuple[dict[int, bool], Counter[int] | None]:
+    """By node id: whether it is fenced, and how many partitions it leads. Nothing where no broker can be asked."""
+    from odradek.cli.apis import DESCRIBE_CLUSTER
+    from odradek.cli.cluster import Cluster
+    from odradek.cli.refusals import Unreachable
+    from odradek.protocol.message_types.describe_cluster import DescribeClusterRequest
+
+    running = [node["address"].rpartition(":") for node in nodes if node["role"] == "broker" and node["state"] == "running"]
+    if not running:
+        return {}, None
+    try:
+        with Cluster([(host, int(port)) for host, _, port in running]) as asked:
+            described = asked.any.call(DESCRIBE_CLUSTER, DescribeClusterRequest(include_fenced_brokers=True))
+            partitions = [partition for topic in asked.metadata(None) for partition in topic.partitions]
+    except Unreachable:
+        return {}, None
+    fenced = {int(broker.broker_id): bool(broker.is_fenced) for broker in described.brokers}
+    return fenced, Counter(int(partition.leader_id) for partition in partitions)

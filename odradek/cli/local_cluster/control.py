@@ -1,0 +1,85 @@
+"""How ``odradek cluster status``, ``kill`` and ``start`` speak with the command that supervises the cluster.
+
+A Unix socket in the cluster's directory: one line of JSON each way.
+
+    {"do": "status"}            {"nodes": [{"node": 1, "role": "broker", "address": ..., "pid": ..., "state": ...}, ...]}
+    {"do": "kill", "node": 2}   {"done": "broker 2 ..."} or {"refused": "..."}
+    {"do": "start", "node": 2}  the same, when the broker is ready
+
+A socket's path may have some hundred bytes only, so both ends go to the directory while they name it.
+"""
+
+import contextlib
+import json
+import socket
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+SOCKET_NAME = "cluster.sock"
+MAX_LINE_BYTES = 4_096
+# A broker that starts may have much to recover.
+_TIMEOUT_S = 300.0
+
+
+class NoCluster(OSError):
+    """No cluster runs on the directory."""
+
+
+def listen(directory: Path) -> socket.socket:
+    """A listening socket in the directory; FileExistsError if a cluster runs there."""
+    if is_served(directory):
+        raise FileExistsError(f"a cluster runs on {directory} already")
+    listening = socket.socket(socket.AF_UNIX)
+    with contextlib.chdir(directory):
+        Path(SOCKET_NAME).unlink(missing_ok=True)
+        listening.bind(SOCKET_NAME)
+    listening.listen()
+    listening.setblocking(False)
+    return listening
+
+
+def is_served(directory: Path) -> bool:
+    """Whether a cluster runs on the directory."""
+    try:
+        _connect(directory).close()
+    except NoCluster:
+        return False
+    return True
+
+
+def ask(directory: Path, request: Mapping[str, object]) -> dict[str, Any]:
+    """The answer of the cluster that runs on the directory. Raises NoCluster, also if it ends meanwhile."""
+    with _connect(directory) as connection, connection.makefile("rb") as answers:
+        connection.sendall(encode(request))
+        line = answers.readline()
+    answer = decode(line)
+    if answer is None:
+        raise NoCluster(f"the cluster on {directory} ended before it answered")
+    return answer
+
+
+def encode(message: Mapping[str, object]) -> bytes:
+    """A line."""
+    return json.dumps(message).encode() + b"\n"
+
+
+def decode(line: bytes) -> dict[str, Any] | None:
+    """The message of a line; None if it is none."""
+    try:
+        message = json.loads(line)
+    except ValueError:
+        return None
+    return message if isinstance(message, dict) else None
+
+
+def _connect(directory: Path) -> socket.socket:
+    connection = socket.socket(socket.AF_UNIX)
+    connection.settimeout(_TIMEOUT_S)
+    try:
+        with contextlib.chdir(directory):
+            connection.connect(SOCKET_NAME)
+    except OSError as error:
+        connection.close()
+        raise NoCluster(f"no cluster runs on {directory}") from error
+    return connection

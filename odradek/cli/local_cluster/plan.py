@@ -1,0 +1,82 @@
+"""What each process of a local cluster is started with.
+
+A cluster's directory has a data directory (``broker-1``, ``controller-100``) and a log (``broker-1.log``) of each node, and the
+socket of ``control``.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+HOST = "127.0.0.1"
+CONTROLLER_ID = 100
+# Node ids below the controller's are the brokers'.
+MAX_BROKERS = CONTROLLER_ID - 1
+# What the command decides itself.
+DECIDED = frozenset(
+    {
+        *("process.roles", "node.id", "broker.id", "listeners", "advertised.listeners", "listener.security.protocol.map"),
+        *("controller.listener.names", "controller.quorum.voters", "controller.quorum.bootstrap.servers"),
+        *("inter.broker.listener.name", "log.dir", "log.dirs", "metadata.log.dir"),
+    }
+)
+_USUAL_REPLICAS = 3
+_USUAL_MIN_ISR = 2
+
+
+@dataclass(frozen=True, slots=True)
+class NodePlan:
+    """One node: a process of ``odradek serve`` with these settings, on an address that stays its own."""
+
+    node_id: int
+    role: str
+    port: int
+    directory: Path
+    settings: Mapping[str, str]
+
+    @property
+    def name(self) -> str:
+        """As people are told of it."""
+        return f"{self.role} {self.node_id}"
+
+    @property
+    def address(self) -> str:
+        """HOST:PORT."""
+        return f"{HOST}:{self.port}"
+
+    @property
+    def log_path(self) -> Path:
+        """The file for the node's log lines."""
+        return self.directory.with_name(f"{self.directory.name}.log")
+
+
+def plan_cluster(
+    directory: Path, controller_port: int, broker_ports: Sequence[int], chosen: Mapping[str, str]
+) -> tuple[NodePlan, ...]:
+    """The controller, and brokers 1 to N on these ports. ``chosen`` are settings of all of them.
+
+    Replication factors are three, or the number of brokers if that is less: a cluster of brokers is there to have replicas.
+    """
+    replicas = min(len(broker_ports), _USUAL_REPLICAS)
+    shared = {
+        "controller.quorum.voters": f"{CONTROLLER_ID}@{HOST}:{controller_port}",
+        "controller.listener.names": "CONTROLLER",
+        "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT",
+        "default.replication.factor": str(replicas),
+        "offsets.topic.replication.factor": str(replicas),
+        "transaction.state.log.replication.factor": str(replicas),
+        "transaction.state.log.min.isr": str(min(replicas, _USUAL_MIN_ISR)),
+        **chosen,
+    }
+    roles = [("controller", CONTROLLER_ID, controller_port, "CONTROLLER")]
+    roles += [("broker", node_id, port, "PLAINTEXT") for node_id, port in enumerate(broker_ports, 1)]
+    return tuple(
+        NodePlan(
+            node_id,
+            role,
+            port,
+            directory / f"{role}-{node_id}",
+            {**shared, "process.roles": role, "node.id": str(node_id), "listeners": f"{listener}://{HOST}:{port}"},
+        )
+        for role, node_id, port, listener in roles
+    )

@@ -1,0 +1,240 @@
+"""Starts the nodes of a cluster, watches them, does what ``control`` is asked, and ends them in order.
+
+One thread and one selector: it forks, so it has neither threads nor an event loop. Signals come as bytes on a pipe. A node that
+ends by itself stays down until somebody starts it, and the others go on. To stop, all brokers are told to end, and the controller
+after them, since it is what they take leave of.
+"""
+
+import os
+import selectors
+import signal
+import socket
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from functools import partial
+
+from odradek.cli.local_cluster.control import MAX_LINE_BYTES, decode, encode
+from odradek.cli.local_cluster.node import Answer, Child, Node, NodeState
+from odradek.cli.local_cluster.plan import NodePlan
+from odradek.timing.clock import Clock
+
+CANNOT_START = 2
+# How long brokers may take to leave, and then the controller to end. The rest is killed.
+_STOP_GRACE_MS = 30_000.0
+# There is nobody to take leave of.
+_STOP_GRACE_WITHOUT_CONTROLLER_MS = 3_000.0
+_STOP_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+HANDLED_SIGNALS = (*_STOP_SIGNALS, signal.SIGCHLD)
+
+
+class Supervisor:
+    """``run`` once. ``launch`` makes the process of a node; ``listening`` is the socket of ``control``."""
+
+    def __init__(
+        self, plans: Sequence[NodePlan], launch: Callable[[NodePlan], Child], listening: socket.socket, clock: Clock
+    ) -> None:
+        self._nodes = {plan.node_id: Node(plan) for plan in plans}
+        self._launch = launch
+        self._listening = listening
+        self._clock = clock
+        self._selector = selectors.DefaultSelector()
+        self._signals_read, self._signals_write = os.pipe()
+        self._said_ready = False
+        self._status = 0
+        # When those that were told to end are killed; None unless a stop is under way.
+        self._deadline_ms: float | None = None
+
+    def run(self) -> int:
+        """Until the cluster is stopped, or could not start; the exit status."""
+        self._handle_signals()
+        self._selector.register(self._signals_read, selectors.EVENT_READ, self._on_signals)
+        self._selector.register(self._listening, selectors.EVENT_READ, self._accept)
+        try:
+            for node in self._nodes.values():
+                self._start(node)
+            while self._deadline_ms is None or self._alive():
+                for key, _ in self._selector.select(self._wait_s()):
+                    key.data()
+                self._stop_further()
+        finally:
+            self._kill_all()
+            self.release()
+        return self._status
+
+    def release(self) -> None:
+        """Close what only the supervisor has: at its end, and in each child."""
+        signal.set_wakeup_fd(-1)
+        self._selector.close()
+        self._listening.close()
+        pipes = [node.child.stdout for node in self._alive() if node.child]
+        for number in (self._signals_read, self._signals_write, *pipes):
+            os.close(number)
+
+    def _handle_signals(self) -> None:
+        os.set_blocking(self._signals_write, False)
+        signal.set_wakeup_fd(self._signals_write, warn_on_full_buffer=False)
+        for number in HANDLED_SIGNALS:
+            # The bytes on the pipe say it all; without a handler there would be none.
+            signal.signal(number, lambda *_: None)
+
+    def _start(self, node: Node) -> None:
+        child = self._launch(node.plan)
+        node.launched(child)
+        self._selector.register(child.stdout, selectors.EVENT_READ, partial(self._hear, node))
+
+    def _hear(self, node: Node) -> None:
+        if not node.read():
+            return
+        node.enter(NodeState.RUNNING)
+        _answer_all(node.on_running, {"done": f"{node.plan.name} is ready on {node.plan.address}"})
+        brokers = self._brokers()
+        if not self._said_ready and all(broker.state is NodeState.RUNNING for broker in brokers):
+            self._said_ready = True
+            print(f"odradek cluster ready on {','.join(broker.plan.address for broker in brokers)}", flush=True)
+
+    def _on_signals(self) -> None:
+        numbers = os.read(self._signals_read, 256)
+        if signal.SIGCHLD in numbers:
+            for node in self._nodes.values():
+                self._reap(node)
+        for _ in (number for number in numbers if number in _STOP_SIGNALS):
+            if self._deadline_ms is None:
+                self._stop()
+            else:
+                # Somebody is impatient.
+                self._status = 128 + signal.SIGINT
+                self._deadline_ms = self._clock.monotonic_ms()
+
+    def _reap(self, node: Node) -> None:
+        child, state = node.child, node.state
+        how = node.reap()
+        if how is None or child is None:
+            return
+        self._selector.unregister(child.stdout)
+        words = node.last_words() if how.startswith("exit status") else ""
+        reason = f"{how}{f': {words}' if words else ''}"
+        _answer_all(node.on_running, {"refused": f"{node.plan.name} did not start: {reason}"})
+        _answer_all(node.on_down, {"done": f"{node.plan.name} is down"})
+        if state is NodeState.STOPPING:
+            return
+        if self._said_ready:
+            tell(f"{node.plan.name} (pid {child.pid}) ended: {reason}; its log is {node.plan.log_path}")
+        elif self._deadline_ms is None:
+            tell(f"{node.plan.name} did not start: {reason}")
+            self._status = CANNOT_START
+            self._stop()
+
+    def _stop(self) -> None:
+        """Begin to end: brokers first."""
+        controllers = [node for node in self._nodes.values() if node not in self._brokers()]
+        has_controller = all(node.state is NodeState.RUNNING for node in controllers)
+        self._deadline_ms = self._clock.monotonic_ms() + (_STOP_GRACE_MS if has_controller else _STOP_GRACE_WITHOUT_CONTROLLER_MS)
+        self._end(self._brokers())
+
+    def _stop_further(self) -> None:
+        """When the brokers have ended: the controller; when time is over: by force."""
+        if self._deadline_ms is None:
+            return
+        if self._clock.monotonic_ms() >= self._deadline_ms:
+            for node in self._alive():
+                if node.state is not NodeState.STOPPING:
+                    node.enter(NodeState.STOPPING)
+                node.signal(signal.SIGKILL)
+            self._deadline_ms = self._clock.monotonic_ms() + _STOP_GRACE_MS
+        elif not any(broker.child for broker in self._brokers()):
+            self._end(list(self._nodes.values()))
+
+    def _end(self, nodes: Sequence[Node]) -> None:
+        for node in nodes:
+            if node.state in {NodeState.STARTING, NodeState.RUNNING}:
+                node.enter(NodeState.STOPPING)
+                node.signal(signal.SIGTERM)
+
+    def _kill_all(self) -> None:
+        for node in self._alive():
+            node.signal(signal.SIGKILL)
+        for node in self._alive():
+            node.reap(0)
+
+    def _alive(self) -> list[Node]:
+        return [node for node in self._nodes.values() if node.child is not None]
+
+    def _brokers(self) -> list[Node]:
+        return [node for node in self._nodes.values() if node.plan.role == "broker"]
+
+    def _wait_s(self) -> float | None:
+        return None if self._deadline_ms is None else max(self._deadline_ms - self._clock.monotonic_ms(), 0) / 1_000
+
+    def _accept(self) -> None:
+        with suppress(OSError):
+            connection, _ = self._listening.accept()
+            connection.setblocking(False)
+            self._selector.register(connection, selectors.EVENT_READ, partial(self._read_request, connection, bytearray()))
+
+    def _read_request(self, connection: socket.socket, received: bytearray) -> None:
+        try:
+            data = connection.recv(MAX_LINE_BYTES)
+        except OSError:
+            data = b""
+        received += data
+        if data and b"\n" not in received and len(received) < MAX_LINE_BYTES:
+            return
+        self._selector.unregister(connection)
+        request = decode(bytes(received))
+        if request is None:
+            connection.close()
+        else:
+            self._do(request, partial(_respond, connection))
+
+    def _do(self, request: Mapping[str, object], answer: Answer) -> None:
+        """What is asked for; it may be answered later."""
+        if request.get("do") == "status":
+            answer({"nodes": [_described(node) for node in self._nodes.values()]})
+            return
+        node = next((node for node_id, node in self._nodes.items() if node_id == request.get("node")), None)
+        if node is None:
+            answer({"refused": f"there is no node {request.get('node')}: {', '.join(map(str, self._nodes))}"})
+        elif self._deadline_ms is not None:
+            answer({"refused": "the cluster is being stopped"})
+        elif request.get("do") == "kill":
+            self._kill(node, answer)
+        elif request.get("do") == "start" and node.child is None:
+            self._start(node)
+            node.on_running.append(answer)
+        else:
+            answer({"refused": f"{node.plan.name} is {node.state.value}"})
+
+    def _kill(self, node: Node, answer: Answer) -> None:
+        if node.child is None:
+            answer({"refused": f"{node.plan.name} is {node.state.value}"})
+            return
+        node.on_down.append(answer)
+        node.signal(signal.SIGKILL)
+
+
+def tell(line: str) -> None:
+    """One line on stderr."""
+    print(f"odradek: {' '.join(line.split())}", file=sys.stderr, flush=True)
+
+
+def _described(node: Node) -> dict[str, object]:
+    return {
+        "node": node.plan.node_id,
+        "role": node.plan.role,
+        "address": node.plan.address,
+        "pid": node.child.pid if node.child else None,
+        "state": node.state.value,
+    }
+
+
+def _answer_all(waiting: list[Answer], message: Mapping[str, object]) -> None:
+    for answer in waiting:
+        answer(message)
+    waiting.clear()
+
+
+def _respond(connection: socket.socket, message: Mapping[str, object]) -> None:
+    # Who has asked may be gone.
+    with connection, suppress(OSError):
+        connection.sendall(encode(message))

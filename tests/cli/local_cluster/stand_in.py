@@ -1,0 +1,41 @@
+"""The ``odradek`` command with nodes that do next to nothing: they say that they are ready, and end when they are told to.
+
+A node writes what it does to ``STAND_IN_DIARY``. Settings steer it: ``stand.in.fails`` names nodes that do not start,
+``stand.in.stays`` nodes that do not end when they are told to.
+"""
+
+import os
+import signal
+import sys
+import threading
+from pathlib import Path
+
+from odradek.cli.local_cluster import forked
+from odradek.cli.main import main
+
+
+def stand_in(*, data_dir, settings, **_others):
+    node_id = settings["node.id"]
+    data_dir.mkdir(exist_ok=True)
+    if node_id in settings.get("stand.in.fails", "").split(","):
+        print("odradek: the disk is on fire", file=sys.stderr)
+        return 2
+    told = threading.Event()
+    signal.signal(signal.SIGTERM, lambda *_: told.set())
+    note(f"{node_id} starts")
+    print("odradek ready on somewhere", flush=True)
+    told.wait()
+    if node_id in settings.get("stand.in.stays", "").split(","):
+        threading.Event().wait()
+    note(f"{node_id} ends")
+    return 0
+
+
+def note(line):
+    with Path(os.environ["STAND_IN_DIARY"]).open("a", encoding="ascii") as diary:
+        diary.write(f"{line}\n")
+
+
+if __name__ == "__main__":
+    forked.run = stand_in
+    main()

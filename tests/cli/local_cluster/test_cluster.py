@@ -1,0 +1,80 @@
+"""``odradek cluster`` with brokers: replicas, failover, status, and what the documents say of it."""
+
+import re
+import shlex
+import signal
+
+import pytest
+from confluent_kafka import Producer
+
+from odradek.cli.cluster import Cluster
+from odradek.cli.options import parse_servers
+from tests.campaigns.kafka_tools.kafka_broker import until
+from tests.project.documents import DOCS, code_blocks
+
+SOON = ("--set", "broker.session.timeout.ms=2000", "--set", "broker.heartbeat.interval.ms=500")
+
+
+def partitions(cluster, topic):
+    """(leader, replicas, in sync) of each partition, as the first broker that answers knows it."""
+    with Cluster(parse_servers(",".join(cluster.addresses))) as asked:
+        [found] = asked.metadata([topic])
+    return [
+        (int(row.leader_id), sorted(row.replica_nodes), sorted(row.isr_nodes))
+        for row in sorted(found.partitions, key=lambda row: row.partition_index)
+    ]
+
+
+def produce(cluster, topic, value):
+    """Raises unless it is acknowledged by all in-sync replicas."""
+    failures = []
+    producer = Producer({"bootstrap.servers": ",".join(cluster.addresses), "acks": "all", "retry.backoff.ms": 20})
+    producer.produce(topic, value, on_delivery=lambda error, _: failures.append(error))
+    assert producer.flush(30) == 0
+    assert failures == [None]
+
+
+def test_another_broker_leads_when_the_leader_is_killed_and_the_killed_one_comes_back(start_cluster, command):
+    cluster = start_cluster("--brokers", 3, *SOON).wait_ready()
+    status, out, err = command("topics", "create", "orders", "--partitions", 1, "--bootstrap-server", cluster.addresses[0])
+    assert (status, err) == (0, ""), out
+    [(leader, replicas, in_sync)] = partitions(cluster, "orders")
+    assert (replicas, in_sync) == ([1, 2, 3], [1, 2, 3])
+    produce(cluster, "orders", "before")
+    before = cluster.nodes()
+    assert {node: row["fenced"] for node, row in before.items()} == {100: None, 1: False, 2: False, 3: False}
+    assert before[leader]["leaders"] == 1
+
+    cluster.ask("kill", leader)
+    produce(cluster, "orders", "after")
+    until(lambda: cluster.nodes()[leader]["fenced"], 10)
+    [(next_leader, _, in_sync)] = partitions(cluster, "orders")
+    assert next_leader in set(replicas) - {leader}
+    assert in_sync == sorted(set(replicas) - {leader})
+
+    assert cluster.ask("start", leader)[0] == 0
+    until(lambda: partitions(cluster, "orders")[0][2] == [1, 2, 3], 10)
+    assert cluster.end(signal.SIGTERM)[0] == 0
+
+
+def as_told(text):
+    """Without what differs each time: ports and process ids, and the widths of their columns."""
+    text = re.sub(r"127\.0\.0\.1:\d+", "ADDRESS", text)
+    text = re.sub(r"ADDRESS +\d+ ", "ADDRESS PID ", text)
+    return [" ".join(line.split()) for line in text.splitlines()]
+
+
+@pytest.mark.timeout(90)
+def test_the_documented_session_is_what_happens(start_cluster, command, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    blocks = [block for block in code_blocks(DOCS / "operations.md", "console") if "odradek cluster" in block]
+    [first, *_], [*_, ready] = blocks[0].splitlines(), blocks[0].splitlines()
+    assert shlex.split(first) == ["$", "odradek", "cluster", "--brokers", "3", "--data-dir", "./cluster"]
+    cluster = start_cluster("--brokers", 3, *SOON, data_dir=tmp_path / "cluster").wait_ready()
+    assert as_told(cluster.ready_line) == as_told(ready)
+
+    for said in re.split(r"^\$ odradek ", blocks[1], flags=re.MULTILINE)[1:]:
+        line, _, expected = said.partition("\n")
+        server = ("--bootstrap-server", cluster.addresses[0]) if line.startswith("topics") else ()
+        status, out, err = command(*shlex.split(line), *server)
+        assert (status, as_told(out), err) == (0, as_told(expected), ""), line
