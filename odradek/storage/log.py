@@ -362,6 +362,19 @@ class Log:
         transactions = (self._producers.loaded or self._producers.load()).open_transactions
         return max(next(iter(transactions)), self._local.log_start_offset) if transactions else None
 
+    def last_stable_offset(self, high_watermark: int) -> int:
+        """Up to where all transactions have ended, by markers below ``high_watermark``. KafkaError: KAFKA_STORAGE_ERROR."""
+        producers = self._producers.loaded or self._producers.load()
+        first_unstable = producers.first_unstable_offset(high_watermark)
+        if first_unstable is None:
+            return high_watermark
+        return min(max(first_unstable, self._local.log_start_offset), high_watermark)
+
+    def settle_transactions(self, high_watermark: int) -> None:
+        """Forget of ended transactions what ``last_stable_offset`` needs no more."""
+        if self._producers.loaded is not None:
+            self._producers.loaded.settle(high_watermark)
+
     def aborted_transactions(self, fetch_offset: int, end_offset: int) -> list[tuple[int, int]]:
         """(producer id, first offset) of the aborted transactions with records from ``fetch_offset`` up to ``end_offset``.
 

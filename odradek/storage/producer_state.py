@@ -15,11 +15,14 @@ its marker the next one (KIP-890). So a batch of a later epoch and a commit of a
 ``left_open``. It is aborted in front of them (``CoordinatorAppends``): whether the lost marker was a commit's is not known, and
 aborted records are never to be read. Kafka lets it be part of the later transaction.
 
-Snapshots of all this, and its restoration from the log, are in ``producer_snapshot`` and ``producer_restore``.
+A marker counts for who appends at once, and for who reads committed records when it is replicated: it may be lost with its
+leader, and the next leader have another one.
 
-Left out: a marker counts as soon as it is appended, whatever the high watermark: the one replica is the leader.
+Snapshots of all this, and its restoration from the log, are in ``producer_snapshot`` and ``producer_restore``. A snapshot, like
+Kafka's, does not tell which markers are replicated.
 """
 
+from collections import deque
 from typing import Final
 
 from odradek.protocol.errors import ErrorCode, KafkaError
@@ -37,17 +40,38 @@ _EPOCH_PER_TRANSACTION: Final = 2
 class ProducerStates:
     """The producers of one partition by their ids; ``open_transactions`` has first offset -> producer id, ascending."""
 
-    __slots__ = ("_verifications", "by_id", "open_transactions")
+    __slots__ = ("_ended", "_verifications", "by_id", "open_transactions")
 
     def __init__(self) -> None:
         self.by_id: dict[int, Producer] = {}
         self.open_transactions: dict[int, int] = {}
         self._verifications: dict[int, Verification] = {}
+        # Transactions whose markers may not be replicated yet: the marker's offset, and the transaction's first one.
+        self._ended: deque[tuple[int, int]] = deque()
 
     @property
     def first_open_offset(self) -> int | None:
         """The first offset of the oldest open transaction."""
         return next(iter(self.open_transactions)) if self.open_transactions else None
+
+    def settle(self, high_watermark: int) -> None:
+        """What lies below ``high_watermark`` is replicated: the markers there end their transactions for good."""
+        ended = self._ended
+        while ended and ended[0][0] < high_watermark:
+            ended.popleft()
+
+    def first_unstable_offset(self, high_watermark: int) -> int | None:
+        """The first offset of the oldest transaction that is open, or whose marker is not below ``high_watermark``.
+
+        A marker that is not replicated may be lost with its leader, and another one may come in its place.
+        """
+        if not self._ended:
+            return self.first_open_offset
+        self.settle(high_watermark)
+        offsets = [first_offset for _, first_offset in self._ended]
+        if self.open_transactions:
+            offsets.append(next(iter(self.open_transactions)))
+        return min(offsets) if offsets else None
 
     def check(self, header: BatchHeader) -> AppendedBatch | None:
         """Check a produced batch: None if it may be appended, or the batch that it repeats.
@@ -235,6 +259,7 @@ class ProducerStates:
         if first_offset < 0:
             return None
         del self.open_transactions[first_offset]
+        self._ended.append((offset, first_offset))
         if commit:
             return None
         oldest = self.first_open_offset

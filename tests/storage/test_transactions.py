@@ -82,6 +82,31 @@ def test_the_first_unstable_offset_is_the_oldest_open_transactions():
     assert log.first_unstable_offset is None
 
 
+def test_what_is_read_committed_ends_before_a_transaction_whose_marker_is_not_replicated():
+    log = open_log()
+    append(log)
+    send(log, producer=1, count=3)
+    send(log, producer=2)
+    assert log.last_stable_offset(5) == 1
+    marker = end(log, commit=False, producer=1).last_offset
+    assert log.last_stable_offset(marker) == 1
+    assert log.last_stable_offset(marker + 1) == 4
+    marker = end(log, commit=True, producer=2).last_offset
+    append(log)
+    assert log.last_stable_offset(marker) == 4
+    assert log.last_stable_offset(marker + 1) == marker + 1
+    assert log.last_stable_offset(log.log_end_offset) == log.log_end_offset
+
+
+def test_markers_that_are_replicated_are_forgotten():
+    log = open_log()
+    for sequence in range(5):
+        send(log, sequence, producer=1)
+        end(log, commit=True, producer=1)
+    log.settle_transactions(log.log_end_offset - 2)
+    assert len(log._producers.loaded._ended) == 1
+
+
 def test_the_first_unstable_offset_is_not_before_the_log():
     log = open_log()
     send(log, count=3)

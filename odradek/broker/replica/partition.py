@@ -82,10 +82,9 @@ class Partition:
 
     @property
     def last_stable_offset(self) -> int:
-        """Up to where no transaction is open: at most the high watermark. KafkaError: KAFKA_STORAGE_ERROR."""
+        """Up to where all transactions have ended, and their ends are replicated. KafkaError: KAFKA_STORAGE_ERROR."""
         log = self.log
-        first_unstable = None if log is None else log.first_unstable_offset
-        return self.high_watermark if first_unstable is None else min(first_unstable, self.high_watermark)
+        return self.high_watermark if log is None else log.last_stable_offset(self.high_watermark)
 
     @property
     def is_unsettled(self) -> bool:
@@ -173,6 +172,7 @@ class Partition:
         )
         self.appended_bytes += END_TXN_MARKER_BYTES
         self._advance(leader.high_watermark(log, self.high_watermark))
+        log.settle_transactions(self.high_watermark)
         if leader.followers is not None:
             self._wake_fetches(self)
         return info
@@ -241,6 +241,7 @@ class Partition:
         info = log.append_as_follower(batches, leader_epoch=self.leader_epoch, now_ms=now_ms)
         follower.leader_high_watermark = leader_high_watermark
         self._advance(follower.high_watermark(log, self.high_watermark))
+        log.settle_transactions(self.high_watermark)
         return info
 
     def truncate_to(self, offset: int, now_ms: int) -> bool:

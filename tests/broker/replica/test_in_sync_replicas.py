@@ -8,7 +8,10 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 from odradek.broker.replica.delayed_produce import DelayedProduce
 from odradek.broker.replica.follower_state import NO_EPOCH
 from odradek.broker.replica.in_sync_replicas import CommittedIsr
+from odradek.coordinator.runtime.marker import EndTxnMarker
 from odradek.protocol.errors import ErrorCode, KafkaError
+from tests.storage.support import NOW_MS
+from tests.storage.transactional import transactional_batch
 
 from .replication_bed import FIRST, LEADER, LEADER_EPOCH, MAX_LAG_MS, PARTITION_EPOCH, SECOND, TOPIC_ID, ReplicationBed
 
@@ -267,6 +270,20 @@ def test_a_produce_with_acks_all_waits_for_the_in_sync_replicas_and_one_with_ack
     bed.fetch(SECOND, 1)
     assert operation.try_complete()
     assert answered == [ErrorCode.NONE]
+
+
+@pytest.mark.parametrize("commit", [True, False])
+def test_committed_records_end_before_a_transaction_whose_marker_is_not_replicated(commit):
+    bed = ReplicationBed()
+    bed.partition.append(transactional_batch(0, count=2, producer=7), NOW_MS, True)
+    bed.append(3)
+    bed.fetch(FIRST, 5)
+    bed.fetch(SECOND, 5)
+    bed.partition.append_marker(EndTxnMarker(7, 0, 0, commit), NOW_MS)
+    assert (bed.high_watermark, bed.partition.last_stable_offset) == (5, 0)
+    bed.fetch(FIRST, 6)
+    bed.fetch(SECOND, 6)
+    assert (bed.high_watermark, bed.partition.last_stable_offset) == (6, 6)
 
 
 class Replicated(RuleBasedStateMachine):
