@@ -161,6 +161,19 @@ CAMPAIGNS = {
             ),
         ),
         Campaign(
+            "simulate-cluster",
+            "tests.campaigns.cluster_simulation",
+            ("--seeds", "20000", "--jobs", "2", "--mutations", "600"),
+            75,
+            "histories of clusters of brokers and their controller, on a virtual clock, network and disks, each from its seed; "
+            "find faults put in",
+            (
+                f"{_HERE}/cluster_simulation/test_histories.py",
+                f"{_HERE}/cluster_simulation/test_mutations.py",
+                f"{_HERE}/cluster_simulation/test_world_parts.py",
+            ),
+        ),
+        Campaign(
             "soak",
             "tests.campaigns.soak",
             ("--minutes", "5"),

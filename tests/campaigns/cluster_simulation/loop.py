@@ -13,13 +13,14 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from contextvars import Context, ContextVar, copy_context
+from functools import partial
 from heapq import heappop, heappush
 from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine
 
-    from odradek.timing.clock import ClockedTimer
+    from odradek.timing.timer import Timer
 
 # More callbacks than anything takes that comes to an end, without time passing.
 _MOST_WITHOUT_TIME = 200_000
@@ -101,6 +102,23 @@ class Handle:
         return self.callback is None
 
 
+class _Attached:
+    """A timer that the loop runs: its process, the context in which it was made, and the callback that is to run it next."""
+
+    __slots__ = ("context", "handle", "process", "timer")
+
+    def __init__(self, timer: Timer, process: Process | None, context: Context) -> None:
+        self.timer = timer
+        self.process = process
+        self.context = context
+        self.handle: Handle | None = None
+
+    def disarm(self) -> None:
+        if self.handle is not None:
+            self.handle.cancel()
+            self.handle = None
+
+
 class VirtualLoop(asyncio.AbstractEventLoop):
     """``now_ms`` is the time. ``failures`` are the errors that callbacks ended with."""
 
@@ -111,8 +129,7 @@ class VirtualLoop(asyncio.AbstractEventLoop):
         self.failures: list[tuple[str, BaseException]] = []
         self._scheduled: list[tuple[float, int, Handle]] = []
         self._count = 0
-        # Each with its process, and the context in which it was made.
-        self._timers: dict[ClockedTimer, tuple[Process | None, Context]] = {}
+        self._timers: dict[Timer, _Attached] = {}
         self._is_closed = False
         # What belongs to no process.
         self._nobody = Context()
@@ -164,38 +181,44 @@ class VirtualLoop(asyncio.AbstractEventLoop):
         scheduled = self._scheduled
         while scheduled and scheduled[0][2].callback is None:
             heappop(scheduled)
-        due_ms = scheduled[0][0] if scheduled else float("inf")
-        for timer, (process, _) in self._timers.items():
-            if process is None or not process.is_paused:
-                deadline_ms = timer.next_deadline_ms()
-                if deadline_ms is not None and deadline_ms < due_ms:
-                    due_ms = deadline_ms
-        return due_ms
+        return scheduled[0][0] if scheduled else float("inf")
 
     def _run_due(self) -> None:
-        now_ms = self.now_ms
         scheduled = self._scheduled
-        while scheduled and scheduled[0][0] <= now_ms:
+        while scheduled and scheduled[0][0] <= self.now_ms:
             self.ready.append(heappop(scheduled)[2])
-        for timer, (process, context) in list(self._timers.items()):
-            if process is not None and process.is_paused:
-                continue
-            deadline_ms = timer.next_deadline_ms()
-            if deadline_ms is not None and deadline_ms <= now_ms:
-                context.copy().run(timer.advance)
 
-    def attach(self, timer: ClockedTimer) -> None:
+    def attach(self, timer: Timer) -> None:
         """Run ``timer`` as time passes, as what the present process does."""
-        self._timers[timer] = PROCESS.get(), copy_context()
+        attached = self._timers[timer] = _Attached(timer, PROCESS.get(), copy_context())
+        timer.on_earlier_deadline = partial(self._arm, attached)
 
-    def detach(self, timer: ClockedTimer) -> None:
+    def detach(self, timer: Timer) -> None:
         """Run it no more."""
-        self._timers.pop(timer, None)
+        self._forget(self._timers.pop(timer, None))
 
     def forget(self, process: Process) -> None:
         """Run no timer of ``process`` any more."""
-        for timer in [timer for timer, (owner, _) in self._timers.items() if owner is process]:
-            del self._timers[timer]
+        for attached in [attached for attached in self._timers.values() if attached.process is process]:
+            self._forget(self._timers.pop(attached.timer))
+
+    def _forget(self, attached: _Attached | None) -> None:
+        if attached is not None:
+            attached.timer.on_earlier_deadline = None
+            attached.disarm()
+
+    def _arm(self, attached: _Attached, deadline_ms: float) -> None:
+        attached.disarm()
+        handle = attached.handle = Handle(self._fire, (attached,), attached.context)
+        heappush(self._scheduled, (deadline_ms, self._count, handle))
+        self._count += 1
+
+    def _fire(self, attached: _Attached) -> None:
+        attached.handle = None
+        attached.timer.advance()
+        deadline_ms = attached.timer.next_deadline_ms()
+        if deadline_ms is not None and attached.timer in self._timers:
+            self._arm(attached, deadline_ms)
 
     def at_ms(self, when_ms: float, callback: Callable[..., Any], *args: Any) -> Handle:
         """Call back at a time, as no process."""
@@ -296,10 +319,10 @@ class ProcessClock:
         """Part of Clock: it is moved."""
         return float("inf")
 
-    def attach(self, timer: ClockedTimer) -> None:
+    def attach(self, timer: Timer) -> None:
         """Part of Clock."""
         self._loop.attach(timer)
 
-    def detach(self, timer: ClockedTimer) -> None:
+    def detach(self, timer: Timer) -> None:
         """Part of Clock."""
         self._loop.detach(timer)

@@ -185,6 +185,8 @@ class SimulatedNetwork:
         self._transports: dict[Transport, None] = {}
         self._cuts: dict[tuple[str, str], int] = {}
         self._waiting: list[asyncio.Future[None]] = []
+        # Hosts by the numbers of their addresses.
+        self._numbers: dict[str, int] = {}
 
     # ----------------------------------------------------------------------------------------------------------------- faults
 
@@ -283,7 +285,7 @@ class SimulatedNetwork:
             await asyncio.sleep(0.02)
             if self._servers.get((host, port)) is not server:
                 raise ConnectionRefusedError(errno.ECONNREFUSED, "Connection refused")
-        near, far = Transport(self, process, (host, port)), Transport(self, server.process, (process.host, 0))
+        near, far = Transport(self, process, (host, port)), Transport(self, server.process, (self._ip_of(process.host), 0))
         near.peer, far.peer = far, near
         near.latency_ms = far.latency_ms = self._random.uniform(0.05, self.longest_latency_ms)
         self._transports[far] = self._transports[near] = None
@@ -299,6 +301,9 @@ class SimulatedNetwork:
         protocol.connection_made(near)
         near.wake()
         return near, protocol
+
+    def _ip_of(self, host: str) -> str:
+        return f"10.0.0.{self._numbers.setdefault(host, len(self._numbers) + 1)}"
 
     def _accept(self, server: _Server, far: Transport) -> None:
         if not far.is_lost:

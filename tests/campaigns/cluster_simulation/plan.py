@@ -1,0 +1,71 @@
+"""What a history is to be: how large the cluster is, who its clients are, what goes wrong. All of it is drawn from the seed."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from random import Random
+
+# Each with how often it is chosen beside others.
+BROKER_FAULTS = {
+    "kill a broker": 4,
+    "lose a broker's power": 2,
+    "stop a broker": 2,
+    "pause a broker": 3,
+    "isolate a broker": 4,
+    "cut two brokers off from each other": 3,
+    "cut a broker off from the controller": 3,
+    "let a broker hear nothing": 2,
+    "let nobody hear a broker": 2,
+    "slow a broker's network": 2,
+    "slow a broker's disk": 2,
+    "sever connections": 3,
+}
+CONTROLLER_FAULTS = {"kill the controller": 2, "pause the controller": 1}
+CLIENT_FAULTS = {"kill a client": 2, "pause a client": 1}
+ADMIN_ACTS = {"reassign a partition": 2, "elect preferred leaders": 1}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan:
+    """``faults`` are those of this history; a client thinks for ``think_ms`` at most."""
+
+    broker_count: int
+    partition_count: int
+    duration_ms: int
+    longest_latency_ms: float
+    think_ms: int
+    transaction_timeout_ms: int
+    idempotent_producers: int
+    transactional_ids: int
+    committers: int
+    has_careless: bool
+    flushes_each: bool
+    faults: tuple[str, ...]
+    fault_interval_ms: int
+
+
+def draw(rng: Random) -> Plan:
+    """A history's plan."""
+    faults = [*BROKER_FAULTS]
+    chosen = rng.sample(faults, rng.choice((1, 2, 3, 4, len(faults))))
+    for others in (CONTROLLER_FAULTS, CLIENT_FAULTS, ADMIN_ACTS):
+        if rng.random() < 0.5:
+            chosen += others
+    return Plan(
+        broker_count=rng.choice((3, 3, 3, 3, 3, 3, 4, 5)),
+        partition_count=rng.choice((1, 2, 3)),
+        duration_ms=rng.choice((4_000, 6_000, 9_000)),
+        longest_latency_ms=rng.choice((0.5, 2.0, 10.0)),
+        think_ms=rng.choice((200, 400, 800)),
+        transaction_timeout_ms=rng.choice((1_000, 3_000)),
+        idempotent_producers=rng.choice((1, 1, 2)),
+        transactional_ids=rng.choice((0, 1, 1, 2)),
+        committers=rng.choice((0, 1, 1)),
+        has_careless=rng.random() < 0.4,
+        flushes_each=rng.random() < 0.25,
+        faults=tuple(chosen),
+        fault_interval_ms=rng.choice((400, 800, 1_500)),
+    )

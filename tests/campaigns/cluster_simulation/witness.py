@@ -1,0 +1,106 @@
+"""Looks into all brokers, again and again, as nobody in a real cluster can.
+
+One broker leads a partition in an epoch. What one replica has below its high watermark, all others have there, now and later:
+each batch below it is noted when the first replica has it there, and compared with what the others have.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from odradek.protocol.record_batch import iter_batches
+from tests.campaigns.simulation.violation import Violation
+
+if TYPE_CHECKING:
+    from uuid import UUID
+
+    from odradek.broker.replica.partition import Partition
+    from tests.campaigns.cluster_simulation.machine import Machine
+
+LEADERS = "one broker leads a partition in an epoch"
+AGREE = "logs agree up to the high watermark"
+KEPT = "what is replicated is kept"
+_READ_BYTES = 1 << 20
+Key = tuple["UUID", int]
+
+
+class Batch(NamedTuple):
+    """What makes a batch that batch."""
+
+    base_offset: int
+    next_offset: int
+    leader_epoch: int
+    crc: int
+
+
+class _Seen:
+    """How far a replica's log was compared: so many batches."""
+
+    __slots__ = ("count", "offset", "partition")
+
+    def __init__(self, partition: Partition) -> None:
+        self.partition = partition
+        self.offset = 0
+        self.count = 0
+
+
+class Witness:
+    """Of one world."""
+
+    def __init__(self) -> None:
+        self.committed: dict[Key, list[Batch]] = {}
+        self.leaders: dict[tuple[UUID, int, int], int] = {}
+        self._seen: dict[tuple[int, Key], _Seen] = {}
+
+    def look(self, machines: list[Machine]) -> None:
+        """Compare what the machines' brokers have. Raises Violation."""
+        for machine in machines:
+            core = machine.core
+            if core is not None:
+                for partition in core.partitions:
+                    self._look_at(machine.node_id, partition)
+
+    def _look_at(self, node_id: int, partition: Partition) -> None:
+        if partition.log is None:
+            return
+        key = partition.topic_id, partition.index
+        if partition.leader is not None and partition.leader.followers is not None:
+            leader = self.leaders.setdefault((*key, partition.leader_epoch), node_id)
+            if leader != node_id:
+                what = f"{partition.topic}-{partition.index}, epoch {partition.leader_epoch}: {leader} and {node_id}"
+                raise Violation(LEADERS, what)
+        seen = self._seen.get((node_id, key))
+        if seen is None or seen.partition is not partition:
+            seen = self._seen[node_id, key] = _Seen(partition)
+        if partition.high_watermark > seen.offset:
+            self._compare(node_id, partition, seen, self.committed.setdefault(key, []))
+
+    def _compare(self, node_id: int, partition: Partition, seen: _Seen, committed: list[Batch]) -> None:
+        log = partition.log
+        assert log is not None
+        end = min(partition.high_watermark, log.log_end_offset)
+        while seen.offset < end:
+            piece = log.read(seen.offset, _READ_BYTES, upper_offset=end, min_one_batch=True)
+            data = bytes(piece.read())
+            for _, header in iter_batches(data):
+                batch = Batch(header.base_offset, header.next_offset, header.partition_leader_epoch, header.crc)
+                if seen.count == len(committed):
+                    committed.append(batch)
+                elif committed[seen.count] != batch:
+                    what = f"{partition.topic}-{partition.index}: {node_id} has {batch}, others had {committed[seen.count]}"
+                    raise Violation(AGREE, what)
+                seen.count += 1
+                seen.offset = header.next_offset
+            if not data:
+                raise Violation(AGREE, f"{partition.topic}-{partition.index}: {node_id} has nothing at {seen.offset}")
+
+    def check_kept(self, machines: list[Machine]) -> None:
+        """All replicas have all that was ever replicated. Raises Violation."""
+        for machine in machines:
+            core = machine.core
+            for partition in () if core is None else core.partitions:
+                log = partition.log
+                committed = self.committed.get((partition.topic_id, partition.index))
+                if log is not None and committed and log.log_end_offset < committed[-1].next_offset:
+                    name = f"{partition.topic}-{partition.index}"
+                    raise Violation(KEPT, f"{name}: {machine.node_id} ends at {log.log_end_offset}, not {committed[-1]}")
