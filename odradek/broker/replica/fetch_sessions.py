@@ -76,19 +76,28 @@ class FetchPartition:
         self.sent_high_watermark = UNKNOWN_OFFSET
         self.sent_log_start_offset = UNKNOWN_OFFSET
         self.target: Any = None
+        self.current_leader_epoch: int = asked.current_leader_epoch
         self.ask(asked)
 
     def ask(self, asked: FetchRequestPartition) -> None:
         """Take over what a request's FetchPartition asks for."""
         self.fetch_offset: int = asked.fetch_offset
         self.max_bytes: int = asked.partition_max_bytes
-        self.current_leader_epoch: int = asked.current_leader_epoch
+        if asked.current_leader_epoch != self.current_leader_epoch:
+            # What was told in the epoch before may have been left aside.
+            self.current_leader_epoch = asked.current_leader_epoch
+            self.sent_high_watermark = UNKNOWN_OFFSET
         self.last_fetched_epoch: int = asked.last_fetched_epoch
         self.log_start_offset: int = asked.log_start_offset
 
     def note_sent(self, data: PartitionData) -> None:
-        """Remember what the response tells, so that it need not be told again; an error's end must be told, so then nothing."""
-        self.sent_high_watermark = UNKNOWN_OFFSET if data.error_code else data.high_watermark
+        """Remember what the response tells, so that it need not be told again.
+
+        The end of an error must be told, so then it is nothing. Nor does a follower take the high watermark with which it is told
+        to cut off its log.
+        """
+        is_taken = not data.error_code and data.diverging_epoch.epoch < 0
+        self.sent_high_watermark = data.high_watermark if is_taken else UNKNOWN_OFFSET
         self.sent_log_start_offset = data.log_start_offset
 
 

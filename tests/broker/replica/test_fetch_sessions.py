@@ -287,6 +287,21 @@ def test_the_end_of_an_error_in_the_full_fetch_is_told(sessions):
     assert answer(sessions.open(request(context.session_id, 1), True, 0)) == [1]
 
 
+def test_the_high_watermark_is_told_again_after_a_diverging_epoch(sessions):
+    session_id = begin(sessions)
+    assert answer(sessions.open(request(session_id, 1), True, 0), p1=data(high_watermark=11, diverging=0)) == [1]
+    assert answer(sessions.open(request(session_id, 2), True, 0), p1=data(high_watermark=11)) == [1]
+    assert answer(sessions.open(request(session_id, 3), True, 0), p1=data(high_watermark=11)) == []
+
+
+def test_the_high_watermark_is_told_again_in_another_epoch(sessions):
+    session_id = begin(sessions)
+    later = [(ORDERS, (asked(1, current_leader_epoch=5),))]
+    assert answer(sessions.open(request(session_id, 1, topics=later), True, 0)) == [1]
+    same = [(ORDERS, (asked(1, fetch_offset=3, current_leader_epoch=5),))]
+    assert answer(sessions.open(request(session_id, 2, topics=same), True, 0)) == []
+
+
 def test_partitions_with_records_are_read_last_next_time(sessions):
     session_id = begin(sessions, [(ORDERS, (0, 1, 2, 3))])
     first = sessions.open(request(session_id, 1), True, 0)
