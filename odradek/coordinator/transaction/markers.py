@@ -82,9 +82,11 @@ class Markers:
         self._transactions.context.after_answer(lambda: self.write(transactional_id, value))
 
     def resume(self) -> None:
-        """After a load, go on with the transactions in Prepare*."""
+        """After a load, go on with the transactions in Prepare*. All that was loaded is committed."""
+        pending = self._transactions.pending
         for transactional_id, value in list(self._transactions.by_id.items()):
-            if value.status in PREPARED:
+            # What is pending has been decided since the load.
+            if value.status in PREPARED and transactional_id not in pending:
                 self.begin(transactional_id, value)
 
     def write(self, transactional_id: str, value: TransactionLogValue) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, ClassVar, cast
 
+from odradek.coordinator.runtime.result import CoordinatorResult
 from odradek.coordinator.runtime.shard import WriteOrder
 from odradek.coordinator.transaction.add_partitions import add_partitions, verify_partitions
 from odradek.coordinator.transaction.describe import TransactionFilter, describe_transaction, list_transactions
@@ -18,7 +19,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
     from odradek.coordinator.runtime.record import CoordinatorRecord
-    from odradek.coordinator.runtime.result import CoordinatorResult
     from odradek.coordinator.runtime.shard_context import ShardContext
     from odradek.coordinator.transaction.config import MarkerWriter, ProducerIdentity, TransactionConfig, TransactionReports
     from odradek.protocol.coordinator_records import TransactionLogValue
@@ -55,9 +55,12 @@ class TransactionShard:
             self.transactions.replay(key.transactional_id, cast("TransactionLogValue | None", value))
 
     def on_loaded(self, now_ms: int) -> None:  # noqa: ARG002  deadlines are measured on the monotonic clock
-        """Go on ending the transactions in Prepare*, and schedule the deadlines of the others."""
+        """Go on ending the transactions in Prepare*, and schedule the deadlines of the others.
+
+        A Prepare* that is not committed may be lost yet, with this leader: no marker is written for it before it is.
+        """
         self.timeouts.load()
-        self.markers.resume()
+        self.transactions.context.write(lambda: CoordinatorResult((), None, on_commit=self.markers.resume))
 
     def on_unloaded(self) -> Iterable[tuple[Reply[Any], object]]:
         """No reply is held by this shard."""

@@ -65,12 +65,18 @@ class Bed:
         self.runtime.start_loading(0, 7)
         self.logs.run()
 
-    def crash(self):
-        """Forget all that is not in the log, and load again, under the same coordinator epoch."""
+    def crash(self, high_watermark=None):
+        """Forget all that is not in the log, and load again, under the same coordinator epoch.
+
+        The log is committed up to ``high_watermark``, which then stands still, or to its end.
+        """
         for partition in self.runtime.partitions():
             self.runtime.unload(partition)
         self.logs = _revived(self.logs)
         self.log = self.logs.logs[0]
+        if high_watermark is not None:
+            self.log.held_back = True
+            self.log.release(high_watermark)
         self.start()
 
     def _make_shard(self, _partition, context):

@@ -137,6 +137,25 @@ def test_a_marker_that_is_not_needed_at_its_broker_is_waited_for_no_more(bed):
     assert (bed.state(), len(bed.markers)) == (TransactionState.COMPLETE_COMMIT, 1)
 
 
+def test_the_next_coordinator_writes_no_marker_before_what_it_has_found_is_committed(bed):
+    producer, other = bed.init(), bed.init(transactional_id="other")
+    bed.add(producer, A0)
+    bed.add(other, B0, transactional_id="other")
+    committed = bed.log.log_end_offset
+    bed.log.held_back = True
+    bed.commit(producer)
+    bed.crash(high_watermark=committed)
+    bed.advance(10 * RETRY_BACKOFF_MS)
+    assert (bed.state(), bed.markers) == (TransactionState.PREPARE_COMMIT, [])
+    assert bed.add(producer, A0) == ErrorCode.CONCURRENT_TRANSACTIONS
+    # A transaction that is ended meanwhile has its markers once.
+    bed.commit(other, transactional_id="other")
+    bed.log.hold_back_no_more()
+    bed.logs.run()
+    assert bed.markers == [(A0, 100, 0, "commit"), (B0, 101, 0, "commit")]
+    assert {bed.state(), bed.state("other")} == {TransactionState.COMPLETE_COMMIT}
+
+
 def test_partitions_whose_markers_are_under_way_are_told_as_pending(bed):
     bed.remote = {A0}
     producer = bed.init()
