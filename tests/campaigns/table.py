@@ -31,9 +31,10 @@ CAMPAIGNS = {
             "cluster-chaos",
             "tests.campaigns.cluster_chaos",
             (),
-            6,
-            "kill, freeze and stop three brokers in turn under transactional clients, with Apache Kafka's controller",
-            (f"{_HERE}/cluster_chaos/test_cluster_chaos.py",),
+            12,
+            "kill, freeze, stop and cut off brokers of a cluster, and its controller, under transactional clients: with Apache "
+            "Kafka's controller and with odradek's; find faults put in",
+            (f"{_HERE}/cluster_chaos/test_cluster_chaos.py", f"{_HERE}/cluster_chaos/test_network.py"),
         ),
         Campaign(
             "crash",

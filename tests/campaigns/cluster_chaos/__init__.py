@@ -1,1 +1,1 @@
-"""Three brokers of odradek's under Apache Kafka's controller, killed, frozen and stopped in turn under transactional clients."""
+"""Three brokers of odradek's and a controller, killed, frozen, stopped and cut off in turn under transactional clients."""

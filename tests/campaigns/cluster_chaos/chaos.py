@@ -1,137 +1,198 @@
-"""The chaos: one broker at a time is killed, frozen or stopped, while the feeder and the tellers work.
+"""The chaos: one harm after the other comes over the cluster, while the feeder and the tellers work.
 
-Two of three replicas are to have what is acknowledged, so nothing may be lost. At the end all orders are carried out, once each
-(``accounts``); every replica is in sync again, and has the same bytes; no broker has had a fault.
+Two of three replicas are to have what is acknowledged, so nothing may be lost. After each harm everything works again within a
+bounded time, and so it does during those that leave the others able to go on. At the end all orders are carried out, once each
+(``accounts``); every replica is in sync again, and has the same bytes; no broker has had a fault, or has kept what it should not.
 """
 
 import random
-import signal
 import time
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Final
 
 from confluent_kafka import Consumer, KafkaException, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from tests.campaigns.cluster_chaos.accounts import PARTITIONS, Violation, check_ledger, check_orders
 from tests.campaigns.cluster_chaos.clients import CLIENT, GROUP, LEDGER, ORDERS, Feeder, Teller, read_all
-from tests.campaigns.kafka_tools.kafka_controllers import KafkaControllers
-from tests.campaigns.kafka_tools.odradek_brokers import OdradekBrokers
+from tests.campaigns.cluster_chaos.harms import HARMS, deck
+from tests.campaigns.cluster_chaos.nodes import NODES, Nodes
+from tests.campaigns.cluster_chaos.views import Silent, are_in_sync, new_producer_id, open_transaction, partitions_by
 
-NODES = (11, 12, 13)
-SESSION_S = 3
-SETTINGS = {
-    "broker.heartbeat.interval.ms": "200",
-    "broker.session.timeout.ms": str(SESSION_S * 1000),
-    "replica.lag.time.max.ms": "3000",
-    "replica.fetch.backoff.ms": "100",
-    "offsets.topic.num.partitions": "3",
-    "offsets.topic.replication.factor": "3",
-    "transaction.state.log.num.partitions": "3",
-    "transaction.state.log.replication.factor": "3",
-    "transaction.state.log.min.isr": "2",
-    "min.insync.replicas": "2",
-    "default.replication.factor": "3",
-    "group.initial.rebalance.delay.ms": "0",
-    "group.min.session.timeout.ms": "1000",
-    "transaction.abort.timed.out.transaction.cleanup.interval.ms": "500",
-}
-SETTLE_S = 120.0
+TELLERS: Final = 3
+# Of one step. A machine that is busy with other things has to fit in.
+SETTLE_S: Final = 90.0
+# What a broker without clients may have: a few connections to each other broker and to the controller, and their tasks.
+MOST_TASKS: Final = 20
+MOST_SOCKETS: Final = 40
+MOST_MEMORY_MIB: Final = 200
+_POLL_S: Final = 0.1
 
 
 class Chaos:
-    """One run."""
+    """One run on one kind of controller. ``fault`` is one of ``faults``; a harm lasts ``pace`` times as long as usual."""
 
-    def __init__(self, scratch: Path, seed: int, *, orders_a_second: float = 100) -> None:
+    def __init__(
+        self,
+        scratch: Path,
+        controller: str,
+        seed: int,
+        *,
+        fault: str | None = None,
+        orders_a_second: float = 100,
+        pace: float = 1.0,
+    ) -> None:
         self._random = random.Random(seed)
         self._orders_a_second = orders_a_second
-        self._controllers = KafkaControllers(
-            scratch / "controllers", 1, {"broker.session.timeout.ms": str(SESSION_S * 1000), "min.insync.replicas": "2"}
-        )
-        self._brokers = OdradekBrokers(scratch / "brokers", self._controllers, dict.fromkeys(NODES, SETTINGS))
-        self._servers = ",".join(f"127.0.0.1:{port}" for port in self._brokers.ports.values())
+        self._pace = pace
+        self.controller = controller
+        self.nodes = Nodes(scratch, controller, fault)
         self._harms: Counter[str] = Counter()
+        self._slowest: dict[str, tuple[float, str]] = {}
+        self._last = "nothing"
+        self._producer_ids: set[int] = set()
         self._feeder: Feeder | None = None
         self._tellers: list[Teller] = []
+        self._held: list[str] = []
 
-    def run(self, seconds: float) -> str:
+    def run(self, seconds: float, names: tuple[str, ...] = tuple(HARMS)) -> str:
         """The report. Raises Violation."""
-        self._controllers.start()
-        self._brokers.start()
-        admin = AdminClient({"bootstrap.servers": self._servers, **CLIENT})
-        for topic in admin.create_topics([NewTopic(name, PARTITIONS, 3) for name in (ORDERS, LEDGER)]).values():
-            topic.result(30)
-        self._feeder = Feeder(self._servers, self._orders_a_second)
-        self._tellers = [Teller(self._servers, f"teller-{number}") for number in range(3)]
+        self._begin()
         end = time.monotonic() + seconds
-        while time.monotonic() < end:
-            self._pause(2, 5)
-            self._harm()
-            self._until(lambda: self._are_in_sync(admin), "all replicas are in sync")
-        self._finish(admin)
+        for name, node_id in self._draw(names):
+            if time.monotonic() > end:
+                break
+            self._harm(name, node_id)
+        self._finish()
         return self.report()
 
     def report(self) -> str:
         """What was done."""
         feeder = self._feeder
         reasons = Counter(reason for teller in self._tellers for reason in teller.reasons)
+        slowest = "; ".join(f"slowest {what} {took_s:.1f} s ({name})" for what, (took_s, name) in self._slowest.items())
         return (
-            f"{feeder.sent if feeder else 0} orders, {len(feeder.acknowledged) if feeder else 0} acknowledged,"
+            f"controller {self.controller}: {feeder.sent if feeder else 0} orders,"
+            f" {len(feeder.acknowledged) if feeder else 0} acknowledged,"
             f" {sum(teller.committed for teller in self._tellers)} transactions;"
-            f" {dict(self._harms)}; tellers began anew: {dict(reasons)}"
+            f" {self._harms.total()} harms: {dict(self._harms)}; {slowest or 'no harm was survived'};"
+            f" tellers began anew: {dict(reasons)}; {len(self._producer_ids)} producer ids; {', '.join(self._held)}"
         )
 
     def close(self) -> None:
         """End all processes."""
-        self._brokers.close()
-        self._controllers.close()
+        self.nodes.close()
 
-    def _harm(self) -> None:
-        node_id = self._random.choice(NODES)
-        harm = self._random.choice(("kill", "kill", "freeze", "stop"))
-        self._harms[harm] += 1
-        if harm == "freeze":
-            # Longer than its session, so that it wakes as one that was replaced.
-            self._brokers.signal(node_id, signal.SIGSTOP)
-            self._pause(SESSION_S, SESSION_S * 2)
-            self._brokers.signal(node_id, signal.SIGCONT)
-            return
-        if harm == "kill":
-            self._brokers.kill9(node_id)
-        elif self._brokers.stop(node_id) != 0:
-            raise Violation(f"broker {node_id} has not stopped in good order: {self._brokers.log(node_id)[-2000:]}")
-        self._pause(0, SESSION_S * 2)
-        self._brokers.start(node_id)
+    # ------------------------------------------------------------------------------------------------------------------- harming
 
-    def _finish(self, admin: AdminClient) -> None:
+    def _begin(self) -> None:
+        self.nodes.start()
+        admin = AdminClient({"bootstrap.servers": self.nodes.servers, **CLIENT})
+        for topic in admin.create_topics([NewTopic(name, PARTITIONS, len(NODES)) for name in (ORDERS, LEDGER)]).values():
+            topic.result(30)
+        self._take_producer_ids()
+        self._take_producer_ids()
+        self._feeder = Feeder(self.nodes.servers, self._orders_a_second)
+        self._tellers = [Teller(self.nodes.servers, f"teller-{number}") for number in range(TELLERS)]
+        self._settle("began", self._marks())
+
+    def _draw(self, names: tuple[str, ...]) -> Iterator[tuple[str, int]]:
+        while True:
+            yield from deck(self._random, names)
+
+    def _harm(self, name: str, node_id: int) -> None:
+        harm = HARMS[name]
+        self._harms[name] += 1
+        self._last = f"{name} {node_id}"
+        self._pause(0.5, 2)
+        harm.begin(self.nodes, node_id)
+        self._pause(*harm.lasts_s)
+        if harm.go_on:
+            marks = self._marks()
+            self._within("progress", lambda: self._have_gone_on(marks), "orders are acknowledged and carried out meanwhile")
+        harm.end(self.nodes, node_id)
+        self._settle("recovery", self._marks())
+        self._take_producer_ids()
+
+    def _settle(self, what: str, marks: list[int]) -> None:
+        """Until all is as it was before."""
+        began = time.monotonic()
+        self._until(lambda: all(map(int.__gt__, self._marks(), marks)), "every partition and every teller goes on")
+        self._until(self._are_in_sync, "all replicas are in sync")
+        self._note(what, began)
+
+    def _within(self, what: str, condition: Callable[[], bool], told: str) -> None:
+        began = time.monotonic()
+        self._until(condition, told)
+        self._note(what, began)
+
+    def _note(self, what: str, began: float) -> None:
+        took = time.monotonic() - began, self._last
+        self._slowest[what] = max(self._slowest.get(what, took), took)
+
+    def _marks(self) -> list[int]:
+        """How far each partition of orders is acknowledged, and how many transactions each teller has committed."""
+        assert self._feeder is not None
+        return [*self._feeder.counts, *(teller.committed for teller in self._tellers)]
+
+    def _have_gone_on(self, marks: list[int]) -> bool:
+        """Every partition of orders, and some teller."""
+        now = self._marks()
+        return all(map(int.__gt__, now[:PARTITIONS], marks[:PARTITIONS])) and sum(now[PARTITIONS:]) > sum(marks[PARTITIONS:])
+
+    def _take_producer_ids(self) -> None:
+        for node_id in NODES:
+            try:
+                producer_id = new_producer_id(self.nodes.brokers.ports[node_id])
+            except Silent:
+                continue
+            if producer_id in self._producer_ids:
+                raise Violation(f"producer id {producer_id} was given twice")
+            self._producer_ids.add(producer_id)
+
+    # -------------------------------------------------------------------------------------------------------------------- at rest
+
+    def _finish(self) -> None:
         feeder = self._feeder
         assert feeder is not None
         unknown = feeder.stop()
         if unknown:
             raise Violation(f"{unknown} orders have no answer")
-        orders = {index: [int(value) for value in values] for index, values in read_all(self._servers, ORDERS).items()}
+        servers = self.nodes.servers
+        orders = {index: [int(value) for value in values] for index, values in read_all(servers, ORDERS).items()}
         check_orders(orders, feeder.acknowledged, feeder.sent)
         ends = {index: self._end(ORDERS, index) for index in range(PARTITIONS)}
         self._until(lambda: self._committed() == ends, "all orders are carried out")
         for teller in self._tellers:
             teller.stop()
-        check_ledger(read_all(self._servers, LEDGER), [number for numbers in orders.values() for number in numbers])
-        self._until(lambda: self._are_in_sync(admin), "all replicas are in sync")
+        self._until(self._is_nothing_open, "no transaction hangs")
+        check_ledger(read_all(servers, LEDGER), [number for numbers in orders.values() for number in numbers])
+        self._until(self._are_in_sync, "all replicas are in sync")
         self._until(self._do_replicas_agree, "all replicas have the same bytes")
+        for name, log in self.nodes.logs().items():
+            if "Traceback" in log:
+                raise Violation(f"{name} has had a fault: {log.partition('Traceback')[2][:3000]}")
         for node_id in NODES:
-            if "Traceback" in self._brokers.log(node_id):
-                raise Violation(f"broker {node_id} has had a fault: {self._brokers.log(node_id)[-3000:]}")
+            self._check_held(node_id)
+
+    def _check_held(self, node_id: int) -> None:
+        brokers = self.nodes.brokers
+        tasks, sockets, memory_mib = brokers.tasks(node_id), brokers.sockets(node_id), brokers.memory_mib(node_id)
+        self._held.append(f"broker {node_id}: {tasks} tasks, {sockets} sockets, {memory_mib:.0f} MiB")
+        if tasks > MOST_TASKS or sockets > MOST_SOCKETS or memory_mib > MOST_MEMORY_MIB:
+            raise Violation(self._held[-1])
 
     def _end(self, topic: str, index: int) -> int:
-        consumer = Consumer({"bootstrap.servers": self._servers, "group.id": "asks", **CLIENT})
+        consumer = Consumer({"bootstrap.servers": self.nodes.servers, "group.id": "asks", **CLIENT})
         try:
             return consumer.get_watermark_offsets(TopicPartition(topic, index), 30)[1]
         finally:
             consumer.close()
 
     def _committed(self) -> dict[int, int]:
-        consumer = Consumer({"bootstrap.servers": self._servers, "group.id": GROUP, **CLIENT})
+        consumer = Consumer({"bootstrap.servers": self.nodes.servers, "group.id": GROUP, **CLIENT})
         try:
             found = consumer.committed([TopicPartition(ORDERS, index) for index in range(PARTITIONS)], 10)
         except KafkaException:
@@ -141,27 +202,35 @@ class Chaos:
         finally:
             consumer.close()
 
-    def _are_in_sync(self, admin: AdminClient) -> bool:
+    def _are_in_sync(self) -> bool:
         try:
-            topics = admin.list_topics(timeout=5).topics
-        except KafkaException:
+            views = {node_id: partitions_by(port) for node_id, port in self.nodes.brokers.ports.items()}
+        except Silent:
             return False
-        partitions = [partition for topic in topics.values() for partition in topic.partitions.values()]
-        return bool(partitions) and all(len(partition.isrs) == len(NODES) and partition.leader >= 0 for partition in partitions)
+        return are_in_sync(views, NODES)
+
+    def _is_nothing_open(self) -> bool:
+        ports = self.nodes.brokers.ports
+        try:
+            return not open_transaction(ports, partitions_by(ports[NODES[0]]))
+        except (Silent, KeyError):
+            return False
 
     def _do_replicas_agree(self) -> bool:
-        names = {path.name for path in self._brokers.data(NODES[0]).glob("*-?") if not path.name.startswith("__cluster_metadata")}
-        return all(len({self._bytes(node_id, name) for node_id in NODES}) == 1 for name in names)
-
-    def _bytes(self, node_id: int, name: str) -> bytes:
-        return b"".join(path.read_bytes() for path in sorted((self._brokers.data(node_id) / name).glob("*.log")))
+        data = self.nodes.brokers.data
+        names = {path.name for path in data(NODES[0]).glob("*-?") if not path.name.startswith("__cluster_metadata")}
+        return all(len({_bytes(data(node_id) / name) for node_id in NODES}) == 1 for name in names)
 
     def _pause(self, least_s: float, most_s: float) -> None:
-        time.sleep(self._random.uniform(least_s, most_s))
+        time.sleep(self._random.uniform(least_s, most_s) * self._pace)
 
     def _until(self, condition: Callable[[], bool], what: str) -> None:
         deadline = time.monotonic() + SETTLE_S
         while not condition():
             if time.monotonic() > deadline:
-                raise Violation(f"not within {SETTLE_S:.0f} s: {what}")
-            time.sleep(0.1)
+                raise Violation(f"not within {SETTLE_S:.0f} s of {self._last}: {what}")
+            time.sleep(_POLL_S)
+
+
+def _bytes(directory: Path) -> bytes:
+    return b"".join(path.read_bytes() for path in sorted(directory.glob("*.log")))

@@ -6,12 +6,22 @@ from collections.abc import Callable
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Producer, TopicPartition
 
-from tests.campaigns.cluster_chaos.accounts import PARTITIONS, entries_of, order_partition
+from tests.campaigns.cluster_chaos.accounts import PARTITIONS, Violation, entries_of, order_partition
 
 ORDERS, LEDGER, GROUP = "orders", "ledger", "tellers"
 CALL_TIMEOUT_S = 15.0
 BATCH = 20
-CLIENT = {"reconnect.backoff.ms": 20, "reconnect.backoff.max.ms": 200, "metadata.recovery.strategy": "none", "log_level": 0}
+# Clients that look soon whether there is another leader.
+CLIENT = {
+    "reconnect.backoff.ms": 20,
+    "reconnect.backoff.max.ms": 200,
+    "metadata.recovery.strategy": "none",
+    "topic.metadata.refresh.interval.ms": 1000,
+    "socket.timeout.ms": 3000,
+    "log_level": 0,
+}
+
+PRODUCER = {"request.timeout.ms": 3000, **CLIENT}
 
 
 class Feeder:
@@ -20,7 +30,9 @@ class Feeder:
     def __init__(self, servers: str, orders_a_second: float) -> None:
         self.sent = 0
         self.acknowledged: list[int] = []
-        self._producer = Producer({"bootstrap.servers": servers, "enable.idempotence": True, "linger.ms": 2, **CLIENT})
+        # By partition.
+        self.counts = [0] * PARTITIONS
+        self._producer = Producer({"bootstrap.servers": servers, "enable.idempotence": True, "linger.ms": 2, **PRODUCER})
         self._interval_s = 1 / orders_a_second
         self._stopping = threading.Event()
         self._thread = threading.Thread(target=self._feed, name="feeder", daemon=True)
@@ -41,7 +53,9 @@ class Feeder:
 
     def _told(self, error: KafkaError | None, message: Message) -> None:
         if error is None:
-            self.acknowledged.append(int(message.value()))
+            number = int(message.value())
+            self.acknowledged.append(number)
+            self.counts[order_partition(number)] += 1
 
 
 class Teller:
@@ -75,7 +89,7 @@ class Teller:
                 }
             )
             producer = Producer(
-                {"bootstrap.servers": self._servers, "transactional.id": self._name, "transaction.timeout.ms": 10_000, **CLIENT}
+                {"bootstrap.servers": self._servers, "transactional.id": self._name, "transaction.timeout.ms": 10_000, **PRODUCER}
             )
             try:
                 insist(producer.init_transactions)
@@ -122,7 +136,7 @@ def insist(call: Callable[[float], None]) -> None:
 
 
 def read_all(servers: str, topic: str, timeout_s: float = 60) -> dict[int, list[bytes]]:
-    """Every committed value of each partition, by offset. Raises TimeoutError where the end is not reached."""
+    """Every committed value of each partition, by offset. Raises Violation where the end is not reached."""
     consumer = Consumer(
         {"bootstrap.servers": servers, "group.id": "reader", "isolation.level": "read_committed", "enable.partition.eof": True}
         | {"enable.auto.commit": False, **CLIENT}
@@ -133,7 +147,7 @@ def read_all(servers: str, topic: str, timeout_s: float = 60) -> dict[int, list[
     deadline = time.monotonic() + timeout_s
     while len(ended) < PARTITIONS:
         if time.monotonic() > deadline:
-            raise TimeoutError(f"{topic} is not read to its end")
+            raise Violation(f"{topic} is not read to its end within {timeout_s:.0f} s")
         for message in consumer.consume(500, 0.5):
             if message.error() is None:
                 found[message.partition()].append(message.value())

@@ -1,22 +1,60 @@
-"""A short run of the campaign, and that its checks find what they are to find."""
+"""A short run of the campaign on each kind of controller, and that its checks find what they are to find."""
+
+from random import Random
 
 import pytest
 
 from tests.campaigns.cluster_chaos.accounts import PARTITIONS, Violation, check_ledger, check_orders, entries_of, order_partition
 from tests.campaigns.cluster_chaos.chaos import Chaos
+from tests.campaigns.cluster_chaos.harms import HARMS, deck
+from tests.campaigns.cluster_chaos.nodes import NODES
+from tests.campaigns.cluster_chaos.views import PartitionView, are_in_sync
 
 COUNT = 12
+WHOLE = {("orders", 0): PartitionView(11, 4, NODES)}
+
+
+def run(scratch, controller, *names, fault=None):
+    chaos = Chaos(scratch, controller, 3, fault=fault, pace=0.3)
+    try:
+        return chaos.run(1, names)
+    finally:
+        chaos.close()
 
 
 @pytest.mark.xdist_group("kafka-tools")
 @pytest.mark.timeout(400)
 @pytest.mark.interpreted
-def test_nothing_is_lost_or_doubled_while_one_broker_after_the_other_is_harmed(tmp_path):
-    chaos = Chaos(tmp_path, seed=3)
-    try:
-        print(chaos.run(8))
-    finally:
-        chaos.close()
+@pytest.mark.parametrize(("controller", "harm"), [("odradek", "hold all"), ("kafka", "cut controller")])
+def test_nothing_is_lost_or_doubled_while_a_broker_is_cut_off(tmp_path, controller, harm):
+    assert "1 harms" in run(tmp_path, controller, harm)
+
+
+@pytest.mark.xdist_group("kafka-tools")
+@pytest.mark.timeout(400)
+@pytest.mark.interpreted
+def test_a_broker_with_a_fault_is_found(tmp_path):
+    with pytest.raises(Violation, match="given twice"):
+        run(tmp_path, "odradek", "reset", fault="producer-ids-twice")
+
+
+def test_every_harm_is_drawn_before_one_comes_again():
+    drawn = deck(Random(1), tuple(HARMS))
+    assert sorted(name for name, _ in drawn) == sorted(HARMS)
+    assert {node_id for _, node_id in drawn} <= set(NODES)
+
+
+@pytest.mark.parametrize(
+    ("views", "found"),
+    [
+        ({11: WHOLE, 12: WHOLE}, True),
+        ({11: WHOLE, 12: {("orders", 0): PartitionView(12, 5, NODES)}}, False),
+        ({11: {("orders", 0): PartitionView(11, 4, NODES[:2])}}, False),
+        ({11: {("orders", 0): PartitionView(-1, 4, NODES)}}, False),
+    ],
+)
+def test_a_cluster_is_in_sync_when_all_brokers_say_so_of_all_replicas(views, found):
+    assert are_in_sync(views, NODES) is found
 
 
 def orders():

@@ -1,6 +1,7 @@
 """Brokers of odradek's, each a process of `odradek serve`, under the controllers of ``kafka_controllers``."""
 
 import os
+import select
 import signal
 import subprocess
 import sys
@@ -14,7 +15,9 @@ from tests.campaigns.kafka_tools.odradek_controller import OdradekController
 
 
 class OdradekBrokers:
-    """Brokers by node id, not started yet. ``settings`` are further configs."""
+    """Brokers by node id, not started yet. ``settings`` are further configs; ``program`` is what Python is to run."""
+
+    program: tuple[str, ...] = ("-m", "odradek")
 
     def __init__(
         self, scratch: Path, controllers: KafkaControllers | OdradekController, settings: Mapping[int, Mapping[str, str]]
@@ -41,6 +44,10 @@ class OdradekBrokers:
         """What a broker has said."""
         return self._log_path(node_id).read_text(encoding="utf-8")
 
+    def pid(self, node_id: int) -> int:
+        """The process of a broker that runs."""
+        return self._processes[node_id].pid
+
     def signal(self, node_id: int, number: signal.Signals) -> None:
         """Send a signal to a broker."""
         self._processes[node_id].send_signal(number)
@@ -53,6 +60,10 @@ class OdradekBrokers:
         """Have a broker leave; its exit status."""
         return self._end(node_id, signal.SIGTERM)
 
+    def wait_ended(self, node_id: int) -> int:
+        """Wait until a broker that was told to stop has; its exit status."""
+        return self._end(node_id, None)
+
     def close(self) -> None:
         """End all."""
         for node_id in list(self._processes):
@@ -62,6 +73,9 @@ class OdradekBrokers:
         """Whether it has said so. Somebody's connection may have had its port meanwhile, as its own end: then it tries again."""
         process = self._processes[node_id]
         assert process.stdout is not None
+        assert select.select([process.stdout], [], [], TIMEOUT_S)[0], (
+            f"broker {node_id} is not ready: {self.log(node_id)[-4000:]}"
+        )
         line = process.stdout.readline()
         if line == f"odradek ready on 127.0.0.1:{self.ports[node_id]}\n":
             return True
@@ -71,9 +85,10 @@ class OdradekBrokers:
         self._processes[node_id] = self._spawn(node_id)
         return False
 
-    def _end(self, node_id: int, number: int) -> int:
+    def _end(self, node_id: int, number: int | None) -> int:
         process = self._processes.pop(node_id)
-        process.send_signal(number)
+        if number is not None:
+            process.send_signal(number)
         try:
             status = process.wait(TIMEOUT_S)
         finally:
@@ -93,7 +108,7 @@ class OdradekBrokers:
         }
         chosen = [word for key, value in settings.items() for word in ("--set", f"{key}={value}")]
         place = ["--port", str(self.ports[node_id]), "--data-dir", str(self.data(node_id))]
-        command = [sys.executable, "-m", "odradek", "serve", *place, *chosen]
+        command = [sys.executable, *self.program, "serve", *place, *chosen]
         with self._log_path(node_id).open("a", encoding="utf-8") as log:
             return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=log, text=True, env=os.environ)
 
