@@ -32,9 +32,7 @@ def older_shape(api_key: ApiKey, version: int) -> OlderShape | None:
 
 def _canonical(api_key: ApiKey, older: Any, **fields: Any) -> Any:
     """The canonical request with these fields; the other fields are copied from ``older``."""
-    request = messages(api_key).request
-    common = {name: getattr(older, name) for name in request._fields if hasattr(older, name)}
-    return request(**{**common, **fields})
+    return _canonical_struct(messages(api_key).request, older, **fields)
 
 
 def _metadata(older: Any) -> Any:
@@ -106,6 +104,28 @@ def _add_partitions_to_txn(older: Any) -> Any:
     return m.AddPartitionsToTxnRequest(transactions=(transaction,))
 
 
+def _alter_partition(older: Any) -> Any:
+    # Before version 3 the in-sync replicas were ids; -1 is the epoch of a broker that is not checked.
+    classes = messages(ApiKey.ALTER_PARTITION).classes["request"]
+    topics = []
+    for topic in older.topics:
+        partitions = [
+            _canonical_struct(
+                classes["PartitionData"],
+                each,
+                new_isr_with_epochs=tuple(classes["BrokerState"](broker_id=broker_id) for broker_id in each.new_isr),
+            )
+            for each in topic.partitions
+        ]
+        topics.append(topic._replace(partitions=tuple(partitions)))
+    return _canonical(ApiKey.ALTER_PARTITION, older, topics=tuple(topics))
+
+
+def _canonical_struct(kind: type[Any], older: Any, **fields: Any) -> Any:
+    """A struct of a request with these fields; the other fields are copied from ``older``."""
+    return kind(**{**{name: getattr(older, name) for name in kind._fields if hasattr(older, name)}, **fields})
+
+
 # A shape holds up to its last version; from the next version on, the following line applies, if there is one.
 _SHAPES: dict[ApiKey, tuple[OlderShape, ...]] = {
     ApiKey.METADATA: (OlderShape(0, _metadata),),
@@ -117,4 +137,5 @@ _SHAPES: dict[ApiKey, tuple[OlderShape, ...]] = {
     ApiKey.ADD_PARTITIONS_TO_TXN: (OlderShape(3, _add_partitions_to_txn),),
     ApiKey.UPDATE_FEATURES: (OlderShape(0, _update_features, frozenset({"FeatureUpdateKey"})),),
     ApiKey.LIST_CONFIG_RESOURCES: (OlderShape(0, _list_config_resources),),
+    ApiKey.ALTER_PARTITION: (OlderShape(2, _alter_partition, frozenset({"PartitionData"})),),
 }

@@ -1,17 +1,26 @@
 """Requests of every served version become the one canonical message."""
 
 import datetime as dt
+import importlib
 import io
 import random
 import uuid
 from typing import Any
 
 import pytest
+from kio.schema.types import BrokerId
 from kio.serial import entity_writer
+from kio.static.primitive import i8, i32, i64
 
 from odradek.broker.handlers import SERVED
 from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.errors import MalformedMessage
+from odradek.protocol.message_types.alter_partition import (
+    AlterPartitionRequest,
+    BrokerState,
+    RequestPartitionData,
+    RequestTopicData,
+)
 from odradek.protocol.messages import messages
 from odradek.protocol.request_encoder import request_header
 from odradek.protocol.requests import request_decoder
@@ -168,3 +177,22 @@ def test_a_compact_string_is_no_longer_than_any_other(api_key, version, fields):
 
 def _seconds(seconds: float) -> Any:
     return dt.timedelta(seconds=seconds)
+
+
+def test_in_sync_replicas_were_ids_before_version_3():
+    module = load(ApiKey.ALTER_PARTITION, 2, "request").__module__
+    entities = importlib.import_module(module)
+    partition = entities.PartitionData(
+        partition_index=i32(1),
+        leader_epoch=i32(2),
+        new_isr=(BrokerId(4), BrokerId(5)),
+        leader_recovery_state=i8(1),
+        partition_epoch=i32(3),
+    )
+    topic = entities.TopicData(topic_id=uuid.UUID(int=9), partitions=(partition,))
+    request = _request(ApiKey.ALTER_PARTITION, 2, broker_id=BrokerId(4), broker_epoch=i64(8), topics=(topic,))
+    assert request == AlterPartitionRequest(
+        4,
+        8,
+        (RequestTopicData(uuid.UUID(int=9), (RequestPartitionData(1, 2, (BrokerState(4, -1), BrokerState(5, -1)), 1, 3),)),),
+    )
