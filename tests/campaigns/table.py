@@ -37,6 +37,15 @@ CAMPAIGNS = {
             (f"{_HERE}/cluster_chaos/test_cluster_chaos.py", f"{_HERE}/cluster_chaos/test_network.py"),
         ),
         Campaign(
+            "controller-differential",
+            "tests.campaigns.controller_differential",
+            (),
+            15,
+            "the same registrations, heartbeats, elections and reassignments to odradek's and Apache Kafka's controller, and "
+            "what differs",
+            (f"{_HERE}/controller_differential/test_controller_differential.py",),
+        ),
+        Campaign(
             "crash",
             "tests.campaigns.crash.kill9_groups",
             ("--kills", "20"),

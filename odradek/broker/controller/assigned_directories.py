@@ -1,5 +1,8 @@
 """Brokers tell which of their directories replicas are in (AssignReplicasToDirs, KIP-858)."""
 
+from collections.abc import Iterable
+from uuid import UUID
+
 from odradek.broker.controller.broker_changes import change_of, offline_replicas
 from odradek.broker.controller.cluster_view import ClusterView
 from odradek.broker.metadata.directory_ids import MIGRATING, has_online
@@ -49,6 +52,19 @@ def assign_replicas(
         directories.append(DirectoryData(id_=asked.id_, topics=topics))
     records += offline_replicas(view, broker.broker_id, offline.values())
     return AssignReplicasToDirsResponse(directories=directories), records
+
+
+def assigned_here(view: ClusterView, node_id: int, places: Iterable[tuple[Topic, int, UUID]]) -> list[MetadataRecord]:
+    """The records for ``places`` of replicas on ``node_id``: (topic, partition, directory). Who is not a replica is left out."""
+    records: list[MetadataRecord] = []
+    for topic, index, directory in places:
+        partition = topic.partitions.get(index)
+        if partition is not None and node_id in partition.replicas:
+            change = change_of(view, topic, partition)
+            change.directories[node_id] = directory
+            record = change.record()
+            records += [] if record is None else [record]
+    return records
 
 
 def _error(topic: Topic | None, partition: PartitionRecord | None, broker_id: int) -> ErrorCode:

@@ -13,7 +13,7 @@ from uuid import UUID
 from odradek.broker.config import BrokerConfig
 from odradek.broker.config.dynamic import ConfigView
 from odradek.broker.controller.altered_partitions import alter_partitions
-from odradek.broker.controller.assigned_directories import assign_replicas
+from odradek.broker.controller.assigned_directories import assign_replicas, assigned_here
 from odradek.broker.controller.broker_changes import fenced
 from odradek.broker.controller.broker_sessions import BrokerSessions, BrokerState
 from odradek.broker.controller.cluster_features import first_records, updated_features
@@ -25,7 +25,9 @@ from odradek.broker.controller.periodic import PeriodicTasks
 from odradek.broker.controller.reassignments import alter_reassignments, list_reassignments
 from odradek.broker.controller.registration import register, unregister
 from odradek.broker.metadata.controller import PRODUCER_ID_BLOCK_SIZE, ConfigChange, Controller
+from odradek.broker.metadata.decisions import NewTopic
 from odradek.broker.metadata.image import TOPIC_RESOURCE
+from odradek.broker.metadata.internal_topics import replicated_internal_topic
 from odradek.broker.metadata.metadata_log import MetadataLog
 from odradek.protocol.errors import KafkaError
 from odradek.protocol.message_types.allocate_producer_ids import AllocateProducerIdsRequest, AllocateProducerIdsResponse
@@ -238,6 +240,15 @@ class ClusterController(Controller):
                 if name == "min.insync.replicas"
             ]
         return records
+
+    def _directory_changes(self, places: Iterable[tuple[UUID, int, UUID]]) -> Sequence[MetadataRecord]:
+        """Of the replicas of this node, which is a broker, too."""
+        topics = self.image.topics_by_id
+        known = [(topics[topic_id], index, directory) for topic_id, index, directory in places if topic_id in topics]
+        return assigned_here(self.view, self.node_id, known)
+
+    def _internal_topic(self, name: str) -> NewTopic:
+        return replicated_internal_topic(name, self._config)
 
     def _feature_records(self, updates: Iterable[tuple[str, int, int]]) -> Sequence[MetadataRecord]:
         return updated_features(self.view, updates)

@@ -133,11 +133,12 @@ class Controller:
 
     def auto_create(self, names: Iterable[str]) -> Reply[list[TopicResult] | KafkaError]:
         """Create those of ``names`` that are not there, with the broker's defaults, or as the coordinators want their own."""
-        wanted = [
-            internal_topic(name, self._config) if name in INTERNAL_TOPICS else NewTopic(name=name)
-            for name in dict.fromkeys(names)
-        ]
+        wanted = [self._internal_topic(name) if name in INTERNAL_TOPICS else NewTopic(name=name) for name in dict.fromkeys(names)]
         return self._operate(lambda: _decided(self._deciding_on_topics(wanted, only_missing=True)))
+
+    def _internal_topic(self, name: str) -> NewTopic:
+        """What the coordinators want ``name`` to be."""
+        return internal_topic(name, self._config)
 
     def ensure_internal_topic(self, name: str) -> Reply[Topic | KafkaError]:
         """The internal topic ``name``, created if it is not there."""

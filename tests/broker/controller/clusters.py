@@ -13,6 +13,9 @@ from odradek.protocol.message_types.alter_partition import (
     RequestPartitionData,
     RequestTopicData,
 )
+from odradek.protocol.message_types.assign_replicas_to_dirs import AssignReplicasToDirsRequest, RequestDirectoryData
+from odradek.protocol.message_types.assign_replicas_to_dirs import RequestPartitionData as RequestedPartition
+from odradek.protocol.message_types.assign_replicas_to_dirs import RequestTopicData as RequestedTopic
 from odradek.protocol.message_types.broker_heartbeat import BrokerHeartbeatRequest
 from odradek.protocol.message_types.broker_registration import BrokerRegistrationRequest, Feature, Listener
 from odradek.timing.clock import VirtualClock
@@ -38,11 +41,12 @@ class Cluster:
         self.timer = Timer(self.clock)
         self.incarnations = iter(range(10**6, 10**9))
         topic_ids = iter(range(5000 + self.log.end_offset, 10**9))
+        self.config = load("".join(f"{name}={value}\n" for name, value in (settings or {}).items()))
         self.controller = ClusterController(
             self.log,
             node_id=CONTROLLER_ID,
             cluster_id=CLUSTER_ID,
-            config=load("".join(f"{name}={value}\n" for name, value in (settings or {}).items())),
+            config=self.config,
             clock=self.clock,
             new_topic_id=lambda: UUID(int=next(topic_ids)),
             random=Random(seed),
@@ -85,7 +89,9 @@ class Cluster:
         return response.broker_epoch
 
     def epoch(self, broker_id):
-        return self.image.kept.brokers[broker_id].broker_epoch
+        """That of a broker's registration, -1 where there is none."""
+        broker = self.image.kept.brokers.get(broker_id)
+        return -1 if broker is None else broker.broker_epoch
 
     def heartbeat(self, broker_id, **what):
         asked = {
@@ -112,6 +118,13 @@ class Cluster:
             for other in others:
                 self.heartbeat(other)
         assert self.image.kept.brokers[broker_id].fenced
+
+    def live(self, duration_ms, *broker_ids):
+        """Let time pass in which these brokers send heartbeats."""
+        for _ in range(int(duration_ms / SESSION_MS * 2) + 1):
+            self.clock.advance(SESSION_MS / 2)
+            for broker_id in broker_ids:
+                self.heartbeat(broker_id)
 
     def create(self, name="t", *assignments, **configs):
         [result] = done(
@@ -154,3 +167,11 @@ class Cluster:
         response = done(self.controller.alter_partition(AlterPartitionRequest(leader, self.epoch(leader), [topic]), version))
         assert response.error_code == 0
         return response.topics[0].partitions[0]
+
+    def place(self, broker_id, directory_id, name="t", index=0):
+        """AssignReplicasToDirs; the error for the partition."""
+        topic = RequestedTopic(self.image.topics[name].topic_id, [RequestedPartition(index)])
+        request = AssignReplicasToDirsRequest(broker_id, self.epoch(broker_id), [RequestDirectoryData(directory_id, [topic])])
+        response = done(self.controller.assign_replicas_to_dirs(request))
+        assert response.error_code == 0
+        return response.directories[0].topics[0].partitions[0].error_code

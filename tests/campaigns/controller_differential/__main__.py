@@ -1,0 +1,70 @@
+"""Runs the campaign: ``python -m tests.campaigns.controller_differential --histories 10 --steps 300``."""
+
+import argparse
+import asyncio
+import sys
+import tempfile
+from pathlib import Path
+
+from tests.broker.quorum.real_quorum import RealQuorum
+from tests.campaigns.controller_differential.history import Difference, History, Stalled
+from tests.campaigns.controller_differential.sides import SESSION_MS, Kafkas, Ours
+from tests.campaigns.kafka_tools.kafka_controllers import KafkaControllers
+
+SETTINGS = {
+    "broker.session.timeout.ms": str(SESSION_MS),
+    "auto.leader.rebalance.enable": "false",
+    "metadata.max.idle.interval.ms": "0",
+}
+
+
+async def compare(scratch: Path, seed: int, steps: int) -> History:
+    """The history that both controllers agreed on. Raises Difference, whose notes are its last steps; Stalled."""
+    controllers = KafkaControllers(scratch, 1, SETTINGS)
+    try:
+        controllers.start()
+        quorum = RealQuorum(controllers)
+        await quorum.active()
+        kafkas = Kafkas(quorum)
+        history = History(Ours(), kafkas, seed)
+        await kafkas.follow()
+        try:
+            await history.run(steps, has_elr=seed % 2 == 1)
+        except Difference as difference:
+            difference.add_note("\n".join(history.trace[-40:]))
+            raise
+        finally:
+            quorum.close()
+        return history
+    finally:
+        controllers.close()
+
+
+def main() -> int:
+    """0 where the controllers did not differ."""
+    parser = argparse.ArgumentParser(prog="controller-differential", description=__doc__)
+    parser.add_argument("--histories", type=int, default=10)
+    parser.add_argument("--steps", type=int, default=300)
+    parser.add_argument("--seed", type=int, default=1)
+    chosen = parser.parse_args()
+    counts: dict[str, int] = {}
+    stalled = 0
+    for seed in range(chosen.seed, chosen.seed + chosen.histories):
+        with tempfile.TemporaryDirectory(prefix="odradek-controllers") as scratch:
+            try:
+                history = asyncio.run(compare(Path(scratch) / "controllers", seed, chosen.steps))
+            except Stalled:
+                stalled += 1
+                continue
+            except Difference as difference:
+                print(f"seed {seed}: {difference}\n{difference.__notes__[0]}", flush=True)
+                return 1
+        for step, count in history.counts.items():
+            counts[step] = counts.get(step, 0) + count
+        print(f"seed {seed}: {len(history.trace)} requests, no difference", flush=True)
+    print(f"{chosen.histories - stalled} histories, differences 0, given up as too slow {stalled}; steps: {counts}")
+    return 0 if stalled < chosen.histories else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
