@@ -102,6 +102,14 @@ CAMPAIGNS = {
             (f"{_HERE}/fuzz/test_protocol_fuzz.py", f"{_HERE}/fuzz/test_socket_fuzz.py"),
         ),
         Campaign(
+            "growing-out",
+            "tests.campaigns.growing_out",
+            (),
+            4,
+            "from odradek to Apache Kafka and back, on one data directory and without a stop, under clients that stay",
+            (f"{_HERE}/growing_out/test_growing_out.py",),
+        ),
+        Campaign(
             "hostile-requests",
             "tests.campaigns.hostile_requests",
             ("--requests", "1000"),

@@ -4,10 +4,10 @@
                           decoders of the coordinators' and the controller's records and with its check of indexes
     Kafka's by odradek    every batch, index entry and producer of a directory that a Kafka broker wrote, including compacted logs
                           and the coordinators' (``kafka_written``, ``opened``)
-    there and back        one directory served by odradek, by Kafka, by odradek and by Kafka again, each with the data that the
-                          other wrote, including snapshots of the metadata (``there_and_back``)
     compacted by each     the same logs through both cleaners: the remaining records, a consumer's view of them and the state that
                           the coordinators load are the same, and DumpLogSegments reads odradek's result (``compaction``)
+
+``growing_out`` has each of them serve what the other wrote.
 
 Prints the files checked by kind and the differences. The exit status is 1 if there are any.
 """
@@ -24,7 +24,6 @@ from tests.campaigns.kafka_tools.compaction import compare_compaction
 from tests.campaigns.kafka_tools.dump_log_segments import dump
 from tests.campaigns.kafka_tools.kafka_written import kafka_data_directory
 from tests.campaigns.kafka_tools.opened import compare
-from tests.campaigns.kafka_tools.there_and_back import go_there_and_back
 
 _READ = (
     ("__transaction_state", "--transaction-log-decoder"),
@@ -65,13 +64,6 @@ def main() -> int:
         f"{comparison.entries} index entries; differences {len(comparison.differences)}"
     )
     differences += comparison.differences
-    with tempfile.TemporaryDirectory(prefix="odradek-there-and-back-") as scratch:
-        returned = go_there_and_back(Path(scratch))
-    print(
-        f"there and back: {returned.served} topics read, {returned.snapshots} starts from a snapshot; "
-        f"differences {len(returned.differences)}"
-    )
-    differences += returned.differences
     with tempfile.TemporaryDirectory(prefix="odradek-compaction-") as scratch:
         compacted = compare_compaction(Path(scratch))
     _tell_compaction(compacted)
