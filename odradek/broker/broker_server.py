@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from random import Random
 
     from odradek.broker.config.broker_config import BrokerConfig
+    from odradek.broker.controller_server import ControllerListeners
     from odradek.storage.filesystem import FileSystem
     from odradek.timing.background import Background
     from odradek.timing.clock import Clock
@@ -48,6 +49,8 @@ class BrokerServer:
         )
         self._listeners = Listeners(self._make_connection)
         self._max_frame_bytes: int = config["socket.request.max.bytes"]
+        # Of the controller, where it is in this process and listens for other brokers.
+        self._controller_listeners: ControllerListeners | None = None
 
     @property
     def bound_address(self) -> tuple[str, int]:
@@ -64,25 +67,27 @@ class BrokerServer:
         broker = self.broker
         config = broker.config
         endpoints = parse_endpoints("listeners", config["listeners"])
+        if config.controller_endpoints:
+            await self._bind_controller()
         settings = SocketSettings(
             backlog=config["socket.listen.backlog.size"],
             send_buffer_bytes=config["socket.send.buffer.bytes"],
             receive_buffer_bytes=config["socket.receive.buffer.bytes"],
         )
-        await self._listeners.bind(endpoints, asyncio.get_running_loop(), settings)
-        broker.endpoints = broker.endpoints_for(self._listeners.bound)
         try:
+            await self._listeners.bind(endpoints, asyncio.get_running_loop(), settings)
+            broker.endpoints = broker.endpoints_for(self._listeners.bound)
             if broker.is_member:
-                await broker.join()
+                await broker.join(self._controller_listeners)
             else:
                 broker.open()
         except BaseException:
-            self._listeners.close()
+            self._close_listeners()
             raise
         try:
             await self._listeners.serve()
         except OSError:
-            self._listeners.close()
+            self._close_listeners()
             broker.close()
             raise
         broker.serve()
@@ -108,14 +113,28 @@ class BrokerServer:
         self.connections.close_all()
         # One turn of the loop, in which the transports close.
         await asyncio.sleep(0)
+        if self._controller_listeners is not None:
+            await self._controller_listeners.drain()
         await self.broker.finish()
 
     def abandon(self) -> None:
         """End as a killed process ends: connections break, and nothing is flushed, answered or told any more."""
-        self._listeners.close()
+        self._close_listeners()
         self.connections.stop_reading()
         self.connections.close_all()
         self.broker.abandon()
+
+    async def _bind_controller(self) -> None:
+        from odradek.broker.controller_server import ControllerListeners
+
+        broker = self.broker
+        self._controller_listeners = ControllerListeners(broker.config, broker.clock, broker.timer, broker.call_soon)
+        await self._controller_listeners.bind()
+
+    def _close_listeners(self) -> None:
+        self._listeners.close()
+        if self._controller_listeners is not None:
+            self._controller_listeners.close()
 
     def _make_connection(self, listener_name: str) -> Connection:
         return Connection(self.broker.dispatcher, self.connections, listener_name, self._max_frame_bytes)

@@ -1,4 +1,7 @@
-"""Opening a data directory for a broker among others: cluster id, locks, the cluster's metadata, every partition's log."""
+"""Opening a data directory for a broker among others: cluster id, locks, the cluster's metadata, every partition's log.
+
+The controllers are elsewhere, or the one controller is in this process and listens for other brokers.
+"""
 
 from __future__ import annotations
 
@@ -6,16 +9,32 @@ from functools import partial
 from typing import TYPE_CHECKING, Protocol
 
 from odradek.broker.cluster.member import ClusterMember, MemberHost, connect
+from odradek.broker.cluster.metadata_source import MetadataSource, ObservedMetadata
 from odradek.broker.config.roles import quorum_nodes
+from odradek.broker.logging import log as broker_log
 from odradek.broker.quorum.cluster_id import find_cluster_id
+from odradek.broker.quorum.fetch_messages import ObserverIdentity
 from odradek.broker.quorum.leader_discovery import QuorumNode
-from odradek.broker.storage_start import OpenStorage, StorageHost, lock_directories, log_dirs, open_partitions
+from odradek.broker.quorum.observer import ObserverConfig, ObserverHost
+from odradek.broker.storage_start import (
+    LockedDirectories,
+    OpenStorage,
+    StorageHost,
+    lock_directories,
+    log_dirs,
+    open_partitions,
+)
 from odradek.storage import checkpoints
 from odradek.storage.filesystem import FileSystem, RealFileSystem
+from odradek.storage.log_config import LogConfig
 from odradek.storage.reserve import RESERVE_BYTES
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from odradek.broker.config.broker_config import BrokerConfig
+    from odradek.broker.config.endpoints import Endpoint
+    from odradek.broker.controller_node import ControllerNode
     from odradek.broker.replica.partition import Partition
 
 
@@ -23,27 +42,44 @@ class JoiningBroker(StorageHost, MemberHost, Protocol):
     """The broker that joins."""
 
 
-async def join_cluster(broker: JoiningBroker, file_system: FileSystem | None) -> tuple[OpenStorage, ClusterMember]:
+class ControllersListeners(Protocol):
+    """The listeners of the controller in this process: ``controller_server.ControllerListeners``."""
+
+    @property
+    def bound(self) -> dict[str, Endpoint]:
+        """Where they are bound."""
+
+    async def serve(self, node: ControllerNode) -> None:
+        """Accept connections. Raises OSError."""
+
+
+async def join_cluster(
+    broker: JoiningBroker, file_system: FileSystem | None, listeners: ControllersListeners | None
+) -> tuple[OpenStorage, ClusterMember]:
     """Become a broker of the cluster that ``controller.quorum.*`` name, with all logs open; fenced still.
 
-    An empty data directory takes the cluster's id from a controller. While logs are recovered the loop does nothing else.
+    With ``listeners`` the cluster's controller begins here, too. Else an empty data directory takes the cluster's id from a
+    controller. While logs are recovered the loop does nothing else.
 
-    Raises MembershipLost, what ``lock_directories`` and
-    ``open_partitions`` do, and LogCorrupt, MetadataUnreadable or ValueError for the copy of the metadata log. No lock is kept
-    then.
+    Raises MembershipLost, what ``lock_directories`` and ``open_partitions`` do, and LogCorrupt, MetadataUnreadable or ValueError
+    for the metadata log. No lock is kept then.
     """
     file_system = file_system or RealFileSystem(RESERVE_BYTES)
     config = broker.config
-    configured = quorum_nodes(config["controller.quorum.voters"], config["controller.quorum.bootstrap.servers"])
-    nodes = [QuorumNode(*node) for node in configured]
-    cluster_id = _known_cluster_id(config, file_system)
-    if cluster_id is None:
-        timeout_ms = config["initial.broker.registration.timeout.ms"]
-        cluster_id = await find_cluster_id(nodes, connect, broker.timer, broker.random, timeout_ms=timeout_ms)
+    nodes: list[QuorumNode] = []
+    cluster_id = None
+    if listeners is None:
+        configured = quorum_nodes(config["controller.quorum.voters"], config["controller.quorum.bootstrap.servers"])
+        nodes = [QuorumNode(*node) for node in configured]
+        cluster_id = await _cluster_id(broker, file_system, nodes)
     locked = lock_directories(broker, file_system, cluster_id)
     member: ClusterMember | None = None
     try:
-        member = ClusterMember(broker, file_system, locked.log_manager, locked.identity, nodes)
+        if listeners is None:
+            source: MetadataSource = _observe(broker, file_system, locked, nodes)
+        else:
+            source = await _control(broker, file_system, locked, listeners)
+        member = ClusterMember(broker, locked.log_manager, locked.identity, source)
         await member.catch_up()
         directories = open_partitions(
             broker,
@@ -59,7 +95,67 @@ async def join_cluster(broker: JoiningBroker, file_system: FileSystem | None) ->
             await member.close()
         locked.log_manager.release()
         raise
-    return OpenStorage(locked.log_manager, member.metadata, locked.group_commit, directories, cluster_id), member
+    storage = OpenStorage(locked.log_manager, member.metadata, locked.group_commit, directories, locked.identity.cluster_id)
+    return storage, member
+
+
+async def _cluster_id(broker: JoiningBroker, file_system: FileSystem, nodes: Sequence[QuorumNode]) -> str:
+    known = _known_cluster_id(broker.config, file_system)
+    if known is not None:
+        return known
+    timeout_ms = broker.config["initial.broker.registration.timeout.ms"]
+    return await find_cluster_id(nodes, connect, broker.timer, broker.random, timeout_ms=timeout_ms)
+
+
+def _observe(
+    broker: JoiningBroker, file_system: FileSystem, locked: LockedDirectories, nodes: Sequence[QuorumNode]
+) -> ObservedMetadata:
+    """Open the copy of a log elsewhere. Raises LogCorrupt, OSError, ValueError, KafkaError."""
+    config = broker.config
+    host = ObserverHost(
+        file_system=file_system,
+        timer=broker.timer,
+        slices=broker.slices,
+        random=broker.random,
+        connect=connect,
+        warn=broker_log.warn,
+    )
+    identity = locked.identity
+    return ObservedMetadata(
+        host,
+        ObserverIdentity(identity.cluster_id, broker.node_id, identity.directory_id),
+        nodes,
+        data_dir=locked.log_manager.directories.metadata.path,
+        config=config,
+        observer_config=_observer_config(config, nodes),
+        log_config=LogConfig(segment_bytes=config["metadata.log.segment.bytes"], segment_ms=config["metadata.log.segment.ms"]),
+        background=broker.background,
+    )
+
+
+async def _control(
+    broker: JoiningBroker, file_system: FileSystem, locked: LockedDirectories, listeners: ControllersListeners
+) -> MetadataSource:
+    """Begin the controller of the cluster. Raises MetadataUnreadable, LogCorrupt, OSError, ValueError, KafkaError."""
+    from odradek.broker.controller_node import ControllerNode
+    from odradek.broker.own_controller import OwnController
+
+    node = ControllerNode(broker, file_system, locked.log_manager, locked.identity)
+    node.listens(listeners.bound)
+    await listeners.serve(node)
+    node.start()
+    # The broker that was registered by this id has ended with its controller.
+    node.controller.end_session(broker.node_id)
+    return OwnController(node)
+
+
+def _observer_config(config: BrokerConfig, nodes: Sequence[QuorumNode]) -> ObserverConfig:
+    return ObserverConfig(
+        fetch_timeout_ms=config["controller.quorum.fetch.timeout.ms"],
+        request_timeout_ms=config["controller.quorum.request.timeout.ms"],
+        retry_backoff_ms=config["controller.quorum.retry.backoff.ms"],
+        voter_ids=tuple(node.node_id for node in nodes if node.node_id is not None),
+    )
 
 
 def _wake(broker: JoiningBroker, partition: Partition) -> None:

@@ -47,6 +47,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from odradek.broker.cluster.member import ClusterMember
+    from odradek.broker.cluster_start import ControllersListeners
     from odradek.broker.config.broker_config import BrokerConfig
     from odradek.broker.config.endpoints import Endpoint
     from odradek.broker.metadata.cluster import Cluster
@@ -171,18 +172,21 @@ class Broker:
 
     @property
     def is_member(self) -> bool:
-        """Whether the controller of this broker's cluster is elsewhere."""
-        return "controller" not in self.config["process.roles"]
+        """Whether this broker is one of a cluster: its controller is elsewhere, or listens for other brokers."""
+        return "controller" not in self.config["process.roles"] or bool(self.config.controller_endpoints)
 
-    async def join(self) -> None:
-        """Open everything as a broker of a cluster whose controllers are elsewhere. Raises what ``join_cluster`` does."""
+    async def join(self, listeners: ControllersListeners | None) -> None:
+        """Open everything as a broker of a cluster; ``listeners`` are those of its controller, if that is in this process.
+
+        Raises what ``join_cluster`` does.
+        """
         from odradek.broker.cluster.leader_hints import LeaderHints
         from odradek.broker.cluster_start import join_cluster
         from odradek.broker.metadata.many_brokers import ManyBrokers
 
         self._drive()
         try:
-            storage, self.member = await join_cluster(self, self._file_system)
+            storage, self.member = await join_cluster(self, self._file_system, listeners)
         except BaseException:
             self._stop_driving()
             raise

@@ -5,16 +5,16 @@ from typing import Final
 from uuid import UUID
 
 from odradek.broker.cluster.directory_assignments import DirectoryAssignments
+from odradek.broker.cluster.metadata_source import MetadataSource
 from odradek.broker.config.broker_config import BrokerConfig
 from odradek.broker.context import RequestContext, Session
 from odradek.broker.metadata.decisions import NewTopic, TopicResult
 from odradek.broker.metadata.image import TOPIC_RESOURCE, MetadataImage
 from odradek.broker.metadata.internal_topics import replicated_internal_topic
 from odradek.broker.metadata.producer_ids import ProducerIdManager
-from odradek.broker.metadata.publishing import MetadataPublisher, Publishers, PublishingOrder
+from odradek.broker.metadata.publishing import MetadataPublisher, PublishingOrder
 from odradek.broker.metadata.topic import Topic
 from odradek.broker.metadata.topic_names import INTERNAL_TOPICS
-from odradek.broker.quorum.followed_log import FollowedLog
 from odradek.broker.quorum.forwarding import ForwardingGate
 from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.errors import ErrorCode, KafkaError
@@ -40,9 +40,7 @@ class FollowedMetadata:
 
     def __init__(
         self,
-        image: MetadataImage,
-        log: FollowedLog,
-        publishers: Publishers,
+        source: MetadataSource,
         *,
         config: BrokerConfig,
         clock: Clock,
@@ -50,11 +48,10 @@ class FollowedMetadata:
         request_block: Callable[[], Reply[range | KafkaError]],
         assignments: DirectoryAssignments,
     ) -> None:
-        self.image = image
+        self.image: MetadataImage = source.image
         self._producer_ids = ProducerIdManager(request_block)
         self.next_producer_id = self._producer_ids.next_producer_id
-        self._log = log
-        self._publishers = publishers
+        self._source = source
         self._config = config
         self._clock = clock
         self._forwarding = forwarding
@@ -63,7 +60,7 @@ class FollowedMetadata:
     @property
     def log_end_offset(self) -> int:
         """Part of ClusterMetadata."""
-        return self._log.applied_offset
+        return self._source.applied_offset
 
     def log_config_for(self, topic_name: str) -> LogConfig:
         """Part of ClusterMetadata."""
@@ -71,7 +68,7 @@ class FollowedMetadata:
 
     def subscribe(self, publisher: MetadataPublisher, order: PublishingOrder) -> None:
         """Part of ClusterMetadata."""
-        self._publishers.add(publisher, order)
+        self._source.subscribe(publisher, order)
 
     def auto_create(self, names: Iterable[str]) -> Reply[list[TopicResult] | KafkaError]:
         """Part of ClusterMetadata. A topic that is created is in the image some time later."""
@@ -112,7 +109,7 @@ class FollowedMetadata:
 
     def close(self) -> None:
         """Part of ClusterMetadata."""
-        self._log.close(now_ms=self._clock.now_ms())
+        self._source.close(now_ms=self._clock.now_ms())
 
     def _new_topic(self, name: str) -> NewTopic:
         if name in INTERNAL_TOPICS:

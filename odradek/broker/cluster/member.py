@@ -27,36 +27,29 @@ from odradek.broker.cluster.transaction_peers import TransactionPeers
 from odradek.broker.config.dynamic import ResourceType
 from odradek.broker.logging import log as broker_log
 from odradek.broker.metadata.features import REGISTERED_FEATURES
-from odradek.broker.metadata.image import MetadataImage
-from odradek.broker.metadata.publishing import Publishers, PublishingOrder
-from odradek.broker.metadata.snapshot_generator import SnapshotGenerator
+from odradek.broker.metadata.publishing import PublishingOrder
 from odradek.broker.quorum.broker_lifecycle import BrokerLifecycle, LifecycleConfig, Registration
-from odradek.broker.quorum.controller_channel import ChannelConfig, ControllerChannel
-from odradek.broker.quorum.fetch_messages import ObserverIdentity
 from odradek.broker.quorum.forwarding import ForwardingGate
 from odradek.broker.quorum.membership import MembershipLost
-from odradek.broker.quorum.observer import ObserverConfig, ObserverHost
 from odradek.broker.quorum.producer_id_blocks import ProducerIdBlocks
-from odradek.broker.quorum.start import OpenObserver, open_observer
 from odradek.broker.replica.replica_fetcher import FetcherConfig
 from odradek.client.node_client import connect_to
 from odradek.protocol.message_types.broker_registration import Listener
 from odradek.storage.checkpoints import HIGH_WATERMARK_FILE
-from odradek.storage.log_config import LogConfig
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable
     from random import Random
     from uuid import UUID
 
+    from odradek.broker.cluster.metadata_source import MetadataSource
     from odradek.broker.config.broker_config import BrokerConfig
     from odradek.broker.config.endpoints import Endpoint
-    from odradek.broker.quorum.leader_discovery import Address, QuorumNode
+    from odradek.broker.quorum.leader_discovery import Address
     from odradek.broker.replica.partition import Partition
     from odradek.broker.replica.partitions import Partitions
     from odradek.client.node_client import Connect
     from odradek.storage.data_directory import DataDirectory, DirectoryIdentity
-    from odradek.storage.filesystem import FileSystem
     from odradek.storage.log_manager import LogManager
     from odradek.timing.background import Background
     from odradek.timing.clock import Clock
@@ -102,38 +95,29 @@ class ClusterMember:
     def __init__(
         self,
         broker: MemberHost,
-        file_system: FileSystem,
         log_manager: LogManager,
         identity: DirectoryIdentity,
-        nodes: Sequence[QuorumNode],
+        source: MetadataSource,
     ) -> None:
-        """Raises LogCorrupt, OSError, ValueError, KafkaError: the copy of the metadata log cannot be opened."""
         self._broker = broker
         self._log_manager = log_manager
         self._tasks: list[asyncio.Task[None]] = []
         self._is_closed = False
-        self.image = MetadataImage()
-        self._publishers = Publishers()
+        self.image = source.image
+        self._source = source
         config = broker.config
         timer, random, node_id = broker.timer, broker.random, broker.node_id
-        timeout_ms = config["controller.socket.timeout.ms"]
-        channel = self._channel = ControllerChannel(
-            f"broker-{node_id}-to-controller", connect, timer, random, ChannelConfig(request_timeout_ms=timeout_ms)
-        )
-        self._opened = self._open_observer(file_system, identity, nodes)
-        self._opened.observer.on_leader_change = channel.set_leader
+        channel = source.link
         registration = _registration(broker, log_manager, identity)
         self.lifecycle = BrokerLifecycle(
-            registration, channel, lambda: self._opened.follower.applied_offset - 1, timer, random, _lifecycle_config(config)
+            registration, channel, lambda: source.applied_offset - 1, timer, random, _lifecycle_config(config)
         )
         self.forwarding = ForwardingGate(channel)
         self._blocks = ProducerIdBlocks(channel, node_id, self._epoch)
         self._alter_partitions = AlterPartitions(channel, timer, node_id, self._epoch)
         self._assignments = DirectoryAssignments(channel, timer, node_id, self._epoch)
         self.metadata = FollowedMetadata(
-            self.image,
-            self._opened.log,
-            self._publishers,
+            source,
             config=config,
             clock=broker.clock,
             forwarding=self.forwarding,
@@ -163,29 +147,6 @@ class ClusterMember:
             held_high_watermark=self._held_high_watermark,
             min_in_sync=self._min_in_sync,
             call_soon=broker.call_soon,
-        )
-
-    def _open_observer(self, file_system: FileSystem, identity: DirectoryIdentity, nodes: Sequence[QuorumNode]) -> OpenObserver:
-        broker, config = self._broker, self._broker.config
-        host = ObserverHost(
-            file_system=file_system,
-            timer=broker.timer,
-            slices=broker.slices,
-            random=broker.random,
-            connect=connect,
-            warn=broker_log.warn,
-        )
-        segments = LogConfig(segment_bytes=config["metadata.log.segment.bytes"], segment_ms=config["metadata.log.segment.ms"])
-        return open_observer(
-            host,
-            ObserverIdentity(identity.cluster_id, broker.node_id, identity.directory_id),
-            nodes,
-            data_dir=self._log_manager.directories.metadata.path,
-            image=self.image,
-            publishers=self._publishers,
-            make_snapshots=lambda log: SnapshotGenerator(log, self.image, config, broker.clock, broker.background),
-            config=_observer_config(config, nodes),
-            log_config=segments,
         )
 
     def _make_view(self) -> BrokersView:
@@ -223,9 +184,8 @@ class ClusterMember:
         """
         loop = asyncio.get_running_loop()
         followed, accepted = loop.create_future(), loop.create_future()
-        self._opened.follower.on_caught_up = partial(_settle, followed)
         self.lifecycle.on_caught_up = partial(_settle, accepted)
-        self._tasks = [loop.create_task(self._opened.observer.run()), loop.create_task(self.lifecycle.run())]
+        self._tasks = [loop.create_task(self._source.run(partial(_settle, followed))), loop.create_task(self.lifecycle.run())]
         await self._until(followed)
         await self._until(accepted)
         self._log_manager.broker_epoch = self._epoch()
@@ -272,7 +232,7 @@ class ClusterMember:
         self._is_closed = True
         for task in self._tasks:
             task.cancel()
-        for part in (self.peers, self._channel, self.forwarding, self._blocks, self._alter_partitions, self._assignments):
+        for part in (self.peers, self._source.link, self.forwarding, self._blocks, self._alter_partitions, self._assignments):
             part.close()
         self._fetchers.end()
 
@@ -324,15 +284,6 @@ class ClusterMember:
 def _settle(future: asyncio.Future[None]) -> None:
     if not future.done():
         future.set_result(None)
-
-
-def _observer_config(config: BrokerConfig, nodes: Sequence[QuorumNode]) -> ObserverConfig:
-    return ObserverConfig(
-        fetch_timeout_ms=config["controller.quorum.fetch.timeout.ms"],
-        request_timeout_ms=config["controller.quorum.request.timeout.ms"],
-        retry_backoff_ms=config["controller.quorum.retry.backoff.ms"],
-        voter_ids=tuple(node.node_id for node in nodes if node.node_id is not None),
-    )
 
 
 def _lifecycle_config(config: BrokerConfig) -> LifecycleConfig:

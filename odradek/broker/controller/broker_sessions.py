@@ -87,6 +87,11 @@ class BrokerSessions:
                 return key
         return None
 
+    def end(self, broker_id: int) -> None:
+        """Forget when a broker was heard of: its process has ended."""
+        for key in [key for key in self._contacts_ms if key[0] == broker_id]:
+            del self._contacts_ms[key]
+
     def usable(self) -> list[UsableBroker]:
         """The brokers that are not about to shut down."""
         return [

@@ -137,6 +137,10 @@ class ClusterController(Controller):
 
         return self._answered(decide, answer, lambda error: BrokerRegistrationResponse(error_code=error.code))
 
+    def end_session(self, broker_id: int) -> None:
+        """The process of a broker has ended, and the broker is about to register anew."""
+        self._sessions.end(broker_id)
+
     def heartbeat(self, request: BrokerHeartbeatRequest) -> Reply[BrokerHeartbeatResponse]:
         """A broker lives: it is unfenced, fenced, or shuts down, as it asks."""
         broker_id = request.broker_id

@@ -1,0 +1,111 @@
+"""Where a broker among others has the cluster's metadata from, and how it asks the active controller.
+
+Mostly the controller is elsewhere: ``ObservedMetadata``. A broker in the controller's own process has a source of its own
+(``broker.own_controller``).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Protocol
+
+from odradek.broker.metadata.image import MetadataImage
+from odradek.broker.metadata.publishing import Publishers
+from odradek.broker.metadata.snapshot_generator import SnapshotGenerator
+from odradek.broker.quorum.controller_channel import AnswerT, ChannelConfig, ControllerChannel
+from odradek.broker.quorum.start import open_observer
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from odradek.broker.config.broker_config import BrokerConfig
+    from odradek.broker.metadata.publishing import MetadataPublisher, PublishingOrder
+    from odradek.broker.quorum.fetch_messages import ObserverIdentity
+    from odradek.broker.quorum.leader_discovery import QuorumNode
+    from odradek.broker.quorum.observer import ObserverConfig, ObserverHost
+    from odradek.client.api import Api, RequestT
+    from odradek.storage.log_config import LogConfig
+    from odradek.timing.background import Background
+
+
+class ControllerLink(Protocol):
+    """The way to the active controller."""
+
+    async def request(self, api: Api[RequestT, AnswerT], request: RequestT, timeout_ms: float) -> AnswerT:
+        """Its response. Raises ControllerUnavailable, ClientError."""
+
+    def close(self) -> None:
+        """Ask nothing any more."""
+
+
+class MetadataSource(Protocol):
+    """``image`` is to be read, never written. ``on_caught_up`` is called once, when it is what the cluster's is."""
+
+    image: MetadataImage
+    link: ControllerLink
+
+    @property
+    def applied_offset(self) -> int:
+        """Up to where the image has all records."""
+
+    def subscribe(self, publisher: MetadataPublisher, order: PublishingOrder) -> None:
+        """Tell ``publisher`` of every later change."""
+
+    async def run(self, on_caught_up: Callable[[], object]) -> None:
+        """Follow the metadata until cancelled. Raises MembershipLost."""
+
+    def close(self, *, now_ms: int) -> None:
+        """Close the metadata log. Raises KafkaError, OSError."""
+
+
+class ObservedMetadata:
+    """A MetadataSource: the metadata of a quorum elsewhere."""
+
+    def __init__(
+        self,
+        host: ObserverHost,
+        identity: ObserverIdentity,
+        nodes: Sequence[QuorumNode],
+        *,
+        data_dir: str,
+        config: BrokerConfig,
+        observer_config: ObserverConfig,
+        log_config: LogConfig,
+        background: Background,
+    ) -> None:
+        """Raises LogCorrupt, OSError, ValueError, KafkaError: the copy of the metadata log cannot be opened."""
+        self.image = MetadataImage()
+        self._publishers = Publishers()
+        self._opened = open_observer(
+            host,
+            identity,
+            nodes,
+            data_dir=data_dir,
+            image=self.image,
+            publishers=self._publishers,
+            make_snapshots=lambda log: SnapshotGenerator(log, self.image, config, host.timer.clock, background),
+            config=observer_config,
+            log_config=log_config,
+        )
+        channel_config = ChannelConfig(request_timeout_ms=config["controller.socket.timeout.ms"])
+        client_id = f"broker-{identity.node_id}-to-controller"
+        channel = ControllerChannel(client_id, host.connect, host.timer, host.random, channel_config)
+        self._opened.observer.on_leader_change = channel.set_leader
+        self.link: ControllerLink = channel
+
+    @property
+    def applied_offset(self) -> int:
+        """Part of MetadataSource."""
+        return self._opened.follower.applied_offset
+
+    def subscribe(self, publisher: MetadataPublisher, order: PublishingOrder) -> None:
+        """Part of MetadataSource."""
+        self._publishers.add(publisher, order)
+
+    async def run(self, on_caught_up: Callable[[], object]) -> None:
+        """Part of MetadataSource."""
+        self._opened.follower.on_caught_up = on_caught_up
+        await self._opened.observer.run()
+
+    def close(self, *, now_ms: int) -> None:
+        """Part of MetadataSource."""
+        self._opened.log.close(now_ms=now_ms)
