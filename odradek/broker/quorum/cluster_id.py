@@ -20,7 +20,7 @@ from odradek.timing.wakeup import Wakeup
 _DESCRIBE_CLUSTER: Final[Api[DescribeClusterRequest, DescribeClusterResponse]] = Api(ApiKey.DESCRIBE_CLUSTER, 1)
 _CONTROLLERS: Final = 2
 _ATTEMPT_MS: Final = 2_000
-_BACKOFF_MS: Final = 100
+_BACKOFF_MS: Final = 20
 
 
 class ClusterIdUnknown(MembershipLost):

@@ -13,19 +13,43 @@ import threading
 from collections.abc import Callable, Sequence
 from importlib import import_module
 
+from odradek.broker import handlers as broker_handlers
+from odradek.broker.controller import handlers as controller_handlers
 from odradek.cli.local_cluster.node import Child
 from odradek.cli.local_cluster.plan import NodePlan
 from odradek.cli.serve import run
+from odradek.protocol.api_keys import ApiKey
+from odradek.protocol.request_encoder import request_encoder
+from odradek.protocol.requests import request_decoder
+from odradek.protocol.response_decoder import response_decoder
+from odradek.protocol.responses import response_encoder
 
 _FAILED = 1
 # What a node imports when it first needs it, which a node of a cluster does in its first second.
-_SOON_NEEDED: Sequence[str] = ()
+_SOON_NEEDED = ("encodings.idna", "odradek.broker.cluster_start", "odradek.cli.serve_controller", "structlog", "uvloop")
+# What nodes ask the controller and each other in that second, and what the first client asks a broker.
+_OF_CONTROLLERS = (
+    *(ApiKey.API_VERSIONS, ApiKey.DESCRIBE_CLUSTER, ApiKey.BROKER_REGISTRATION, ApiKey.BROKER_HEARTBEAT, ApiKey.FETCH),
+    *(ApiKey.ALLOCATE_PRODUCER_IDS, ApiKey.ENVELOPE, ApiKey.CREATE_TOPICS),
+)
+_OF_BROKERS = (ApiKey.API_VERSIONS, ApiKey.METADATA, ApiKey.CREATE_TOPICS, ApiKey.PRODUCE, ApiKey.FETCH)
 
 
 def import_all() -> None:
     """Import what nodes need, and keep the garbage collector from writing to what they share."""
+    # structlog would import it for terminals, where it is there. A node's log is a file.
+    sys.modules.setdefault("rich", None)  # type: ignore[arg-type]
     for name in _SOON_NEEDED:
         import_module(name)
+    for api_key in _OF_CONTROLLERS:
+        import_module(controller_handlers.module_of(api_key))
+        version = controller_handlers.SERVED[api_key].max_version
+        for codec in (request_encoder, request_decoder, response_encoder, response_decoder):
+            codec(api_key, version)
+    for api_key in _OF_BROKERS:
+        broker_handlers.load_handler(api_key)
+        request_decoder(api_key, broker_handlers.SERVED[api_key].max_version)
+        response_encoder(api_key, broker_handlers.SERVED[api_key].max_version)
     gc.collect()
     gc.freeze()
 
