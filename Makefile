@@ -4,6 +4,7 @@
 # make test-compiled  the same tests against odradek as C extensions (three minutes to make), less those of what is not compiled
 # make check    style, types, import contracts, no circle of imports, lengths, no clock outside timing/
 # make bench    side by side with Apache Kafka, odradek compiled, on the system's Python; with COMPILED=no, odradek as it is
+# make bench-cluster  the same for clusters of three brokers
 # make campaign NAME=soak ARGS="--minutes 60"  a program that takes minutes: kills, power losses, simulations; without a name, the list
 # make bench-fixtures  what a broker costs each test of a suite: odradek in process and forked, Apache Kafka, kfake
 # make example  the wheel, installed in a fresh environment with examples/pytest-suite, whose tests run there
@@ -29,7 +30,7 @@ COMPILES := import ensurepip, os, sys, sysconfig, venv; \
 	sys.exit(sys.version_info < (3, 11) or not os.path.exists(sysconfig.get_path("include") + "/Python.h"))
 SYSTEM_PYTHON = $(if $(PYTHON),,$(shell /usr/bin/python3 -c '$(COMPILES)' 2>/dev/null && echo /usr/bin/python3))
 
-.PHONY: run run-compiled wheels test-wheel test test-languages test-compiled check bench bench-fixtures bench-here example campaign campaign-compiled clean \
+.PHONY: run run-compiled wheels test-wheel test test-languages test-compiled check bench bench-cluster bench-fixtures bench-here example campaign campaign-compiled clean \
 	demo demo-test
 
 run: $(INSTALLED)-run
@@ -67,19 +68,27 @@ check: $(INSTALLED)-check
 	$(BIN)/python tools/check_wall_clock.py odradek
 
 # Both brokers run on what the system ships, Kafka on its Java: PYTHON=/path/to/python runs odradek on another one.
+BENCHMARKS ?= benchmarks
+
 ifneq ($(SYSTEM_PYTHON),)
 bench:
 	PYTHON=$(SYSTEM_PYTHON) $(MAKE) bench-here VENV=.venv-system
+
+bench-cluster:
+	PYTHON=$(SYSTEM_PYTHON) $(MAKE) bench-here VENV=.venv-system BENCHMARKS=benchmarks.cluster
 else
 bench: bench-here
+
+bench-cluster: BENCHMARKS := benchmarks.cluster
+bench-cluster: bench-here
 endif
 
 ifeq ($(COMPILED),yes)
 bench-here: $(INSTALLED)-test $(BUILD)/.built
-	$(RUN_BUILD) $(BIN)/python -m benchmarks $(ARGS)
+	$(RUN_BUILD) $(BIN)/python -m $(BENCHMARKS) $(ARGS)
 else
 bench-here: $(INSTALLED)-test
-	$(BIN)/python -m benchmarks $(ARGS)
+	$(BIN)/python -m $(BENCHMARKS) $(ARGS)
 endif
 
 bench-fixtures: $(INSTALLED)-test

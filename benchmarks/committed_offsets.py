@@ -55,7 +55,7 @@ def measure(peer: Peer, directory: Path, *, quick: bool, with_restarts: bool) ->
             address = peer.address(process, directory)
             load_tool.run("first-record", address, ("-topic=warm-up",))
             load_tool.run("commit-offsets", address, (*_TOPIC, f"-groups={_WARM_UP_GROUPS}", "-prefix=warm-up"))
-            accepted = load_tool.measure("commit-offsets", address, (*_TOPIC, groups), server_pid=process.pid)
+            accepted = load_tool.measure("commit-offsets", address, (*_TOPIC, groups), server_pids=[process.pid])
             if not with_restarts:
                 return Offsets(accepted.seconds, accepted.server_cpu_s)
             stop_s = _stop(process)

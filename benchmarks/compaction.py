@@ -69,7 +69,7 @@ def measure_latency(peer: Peer, directory: Path, *, quick: bool) -> Latencies:
     runs = 1 if quick else _LATENCY_RUNS
 
     def load(broker: Running) -> Measurement:
-        return load_tool.measure("latency", broker.address, ("-rate=2000", f"-records={count}"), server_pid=broker.process.pid)
+        return load_tool.measure("latency", broker.address, ("-rate=2000", f"-records={count}"), server_pids=broker.pids)
 
     directory.mkdir(parents=True)
     try:

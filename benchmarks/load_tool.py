@@ -4,7 +4,7 @@ import json
 import select
 import shutil
 import subprocess
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -42,7 +42,7 @@ class Measurement:
         seconds: the duration.
         p50_ms: median latency; NaN if the load measures none.
         p99_ms: 99th percentile of latency; NaN if the load measures none.
-        server_cpu_s: CPU time of the broker during the load.
+        server_cpu_s: CPU time of the broker, or of all of a cluster's processes, during the load.
         client_cpu_s: CPU time of the load generator.
         steps_ms: durations of a group's steps, by name.
     """
@@ -117,7 +117,7 @@ def command(
     broker: str,
     arguments: tuple[str, ...] = (),
     *,
-    server_pid: int = 0,
+    server_pids: Sequence[int] = (),
     timeout_s: float = _LOAD_TIMEOUT_S,
 ) -> list[str]:
     """The command line of a load. If ``broker`` is empty, a waiting load reads the address from its standard input."""
@@ -125,17 +125,17 @@ def command(
         str(BINARY),
         subcommand,
         f"-broker={broker}",
-        f"-pid={server_pid}",
+        f"-pid={','.join(map(str, server_pids)) or 0}",
         f"-timeout={timeout_s:.0f}s",
         *arguments,
     ]
 
 
-def run(subcommand: str, broker: str, arguments: tuple[str, ...] = (), *, server_pid: int = 0) -> str:
+def run(subcommand: str, broker: str, arguments: tuple[str, ...] = (), *, server_pids: Sequence[int] = ()) -> str:
     """Run a load, and return the line that it printed. Raises LoadFailed if it fails or hangs."""
     try:
         done = subprocess.run(
-            command(subcommand, broker, arguments, server_pid=server_pid),
+            command(subcommand, broker, arguments, server_pids=server_pids),
             capture_output=True,
             text=True,
             check=False,
@@ -150,9 +150,9 @@ def run(subcommand: str, broker: str, arguments: tuple[str, ...] = (), *, server
     return done.stdout
 
 
-def measure(subcommand: str, broker: str, arguments: tuple[str, ...], *, server_pid: int) -> Measurement:
+def measure(subcommand: str, broker: str, arguments: tuple[str, ...], *, server_pids: Sequence[int]) -> Measurement:
     """Run a load, and return its measurement."""
-    return parse_measurement(run(subcommand, broker, arguments, server_pid=server_pid))
+    return parse_measurement(run(subcommand, broker, arguments, server_pids=server_pids))
 
 
 @contextmanager

@@ -37,14 +37,14 @@ UNDER_LOAD: Mapping[str, Mapping[str, str]] = {
 }
 
 # kafka-run-class.sh's KAFKA_JVM_PERFORMANCE_OPTS and KAFKA_JMX_OPTS, kafka-server-start.sh's KAFKA_HEAP_OPTS.
-_JVM_FLAGS = (
+JVM_FLAGS = (
     *("-Xmx1G", "-Xms1G", "-server", "-XX:+UseG1GC", "-XX:MaxGCPauseMillis=20"),
     *("-XX:InitiatingHeapOccupancyPercent=35", "-XX:+ExplicitGCInvokesConcurrent", "-XX:MaxInlineLevel=15"),
     *("-Djava.awt.headless=true", "-Dcom.sun.management.jmxremote=true"),
     *("-Dcom.sun.management.jmxremote.authenticate=false", "-Dcom.sun.management.jmxremote.ssl=false"),
     "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn",
 )
-_KAFKA_SETTINGS: Mapping[str, str] = {
+KAFKA_SETTINGS: Mapping[str, str] = {
     "process.roles": "broker,controller",
     "node.id": "1",
     "controller.listener.names": "CONTROLLER",
@@ -70,6 +70,23 @@ class Running:
 
     process: subprocess.Popen[str]
     address: str
+
+    @property
+    def pids(self) -> tuple[int, ...]:
+        """The one process."""
+        return (self.process.pid,)
+
+
+class Server(Protocol):
+    """What a load runs on: a broker, or a cluster."""
+
+    @property
+    def address(self) -> str:
+        """HOST:PORT, or several of them, separated by commas."""
+
+    @property
+    def pids(self) -> tuple[int, ...]:
+        """Its processes."""
 
 
 class Peer(Protocol):
@@ -134,7 +151,7 @@ class Kafka:
         if not (self._template / "data").exists():
             self._format(classpath)
         shutil.copytree(self._template / "data", directory / "data")
-        return [kafka_jars.java(), *_JVM_FLAGS, "-cp", classpath, "kafka.Kafka", str(properties)]
+        return [kafka_jars.java(), *JVM_FLAGS, "-cp", classpath, "kafka.Kafka", str(properties)]
 
     def address(self, process: subprocess.Popen[str], directory: Path) -> str:
         """The port chosen beforehand."""
@@ -159,7 +176,7 @@ class Kafka:
 def server_properties(data_dir: Path, port: int, controller_port: int, settings: Mapping[str, str]) -> str:
     """The text of a ``server.properties`` for one node that is broker and controller."""
     every = {
-        **_KAFKA_SETTINGS,
+        **KAFKA_SETTINGS,
         "controller.quorum.voters": f"1@127.0.0.1:{controller_port}",
         "listeners": f"PLAINTEXT://127.0.0.1:{port},CONTROLLER://127.0.0.1:{controller_port}",
         "advertised.listeners": f"PLAINTEXT://127.0.0.1:{port}",

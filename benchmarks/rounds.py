@@ -13,7 +13,7 @@ from contextlib import ExitStack, contextmanager, suppress
 
 from benchmarks import load_tool
 from benchmarks.load_tool import LoadFailed, Measurement
-from benchmarks.peers import Running
+from benchmarks.peers import Server
 from benchmarks.report import Figure
 from benchmarks.scenarios import Load
 
@@ -38,7 +38,7 @@ def note(text: str) -> None:
     print(text, file=sys.stderr, flush=True)
 
 
-def run_load(load: Load, brokers: Mapping[str, Running], *, quick: bool, failures: Failures) -> list[Figure]:
+def run_load(load: Load, brokers: Mapping[str, Server], *, quick: bool, failures: Failures) -> list[Figure]:
     """Run one load on every broker, in turn, and return each figure: its best, or its median."""
     count = load.quick_count if quick else load.count
     runs: dict[str, list[Measurement]] = {}
@@ -68,9 +68,9 @@ def run_load(load: Load, brokers: Mapping[str, Running], *, quick: bool, failure
     ]
 
 
-def measure(load: Load, broker: Running, arguments: tuple[str, ...]) -> Measurement:
+def measure(load: Load, broker: Server, arguments: tuple[str, ...]) -> Measurement:
     """Run one load on one broker, once."""
-    return load_tool.measure(load.subcommand, broker.address, arguments, server_pid=broker.process.pid)
+    return load_tool.measure(load.subcommand, broker.address, arguments, server_pids=broker.pids)
 
 
 def summary(load: Load, measured: Measurement) -> str:

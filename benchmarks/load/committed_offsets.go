@@ -58,7 +58,7 @@ func runCommitOffsets(args []string) (*result, error) {
 	for i := range partitions {
 		partitions[i] = int32(i)
 	}
-	measuring, err := startSpan(o.pid)
+	measuring, err := startSpan(o.pids)
 	if err != nil {
 		return nil, err
 	}

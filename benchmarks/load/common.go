@@ -9,6 +9,7 @@ import (
 	"flag"
 	"fmt"
 	"os"
+	"strconv"
 	"strings"
 	"time"
 
@@ -23,7 +24,8 @@ type common struct {
 	broker     string
 	topic      string
 	partitions int
-	pid        int
+	replicas   int
+	pids       []int
 	timeout    time.Duration
 	keep       bool
 	configs    []kmsg.CreateTopicsRequestTopicConfig
@@ -31,10 +33,22 @@ type common struct {
 
 func newCommon(name string) *common {
 	c := &common{flags: flag.NewFlagSet(name, flag.ExitOnError)}
-	c.flags.StringVar(&c.broker, "broker", "127.0.0.1:9092", "HOST:PORT of the broker")
+	c.flags.StringVar(&c.broker, "broker", "127.0.0.1:9092", "HOST:PORT of the broker; several of a cluster, separated by commas")
 	c.flags.StringVar(&c.topic, "topic", "", "topic to use; made anew under a random name when empty")
 	c.flags.IntVar(&c.partitions, "partitions", 6, "partitions of the topic")
-	c.flags.IntVar(&c.pid, "pid", 0, "process whose CPU time is reported (the broker's)")
+	c.flags.IntVar(&c.replicas, "replicas", 1, "replicas of each partition")
+	c.flags.Func("pid", "processes whose CPU time is reported (the brokers'), separated by commas", func(list string) error {
+		for _, word := range strings.Split(list, ",") {
+			pid, err := strconv.Atoi(word)
+			if err != nil {
+				return err
+			}
+			if pid != 0 {
+				c.pids = append(c.pids, pid)
+			}
+		}
+		return nil
+	})
 	c.flags.DurationVar(&c.timeout, "timeout", time.Minute, "give up after this long")
 	c.flags.BoolVar(&c.keep, "keep", false, "leave the topic behind")
 	c.flags.Func("config", "NAME=VALUE, a config of the topic; as often as there are configs", func(pair string) error {
@@ -79,7 +93,7 @@ func (c *common) readBroker() error {
 
 func (c *common) client(options ...kgo.Opt) (*kgo.Client, error) {
 	return kgo.NewClient(append([]kgo.Opt{
-		kgo.SeedBrokers(c.broker),
+		kgo.SeedBrokers(strings.Split(c.broker, ",")...),
 		kgo.ClientID("odradek-bench"),
 		kgo.DefaultProduceTopic(c.topic),
 		// A topic made a moment ago is looked up again soon, not after 5 s.
@@ -91,7 +105,7 @@ func (c *common) createTopic(ctx context.Context, cl *kgo.Client) error {
 	topic := kmsg.NewCreateTopicsRequestTopic()
 	topic.Topic = c.topic
 	topic.NumPartitions = int32(c.partitions)
-	topic.ReplicationFactor = 1
+	topic.ReplicationFactor = int16(c.replicas)
 	topic.Configs = c.configs
 	request := kmsg.NewPtrCreateTopicsRequest()
 	request.Topics = append(request.Topics, topic)

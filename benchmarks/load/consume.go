@@ -49,7 +49,7 @@ func runConsume(args []string) (*result, error) {
 	for partition := range c.partitions {
 		offsets[int32(partition)] = kgo.NewOffset().AtStart()
 	}
-	measuring, err := startSpan(c.pid)
+	measuring, err := startSpan(c.pids)
 	if err != nil {
 		return nil, err
 	}

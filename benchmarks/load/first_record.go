@@ -55,7 +55,7 @@ func (c *common) firstRecord(deadline time.Time) error {
 	if err := conn.SetDeadline(deadline); err != nil {
 		return err
 	}
-	if err := makeTopic(conn, c.topic); err != nil {
+	if err := makeTopic(conn, c.topic, 1); err != nil {
 		return err
 	}
 	value := []byte("the first record of this broker")
@@ -73,11 +73,11 @@ func (c *common) firstRecord(deadline time.Time) error {
 	return fetchOne(conn, c.topic, value)
 }
 
-func makeTopic(conn net.Conn, name string) error {
+func makeTopic(conn net.Conn, name string, replicas int16) error {
 	topic := kmsg.NewCreateTopicsRequestTopic()
 	topic.Topic = name
 	topic.NumPartitions = 1
-	topic.ReplicationFactor = 1
+	topic.ReplicationFactor = replicas
 	request := kmsg.NewPtrCreateTopicsRequest()
 	request.SetVersion(7)
 	request.TimeoutMillis = 10_000

@@ -35,7 +35,7 @@ func runGroupRebalance(args []string) (*result, error) {
 	}
 	defer cancel()
 
-	measuring, err := startSpan(c.pid)
+	measuring, err := startSpan(c.pids)
 	if err != nil {
 		return nil, err
 	}

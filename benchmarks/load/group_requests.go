@@ -83,7 +83,7 @@ func (p pipelined) runMembers(ctx context.Context, requestOf func(m *member, i i
 		}
 		members[i], pipelines[i] = m, newPipeline(m.conn, request, errorAt)
 	}
-	measuring, err := startSpan(p.pid)
+	measuring, err := startSpan(p.pids)
 	if err != nil {
 		return nil, err
 	}

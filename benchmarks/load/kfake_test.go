@@ -40,7 +40,7 @@ func firstAcknowledged(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer conn.Close()
-	if err := makeTopic(conn, "orders"); err != nil {
+	if err := makeTopic(conn, "orders", 1); err != nil {
 		t.Fatal(err)
 	}
 	if err := produceOne(conn, "orders", buildBatch([][]byte{[]byte("a record")}, time.Now())); err != nil {

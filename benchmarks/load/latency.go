@@ -62,7 +62,7 @@ func runLatency(args []string) (*result, error) {
 	if err := trip.oneInFlight(ctx, producer, 0, *warmUp); err != nil {
 		return nil, err
 	}
-	measuring, err := startSpan(c.pid)
+	measuring, err := startSpan(c.pids)
 	if err != nil {
 		return nil, err
 	}

@@ -5,7 +5,7 @@
 // Each subcommand makes its own topic and deletes it when it is done (consume
 // reads a topic that `produce -keep` left, fetch-offsets what commit-offsets did).
 // Times are taken around the load itself: connecting and topic creation are
-// outside, except in first-record and fetch-offsets, whose whole point it is when
+// outside, except in first-record, first-replicated and fetch-offsets, whose whole point it is when
 // a broker that starts can be used. With -pid the broker's CPU time (user +
 // system, every thread) over that same span is reported too.
 package main
@@ -32,6 +32,12 @@ var subcommands = map[string]func(args []string) (*result, error){
 	"fetch-offsets":   runFetchOffsets,
 	"first-record":    runFirstRecord,
 	"delete-topic":    runDeleteTopic,
+
+	"first-replicated":     runFirstReplicated,
+	"await-in-sync":        runAwaitInSync,
+	"failover-produce":     runFailoverProduce,
+	"failover-commit":      runFailoverCommit,
+	"failover-transaction": runFailoverTransaction,
 }
 
 func main() {

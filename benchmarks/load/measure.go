@@ -28,6 +28,8 @@ type result struct {
 	// ServerCPUSeconds is absent without -pid.
 	ServerCPUSeconds *float64 `json:"server_cpu_s,omitempty"`
 	ClientCPUSeconds float64  `json:"client_cpu_s"`
+	// Node is the broker that a failover has ended.
+	Node int32 `json:"node,omitempty"`
 }
 
 // clockTicksPerSecond is the unit of /proc/<pid>/stat: USER_HZ, 100 on every
@@ -36,19 +38,19 @@ const clockTicksPerSecond = 100
 
 // span is the stretch of time a load is measured over.
 type span struct {
-	serverPid int
-	start     time.Time
-	serverCPU float64
-	clientCPU float64
+	serverPids []int
+	start      time.Time
+	serverCPU  float64
+	clientCPU  float64
 }
 
-// startSpan begins measuring; serverPid 0 means that the broker's CPU is not of interest.
-func startSpan(serverPid int) (*span, error) {
-	serverCPU, err := cpuSecondsOf(serverPid)
+// startSpan begins measuring; without processes the brokers' CPU is not of interest.
+func startSpan(serverPids []int) (*span, error) {
+	serverCPU, err := cpuSecondsOf(serverPids)
 	if err != nil {
 		return nil, err
 	}
-	return &span{serverPid, time.Now(), serverCPU, ownCPUSeconds()}, nil
+	return &span{serverPids, time.Now(), serverCPU, ownCPUSeconds()}, nil
 }
 
 // end closes the span in which so many records passed.
@@ -60,8 +62,8 @@ func (s *span) end(records int) (*result, error) {
 		RecordsPerSecond: float64(records) / seconds,
 		ClientCPUSeconds: ownCPUSeconds() - s.clientCPU,
 	}
-	if s.serverPid != 0 {
-		after, err := cpuSecondsOf(s.serverPid)
+	if len(s.serverPids) > 0 {
+		after, err := cpuSecondsOf(s.serverPids)
 		if err != nil {
 			return nil, err
 		}
@@ -71,11 +73,21 @@ func (s *span) end(records int) (*result, error) {
 	return measured, nil
 }
 
-// cpuSecondsOf reads utime + stime of a process, all its threads included.
-func cpuSecondsOf(pid int) (float64, error) {
-	if pid == 0 {
-		return 0, nil
+// cpuSecondsOf adds up the CPU time of several processes.
+func cpuSecondsOf(pids []int) (float64, error) {
+	sum := 0.0
+	for _, pid := range pids {
+		seconds, err := cpuSecondsOfOne(pid)
+		if err != nil {
+			return 0, err
+		}
+		sum += seconds
 	}
+	return sum, nil
+}
+
+// cpuSecondsOfOne reads utime + stime of a process, all its threads included.
+func cpuSecondsOfOne(pid int) (float64, error) {
 	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil {
 		return 0, err

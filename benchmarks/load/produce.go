@@ -53,7 +53,7 @@ func runProduce(args []string) (*result, error) {
 	if err != nil {
 		return nil, err
 	}
-	measuring, err := startSpan(c.pid)
+	measuring, err := startSpan(c.pids)
 	if err != nil {
 		return nil, err
 	}

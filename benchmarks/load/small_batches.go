@@ -55,7 +55,7 @@ func runSmallBatches(args []string) (*result, error) {
 		defer conn.Close()
 		pipelines[i] = newPipeline(conn, request, produceErrorAt(request))
 	}
-	measuring, err := startSpan(c.pid)
+	measuring, err := startSpan(c.pids)
 	if err != nil {
 		return nil, err
 	}

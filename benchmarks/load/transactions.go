@@ -65,7 +65,7 @@ func runTransactions(args []string) (*result, error) {
 		}
 		all[i] = t
 	}
-	measuring, err := startSpan(c.pid)
+	measuring, err := startSpan(c.pids)
 	if err != nil {
 		return nil, err
 	}

@@ -121,4 +121,4 @@ def test_no_broker_waits_for_more_members_of_a_group():
 
 
 def test_a_load_is_told_whose_cpu_time_to_read():
-    assert "-pid=17" in command("produce", "127.0.0.1:1", server_pid=17)
+    assert "-pid=17,18" in command("produce", "127.0.0.1:1", server_pids=(17, 18))
