@@ -44,18 +44,20 @@ class ClusterPlacement:
 
     def placed(self, partition_count: int, replication_factor: int) -> Sequence[PlacedPartition]:
         """Part of Placing."""
-        brokers = self._view.brokers
-        usable = [
-            PlacedBroker(each.broker_id, brokers[each.broker_id].rack, each.is_fenced)
-            for each in self._sessions.usable()
-            if _takes_replicas(brokers[each.broker_id])
-        ]
-        striped = StripedPlacer(usable, self._random).place(partition_count, replication_factor)
+        striped = StripedPlacer(self._usable(), self._random).place(partition_count, replication_factor)
         placed = [self._placed_on(replicas) for replicas in striped]
         if not all(each.isr for each in placed):
             reason = f"No partition can be replicated {replication_factor} time(s): no broker of one is active."
             raise KafkaError(ErrorCode.INVALID_REPLICATION_FACTOR, reason)
         return placed
+
+    def _usable(self) -> list[PlacedBroker]:
+        brokers = self._view.brokers
+        return [
+            PlacedBroker(each.broker_id, brokers[each.broker_id].rack, each.is_fenced)
+            for each in self._sessions.usable()
+            if _takes_replicas(brokers[each.broker_id])
+        ]
 
     def _placed_on(self, replicas: Sequence[int]) -> PlacedPartition:
         view = self._view

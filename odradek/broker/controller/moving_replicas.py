@@ -40,9 +40,13 @@ class MovingReplicas(NamedTuple):
         return [replica for replica in self.replicas if replica not in self.removing]
 
     def completed(self, isr: Sequence[int]) -> tuple[list[int], list[int]] | None:
-        """(replicas, in-sync replicas) at the end of the move, which is reached when all that are to stay are in sync."""
+        """(replicas, in-sync replicas) at the end of the move; None while it is not reached.
+
+        All replicas that are added must be in sync. Where there will be fewer replicas than before, all that stay must be.
+        """
         staying = self.target
         in_sync = [replica for replica in isr if replica not in self.removing]
-        if not self.is_moving or not staying or not set(staying) <= set(in_sync):
+        awaited = staying if len(self.adding) < len(self.removing) else self.adding
+        if not self.is_moving or not staying or not in_sync or not set(awaited) <= set(in_sync):
             return None
         return staying, in_sync

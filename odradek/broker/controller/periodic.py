@@ -20,8 +20,12 @@ class PeriodicTasks:
         key = len(self._next)
 
         def run() -> None:
-            has_more = task()
-            self._next[key] = self._timer.call_after(_SOON_MS if has_more else interval_ms, run)
+            has_more = False
+            try:
+                has_more = task()
+            finally:
+                # Whatever befalls one turn, there is a next one.
+                self._next[key] = self._timer.call_after(_SOON_MS if has_more else interval_ms, run)
 
         self._next[key] = self._timer.call_after(interval_ms, run)
 

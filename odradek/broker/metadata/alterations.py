@@ -117,6 +117,7 @@ def decide(view: ConfigView, alteration: Alteration) -> list[ConfigChange]:
             if view.has_elr:
                 _check_min_isr(resource_name, operations, removed=current.keys() - wanted.keys())
             _check_broker(view, resource_name, wanted)
+            _check_exists(view, resource_name)
         case ResourceType.BROKER_LOGGER if not replaces:
             _refuse_loggers(view, resource_name, operations)
             return []
@@ -178,11 +179,13 @@ def _check_node_id(view: ConfigView, name: str) -> None:
     if name != CLUSTER_DEFAULT:
         if not name.removeprefix("-").isdecimal():
             _refuse(f"Node id must be an integer, but it is: {name}")
-        if view.broker_exists is not None:
-            if not view.broker_exists(int(name)):
-                raise KafkaError(ErrorCode.BROKER_ID_NOT_REGISTERED, f"No broker with id {name} found.")
-        elif name != view.node_id:
+        if view.broker_exists is None and name != view.node_id:
             _refuse(f"Unexpected broker id, expected {view.node_id}, but received {name}")
+
+
+def _check_exists(view: ConfigView, name: str) -> None:
+    if name != CLUSTER_DEFAULT and view.broker_exists is not None and not view.broker_exists(int(name)):
+        raise KafkaError(ErrorCode.BROKER_ID_NOT_REGISTERED, f"No broker with id {name} found.")
 
 
 def _check_broker(view: ConfigView, broker: str, wanted: Mapping[str, str]) -> None:

@@ -126,6 +126,7 @@ def test_configs_of_any_broker_that_is_registered_can_be_altered(cluster):
     assert cluster.image.configs(4, "1") == {"log.cleaner.threads": "2"}
     assert alter(cluster, "100", "log.cleaner.threads", "2") == ErrorCode.NONE
     assert alter(cluster, "9", "log.cleaner.threads", "2") == ErrorCode.BROKER_ID_NOT_REGISTERED
+    assert alter(cluster, "9", "min.insync.replicas", "2") == ErrorCode.INVALID_CONFIG
 
 
 def test_a_log_that_fails_is_told_and_changes_nothing(cluster):

@@ -131,3 +131,11 @@ def test_a_leader_that_stays_begins_an_epoch_when_a_replica_is_removed():
 def test_a_new_replica_is_in_the_directory_that_its_broker_has():
     grown = change(partition(), replicas=(1, 2, 3, 4), adding=(4,))
     assert grown == record(replicas=(1, 2, 3, 4), adding_replicas=(4,), directories=tuple(PLACES[each] for each in (1, 2, 3, 4)))
+
+
+def test_who_has_been_a_replica_all_along_need_not_be_in_sync_for_a_move_to_end():
+    moving = partition(replicas=(4, 2, 1), isr=(1,), removing_replicas=(1,), adding_replicas=(4,))
+    assert change(moving, isr=(1, 4)).replicas == (4, 2)
+    fewer = partition(replicas=(4, 2, 1, 3), isr=(1,), removing_replicas=(1, 3), adding_replicas=(4,))
+    assert change(fewer, isr=(1, 4)) == record(isr=(1, 4))
+    assert change(fewer, isr=(1, 2, 4)).replicas == (4, 2)

@@ -10,6 +10,7 @@ from typing import Any
 from uuid import UUID
 
 from odradek.protocol.api_keys import ApiKey
+from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.message_types import (
     allocate_producer_ids,
     alter_partition,
@@ -259,6 +260,49 @@ class History:
             lambda _: create_topics.CreateTopicsRequest([topic], 10_000),
         )
 
+    async def _place_topic(self) -> None:
+        """A topic whose brokers are chosen by chance, which has rules. odradek's gets those that the other has chosen."""
+        self._topic_count += 1
+        name, count, factor = f"t{self._topic_count}", self.random.randrange(1, 4), self.random.randrange(1, 5)
+        self.asking = f"place {name}, {count} partitions of {factor} replicas"
+        self.trace.append(self.asking)
+        here = self._placed_here(count, factor)
+        other = self.sides[-1]
+        if other is self.ours:
+            return
+        request = create_topics.CreateTopicsRequest([create_topics.CreatableTopic(name, count, factor)], 10_000)
+        [answer] = await other.ask(ApiKey.CREATE_TOPICS, request)
+        await other.follow()
+        if answer.error_code or not here:
+            if answer.error_code != ErrorCode.INVALID_REPLICATION_FACTOR or here:
+                raise Difference(f"{self.asking}: odradek places {here}, Kafka answers {answer}")
+            return
+        there = [partition.replicas for partition in other.image.topics[name].partitions.values()]
+        for replicas in (*here, *there):
+            self._ensure_spread(replicas, factor)
+        placed = [create_topics.CreatableReplicaAssignment(index, ids) for index, ids in enumerate(there)]
+        await self.ours.ask(
+            ApiKey.CREATE_TOPICS, create_topics.CreateTopicsRequest([create_topics.CreatableTopic(name, -1, -1, placed)], 10_000)
+        )
+        self._compare_states(self.asking)
+
+    def _placed_here(self, count: int, factor: int) -> list[tuple[int, ...]]:
+        """The replicas that odradek chooses; none where that cannot be."""
+        try:
+            placed = self.ours.cluster.controller._placement.begin().placed(count, factor)
+        except KafkaError:
+            return []
+        return [each.replicas for each in placed]
+
+    def _ensure_spread(self, replicas: tuple[int, ...], factor: int) -> None:
+        """On different brokers, of as many racks as there are, and one that is active leads."""
+        view = self.ours.cluster.controller.view
+        usable = self.ours.cluster.controller._placement._usable()
+        racks = min(factor, len({each.rack for each in usable}))
+        spread = len(set(replicas)) == factor and len({view.brokers[each].rack for each in replicas}) == racks
+        if not spread or not view.is_active(replicas[0]) or not set(replicas) <= {each.broker_id for each in usable}:
+            raise Difference(f"{self.asking}: {replicas} of {usable}")
+
     async def _delete_topic(self) -> None:
         if len(self.ours.image.topics) > 3:
             name = self.random.choice(sorted(self.ours.image.topics))
@@ -393,6 +437,7 @@ _STEPS = {
     "cordon": 1,
     "assign_directories": 5,
     "create_topic": 5,
+    "place_topic": 3,
     "delete_topic": 1,
     "grow_topic": 3,
     "configure": 5,

@@ -61,7 +61,9 @@ class Side:
             fields = response._asdict().items()
             return {name: self.told(value) for name, value in fields if name not in _UNTOLD}
         if isinstance(response, list | tuple):
-            return [self.told(each) for each in response]
+            told = [self.told(each) for each in response]
+            # Topics have no order; in-sync replicas have.
+            return sorted(told, key=str) if told and isinstance(told[0], dict) else told
         return response
 
     @property
