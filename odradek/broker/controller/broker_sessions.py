@@ -8,6 +8,7 @@ registers before.
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from enum import Enum
+from math import inf
 from typing import NamedTuple
 
 from odradek.broker.metadata.image import MetadataImage
@@ -86,6 +87,11 @@ class BrokerSessions:
                 del self._contacts_ms[key]
                 return key
         return None
+
+    def next_end_in_ms(self) -> float:
+        """When the first session is over if nothing more is heard, at least 1. Kafka looks each quarter of a session's time."""
+        oldest_ms = min(self._contacts_ms.values(), default=inf)
+        return max(oldest_ms + self.timeout_ms - self._clock.monotonic_ms(), 0) + 1
 
     def end(self, broker_id: int) -> None:
         """Forget when a broker was heard of: its process has ended."""

@@ -103,7 +103,7 @@ class ClusterController(Controller):
         self._sessions.activate(self.image)
         config = self._config
         tasks = self._tasks = PeriodicTasks(timer)
-        tasks.add(max(1, self._sessions.timeout_ms / 4), self._fence_one)
+        tasks.add(max(1, self._sessions.timeout_ms / 4), self._fence_one, self._sessions.next_end_in_ms)
         if config["auto.leader.rebalance.enable"]:
             tasks.add(config["leader.imbalance.check.interval.seconds"] * 1000, lambda: self._elect_by_itself(balance))
         tasks.add(config["unclean.leader.election.interval.ms"], lambda: self._elect_by_itself(elect_unclean))

@@ -83,6 +83,16 @@ def test_a_controller_that_starts_anew_gives_each_broker_a_session(cluster):
     assert is_fenced(again, 1)
 
 
+def test_a_broker_is_fenced_as_soon_as_its_session_is_over(cluster):
+    cluster.start(1)
+    cluster.clock.advance(SESSION_MS / 10)
+    cluster.heartbeat(1)
+    cluster.clock.advance(SESSION_MS)
+    assert not is_fenced(cluster, 1)
+    cluster.clock.advance(10)
+    assert is_fenced(cluster, 1)
+
+
 def test_a_controller_that_is_closed_watches_nobody(cluster):
     cluster.start(1)
     cluster.controller.close()
