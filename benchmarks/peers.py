@@ -5,13 +5,14 @@ Kafka with the heap and the JVM flags of its own scripts and the settings of the
 """
 
 import compileall
+import contextlib
+import random
 import select
 import shutil
 import socket
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
@@ -23,6 +24,7 @@ _ROOT = Path(__file__).parent.parent
 _READY_TIMEOUT_S = 30.0
 _FORMAT_TIMEOUT_S = 60.0
 _TAIL_LINES = 15
+_PORTS = (16_000, 32_000)
 
 # A load's data is deleted from disk together with its topic. The default delay is a minute. By then the kernel would be writing
 # the data out under the next load, which halves that load's throughput. Kafka's file deletion begins 30 s after its start by
@@ -187,8 +189,14 @@ def server_properties(data_dir: Path, port: int, controller_port: int, settings:
 
 
 def free_ports(count: int) -> list[int]:
-    """Distinct free ports of 127.0.0.1."""
-    sockets = [socket.create_server(("127.0.0.1", 0)) for _ in range(count)]
+    """Distinct free ports of 127.0.0.1, below those that the system gives to connections.
+
+    A node that is started again on its port would otherwise find somebody's connection there.
+    """
+    sockets: list[socket.socket] = []
+    while len(sockets) < count:
+        with contextlib.suppress(OSError):
+            sockets.append(socket.create_server(("127.0.0.1", random.randrange(*_PORTS))))
     ports = [bound.getsockname()[1] for bound in sockets]
     for bound in sockets:
         bound.close()
@@ -201,7 +209,7 @@ def spawn(command: list[str], directory: Path) -> subprocess.Popen[str]:
         return subprocess.Popen(command, cwd=_ROOT, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=log, text=True)
 
 
-@contextmanager
+@contextlib.contextmanager
 def serving(peer: Peer, directory: Path) -> Iterator[Running]:
     """Run a broker, configured for loads, during the ``with`` block, which begins when the broker has served its first record."""
     directory.mkdir(parents=True)
