@@ -18,6 +18,9 @@ CLIENT = {
     "metadata.recovery.strategy": "none",
     "topic.metadata.refresh.interval.ms": 1000,
     "socket.timeout.ms": 3000,
+    # librdkafka sends a transaction's offsets to a group's coordinator that it has lost the connection to, and waits for one that
+    # it does not make as long as nothing else needs it.
+    "enable.sparse.connections": False,
     "log_level": 0,
 }
 
