@@ -44,6 +44,8 @@ class Supervisor:
         self._status = 0
         # When those that were told to end are killed; None unless a stop is under way.
         self._deadline_ms: float | None = None
+        # Whether a second signal has come.
+        self._is_impatient = False
 
     def run(self) -> int:
         """Until the cluster is stopped, or could not start; the exit status."""
@@ -75,8 +77,10 @@ class Supervisor:
         os.set_blocking(self._signals_write, False)
         signal.set_wakeup_fd(self._signals_write, warn_on_full_buffer=False)
         for number in HANDLED_SIGNALS:
-            # The bytes on the pipe say it all; without a handler there would be none.
-            signal.signal(number, lambda *_: None)
+            # Under nohup a cluster outlives its terminal.
+            if number != signal.SIGHUP or signal.getsignal(number) != signal.SIG_IGN:
+                # The bytes on the pipe say it all; without a handler there would be none.
+                signal.signal(number, lambda *_: None)
 
     def _start(self, node: Node) -> None:
         child = self._launch(node.plan)
@@ -102,7 +106,7 @@ class Supervisor:
             if self._deadline_ms is None:
                 self._stop()
             else:
-                # Somebody is impatient.
+                self._is_impatient = True
                 self._status = 128 + signal.SIGINT
                 self._deadline_ms = self._clock.monotonic_ms()
 
@@ -140,6 +144,8 @@ class Supervisor:
             for node in self._alive():
                 if node.state is not NodeState.STOPPING:
                     node.enter(NodeState.STOPPING)
+                elif not self._is_impatient:
+                    tell(f"{node.plan.name} has not ended in time, and is killed")
                 node.signal(signal.SIGKILL)
             self._deadline_ms = self._clock.monotonic_ms() + _STOP_GRACE_MS
         elif not any(broker.child for broker in self._brokers()):

@@ -16,7 +16,7 @@ def test_one_line_says_that_all_brokers_are_ready(stand_ins):
     assert cluster.end(signal.SIGTERM) == (0, "", "")
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT], ids=lambda number: number.name)
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP], ids=lambda number: number.name)
 def test_brokers_end_before_the_controller(stand_ins, number):
     cluster = stand_ins("--brokers", 2).wait_ready()
     assert cluster.end(number) == (0, "", "")
@@ -138,3 +138,13 @@ def test_a_port_that_is_taken_ends_the_start(command):
 def test_what_the_command_decides_cannot_be_set(command):
     status, _, err = command("cluster", "--set", "node.id=4")
     assert (status, err) == (2, "odradek: node.id is not for --set: odradek cluster decides it\n")
+
+
+def test_brokers_that_have_no_controller_to_take_leave_of_are_not_waited_for_long(stand_ins):
+    cluster = stand_ins("--brokers", 1, "--set", "stand.in.stays=1").wait_ready()
+    [broker] = [row["pid"] for node, row in cluster.nodes().items() if node == 1]
+    assert cluster.ask("kill", 100)[0] == 0
+    status, out, err = cluster.end(signal.SIGTERM)
+    assert (status, out) == (0, "")
+    assert err.endswith("odradek: broker 1 has not ended in time, and is killed\n")
+    assert not is_alive(broker)
