@@ -55,6 +55,7 @@ class Faults:
             "slow a broker's disk": self._slow_disk,
             "sever connections": self._sever,
             "kill the controller": lambda: self._kill(world.controller),
+            "lose the controller's power": self._lose_controllers_power,
             "pause the controller": lambda: self._pause(world.controller),
             "kill a client": self._kill_client,
             "pause a client": self._pause_client,
@@ -132,6 +133,12 @@ class Faults:
             return
         machine.lose_power()
         world.later(self._rng.choice((100, 1_000, 3_000)), lambda: self._start(machine))
+
+    def _lose_controllers_power(self) -> None:
+        controller = self._world.controller
+        if controller.is_up:
+            controller.lose_power()
+            self._world.later(self._rng.choice((100, 1_000, 3_000)), lambda: self._start(controller))
 
     def _stop(self) -> None:
         machine = self._broker()

@@ -77,6 +77,7 @@ SIMULATION = runner.Simulation(
         "brokers stopped in good order": ["stopped in good order"],
         "brokers paused": ["pause a broker"],
         "controllers killed": ["kill the controller"],
+        "powers of controllers lost": ["lose the controller's power"],
         "partitions of the network": [
             "isolate a broker",
             "cut two brokers off from each other",

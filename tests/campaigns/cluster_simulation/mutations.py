@@ -32,13 +32,13 @@ from tests.campaigns.cluster_simulation.ending import ACKNOWLEDGED, ATOMIC, ONCE
 from tests.campaigns.cluster_simulation.ledger import COMMITTED, WATERMARK
 from tests.campaigns.cluster_simulation.ledger import ONCE as IDENTITIES
 from tests.campaigns.cluster_simulation.producers import IN_ORDER
-from tests.campaigns.cluster_simulation.witness import AGREE, KEPT
+from tests.campaigns.cluster_simulation.witness import AGREE, IN_SYNC, KEPT
 from tests.campaigns.simulation.violation import Violation
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-LOST = frozenset({ACKNOWLEDGED, AGREE, KEPT, ONCE, COMMITTED, ATOMIC, WATERMARK, READ, SAME, IN_ORDER})
+LOST = frozenset({IN_SYNC, ACKNOWLEDGED, AGREE, KEPT, ONCE, COMMITTED, ATOMIC, WATERMARK, READ, SAME, IN_ORDER})
 
 
 class Mutation(NamedTuple):
@@ -224,11 +224,6 @@ def keep_the_isr_of_a_broker_that_was_killed(monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setattr(broker_changes, "shut_down", lambda *_, **__: [])
 
 
-def keep_fenced_brokers_in_the_isr(monkeypatch: pytest.MonkeyPatch) -> None:
-    fenced = broker_changes.fenced
-    monkeypatch.setattr("odradek.broker.controller.cluster_controller.fenced", lambda view, broker: fenced(view, broker)[-1:])
-
-
 # ---------------------------------------------------------------------------------------------------------------- coordinators
 
 
@@ -300,18 +295,17 @@ MUTATIONS = {
         Mutation(follow_with_the_leaders_high_watermark, LOST),
         Mutation(show_what_is_not_replicated, LOST),
         Mutation(tell_the_end_before_it_is_known, LOST),
-        Mutation(follow_without_the_producers_state, LOST),
+        Mutation(follow_without_the_producers_state, LOST | {REST}),
         Mutation(ignore_the_epochs_of_brokers_in_the_isr, LOST),
-        Mutation(elect_out_of_the_isr, LOST),
+        Mutation(elect_out_of_the_isr, LOST | {REST}),
         Mutation(give_out_a_block_of_producer_ids_twice, LOST | {IDENTITIES}),
         Mutation(take_an_isr_of_an_older_partition_epoch, LOST),
         Mutation(keep_the_isr_of_a_broker_that_was_killed, LOST),
-        Mutation(keep_fenced_brokers_in_the_isr, LOST | {REST}),
         Mutation(load_a_coordinator_up_to_the_high_watermark, LOST | {IDENTITIES, REST}),
         Mutation(write_no_markers_to_other_brokers, LOST | {REST}),
         Mutation(resume_no_markers, LOST | {REST}),
         Mutation(answer_commits_that_are_not_replicated, LOST),
-        Mutation(commit_offsets_while_the_transaction_is_open, LOST),
+        Mutation(commit_offsets_while_the_transaction_is_open, LOST | {REST}),
     )
 }
 

@@ -23,7 +23,7 @@ BROKER_FAULTS = {
     "slow a broker's disk": 2,
     "sever connections": 3,
 }
-CONTROLLER_FAULTS = {"kill the controller": 2, "pause the controller": 1}
+CONTROLLER_FAULTS = {"kill the controller": 2, "lose the controller's power": 2, "pause the controller": 1}
 CLIENT_FAULTS = {"kill a client": 2, "pause a client": 1}
 ADMIN_ACTS = {"reassign a partition": 2, "elect preferred leaders": 1}
 

@@ -1,7 +1,8 @@
 """Looks into all brokers, again and again, as nobody in a real cluster can.
 
 One broker leads a partition in an epoch. What one replica has below its high watermark, all others have there, now and later:
-each batch below it is noted when the first replica has it there, and compared with what the others have.
+each batch below it is noted when the first replica has it there, and compared with what the others have. Whoever the controller
+takes for in sync has all that its leader takes for replicated.
 """
 
 from __future__ import annotations
@@ -14,12 +15,15 @@ from tests.campaigns.simulation.violation import Violation
 if TYPE_CHECKING:
     from uuid import UUID
 
+    from odradek.broker.metadata.image import MetadataImage
     from odradek.broker.replica.partition import Partition
+    from odradek.broker.replica.partitions import Partitions
     from tests.campaigns.cluster_simulation.machine import Machine
 
 LEADERS = "one broker leads a partition in an epoch"
 AGREE = "logs agree up to the high watermark"
 KEPT = "what is replicated is kept"
+IN_SYNC = "who is in sync has what is replicated"
 _READ_BYTES = 1 << 20
 Key = tuple["UUID", int]
 
@@ -52,13 +56,15 @@ class Witness:
         self.leaders: dict[tuple[UUID, int, int], int] = {}
         self._seen: dict[tuple[int, Key], _Seen] = {}
 
-    def look(self, machines: list[Machine]) -> None:
-        """Compare what the machines' brokers have. Raises Violation."""
+    def look(self, machines: list[Machine], image: MetadataImage | None) -> None:
+        """Compare what the machines' brokers have; ``image`` is the controller's, if it is up. Raises Violation."""
         for machine in machines:
             core = machine.core
             if core is not None:
                 for partition in core.partitions:
                     self._look_at(machine.node_id, partition)
+        if image is not None:
+            _look_at_in_sync(machines, image)
 
     def _look_at(self, node_id: int, partition: Partition) -> None:
         if partition.log is None:
@@ -104,3 +110,29 @@ class Witness:
                 if log is not None and committed and log.log_end_offset < committed[-1].next_offset:
                     name = f"{partition.topic}-{partition.index}"
                     raise Violation(KEPT, f"{name}: {machine.node_id} ends at {log.log_end_offset}, not {committed[-1]}")
+
+
+def _look_at_in_sync(machines: list[Machine], image: MetadataImage) -> None:
+    """Compare the ends of replicas with the high watermarks of their leaders. Raises Violation."""
+    known: dict[int, Partitions] = {}
+    for machine in machines:
+        core = machine.core
+        registered = image.kept.brokers.get(machine.node_id)
+        # Another process of it may have lost something, which the controller does not know yet.
+        member = None if core is None else core.member
+        if core is None or member is None or registered is None:
+            continue
+        if registered.broker_epoch == member.lifecycle.broker_epoch:
+            known[machine.node_id] = core.partitions
+    for topic in image.topics.values():
+        for index, record in topic.partitions.items():
+            leader = known[record.leader].get(topic.name, index) if record.leader in known else None
+            if leader is None or leader.leader is None or leader.leader_epoch != record.leader_epoch:
+                continue
+            for node_id in record.isr:
+                replica = known[node_id].get(topic.name, index) if node_id in known else None
+                if replica is None or replica.log is None or replica.topic_id != leader.topic_id:
+                    continue
+                if replica.log.log_end_offset < leader.high_watermark:
+                    what = f"{topic.name}-{index}: {node_id} ends at {replica.log.log_end_offset}, not {leader.high_watermark}"
+                    raise Violation(IN_SYNC, what)

@@ -166,7 +166,8 @@ class World:
         """Raise what was found."""
         if self._complaint is not None:
             raise self._complaint
-        self.witness.look(self.brokers)
+        node = getattr(self.controller.server, "node", None)
+        self.witness.look(self.brokers, None if node is None else node.controller.image)
 
     def may_end(self, machine: Machine, *, loses: bool) -> bool:
         """Whether a broker's process may end without warning, its disk losing something perhaps.
