@@ -45,25 +45,31 @@ READ = "who reads committed records reads all of them, and no others"
 
 
 class Committer(Client):
-    """The one committer of a group, which has no members."""
+    """The one committer of a group: of one without members, unless it is a ``Member``."""
 
     def __init__(self, world: World, name: str, group: str) -> None:
         super().__init__(world, name)
         self.group = group
+        self.member_id = ""
+        self.generation = -1
+
+    async def look_after_group(self) -> None:
+        """Do what a member does between commits."""
 
     async def work(self) -> None:
         """Commit ever larger offsets, and look at times what is committed."""
         offset = 0
         known = self.world.ledger.offsets[self.group, 0]
         while self.world.wants_more(self):
+            if self.rng.random() < 0.5:
+                least = known.acknowledged
+                self.world.ledger.check_offset(self.group, 0, await self.committed(self.group), least)
             offset += 1
             known.asked.append(offset)
             if await self._commit(offset):
                 known.acknowledged = offset
                 self.world.counts["offsets committed"] += 1
-            if self.rng.random() < 0.3:
-                least = known.acknowledged
-                self.world.ledger.check_offset(self.group, 0, await self.committed(self.group), least)
+            await self.look_after_group()
             await self.sleep(self.rng.random() * self.world.plan.think_ms)
 
     async def _commit(self, offset: int) -> bool:
@@ -71,9 +77,13 @@ class Committer(Client):
             name=self.world.topic, partitions=[OffsetCommitRequestPartition(partition_index=0, committed_offset=offset)]
         )
         while True:
-            response = await self.ask_coordinator(
-                self.group, GROUP, _COMMIT, OffsetCommitRequest(group_id=self.group, topics=[topic])
+            request = OffsetCommitRequest(
+                group_id=self.group,
+                generation_id_or_member_epoch=self.generation,
+                member_id=self.member_id,
+                topics=[topic],
             )
+            response = await self.ask_coordinator(self.group, GROUP, _COMMIT, request)
             if response is not None:
                 code = response.topics[0].partitions[0].error_code
                 self.world.counts[f"OFFSET_COMMIT {ErrorCode(code).name}"] += 1

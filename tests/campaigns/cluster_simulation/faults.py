@@ -29,6 +29,9 @@ if TYPE_CHECKING:
     from tests.campaigns.cluster_simulation.world import World
 
 _WEIGHTS = {**BROKER_FAULTS, **CONTROLLER_FAULTS, **CLIENT_FAULTS, **ADMIN_ACTS}
+# How long a proposal is looked for: so many times, with so long between.
+_LOOKS = 300
+_LOOK_MS = 4
 _REASSIGN: Api[Any, Any] = Api(ApiKey.ALTER_PARTITION_REASSIGNMENTS)
 _ELECT: Api[Any, Any] = Api(ApiKey.ELECT_LEADERS, 1)
 
@@ -51,6 +54,7 @@ class Faults:
             "cut a broker off from the controller": self._cut_from_controller,
             "let a broker hear nothing": lambda: self._cut((), self._everybody()),
             "let nobody hear a broker": lambda: self._cut(self._everybody(), ()),
+            "hold back a proposal of in-sync replicas": lambda: self._hold_proposal(_LOOKS),
             "slow a broker's network": self._slow_network,
             "slow a broker's disk": self._slow_disk,
             "sever connections": self._sever,
@@ -59,6 +63,7 @@ class Faults:
             "pause the controller": lambda: self._pause(world.controller),
             "kill a client": self._kill_client,
             "pause a client": self._pause_client,
+            "cut a client off from a broker": self._cut_client,
             "reassign a partition": self._reassign,
             "elect preferred leaders": self._elect,
         }
@@ -188,11 +193,33 @@ class Faults:
         host = self._world.controller.host
         self._cut([host], [host])
 
+    def _hold_proposal(self, looks: int) -> None:
+        """Wait for a leader that proposes other in-sync replicas, and let the controller hear nothing of it for a while."""
+        if self._is_over or not looks:
+            return
+        controller = self._world.controller.host
+        for machine in self._world.brokers:
+            for partition in () if machine.core is None else machine.core.partitions:
+                leader = partition.leader
+                if leader is not None and leader.followers is not None and leader.followers.isr.proposed is not None:
+                    self._world.counts["proposals held back"] += 1
+                    pairs = [(machine.host, controller)]
+                    self._world.note("hold back a proposal of %s", machine.name)
+                    self._world.network.cut(*pairs[0])
+                    self._world.later(self._rng.uniform(200, 1_400), partial(self._mend, pairs))
+                    return
+        self._world.later(_LOOK_MS, lambda: self._hold_proposal(looks - 1))
+
     def _slow_network(self) -> None:
         network = self._world.network
         host = self._broker().host
         network.slow[host] = self._rng.choice((20.0, 150.0, 600.0))
         self._world.later(self._duration_ms(), lambda: network.slow.pop(host, None))
+
+    def _cut_client(self) -> None:
+        client = self._rng.choice(self._world.clients)
+        both = [client.process.host]
+        self._cut(both if self._rng.random() < 0.7 else (), both)
 
     def _sever(self) -> None:
         transports = self._world.network.transports

@@ -18,6 +18,7 @@ Place = tuple[str, int]
 
 ONCE = "producer ids and epochs are given once"
 COMMITTED = "an acknowledged commit is found wherever the coordinator is"
+MEMBER = "a member goes on whoever coordinates its group"
 WATERMARK = "a high watermark that a client saw does not go back"
 
 

@@ -25,6 +25,7 @@ from odradek.broker.replica.roles import Follower
 from odradek.coordinator.group.offsets import CommittedOffsets
 from odradek.coordinator.runtime import loader
 from odradek.coordinator.transaction.markers import Markers
+from odradek.protocol.record_batch import iter_batches
 from odradek.timing.reply import Reply
 from tests.campaigns.cluster_simulation import histories
 from tests.campaigns.cluster_simulation.consumers import READ
@@ -232,9 +233,15 @@ class _UpToTheHighWatermark:
 
     def __init__(self, log: Any) -> None:
         self._log = log
+        self.log_end_offset = log.high_watermark
 
     def __getattr__(self, name: str) -> Any:
-        return getattr(self._log, "high_watermark" if name == "log_end_offset" else name)
+        return getattr(self._log, name)
+
+    def read(self, offset: int, max_bytes: int) -> bytes:
+        data: bytes = self._log.read(offset, max_bytes)
+        headers = [header for _, header in iter_batches(data)]
+        return data[: sum(header.size_bytes for header in headers if header.next_offset <= self.log_end_offset)]
 
 
 def load_a_coordinator_up_to_the_high_watermark(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from random import Random
 
+LOSS = "lose a broker's power"
 # Each with how often it is chosen beside others.
 BROKER_FAULTS = {
     "kill a broker": 4,
-    "lose a broker's power": 2,
+    LOSS: 2,
     "stop a broker": 2,
     "pause a broker": 3,
     "isolate a broker": 4,
@@ -19,12 +20,13 @@ BROKER_FAULTS = {
     "cut a broker off from the controller": 3,
     "let a broker hear nothing": 2,
     "let nobody hear a broker": 2,
+    "hold back a proposal of in-sync replicas": 3,
     "slow a broker's network": 2,
     "slow a broker's disk": 2,
     "sever connections": 3,
 }
 CONTROLLER_FAULTS = {"kill the controller": 2, "lose the controller's power": 2, "pause the controller": 1}
-CLIENT_FAULTS = {"kill a client": 2, "pause a client": 1}
+CLIENT_FAULTS = {"kill a client": 2, "pause a client": 1, "cut a client off from a broker": 2}
 ADMIN_ACTS = {"reassign a partition": 2, "elect preferred leaders": 1}
 
 
@@ -34,6 +36,7 @@ class Plan:
 
     broker_count: int
     partition_count: int
+    min_in_sync: int
     duration_ms: int
     longest_latency_ms: float
     think_ms: int
@@ -41,6 +44,7 @@ class Plan:
     idempotent_producers: int
     transactional_ids: int
     committers: int
+    has_members: bool
     has_careless: bool
     flushes_each: bool
     faults: tuple[str, ...]
@@ -54,9 +58,15 @@ def draw(rng: Random) -> Plan:
     for others in (CONTROLLER_FAULTS, CLIENT_FAULTS, ADMIN_ACTS):
         if rng.random() < 0.5:
             chosen += others
+    min_in_sync = rng.choice((1, 2, 2, 2))
+    flushes_each = rng.random() < 0.25
+    if min_in_sync == 1 and not flushes_each:
+        # What one machine has may be lost with it.
+        chosen = [each for each in chosen if each != LOSS] or ["kill a broker"]
     return Plan(
         broker_count=rng.choice((3, 3, 3, 3, 3, 3, 4, 5)),
         partition_count=rng.choice((1, 2, 3)),
+        min_in_sync=min_in_sync,
         duration_ms=rng.choice((4_000, 6_000, 9_000)),
         longest_latency_ms=rng.choice((0.5, 2.0, 10.0)),
         think_ms=rng.choice((200, 400, 800)),
@@ -64,8 +74,9 @@ def draw(rng: Random) -> Plan:
         idempotent_producers=rng.choice((1, 1, 2)),
         transactional_ids=rng.choice((0, 1, 1, 2)),
         committers=rng.choice((0, 1, 1)),
+        has_members=rng.random() < 0.5,
         has_careless=rng.random() < 0.4,
-        flushes_each=rng.random() < 0.25,
+        flushes_each=flushes_each,
         faults=tuple(chosen),
         fault_interval_ms=rng.choice((400, 800, 1_500)),
     )

@@ -13,6 +13,7 @@ from tests.campaigns.cluster_simulation.consumers import Committer, Reader
 from tests.campaigns.cluster_simulation.ledger import Ledger
 from tests.campaigns.cluster_simulation.loop import VirtualLoop
 from tests.campaigns.cluster_simulation.machine import Machine
+from tests.campaigns.cluster_simulation.member import Member
 from tests.campaigns.cluster_simulation.network import SimulatedNetwork
 from tests.campaigns.cluster_simulation.plan import draw
 from tests.campaigns.cluster_simulation.producers import CarelessProducer, IdempotentProducer
@@ -52,6 +53,7 @@ BROKER_CONFIGS = {
     "transaction.state.log.min.isr": "2",
     "transaction.state.log.num.partitions": "2",
     "transaction.abort.timed.out.transaction.cleanup.interval.ms": "400",
+    "group.initial.rebalance.delay.ms": "0",
     "log.cleaner.enable": "false",
     "auto.create.topics.enable": "false",
 }
@@ -92,12 +94,15 @@ class World:
         self._hash = sha256()
         self._complaint: Exception | None = None
         self._had_last: set[Client] = set()
-        self.controller = Machine(self, _CONTROLLER_ID, _CONTROLLER_HOST, CONTROLLER_CONFIGS, ControllerServer)
+        configs = {**CONTROLLER_CONFIGS, "min.insync.replicas": str(self.plan.min_in_sync)}
+        self.controller = Machine(self, _CONTROLLER_ID, _CONTROLLER_HOST, configs, ControllerServer)
         self.brokers = [self._make_broker(node_id) for node_id in range(1, self.plan.broker_count + 1)]
 
     def _make_broker(self, node_id: int) -> Machine:
         host = self.host_of(node_id)
         configs = {**BROKER_CONFIGS, "listeners": f"PLAINTEXT://{host}:9092"}
+        configs["min.insync.replicas"] = str(self.plan.min_in_sync)
+        configs["transaction.state.log.min.isr"] = str(self.plan.min_in_sync)
         if self.plan.flushes_each:
             configs["log.flush.interval.messages"] = "1"
         return Machine(self, node_id, host, configs, BrokerServer)
@@ -227,7 +232,8 @@ class World:
         for number in range(plan.transactional_ids):
             self.begin_transactions(f"tx{number}")
         for number in range(plan.committers):
-            self.add(Committer(self, f"committer{number}", f"group{number}"))
+            kind = Member if plan.has_members else Committer
+            self.add(kind(self, f"committer{number}", f"group{number}"))
         if plan.has_careless:
             self.add(CarelessProducer(self, "careless"))
         self.add(Reader(self, "reader", is_committed=True))
