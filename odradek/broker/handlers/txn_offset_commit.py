@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Final
 
 from odradek.broker.metadata.topic_names import CONSUMER_OFFSETS_TOPIC
 from odradek.coordinator.group.txn_offsets import commit_offsets_in_transaction
+from odradek.coordinator.runtime.states import operation_error
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.message_types.txn_offset_commit import (
     TxnOffsetCommitRequest,
@@ -86,7 +87,8 @@ def _commit(
 ) -> None:
     """Commit, if the transaction may have offsets."""
     if verdict != _NONE:
-        respond(KafkaError(verdict))
+        # A transaction's coordinator that does not answer is nothing that clients of a group's know of.
+        respond(operation_error(KafkaError(verdict)))
         return
     runtime.write(request.group_id, lambda shard: commit_offsets_in_transaction(shard.offsets, request)).when_done(respond)
 

@@ -2,7 +2,10 @@
 
 import pytest
 
+from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.errors import ErrorCode
+from odradek.protocol.messages import messages
+from tests.broker.handlers.bed import ask, make_broker
 from tests.broker.handlers.transaction_requests import add_offsets, commit_offset, committed, end, init
 
 
@@ -47,3 +50,25 @@ def test_a_zombie_whose_generation_is_gone_cannot_commit_offsets(client, new_id,
     add_offsets(client, name, producer, group)
     code = commit_offset(client, name, producer, group, topic[0], generation_id=3, member_id="zombie")
     assert code == ErrorCode.ILLEGAL_GENERATION
+
+
+@pytest.mark.interpreted
+@pytest.mark.parametrize(
+    ("version", "told"), [(1, ErrorCode.COORDINATOR_NOT_AVAILABLE), (4, ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)]
+)
+def test_a_client_tries_again_when_the_coordinator_of_its_transaction_is_silent(monkeypatch, version, told):
+    m = messages(ApiKey.TXN_OFFSET_COMMIT)
+    broker = make_broker("t")
+    monkeypatch.setattr(broker.transactions, "verify", lambda *_, adds: ErrorCode.NETWORK_EXCEPTION)
+    topics = [m.TxnOffsetCommitRequestTopic("t", [m.TxnOffsetCommitRequestPartition(0, 5)])]
+    answer = ask(
+        broker,
+        ApiKey.TXN_OFFSET_COMMIT,
+        version,
+        transactional_id="tx",
+        group_id="g",
+        producer_id=7,
+        producer_epoch=0,
+        topics=topics,
+    )
+    assert [partition.error_code for topic in answer.topics for partition in topic.partitions] == [told]
