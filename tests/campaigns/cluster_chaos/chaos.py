@@ -135,6 +135,8 @@ class Chaos:
     def _marks(self) -> list[int]:
         """How far each partition of orders is acknowledged, and how many transactions each teller has committed."""
         assert self._feeder is not None
+        if self._feeder.failure:
+            raise Violation(f"after {self._last}, the producer of orders has failed: {self._feeder.failure}")
         return [*self._feeder.counts, *(teller.committed for teller in self._tellers)]
 
     def _have_gone_on(self, marks: list[int]) -> bool:

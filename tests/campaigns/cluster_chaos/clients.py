@@ -28,14 +28,20 @@ PRODUCER = {"request.timeout.ms": 3000, **CLIENT}
 
 
 class Feeder:
-    """Sends orders with acks=all until ``stop``; ``acknowledged`` are those that the brokers have taken."""
+    """Sends orders with acks=all until ``stop``; ``acknowledged`` are those that the brokers have taken.
+
+    An idempotent producer finds out by itself if they have lost what they took: ``failure`` is what it says then.
+    """
 
     def __init__(self, servers: str, orders_a_second: float) -> None:
         self.sent = 0
+        self.failure = ""
         self.acknowledged: list[int] = []
         # By partition.
         self.counts = [0] * PARTITIONS
-        self._producer = Producer({"bootstrap.servers": servers, "enable.idempotence": True, "linger.ms": 2, **PRODUCER})
+        self._producer = Producer(
+            {"bootstrap.servers": servers, "enable.idempotence": True, "linger.ms": 2, "error_cb": self._erred, **PRODUCER}
+        )
         self._interval_s = 1 / orders_a_second
         self._stopping = threading.Event()
         self._thread = threading.Thread(target=self._feed, name="feeder", daemon=True)
@@ -51,8 +57,16 @@ class Feeder:
         while not self._stopping.wait(self._interval_s):
             number = self.sent
             self.sent += 1
-            self._producer.produce(ORDERS, str(number).encode(), partition=order_partition(number), on_delivery=self._told)
+            try:
+                self._producer.produce(ORDERS, str(number).encode(), partition=order_partition(number), on_delivery=self._told)
+            except KafkaException as error:
+                self.failure = self.failure or str(error)
+                return
             self._producer.poll(0)
+
+    def _erred(self, error: KafkaError) -> None:
+        if error.fatal():
+            self.failure = str(error)
 
     def _told(self, error: KafkaError | None, message: Message) -> None:
         if error is None:

@@ -35,7 +35,8 @@ def _leads_on() -> None:
     take = ReplicatedRoles.take
 
     def faulty(roles: ReplicatedRoles, partition: Partition, record: Any) -> None:
-        if partition.leader is None or record.leader == roles.node_id:
+        has_led = partition.leader is not None and partition.leader.followers is not None
+        if not has_led or record.leader == roles.node_id:
             take(roles, partition, record)
 
     ReplicatedRoles.take = faulty

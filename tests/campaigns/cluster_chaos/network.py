@@ -113,10 +113,10 @@ class Network:
 
     async def _open(self, target: Party, port: Callable[[], int], source: Party | None) -> int:
         async def admit(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-            try:
+            # What is cancelled at the end would be taken for a fault.
+            with suppress(asyncio.CancelledError):
                 await self._connect(reader, writer, target, port, source)
-            finally:
-                writer.transport.abort()
+            writer.transport.abort()
 
         server = await asyncio.start_server(admit, "127.0.0.1", 0)
         self._servers.append(server)
@@ -140,7 +140,7 @@ class Network:
         source: Party | None,
     ) -> None:
         first = b""
-        with suppress(OSError, asyncio.IncompleteReadError, asyncio.CancelledError):
+        with suppress(OSError, asyncio.IncompleteReadError):
             if source is None:
                 first = await reader.readexactly(_HEAD.size)
                 *_, name_bytes = _HEAD.unpack(first)
