@@ -15,6 +15,7 @@ from odradek.cli.options import help_where_nothing_is_asked, key_and_value
 # Each is imported when it is called.
 _ELSEWHERE = {
     "cluster": "odradek.cli.local_cluster.commands",
+    "format": "odradek.cli.format",
     "groups": "odradek.cli.groups",
     "grow-out": "odradek.cli.grow_out",
     "pipeline": "odradek.pipeline.commands",

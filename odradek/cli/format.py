@@ -1,0 +1,90 @@
+"""``odradek format``: data directories of a cluster whose id is chosen before it starts, as by ``kafka-storage.sh format``.
+
+No directory needs that. A new one has a random id with its first start, or its controller's if that is elsewhere.
+"""
+
+from collections.abc import Sequence
+from pathlib import Path
+from uuid import uuid4
+
+import click
+
+from odradek.broker.config.broker_config import BrokerConfig, InvalidConfig, load, parse_properties
+from odradek.broker.storage_start import log_dirs
+from odradek.cli.options import key_and_value
+from odradek.cli.serve import place_data
+from odradek.storage.checkpoints import uuid_text
+from odradek.storage.data_directories import DataDirectories
+from odradek.storage.data_directory import DataDirectory, DirectoryIdentity
+from odradek.storage.errors import DataDirectoryLocked, InconsistentDataDirectory
+from odradek.storage.filesystem import RealFileSystem
+
+
+class _CannotFormat(click.ClickException):
+    exit_code = 2
+
+
+@click.command("format")
+@click.option("--cluster-id", help="The cluster's id.  [default: a random one]")
+@click.option("--data-dir", type=click.Path(path_type=Path), help="Where the data lives.  [default: the user's data folder]")
+@click.option("--config", "config_file", type=click.Path(path_type=Path), help="A server.properties, as Kafka has it.")
+@click.option("--set", "settings", metavar="KEY=VALUE", multiple=True, callback=key_and_value, help="One config; repeatable.")
+@click.option("--ignore-formatted", is_flag=True, help="Leave directories alone that are formatted.")
+def format(  # noqa: A001  the command's name
+    *,
+    cluster_id: str | None,
+    data_dir: Path | None,
+    config_file: Path | None,
+    settings: dict[str, str],
+    ignore_formatted: bool,
+) -> int:
+    """Give new data directories the cluster's id.
+
+    Give the options that odradek serve will be given. The directories are log.dirs and metadata.log.dir.
+    """
+    try:
+        config = _configuration(config_file, settings, data_dir)
+        _format(config, cluster_id, ignore_formatted=ignore_formatted)
+    except UnicodeDecodeError:
+        raise _CannotFormat(f"{config_file} is not UTF-8 text") from None
+    except (InvalidConfig, DataDirectoryLocked, InconsistentDataDirectory, OSError) as error:
+        raise _CannotFormat(str(error)) from error
+    return 0
+
+
+def _configuration(config_file: Path | None, settings: dict[str, str], data_dir: Path | None) -> BrokerConfig:
+    properties = parse_properties(config_file.read_text(encoding="utf-8")) if config_file else {}
+    merged = {**properties, **settings}
+    place_data(merged, data_dir)
+    return load(None, merged)
+
+
+def _format(config: BrokerConfig, cluster_id: str | None, *, ignore_formatted: bool) -> None:
+    node_id: int = config["node.id"]
+    metadata_dir = config["metadata.log.dir"]
+    metadata_path = None if metadata_dir is None else str(Path(metadata_dir).absolute())
+    directories = DataDirectories(RealFileSystem(), log_dirs(config), metadata_path, _warn)
+    try:
+        for directory in directories.all:
+            directory.take(node_id)
+        new = [directory for directory in directories.all if directory.identity is None]
+        known = {each.identity.cluster_id: each.path for each in directories.all if each.identity is not None}
+        if known and not ignore_formatted:
+            raise _CannotFormat(f"{', '.join(known.values())}: formatted already; --ignore-formatted leaves that as it is")
+        chosen = cluster_id or next(iter(known), None) or uuid_text(uuid4())
+        other = next((path for each, path in known.items() if each != chosen), None)
+        if other is not None:
+            raise _CannotFormat(f"{other}: this is the data of another cluster than {chosen}")
+        _begin(new, chosen, node_id)
+    finally:
+        directories.release()
+
+
+def _begin(new: Sequence[DataDirectory], cluster_id: str, node_id: int) -> None:
+    for directory in new:
+        directory.begin(lambda: DirectoryIdentity(cluster_id=cluster_id, node_id=node_id, directory_id=uuid4()))
+        click.echo(f"{directory.path} is of cluster {cluster_id}, node {node_id}")
+
+
+def _warn(event: str, **what: object) -> None:
+    click.echo(f"odradek: {event}: {what}", err=True)

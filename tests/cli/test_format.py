@@ -1,0 +1,68 @@
+"""``odradek format``: who has the id that was chosen, and what is left alone."""
+
+import pytest
+from click.testing import CliRunner
+
+from odradek.cli.main import command
+
+SETTINGS = ["--set", "node.id=7"]
+
+
+@pytest.fixture
+def run():
+    def run_format(*arguments):
+        return CliRunner().invoke(command, ["format", *SETTINGS, *map(str, arguments)], standalone_mode=False)
+
+    return run_format
+
+
+def meta(directory):
+    lines = (directory / "meta.properties").read_text().splitlines()
+    return dict(line.split("=", 1) for line in lines if "=" in line and not line.startswith("#"))
+
+
+def refusal(outcome):
+    return outcome.exception.format_message()
+
+
+def test_a_new_directory_has_the_id(run, tmp_path):
+    outcome = run("--cluster-id", "the-cluster", "--data-dir", tmp_path / "a")
+    assert outcome.stdout == f"{tmp_path / 'a'} is of cluster the-cluster, node 7\n"
+    found = meta(tmp_path / "a")
+    assert (found["cluster.id"], found["node.id"], found["version"]) == ("the-cluster", "7", "1")
+
+
+def test_every_directory_has_the_same_id_and_one_of_its_own(run, tmp_path):
+    run("--set", f"log.dirs={tmp_path / 'a'},{tmp_path / 'b'}", "--set", f"metadata.log.dir={tmp_path / 'm'}")
+    found = [meta(tmp_path / name) for name in "abm"]
+    assert len({each["cluster.id"] for each in found}) == 1
+    assert len({each["directory.id"] for each in found}) == 3
+
+
+def test_a_directory_that_is_formatted_is_left_alone(run, tmp_path):
+    run("--cluster-id", "x", "--data-dir", tmp_path / "a")
+    before = meta(tmp_path / "a")
+    again = run("--cluster-id", "x", "--data-dir", tmp_path / "a")
+    assert "formatted already" in refusal(again)
+    assert run("--cluster-id", "x", "--data-dir", tmp_path / "a", "--ignore-formatted").exception is None
+    other = run("--cluster-id", "y", "--data-dir", tmp_path / "a", "--ignore-formatted")
+    assert "another cluster" in refusal(other)
+    assert meta(tmp_path / "a") == before
+
+
+def test_a_new_directory_beside_one_that_is_formatted_gets_its_id(run, tmp_path):
+    run("--cluster-id", "x", "--data-dir", tmp_path / "a")
+    run("--set", f"log.dirs={tmp_path / 'a'},{tmp_path / 'b'}", "--ignore-formatted")
+    assert meta(tmp_path / "b")["cluster.id"] == "x"
+
+
+def test_another_nodes_directory_is_refused(run, tmp_path):
+    run("--cluster-id", "x", "--data-dir", tmp_path / "a")
+    outcome = run("--set", "node.id=8", "--data-dir", tmp_path / "a", "--ignore-formatted")
+    assert "node 7, not 8" in refusal(outcome)
+
+
+def test_a_broker_starts_on_a_formatted_directory(run, tmp_path, broker_process):
+    run("--cluster-id", "x", "--data-dir", tmp_path / "a")
+    broker_process(tmp_path / "a", settings={"node.id": "7"}).stop()
+    assert meta(tmp_path / "a")["cluster.id"] == "x"
