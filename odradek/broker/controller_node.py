@@ -61,6 +61,9 @@ class ControllerHost(Protocol):
     def new_uuid(self) -> UUID:
         """A random UUID, by the process's seed."""
 
+    def fail(self, reason: str) -> None:
+        """The process should end, as if it were killed."""
+
 
 class ControllerNode:
     """Opened by its constructor; ``start`` and ``close`` once each. The services of all handlers. Loop thread only."""
@@ -77,6 +80,7 @@ class ControllerNode:
         # Topics have no partitions here: none of them is to be waited for.
         self.partition_directories = _NoPartitions()
         self._timer = host.timer
+        self._fail = host.fail
         self._incarnation_id = host.new_uuid()
         self._is_closed = False
         now_ms = host.clock.now_ms()
@@ -167,12 +171,15 @@ class ControllerNode:
             self._timer.call_after(interval_ms, lambda: self._be_idle(end_offset))
 
     def _be_idle(self, end_offset: int) -> None:
-        """Let the high watermark move, if nothing else has moved it."""
+        """Let the high watermark move, if nothing else has moved it. A controller whose disk has failed ends, as Kafka's does."""
         if self._is_closed:
             return
         if self.log.end_offset == end_offset:
             self.controller.write([NoOpRecord()])
-        self._be_idle_later()
+        if self.log.has_failed:
+            self._fail("the metadata log could not be written")
+        else:
+            self._be_idle_later()
 
 
 class _NoPartitions:

@@ -131,6 +131,8 @@ class ControllerServer:
         self._file_system = file_system or RealFileSystem(RESERVE_BYTES)
         self._listeners = ControllerListeners(config, self.clock, self.timer, self._call_soon)
         self._driver: AsyncioDriver | None = None
+        # Whom to tell, in one line, that the process should end, as if it were killed.
+        self.on_failed: Callable[[str], None] | None = None
         # Set by start().
         self.node: ControllerNode
         self.log_manager: LogManager
@@ -144,6 +146,12 @@ class ControllerServer:
     def new_uuid(self) -> UUID:
         """A random UUID, by this process's seed."""
         return UUID(int=self.random.getrandbits(128), version=4)
+
+    def fail(self, reason: str) -> None:
+        """Part of ControllerHost."""
+        broker_log.warn("controller failed", reason=reason)
+        if self.on_failed is not None:
+            self.on_failed(reason)
 
     async def start(self) -> None:
         """Open the metadata log, and listen.

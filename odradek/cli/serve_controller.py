@@ -20,6 +20,13 @@ async def serve_controller(config: BrokerConfig, *, default_data_dir: str | None
     stopping = asyncio.Event()
     on_stop_signal(stopping.set)
     server = ControllerServer(config)
+    failures: list[str] = []
+
+    def fail(reason: str) -> None:
+        failures.append(reason)
+        stopping.set()
+
+    server.on_failed = fail
     try:
         await server.start()
     except MetadataUnreadable as error:
@@ -33,5 +40,8 @@ async def serve_controller(config: BrokerConfig, *, default_data_dir: str | None
     if default_data_dir is not None:
         log.info("data directory", path=default_data_dir)
     await stopping.wait()
+    if failures:
+        # As Kafka halts: no stop is clean now.
+        return tell(failures[0], FAILED)
     await server.stop()
     return 0

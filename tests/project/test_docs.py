@@ -66,20 +66,27 @@ def test_every_default_that_differs_from_kafkas_is_in_the_differences():
 
 
 def test_the_listeners_of_the_operations_page_are_a_valid_configuration():
-    [_, properties, _] = code_blocks(DOCS / "operations.md", "properties")
+    [_, _, _, properties, _] = code_blocks(DOCS / "operations.md", "properties")
     config = load(properties)
     assert config.warnings == ()
     assert len(config["listeners"]) == len(config["advertised.listeners"]) == 2
 
 
+def test_the_controllers_of_the_operations_page_listen_for_brokers():
+    alone, with_broker = map(load, code_blocks(DOCS / "operations.md", "properties")[:2])
+    assert (alone.warnings, alone["process.roles"], with_broker.warnings) == ((), ("controller",), ())
+    assert [endpoint.port for config in (alone, with_broker) for endpoint in config.controller_endpoints] == [9093, 9093]
+    assert (alone["listeners"], len(with_broker["listeners"])) == ((), 1)
+
+
 def test_the_broker_in_a_kafka_cluster_of_the_operations_page_is_one():
-    [properties, _, _] = code_blocks(DOCS / "operations.md", "properties")
+    [_, _, properties, _, _] = code_blocks(DOCS / "operations.md", "properties")
     config = load(properties)
     assert (config.warnings, config["process.roles"], len(config["controller.quorum.voters"])) == ((), ("broker",), 3)
 
 
 def test_the_configuration_for_kafka_of_the_operations_page_is_valid_for_odradek():
-    [_, _, properties] = code_blocks(DOCS / "operations.md", "properties")
+    [_, _, _, _, properties] = code_blocks(DOCS / "operations.md", "properties")
     assert load(properties)["listeners"] == ("PLAINTEXT://127.0.0.1:9092",)
 
 

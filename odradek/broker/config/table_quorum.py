@@ -13,7 +13,7 @@ QUORUM = (
         "process.roles",
         LIST,
         ROLES,
-        "What the process is: broker and controller of a cluster of its own, or a broker of a cluster that others control.",
+        "What the process is: a broker of a cluster that others control, the controller of a cluster, or both in one.",
         Entries(*ROLES, least=1),
         "high",
         kafka_default="none: it must be set",

@@ -144,12 +144,12 @@ LISTENERS = (
         "controller.listener.names",
         LIST,
         (),
-        "Listeners of controllers. A broker that is its own controller does not open them: "
-        "a server.properties written for Kafka can be used as it is.",
+        "Listeners of controllers. A node that is its own controller opens those of its listeners that are named here, and "
+        "other brokers may join it. Without one it is alone.",
         Entries(),
         "high",
         kafka_default="none: it must be set",
-        difference="there is no controller to listen for",
+        difference="a broker alone has no listener for controllers",
     ),
 )
 

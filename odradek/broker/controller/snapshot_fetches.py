@@ -31,7 +31,8 @@ def fetch_snapshot(leader: QuorumLeader, request: FetchSnapshotRequest, listener
     if topic.name == CLUSTER_METADATA_TOPIC and asked.partition == 0:
         found = _part(leader, asked, request.max_bytes)
     else:
-        found = PartitionSnapshot(index=asked.partition, error_code=ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+        error = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        found = PartitionSnapshot(index=asked.partition, error_code=error, unaligned_records=b"")
     endpoint = leader.endpoints.get(listener_name)
     nodes = [] if endpoint is None else [NodeEndpoint(leader.node_id, endpoint.host, endpoint.port)]
     return FetchSnapshotResponse(topics=[TopicSnapshot(name=topic.name, partitions=[found])], node_endpoints=nodes)
@@ -39,7 +40,11 @@ def fetch_snapshot(leader: QuorumLeader, request: FetchSnapshotRequest, listener
 
 def _part(leader: QuorumLeader, asked: RequestPartitionSnapshot, max_bytes: int) -> PartitionSnapshot:
     files = leader.log.snapshots
-    told = PartitionSnapshot(current_leader=LeaderIdAndEpoch(leader.node_id, leader.epoch))
+    told = PartitionSnapshot(
+        current_leader=LeaderIdAndEpoch(leader.node_id, leader.epoch),
+        # Null cannot be told.
+        unaligned_records=b"",
+    )
     error = leader.refusal(asked.current_leader_epoch)
     if error:
         return told._replace(error_code=error)

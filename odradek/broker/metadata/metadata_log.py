@@ -246,6 +246,11 @@ class MetadataLog:
         self._ensure_writable()
         return self._append(batch, records, now_ms)
 
+    @property
+    def has_failed(self) -> bool:
+        """Whether nobody knows what is on disk: nothing is appended any more."""
+        return self._failed
+
     def _ensure_writable(self) -> None:
         if self._failed:
             raise KafkaError(
