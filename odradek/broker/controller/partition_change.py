@@ -93,25 +93,39 @@ class PartitionChange:
 
     def _record_of_changes(self, leader: int, isr: Sequence[int] | None, recovery_state: int) -> PartitionChangeRecord | None:
         partition = self._partition
-        known = dict(zip(partition.replicas, directories_of(partition), strict=True)) | self.directories
-        directories = [known[each] if each in known else self._default_directory(each) for each in self.replicas]
-        record = PartitionChangeRecord(
+        changes = {
+            "isr": None if isr is None else _changed(isr, partition.isr),
+            "replicas": _changed(self.replicas, partition.replicas),
+            "removing_replicas": _changed(self.removing, partition.removing_replicas),
+            "adding_replicas": _changed(self.adding, partition.adding_replicas),
+            "eligible_leader_replicas": _changed(self._elr, partition.eligible_leader_replicas or ()),
+            "last_known_elr": self._last_known_leader(leader),
+        }
+        directories = self._changed_directories()
+        is_named = leader != NO_LEADER_CHANGE or recovery_state != NO_RECOVERY_STATE_CHANGE or directories is not None
+        if not is_named and all(value is None for value in changes.values()):
+            return None
+        return PartitionChangeRecord(
             partition_id=partition.partition_id,
             topic_id=partition.topic_id,
-            isr=None if isr is None else _changed(isr, partition.isr),
             leader=leader,
-            replicas=_changed(self.replicas, partition.replicas),
-            removing_replicas=_changed(self.removing, partition.removing_replicas),
-            adding_replicas=_changed(self.adding, partition.adding_replicas),
             leader_recovery_state=recovery_state,
-            eligible_leader_replicas=_changed(self._elr, partition.eligible_leader_replicas or ()),
-            last_known_elr=self._last_known_leader(leader),
-            directories=None if tuple(directories) == directories_of(partition) else tuple(directories),
+            directories=directories,
+            **changes,
         )
-        nothing = PartitionChangeRecord(partition_id=partition.partition_id, topic_id=partition.topic_id)
-        return None if record == nothing else record
+
+    def _changed_directories(self) -> tuple[UUID, ...] | None:
+        partition = self._partition
+        if self.replicas is partition.replicas and not self.directories:
+            return None
+        before = directories_of(partition)
+        known = dict(zip(partition.replicas, before, strict=True)) | self.directories
+        after = tuple(known[each] if each in known else self._default_directory(each) for each in self.replicas)
+        return None if after == before else after
 
     def _complete_reassignment(self) -> None:
+        if not (self.removing or self.adding):
+            return
         completed = MovingReplicas(self.replicas, self.removing, self.adding).completed(self.isr)
         if completed is not None:
             self.replicas, self.isr = completed

@@ -295,13 +295,13 @@ class History:
         return [each.replicas for each in placed]
 
     def _ensure_spread(self, replicas: tuple[int, ...], factor: int) -> None:
-        """On different brokers, of as many racks as there are, and one that is active leads."""
-        view = self.ours.cluster.controller.view
-        usable = self.ours.cluster.controller._placement._usable()
-        racks = min(factor, len({each.rack for each in usable}))
-        spread = len(set(replicas)) == factor and len({view.brokers[each].rack for each in replicas}) == racks
-        if not spread or not view.is_active(replicas[0]) or not set(replicas) <= {each.broker_id for each in usable}:
-            raise Difference(f"{self.asking}: {replicas} of {usable}")
+        """On different brokers, of as many racks as there are, and one that is not fenced is the first."""
+        brokers = self.ours.image.kept.brokers
+        usable = {each.broker_id: each for each in self.ours.cluster.controller._placement._usable()}
+        racks = min(factor, len({each.rack for each in usable.values()}))
+        spread = len(set(replicas)) == factor and len({brokers[each].rack for each in replicas}) == racks
+        if not spread or not set(replicas) <= usable.keys() or usable[replicas[0]].is_fenced:
+            raise Difference(f"{self.asking}: {replicas} of {list(usable.values())}")
 
     async def _delete_topic(self) -> None:
         if len(self.ours.image.topics) > 3:
