@@ -126,6 +126,14 @@ CAMPAIGNS = {
             (f"{_HERE}/kafka_tools/test_client.py", f"{_HERE}/kafka_tools/test_dump_log_segments.py"),
         ),
         Campaign(
+            "mixed-clusters",
+            "tests.campaigns.mixed_clusters",
+            (),
+            8,
+            "brokers of odradek and Apache Kafka lead and follow one another, die, diverge and move; replicas stay the same",
+            ("tests/broker/cluster/test_kafka_member.py", f"{_HERE}/mixed_clusters/test_comparison.py"),
+        ),
+        Campaign(
             "pipeline-bench",
             "benchmarks.pipeline",
             ("--records", "1000000"),

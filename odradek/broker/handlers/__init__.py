@@ -62,6 +62,7 @@ SERVED: dict[ApiKey, Served] = {
     ApiKey.UPDATE_FEATURES: _served(0, 2),
     ApiKey.DESCRIBE_CLUSTER: _served(0, 2),
     ApiKey.DESCRIBE_PRODUCERS: _served(0, 0),
+    ApiKey.UNREGISTER_BROKER: _served(0, 0),
     ApiKey.DESCRIBE_TRANSACTIONS: _served(0, 0),
     ApiKey.LIST_TRANSACTIONS: _served(0, 2),
     ApiKey.CONSUMER_GROUP_HEARTBEAT: _served(0, 1),

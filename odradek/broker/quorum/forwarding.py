@@ -42,6 +42,7 @@ FORWARDED: Final = frozenset(
         ApiKey.ELECT_LEADERS,
         ApiKey.UPDATE_FEATURES,
         ApiKey.DESCRIBE_QUORUM,
+        ApiKey.UNREGISTER_BROKER,
     }
 )
 _ENVELOPE: Final[Api[EnvelopeRequest, EnvelopeResponse]] = Api(ApiKey.ENVELOPE)

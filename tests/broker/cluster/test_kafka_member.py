@@ -1,164 +1,40 @@
 """Brokers of odradek's and of Apache Kafka's under a controller of Kafka's: one cluster, by the words of clients and the bytes of
 logs."""
 
-import time
-
 import pytest
-from confluent_kafka import Consumer, ElectionType, KafkaException, Producer, TopicPartition
-from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource, NewTopic
+from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
+from confluent_kafka.admin import ConfigResource
 
-from odradek.client.api import Api
-from odradek.client.blocking import BlockingClient
 from odradek.coordinator.runtime.hashing import partition_for
 from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.errors import ErrorCode
-from odradek.protocol.message_types.alter_partition_reassignments import (
-    AlterPartitionReassignmentsRequest,
-    ReassignablePartition,
-    ReassignableTopic,
-)
 from odradek.protocol.records import Record, build_batch
-from tests.campaigns.kafka_tools.kafka_brokers import KafkaBrokers
-from tests.campaigns.kafka_tools.kafka_controllers import KafkaControllers
-from tests.campaigns.kafka_tools.odradek_brokers import OdradekBrokers
+from tests.campaigns.mixed_clusters.cluster import DEADLINE_S, MixedCluster
 from tests.raw_client import RawClient
 
 pytestmark = [pytest.mark.xdist_group("kafka-tools"), pytest.mark.timeout(400)]
 
-KAFKA, FIRST, SECOND = 5, 11, 12
+KAFKA, FIRST, SECOND, LEAVING = 5, 11, 12, 13
 EVERY = (KAFKA, FIRST, SECOND)
-SETTINGS = {
-    "broker.heartbeat.interval.ms": "200",
-    "broker.session.timeout.ms": "3000",
-    "replica.lag.time.max.ms": "4000",
-    "replica.fetch.backoff.ms": "100",
-    "offsets.topic.num.partitions": "3",
-    "offsets.topic.replication.factor": "3",
-    "transaction.state.log.num.partitions": "3",
-    "transaction.state.log.replication.factor": "3",
-    "transaction.state.log.min.isr": "2",
-}
-DEADLINE_S = 90
-
-
-class Cluster:
-    def __init__(self, scratch):
-        self.controllers = KafkaControllers(scratch / "controllers", 1, {"broker.session.timeout.ms": "3000"})
-        self.kafka = KafkaBrokers(scratch / "kafka", self.controllers, {KAFKA: SETTINGS})
-        self.odradek = OdradekBrokers(scratch / "odradek", self.controllers, {FIRST: SETTINGS, SECOND: SETTINGS})
-        self.admin = AdminClient({"bootstrap.servers": self.servers})
-
-    def begin(self):
-        self.controllers.start()
-        self.kafka.start()
-        self.odradek.start()
-
-    @property
-    def servers(self):
-        return ",".join(f"127.0.0.1:{port}" for port in (*self.odradek.ports.values(), *self.kafka.ports.values()))
-
-    def close(self):
-        self.odradek.close()
-        self.kafka.close()
-        self.controllers.close()
-
-    def create(self, name, assignments, **config):
-        configs = {key.replace("_", "."): value for key, value in config.items()}
-        topic = NewTopic(name, len(assignments), replica_assignment=assignments, config=configs)
-        self.admin.create_topics([topic])[name].result(DEADLINE_S)
-        self.until(lambda: self.leaders(name) == [replicas[0] for replicas in assignments])
-
-    def leaders(self, name):
-        partitions = self.admin.list_topics(name, timeout=10).topics[name].partitions
-        return [partitions[index].leader for index in sorted(partitions)]
-
-    def in_sync(self, name):
-        partitions = self.admin.list_topics(name, timeout=10).topics[name].partitions
-        return [sorted(partitions[index].isrs) for index in sorted(partitions)]
-
-    def prefer(self, topic, partitions):
-        """Have every replica in sync, and the first of each partition's lead: earlier tests have moved leaderships."""
-        self.until(lambda: self.in_sync(topic) == [sorted(EVERY)] * partitions)
-        asked = [TopicPartition(topic, index) for index in range(partitions)]
-        self.admin.elect_leaders(ElectionType.PREFERRED, asked).result(DEADLINE_S)
-        self.until(lambda: set(self.leaders(topic)) == set(EVERY))
-
-    def kill9(self, node_id):
-        (self.kafka if node_id == KAFKA else self.odradek).kill9(node_id)
-
-    def start(self, node_id):
-        (self.kafka if node_id == KAFKA else self.odradek).start(node_id)
-
-    def elects_unclean(self, topic, node_id):
-        """Have a replica lead that may lack what was acknowledged; whether it does."""
-        self.admin.elect_leaders(ElectionType.UNCLEAN, [TopicPartition(topic, 0)]).result(DEADLINE_S)
-        return self.leaders(topic) == [node_id]
-
-    def reassign(self, topic, replicas):
-        """Have partition 0 of ``topic`` on these brokers, as kafka-reassign-partitions.sh asks for it."""
-        asked = ReassignableTopic(name=topic, partitions=[ReassignablePartition(partition_index=0, replicas=replicas)])
-        client = BlockingClient("127.0.0.1", self.odradek.ports[SECOND], "reassigns", DEADLINE_S)
-        try:
-            response = client.call(Api(ApiKey.ALTER_PARTITION_REASSIGNMENTS), AlterPartitionReassignmentsRequest(topics=[asked]))
-        finally:
-            client.close()
-        assert (response.error_code, response.responses[0].partitions[0].error_code) == (0, 0)
-
-    def until(self, condition):
-        deadline = time.monotonic() + DEADLINE_S
-        while not condition():
-            assert time.monotonic() < deadline, self.told()
-            time.sleep(0.05)
-
-    def told(self):
-        """What each broker says of all partitions, and has said."""
-        told = []
-        for node_id, port in (self.odradek.ports | self.kafka.ports).items():
-            try:
-                topics = AdminClient({"bootstrap.servers": f"127.0.0.1:{port}"}).list_topics(timeout=3).topics
-            except KafkaException as error:
-                told.append((node_id, str(error)))
-                continue
-            told.append((node_id, {n: [(p.leader, p.isrs) for p in topic.partitions.values()] for n, topic in topics.items()}))
-        return told, [self.odradek.log(node_id)[-1500:] for node_id in self.odradek.ports]
-
-    def produce(self, topic, values, partitions, **config):
-        producer = Producer({"bootstrap.servers": self.servers, "acks": "all", "linger.ms": "0", **config})
-        failures = []
-        for number, value in enumerate(values):
-            producer.produce(
-                topic, value, partition=number % partitions, callback=lambda error, _: error and failures.append(error)
-            )
-        assert producer.flush(DEADLINE_S) == 0
-        assert failures == []
-
-    def consume(self, topic, partitions, count):
-        consumer = Consumer({"bootstrap.servers": self.servers, "group.id": "reader", "enable.auto.commit": False})
-        consumer.assign([TopicPartition(topic, index, 0) for index in range(partitions)])
-        found = []
-        deadline = time.monotonic() + DEADLINE_S
-        while len(found) < count and time.monotonic() < deadline:
-            found += [message for message in consumer.consume(500, 0.5) if message.error() is None]
-        consumer.close()
-        return sorted(message.value() for message in found)
-
-    def replica(self, node_id, topic, partition):
-        """The bytes of a replica's segments."""
-        data = self.kafka.data(node_id) if node_id == KAFKA else self.odradek.data(node_id)
-        return b"".join(path.read_bytes() for path in sorted((data / f"{topic}-{partition}").glob("*.log"))).rstrip(b"\0")
-
-    def replicas_agree(self, topic, partitions):
-        return all(len({self.replica(node_id, topic, index) for node_id in EVERY}) == 1 for index in range(partitions))
 
 
 @pytest.fixture(scope="module")
 def cluster(tmp_path_factory):
-    made = Cluster(tmp_path_factory.mktemp("member"))
+    made = MixedCluster(tmp_path_factory.mktemp("member"), kafka=[KAFKA], odradek=[FIRST, SECOND], spare=[LEAVING])
     try:
         made.begin()
         yield made
+        are_alike_when_they_have_stopped(made)
     finally:
         made.close()
+
+
+def are_alike_when_they_have_stopped(cluster):
+    """All replicas of every topic that these tests have made, and of the coordinators' own. Tests come in any order."""
+    cluster.settle_and_stop()
+    found = cluster.compare()
+    print(found)
+    assert found.differences == []
 
 
 ROUND = [[FIRST, SECOND, KAFKA], [SECOND, KAFKA, FIRST], [KAFKA, FIRST, SECOND]]
@@ -331,10 +207,10 @@ def test_partitions_move_to_another_broker_and_away(cluster):
     cluster.create("moved", [[KAFKA]])
     values = values_of("moved", 200)
     cluster.produce("moved", values, 1)
-    cluster.reassign("moved", [FIRST, SECOND])
+    assert cluster.reassign("moved", [FIRST, SECOND]) == 0
     cluster.until(lambda: cluster.in_sync("moved") == [[FIRST, SECOND]] and not (cluster.kafka.data(KAFKA) / "moved-0").exists())
     assert cluster.replica(FIRST, "moved", 0) == cluster.replica(SECOND, "moved", 0)
-    cluster.reassign("moved", [SECOND])
+    assert cluster.reassign("moved", [SECOND]) == 0
     cluster.until(lambda: cluster.leaders("moved") == [SECOND] and not (cluster.odradek.data(FIRST) / "moved-0").exists())
     assert cluster.consume("moved", 1, 200) == values
 
@@ -374,9 +250,7 @@ def test_a_log_that_diverges_from_its_new_leaders_is_cut_off_where_the_epochs_sa
 
 def test_configs_are_changed_by_the_controller_and_kept_by_the_broker(cluster):
     cluster.create("configured", [[FIRST]])
-    entry = ConfigEntry("retention.ms", "123456", incremental_operation=AlterConfigOpType.SET)
-    resource = ConfigResource(ConfigResource.Type.TOPIC, "configured", incremental_configs=[entry])
-    cluster.admin.incremental_alter_configs([resource])[resource].result(DEADLINE_S)
+    cluster.configure(ConfigResource.Type.TOPIC, "configured", retention_ms="123456")
 
     def value():
         asked = ConfigResource(ConfigResource.Type.TOPIC, "configured")
@@ -392,7 +266,92 @@ def test_a_deleted_topics_directories_go(cluster):
     cluster.until(lambda: not [path for node_id in (FIRST, SECOND) for path in cluster.odradek.data(node_id).glob("deleted-?")])
 
 
+def preferred(cluster, leader, topic, partition, rack):
+    """The replica that a consumer in ``rack`` is to read from, by its leader's word; and where that is, by an empty answer."""
+    asked = [{"partition": partition, "fetch_offset": 0, "partition_max_bytes": 1 << 20, "log_start_offset": -1}]
+    with RawClient("127.0.0.1", cluster.ports[leader]) as client:
+        topics = [{"topic": topic, "partitions": asked}]
+        fetched = client.call(
+            ApiKey.FETCH,
+            12,
+            replica_id=-1,
+            max_wait_ms=100,
+            min_bytes=1,
+            max_bytes=1 << 20,
+            session_epoch=-1,
+            topics=topics,
+            rack_id=rack,
+        )
+    [found] = fetched.responses[0].partitions
+    assert found.error_code == ErrorCode.NONE
+    return found.preferred_read_replica, bool(found.records)
+
+
+def test_a_consumer_reads_from_the_replica_in_its_rack_whoever_leads(cluster):
+    cluster.create("racks", ROUND)
+    values = values_of("racks", 90)
+    cluster.produce("racks", values, 3)
+    for partition, (leader, *followers) in enumerate(ROUND):
+        for follower in followers:
+            cluster.until(
+                lambda at=(leader, partition, follower): (
+                    preferred(cluster, at[0], "racks", at[1], f"rack-{at[2]}") == (at[2], False)
+                )
+            )
+            # Followers answer themselves.
+            cluster.until(
+                lambda at=(follower, partition): preferred(cluster, at[0], "racks", at[1], f"rack-{at[0]}") == (-1, True)
+            )
+        assert preferred(cluster, leader, "racks", partition, f"rack-{leader}") == (-1, True)
+        assert preferred(cluster, leader, "racks", partition, "elsewhere") == (-1, True)
+    for node_id in EVERY:
+        assert cluster.consume("racks", 3, 90, **{"client.rack": f"rack-{node_id}"}) == values
+
+
+@pytest.mark.parametrize(
+    ("side", "leader", "added"), [("leader", FIRST, KAFKA), ("leader", KAFKA, FIRST), ("follower", KAFKA, SECOND)]
+)
+def test_a_partition_that_moves_is_throttled_and_what_is_in_sync_is_not(cluster, side, leader, added):
+    topic = f"throttled-{side}-{leader}-{added}"
+    cluster.create(topic, [[leader]])
+    cluster.produce(topic, [bytes([number]) * 100_000 for number in range(30)], 1)
+    throttled = leader if side == "leader" else added
+    cluster.configure(ConfigResource.Type.TOPIC, topic, **{f"{side}_replication_throttled_replicas": f"0:{throttled}"})
+    cluster.configure(ConfigResource.Type.BROKER, str(throttled), **{f"{side}_replication_throttled_rate": "1000"})
+    cluster.until(lambda: is_configured(cluster, throttled, f"{side}.replication.throttled.rate"))
+    try:
+        assert cluster.reassign(topic, [leader, added]) == 0
+        cluster.until(lambda: len(cluster.replica(added, topic, 0)) > 0)
+        # It has got what one fetch brings, and more than a second's worth: now it waits, and the leader goes on.
+        cluster.produce(topic, values_of(topic, 10), 1)
+        assert cluster.in_sync(topic) == [[leader]]
+    finally:
+        cluster.configure(ConfigResource.Type.BROKER, str(throttled), **{f"{side}_replication_throttled_rate": None})
+    cluster.until(lambda: cluster.in_sync(topic) == [sorted([leader, added])])
+    assert cluster.replica(leader, topic, 0) == cluster.replica(added, topic, 0)
+
+
+def is_configured(cluster, node_id, name):
+    resource = ConfigResource(ConfigResource.Type.BROKER, str(node_id))
+    return name in cluster.admin.describe_configs([resource])[resource].result(DEADLINE_S)
+
+
 def test_nothing_was_a_fault(cluster):
     for node_id in (FIRST, SECOND):
         assert "Traceback" not in cluster.odradek.log(node_id)
         assert '"level": "error"' not in cluster.odradek.log(node_id)
+
+
+def test_a_broker_that_is_gone_for_good_is_unregistered_by_way_of_another(cluster):
+    cluster.odradek.start(LEAVING)
+    # The other tests' client does not hear of it, who might take it for the controller, and wait for it.
+    assert cluster.odradek.stop(LEAVING) == 0
+    with RawClient("127.0.0.1", cluster.ports[FIRST]) as client:
+        assert client.call(ApiKey.UNREGISTER_BROKER, 0, broker_id=LEAVING).error_code == ErrorCode.NONE
+        assert client.call(ApiKey.UNREGISTER_BROKER, 0, broker_id=LEAVING).error_code == ErrorCode.BROKER_ID_NOT_REGISTERED
+
+        def registered():
+            described = client.call(ApiKey.DESCRIBE_CLUSTER, 2, endpoint_type=1, include_fenced_brokers=True)
+            return {broker.broker_id for broker in described.brokers}
+
+        cluster.until(lambda: registered() == set(EVERY))

@@ -30,6 +30,7 @@ from odradek.protocol.message_types.describe_quorum import (
 )
 from odradek.protocol.message_types.elect_leaders import ElectLeadersRequest, TopicPartitions
 from odradek.protocol.message_types.list_partition_reassignments import ListPartitionReassignmentsRequest
+from odradek.protocol.message_types.unregister_broker import UnregisterBrokerRequest
 from tests.broker.quorum.real_quorum import BROKER_ID, TIMEOUT_S, RealQuorum
 from tests.campaigns.kafka_tools.kafka_controllers import KafkaControllers
 
@@ -126,7 +127,11 @@ def requests(name):
     }
 
 
-@pytest.mark.parametrize("api_key", sorted(FORWARDED - {ApiKey.CREATE_TOPICS, ApiKey.DELETE_TOPICS, ApiKey.ELECT_LEADERS}))
+# These have tests of their own.
+APART = {ApiKey.CREATE_TOPICS, ApiKey.DELETE_TOPICS, ApiKey.ELECT_LEADERS, ApiKey.UNREGISTER_BROKER}
+
+
+@pytest.mark.parametrize("api_key", sorted(FORWARDED - APART))
 async def test_each_request_is_carried_out_in_each_version(forwarding, api_key, new_name):
     name = new_name()
     await forwarding.ask(ApiKey.CREATE_TOPICS, creation(name))
@@ -134,6 +139,11 @@ async def test_each_request_is_carried_out_in_each_version(forwarding, api_key, 
     for version in range(served.min_version, served.max_version + 1):
         response = await forwarding.ask(api_key, requests(name)[api_key], version)
         assert codes_in(api_key, response) == []
+
+
+async def test_a_broker_that_was_never_registered_cannot_be_unregistered(forwarding):
+    response = await forwarding.ask(ApiKey.UNREGISTER_BROKER, UnregisterBrokerRequest(broker_id=BROKER_ID + 77))
+    assert response.error_code == ErrorCode.BROKER_ID_NOT_REGISTERED
 
 
 async def test_topics_are_created_and_deleted_in_each_version(forwarding, new_name):

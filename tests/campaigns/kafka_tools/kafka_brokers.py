@@ -1,6 +1,7 @@
 """Brokers of Apache Kafka's own, each in a JVM (``process.roles=broker``), under the controllers of ``kafka_controllers``."""
 
 import shutil
+import signal
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -49,9 +50,19 @@ class KafkaBrokers:
 
     def kill9(self, node_id: int) -> None:
         """End a broker as a loss of its machine does."""
+        self._end(node_id, signal.SIGKILL)
+
+    def stop(self, node_id: int) -> None:
+        """Have a broker leave."""
+        self._end(node_id, signal.SIGTERM)
+
+    def _end(self, node_id: int, number: signal.Signals) -> None:
         process = self._processes.pop(node_id)
-        process.kill()
-        process.wait(TIMEOUT_S)
+        process.send_signal(number)
+        try:
+            process.wait(TIMEOUT_S)
+        finally:
+            process.kill()
         assert process.stdout is not None
         process.stdout.close()
 

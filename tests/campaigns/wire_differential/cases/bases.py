@@ -222,6 +222,8 @@ BASES: dict[ApiKey, Base] = {
     ),
     ApiKey.DESCRIBE_CLUSTER: Base({"include_cluster_authorized_operations": True, "endpoint_type": 1}),
     ApiKey.DESCRIBE_PRODUCERS: Base({"topics": [{"name": TOPIC, "partition_indexes": [0]}]}, _RECORDS),
+    # None that there is: a broker that unregisters itself is one no more.
+    ApiKey.UNREGISTER_BROKER: Base({"broker_id": 9}),
     ApiKey.DESCRIBE_TRANSACTIONS: Base({"transactional_ids": [TRANSACTIONAL_ID]}, _ONGOING),
     ApiKey.LIST_TRANSACTIONS: Base({"duration_filter": -1}, _ONGOING),
     ApiKey.LIST_CONFIG_RESOURCES: Base({"resource_types": [2]}, _TOPIC),

@@ -28,8 +28,8 @@ _RESERVED = UUID(int=1)
 _UNKNOWN_ID = UUID(int=(1 << 127) + 99)
 # What one of the brokers would really do, and take minutes or all memory for.
 _TOO_MUCH = {(ApiKey.CREATE_PARTITIONS, "topics.count"): 10_000, (ApiKey.CREATE_TOPICS, "topics.num_partitions"): 10_000}
-# Kafka takes seconds to fail at an unknown operation.
-_LEFT_OUT = {(ApiKey.INCREMENTAL_ALTER_CONFIGS, "config_operation")}
+# Kafka takes seconds to fail at an unknown operation, and does not stop any more when it is unregistered.
+_LEFT_OUT = {(ApiKey.INCREMENTAL_ALTER_CONFIGS, "config_operation"), (ApiKey.UNREGISTER_BROKER, "broker_id")}
 # Who may be asked about Kafka's own topic and not change it, nor tell how long it has become.
 _OF_INTERNAL_TOPICS = {ApiKey.PRODUCE, ApiKey.ADD_PARTITIONS_TO_TXN, ApiKey.METADATA, ApiKey.CREATE_TOPICS}
 
