@@ -11,9 +11,9 @@ SOON = (
     "move_the_high_watermark_by_the_leaders_end",
     "acknowledge_what_is_appended",
     "show_what_is_not_replicated",
-    "tell_the_end_before_it_is_known",
+    "grow_the_isr_by_whoever_fetches",
+    "load_a_coordinator_up_to_the_high_watermark",
     "give_out_a_block_of_producer_ids_twice",
-    "keep_the_isr_of_a_broker_that_was_killed",
     "write_no_markers_to_other_brokers",
 )
 
