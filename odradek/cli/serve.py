@@ -86,6 +86,8 @@ def run(
             if config["process.roles"] == ("controller",):
                 from odradek.cli.serve_controller import serve_controller
 
+                if metrics_port is not None or rules:
+                    return cannot_start("metrics and faults are a broker's: process.roles is controller")
                 return runner.run(serve_controller(config, default_data_dir=used_default))
             return runner.run(_serve(config, metrics_host, metrics_port, rules, default_data_dir=used_default))
     except KeyboardInterrupt:

@@ -18,6 +18,7 @@ from odradek.cli.serve import place_data, place_listener, ready_line
         (None, 7, {"listeners": "PLAINTEXT://[::]:9092"}, "PLAINTEXT://[::]:7"),
         ("a", 7, {"listeners": "HOST://h:1, INTERNAL://i:2"}, "HOST://a:7,INTERNAL://i:2"),
         (None, 7, {"listeners": "C://:1,P://:2", "controller.listener.names": "c"}, "C://:1,P://:7"),
+        (None, 7, {"listeners": "C://:1", "controller.listener.names": "c", "process.roles": "controller"}, "C://:7"),
     ],
 )
 def test_host_and_port_replace_those_of_the_first_listener_that_is_opened(host, port, settings, listeners):

@@ -46,6 +46,25 @@ async def test_an_observer_has_the_controllers_log_over_a_restart_with_another_e
         assert controller.batches().startswith(observed.data)
 
 
+async def test_an_observer_begins_at_a_snapshot_where_the_log_is_cut_off(tmp_path):
+    settings = {
+        "metadata.max.idle.interval.ms": "5",
+        "metadata.log.max.record.bytes.between.snapshots": "700",
+        "metadata.max.retention.bytes": "1",
+    }
+    controller = OdradekController(tmp_path / "controller", settings)
+    try:
+        controller.start()
+        quorum = RealQuorum(controller)
+        async with quorum.observing(tmp_path / "copy") as observed:
+            await observed.until(lambda: observed.follower.is_caught_up and observed.log.start_offset > 0)
+            assert observed.image.features["metadata.version"] == 30
+            await observed.has_applied(observed.log.start_offset + 20)
+        quorum.close()
+    finally:
+        controller.close()
+
+
 async def test_the_quorum_is_its_one_voter_and_the_observers_that_fetch(tmp_path, controller, quorum):
     async with quorum.observing(tmp_path / "copy") as observed:
         await observed.has_applied(5)
