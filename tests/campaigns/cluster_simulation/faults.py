@@ -19,6 +19,7 @@ from odradek.protocol.message_types.elect_leaders import ElectLeadersRequest
 from tests.campaigns.cluster_simulation.client import Client
 from tests.campaigns.cluster_simulation.plan import ADMIN_ACTS, BROKER_FAULTS, CLIENT_FAULTS, CONTROLLER_FAULTS
 from tests.campaigns.cluster_simulation.producers import IdempotentProducer
+from tests.campaigns.cluster_simulation.races import Races
 from tests.campaigns.cluster_simulation.transactions import TransactionalProducer
 
 if TYPE_CHECKING:
@@ -44,6 +45,7 @@ class Faults:
         self._rng = world.rng
         self._is_over = False
         self._admin = Client(world, "admin")
+        self._races = Races(world, self._start, lambda: self._is_over)
         self._acts: dict[str, Callable[[], None]] = {
             "kill a broker": lambda: self._kill(self._broker()),
             "lose a broker's power": self._lose_power,
@@ -70,6 +72,8 @@ class Faults:
 
     def begin(self) -> None:
         """Let things go wrong from now on."""
+        if self._world.plan.race:
+            self._races.begin(self._world.plan.race)
         self._next()
 
     def end(self) -> None:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
+
+from tests.campaigns.cluster_simulation.races import RACES
 
 if TYPE_CHECKING:
     from random import Random
 
+RACE_SHARE = 0.06
 LOSS = "lose a broker's power"
 # Each with how often it is chosen beside others.
 BROKER_FAULTS = {
@@ -49,6 +52,7 @@ class Plan:
     flushes_each: bool
     faults: tuple[str, ...]
     fault_interval_ms: int
+    race: str = ""
 
 
 def draw(rng: Random) -> Plan:
@@ -80,3 +84,12 @@ def draw(rng: Random) -> Plan:
         faults=tuple(chosen),
         fault_interval_ms=rng.choice((400, 800, 1_500)),
     )
+
+
+def with_race(plan: Plan, rng: Random) -> Plan:
+    """The plan with a race perhaps, in a quiet history."""
+    if rng.random() >= RACE_SHARE:
+        return plan
+    race = rng.choice(RACES)
+    min_in_sync = 1 if race == "fenced" else 2
+    return replace(plan, race=race, faults=("sever connections",), duration_ms=9_000, min_in_sync=min_in_sync, flushes_each=False)

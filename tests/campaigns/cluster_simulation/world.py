@@ -15,7 +15,7 @@ from tests.campaigns.cluster_simulation.loop import VirtualLoop
 from tests.campaigns.cluster_simulation.machine import Machine
 from tests.campaigns.cluster_simulation.member import Member
 from tests.campaigns.cluster_simulation.network import SimulatedNetwork
-from tests.campaigns.cluster_simulation.plan import draw
+from tests.campaigns.cluster_simulation.plan import draw, with_race
 from tests.campaigns.cluster_simulation.producers import CarelessProducer, IdempotentProducer
 from tests.campaigns.cluster_simulation.transactions import TransactionalProducer
 from tests.campaigns.cluster_simulation.witness import Witness
@@ -77,7 +77,8 @@ class World:
     def __init__(self, seed: int, *, show: Callable[[str], None] | None = None) -> None:
         self.rng = Random(seed)
         self.loop = VirtualLoop()
-        self.plan = draw(self.rng)
+        # Of its own, so that what it draws changes no other history.
+        self.plan = with_race(draw(self.rng), Random(f"race {seed}"))
         self.network = SimulatedNetwork(self.loop, Random(self.rng.getrandbits(64)), self.plan.longest_latency_ms)
         self.loop.network = self.network
         self.counts: Counter[str] = Counter()
