@@ -46,7 +46,9 @@ class MovingReplicas(NamedTuple):
         """
         staying = self.target
         in_sync = [replica for replica in isr if replica not in self.removing]
-        awaited = staying if len(self.adding) < len(self.removing) else self.adding
+        # What an earlier move has added, and a later one removes, is awaited by nobody.
+        adding = [replica for replica in self.adding if replica not in self.removing]
+        awaited = staying if len(adding) < len(self.removing) else adding
         if not self.is_moving or not staying or not in_sync or not set(awaited) <= set(in_sync):
             return None
         return staying, in_sync

@@ -139,3 +139,10 @@ def test_who_has_been_a_replica_all_along_need_not_be_in_sync_for_a_move_to_end(
     fewer = partition(replicas=(4, 2, 1, 3), isr=(1,), removing_replicas=(1, 3), adding_replicas=(4,))
     assert change(fewer, isr=(1, 4)) == record(isr=(1, 4))
     assert change(fewer, isr=(1, 2, 4)).replicas == (4, 2)
+
+
+def test_a_replica_that_one_move_adds_and_the_next_removes_does_not_keep_it_from_ending():
+    moving = partition(replicas=(2, 4, 3, 1), isr=(1, 2, 3, 4), removing_replicas=(1,), adding_replicas=(1,))
+    assert change(moving, isr=(2, 3, 1)).replicas is None
+    ended = change(moving, isr=(1, 2, 3, 4))
+    assert (ended.replicas, ended.removing_replicas, ended.adding_replicas) == ((2, 4, 3), (), ())
