@@ -12,6 +12,7 @@ import click
 
 from odradek.broker.config.broker_config import BrokerConfig, InvalidConfig, load, parse_properties
 from odradek.broker.config.kafka_properties import KafkaProperties, kafka_properties
+from odradek.broker.metadata.quorum_on_disk import has_voters
 from odradek.cli.options import key_and_value
 from odradek.cli.serve import place_data, place_listener
 from odradek.storage import checkpoints
@@ -51,8 +52,10 @@ def grow_out(
     """
     try:
         config = _configuration(config_file, settings, data_dir, host, port)
-        found = kafka_properties(config, controller_port)
         with _nobody_serves(config):
+            metadata_dir = config["metadata.log.dir"] or config["log.dirs"][0]
+            log_has_voters = has_voters(RealFileSystem(), metadata_dir)
+            found = kafka_properties(config, controller_port, log_has_voters=log_has_voters)
             _warn(config, found)
             with out.open("x", encoding="ascii") as file:
                 file.write(found.text())

@@ -20,7 +20,7 @@ class Ignored(NamedTuple):
 
 _BY_REASON = {
     "there is no TLS, SASL or authorisation": """
-        authorizer.class.name connection.failed.authentication.delay.ms connections.max.reauth.ms
+        allow.everyone.if.no.acl.found authorizer.class.name connection.failed.authentication.delay.ms connections.max.reauth.ms
         delegation.token.expiry.check.interval.ms delegation.token.expiry.time.ms delegation.token.max.lifetime.ms
         delegation.token.secret.key principal.builder.class+ sasl.client.callback.handler.class sasl.enabled.mechanisms+
         sasl.jaas.config+ sasl.kerberos.kinit.cmd+ sasl.kerberos.min.time.before.relogin+
@@ -45,7 +45,7 @@ _BY_REASON = {
         ssl.endpoint.identification.algorithm ssl.engine.factory.class ssl.key.password ssl.keymanager.algorithm
         ssl.keystore.certificate.chain ssl.keystore.key ssl.keystore.location ssl.keystore.password ssl.keystore.type
         ssl.principal.mapping.rules ssl.protocol ssl.provider ssl.secure.random.implementation ssl.trustmanager.algorithm
-        ssl.truststore.certificates ssl.truststore.location ssl.truststore.password ssl.truststore.type
+        ssl.truststore.certificates ssl.truststore.location ssl.truststore.password ssl.truststore.type super.users
     """,
     "there is no remote storage": """
         follower.fetch.last.tiered.offset.enable* remote.fetch.max.wait.ms* remote.list.offsets.request.timeout.ms*

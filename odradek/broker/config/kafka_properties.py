@@ -30,8 +30,6 @@ _REPLICATION = (
 )
 _SHARE_GROUPS = {"share.coordinator.state.topic.replication.factor": "1", "share.coordinator.state.topic.min.isr": "1"}
 _SAME_AS_NODE_ID = "broker.id"
-# Of Kafka's own authorizer, which is a plugin.
-_OF_PLUGINS = {"super.users", "allow.everyone.if.no.acl.found"}
 
 
 class KafkaProperties(NamedTuple):
@@ -55,8 +53,12 @@ class KafkaProperties(NamedTuple):
         yield ""
 
 
-def kafka_properties(config: BrokerConfig, controller_port: int | None = None) -> KafkaProperties:
+def kafka_properties(
+    config: BrokerConfig, controller_port: int | None = None, *, log_has_voters: bool = False
+) -> KafkaProperties:
     """What Kafka is to be told. ``controller_port`` is for a configuration that has no listener for controllers.
+
+    ``log_has_voters``: the metadata log says who the voters are (KIP-853), and not the configuration.
 
     Raises InvalidConfig where odradek can do without what Kafka needs: a listener's port.
     """
@@ -76,8 +78,11 @@ def kafka_properties(config: BrokerConfig, controller_port: int | None = None) -
     if "broker" in roles:
         added |= {name: str(config[name]) for name in _REPLICATION}
     if "controller" in roles:
-        added |= _voters(config, added["listeners"], added["controller.listener.names"])
+        added |= _quorum(config, added["listeners"], added["controller.listener.names"], log_has_voters=log_has_voters)
         added |= {name: value for name, value in _SHARE_GROUPS.items() if name not in carried}
+        # The other way to tell of the quorum.
+        for name in ("controller.quorum.voters", "controller.quorum.bootstrap.servers"):
+            carried.pop(name, None)
     carried.pop("log.dir", None)
     return KafkaProperties(added | _without(carried, added), unknown, tuple(name for name in carried if name in IGNORED))
 
@@ -90,7 +95,7 @@ def _is_kafkas(name: str) -> bool:
     definition = BROKER_CONFIGS.get(name)
     if definition is not None:
         return definition.is_kafkas
-    return name in IGNORED or name in _OF_PLUGINS or name.startswith(_PER_LISTENER)
+    return name in IGNORED or name.startswith(_PER_LISTENER)
 
 
 def _listeners(config: BrokerConfig, controller_port: int | None) -> dict[str, str]:
@@ -154,15 +159,16 @@ def _advertised(config: BrokerConfig, brokers: Iterable[Endpoint]) -> str:
     return ",".join(_address(each._replace(host=host)) for each, host in hosts)
 
 
-def _voters(config: BrokerConfig, listeners: str, controllers: str) -> dict[str, str]:
-    """The quorum as it was named, or this node as its one voter."""
-    for name in ("controller.quorum.voters", "controller.quorum.bootstrap.servers"):
-        if config[name]:
-            return {name: ",".join(config[name])}
+def _quorum(config: BrokerConfig, listeners: str, controllers: str, *, log_has_voters: bool) -> dict[str, str]:
+    """This node as the one voter, or, where the log has the voters, as one to ask for them."""
+    voters, servers = "controller.quorum.voters", "controller.quorum.bootstrap.servers"
+    name = servers if log_has_voters else voters
+    if config[name]:
+        return {name: ",".join(config[name])}
     first = controllers.partition(",")[0]
     own = next(each for each in parse_endpoints("listeners", listeners.split(",")) if each.name == first)
-    host = "localhost" if own.host in _EVERY_ADDRESS else own.host
-    return {"controller.quorum.voters": f"{config['node.id']}@{_place(host, own.port)}"}
+    place = _place("localhost" if own.host in _EVERY_ADDRESS else own.host, own.port)
+    return {name: place if log_has_voters else f"{config['node.id']}@{place}"}
 
 
 def _address(endpoint: Endpoint) -> str:

@@ -65,12 +65,22 @@ def test_the_voter_is_this_node_at_its_listener_for_controllers(given, voters):
     assert f":{voters.rpartition(':')[2]}" in found["listeners"]
 
 
-def test_a_quorum_that_its_log_tells_of_stays_so():
+@pytest.mark.parametrize("given", [{}, {"controller_quorum_bootstrap_servers": "127.0.0.1:9093"}])
+def test_voters_that_the_log_tells_of_are_asked_for(given):
+    listeners = "PLAINTEXT://127.0.0.1:9092,CONTROLLER://127.0.0.1:9093"
+    texts = HERE | {"listeners": listeners, "controller.listener.names": "CONTROLLER"}
+    texts |= {name.replace("_", "."): text for name, text in given.items()}
+    found = kafka_properties(load(None, texts), log_has_voters=True).settings
+    assert found["controller.quorum.bootstrap.servers"] == "127.0.0.1:9093"
+    assert "controller.quorum.voters" not in found
+
+
+def test_a_log_that_tells_of_no_voters_needs_one_in_the_file_whatever_servers_it_names():
     listeners = "PLAINTEXT://127.0.0.1:9092,CONTROLLER://127.0.0.1:9093"
     servers = {"controller_quorum_bootstrap_servers": "127.0.0.1:9093", "controller_listener_names": "CONTROLLER"}
     found = settings(listeners=listeners, **servers).settings
-    assert found["controller.quorum.bootstrap.servers"] == "127.0.0.1:9093"
-    assert "controller.quorum.voters" not in found
+    assert found["controller.quorum.voters"] == "1@127.0.0.1:9093"
+    assert "controller.quorum.bootstrap.servers" not in found
 
 
 def test_a_broker_of_a_cluster_has_no_listener_for_controllers():

@@ -3,17 +3,17 @@
 import os
 import signal
 import subprocess
-import sys
 from collections.abc import Mapping
 from pathlib import Path
 
-from benchmarks import kafka_jars
 from benchmarks.peers import free_ports, spawn, tail
 from tests.broker_process import BrokerProcess, command_environment
+from tests.campaigns.growing_out import commands
 from tests.campaigns.kafka_tools.kafka_broker import TIMEOUT_S, accepts, until
-from tests.campaigns.kafka_tools.kafka_controllers import JVM_FLAGS
 
 ODRADEK, KAFKA = "odradek", "kafka"
+# With the server.properties that grow-out has made for Kafka: as controller of a cluster of which it is the only broker.
+ODRADEK_ON_KAFKAS_FILE = "odradek on kafka's file"
 
 
 class OneDirectory:
@@ -35,14 +35,18 @@ class OneDirectory:
     def start(self, engine: str) -> None:
         """Start an engine, and wait until it serves."""
         if engine == ODRADEK:
+            self._odradek.settings, self._odradek.arguments = dict(self._settings), ()
             self._odradek.start()
             return
         self._runs += 1
-        directory = self._scratch / f"kafka-{self._runs}"
+        directory = self._scratch / f"run-{self._runs}"
         directory.mkdir()
         properties = self._grow_out(directory)
-        command = [kafka_jars.java(), *JVM_FLAGS, "-cp", f"{kafka_jars.libraries()}/*", "kafka.Kafka", str(properties)]
-        self._kafka = process = spawn(command, directory)
+        if engine == ODRADEK_ON_KAFKAS_FILE:
+            self._odradek.settings, self._odradek.arguments = {}, ("--config", str(properties))
+            self._odradek.start()
+            return
+        self._kafka = process = spawn(commands.words(commands.START, file=properties), directory)
         until(lambda: process.poll() is not None or accepts(self.address))
         if process.poll() is not None:
             raise AssertionError(tail(directory))
@@ -76,8 +80,8 @@ class OneDirectory:
         """The file that the command writes, and further lines behind it."""
         path = directory / "server.properties"
         chosen = [word for key, value in self._settings.items() for word in ("--set", f"{key}={value}")]
-        place = ["--port", str(self.port), "--data-dir", str(self.data), "--controller-port", str(self._controller_port)]
-        command = [sys.executable, "-m", "odradek", "grow-out", *place, *chosen, "--out", str(path)]
+        chosen += ["--controller-port", str(self._controller_port)]
+        command = [*commands.words(commands.GROW_OUT_WITH_FLAGS, data=self.data, port=self.port, out=path), *chosen]
         done = subprocess.run(command, capture_output=True, text=True, timeout=TIMEOUT_S, check=False, env=command_environment())
         assert done.returncode == 0, done.stderr
         self.grow_out_said += done.stderr.splitlines()

@@ -44,8 +44,8 @@ def settled(take: Callable[[], Inventory], wanted: Inventory | None, settle_s: f
     return taken[-1]
 
 
-def take_inventory(client: RawClient) -> Inventory:
-    """Everything that is kept. Raises NotYet for an error that a broker answers, or where a transaction is being ended."""
+def take_inventory(client: RawClient, *, broker: str = "1") -> Inventory:
+    """Everything that is kept, asked of ``broker``. Raises NotYet for an error, or where a transaction is being ended."""
     topics = sorted(
         (topic for topic in client.call(ApiKey.METADATA, 12, topics=None).topics if str(topic.name).startswith(KEPT)),
         key=lambda topic: str(topic.name),
@@ -56,7 +56,7 @@ def take_inventory(client: RawClient) -> Inventory:
         found[f"topic {topic.name}"] = (str(topic.topic_id), len(topic.partitions))
         for index in range(len(topic.partitions)):
             found |= _partition(client, topic.name, index)
-    found |= _configs(client, [(_TOPIC, topic.name) for topic in topics] + [(_BROKER, "1"), (_BROKER, "")])
+    found |= _configs(client, [(_TOPIC, topic.name) for topic in topics] + [(_BROKER, broker), (_BROKER, "")])
     groups, transactions = client.call(ApiKey.LIST_GROUPS, 4), client.call(ApiKey.LIST_TRANSACTIONS, 0)
     for answer in (groups, transactions):
         _accepted(answer.error_code)
@@ -113,7 +113,8 @@ def _configs(client: RawClient, resources: list[tuple[int, str]]) -> Inventory:
     found: Inventory = {}
     for result in client.call(ApiKey.DESCRIBE_CONFIGS, 4, resources=asked).results:
         _accepted(result.error_code)
-        found[f"configs {result.resource_type} {result.resource_name}"] = {
+        name = result.resource_name if result.resource_type == _TOPIC or not result.resource_name else "the broker"
+        found[f"configs {result.resource_type} {name}"] = {
             config.name: config.value for config in result.configs if _is_own(int(result.resource_type), config)
         }
     return found

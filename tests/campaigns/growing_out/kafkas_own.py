@@ -30,7 +30,7 @@ _SET = 0
 def leave_what_only_kafka_has(client: RawClient, topic: str) -> None:
     """Make all of it, groups on ``topic``."""
     updates = [{"feature": name, "max_version_level": level, "upgrade_type": 1} for name, level in FEATURES.items()]
-    _accept(client.call(ApiKey.UPDATE_FEATURES, 1, feature_updates=updates))
+    accept(client.call(ApiKey.UPDATE_FEATURES, 1, feature_updates=updates))
     _leave_groups(client, topic)
     _leave_rights(client)
     _leave_configs(client)
@@ -84,28 +84,30 @@ def _leave_configs(client: RawClient) -> None:
         for kind, name, key, value in _CONFIGS
     ]
     for response in client.call(ApiKey.INCREMENTAL_ALTER_CONFIGS, 1, resources=resources).responses:
-        _accept(response)
+        accept(response)
 
 
 def _describe_configs(client: RawClient, kind: int, name: str) -> Any:
     asked = [{"resource_type": kind, "resource_name": name, "configuration_keys": None}]
-    return _accept(client.call(ApiKey.DESCRIBE_CONFIGS, 4, resources=asked).results[0])
+    return accept(client.call(ApiKey.DESCRIBE_CONFIGS, 4, resources=asked).results[0])
+
+
+def consumer_heartbeat(client: RawClient, group: str, topic: str) -> Any:
+    """The first heartbeat of a group's member, with which it joins."""
+    beat = {"member_id": _MEMBER, "member_epoch": 0, "rebalance_timeout_ms": 300_000}
+    names = [topic]
+    return insist(
+        lambda: client.call(
+            ApiKey.CONSUMER_GROUP_HEARTBEAT, 1, group_id=group, subscribed_topic_names=names, topic_partitions=[], **beat
+        )
+    )
 
 
 def _leave_groups(client: RawClient, topic: str) -> None:
     beat = {"member_id": _MEMBER, "member_epoch": 0, "rebalance_timeout_ms": 300_000}
-    member = _insist(
-        lambda: client.call(
-            ApiKey.CONSUMER_GROUP_HEARTBEAT,
-            1,
-            group_id=CONSUMERS,
-            subscribed_topic_names=[topic],
-            topic_partitions=[],
-            **beat,
-        )
-    )
+    member = consumer_heartbeat(client, CONSUMERS, topic)
     topics = [{"name": topic, "partitions": [{"partition_index": 0, "committed_offset": 3, "committed_metadata": "kept"}]}]
-    _insist(
+    insist(
         lambda: (
             client.call(
                 ApiKey.OFFSET_COMMIT,
@@ -119,7 +121,7 @@ def _leave_groups(client: RawClient, topic: str) -> None:
             .partitions[0]
         )
     )
-    _insist(
+    insist(
         lambda: client.call(
             ApiKey.SHARE_GROUP_HEARTBEAT, 1, group_id=SHARERS, member_id=_MEMBER, member_epoch=0, subscribed_topic_names=[topic]
         )
@@ -127,7 +129,7 @@ def _leave_groups(client: RawClient, topic: str) -> None:
     offsets = [{"group_id": SHARERS, "topics": None}]
     until(lambda: bool(client.call(ApiKey.DESCRIBE_SHARE_GROUP_OFFSETS, 1, groups=offsets).groups[0].topics))
     topology = {"epoch": 1, "subtopologies": [{"subtopology_id": "0", "source_topics": [topic]}]}
-    _insist(
+    insist(
         lambda: client.call(
             ApiKey.STREAMS_GROUP_HEARTBEAT,
             0,
@@ -148,9 +150,9 @@ def _leave_groups(client: RawClient, topic: str) -> None:
 def _leave_rights(client: RawClient) -> None:
     entity = [{"entity_type": "user", "entity_name": "kept"}]
     entries = [{"entity": entity, "ops": [{"key": "producer_byte_rate", "value": 12345.0, "remove": False}]}]
-    _accept(client.call(ApiKey.ALTER_CLIENT_QUOTAS, 1, entries=entries, validate_only=False).entries[0])
+    accept(client.call(ApiKey.ALTER_CLIENT_QUOTAS, 1, entries=entries, validate_only=False).entries[0])
     credential = {"name": "kept", "mechanism": 1, "iterations": 4096, "salt": b"salt" * 4, "salted_password": b"word" * 8}
-    _accept(client.call(ApiKey.ALTER_USER_SCRAM_CREDENTIALS, 0, deletions=[], upsertions=[credential]).results[0])
+    accept(client.call(ApiKey.ALTER_USER_SCRAM_CREDENTIALS, 0, deletions=[], upsertions=[credential]).results[0])
     right = {
         "resource_type": 2,
         "resource_name": KEPT,
@@ -160,10 +162,11 @@ def _leave_rights(client: RawClient) -> None:
         "operation": 3,
         "permission_type": 3,
     }
-    _accept(client.call(ApiKey.CREATE_ACLS, 3, creations=[right]).results[0])
+    accept(client.call(ApiKey.CREATE_ACLS, 3, creations=[right]).results[0])
 
 
-def _insist(call: Callable[[], Any]) -> Any:
+def insist(call: Callable[[], Any]) -> Any:
+    """The answer, once it has no error. Raises AssertionError."""
     answers = []
 
     def is_accepted() -> bool:
@@ -177,6 +180,7 @@ def _insist(call: Callable[[], Any]) -> Any:
     return answers[-1]
 
 
-def _accept(answer: Any) -> Any:
+def accept(answer: Any) -> Any:
+    """The answer, which has no error. Raises AssertionError."""
     assert not answer.error_code, answer
     return answer

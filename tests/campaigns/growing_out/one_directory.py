@@ -12,24 +12,19 @@ from pathlib import Path
 from typing import NamedTuple
 
 from tests.campaigns.cluster_chaos.accounts import Violation
-from tests.campaigns.growing_out.engines import KAFKA, ODRADEK, OneDirectory
+from tests.campaigns.growing_out.engines import KAFKA, ODRADEK, ODRADEK_ON_KAFKAS_FILE, OneDirectory
 from tests.campaigns.growing_out.inventory import KEPT, Inventory, differences, settled, take_inventory
 from tests.campaigns.growing_out.kafkas_own import KAFKA_SETTINGS, kafkas_own, leave_what_only_kafka_has
 from tests.campaigns.growing_out.kept import Kept
 from tests.campaigns.growing_out.live import LiveClients
+from tests.campaigns.growing_out.taken_over import leave_a_consumer_group, look_at_it, take_over
 from tests.raw_client import RawClient
 
 STOP, KILL = signal.SIGTERM, signal.SIGKILL
 # Each engine comes after each end of the other one.
 RUNS = (
-    (ODRADEK, STOP),
-    (KAFKA, KILL),
-    (ODRADEK, KILL),
-    (KAFKA, STOP),
-    (ODRADEK, KILL),
-    (KAFKA, KILL),
-    (ODRADEK, STOP),
-    (KAFKA, STOP),
+    *((ODRADEK, STOP), (KAFKA, KILL), (ODRADEK, KILL), (KAFKA, STOP), (ODRADEK_ON_KAFKAS_FILE, KILL)),
+    *((KAFKA, KILL), (ODRADEK_ON_KAFKAS_FILE, STOP), (KAFKA, STOP)),
 )
 SETTINGS = {
     "offsets.topic.num.partitions": "3",
@@ -94,6 +89,7 @@ class _Turns:
         self._live: LiveClients | None = None
         self._inventory: Inventory = {}
         self._kafkas_own: Inventory = {}
+        self._next_of_group: list[Callable[[RawClient, str], list[str]]] = []
 
     def take(self, run: Run, *, is_last: bool) -> None:
         found = self.found
@@ -105,8 +101,7 @@ class _Turns:
             self._look(client, run)
             self._kept.go_on(client)
             self._kept.leave(client)
-            if run.engine == KAFKA and not self._kafkas_own:
-                leave_what_only_kafka_has(client, f"{KEPT}-0")
+            self._change_protocols(client, run.engine)
             try:
                 self._live.go_on()
             except Violation as violation:
@@ -120,6 +115,16 @@ class _Turns:
         found.live = self._live.report()
         found.differences += self._kept.differences
         self._kept.differences.clear()
+
+    def _change_protocols(self, client: RawClient, engine: str) -> None:
+        """Make what only Kafka has in its first run; take over a group of its protocol in the next of odradek's."""
+        topic = f"{KEPT}-0"
+        if engine == KAFKA and not self._kafkas_own:
+            leave_what_only_kafka_has(client, topic)
+            leave_a_consumer_group(client, topic)
+            self._next_of_group = [take_over, look_at_it]
+        elif self._next_of_group and (engine == KAFKA) == (self._next_of_group[0] is look_at_it):
+            self.found.differences += self._next_of_group.pop(0)(client, topic)
 
     def _take(self, client: RawClient, wanted: Inventory | None = None) -> Inventory:
         return settled(lambda: take_inventory(client), wanted, self._patience_s / 3)

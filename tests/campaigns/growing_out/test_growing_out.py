@@ -4,10 +4,12 @@ import pytest
 from crc32c import crc32c
 
 from odradek.protocol.record_batch import iter_batches
+from tests.campaigns.growing_out.commands import is_one
 from tests.campaigns.growing_out.engines import KAFKA, ODRADEK
 from tests.campaigns.growing_out.inventory import differences
 from tests.campaigns.growing_out.one_directory import KILL, STOP, Run, take_turns
 from tests.campaigns.growing_out.watcher import Progress
+from tests.project.documents import DOCS, code_blocks
 
 pytestmark = [pytest.mark.xdist_group("kafka-tools"), pytest.mark.timeout(300)]
 
@@ -66,6 +68,12 @@ def test_what_is_planted_between_two_runs_is_found(tmp_path, plant, complaints):
     found = take_turns(tmp_path, [Run(ODRADEK, KILL), Run(ODRADEK, STOP)], plant=plant_once, patience_s=3)
     told = "\n".join(found.differences)
     assert [complaint for complaint in complaints if complaint not in told] == []
+
+
+def test_every_command_of_the_document_is_one_that_the_campaign_runs():
+    lines = [line for block in code_blocks(DOCS / "growing-out.md", "console") for line in block.splitlines()]
+    assert [line for line in lines if not is_one(line.removeprefix("$ "))] == []
+    assert len(lines) > 10
 
 
 def progress(*steps):
