@@ -76,6 +76,9 @@ class GroupShard:
             self.offsets.replay(key, cast("OffsetCommitValue | None", value), offset)
         elif isinstance(key, GroupMetadataKey):
             self.classic.replay(key.group, cast("GroupMetadataValue | None", value))
+            if value is None and key.group in self.offsets.by_group:
+                # Apache Kafka has made it a group of a newer protocol, whose records are not read here. Its offsets stay.
+                self.classic.replay_offset_of(key.group)
 
     def replay_in_transaction(self, record: CoordinatorRecord, offset: int, producer_id: int) -> None:
         """Take note of an offset that counts if its producer's transaction is committed."""

@@ -56,7 +56,7 @@ class _Steps:
         self._ports = dict(zip((ODRADEK, KAFKA), free_ports(2), strict=True))
         (self._controller_port,) = free_ports(1)
         self._servers = ",".join(f"127.0.0.1:{port}" for port in self._ports.values())
-        self._tools = KafkaTools(scratch, self._servers, f"127.0.0.1:{self._controller_port}")
+        self._tools = KafkaTools(scratch, self._servers)
         self._kept = Kept()
 
     def go(self) -> None:

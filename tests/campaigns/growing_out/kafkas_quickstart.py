@@ -73,7 +73,7 @@ def come_from_kafka(scratch: Path) -> QuickstartFound:
             inventory = settled(lambda: take_inventory(client), None, TIMEOUT_S)
 
     try:
-        KafkaTools(scratch, f"127.0.0.1:{port}", f"127.0.0.1:{controller_port}").format_standalone(uuid_text(uuid4()), kafkas)
+        KafkaTools(scratch, f"127.0.0.1:{port}").format_standalone(uuid_text(uuid4()), kafkas)
         processes.start_kafka("kafka", kafkas, port)
         use()
         processes.stop("kafka")

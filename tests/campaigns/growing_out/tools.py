@@ -13,11 +13,11 @@ _MOVE_TIMEOUT_S = 240.0
 
 
 class KafkaTools:
-    """``servers`` and ``controllers`` are addresses to ask, ``scratch`` takes the files that the tools read."""
+    """``servers`` are the brokers to ask, ``scratch`` takes the files that the tools read."""
 
-    def __init__(self, scratch: Path, servers: str, controllers: str) -> None:
+    def __init__(self, scratch: Path, servers: str) -> None:
         self._scratch = scratch
-        self._places = {"servers": servers, "controllers": controllers}
+        self._servers = servers
 
     def reassign(self, topics: Sequence[str], brokers: Sequence[int]) -> int:
         """Have all partitions of these topics on these brokers and no others, and wait until it is done; how many there are."""
@@ -53,7 +53,7 @@ class KafkaTools:
         return "is still in progress" not in told
 
     def _run(self, command: str, **values: object) -> str:
-        words = commands.words(command, **self._places, **values)
+        words = commands.words(command, servers=self._servers, **values)
         done = subprocess.run(words, capture_output=True, text=True, timeout=TIMEOUT_S, check=False)
         assert done.returncode == 0, (command, values, done.stdout, done.stderr)
         return done.stdout

@@ -64,7 +64,7 @@ class _Cluster:
         self._kafkas = KafkaBrokers(scratch / "kafka", self._controllers, dict.fromkeys(KAFKAS, SETTINGS))
         ports = self._odradeks.ports | self._kafkas.ports
         self._servers = ",".join(f"127.0.0.1:{port}" for port in ports.values())
-        self._tools = KafkaTools(scratch, self._servers, f"127.0.0.1:{self._controllers.ports[1]}")
+        self._tools = KafkaTools(scratch, self._servers)
         self._admin = AdminClient({"bootstrap.servers": self._servers, **CLIENT})
 
     def move(self) -> None:

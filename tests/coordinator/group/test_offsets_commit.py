@@ -3,11 +3,13 @@
 import pytest
 
 from odradek.coordinator.group.classic.states import GroupState
-from odradek.coordinator.group.offsets import OffsetConfig
+from odradek.coordinator.group.offsets import OffsetConfig, offset_tombstone
 from odradek.coordinator.runtime.record import CoordinatorRecord
-from odradek.protocol.coordinator_records import OffsetCommitKey, OffsetCommitValue
+from odradek.coordinator.runtime.result import CoordinatorResult
+from odradek.protocol.coordinator_records import GroupMetadataKey, OffsetCommitKey, OffsetCommitValue
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.message_types.offset_commit import OffsetCommitResponse
+from odradek.timing.reply import Reply
 from tests.coordinator.group.offsets_bed import TOPIC_ID, OffsetsBed
 
 
@@ -198,3 +200,16 @@ def test_who_waits_for_a_commit_is_told_that_the_shard_went_away(bed):
 
     assert isinstance(answer.response, KafkaError)
     assert answer.response.code == ErrorCode.NOT_COORDINATOR
+
+
+def test_offsets_outlive_a_classic_group_that_kafka_has_made_one_of_a_newer_protocol(bed):
+    (member_id,) = bed.stable("a")
+    bed.commit({0: 5}, member_id=member_id, generation=bed.group().generation)
+    tombstone = CoordinatorRecord(GroupMetadataKey("g"), None)
+    bed.write(lambda _shard: CoordinatorResult([tombstone], None), Reply())
+    bed.restart()
+    assert bed.shard.groups.find_stored("g").is_simple
+    assert bed.committed.get("g", "t", 0).offset == 5
+    bed.write(lambda shard: shard.delete_group("g"), Reply())
+    assert bed.records()[-2:] == [offset_tombstone("g", "t", 0), tombstone]
+    assert bed.shard.groups.find_stored("g") is None
