@@ -15,7 +15,6 @@ from odradek.broker.cluster.transaction_peers import TransactionPeers
 from odradek.broker.controller import altered_partitions, broker_changes
 from odradek.broker.controller.cluster_controller import ClusterController
 from odradek.broker.controller.partition_change import PartitionChange
-from odradek.broker.replica import followed_partition
 from odradek.broker.replica.delayed_fetch import FetchRead
 from odradek.broker.replica.followed_partition import FollowedPartition
 from odradek.broker.replica.follower_fetch import FollowerFetchRead
@@ -71,13 +70,6 @@ def truncate_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     request = FollowedPartition.request
     monkeypatch.setattr(
         FollowedPartition, "request", lambda self, max_bytes: request(self, max_bytes)._replace(last_fetched_epoch=-1)
-    )
-
-
-def truncate_too_little(monkeypatch: pytest.MonkeyPatch) -> None:
-    find = followed_partition.truncation_offset
-    monkeypatch.setattr(
-        followed_partition, "truncation_offset", lambda log, diverging: max(find(log, diverging), log.log_end_offset - 1)
     )
 
 
@@ -291,7 +283,6 @@ MUTATIONS = {
     for each in (
         Mutation(truncate_by_the_high_watermark, LOST, 4),
         Mutation(truncate_nothing, LOST | {REST}, 4),
-        Mutation(truncate_too_little, LOST | {REST}),
         Mutation(name_no_diverging_epoch, LOST | {REST}, 4),
         Mutation(grow_the_isr_by_whoever_fetches, LOST, 5),
         Mutation(move_the_high_watermark_by_the_leaders_end, LOST),
@@ -307,7 +298,7 @@ MUTATIONS = {
         Mutation(elect_out_of_the_isr, LOST | {REST}, 3),
         Mutation(give_out_a_block_of_producer_ids_twice, LOST | {IDENTITIES}, 1),
         Mutation(take_an_isr_of_an_older_partition_epoch, LOST, 69),
-        Mutation(keep_the_isr_of_a_broker_that_was_killed, LOST),
+        Mutation(keep_the_isr_of_a_broker_that_was_killed, LOST, 18),
         Mutation(load_a_coordinator_up_to_the_high_watermark, LOST | {IDENTITIES, REST}, 2),
         Mutation(write_no_markers_to_other_brokers, LOST | {REST}),
         Mutation(resume_no_markers, LOST | {REST}),

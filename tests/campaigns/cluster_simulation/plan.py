@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from tests.campaigns.cluster_simulation.races import RACES
+from tests.campaigns.cluster_simulation.races import ELIGIBLE, RACES
 
 if TYPE_CHECKING:
     from random import Random
@@ -88,8 +88,11 @@ def draw(rng: Random) -> Plan:
 
 def with_race(plan: Plan, rng: Random) -> Plan:
     """The plan with a race perhaps, in a quiet history."""
-    if rng.random() >= RACE_SHARE:
+    drawn = rng.random()
+    if drawn >= 1.5 * RACE_SHARE:
         return plan
-    race = rng.choice(RACES)
+    race = rng.choice(RACES) if drawn < RACE_SHARE else ELIGIBLE
     min_in_sync = 1 if race == "fenced" else 2
+    if race == ELIGIBLE:
+        plan = replace(plan, broker_count=3)
     return replace(plan, race=race, faults=("sever connections",), duration_ms=9_000, min_in_sync=min_in_sync, flushes_each=False)

@@ -1,10 +1,11 @@
-"""Races for the in-sync replicas that chance alone hardly ever comes to: a proposal is on its way while a replica changes.
+"""Races for the in-sync replicas that chance alone hardly ever comes to.
 
     restarted   the replica that is proposed loses its power, and what it had not synced, and registers anew (KIP-903)
     fenced      another replica in sync is fenced and unfenced, while the leader goes on without it (KIP-497)
+    eligible    a replica that is eligible to lead loses its power, comes back, and then the leader is missing (KIP-966)
 
-In both the leader's proposal reaches the controller only then, and must be refused: it names a replica that has not all that is
-replicated by now. A race that does not come about does no harm.
+In the first two the leader's proposal reaches the controller only then, and must be refused: it names a replica that has not all
+that is replicated by now. In the third nobody may lead. A race that does not come about does no harm.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from tests.campaigns.cluster_simulation.world import World
 
 RACES = ("restarted", "fenced")
+ELIGIBLE = "eligible"
 # How often it is looked what has come about, and for how long.
 _LOOK_MS = 3
 _PATIENCE_MS = 4_000
@@ -46,6 +48,9 @@ class Races:
     def begin(self, race: str) -> None:
         """Let a replica fall out of the in-sync set, and come back."""
         world = self._world
+        if race == ELIGIBLE:
+            self._pause_one()
+            return
         joining = world.rng.choice(world.brokers)
         if not joining.is_serving or not world.may_end(joining, loses=False):
             return
@@ -112,6 +117,33 @@ class Races:
             self._await(lambda: self._epoch(pausing) is not None, release)
 
         self._await(lambda: self._epoch(pausing) is None, come_back)
+
+    # ----------------------------------------------------------------------------------------------------------------- eligible
+
+    def _pause_one(self) -> None:
+        """Of three replicas one is missing, so that the second is eligible when it is missing, too."""
+        world = self._world
+        missing, losing, leader = world.rng.sample(world.brokers, 3)
+        world.note("race: eligible, with %s", losing.name)
+        missing.pause()
+        world.later(2 * _PATIENCE_MS, lambda: self._resume(missing))
+        self._await(lambda: self._epoch(missing) is None, lambda: world.later(300, partial(self._lose, losing, leader)))
+
+    def _lose(self, losing: Machine, leader: Machine) -> None:
+        world = self._world
+        if self._is_over() or not losing.is_serving or not world.may_end(losing, loses=True):
+            return
+        ways = self._cut([leader.host], losing.host)
+        world.later(_DEAD_MS + _CUT_OFF_MS, lambda: self._mend(ways))
+        losing.lose_power()
+        world.later(_DEAD_MS, lambda: None if self._is_over() else self._come_back(losing, leader))
+
+    def _come_back(self, losing: Machine, leader: Machine) -> None:
+        world = self._world
+        self._start(losing)
+        world.counts["races: eligible"] += 1
+        leader.pause()
+        world.later(_CUT_OFF_MS, lambda: self._resume(leader))
 
     # -------------------------------------------------------------------------------------------------------------------- parts
 
