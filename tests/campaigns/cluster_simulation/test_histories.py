@@ -10,7 +10,7 @@ from tests.broker_process import REPOSITORY
 from tests.campaigns.cluster_simulation.histories import SIMULATION
 from tests.campaigns.simulation import runner
 
-SEEDS_A_TEST = 10
+SEEDS_A_TEST = 5
 
 
 @pytest.mark.parametrize("first", range(0, 30, SEEDS_A_TEST))
@@ -18,7 +18,7 @@ def test_no_history_breaks_an_invariant(first):
     failures, counts = runner.run_many(SIMULATION, first, SEEDS_A_TEST)
 
     assert not failures, "\n".join(failures)
-    assert counts["records acknowledged"] > 100
+    assert counts["records acknowledged"] > 20
 
 
 def test_one_seed_is_one_history():
