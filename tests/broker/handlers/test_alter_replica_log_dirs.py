@@ -71,3 +71,24 @@ async def test_what_cannot_move_is_told_and_the_others_move(node):
 
 async def test_nothing_asked_for_is_nothing_moved(node):
     assert await alter(node) == {}
+
+
+async def test_a_move_takes_as_long_as_its_rate_wants(node):
+    """Three megabytes at 100 kB a second: one at once, and the next one when its sample is over."""
+    for _ in range(4):
+        await node.produce(values=(b"v" * 800_000,))
+    node.core.config.override({"replica.alter.log.dirs.io.max.bytes.per.second": "100000"})
+    before = await directories(node)
+    target = "/more" if before["t", 0] == "/data" else "/data"
+
+    assert await alter(node, (target, "t", (0,))) == {"t": [(0, ErrorCode.NONE)]}
+    took_s = 0
+    while (await directories(node))["t", 0] != target:
+        await node.broker.advance(1_000)
+        await node.broker.settle()
+        took_s += 1
+        assert took_s < 60
+
+    # Each megabyte counts for the eleven seconds that its sample is kept.
+    assert took_s >= 20
+    assert node.core.partitions.get("t", 0).log.log_end_offset == 5

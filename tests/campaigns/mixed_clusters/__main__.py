@@ -28,8 +28,8 @@ def _run(controller: str, seconds: float, seed: int) -> int:
         mixed = Mixed(Path(scratch), seed, is_kafkas_controller=controller == "kafka")
         try:
             mixed.run(seconds)
-        except AssertionError as error:
-            mixed.differences.append(f"the run has failed: {str(error)[:6000]}")
+        except Exception as error:  # noqa: BLE001  whatever it is, it is told with what was found
+            mixed.differences.append(f"the run has failed: {type(error).__name__}: {str(error)[:6000]}")
         finally:
             mixed.close()
     print(f"under {controller}'s controller, seed {seed}:", flush=True)

@@ -20,6 +20,8 @@ class Writer:
         self.topic, self.name = topic, name
         self.sent = 0
         self.acknowledged: list[int] = []
+        # Why it could not go on, if it could not.
+        self.fatal = ""
         self._interval_s = 1 / a_second
         self._producer = Producer({"bootstrap.servers": servers, "linger.ms": 5, **CLIENT, **config})
         self._stopping = threading.Event()
@@ -33,9 +35,12 @@ class Writer:
         self._producer.flush(60)
 
     def _write(self) -> None:
-        while not self._stopping.wait(self._interval_s):
-            self._send(self.sent)
-            self.sent += 1
+        try:
+            while not self._stopping.wait(self._interval_s):
+                self._send(self.sent)
+                self.sent += 1
+        except KafkaException as error:
+            self.fatal = str(error)
 
     def _send(self, number: int) -> None:
         self._producer.produce(
@@ -72,6 +77,7 @@ class TransactionalWriter(Writer):
             except KafkaException as error:
                 self.unknown.update(numbers)
                 if error.args[0].fatal():
+                    self.fatal = str(error)
                     return
                 if error.args[0].txn_requires_abort():
                     _insist(self._producer.abort_transaction)
@@ -111,6 +117,8 @@ def violations(every: Iterable[Writer], read: Mapping[str, Mapping[int, list[byt
     """What was promised and is not there; ``read`` has the committed values of each topic's partitions by offset."""
     found = []
     for writer in every:
+        if writer.fatal:
+            found.append(f"{writer.name}: {writer.fatal}")
         if writer.topic == UNCERTAIN:
             continue
         numbers = [

@@ -93,7 +93,7 @@ class Mixed:
 
     def _kill_a_leader(self) -> None:
         topic, partition = self._any_partition()
-        victim = self.cluster.leaders(topic)[partition]
+        victim = self._leader(topic, partition)
         self.cluster.kill9(victim)
         self._pause(0, 5)
         self.cluster.start(victim)
@@ -136,7 +136,7 @@ class Mixed:
         """A leader writes alone and dies; the other replica, which lacks that, is elected, and writes something else."""
         cluster = self.cluster
         partition = self._random.randrange(PARTITIONS)
-        ahead = cluster.leaders(UNCERTAIN)[partition]
+        ahead = self._leader(UNCERTAIN, partition)
         [behind] = [node_id for node_id in self._replicas(UNCERTAIN)[partition] if node_id != ahead]
         cluster.kill9(behind)
         self._until(lambda: cluster.in_sync(UNCERTAIN)[partition] == [ahead])
@@ -191,10 +191,11 @@ class Mixed:
 
     def _plant(self) -> str:
         missed = []
+        found = len(self.cluster.compare().differences)
         chosen = [replica for replica in self._all() if replica.producers and len(replica.batches) > 1]
         for name in FAULTS:
             with planted(name, self._random.choice(chosen)):
-                if len(self.cluster.compare().differences) <= len([each for each in self.differences if " on " in each]):
+                if len(self.cluster.compare().differences) <= found:
                     missed.append(name)
         self.differences += [f"planted and not found: {name}" for name in missed]
         return f"planted faults: {len(FAULTS)}, found {len(FAULTS) - len(missed)}"
@@ -203,6 +204,16 @@ class Mixed:
 
     def _any_partition(self) -> tuple[str, int]:
         return self._random.choice(SAFE), self._random.randrange(PARTITIONS)
+
+    def _leader(self, topic: str, partition: int) -> int:
+        found: list[int] = []
+
+        def is_found() -> bool:
+            found[:] = self.cluster.leaders(topic)[partition : partition + 1]
+            return found[0] >= 0
+
+        self._until(is_found)
+        return found[0]
 
     def _replicas(self, topic: str) -> list[list[int]]:
         partitions = self.cluster.admin.list_topics(topic, timeout=10).topics[topic].partitions

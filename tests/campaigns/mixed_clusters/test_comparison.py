@@ -75,7 +75,7 @@ class Sent:
     """A writer that has ended."""
 
     def __init__(self, topic, acknowledged):
-        self.topic, self.name, self.acknowledged = topic, topic, acknowledged
+        self.topic, self.name, self.acknowledged, self.fatal = topic, topic, acknowledged, ""
 
 
 def read(**topics):
