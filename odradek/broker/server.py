@@ -37,7 +37,7 @@ from odradek.broker.replica.replica_moves import ReplicaMoves
 from odradek.broker.storage_start import open_storage
 from odradek.protocol.errors import KafkaError
 from odradek.timing.driver import AsyncioDriver
-from odradek.timing.purgatory import Purgatory
+from odradek.timing.purgatory import DelayedOperation, Purgatory
 from odradek.timing.slices import Slices
 from odradek.timing.system_clock import SystemClock
 from odradek.timing.threaded_background import ThreadedBackground
@@ -55,7 +55,6 @@ if TYPE_CHECKING:
     from odradek.broker.network.connection_registry import ConnectionRegistry
     from odradek.broker.network.gate import Gate
     from odradek.broker.replica.delayed_fetch import DelayedFetch
-    from odradek.broker.replica.delayed_produce import DelayedProduce
     from odradek.broker.replica.group_commit import GroupCommit
     from odradek.broker.replica.partition_directories import PartitionDirectories
     from odradek.broker.storage_start import OpenStorage
@@ -87,7 +86,7 @@ class Broker:
         self.timer = Timer(self.clock)
         self.node_id: int = config["node.id"]
         self.fetch_purgatory: Purgatory[DelayedFetch] = Purgatory("Fetch", self.timer)
-        self.produce_purgatory: Purgatory[DelayedProduce] = Purgatory("Produce", self.timer)
+        self.produce_purgatory: Purgatory[DelayedOperation] = Purgatory("Produce", self.timer)
         self.inspections = Inspections(self.background)
         self.pattern_matches = Inspections(self.background)
         self.line_limit = LineLimit(self.clock)

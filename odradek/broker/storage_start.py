@@ -32,14 +32,13 @@ if TYPE_CHECKING:
     from odradek.broker.metadata.delta import MetadataDelta
     from odradek.broker.metadata.image import MetadataImage
     from odradek.broker.replica.delayed_fetch import DelayedFetch
-    from odradek.broker.replica.delayed_produce import DelayedProduce
     from odradek.broker.replica.housekeeping import Housekeeping
     from odradek.broker.replica.partition import Partition
     from odradek.broker.replica.partitions import Partitions
     from odradek.storage.data_directory import DataDirectory, DirectoryIdentity
     from odradek.timing.background import Background
     from odradek.timing.clock import Clock
-    from odradek.timing.purgatory import Purgatory
+    from odradek.timing.purgatory import DelayedOperation, Purgatory
     from odradek.timing.slices import Slices
     from odradek.timing.timer import Timer
 
@@ -67,7 +66,7 @@ class StorageHost(Protocol):
     background: Background
     partitions: Partitions
     fetch_purgatory: Purgatory[DelayedFetch]
-    produce_purgatory: Purgatory[DelayedProduce]
+    produce_purgatory: Purgatory[DelayedOperation]
     housekeeping: Housekeeping
     slices: Slices
     on_much_loaded: Callable[[], object]

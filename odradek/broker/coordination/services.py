@@ -10,9 +10,8 @@ if TYPE_CHECKING:
 
     from odradek.broker.config.broker_config import BrokerConfig
     from odradek.broker.metadata.cluster_metadata import ClusterMetadata
-    from odradek.broker.replica.delayed_produce import DelayedProduce
     from odradek.broker.replica.partitions import Partitions
-    from odradek.timing.purgatory import Purgatory
+    from odradek.timing.purgatory import DelayedOperation, Purgatory
     from odradek.timing.timer import Timer
 
 
@@ -40,7 +39,7 @@ class CoordinatorServices:
         *,
         config: BrokerConfig,
         partitions: Partitions,
-        produce_purgatory: Purgatory[DelayedProduce],
+        produce_purgatory: Purgatory[DelayedOperation],
         controller: Callable[[], ClusterMetadata],
         timer: Timer,
         random: Random,

@@ -1,10 +1,9 @@
 """DeleteRecords, versions 0 to 2: the log start offset of partitions is moved up (KIP-107).
 
-Offset -1 is the high watermark. Answered with the low watermark, which for one replica is the log start offset; asking for an
-offset that is gone already changes nothing. OFFSET_OUT_OF_RANGE past the high watermark; POLICY_VIOLATION where the topic is only
-compacted; INVALID_TOPIC_EXCEPTION for the broker's own topics; NOT_LEADER_OR_FOLLOWER where another broker leads.
-
-Deliberate gap: none; with one replica there is nothing to wait for, so ``timeout_ms`` is never reached.
+Offset -1 is the high watermark. Answered with the low watermark, the least log start offset of the replicas that live: when that
+has come to the offset that was asked for, or with REQUEST_TIMED_OUT. Asking for an offset that is gone already changes nothing.
+OFFSET_OUT_OF_RANGE past the high watermark; POLICY_VIOLATION where the topic is only compacted; INVALID_TOPIC_EXCEPTION for the
+broker's own topics; NOT_LEADER_OR_FOLLOWER where another broker leads.
 """
 
 from typing import TYPE_CHECKING, Any, Final
@@ -25,7 +24,8 @@ if TYPE_CHECKING:
     from collections.abc import Generator
 
     from odradek.broker.context import RequestContext
-    from odradek.broker.handlers.services import DirectoryServices
+    from odradek.broker.handlers.services import DeletionServices
+    from odradek.broker.replica.partition import Partition
     from odradek.timing.reply import Reply
 
 
@@ -36,14 +36,14 @@ _TOGETHER: Final = 4
 
 
 def handle(
-    services: "DirectoryServices", _context: "RequestContext", request: DeleteRecordsRequest
+    services: "DeletionServices", _context: "RequestContext", request: DeleteRecordsRequest
 ) -> "DeleteRecordsResponse | Reply[DeleteRecordsResponse]":
     """Move the log start offsets that ``request`` names: many of them in slices, since each is written to its log's directory."""
     return answer_in_slices(services.slices, _delete(services, request), HEAVIEST)
 
 
 def _delete(
-    services: "DirectoryServices", request: DeleteRecordsRequest
+    services: "DeletionServices", request: DeleteRecordsRequest
 ) -> "Generator[Reply[Any] | None, Any, DeleteRecordsResponse]":
     topics = []
     answered = 0
@@ -61,9 +61,56 @@ def _delete(
     except OSError as error:
         log.warn("deleted records may come back after a kill", reason=str(error))
         topics = [_refused(topic) for topic in topics]
+        return DeleteRecordsResponse(topics=topics)
     if services.log_manager.directories.lack_room:
         services.housekeeping.delete_old_segments()
+    waiting = _behind(services, request, topics)
+    if waiting:
+        topics = _told(topics, (yield _followers(services, waiting, request.timeout_ms)))
     return DeleteRecordsResponse(topics=topics)
+
+
+def _behind(
+    services: "DeletionServices", request: DeleteRecordsRequest, topics: list[DeleteRecordsTopicResult]
+) -> dict[tuple[int, int], "tuple[Partition, int]"]:
+    """The partitions whose followers are yet to follow, and to which offset; by their places in the response."""
+    waiting = {}
+    for place, (asked, answered) in enumerate(zip(request.topics, topics, strict=True)):
+        for index, (partition, answer) in enumerate(zip(asked.partitions, answered.partitions, strict=True)):
+            found = None if answer.error_code else services.partitions.get(asked.name, partition.partition_index)
+            if found is None or found.leader is None or found.leader.followers is None:
+                continue
+            offset = found.require_log().log_start_offset if partition.offset == _HIGH_WATERMARK else partition.offset
+            if answer.low_watermark < offset:
+                waiting[place, index] = found, offset
+    return waiting
+
+
+def _followers(
+    services: "DeletionServices", waiting: dict[tuple[int, int], "tuple[Partition, int]"], timeout_ms: int
+) -> "Reply[dict[tuple[int, int], tuple[int, ErrorCode]]]":
+    """What comes of each, by its place."""
+    from odradek.broker.replica.delayed_delete_records import DelayedDeleteRecords
+    from odradek.timing.reply import Reply
+
+    reply: Reply[dict[tuple[int, int], tuple[int, ErrorCode]]] = Reply()
+    operation = DelayedDeleteRecords(
+        services.clock.monotonic_ms() + timeout_ms,
+        list(waiting.values()),
+        lambda outcomes: reply.complete(dict(zip(waiting, outcomes, strict=True))),
+    )
+    services.produce_purgatory.try_complete_else_watch(operation, [partition for partition, _ in waiting.values()])
+    return reply
+
+
+def _told(
+    topics: list[DeleteRecordsTopicResult], outcomes: dict[tuple[int, int], tuple[int, ErrorCode]]
+) -> list[DeleteRecordsTopicResult]:
+    """``topics`` with what came of those that waited."""
+    told = [list(topic.partitions) for topic in topics]
+    for (place, index), (low_watermark, error_code) in outcomes.items():
+        told[place][index] = told[place][index]._replace(low_watermark=low_watermark, error_code=error_code)
+    return [topic._replace(partitions=partitions) for topic, partitions in zip(topics, told, strict=True)]
 
 
 def _refused(topic: DeleteRecordsTopicResult) -> DeleteRecordsTopicResult:
@@ -78,7 +125,7 @@ def _refused(topic: DeleteRecordsTopicResult) -> DeleteRecordsTopicResult:
     return DeleteRecordsTopicResult(name=topic.name, partitions=partitions)
 
 
-def _answer(services: "DirectoryServices", topic: str, partition: int, offset: int) -> DeleteRecordsPartitionResult:
+def _answer(services: "DeletionServices", topic: str, partition: int, offset: int) -> DeleteRecordsPartitionResult:
     try:
         low_watermark = _delete_before(services, topic, partition, offset)
     except KafkaError as error:
@@ -86,7 +133,7 @@ def _answer(services: "DirectoryServices", topic: str, partition: int, offset: i
     return DeleteRecordsPartitionResult(partition_index=partition, low_watermark=low_watermark)
 
 
-def _delete_before(services: "DirectoryServices", topic: str, partition: int, offset: int) -> int:
+def _delete_before(services: "DeletionServices", topic: str, partition: int, offset: int) -> int:
     known = services.partitions.require(topic, partition)
     if topic in INTERNAL_TOPICS:
         raise KafkaError(ErrorCode.INVALID_TOPIC_EXCEPTION, f"records of {topic} are the broker's own")
@@ -101,4 +148,5 @@ def _delete_before(services: "DirectoryServices", topic: str, partition: int, of
     failure = services.log_manager.home_of(found).failure
     if failure:
         raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, failure)
-    return found.delete_records_before(offset)
+    log_start_offset = found.delete_records_before(offset)
+    return log_start_offset if known.low_watermark is None else known.low_watermark

@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from odradek.broker.metadata.cluster_metadata import ClusterMetadata
     from odradek.broker.metadata.controller import Controller
     from odradek.broker.replica.delayed_fetch import DelayedFetch
-    from odradek.broker.replica.delayed_produce import DelayedProduce
     from odradek.broker.replica.fetch_sessions import FetchSessions
     from odradek.broker.replica.inspections import Inspections
     from odradek.broker.replica.partition_directories import PartitionDirectories
@@ -27,7 +26,7 @@ if TYPE_CHECKING:
     from odradek.broker.replica.replica_moves import ReplicaMoves
     from odradek.storage.log_manager import LogManager
     from odradek.timing.clock import Clock
-    from odradek.timing.purgatory import Purgatory
+    from odradek.timing.purgatory import DelayedOperation, Purgatory
     from odradek.timing.slices import Slices
 
 
@@ -173,6 +172,18 @@ class DirectoryServices(PartitionServices, Protocol):
         """Partitions on their way from one directory to another."""
 
 
+class DeletionServices(DirectoryServices, Protocol):
+    """What records are deleted from, and where it is waited for followers."""
+
+    @property
+    def clock(self) -> Clock:
+        """The broker's clock."""
+
+    @property
+    def produce_purgatory(self) -> Purgatory[DelayedOperation]:
+        """Who waits for followers."""
+
+
 class FetchServices(PartitionServices, Protocol):
     """What a Fetch reads, and where it waits."""
 
@@ -227,7 +238,7 @@ class ProduceServices(PartitionServices, TransactionServices, Protocol):
         """How many lines of the log clients may cause."""
 
     @property
-    def produce_purgatory(self) -> Purgatory[DelayedProduce]:
+    def produce_purgatory(self) -> Purgatory[DelayedOperation]:
         """Produces that wait for a flush."""
 
 

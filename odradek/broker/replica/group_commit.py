@@ -19,14 +19,13 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from concurrent.futures import Future
 
-    from odradek.broker.replica.delayed_produce import DelayedProduce
     from odradek.broker.replica.partition import Partition
     from odradek.broker.replica.partitions import Partitions
     from odradek.storage.log import Log
     from odradek.storage.log_flusher import LogFlusher
     from odradek.timing.background import Background
     from odradek.timing.clock import Clock
-    from odradek.timing.purgatory import Purgatory
+    from odradek.timing.purgatory import DelayedOperation, Purgatory
 
 _THREADS: Final = "flush"
 
@@ -38,7 +37,7 @@ class GroupCommit:
         self,
         *,
         partitions: Partitions,
-        produce_purgatory: Purgatory[DelayedProduce],
+        produce_purgatory: Purgatory[DelayedOperation],
         flusher: LogFlusher,
         clock: Clock,
         background: Background,

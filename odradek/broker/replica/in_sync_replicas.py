@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Final, NamedTuple, Protocol
 from uuid import UUID
 
-from odradek.broker.replica.follower_state import NO_EPOCH, FollowerState
+from odradek.broker.replica.follower_state import NO_EPOCH, UNKNOWN_OFFSET, FollowerState
 from odradek.broker.replica.replication_quota import ReplicationQuota
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.timing.reply import Reply
@@ -177,6 +177,17 @@ class InSyncReplicas:
     def follower(self, node_id: int) -> FollowerState | None:
         """A follower's state; None for a broker that has no replica."""
         return self._followers.get(node_id)
+
+    def start_offset_of(self, node_id: int) -> int:
+        """Where a follower's log begins; UNKNOWN_OFFSET while it has not fetched, or has no replica."""
+        follower = self._followers.get(node_id)
+        return UNKNOWN_OFFSET if follower is None else follower.log_start_offset
+
+    def low_watermark(self, log_start_offset: int) -> int:
+        """The least of ``log_start_offset``, which is the leader's, and of the followers' that live."""
+        followers = self._followers.items()
+        alive = [each.log_start_offset for node_id, each in followers if self._replication.broker_epoch(node_id) is not None]
+        return min(log_start_offset, *alive) if alive else log_start_offset
 
     @property
     def leader_quota(self) -> ReplicationQuota | None:

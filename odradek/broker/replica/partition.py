@@ -92,6 +92,16 @@ class Partition:
         leader = self.leader
         return leader is not None and leader.followers is not None and self.high_watermark < leader.followers.epoch_start_offset
 
+    @property
+    def low_watermark(self) -> int | None:
+        """Where the log begins on all replicas that live, of those this broker knows of; None while it is offline."""
+        log, leader = self.log, self.leader
+        if log is None:
+            return None
+        if leader is None or leader.followers is None:
+            return log.log_start_offset
+        return leader.followers.low_watermark(log.log_start_offset)
+
     def require_log(self) -> "Log":
         """The log, or KAFKA_STORAGE_ERROR where it is offline."""
         if self.log is None:
@@ -218,6 +228,7 @@ class Partition:
         leader, log = self._require_leadership()
         if leader.followers is None:
             raise KafkaError(ErrorCode.UNKNOWN_LEADER_EPOCH, f"{self.topic}-{self.index} has no other replicas")
+        had_start_offset = leader.followers.start_offset_of(node_id)
         leader.followers.fetched(
             node_id,
             broker_epoch,
@@ -226,6 +237,8 @@ class Partition:
             log_end_offset=log.log_end_offset,
             high_watermark=self.high_watermark,
         )
+        if log_start_offset != had_start_offset:
+            self._wake_fetches(self)
         self._advance(leader.high_watermark(log, self.high_watermark))
 
     def replication_changed(self) -> None:

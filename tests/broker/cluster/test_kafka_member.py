@@ -342,6 +342,27 @@ def test_nothing_was_a_fault(cluster):
         assert '"level": "error"' not in cluster.odradek.log(node_id)
 
 
+@pytest.mark.parametrize("leader", [FIRST, KAFKA])
+def test_deleted_records_do_not_come_back_with_the_next_leader(cluster, leader):
+    topic = f"shortened-{leader}"
+    cluster.create(topic, [[leader, *(node_id for node_id in EVERY if node_id != leader)]])
+    cluster.produce(topic, values_of(topic, 30), 1)
+    [deleted] = cluster.admin.delete_records([TopicPartition(topic, 0, 20)]).values()
+    assert deleted.result(DEADLINE_S).low_watermark == 20
+    # All three have said so to their leader, which has waited for them.
+    for node_id in EVERY:
+        assert earliest(cluster, node_id, topic) == 20
+
+
+def earliest(cluster, node_id, topic):
+    """The first offset that a replica has, by its own word."""
+    asked = [{"name": topic, "partitions": [{"partition_index": 0, "timestamp": -2}]}]
+    with RawClient("127.0.0.1", cluster.ports[node_id]) as client:
+        [found] = client.call(ApiKey.LIST_OFFSETS, 7, replica_id=-2, isolation_level=0, topics=asked).topics[0].partitions
+    assert found.error_code == ErrorCode.NONE
+    return found.offset
+
+
 def test_a_broker_that_is_gone_for_good_is_unregistered_by_way_of_another(cluster):
     cluster.odradek.start(LEAVING)
     # The other tests' client does not hear of it, who might take it for the controller, and wait for it.
