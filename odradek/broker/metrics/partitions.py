@@ -74,10 +74,13 @@ def _read_partitions(broker: MeteredBroker) -> Iterator[Reading]:
     here = len(broker.partitions)
     yield PARTITIONS, [((), here)]
     yield OFFLINE_REPLICAS, [((), offline)]
-    # The one broker is the cluster: its partitions are all partitions, and a partition whose log is offline has no leader.
-    yield TOPICS, [((), len(broker.controller.image.topics))]
-    yield GLOBAL_PARTITIONS, [((), here)]
-    yield OFFLINE_PARTITIONS, [((), offline)]
+    topics = broker.controller.image.topics
+    records = [record for topic in topics.values() for record in topic.partitions.values()]
+    yield TOPICS, [((), len(topics))]
+    yield GLOBAL_PARTITIONS, [((), len(records))]
+    # A partition whose log is offline on a broker alone has no leader, whatever the metadata say.
+    is_alone = all(tuple(record.replicas) == (broker.node_id,) for record in records)
+    yield OFFLINE_PARTITIONS, [((), offline if is_alone else sum(record.leader < 0 for record in records))]
 
 
 def _log_values(partition: Partition) -> Iterator[tuple[Metric, int]]:

@@ -8,6 +8,7 @@ from odradek.broker.metrics.broker import BROKER_SECTION, PURGATORY_SECTION
 from odradek.broker.metrics.cleaner import CLEANER_SECTION
 from odradek.broker.metrics.groups import GROUP_SECTION, OFFSET_SECTION, SHARD_SECTION
 from odradek.broker.metrics.partitions import PARTITION_SECTION, TOPIC_SECTION
+from odradek.broker.metrics.replication import REPLICATION_SECTION
 from odradek.broker.metrics.requests import CONNECTION_SECTION, REQUEST_SECTION
 from odradek.broker.metrics.transactions import TRANSACTION_SECTION, TRANSACTION_SHARD_SECTION
 
@@ -20,6 +21,7 @@ SECTIONS = (
     CONNECTION_SECTION,
     TOPIC_SECTION,
     PARTITION_SECTION,
+    REPLICATION_SECTION,
     CLEANER_SECTION,
     GROUP_SECTION,
     OFFSET_SECTION,

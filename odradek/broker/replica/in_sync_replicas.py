@@ -150,9 +150,14 @@ class InSyncReplicas:
         return max(own_offset, high_watermark)
 
     @property
+    def replica_count(self) -> int:
+        """How many replicas there are, the leader among them."""
+        return len(self._followers) + 1
+
+    @property
     def min_in_sync(self) -> int:
         """``min.insync.replicas``, or the number of replicas if that is less."""
-        return min(self._min_in_sync(), len(self._followers) + 1)
+        return min(self._min_in_sync(), self.replica_count)
 
     @property
     def is_under_min_isr(self) -> bool:
