@@ -68,7 +68,7 @@ class MixedCluster:
             scratch / "odradek", self.controllers, {node_id: racks[node_id] for node_id in (*odradek, *spare)}
         )
         self.nodes = (*kafka, *odradek)
-        self.admin = AdminClient({"bootstrap.servers": self.servers})
+        self.admin = AdminClient({"bootstrap.servers": self.servers, "log_level": 0})
 
     def begin(self) -> None:
         """Start all."""

@@ -88,6 +88,8 @@ class TransactionalWriter(Writer):
             self._send(number)
         self.ended += 1
         if self.ended % 3 == 0:
+            # What has not been sent is not aborted by the brokers.
+            self._producer.flush(_CALL_TIMEOUT_S)
             _insist(self._producer.abort_transaction)
         else:
             _insist(self._producer.commit_transaction)
