@@ -156,6 +156,8 @@ def test_transactions_end_on_the_partitions_of_all_brokers_whoever_coordinates_t
                 producer.produce("transacted", value, partition=partition)
                 expected += [value] if is_kept else []
             if not is_kept:
+                # What has not been sent is not aborted by the brokers.
+                assert producer.flush(DEADLINE_S) == 0
                 producer.abort_transaction(DEADLINE_S)
                 continue
             offsets = [TopicPartition("transacted", 0, turn + 1)]

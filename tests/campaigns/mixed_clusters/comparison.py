@@ -1,9 +1,13 @@
 """What the replicas of partitions say on disk, compared: one must not be told from another.
 
     log                         the same batches, byte for byte; segments may end elsewhere
+    log start offset            the same
     high watermark              at the end of the log: the cluster had settled, and its brokers were stopped
     leader-epoch-checkpoint     each epoch of the batches, from its first one on; one without any may be at the log's end
     txnindex, snapshot          the same aborted transactions, and producers at the log's end
+
+The last stable offset in a txnindex is left out: a follower of Kafka's computes it over all that one fetch has brought, and so
+two of them differ.
 
 Read by the formats, and not by odradek's log: what one broker gets wrong it should not be asked about.
 """
@@ -18,12 +22,15 @@ from struct import Struct
 from odradek.protocol.record_batch import iter_batches
 
 HIGH_WATERMARKS = "replication-offset-checkpoint"
+LOG_STARTS = "log-start-offset-checkpoint"
 LEADER_EPOCHS = "leader-epoch-checkpoint"
 _DIRECTORY = re.compile(r"(?P<topic>.+)-(?P<partition>\d+)")
 _METADATA = "__cluster_metadata"
 # id, epoch, last sequence, last offset, last offset delta, timestamp, coordinator epoch, first offset of an open transaction
 _PRODUCER = Struct(">qhiqiqiq")
 _BEFORE_PRODUCERS = 10
+# Version, producer id, first offset, marker's offset, last stable offset.
+_ABORTED = Struct(">hqqqq")
 _TABLE_HEAD = 2
 
 
@@ -64,17 +71,20 @@ class Replica:
 
     @property
     def epochs_of_batches(self) -> list[tuple[int, int]]:
-        """The same as the batches have them."""
+        """The same as the batches have them. Of what is in front of the log's start no more is told than the epoch there."""
         found: list[tuple[int, int]] = []
         for base_offset, epoch, _ in self.batches:
             if not found or found[-1][0] != epoch:
                 found.append((epoch, base_offset))
-        return found
+        start = self.start_offset
+        before = [(epoch, start) for epoch, first in found if first <= start][-1:] if start else []
+        return before + [(epoch, first) for epoch, first in found if first > start or not start]
 
     @property
-    def aborted(self) -> bytes:
-        """The entries of the transaction indexes."""
-        return b"".join(path.read_bytes() for path in sorted(self.directory.glob("*.txnindex")))
+    def aborted(self) -> list[tuple[int, int, int]]:
+        """(producer id, first offset, marker's offset) of the transaction indexes."""
+        entries = b"".join(path.read_bytes() for path in sorted(self.directory.glob("*.txnindex")))
+        return [fields[1:4] for fields in _ABORTED.iter_unpack(entries)]
 
     @property
     def producers(self) -> list[tuple[int, ...]] | None:
@@ -83,9 +93,17 @@ class Replica:
         return sorted(_PRODUCER.iter_unpack(path.read_bytes()[_BEFORE_PRODUCERS:])) if path.exists() else None
 
     @property
+    def start_offset(self) -> int:
+        """Where the log begins for readers, as the broker has checkpointed it."""
+        return self._checkpointed(LOG_STARTS) or 0
+
+    @property
     def high_watermark(self) -> int | None:
         """As the broker has checkpointed it."""
-        rows = table(self.directory.parent / HIGH_WATERMARKS)
+        return self._checkpointed(HIGH_WATERMARKS)
+
+    def _checkpointed(self, name: str) -> int | None:
+        rows = table(self.directory.parent / name)
         return {f"{topic}-{partition}": int(offset) for topic, partition, offset in rows}.get(self.directory.name)
 
 
@@ -136,7 +154,7 @@ def compare(data: Mapping[int, Path]) -> Comparison:
             found.batches += len(replica.batches)
             found.log_bytes += len(replica.log)
             found.epochs += len(replica.epochs)
-            found.aborted += len(replica.aborted) // 34
+            found.aborted += len(replica.aborted)
             found.producers += len(replica.producers or ())
             found.differences += [f"{partition} on {replica.node_id}: {what}" for what in _of_its_own(replica)]
         first, *others = replicas
@@ -158,8 +176,11 @@ def _of_two(one: Replica, other: Replica) -> Iterator[str]:
     if one.log != other.log:
         ends = f"{one.end_offset} and {other.end_offset}"
         yield f"the logs differ from offset {_first_difference(one, other)} on, and end at {ends}"
+    if one.start_offset != other.start_offset:
+        yield f"the logs begin at {one.start_offset} and {other.start_offset}"
     if one.aborted != other.aborted:
-        yield f"the aborted transactions differ: {one.aborted.hex(' ', 34)} and {other.aborted.hex(' ', 34)}"
+        apart = sorted(set(one.aborted) ^ set(other.aborted))
+        yield f"the aborted transactions differ: {apart[:3]}"
     if None not in (one.producers, other.producers) and one.producers != other.producers:
         yield f"the producers differ: {_only_in(one, other)} and {_only_in(other, one)}"
 

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from struct import pack
 
 from tests.campaigns.mixed_clusters.comparison import HIGH_WATERMARKS, LEADER_EPOCHS, Replica
 
@@ -40,10 +41,17 @@ def _forget_the_high_watermark(replica: Replica) -> tuple[Path, bytes]:
     return path, path.read_bytes().replace(f"{topic} {partition} {replica.end_offset}\n".encode(), b"")
 
 
+def _lose_an_aborted_transaction(replica: Replica) -> tuple[Path, bytes]:
+    path = replica.directory / f"{0:020d}.txnindex"
+    # One that is nowhere else takes the place of what is there.
+    return path, pack(">hqqqq", 0, 1 << 40, 1, 2, 3)
+
+
 FAULTS: dict[str, Callable[[Replica], tuple[Path, bytes]]] = {
     "a byte of the log is another": _change_a_byte,
     "the last batch is lost": _lose_a_batch,
     "a producer is in another state": _lose_a_producer,
+    "an aborted transaction is another": _lose_an_aborted_transaction,
     "the leader epochs are lost": _forget_an_epoch,
     "the high watermark is lost": _forget_the_high_watermark,
 }
@@ -53,13 +61,16 @@ FAULTS: dict[str, Callable[[Replica], tuple[Path, bytes]]] = {
 def planted(name: str, replica: Replica) -> Iterator[None]:
     """One of ``FAULTS``, until the end of the ``with`` block."""
     path, spoilt = FAULTS[name](replica)
-    sound = path.read_bytes()
+    sound = path.read_bytes() if path.exists() else None
     assert spoilt != sound, name
     path.write_bytes(spoilt)
     try:
         yield
     finally:
-        path.write_bytes(sound)
+        if sound is None:
+            path.unlink()
+        else:
+            path.write_bytes(sound)
 
 
 def _last_segment(replica: Replica) -> Path:

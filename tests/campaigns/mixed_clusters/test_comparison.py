@@ -8,7 +8,7 @@ from struct import pack
 import pytest
 
 from odradek.protocol.records import Record, build_batch
-from tests.campaigns.mixed_clusters.comparison import HIGH_WATERMARKS, LEADER_EPOCHS, Replica, compare
+from tests.campaigns.mixed_clusters.comparison import HIGH_WATERMARKS, LEADER_EPOCHS, LOG_STARTS, Replica, compare
 from tests.campaigns.mixed_clusters.faults import FAULTS, planted
 from tests.campaigns.mixed_clusters.load import IDEMPOTENT, PLAIN, TRANSACTED, violations
 
@@ -63,6 +63,15 @@ def test_a_fault_in_any_replica_is_found(data, fault, node_id):
     with planted(fault, Replica(node_id, data[node_id] / f"{TOPIC}-0")):
         assert compare(data).differences
     assert compare(data).differences == []
+
+
+def test_what_is_in_front_of_a_logs_start_has_no_epochs_any_more(data):
+    for directory in data.values():
+        (directory / LOG_STARTS).write_text(f"0\n1\n{TOPIC} 0 4\n")
+        (directory / f"{TOPIC}-0" / LEADER_EPOCHS).write_text("0\n2\n3 4\n5 5\n")
+    assert compare(data).differences == []
+    (data[2] / LOG_STARTS).write_text("0\n0\n")
+    assert any("the logs begin at 4 and 0" in each for each in compare(data).differences)
 
 
 def test_what_differs_is_told_by_its_offset(data):
