@@ -16,8 +16,9 @@ from confluent_kafka import Consumer, KafkaException, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from tests.campaigns.cluster_chaos.accounts import PARTITIONS, Violation, check_ledger, check_orders
-from tests.campaigns.cluster_chaos.clients import CLIENT, GROUP, LEDGER, ORDERS, Feeder, Teller, read_all
-from tests.campaigns.cluster_chaos.harms import HARMS, deck
+from tests.campaigns.cluster_chaos.administrator import Administrator, check_topics
+from tests.campaigns.cluster_chaos.clients import CLIENT, GROUP, HUNG, IDLE, LEDGER, ORDERS, Feeder, Teller, read_all
+from tests.campaigns.cluster_chaos.harms import HARMS, GoesOn, deck
 from tests.campaigns.cluster_chaos.nodes import NODES, Nodes
 from tests.campaigns.cluster_chaos.views import Silent, are_in_sync, new_producer_id, open_transaction, partitions_by
 
@@ -25,9 +26,12 @@ TELLERS: Final = 3
 # Of one step. A machine that is busy with other things has to fit in.
 SETTLE_S: Final = 90.0
 # What a broker without clients may have: a few connections to each other broker and to the controller, and their tasks.
+# Of tellers, each of whom may be librdkafka's fault; and one in four harms.
+MOST_STUCK: Final = 3
 MOST_TASKS: Final = 20
 MOST_SOCKETS: Final = 40
 MOST_MEMORY_MIB: Final = 200
+METADATA: Final = "__cluster_metadata-0"
 _POLL_S: Final = 0.1
 
 
@@ -44,6 +48,7 @@ class Chaos:
         orders_a_second: float = 100,
         pace: float = 1.0,
     ) -> None:
+        self._seed = seed
         self._random = random.Random(seed)
         self._orders_a_second = orders_a_second
         self._pace = pace
@@ -55,6 +60,7 @@ class Chaos:
         self._producer_ids: set[int] = set()
         self._feeder: Feeder | None = None
         self._tellers: list[Teller] = []
+        self._administrator: Administrator | None = None
         self._held: list[str] = []
 
     def run(self, seconds: float, names: tuple[str, ...] = tuple(HARMS)) -> str:
@@ -78,8 +84,13 @@ class Chaos:
             f" {len(feeder.acknowledged) if feeder else 0} acknowledged,"
             f" {sum(teller.committed for teller in self._tellers)} transactions;"
             f" {self._harms.total()} harms: {dict(self._harms)}; {slowest or 'no harm was survived'};"
-            f" tellers began anew: {dict(reasons)}; {len(self._producer_ids)} producer ids; {', '.join(self._held)}"
+            f" tellers began anew: {dict(reasons)}; {len(self._producer_ids)} producer ids; {self._told_of_topics()};"
+            f" {', '.join(self._held)}"
         )
+
+    def _told_of_topics(self) -> str:
+        made = self._administrator
+        return "" if made is None else f"topics: {len(made.created)} and {len(made.deleted)} deleted, {len(made.unknown)} unknown"
 
     def close(self) -> None:
         """End all processes."""
@@ -96,6 +107,7 @@ class Chaos:
         self._take_producer_ids()
         self._feeder = Feeder(self.nodes.servers, self._orders_a_second)
         self._tellers = [Teller(self.nodes.servers, f"teller-{number}") for number in range(TELLERS)]
+        self._administrator = Administrator(self.nodes.servers, self._seed)
         self._settle("began", self._marks())
 
     def _draw(self, names: tuple[str, ...]) -> Iterator[tuple[str, int]]:
@@ -109,9 +121,9 @@ class Chaos:
         self._pause(0.5, 2)
         harm.begin(self.nodes, node_id)
         self._pause(*harm.lasts_s)
-        if harm.go_on:
+        if harm.goes_on is not GoesOn.NOTHING:
             marks = self._marks()
-            self._within("progress", lambda: self._have_gone_on(marks), "orders are acknowledged and carried out meanwhile")
+            self._within("progress", lambda: self._has_gone_on(marks, harm.goes_on), f"{harm.goes_on.value} meanwhile")
         harm.end(self.nodes, node_id)
         self._settle("recovery", self._marks())
         self._take_producer_ids()
@@ -139,10 +151,11 @@ class Chaos:
             raise Violation(f"after {self._last}, the producer of orders has failed: {self._feeder.failure}")
         return [*self._feeder.counts, *(teller.committed for teller in self._tellers)]
 
-    def _have_gone_on(self, marks: list[int]) -> bool:
-        """Every partition of orders, and some teller."""
+    def _has_gone_on(self, marks: list[int], what: GoesOn) -> bool:
+        """Every partition of orders, and some teller where those go on."""
         now = self._marks()
-        return all(map(int.__gt__, now[:PARTITIONS], marks[:PARTITIONS])) and sum(now[PARTITIONS:]) > sum(marks[PARTITIONS:])
+        are_carried_out = what is not GoesOn.EVERYTHING or sum(now[PARTITIONS:]) > sum(marks[PARTITIONS:])
+        return are_carried_out and all(map(int.__gt__, now[:PARTITIONS], marks[:PARTITIONS]))
 
     def _take_producer_ids(self) -> None:
         for node_id in NODES:
@@ -159,6 +172,8 @@ class Chaos:
     def _finish(self) -> None:
         feeder = self._feeder
         assert feeder is not None
+        assert self._administrator is not None
+        self._administrator.stop()
         unknown = feeder.stop()
         if unknown:
             raise Violation(f"{unknown} orders have no answer")
@@ -172,7 +187,12 @@ class Chaos:
         self._until(self._is_nothing_open, "no transaction hangs")
         check_ledger(read_all(servers, LEDGER), [number for numbers in orders.values() for number in numbers])
         self._until(self._are_in_sync, "all replicas are in sync")
-        self._until(self._do_replicas_agree, "all replicas have the same bytes")
+        self._until(self._do_replicas_agree, "all replicas are where they belong, and have the same bytes")
+        topics = {topic for topic, _ in partitions_by(self.nodes.brokers.ports[NODES[0]])}
+        check_topics(topics, self._administrator.created, self._administrator.deleted)
+        stuck = sum(teller.reasons.count(each) for teller in self._tellers for each in (HUNG, IDLE))
+        if stuck > max(MOST_STUCK, self._harms.total() / 4):
+            raise Violation(f"{stuck} tellers got stuck")
         for name, log in self.nodes.logs().items():
             if "Traceback" in log:
                 raise Violation(f"{name} has had a fault: {log.partition('Traceback')[2][:3000]}")
@@ -220,8 +240,11 @@ class Chaos:
 
     def _do_replicas_agree(self) -> bool:
         data = self.nodes.brokers.data
-        names = {path.name for path in data(NODES[0]).glob("*-?") if not path.name.startswith("__cluster_metadata")}
-        return all(len({_bytes(data(node_id) / name) for node_id in NODES}) == 1 for name in names)
+        known = {f"{topic}-{index}" for topic, index in partitions_by(self.nodes.brokers.ports[NODES[0]])}
+        found = [{path.name for path in data(node_id).glob("*-?")} - {METADATA} for node_id in NODES]
+        return all(each == known for each in found) and all(
+            len({_bytes(data(node_id) / name) for node_id in NODES}) == 1 for name in known
+        )
 
     def _pause(self, least_s: float, most_s: float) -> None:
         time.sleep(self._random.uniform(least_s, most_s) * self._pace)
@@ -231,6 +254,8 @@ class Chaos:
         while not condition():
             if time.monotonic() > deadline:
                 raise Violation(f"not within {SETTLE_S:.0f} s of {self._last}: {what}")
+            for teller in self._tellers:
+                teller.begin_anew_if_stuck()
             time.sleep(_POLL_S)
 
 

@@ -15,16 +15,28 @@ BATCH = 20
 CLIENT = {
     "reconnect.backoff.ms": 20,
     "reconnect.backoff.max.ms": 200,
-    "metadata.recovery.strategy": "none",
     "topic.metadata.refresh.interval.ms": 1000,
+    "metadata.recovery.rebootstrap.trigger.ms": 5000,
     "socket.timeout.ms": 3000,
     # librdkafka sends a transaction's offsets to a group's coordinator that it has lost the connection to, and waits for one that
     # it does not make as long as nothing else needs it.
     "enable.sparse.connections": False,
     "log_level": 0,
 }
-
 PRODUCER = {"request.timeout.ms": 3000, **CLIENT}
+# As docs/compatibility.md says. Such a producer is lost when a broker tells of no brokers, since all are fenced: see Teller.
+TRANSACTIONAL = {"transaction.timeout.ms": 10_000, "metadata.recovery.strategy": "none", **PRODUCER}
+CONSUMER = {
+    "isolation.level": "read_committed",
+    "auto.offset.reset": "earliest",
+    "enable.auto.commit": False,
+    "session.timeout.ms": 6000,
+    "max.poll.interval.ms": 15_000,
+    **CLIENT,
+}
+# Longer than a call of librdkafka's may take.
+PATIENCE_S = CALL_TIMEOUT_S + 10
+HUNG, IDLE = "hung", "idle"
 
 
 class Feeder:
@@ -76,53 +88,61 @@ class Feeder:
 
 
 class Teller:
-    """Carries out orders, each in a transaction with its offset, until ``stop``. One that fails begins anew."""
+    """Carries out orders, each in a transaction with its offset, until ``stop``. One that fails begins anew.
+
+    So does one whose call has not come back in its time, or that gets no orders: librdkafka has such calls, and consumers that
+    do not join their group again. The thread is left alone, fenced.
+    """
 
     def __init__(self, servers: str, name: str) -> None:
-        self.committed = self.restarts = 0
+        self.committed = 0
         self.reasons: list[str] = []
         self._servers = servers
         self._name = name
-        self._stopping = threading.Event()
-        self._thread = threading.Thread(target=self._live, name=name, daemon=True)
-        self._thread.start()
+        self._begin()
 
     def stop(self) -> None:
         """Wait for the transaction under way."""
         self._stopping.set()
-        self._thread.join(90)
+        self._thread.join(PATIENCE_S)
 
-    def _live(self) -> None:
-        while not self._stopping.is_set():
-            consumer = Consumer(
-                {
-                    "bootstrap.servers": self._servers,
-                    "group.id": GROUP,
-                    "isolation.level": "read_committed",
-                    "auto.offset.reset": "earliest",
-                    "enable.auto.commit": False,
-                    "session.timeout.ms": 6000,
-                    **CLIENT,
-                }
-            )
-            producer = Producer(
-                {"bootstrap.servers": self._servers, "transactional.id": self._name, "transaction.timeout.ms": 10_000, **PRODUCER}
-            )
+    def begin_anew_if_stuck(self) -> None:
+        """To be called now and then."""
+        now_s = time.monotonic()
+        stuck = HUNG if now_s - self._step_s > PATIENCE_S else IDLE if now_s - self._fed_s > PATIENCE_S else ""
+        if stuck:
+            self._stopping.set()
+            self.reasons.append(stuck)
+            self._begin()
+
+    def _begin(self) -> None:
+        self._step_s = self._fed_s = time.monotonic()
+        self._stopping = threading.Event()
+        self._thread = threading.Thread(target=self._live, args=(self._stopping,), name=self._name, daemon=True)
+        self._thread.start()
+
+    def _live(self, stopping: threading.Event) -> None:
+        while not stopping.is_set():
+            consumer = Consumer({"bootstrap.servers": self._servers, "group.id": GROUP, **CONSUMER})
+            producer = Producer({"bootstrap.servers": self._servers, "transactional.id": self._name, **TRANSACTIONAL})
             try:
-                insist(producer.init_transactions)
+                self._insist(stopping, producer.init_transactions)
                 consumer.subscribe([ORDERS])
-                while not self._stopping.is_set():
-                    self._carry_out(consumer, producer)
+                while not stopping.is_set():
+                    self._carry_out(stopping, consumer, producer)
             except KafkaException as error:
-                self.restarts += 1
-                self.reasons.append(error.args[0].name())
+                if not stopping.is_set():
+                    self.reasons.append(error.args[0].name())
             finally:
                 consumer.close()
 
-    def _carry_out(self, consumer: Consumer, producer: Producer) -> None:
+    def _carry_out(self, stopping: threading.Event, consumer: Consumer, producer: Producer) -> None:
         messages = [message for message in consumer.consume(BATCH, 0.3) if message.error() is None]
+        self._step(stopping)
         if not messages:
             return
+        if stopping is self._stopping:
+            self._fed_s = time.monotonic()
         try:
             producer.begin_transaction()
             for message in messages:
@@ -130,34 +150,36 @@ class Teller:
                     producer.produce(LEDGER, value, partition=partition)
             offsets = consumer.position(consumer.assignment())
             metadata = consumer.consumer_group_metadata()
-            insist(lambda timeout_s: producer.send_offsets_to_transaction(offsets, metadata, timeout_s))
-            insist(producer.commit_transaction)
-            self.committed += 1
+            self._insist(stopping, lambda timeout_s: producer.send_offsets_to_transaction(offsets, metadata, timeout_s))
+            self._insist(stopping, producer.commit_transaction)
+            if not stopping.is_set():
+                self.committed += 1
         except KafkaException as error:
             if not error.args[0].txn_requires_abort():
                 raise
-            insist(producer.abort_transaction)
+            self._insist(stopping, producer.abort_transaction)
             # What was read is read again.
             raise
 
+    def _insist(self, stopping: threading.Event, call: Callable[[float], None]) -> None:
+        """Call until there is a final answer."""
+        while True:
+            self._step(stopping)
+            try:
+                return call(CALL_TIMEOUT_S)
+            except KafkaException as error:
+                if not error.args[0].retriable():
+                    raise
+                time.sleep(0.05)
 
-def insist(call: Callable[[float], None]) -> None:
-    """Call until there is a final answer."""
-    while True:
-        try:
-            return call(CALL_TIMEOUT_S)
-        except KafkaException as error:
-            if not error.args[0].retriable():
-                raise
-            time.sleep(0.05)
+    def _step(self, stopping: threading.Event) -> None:
+        if stopping is self._stopping:
+            self._step_s = time.monotonic()
 
 
 def read_all(servers: str, topic: str, timeout_s: float = 60) -> dict[int, list[bytes]]:
     """Every committed value of each partition, by offset. Raises Violation where the end is not reached."""
-    consumer = Consumer(
-        {"bootstrap.servers": servers, "group.id": "reader", "isolation.level": "read_committed", "enable.partition.eof": True}
-        | {"enable.auto.commit": False, **CLIENT}
-    )
+    consumer = Consumer({"bootstrap.servers": servers, "group.id": "reader", "enable.partition.eof": True, **CONSUMER})
     found: dict[int, list[bytes]] = {index: [] for index in range(PARTITIONS)}
     consumer.assign([TopicPartition(topic, index, 0) for index in range(PARTITIONS)])
     ended: set[int] = set()

@@ -1,11 +1,13 @@
 """What is done to the cluster: one harm at a time, to one broker, to the controller, or to the network between them.
 
-Each begins, lasts, and is undone. Where the others ``go_on``, orders are acknowledged and carried out while it lasts, once the
-controller has had its say. Where they cannot, they wait: as when a leader has its controller and not its followers.
+Each begins, lasts, and is undone. While it lasts, everything goes on once the controller has had its say, where one broker is
+away from all others. Two brokers that see the controller and not each other leave transactions waiting, if one coordinates what
+has partitions led by the other. A leader that sees the controller and no follower waits with everything.
 """
 
 import signal
 from collections.abc import Callable
+from enum import Enum
 from random import Random
 from typing import NamedTuple
 
@@ -14,12 +16,20 @@ from tests.campaigns.cluster_chaos.network import CLIENTS, CONTROLLER, Flow
 from tests.campaigns.cluster_chaos.nodes import NODES, SESSION_S, Nodes, between, peers_of
 
 
+class GoesOn(Enum):
+    """What goes on while a harm lasts."""
+
+    EVERYTHING = "orders are acknowledged and carried out"
+    ORDERS = "orders are acknowledged"
+    NOTHING = "nothing"
+
+
 class Harm(NamedTuple):
     """``begin`` and ``end`` are given the cluster and the broker that was drawn. It lasts between two times, in s."""
 
     begin: Callable[[Nodes, int], object]
     end: Callable[[Nodes, int], object]
-    go_on: bool = True
+    goes_on: GoesOn = GoesOn.EVERYTHING
     lasts_s: tuple[float, float] = (SESSION_S, SESSION_S * 2)
 
 
@@ -27,14 +37,14 @@ def _heal(nodes: Nodes, _: int) -> None:
     nodes.network.heal()
 
 
-def _held(flows: Callable[[int], list[Flow]], *, go_on: bool = True) -> Harm:
+def _held(flows: Callable[[int], list[Flow]], goes_on: GoesOn = GoesOn.EVERYTHING) -> Harm:
     """Nothing arrives."""
-    return Harm(lambda nodes, node_id: nodes.network.hold(flows(node_id)), _heal, go_on)
+    return Harm(lambda nodes, node_id: nodes.network.hold(flows(node_id)), _heal, goes_on)
 
 
-def _cut(flows: Callable[[int], list[Flow]], *, go_on: bool = True) -> Harm:
+def _cut(flows: Callable[[int], list[Flow]], goes_on: GoesOn = GoesOn.EVERYTHING) -> Harm:
     """Connections are reset."""
-    return Harm(lambda nodes, node_id: nodes.network.cut(flows(node_id)), _heal, go_on)
+    return Harm(lambda nodes, node_id: nodes.network.cut(flows(node_id)), _heal, goes_on)
 
 
 def _to_cluster(node_id: int) -> list[Flow]:
@@ -109,7 +119,7 @@ def _leave_then(nodes: Nodes, node_id: int) -> None:
 _AT_ONCE = (0.0, 0.0)
 HARMS = {
     "kill": Harm(lambda nodes, node_id: nodes.brokers.kill9(node_id), _start),
-    "kill and start": Harm(lambda nodes, node_id: nodes.brokers.kill9(node_id), _start, False, _AT_ONCE),
+    "kill and start": Harm(lambda nodes, node_id: nodes.brokers.kill9(node_id), _start, GoesOn.NOTHING, _AT_ONCE),
     "stop": Harm(_stop, _start),
     "freeze": Harm(
         lambda nodes, node_id: nodes.brokers.signal(node_id, signal.SIGSTOP),
@@ -123,19 +133,19 @@ HARMS = {
     "cut brokers and controller": _cut(_to_cluster),
     "hold controller": _held(lambda node_id: between(node_id, CONTROLLER)),
     "cut controller": _cut(lambda node_id: between(node_id, CONTROLLER)),
-    "hold brokers": _held(lambda node_id: between(node_id, *peers_of(node_id)), go_on=False),
-    "hold one broker": _held(_to_next),
-    "cut one broker": _cut(_to_next),
-    "hold one way": _held(lambda node_id: [(node_id, peers_of(node_id)[0])]),
-    "hold clients": _held(lambda node_id: between(node_id, CLIENTS), go_on=False),
+    "hold brokers": _held(lambda node_id: between(node_id, *peers_of(node_id)), GoesOn.NOTHING),
+    "hold one broker": _held(_to_next, GoesOn.ORDERS),
+    "cut one broker": _cut(_to_next, GoesOn.ORDERS),
+    "hold one way": _held(lambda node_id: [(node_id, peers_of(node_id)[0])], GoesOn.ORDERS),
+    "hold clients": _held(lambda node_id: between(node_id, CLIENTS), GoesOn.NOTHING),
     "deafen": _held(_heard),
     "silence": _held(_said),
-    "cut all apart": _cut(_all_apart, go_on=False),
+    "cut all apart": _cut(_all_apart, GoesOn.NOTHING),
     "hold the controller of all": _held(_without_controller),
     "slow": Harm(lambda nodes, _: nodes.network.slow(_all(0), 0.05), _heal),
-    "reset": Harm(lambda nodes, node_id: nodes.network.reset(_to_all(node_id)), _heal, True, _AT_ONCE),
-    "hold all and kill another": Harm(_kill_alone, _restart_other, False),
-    "stop without controller": Harm(_leave_alone, _leave_then, False),
+    "reset": Harm(lambda nodes, node_id: nodes.network.reset(_to_all(node_id)), _heal, GoesOn.EVERYTHING, _AT_ONCE),
+    "hold all and kill another": Harm(_kill_alone, _restart_other, GoesOn.NOTHING),
+    "stop without controller": Harm(_leave_alone, _leave_then, GoesOn.NOTHING),
 }
 
 

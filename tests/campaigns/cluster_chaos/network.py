@@ -29,6 +29,7 @@ _PIECE_BYTES: Final = 1 << 16
 _HEAD: Final = Struct(">ihhih")
 _BROKER: Final = re.compile(r"^(?:broker|odradek-observer)-(\d+)")
 _TIMEOUT_S: Final = 10.0
+_TURNS: Final = 20
 
 T = TypeVar("T")
 
@@ -46,6 +47,7 @@ class Network:
         self._servers: list[asyncio.Server] = []
         # The two ends of each connection, by who is connected.
         self._connections: dict[tuple[asyncio.StreamWriter, asyncio.StreamWriter], frozenset[Party]] = {}
+        self._admitted: dict[asyncio.Task[None], asyncio.StreamWriter] = {}
         self._cut: frozenset[frozenset[Party]] = frozenset()
         self._held: frozenset[Flow] = frozenset()
         self._delays_s: dict[Flow, float] = {}
@@ -112,11 +114,10 @@ class Network:
         self._healed = asyncio.Event()
 
     async def _open(self, target: Party, port: Callable[[], int], source: Party | None) -> int:
-        async def admit(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-            # What is cancelled at the end would be taken for a fault.
-            with suppress(asyncio.CancelledError):
-                await self._connect(reader, writer, target, port, source)
-            writer.transport.abort()
+        def admit(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            task = self._loop.create_task(self._connect(reader, writer, target, port, source))
+            self._admitted[task] = writer
+            task.add_done_callback(lambda task: self._admitted.pop(task).transport.abort())
 
         server = await asyncio.start_server(admit, "127.0.0.1", 0)
         self._servers.append(server)
@@ -124,12 +125,18 @@ class Network:
         return found
 
     async def _end(self) -> None:
+        # A connection that is being accepted is admitted in one of the next turns of the loop, and closed in a later one. If the
+        # server were closed first, it would stay open.
+        for listener in (each for server in self._servers for each in server.sockets):
+            self._loop.remove_reader(listener.fileno())
+        for _ in range(_TURNS):
+            await asyncio.sleep(0)
+            tasks = list(self._admitted)
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
         for server in self._servers:
             server.close()
-        tasks = asyncio.all_tasks() - {asyncio.current_task()}
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
 
     async def _connect(
         self,

@@ -5,6 +5,7 @@ from random import Random
 import pytest
 
 from tests.campaigns.cluster_chaos.accounts import PARTITIONS, Violation, check_ledger, check_orders, entries_of, order_partition
+from tests.campaigns.cluster_chaos.administrator import check_topics
 from tests.campaigns.cluster_chaos.chaos import Chaos
 from tests.campaigns.cluster_chaos.harms import HARMS, deck
 from tests.campaigns.cluster_chaos.nodes import NODES
@@ -106,3 +107,15 @@ def test_half_a_transaction_or_one_that_is_there_twice_is_found(change, told):
     change(read)
     with pytest.raises(Violation, match=told):
         check_ledger(read, range(COUNT))
+
+
+def test_topics_that_were_asked_for_without_an_answer_may_be_there_or_not():
+    check_topics({"orders", "made-1", "made-3"}, created={"made-1"}, deleted={"made-2"})
+
+
+@pytest.mark.parametrize(
+    ("created", "deleted", "told"), [({"made-2"}, set(), "are not there"), (set(), {"made-1"}, "were deleted are there")]
+)
+def test_a_topic_that_is_lost_or_comes_back_is_found(created, deleted, told):
+    with pytest.raises(Violation, match=told):
+        check_topics({"orders", "made-1"}, created, deleted)
