@@ -40,7 +40,7 @@ CAMPAIGNS = {
             "controller-differential",
             "tests.campaigns.controller_differential",
             (),
-            15,
+            10,
             "the same registrations, heartbeats, elections and reassignments to odradek's and Apache Kafka's controller, and "
             "what differs",
             (f"{_HERE}/controller_differential/test_controller_differential.py",),

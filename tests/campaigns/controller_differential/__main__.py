@@ -1,4 +1,4 @@
-"""Runs the campaign: ``python -m tests.campaigns.controller_differential --histories 10 --steps 300``."""
+"""Runs the campaign: ``python -m tests.campaigns.controller_differential --histories 10 --steps 150``."""
 
 import argparse
 import asyncio
@@ -12,21 +12,24 @@ from tests.campaigns.controller_differential.sides import SESSION_MS, Kafkas, Ou
 from tests.campaigns.kafka_tools.kafka_controllers import KafkaControllers
 
 SETTINGS = {
-    "broker.session.timeout.ms": str(SESSION_MS),
     "auto.leader.rebalance.enable": "false",
     "metadata.max.idle.interval.ms": "0",
 }
 
 
-async def compare(scratch: Path, seed: int, steps: int) -> History:
-    """The history that both controllers agreed on. Raises Difference, whose notes are its last steps; Stalled."""
-    controllers = KafkaControllers(scratch, 1, SETTINGS)
+async def compare(scratch: Path, seed: int, steps: int, *, passes_time: bool = True) -> History:
+    """The history that both controllers agreed on. Raises Difference, whose notes are its last steps; Stalled.
+
+    Without ``passes_time`` no session ends.
+    """
+    session_ms = SESSION_MS if passes_time else 3_600_000
+    controllers = KafkaControllers(scratch, 1, SETTINGS | {"broker.session.timeout.ms": str(session_ms)})
     try:
         controllers.start()
         quorum = RealQuorum(controllers)
         await quorum.active()
         kafkas = Kafkas(quorum)
-        history = History(Ours(), kafkas, seed)
+        history = History(Ours(session_ms), kafkas, seed, passes_time=passes_time)
         await kafkas.follow()
         try:
             await history.run(steps, has_elr=seed % 2 == 1)
@@ -44,7 +47,7 @@ def main() -> int:
     """0 where the controllers did not differ."""
     parser = argparse.ArgumentParser(prog="controller-differential", description=__doc__)
     parser.add_argument("--histories", type=int, default=10)
-    parser.add_argument("--steps", type=int, default=300)
+    parser.add_argument("--steps", type=int, default=150)
     parser.add_argument("--seed", type=int, default=1)
     chosen = parser.parse_args()
     counts: dict[str, int] = {}

@@ -105,8 +105,8 @@ class Ours(Side):
 
     cluster_id = CLUSTER_ID
 
-    def __init__(self) -> None:
-        self.cluster = Cluster({"broker.session.timeout.ms": str(SESSION_MS), "auto.leader.rebalance.enable": "false"})
+    def __init__(self, session_ms: int = SESSION_MS) -> None:
+        self.cluster = Cluster({"broker.session.timeout.ms": str(session_ms), "auto.leader.rebalance.enable": "false"})
         self.image = self.cluster.image
 
     async def ask(self, key: ApiKey, request: Any) -> Any:

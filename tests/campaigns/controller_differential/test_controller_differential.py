@@ -1,10 +1,22 @@
-"""The campaign's short form: faults that two of odradek's controllers differ by are found."""
+"""The campaign's short form: a history that both controllers agree on, and faults that two of odradek's would differ by."""
 
 import pytest
 
 from odradek.broker.metadata.directory_ids import UNASSIGNED
+from tests.campaigns.controller_differential.__main__ import compare
 from tests.campaigns.controller_differential.history import Difference, History
 from tests.campaigns.controller_differential.sides import Ours
+
+STEPS = 20
+
+
+@pytest.mark.xdist_group("kafka-tools")
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize("seed", [1, 2], ids=["with-elr", "without-elr"])
+async def test_the_controllers_agree(seed, tmp_path):
+    history = await compare(tmp_path / "controllers", seed, STEPS, passes_time=False)
+    assert len(history.trace) > STEPS
+
 
 # What one of two controllers decides wrongly, by a question that it answers wrongly.
 FAULTS = {
