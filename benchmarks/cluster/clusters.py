@@ -186,7 +186,8 @@ class KafkaCluster:
 def _format(cluster_id: str, properties: Path) -> None:
     """By Kafka's tool, which writes the levels of the features that a new cluster has."""
     tool = [kafka_jars.java(), "-XX:TieredStopAtLevel=1", "-cp", f"{kafka_jars.libraries()}/*", "kafka.tools.StorageTool"]
-    command = [*tool, "format", "--cluster-id", cluster_id, "--config", str(properties)]
+    # An id may begin with a dash.
+    command = [*tool, "format", f"--cluster-id={cluster_id}", "--config", str(properties)]
     done = subprocess.run(command, check=False, capture_output=True, text=True, timeout=_FORMAT_TIMEOUT_S)
     if done.returncode != 0:
         raise BrokerFailed(f"Kafka's storage tool: {done.stderr.strip()}")
