@@ -105,6 +105,7 @@ def _run(data_dir: Path | None, wanted_ports: Sequence[int], settings: dict[str,
         raise click.UsageError(reason) from None
     from odradek.cli.local_cluster.forked import Forks, import_all
     from odradek.cli.local_cluster.supervisor import HANDLED_SIGNALS, Supervisor
+    from odradek.cli.serve import usable_cores
     from odradek.timing.system_clock import SystemClock
 
     with ExitStack() as stack:
@@ -121,7 +122,7 @@ def _run(data_dir: Path | None, wanted_ports: Sequence[int], settings: dict[str,
         stack.callback((directory / SOCKET_NAME).unlink, missing_ok=True)
         controller_port, *broker_ports = ports.numbers
         forks = Forks(HANDLED_SIGNALS)
-        plans = plan_cluster(directory, controller_port, broker_ports, settings)
+        plans = plan_cluster(directory, controller_port, broker_ports, settings, cores=usable_cores())
         supervisor = Supervisor(plans, forks.launch, listening, SystemClock())
 
         def forget() -> None:

@@ -51,11 +51,12 @@ class NodePlan:
 
 
 def plan_cluster(
-    directory: Path, controller_port: int, broker_ports: Sequence[int], chosen: Mapping[str, str]
+    directory: Path, controller_port: int, broker_ports: Sequence[int], chosen: Mapping[str, str], *, cores: int
 ) -> tuple[NodePlan, ...]:
     """The controller, and brokers 1 to N on these ports. ``chosen`` are settings of all of them.
 
-    Replication factors are three, or the number of brokers if that is less: a cluster of brokers is there to have replicas.
+    Replication factors are three, or the number of brokers if that is less: a cluster of brokers is there to have replicas. Where
+    there are fewer cores than nodes, no broker waits for its sockets on a core that another one could use.
     """
     replicas = min(len(broker_ports), _USUAL_REPLICAS)
     shared = {
@@ -66,6 +67,7 @@ def plan_cluster(
         "offsets.topic.replication.factor": str(replicas),
         "transaction.state.log.replication.factor": str(replicas),
         "transaction.state.log.min.isr": str(min(replicas, _USUAL_MIN_ISR)),
+        **({"socket.busy.poll.us": "0"} if cores <= len(broker_ports) else {}),
         **chosen,
     }
     roles = [("controller", CONTROLLER_ID, controller_port, "CONTROLLER")]

@@ -12,7 +12,7 @@ FACTORS = ("default.replication.factor", "offsets.topic.replication.factor", "tr
 
 
 def test_there_are_a_controller_and_brokers_from_1_on():
-    controller, first, second = plan_cluster(PLACE, 9000, (9001, 9002), {})
+    controller, first, second = plan_cluster(PLACE, 9000, (9001, 9002), {}, cores=8)
     assert (controller.name, controller.address, controller.directory) == (
         "controller 100",
         "127.0.0.1:9000",
@@ -23,7 +23,7 @@ def test_there_are_a_controller_and_brokers_from_1_on():
 
 
 def test_brokers_have_valid_configurations_without_warnings():
-    _, *brokers = plan_cluster(PLACE, 9000, (9001, 9002, 9003), {"num.partitions": "7"})
+    _, *brokers = plan_cluster(PLACE, 9000, (9001, 9002, 9003), {"num.partitions": "7"}, cores=8)
     for node_id, broker in enumerate(brokers, 1):
         config = load(None, broker.settings)
         assert (config.warnings, config["process.roles"], config["node.id"]) == ((), ("broker",), node_id)
@@ -32,11 +32,17 @@ def test_brokers_have_valid_configurations_without_warnings():
 
 @pytest.mark.parametrize(("brokers", "replicas", "min_isr"), [(1, 1, 1), (2, 2, 2), (3, 3, 2), (5, 3, 2)])
 def test_there_are_three_replicas_where_there_are_three_brokers(brokers, replicas, min_isr):
-    settings = plan_cluster(PLACE, 9000, tuple(range(9001, 9001 + brokers)), {})[-1].settings
+    settings = plan_cluster(PLACE, 9000, tuple(range(9001, 9001 + brokers)), {}, cores=8)[-1].settings
     assert [settings[name] for name in FACTORS] == [str(replicas)] * 3
     assert settings["transaction.state.log.min.isr"] == str(min_isr)
 
 
 def test_a_setting_that_is_chosen_counts_for_every_node():
-    plans = plan_cluster(PLACE, 9000, (9001,), {"default.replication.factor": "1"})
+    plans = plan_cluster(PLACE, 9000, (9001,), {"default.replication.factor": "1"}, cores=8)
     assert {plan.settings["default.replication.factor"] for plan in plans} == {"1"}
+
+
+@pytest.mark.parametrize(("cores", "told"), [(2, "0"), (3, "0"), (4, None)])
+def test_brokers_poll_busily_where_each_node_has_a_core(cores, told):
+    settings = plan_cluster(PLACE, 9000, (9001, 9002, 9003), {}, cores=cores)[-1].settings
+    assert settings.get("socket.busy.poll.us") == told
