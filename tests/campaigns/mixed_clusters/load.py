@@ -172,6 +172,8 @@ def read_all(servers: str, topic: str, timeout_s: float = 60) -> dict[int, list[
                     ended.discard(message.partition())
                 elif message.error().code() == KafkaError._PARTITION_EOF:
                     ended.add(message.partition())
+                else:
+                    raise AssertionError(f"{topic}-{message.partition()} at {message.offset()}: {message.error()}")
     finally:
         consumer.close()
     return found

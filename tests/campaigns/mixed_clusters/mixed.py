@@ -155,7 +155,10 @@ class Mixed:
         for writer in self._writers:
             writer.stop()
         self._until(self._are_in_sync)
-        self.differences += violations(self._writers, {topic: read_all(self.cluster.servers, topic) for topic in SAFE})
+        read = {topic: read_all(self.cluster.servers, topic) for topic in SAFE}
+        self.differences += violations(self._writers, read)
+        again = {topic: read_all(self.cluster.servers, topic) for topic in SAFE}
+        self.differences += [f"{topic} is read otherwise when it is read again" for topic in SAFE if read[topic] != again[topic]]
         told = {writer.name: len(writer.acknowledged) for writer in self._writers}
         self.report += [f"done: {dict(self._done)}", f"acknowledged: {told}"]
         self.cluster.settle_and_stop()
