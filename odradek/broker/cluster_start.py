@@ -140,8 +140,7 @@ async def _control(
     from odradek.broker.controller_node import ControllerNode
     from odradek.broker.own_controller import OwnController
 
-    node = ControllerNode(broker, file_system, locked.log_manager, locked.identity)
-    node.listens(listeners.bound)
+    node = ControllerNode(broker, file_system, locked.log_manager, locked.identity, listeners.bound)
     await listeners.serve(node)
     node.start()
     # The broker that was registered by this id has ended with its controller.

@@ -23,6 +23,7 @@ from odradek.broker.storage_start import open_metadata_log
 from odradek.protocol.errors import ErrorCode, KafkaError, MalformedMessage
 from odradek.protocol.metadata_records.log_control import NoOpRecord
 from odradek.protocol.metadata_records.nodes import NodeEndpoint, NodeFeature, RegisterControllerRecord
+from odradek.protocol.quorum_records import Voter, VoterEndpoint
 from odradek.storage.data_directory import METADATA_TOPIC
 from odradek.timing.reply import Reply
 
@@ -69,9 +70,17 @@ class ControllerNode:
     """Opened by its constructor; ``start`` and ``close`` once each. The services of all handlers. Loop thread only."""
 
     def __init__(
-        self, host: ControllerHost, file_system: FileSystem, log_manager: LogManager, identity: DirectoryIdentity
+        self,
+        host: ControllerHost,
+        file_system: FileSystem,
+        log_manager: LogManager,
+        identity: DirectoryIdentity,
+        bound: dict[str, Endpoint],
     ) -> None:
-        """Open the metadata log, and begin an epoch. Raises MetadataUnreadable, LogCorrupt, OSError, ValueError, KafkaError."""
+        """Open the metadata log, and begin an epoch. Brokers come where the listeners are ``bound``, or are advertised.
+
+        Raises MetadataUnreadable, LogCorrupt, OSError, ValueError, KafkaError.
+        """
         self.config = host.config
         self.node_id = host.node_id
         self.clock = host.clock
@@ -85,13 +94,23 @@ class ControllerNode:
         self._is_closed = False
         now_ms = host.clock.now_ms()
         quorum_log = self.log = open_metadata_log(QuorumLog, host.config, file_system, log_manager, now_ms=now_ms)
+        endpoints = advertised_endpoints(
+            bound, parse_endpoints("advertised.listeners", host.config["advertised.listeners"] or ())
+        )
         elections = ElectionFile(file_system, log_manager.directories.metadata.file(f"{METADATA_TOPIC}-0"))
-        quorum_log.begin_epoch(host.node_id, seen_epoch=elections.read().epoch, now_ms=now_ms)
+        quorum_log.begin_epoch(
+            Voter(host.node_id, identity.directory_id, [VoterEndpoint(*endpoint) for endpoint in endpoints.values()]),
+            seen_epoch=elections.read().epoch,
+            # As with Kafka's controllers: who is configured with addresses alone learns of the voters from the log.
+            is_dynamic=bool(host.config["controller.quorum.bootstrap.servers"]),
+            now_ms=now_ms,
+        )
         self.leader = QuorumLeader(
             quorum_log,
             node_id=host.node_id,
             cluster_id=identity.cluster_id,
             directory_id=identity.directory_id,
+            endpoints=endpoints,
             clock=host.clock,
             timer=host.timer,
         )
@@ -108,11 +127,6 @@ class ControllerNode:
         )
         self.controller.subscribe(self.leader, PublishingOrder.OBSERVERS)
         self.dispatcher = Dispatcher(self, host.clock, SERVED, _load_handler)
-
-    def listens(self, bound: dict[str, Endpoint]) -> None:
-        """Brokers reach the controller where its listeners are ``bound``, unless ``advertised.listeners`` says otherwise."""
-        advertised = parse_endpoints("advertised.listeners", self.config["advertised.listeners"] or ())
-        self.leader.endpoints = advertised_endpoints(bound, advertised)
 
     def start(self) -> None:
         """Register this controller, and watch over the cluster from now on."""

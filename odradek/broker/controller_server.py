@@ -164,8 +164,7 @@ class ControllerServer:
             self.log_manager = log_manager_for(self.config, self._file_system, self.new_uuid)
             identity = self.log_manager.start()
             try:
-                self.node = ControllerNode(self, self._file_system, self.log_manager, identity)
-                self.node.listens(self._listeners.bound)
+                self.node = ControllerNode(self, self._file_system, self.log_manager, identity, self._listeners.bound)
                 if self.clock.passes_by_itself:
                     self._driver = AsyncioDriver(self.timer, asyncio.get_running_loop())
                 await self._listeners.serve(self.node)

@@ -6,10 +6,7 @@ A control record's key is int16 version 0 and int16 type; its value is a flexibl
     footer    int16 version 0 | no tagged fields
 
 The records of the quorum's version and voters are carried on as they were found.
-
-A leader begins its epoch with a leader change (KIP-595):
-
-    int16 version 0 | int32 leader | voters, granting voters: compact arrays of int32 and no tagged fields | no tagged fields
+Those of a leader are in ``quorum_records``.
 """
 
 from collections.abc import Sequence
@@ -18,9 +15,7 @@ from typing import Final
 
 from odradek.protocol.errors import MalformedMessage
 from odradek.protocol.records import Record, build_batch
-from odradek.protocol.varint import uvarint
 
-LEADER_CHANGE: Final = 2
 SNAPSHOT_HEADER: Final = 3
 SNAPSHOT_FOOTER: Final = 4
 KRAFT_VERSION: Final = 5
@@ -29,8 +24,6 @@ KRAFT_VOTERS: Final = 6
 _KEY: Final = Struct(">hh")
 _HEADER: Final = Struct(">hqB")
 _FOOTER: Final = Struct(">hB")
-_LEADER: Final = Struct(">hi")
-_VOTER: Final = Struct(">iB")
 
 
 def control_type(record: Record) -> int:
@@ -53,15 +46,6 @@ def footer_batch(offset: int, now_ms: int, leader_epoch: int) -> bytes:
     """The batch that ends a snapshot."""
     footer = Record(timestamp=now_ms, key=_KEY.pack(0, SNAPSHOT_FOOTER), value=_FOOTER.pack(0, 0))
     return build_batch([footer], base_offset=offset, leader_epoch=leader_epoch, control=True)
-
-
-def leader_change_batch(offset: int, now_ms: int, leader_epoch: int, leader_id: int, voters: Sequence[int]) -> bytes:
-    """The batch that begins ``leader_epoch``; all of ``voters`` have elected the leader."""
-    elected = uvarint(len(voters) + 1) + b"".join(_VOTER.pack(voter, 0) for voter in voters)
-    change = Record(
-        timestamp=now_ms, key=_KEY.pack(0, LEADER_CHANGE), value=_LEADER.pack(0, leader_id) + elected + elected + b"\0"
-    )
-    return build_batch([change], base_offset=offset, leader_epoch=leader_epoch, control=True)
 
 
 def last_contained_ms(header: Record) -> int:

@@ -49,12 +49,22 @@ _KEY: Final = (CLUSTER_METADATA_TOPIC, 0)
 class QuorumLeader:
     """Loop thread only. ``endpoints`` are the advertised listeners of the controller, by name."""
 
-    def __init__(self, log: QuorumLog, *, node_id: int, cluster_id: str, directory_id: UUID, clock: Clock, timer: Timer) -> None:
+    def __init__(
+        self,
+        log: QuorumLog,
+        *,
+        node_id: int,
+        cluster_id: str,
+        directory_id: UUID,
+        endpoints: "Mapping[str, Endpoint]",
+        clock: Clock,
+        timer: Timer,
+    ) -> None:
         self.log = log
         self.node_id = node_id
         self.cluster_id = cluster_id
         self.directory_id = directory_id
-        self.endpoints: Mapping[str, Endpoint] = {}
+        self.endpoints = endpoints
         self.observers = Observers()
         self.purgatory: Purgatory[DelayedMetadataFetch] = Purgatory("Fetch", timer)
         self._clock = clock

@@ -8,8 +8,8 @@ from typing import Final, NamedTuple
 
 from odradek.broker.metadata.metadata_log import MetadataLog
 from odradek.broker.metadata.snapshot_files import SnapshotId
+from odradek.protocol.quorum_records import Voter, epoch_start_batch
 from odradek.protocol.record_batch import iter_batches
-from odradek.protocol.snapshot_records import leader_change_batch
 
 _NOTHING: Final = (0, 0)
 
@@ -24,11 +24,14 @@ class EpochEnd(NamedTuple):
 class QuorumLog(MetadataLog):
     """The log of the only voter: what is synced is committed. Loop thread only."""
 
-    def begin_epoch(self, node_id: int, *, seen_epoch: int, now_ms: int) -> None:
-        """Begin an epoch above all that there were, ``seen_epoch`` included. KafkaError: KAFKA_STORAGE_ERROR."""
+    def begin_epoch(self, voter: Voter, *, seen_epoch: int, is_dynamic: bool, now_ms: int) -> None:
+        """Begin an epoch above all there were, ``seen_epoch`` included; the log names the voter if the quorum ``is_dynamic``.
+
+        KafkaError: KAFKA_STORAGE_ERROR.
+        """
         newest = self.snapshots.ids[-1].epoch if self.snapshots.ids else 0
         epoch = max(self._log.leader_epochs.latest, newest, seen_epoch, 0) + 1
-        batch = leader_change_batch(self.end_offset, now_ms, epoch, node_id, [node_id])
+        batch = epoch_start_batch(self.end_offset, now_ms, epoch, voter, is_dynamic=is_dynamic)
         # Synced, as every append to this log is.
         self._log.append_as_follower(batch, leader_epoch=epoch, now_ms=now_ms)
         self.last_append_ms = now_ms

@@ -139,6 +139,12 @@ class MetadataLog:
         """That of the last leader there was: a log of Kafka's has had elections, and its epochs never go back."""
         return max(self._log.leader_epochs.latest, LEADER_EPOCH)
 
+    @property
+    def kraft_version(self) -> int:
+        """``kraft.version``: 0 unless a record says otherwise."""
+        _, value = self.quorum.get(KRAFT_VERSION, (b"", b""))
+        return int.from_bytes(value[2:4], "big")
+
     def path_at(self, offset: int) -> str:
         """The file that has the record at ``offset``."""
         base_offset = max(

@@ -16,7 +16,6 @@ from odradek.broker.metadata.metadata_log import MetadataBatch, MetadataLog, ope
 from odradek.broker.metadata.snapshot_files import SnapshotFiles, SnapshotId
 from odradek.broker.metadata.topic_names import CLUSTER_METADATA_TOPIC, CLUSTER_METADATA_TOPIC_ID
 from odradek.protocol.record_batch import Buffer
-from odradek.protocol.snapshot_records import KRAFT_VERSION
 from odradek.storage.checkpoints import PARTITION_METADATA_FILE, read_topic_id
 from odradek.storage.errors import LogCorrupt
 from odradek.storage.filesystem import FileSystem
@@ -90,12 +89,6 @@ class FollowedLog(MetadataLog):
     def next_snapshot_id(self) -> SnapshotId:
         """The id of a snapshot of what has been applied."""
         return SnapshotId(self.applied_offset, self._log.leader_epochs.epoch_for(self.applied_offset - 1))
-
-    @property
-    def kraft_version(self) -> int:
-        """``kraft.version``: 0 unless a record says otherwise."""
-        _, value = self.quorum.get(KRAFT_VERSION, (b"", b""))
-        return int.from_bytes(value[2:4], "big")
 
     def is_behind(self, snapshot: SnapshotId) -> bool:
         """Whether the log ends in front of where ``snapshot`` does."""

@@ -53,8 +53,8 @@ class NodeBed:
 
     def start(self):
         self.log_manager = log_manager_for(self.config, self.file_system, self.new_uuid)
-        self.node = ControllerNode(self, self.file_system, self.log_manager, self.log_manager.start())
-        self.node.listens({LISTENER: Endpoint(LISTENER, "127.0.0.1", 9093)})
+        bound = {LISTENER: Endpoint(LISTENER, "127.0.0.1", 9093)}
+        self.node = ControllerNode(self, self.file_system, self.log_manager, self.log_manager.start(), bound)
         self.node.start()
 
     def restart(self):

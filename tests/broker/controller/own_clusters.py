@@ -5,6 +5,8 @@ import time
 from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
+from odradek.protocol.record_batch import iter_batches
+
 SETTINGS = {
     "broker.heartbeat.interval.ms": "200",
     "broker.session.timeout.ms": "2000",
@@ -71,6 +73,7 @@ def values_of(name, count):
     return [f"{name}-{number:04}".encode() for number in range(count)]
 
 
-def copy_of_metadata(data):
-    """The bytes of a broker's copy of the metadata log."""
-    return b"".join(path.read_bytes() for path in sorted((data / "__cluster_metadata-0").glob("*.log"))).rstrip(b"\0")
+def batches_by_offset(log_dir):
+    """The record batches of a metadata log, or of a copy of it."""
+    data = b"".join(path.read_bytes() for path in sorted(log_dir.glob("*.log")))
+    return {header.base_offset: data[position : position + header.size_bytes] for position, header in iter_batches(data)}

@@ -6,9 +6,10 @@ from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.message_types.fetch import FetchRequest, FetchTopic
 from odradek.protocol.metadata_records import ConfigRecord
+from odradek.protocol.quorum_records import LEADER_CHANGE
 from odradek.protocol.record_batch import iter_batches
 from odradek.protocol.records import read_records
-from odradek.protocol.snapshot_records import LEADER_CHANGE, control_type
+from odradek.protocol.snapshot_records import KRAFT_VERSION, KRAFT_VOTERS, control_type
 from odradek.storage.memory_filesystem import MemoryFile
 from tests.broker.controller.nodes import NODE_ID, NodeBed
 
@@ -34,6 +35,23 @@ def test_an_epoch_begins_with_a_change_of_leader_that_names_the_voter(bed):
     assert control_type(record) == LEADER_CHANGE
     # Version 0, the leader, and two arrays of the one voter.
     assert record.value.hex() == "00000000000302000000030002000000030000"
+
+
+def test_the_log_names_the_voter_of_a_quorum_that_is_configured_by_its_address():
+    bed = NodeBed(controller_quorum_bootstrap_servers="h:9093")
+    change, version, voters = read_records(bed.fetch().records)
+    assert [control_type(record) for record in (change, version, voters)] == [LEADER_CHANGE, KRAFT_VERSION, KRAFT_VOTERS]
+    directory = bed.node.leader.directory_id.hex
+    # Version 0 here, too: Kafka 4.3 reads no other.
+    assert change.value.hex() == "000000000003" + "020000000300" * 2 + "00"
+    assert version.value.hex() == "0000000100"
+    endpoint = (b"\x0bCONTROLLER\x0a127.0.0.1" + (9093).to_bytes(2, "big") + b"\0").hex()
+    assert voters.value.hex() == f"0000 02 00000003 {directory} 02 {endpoint} 0000 0001 00 00 00".replace(" ", "")
+    assert bed.node.log.kraft_version == 1
+    for number in range(300):
+        bed.node.controller.write([ConfigRecord(resource_type=4, resource_name="", name="x", value=str(number))])
+    bed.restart()
+    assert bed.node.log.kraft_version == 1
 
 
 def test_each_start_begins_an_epoch(bed):

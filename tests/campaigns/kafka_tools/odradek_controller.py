@@ -19,13 +19,17 @@ LOG_DIR = "__cluster_metadata-0"
 
 
 class OdradekController:
-    """Controller 1, not started yet. ``settings`` are further configs. The interface is that of ``KafkaControllers``."""
+    """Controller 1, not started yet. ``settings`` are further configs. The interface is that of ``KafkaControllers``.
 
-    def __init__(self, scratch: Path, settings: Mapping[str, str] | None = None) -> None:
+    The voter of a quorum that ``is_dynamic`` is a record of the metadata log (KIP-853).
+    """
+
+    def __init__(self, scratch: Path, settings: Mapping[str, str] | None = None, *, is_dynamic: bool = False) -> None:
         self.cluster_id = uuid_text(uuid4())
         self.ports = dict(zip([NODE_ID], free_ports(1), strict=True))
         self._scratch = scratch
         self._settings = dict(settings or {})
+        self._is_dynamic = is_dynamic
         self._processes: dict[int, subprocess.Popen[str]] = {}
         self._format()
 
@@ -33,6 +37,13 @@ class OdradekController:
     def voters(self) -> str:
         """``controller.quorum.voters``."""
         return f"{NODE_ID}@127.0.0.1:{self.ports[NODE_ID]}"
+
+    @property
+    def quorum(self) -> dict[str, str]:
+        """What says who the controllers are."""
+        if self._is_dynamic:
+            return {"controller.quorum.bootstrap.servers": f"127.0.0.1:{self.ports[NODE_ID]}"}
+        return {"controller.quorum.voters": self.voters}
 
     def log_dir(self, node_id: int = NODE_ID) -> Path:
         """Where the controller has the metadata log."""
@@ -83,7 +94,7 @@ class OdradekController:
         settings = {
             "process.roles": "controller",
             "node.id": str(node_id),
-            "controller.quorum.voters": self.voters,
+            **self.quorum,
             "controller.listener.names": "CONTROLLER",
             "listeners": f"CONTROLLER://127.0.0.1:{self.ports[node_id]}",
             **self._settings,

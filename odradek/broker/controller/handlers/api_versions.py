@@ -17,12 +17,14 @@ from odradek.protocol.message_types.api_versions import (
 
 if TYPE_CHECKING:
     from odradek.broker.context import RequestContext
-    from odradek.broker.controller.services import DecisionServices
+    from odradek.broker.controller.services import QuorumServices
 
 
-def handle(services: "DecisionServices", context: "RequestContext", _request: ApiVersionsRequest) -> ApiVersionsResponse:
+def handle(services: "QuorumServices", context: "RequestContext", _request: ApiVersionsRequest) -> ApiVersionsResponse:
     """The table, and the features."""
-    levels = services.controller.image.features
+    levels = dict(services.controller.image.features)
+    if services.leader.log.kraft_version:
+        levels["kraft.version"] = services.leader.log.kraft_version
     return ApiVersionsResponse(
         api_keys=[
             ApiVersion(api_key=api_key, min_version=served.min_version, max_version=served.max_version)
