@@ -49,7 +49,6 @@ class Client:
         self._leaders: dict[Place, int] = {}
         self.leader_epochs: dict[Place, int] = {}
         self._coordinators: dict[tuple[str, int], int] = {}
-        self.topic_ids: dict[str, Any] = {}
 
     def begin(self, work: Any) -> None:
         """Do ``work`` until its end."""
@@ -112,7 +111,6 @@ class Client:
         while (found := self._leaders.get(place)) is None:
             response = await self.ask_any(_METADATA, _metadata_of(place[0]))
             for topic in () if response is None else response.topics:
-                self.topic_ids[topic.name] = topic.topic_id
                 for partition in topic.partitions:
                     self._note_leader((topic.name, partition.partition_index), partition.leader_id, partition.leader_epoch)
             if place not in self._leaders:

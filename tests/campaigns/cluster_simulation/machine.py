@@ -111,7 +111,6 @@ class Machine:
         if not process.is_dead:
             self.is_serving = True
             self.world.note("%s serves", self.name)
-            self.world.machine_serves(self)
 
     def _failed(self, reason: str) -> None:
         self.world.complain(Violation("a broker goes on", f"{self.name}: {reason}"))
@@ -182,7 +181,6 @@ class Machine:
         process.cancel_tasks()
         self.world.loop.forget(process)
         process.resume()
-        self.world.machine_ended(self)
 
     # ------------------------------------------------------------------------------------------------------------ its troubles
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import Counter, deque
-from hashlib import sha256
 from random import Random
 from typing import TYPE_CHECKING, Any
 
@@ -72,7 +71,7 @@ CONTROLLER_CONFIGS = {
 
 
 class World:
-    """``counts`` counts what happened. ``events`` are the last of it, ``digest`` is of all of it."""
+    """``counts`` counts what happened. ``events`` are the last of it."""
 
     def __init__(self, seed: int, *, show: Callable[[str], None] | None = None) -> None:
         self.rng = Random(seed)
@@ -92,7 +91,6 @@ class World:
         # Brokers that ended without warning, and whether their disks have lost something: until they are in sync again.
         self._tainted: dict[int, bool] = {}
         self._show = show
-        self._hash = sha256()
         self._complaint: Exception | None = None
         self._had_last: set[Client] = set()
         configs = {**CONTROLLER_CONFIGS, "min.insync.replicas": str(self.plan.min_in_sync)}
@@ -133,19 +131,12 @@ class World:
         """Record an event."""
         now_ms = int(self.loop.now_ms)
         self.events.append((now_ms, event, details))
-        line = f"{now_ms:>8} {event % details}"
-        self._hash.update(line.encode())
         if self._show is not None:
-            self._show(line)
+            self._show(f"{now_ms:>8} {event % details}")
 
     def last_events(self) -> list[str]:
         """The last events, as lines."""
         return [f"{now_ms:>8} {event % details}" for now_ms, event, details in self.events]
-
-    @property
-    def digest(self) -> str:
-        """Of all events."""
-        return self._hash.hexdigest()
 
     def complain(self, error: Exception) -> None:
         """Something was found; the history ends with the first."""
@@ -213,12 +204,6 @@ class World:
         is_last = client not in self._had_last
         self._had_last.add(client)
         return is_last
-
-    def machine_serves(self, machine: Machine) -> None:
-        """A process has come to serve."""
-
-    def machine_ended(self, machine: Machine) -> None:
-        """A process has ended."""
 
     def add(self, client: Client) -> None:
         """Let a client work."""
