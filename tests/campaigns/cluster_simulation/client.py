@@ -45,7 +45,8 @@ class Client:
         self._clock = ProcessClock(world.loop, 1_700_000_000_000)
         self._timer: Timer = self.process.run(Timer, self._clock)
         self._nodes: dict[int, NodeClient] = {}
-        # The leader and its epoch, and the newest epoch that was heard of: what is older is not believed (KIP-320).
+        # The leader that was told last, by a broker that may be behind; and the newest epoch that was heard of. With that in its
+        # request, a leader that is no more has to refuse it (KIP-320).
         self._leaders: dict[Place, int] = {}
         self.leader_epochs: dict[Place, int] = {}
         self._coordinators: dict[tuple[str, int], int] = {}
@@ -118,14 +119,18 @@ class Client:
         return found
 
     def _note_leader(self, place: Place, leader_id: int, leader_epoch: int) -> None:
-        if leader_id >= 0 and leader_epoch >= self.leader_epochs.get(place, -1):
+        if leader_id >= 0:
             self._leaders[place] = leader_id
-            self.leader_epochs[place] = leader_epoch
+            self.leader_epochs[place] = max(leader_epoch, self.leader_epochs.get(place, -1))
 
-    async def look_again(self, place: Place) -> None:
+    def forget_leader(self, place: Place) -> None:
+        """Ask who leads the next time."""
+        self._leaders.pop(place, None)
+
+    async def look_again(self, place: Place, backoff_ms: float = _BACKOFF_MS) -> None:
         """The leader is another by now, perhaps."""
         self._leaders.pop(place, None)
-        await self.sleep(_BACKOFF_MS * self.rng.uniform(0.2, 1.5))
+        await self.sleep(backoff_ms * self.rng.uniform(0.2, 1.5))
 
     async def coordinator(self, key: str, kind: int) -> int:
         """Who coordinates a group or transactional id."""

@@ -41,6 +41,7 @@ _LIST_OFFSETS: Api[Any, Any] = Api(ApiKey.LIST_OFFSETS, 4)
 _READ_UNCOMMITTED, _READ_COMMITTED = 0, 1
 _LATEST = -1
 _READ_BYTES = 1 << 20
+_LOOKS = 8
 READ = "who reads committed records reads all of them, and no others"
 
 
@@ -149,10 +150,14 @@ class Reader(Client):
         """Read on as long as the world is in trouble."""
         while self.world.is_in_trouble:
             place = self.rng.choice(self.world.places)
+            if self.rng.random() < 0.25:
+                # Metadata get old, and whoever is asked may know less.
+                self.forget_leader(place)
             if self.rng.random() < 0.3:
                 await self._look_at_end(place)
             elif not await self.read(place, wait_ms=self.rng.choice((0, 50, 500))):
                 await self.look_again(place)
+                await self._look_at_end(place)
             await self.sleep(self.rng.random() * self.world.plan.think_ms)
 
     async def read(self, place: Place, wait_ms: int = 0) -> bool:
@@ -207,9 +212,13 @@ class Reader(Client):
     async def _look_at_end(self, place: Place) -> None:
         """The end is never before one that this client had seen before it asked (KIP-207)."""
         least = self._ends.get(place, 0)
-        end = await self.end_of(place)
-        if end is None:
-            await self.look_again(place)
+        for _ in range(_LOOKS):
+            end = await self.end_of(place)
+            if end is not None:
+                break
+            # There is a new leader, perhaps, which knows least when it has just been elected.
+            await self.look_again(place, 10)
+        else:
             return
         if end < least:
             raise Violation(WATERMARK, f"{self.name}: {place} ends at {end}, and had ended at {least}")

@@ -292,7 +292,7 @@ MUTATIONS = {
         Mutation(lead_on_when_another_is_elected, LOST | {REST}, 4),
         Mutation(follow_with_the_leaders_high_watermark, LOST, 4),
         Mutation(show_what_is_not_replicated, LOST, 3),
-        Mutation(tell_the_end_before_it_is_known, LOST),
+        Mutation(tell_the_end_before_it_is_known, LOST, 11),
         Mutation(follow_without_the_producers_state, LOST | {REST}, 1),
         Mutation(ignore_the_epochs_of_brokers_in_the_isr, LOST, 171),
         Mutation(elect_out_of_the_isr, LOST | {REST}, 3),
