@@ -35,7 +35,8 @@ def words(command: str, **values: object) -> list[str]:
     program, *arguments = [word.format(**values) for word in shlex.split(command)]
     if program == "odradek":
         return [sys.executable, "-m", "odradek", *arguments]
-    return [kafka_jars.java(), *JVM_FLAGS, "-cp", f"{kafka_jars.libraries()}/*", _CLASSES[program], *arguments]
+    # Half of a controller's heap is the cleaner's.
+    return [kafka_jars.java(), *JVM_FLAGS, "-Xmx512m", "-cp", f"{kafka_jars.libraries()}/*", _CLASSES[program], *arguments]
 
 
 def is_one(line: str) -> bool:

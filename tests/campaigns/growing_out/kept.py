@@ -112,7 +112,7 @@ class Kept:
 
     def _begin(self, client: RawClient, name: str, *, transactional: bool) -> None:
         if transactional:
-            self._until(lambda: client.call(ApiKey.FIND_COORDINATOR, 4, key_type=1, coordinator_keys=[name]).coordinators[0])
+            self._find_coordinator(client, 1, name)
         answer = self._until(
             lambda: client.call(
                 ApiKey.INIT_PRODUCER_ID,
@@ -122,6 +122,10 @@ class Kept:
             )
         )
         self._producers[name] = KeptProducer(name, answer.producer_id, answer.producer_epoch)
+
+    def _find_coordinator(self, client: RawClient, kind: int, key: str) -> None:
+        """Whose topic is made then, where there is none."""
+        self._until(lambda: client.call(ApiKey.FIND_COORDINATOR, 4, key_type=kind, coordinator_keys=[key]).coordinators[0])
 
     def _send(self, client: RawClient, name: str, topic: str, partition: int) -> Any:
         return self._until(lambda: self._produce(client, name, topic, partition))
@@ -146,6 +150,7 @@ class Kept:
         return found
 
     def _offer_offset(self, client: RawClient, name: str, group: str, offset: int) -> None:
+        self._find_coordinator(client, 0, group)
         producer = self._producers[name]
         partitions = [{"partition_index": 1, "committed_offset": offset, "committed_metadata": name}]
         fields = {"transactional_id": name, "producer_id": producer.producer_id, "producer_epoch": producer.epoch}

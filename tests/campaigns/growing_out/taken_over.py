@@ -5,6 +5,7 @@ group of the same id, finds the offset and commits the next. At Kafka the group 
 member of the consumer protocol again.
 """
 
+import struct
 from typing import Any
 
 from odradek.protocol.api_keys import ApiKey
@@ -25,8 +26,8 @@ def leave_a_consumer_group(client: RawClient, topic: str) -> None:
 def take_over(client: RawClient, topic: str) -> list[str]:
     """At odradek: a classic member goes on. What is not as it has to be."""
     found = [] if _committed(client, topic) == _FIRST else [f"{GROUP}: {_committed(client, topic)} is committed, not {_FIRST}"]
-    joined = client.call(ApiKey.JOIN_GROUP, 5, **_join(""))
-    joined = accept(client.call(ApiKey.JOIN_GROUP, 5, **_join(joined.member_id)))
+    joined = client.call(ApiKey.JOIN_GROUP, 5, **_join("", topic))
+    joined = accept(client.call(ApiKey.JOIN_GROUP, 5, **_join(joined.member_id, topic)))
     place = {"group_id": GROUP, "member_id": joined.member_id, "generation_id": joined.generation_id}
     accept(client.call(ApiKey.SYNC_GROUP, 3, **place, assignments=[{"member_id": joined.member_id, "assignment": b"all"}]))
     _commit(client, topic, _NEXT, 8, joined.member_id, joined.generation_id)
@@ -43,8 +44,10 @@ def look_at_it(client: RawClient, topic: str) -> list[str]:
     return found
 
 
-def _join(member_id: str) -> dict[str, Any]:
-    protocols = [{"name": "range", "metadata": b""}]
+def _join(member_id: str, topic: str) -> dict[str, Any]:
+    # A subscription, version 0: the topic, and no user data.
+    subscription = struct.pack(f">hih{len(topic)}si", 0, 1, len(topic), topic.encode(), -1)
+    protocols = [{"name": "range", "metadata": subscription}]
     times = {"session_timeout_ms": 10_000, "rebalance_timeout_ms": 10_000}
     return {"group_id": GROUP, "member_id": member_id, "protocol_type": "consumer", "protocols": protocols, **times}
 
