@@ -36,6 +36,9 @@ Place = tuple[str, int]
 class Client:
     """``work`` is what it does. It may be killed, and paused."""
 
+    # Whether it asks a leader that a broker which is behind has told of.
+    believes_anybody = False
+
     def __init__(self, world: World, name: str) -> None:
         self.world = world
         self.name = name
@@ -45,8 +48,7 @@ class Client:
         self._clock = ProcessClock(world.loop, 1_700_000_000_000)
         self._timer: Timer = self.process.run(Timer, self._clock)
         self._nodes: dict[int, NodeClient] = {}
-        # The leader that was told last, by a broker that may be behind; and the newest epoch that was heard of. With that in its
-        # request, a leader that is no more has to refuse it (KIP-320).
+        # The leader, and the newest epoch that was heard of. Whoever tells of an older one is not believed (KIP-320).
         self._leaders: dict[Place, int] = {}
         self.leader_epochs: dict[Place, int] = {}
         self._coordinators: dict[tuple[str, int], int] = {}
@@ -119,7 +121,7 @@ class Client:
         return found
 
     def _note_leader(self, place: Place, leader_id: int, leader_epoch: int) -> None:
-        if leader_id >= 0:
+        if leader_id >= 0 and (self.believes_anybody or leader_epoch >= self.leader_epochs.get(place, -1)):
             self._leaders[place] = leader_id
             self.leader_epochs[place] = max(leader_epoch, self.leader_epochs.get(place, -1))
 

@@ -138,7 +138,12 @@ class PartitionReader:
 
 
 class Reader(Client):
-    """Reads all partitions, committed records only or all of them."""
+    """Reads all partitions, committed records only or all of them.
+
+    It asks leaders that are no more, too: with the newest epoch in its request, these have to refuse it.
+    """
+
+    believes_anybody = True
 
     def __init__(self, world: World, name: str, *, is_committed: bool = True) -> None:
         super().__init__(world, name)
