@@ -4,6 +4,7 @@ import argparse
 import shutil
 import sys
 import tempfile
+from contextlib import suppress
 from pathlib import Path
 
 from tests.campaigns.cluster_chaos.accounts import Violation
@@ -38,8 +39,11 @@ def _is_violated(kind: str, chosen: argparse.Namespace) -> bool:
         print(f"cluster-chaos: VIOLATION: {violation}\n{chaos.report()}", flush=True)
         return True
     finally:
+        chaos.nodes.brokers.close()
         if chosen.keep is not None:
-            shutil.copytree(scratch, chosen.keep / kind, dirs_exist_ok=True)
+            # The controller runs on, since its end takes its directory along: a file of its may come and go.
+            with suppress(shutil.Error):
+                shutil.copytree(scratch, chosen.keep / kind, dirs_exist_ok=True)
         chaos.close()
         shutil.rmtree(scratch, ignore_errors=True)
     return False
