@@ -104,7 +104,7 @@ def commit_offsets_that_are_aborted(monkeypatch):
 
 
 def read_up_to_the_high_watermark(monkeypatch):
-    monkeypatch.setattr(Log, "first_unstable_offset", None)
+    monkeypatch.setattr(Log, "last_stable_offset", lambda _, high_watermark: high_watermark)
 
 
 def forget_who_aborted(monkeypatch):

@@ -41,16 +41,19 @@ _REPLAYED = "the log replayed gives the live state"
 
 
 def check_stable_offset(world: World, name: tuple[str, int]) -> None:
-    """The last stable offset is the first offset of the oldest open transaction, or the high watermark. Raises Violation."""
+    """The last stable offset is where the oldest transaction begins that has not ended below the high watermark, or that.
+
+    Raises Violation.
+    """
     partition = None if world.server is None else world.server.partitions.get(*name)
     seen = world.witness.partitions.get(name)
     if partition is None or seen is None or partition.log is None:
         return
-    first_open = seen.first_open_offset
-    expected = partition.high_watermark if first_open is None else min(first_open, partition.high_watermark)
+    first_unstable = seen.first_unstable_offset(partition.high_watermark)
+    expected = partition.high_watermark if first_unstable is None else min(first_unstable, partition.high_watermark)
     if partition.last_stable_offset != expected:
         what = f"{name}: it is {partition.last_stable_offset} of {partition.high_watermark}, open are {seen.open}"
-        raise Violation("the last stable offset is where the oldest open transaction begins", f"{what} at {first_open}")
+        raise Violation("the last stable offset is where the oldest open transaction begins", f"{what} at {first_unstable}")
 
 
 def settled_shards(server: Server, topic: str) -> set[int]:

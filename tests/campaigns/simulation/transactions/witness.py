@@ -50,12 +50,15 @@ class SeenPartition:
         self.topic_id = topic_id
         self.end_offset = 0
         self.open: dict[int, Span] = {}
+        # (offset of the marker, transaction) of those that had ended above the high watermark when somebody looked last.
+        self.ended: list[tuple[int, Span]] = []
         self.records: list[tuple[int, bytes, Span]] = []
 
-    @property
-    def first_open_offset(self) -> int | None:
-        """Where the oldest open transaction begins."""
-        return min((span.first_offset for span in self.open.values()), default=None)
+    def first_unstable_offset(self, high_watermark: int) -> int | None:
+        """Where the oldest transaction begins that is open, or whose marker is not below ``high_watermark``."""
+        self.ended = [(marker, span) for marker, span in self.ended if marker >= high_watermark]
+        unstable = [*self.open.values(), *(span for _, span in self.ended)]
+        return min((span.first_offset for span in unstable), default=None)
 
     def committed(self, up_to: int) -> list[tuple[int, bytes]]:
         """(offset, value) of the committed records below ``up_to``, at or below the last stable offset."""
@@ -222,6 +225,7 @@ class Witness:
         if span is not None:
             span.is_commit = is_commit
             del seen.open[producer_id]
+            seen.ended.append((header.base_offset, span))
         if seen.name[0] == CONSUMER_OFFSETS_TOPIC:
             offsets = self.offsets_of(seen.name[1])
             for pending, (_, value) in offsets.pending.get(producer_id, {}).items() if is_commit else ():
