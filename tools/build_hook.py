@@ -38,7 +38,7 @@ COMPILED = {
     "odradek/broker/coordination": "*",
     "odradek/broker/network": "connection dispatch flow_control outbox request_memory response_queue route socket_writer",
     "odradek/broker/replica": """
-        delayed_fetch delayed_produce fetch_sessions follower_fetch group_commit partition partitions roles
+        delayed_delete_records delayed_fetch delayed_produce fetch_sessions follower_fetch group_commit partition partitions roles
     """,
     "odradek/broker/handlers": """
         add_offsets_to_txn add_partitions_to_txn end_txn fetch heartbeat init_producer_id join_group leave_group list_offsets
