@@ -7,13 +7,15 @@ takes no more requests, lets the answers in flight go out, and then stops the br
 from __future__ import annotations
 
 import asyncio
+from functools import partial
 from typing import TYPE_CHECKING
 
-from odradek.broker.config.endpoints import parse_endpoints, per_ip_overrides
+from odradek.broker.config.endpoints import parse_endpoints
 from odradek.broker.network.connection import Connection
-from odradek.broker.network.connection_registry import ConnectionLimits, ConnectionRegistry
-from odradek.broker.network.listeners import Listeners, SocketSettings
+from odradek.broker.network.connection_registry import ConnectionRegistry
+from odradek.broker.network.listeners import Listeners
 from odradek.broker.network.request_memory import RequestMemory
+from odradek.broker.network.serving import connection_limits, drain, socket_settings
 from odradek.broker.server import Broker
 
 if TYPE_CHECKING:
@@ -24,10 +26,6 @@ if TYPE_CHECKING:
     from odradek.storage.filesystem import FileSystem
     from odradek.timing.background import Background
     from odradek.timing.clock import Clock
-
-# How long a stop lets requests in flight finish: so many steps, whatever the broker's clock does meanwhile.
-_DRAIN_STEPS = 300
-_DRAIN_STEP_S = 0.01
 
 
 class BrokerServer:
@@ -45,7 +43,7 @@ class BrokerServer:
         self.broker = Broker(config, clock=clock, background=background, file_system=file_system, random=random)
         memory = RequestMemory(config["queued.max.request.bytes"], self.broker.clock, self.broker.call_soon)
         self.connections = self.broker.connections = ConnectionRegistry(
-            self._connection_limits, self.broker.clock, self.broker.timer, memory
+            partial(connection_limits, config), self.broker.clock, self.broker.timer, memory
         )
         self._listeners = Listeners(self._make_connection)
         self._max_frame_bytes: int = config["socket.request.max.bytes"]
@@ -69,13 +67,8 @@ class BrokerServer:
         endpoints = parse_endpoints("listeners", config["listeners"])
         if config.controller_endpoints:
             await self._bind_controller()
-        settings = SocketSettings(
-            backlog=config["socket.listen.backlog.size"],
-            send_buffer_bytes=config["socket.send.buffer.bytes"],
-            receive_buffer_bytes=config["socket.receive.buffer.bytes"],
-        )
         try:
-            await self._listeners.bind(endpoints, asyncio.get_running_loop(), settings)
+            await self._listeners.bind(endpoints, asyncio.get_running_loop(), socket_settings(config))
             broker.endpoints = broker.endpoints_for(self._listeners.bound)
             if broker.is_member:
                 await broker.join(self._controller_listeners)
@@ -106,13 +99,7 @@ class BrokerServer:
         self._listeners.close()
         self.connections.stop_reading()
         self.broker.answer_waiting()
-        for _ in range(_DRAIN_STEPS):
-            if not self.connections.busy():
-                break
-            await asyncio.sleep(_DRAIN_STEP_S)
-        self.connections.close_all()
-        # One turn of the loop, in which the transports close.
-        await asyncio.sleep(0)
+        await drain(self.connections)
         if self._controller_listeners is not None:
             await self._controller_listeners.drain()
         await self.broker.finish()
@@ -138,13 +125,3 @@ class BrokerServer:
 
     def _make_connection(self, listener_name: str) -> Connection:
         return Connection(self.broker.dispatcher, self.connections, listener_name, self._max_frame_bytes)
-
-    def _connection_limits(self) -> ConnectionLimits:
-        config = self.broker.config
-        return ConnectionLimits(
-            max_connections=config["max.connections"],
-            max_creation_rate=config["max.connection.creation.rate"],
-            max_connections_per_ip=config["max.connections.per.ip"],
-            per_ip_overrides=per_ip_overrides(config["max.connections.per.ip.overrides"]),
-            max_idle_ms=config["connections.max.idle.ms"],
-        )

@@ -7,17 +7,18 @@ a controller in a broker's process.
 from __future__ import annotations
 
 import asyncio
+from functools import partial
 from random import Random
 from typing import TYPE_CHECKING
 from uuid import UUID
 
-from odradek.broker.config.endpoints import per_ip_overrides
 from odradek.broker.controller_node import ControllerNode
 from odradek.broker.logging import log as broker_log
 from odradek.broker.network.connection import Connection
-from odradek.broker.network.connection_registry import ConnectionLimits, ConnectionRegistry
-from odradek.broker.network.listeners import Listeners, SocketSettings
+from odradek.broker.network.connection_registry import ConnectionRegistry
+from odradek.broker.network.listeners import Listeners
 from odradek.broker.network.request_memory import RequestMemory
+from odradek.broker.network.serving import connection_limits, drain, socket_settings
 from odradek.broker.storage_start import log_manager_for
 from odradek.protocol.errors import KafkaError
 from odradek.storage.filesystem import FileSystem, RealFileSystem
@@ -37,10 +38,6 @@ if TYPE_CHECKING:
     from odradek.timing.background import Background
     from odradek.timing.clock import Clock
 
-# How long a stop lets requests in flight finish.
-_DRAIN_STEPS = 300
-_DRAIN_STEP_S = 0.01
-
 
 class ControllerListeners:
     """The listeners of a controller, and the connections to it. Loop thread only."""
@@ -50,7 +47,7 @@ class ControllerListeners:
     ) -> None:
         self._config = config
         memory = RequestMemory(config["queued.max.request.bytes"], clock, call_soon)
-        self.connections = ConnectionRegistry(self._limits, clock, timer, memory)
+        self.connections = ConnectionRegistry(partial(connection_limits, config), clock, timer, memory)
         self._listeners = Listeners(self._make_connection)
         self._node: ControllerNode | None = None
 
@@ -62,12 +59,7 @@ class ControllerListeners:
     async def bind(self) -> None:
         """Take the addresses. Raises OSError."""
         config = self._config
-        settings = SocketSettings(
-            backlog=config["socket.listen.backlog.size"],
-            send_buffer_bytes=config["socket.send.buffer.bytes"],
-            receive_buffer_bytes=config["socket.receive.buffer.bytes"],
-        )
-        await self._listeners.bind(config.controller_endpoints, asyncio.get_running_loop(), settings)
+        await self._listeners.bind(config.controller_endpoints, asyncio.get_running_loop(), socket_settings(config))
 
     async def serve(self, node: ControllerNode) -> None:
         """Accept connections, for ``node``. Raises OSError."""
@@ -80,13 +72,7 @@ class ControllerListeners:
         self.connections.stop_reading()
         if self._node is not None:
             self._node.leader.close()
-        for _ in range(_DRAIN_STEPS):
-            if not self.connections.busy():
-                break
-            await asyncio.sleep(_DRAIN_STEP_S)
-        self.connections.close_all()
-        # One turn of the loop, in which the transports close.
-        await asyncio.sleep(0)
+        await drain(self.connections)
 
     def close(self) -> None:
         """End at once."""
@@ -97,16 +83,6 @@ class ControllerListeners:
     def _make_connection(self, listener_name: str) -> Connection:
         assert self._node is not None  # noqa: S101  no connection is accepted before
         return Connection(self._node.dispatcher, self.connections, listener_name, self._config["socket.request.max.bytes"])
-
-    def _limits(self) -> ConnectionLimits:
-        config = self._config
-        return ConnectionLimits(
-            max_connections=config["max.connections"],
-            max_creation_rate=config["max.connection.creation.rate"],
-            max_connections_per_ip=config["max.connections.per.ip"],
-            per_ip_overrides=per_ip_overrides(config["max.connections.per.ip.overrides"]),
-            max_idle_ms=config["connections.max.idle.ms"],
-        )
 
 
 class ControllerServer:

@@ -1,0 +1,49 @@
+"""What a broker's server and a controller's do alike: the settings of sockets, the limits of connections, a tidy end."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING
+
+from odradek.broker.config.endpoints import per_ip_overrides
+from odradek.broker.network.connection_registry import ConnectionLimits
+from odradek.broker.network.listeners import SocketSettings
+
+if TYPE_CHECKING:
+    from odradek.broker.config.broker_config import BrokerConfig
+    from odradek.broker.network.connection_registry import ConnectionRegistry
+
+# How long a stop lets requests in flight finish: so many steps, whatever the broker's clock does meanwhile.
+_DRAIN_STEPS = 300
+_DRAIN_STEP_S = 0.01
+
+
+def socket_settings(config: BrokerConfig) -> SocketSettings:
+    """``socket.*``: the backlog and the buffers."""
+    return SocketSettings(
+        backlog=config["socket.listen.backlog.size"],
+        send_buffer_bytes=config["socket.send.buffer.bytes"],
+        receive_buffer_bytes=config["socket.receive.buffer.bytes"],
+    )
+
+
+def connection_limits(config: BrokerConfig) -> ConnectionLimits:
+    """The limits as they are now: they can be altered while the server runs."""
+    return ConnectionLimits(
+        max_connections=config["max.connections"],
+        max_creation_rate=config["max.connection.creation.rate"],
+        max_connections_per_ip=config["max.connections.per.ip"],
+        per_ip_overrides=per_ip_overrides(config["max.connections.per.ip.overrides"]),
+        max_idle_ms=config["connections.max.idle.ms"],
+    )
+
+
+async def drain(connections: ConnectionRegistry) -> None:
+    """Let the answers in flight go out, and close the connections."""
+    for _ in range(_DRAIN_STEPS):
+        if not connections.busy():
+            break
+        await asyncio.sleep(_DRAIN_STEP_S)
+    connections.close_all()
+    # One turn of the loop, in which the transports close.
+    await asyncio.sleep(0)
