@@ -6,6 +6,7 @@ from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.message_types import describe_cluster, describe_quorum
 from tests.broker.quorum.real_quorum import BROKER_ID, RealQuorum
+from tests.campaigns.kafka_tools.kafka_broker import until
 from tests.campaigns.kafka_tools.odradek_controller import NODE_ID, OdradekController
 
 
@@ -46,6 +47,10 @@ async def test_an_observer_has_the_controllers_log_over_a_restart_with_another_e
         assert controller.batches().startswith(observed.data)
 
 
+def oldest_snapshot(controller):
+    return min((path.name for path in controller.log_dir().glob("*.checkpoint")), default="")
+
+
 async def test_an_observer_begins_at_a_snapshot_where_the_log_is_cut_off(tmp_path):
     settings = {
         "metadata.max.idle.interval.ms": "5",
@@ -55,6 +60,10 @@ async def test_an_observer_begins_at_a_snapshot_where_the_log_is_cut_off(tmp_pat
     controller = OdradekController(tmp_path / "controller", settings)
     try:
         controller.start()
+        # The log begins behind the first snapshot when that has been removed.
+        until(lambda: oldest_snapshot(controller))
+        first = oldest_snapshot(controller)
+        until(lambda: oldest_snapshot(controller) not in ("", first))
         quorum = RealQuorum(controller)
         async with quorum.observing(tmp_path / "copy") as observed:
             await observed.until(lambda: observed.follower.is_caught_up and observed.log.start_offset > 0)
