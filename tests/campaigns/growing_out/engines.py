@@ -9,7 +9,7 @@ from pathlib import Path
 from benchmarks.peers import free_ports, spawn, tail
 from tests.broker_process import BrokerProcess, command_environment
 from tests.campaigns.growing_out import commands
-from tests.campaigns.kafka_tools.kafka_broker import TIMEOUT_S, accepts, until
+from tests.campaigns.kafka_tools.kafka_broker import TIMEOUT_S, accepts, end_process, until
 
 ODRADEK, KAFKA = "odradek", "kafka"
 # With the server.properties that grow-out has made for Kafka: as controller of a cluster of which it is the only broker.
@@ -58,13 +58,7 @@ class OneDirectory:
             assert not status, self._odradek.stderr
             return
         process, self._kafka = self._kafka, None
-        process.send_signal(how)
-        try:
-            process.wait(TIMEOUT_S)
-        finally:
-            process.kill()
-            assert process.stdout is not None
-            process.stdout.close()
+        end_process(process, how)
 
     def close(self) -> None:
         """End what serves still."""

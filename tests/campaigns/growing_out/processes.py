@@ -9,7 +9,7 @@ from benchmarks.peers import spawn, tail
 from tests.broker_process import command_environment
 from tests.campaigns.cluster_chaos.accounts import Violation
 from tests.campaigns.growing_out import commands
-from tests.campaigns.kafka_tools.kafka_broker import TIMEOUT_S, accepts, until
+from tests.campaigns.kafka_tools.kafka_broker import TIMEOUT_S, accepts, end_process, until
 
 
 class Processes:
@@ -79,14 +79,7 @@ class Processes:
         return self._log.read_text(encoding="utf-8")
 
     def _end(self, name: str, how: signal.Signals) -> int:
-        process = self._running.pop(name)
-        process.send_signal(how)
-        try:
-            return process.wait(TIMEOUT_S)
-        finally:
-            process.kill()
-            assert process.stdout is not None
-            process.stdout.close()
+        return end_process(self._running.pop(name), how)
 
     @property
     def _log(self) -> Path:

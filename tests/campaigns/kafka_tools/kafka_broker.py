@@ -10,11 +10,15 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 
 from benchmarks import processes
 from benchmarks.peers import Kafka, spawn, tail
+
+if TYPE_CHECKING:
+    import subprocess
 
 TIMEOUT_S = 60.0
 SMALLEST_SEGMENT_BYTES = 1024 * 1024
@@ -66,6 +70,16 @@ def until(condition: Callable[[], bool], timeout_s: float = TIMEOUT_S) -> None:
         if time.monotonic() > deadline_s:
             raise TimeoutError(condition)
         time.sleep(0.1)
+
+
+def end_process(process: "subprocess.Popen[str]", number: int | None) -> int:
+    """Send signal ``number``, unless it is None, and reap the process; its exit status. subprocess.TimeoutExpired."""
+    if number is not None:
+        process.send_signal(number)
+    try:
+        return process.wait(TIMEOUT_S)
+    finally:
+        processes.end(process)
 
 
 def commit(consumer: Consumer, offsets: list[TopicPartition]) -> None:

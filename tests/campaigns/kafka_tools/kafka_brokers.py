@@ -10,7 +10,7 @@ from uuid import uuid4
 from benchmarks import kafka_jars
 from benchmarks.peers import free_ports, spawn, tail
 from odradek.storage.checkpoints import uuid_text
-from tests.campaigns.kafka_tools.kafka_broker import TIMEOUT_S, accepts, until
+from tests.campaigns.kafka_tools.kafka_broker import accepts, end_process, until
 from tests.campaigns.kafka_tools.kafka_controllers import JVM_FLAGS, KafkaControllers
 from tests.campaigns.kafka_tools.odradek_controller import OdradekController
 
@@ -57,14 +57,7 @@ class KafkaBrokers:
         self._end(node_id, signal.SIGTERM)
 
     def _end(self, node_id: int, number: signal.Signals) -> None:
-        process = self._processes.pop(node_id)
-        process.send_signal(number)
-        try:
-            process.wait(TIMEOUT_S)
-        finally:
-            process.kill()
-        assert process.stdout is not None
-        process.stdout.close()
+        end_process(self._processes.pop(node_id), number)
 
     def close(self) -> None:
         """End all, and remove their data."""

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from benchmarks.peers import free_ports
-from tests.campaigns.kafka_tools.kafka_broker import TIMEOUT_S, until
+from tests.campaigns.kafka_tools.kafka_broker import TIMEOUT_S, end_process, until
 from tests.campaigns.kafka_tools.kafka_controllers import KafkaControllers
 from tests.campaigns.kafka_tools.odradek_controller import OdradekController
 
@@ -86,16 +86,7 @@ class OdradekBrokers:
         return False
 
     def _end(self, node_id: int, number: int | None) -> int:
-        process = self._processes.pop(node_id)
-        if number is not None:
-            process.send_signal(number)
-        try:
-            status = process.wait(TIMEOUT_S)
-        finally:
-            process.kill()
-            assert process.stdout is not None
-            process.stdout.close()
-        return status
+        return end_process(self._processes.pop(node_id), number)
 
     def _spawn(self, node_id: int) -> "subprocess.Popen[str]":
         self._scratch.mkdir(exist_ok=True)

@@ -12,7 +12,7 @@ from uuid import uuid4
 from benchmarks.peers import free_ports
 from odradek.protocol.record_batch import iter_batches
 from odradek.storage.checkpoints import uuid_text
-from tests.campaigns.kafka_tools.kafka_broker import TIMEOUT_S
+from tests.campaigns.kafka_tools.kafka_broker import end_process
 
 NODE_ID = 1
 LOG_DIR = "__cluster_metadata-0"
@@ -105,15 +105,7 @@ class OdradekController:
             return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=log, text=True, env=os.environ)
 
     def _end(self, node_id: int, number: int) -> int:
-        process = self._processes.pop(node_id)
-        process.send_signal(number)
-        try:
-            status = process.wait(TIMEOUT_S)
-        finally:
-            process.kill()
-            assert process.stdout is not None
-            process.stdout.close()
-        return status
+        return end_process(self._processes.pop(node_id), number)
 
     def _format(self) -> None:
         data = self.log_dir(NODE_ID).parent
