@@ -12,12 +12,23 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Final
 
-from confluent_kafka import Consumer, KafkaException, TopicPartition
+from confluent_kafka import Consumer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from tests.campaigns.cluster_chaos.accounts import PARTITIONS, Violation, check_ledger, check_orders
 from tests.campaigns.cluster_chaos.administrator import Administrator, check_topics
-from tests.campaigns.cluster_chaos.clients import CLIENT, GROUP, HUNG, IDLE, LEDGER, ORDERS, Feeder, Teller, read_all
+from tests.campaigns.cluster_chaos.clients import (
+    CLIENT,
+    GROUP,
+    HUNG,
+    IDLE,
+    LEDGER,
+    ORDERS,
+    Feeder,
+    Teller,
+    committed_offsets,
+    read_all,
+)
 from tests.campaigns.cluster_chaos.harms import HARMS, GoesOn, deck
 from tests.campaigns.cluster_chaos.nodes import NODES, Nodes
 from tests.campaigns.cluster_chaos.views import Silent, are_in_sync, new_producer_id, open_transaction, partitions_by
@@ -181,7 +192,7 @@ class Chaos:
         orders = {index: [int(value) for value in values] for index, values in read_all(servers, ORDERS).items()}
         check_orders(orders, feeder.acknowledged, feeder.sent)
         ends = {index: self._end(ORDERS, index) for index in range(PARTITIONS)}
-        self._until(lambda: self._committed() == ends, "all orders are carried out")
+        self._until(lambda: committed_offsets(self.nodes.servers, GROUP) == ends, "all orders are carried out")
         for teller in self._tellers:
             teller.stop()
         self._until(self._is_nothing_open, "no transaction hangs")
@@ -210,17 +221,6 @@ class Chaos:
         consumer = Consumer({"bootstrap.servers": self.nodes.servers, "group.id": "asks", **CLIENT})
         try:
             return consumer.get_watermark_offsets(TopicPartition(topic, index), 30)[1]
-        finally:
-            consumer.close()
-
-    def _committed(self) -> dict[int, int]:
-        consumer = Consumer({"bootstrap.servers": self.nodes.servers, "group.id": GROUP, **CLIENT})
-        try:
-            found = consumer.committed([TopicPartition(ORDERS, index) for index in range(PARTITIONS)], 10)
-        except KafkaException:
-            return {}
-        else:
-            return {each.partition: each.offset for each in found}
         finally:
             consumer.close()
 

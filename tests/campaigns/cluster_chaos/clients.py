@@ -177,6 +177,19 @@ class Teller:
             self._step_s = time.monotonic()
 
 
+def committed_offsets(servers: str, group: str) -> dict[int, int]:
+    """What a group has committed of ORDERS, by partition; nothing while its coordinator does not answer."""
+    consumer = Consumer({"bootstrap.servers": servers, "group.id": group, **CLIENT})
+    try:
+        found = consumer.committed([TopicPartition(ORDERS, index) for index in range(PARTITIONS)], 10)
+    except KafkaException:
+        return {}
+    else:
+        return {each.partition: each.offset for each in found}
+    finally:
+        consumer.close()
+
+
 def read_all(servers: str, topic: str, timeout_s: float = 60) -> dict[int, list[bytes]]:
     """Every committed value of each partition, by offset. Raises Violation where the end is not reached."""
     consumer = Consumer({"bootstrap.servers": servers, "group.id": "reader", "enable.partition.eof": True, **CONSUMER})

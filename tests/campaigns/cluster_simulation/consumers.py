@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 
 from odradek.client.api import Api
 from odradek.protocol.api_keys import ApiKey
-from odradek.protocol.control_records import ABORT, read_control_record
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.message_types.fetch import FetchPartition, FetchRequest, FetchTopic
 from odradek.protocol.message_types.list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
@@ -21,12 +20,10 @@ from odradek.protocol.message_types.offset_fetch import (
     OffsetFetchRequestGroup,
     OffsetFetchRequestTopics,
 )
-from odradek.protocol.plain_batches import read_batch
-from odradek.protocol.record_batch import iter_batches
-from odradek.protocol.records import Record
 from tests.campaigns.cluster_simulation.client import GROUP, Client
 from tests.campaigns.cluster_simulation.ledger import WATERMARK
 from tests.campaigns.cluster_simulation.producers import RETRIABLE
+from tests.campaigns.simulation.transactions.reader import committed_records
 from tests.campaigns.simulation.violation import Violation
 
 if TYPE_CHECKING:
@@ -123,17 +120,8 @@ class PartitionReader:
 
     def take(self, data: bytes, aborted: deque[tuple[int, int]]) -> None:
         """Take batches, without those of aborted transactions: (producer id, first offset), in order."""
-        aborting: set[int] = set()
-        for position, header in iter_batches(data):
-            while aborted and aborted[0][1] <= header.last_offset:
-                aborting.add(aborted.popleft()[0])
-            if header.is_control:
-                _, key, value = next(read_batch(data, position))
-                if read_control_record(Record(key=key, value=value))[0] == ABORT:
-                    aborting.discard(header.producer_id)
-            elif header.producer_id not in aborting:
-                records = read_batch(data, position)
-                self.records += [(offset, value or b"") for offset, _, value in records if offset >= self.offset]
+        for header, records in committed_records(data, aborted):
+            self.records += [record for record in records if record[0] >= self.offset]
             self.offset = max(self.offset, header.next_offset)
 
 

@@ -9,11 +9,10 @@ from collections import Counter
 from collections.abc import Callable
 from typing import NamedTuple
 
-from confluent_kafka import Consumer, KafkaException, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from tests.campaigns.cluster_chaos.accounts import PARTITIONS, Violation, check_ledger, check_orders
-from tests.campaigns.cluster_chaos.clients import CLIENT, GROUP, LEDGER, ORDERS, Feeder, Teller, read_all
+from tests.campaigns.cluster_chaos.clients import CLIENT, GROUP, LEDGER, ORDERS, Feeder, Teller, committed_offsets, read_all
 from tests.campaigns.growing_out.watcher import GROUP as WATCHERS
 from tests.campaigns.growing_out.watcher import Watcher
 
@@ -66,8 +65,8 @@ class LiveClients:
         orders = {index: [int(value) for value in values] for index, values in read_all(self._servers, ORDERS).items()}
         ends = {index: len(numbers) for index, numbers in orders.items()}
         checks: list[Callable[[], None]] = [
-            lambda: self._until(lambda: self._committed(GROUP) == ends, f"{GROUP} have come to the end, {ends}"),
-            lambda: self._until(lambda: self._committed(WATCHERS) == ends, f"{WATCHERS} have come to the end, {ends}"),
+            lambda: self._wait_for_end(GROUP, ends),
+            lambda: self._wait_for_end(WATCHERS, ends),
             *(client.stop for client in (*self._tellers, self._watcher)),
             lambda: check_orders(orders, self._feeder.acknowledged, self._feeder.sent),
             lambda: check_ledger(
@@ -91,16 +90,8 @@ class LiveClients:
             f"{dict(reasons) or 'never'}"
         )
 
-    def _committed(self, group: str) -> dict[int, int]:
-        consumer = Consumer({"bootstrap.servers": self._servers, "group.id": group, **CLIENT})
-        try:
-            found = consumer.committed([TopicPartition(ORDERS, index) for index in range(PARTITIONS)], 10)
-        except KafkaException:
-            return {}
-        else:
-            return {each.partition: each.offset for each in found}
-        finally:
-            consumer.close()
+    def _wait_for_end(self, group: str, ends: dict[int, int]) -> None:
+        self._until(lambda: committed_offsets(self._servers, group) == ends, f"{group} have come to the end, {ends}")
 
     def _until(self, condition: Callable[[], bool], what: str) -> None:
         deadline_s = time.monotonic() + self._patience_s

@@ -15,10 +15,28 @@ from tests.campaigns.simulation.violation import Violation
 
 if TYPE_CHECKING:
     from collections import deque
+    from collections.abc import Iterator
 
+    from odradek.protocol.record_batch import BatchHeader
     from tests.campaigns.simulation.transactions.witness import SeenPartition
 
 _COMMITTED = "who reads committed records reads all of them, and no others"
+
+
+def committed_records(data: bytes, aborted: deque[tuple[int, int]]) -> Iterator[tuple[BatchHeader, list[tuple[int, bytes]]]]:
+    """Each batch with (offset, value) of its records; with none if it is a marker's, or of an aborted transaction."""
+    aborting: set[int] = set()
+    for position, header in iter_batches(data):
+        records: list[tuple[int, bytes]] = []
+        while aborted and aborted[0][1] <= header.last_offset:
+            aborting.add(aborted.popleft()[0])
+        if header.is_control:
+            _, key, value = next(read_batch(data, position))
+            if read_control_record(Record(key=key, value=value))[0] == ABORT:
+                aborting.discard(header.producer_id)
+        elif header.producer_id not in aborting:
+            records = [(offset, value or b"") for offset, _, value in read_batch(data, position)]
+        yield header, records
 
 
 class CommittedReader:
@@ -30,18 +48,9 @@ class CommittedReader:
 
     def take(self, data: bytes, aborted: deque[tuple[int, int]]) -> None:
         """Take what was fetched: batches, and (producer id, first offset) of aborted transactions in order. Raises Violation."""
-        aborting: set[int] = set()
         before = self.offset
-        for position, header in iter_batches(data):
-            while aborted and aborted[0][1] <= header.last_offset:
-                aborting.add(aborted.popleft()[0])
-            if header.is_control:
-                _, key, value = next(read_batch(data, position))
-                if read_control_record(Record(key=key, value=value))[0] == ABORT:
-                    aborting.discard(header.producer_id)
-            elif header.producer_id not in aborting:
-                records = read_batch(data, position)
-                self.values += [(offset, value or b"") for offset, _, value in records if offset >= self.offset]
+        for header, records in committed_records(data, aborted):
+            self.values += [record for record in records if record[0] >= self.offset]
             self.offset = header.next_offset
         if self.offset == before:
             raise Violation(_COMMITTED, f"no batch can be read at {before}")
