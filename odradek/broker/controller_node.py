@@ -101,7 +101,7 @@ class ControllerNode:
         quorum_log.begin_epoch(
             Voter(host.node_id, identity.directory_id, [VoterEndpoint(*endpoint) for endpoint in endpoints.values()]),
             seen_epoch=elections.read().epoch,
-            # As with Kafka's controllers: who is configured with addresses alone learns of the voters from the log.
+            # As with Kafka's controllers: nodes that know only bootstrap servers learn the voters from the log.
             is_dynamic=bool(host.config["controller.quorum.bootstrap.servers"]),
             now_ms=now_ms,
         )

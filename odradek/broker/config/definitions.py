@@ -17,7 +17,7 @@ READ_ONLY = "read-only"
 PER_BROKER = "per-broker"
 CLUSTER_WIDE = "cluster-wide"
 
-# What is said of Kafka's default where the config is odradek's own.
+# Stands for Kafka's default where the config is odradek's own.
 NOT_KAFKAS = "none: Kafka has no such config"
 
 MAX_INT = 2**31 - 1

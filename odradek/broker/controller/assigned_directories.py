@@ -55,7 +55,7 @@ def assign_replicas(
 
 
 def assigned_here(view: ClusterView, node_id: int, places: Iterable[tuple[Topic, int, UUID]]) -> list[MetadataRecord]:
-    """The records for ``places`` of replicas on ``node_id``: (topic, partition, directory). Who is not a replica is left out."""
+    """The records for ``places``, (topic, partition, directory), of the replicas on ``node_id``; others are left out."""
     records: list[MetadataRecord] = []
     for topic, index, directory in places:
         partition = topic.partitions.get(index)

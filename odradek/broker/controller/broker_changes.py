@@ -28,7 +28,7 @@ Partitions = Iterable[tuple[Topic, PartitionRecord]]
 def change_of(
     view: ClusterView, topic: Topic, partition: PartitionRecord, is_acceptable: Callable[[int], bool] | None = None
 ) -> PartitionChange:
-    """A change of a partition, with nothing to change yet. ``is_acceptable`` stands for who is active."""
+    """A change of a partition, with nothing to change yet. ``is_acceptable`` tests brokers in place of ``view.is_active``."""
     acceptable = is_acceptable or view.is_active
     return PartitionChange(
         partition,

@@ -166,6 +166,6 @@ class BrokerSessions:
         self.touch(broker_id, is_fenced=is_fenced, metadata_offset=offset)
 
     def _lowest_active_offset(self) -> float:
-        """How far the slowest broker has followed of those that are unfenced and stay; nobody to wait for: infinity."""
+        """The lowest metadata offset among unfenced brokers that do not shut down; infinity if there are none."""
         active = (known for known in self._brokers.values() if not known.is_fenced and not known.is_shutting_down)
         return min((known.metadata_offset for known in active), default=float("inf"))

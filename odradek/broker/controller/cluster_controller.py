@@ -138,7 +138,7 @@ class ClusterController(Controller):
         return self._answered(decide, answer, lambda error: BrokerRegistrationResponse(error_code=error.code))
 
     def end_session(self, broker_id: int) -> None:
-        """The process of a broker has ended, and the broker is about to register anew."""
+        """End a broker's session at once: its process has ended, and its next incarnation registers."""
         self._sessions.end(broker_id)
 
     def heartbeat(self, request: BrokerHeartbeatRequest) -> Reply[BrokerHeartbeatResponse]:
@@ -153,7 +153,7 @@ class ClusterController(Controller):
         def answer(decided: tuple[BrokerHeartbeatResponse, BrokerState]) -> BrokerHeartbeatResponse:
             response, state = decided
             if state is BrokerState.CONTROLLED_SHUTDOWN:
-                # Those who have followed so far know the leaders that take over.
+                # A broker that has applied this offset knows the new leaders.
                 self._sessions.shuts_down_at(broker_id, self.log_end_offset - 1)
             return response
 
@@ -237,7 +237,7 @@ class ClusterController(Controller):
         changes = list(changes)
         records = super()._config_records(changes)
         if self.view.has_elr:
-            # Who is eligible follows from how many must be in sync.
+            # A new min.insync.replicas makes the eligible leader replicas obsolete.
             records += [
                 ClearElrRecord(topic_name=resource_name if resource_type == TOPIC_RESOURCE else "")
                 for resource_type, resource_name, name, _ in changes
@@ -261,7 +261,7 @@ class ClusterController(Controller):
         return first_records(self._config["min.insync.replicas"])
 
     def _take_over(self) -> None:
-        """Whoever leads goes on: a session that is not kept up will tell."""
+        """Keep all leaders: the sessions of dead brokers expire."""
         self._sessions.activate(self.image)
 
     def _replay(self, records: Sequence[MetadataRecord]) -> None:

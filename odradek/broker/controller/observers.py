@@ -18,7 +18,7 @@ class Observer:
     log_end_offset: int = -1
     last_fetch_ms: int = -1
     last_caught_up_ms: int = -1
-    # Of the leader, at the last fetch: who fetches at that end the next time was caught up then.
+    # The leader's log end offset at the last fetch. A fetch from that offset shows that the observer was caught up then.
     leader_end_offset: int = -1
 
 
@@ -40,7 +40,7 @@ class Observers:
         observer.log_end_offset = offset
 
     def known(self, now_ms: int) -> Iterator[tuple[ObserverKey, Observer]]:
-        """Those that still fetch."""
+        """The observers that have fetched lately."""
         silent = [key for key, observer in self._known.items() if now_ms - observer.last_fetch_ms >= _SESSION_MS]
         for key in silent:
             del self._known[key]

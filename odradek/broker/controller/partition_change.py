@@ -1,4 +1,4 @@
-"""A change of one partition: who leads it, who is in sync, where its replicas are (Kafka: PartitionChangeBuilder).
+"""A change of one partition: its leader, its in-sync replicas, its replicas (Kafka: PartitionChangeBuilder).
 
 In Kafka's order: a reassignment that is reached is completed; replicas that leave the in-sync set become eligible (KIP-966); a
 leader is elected. The leader epoch rises with each record that has a leader, so a leader that stays is named only where the
@@ -132,7 +132,7 @@ class PartitionChange:
             self.removing = self.adding = ()
 
     def _make_eligible(self) -> None:
-        """Whoever was in sync, and leaves while too few are, has all that was acknowledged: it stays eligible."""
+        """Replicas that leave a too small ISR become eligible leaders: they have every acknowledged record."""
         if not self._has_elr:
             return
         if len(self.isr) >= self._min_isr:

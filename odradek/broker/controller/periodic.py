@@ -31,6 +31,6 @@ class PeriodicTasks:
         self._next[key] = self._timer.call_after(interval_ms, run)
 
     def close(self) -> None:
-        """Run none any more."""
+        """Cancel all tasks."""
         for task in self._next.values():
             task.cancel()

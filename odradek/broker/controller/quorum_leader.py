@@ -170,7 +170,7 @@ class QuorumLeader:
 
 
 def _only_partition(request: FetchRequest) -> FetchPartition | None:
-    """What is asked of the metadata log; None for a request that asks for anything else."""
+    """The request's metadata partition; None if the request names another partition, or several."""
     if len(request.topics) != 1 or len(request.topics[0].partitions) != 1:
         return None
     [topic] = request.topics

@@ -22,7 +22,7 @@ class DecisionServices(Protocol):
 
 
 class QuorumServices(DecisionServices, Protocol):
-    """The quorum's leader, for who follows its log."""
+    """The leader of the quorum, which serves observers."""
 
     @property
     def leader(self) -> QuorumLeader:

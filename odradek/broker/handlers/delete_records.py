@@ -106,7 +106,7 @@ def _followers(
 def _told(
     topics: list[DeleteRecordsTopicResult], outcomes: dict[tuple[int, int], tuple[int, ErrorCode]]
 ) -> list[DeleteRecordsTopicResult]:
-    """``topics`` with what came of those that waited."""
+    """``topics`` with the outcomes of the partitions that waited."""
     told = [list(topic.partitions) for topic in topics]
     for (place, index), (low_watermark, error_code) in outcomes.items():
         told[place][index] = told[place][index]._replace(low_watermark=low_watermark, error_code=error_code)

@@ -181,7 +181,7 @@ class DeletionServices(DirectoryServices, Protocol):
 
     @property
     def produce_purgatory(self) -> Purgatory[DelayedOperation]:
-        """Who waits for followers."""
+        """Produces and DeleteRecords that wait for followers."""
 
 
 class FetchServices(PartitionServices, Protocol):

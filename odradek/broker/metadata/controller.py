@@ -275,7 +275,7 @@ class Controller:
         return BOOTSTRAP_RECORDS
 
     def _take_over(self) -> None:
-        """The log is loaded, and whoever wrote it has stopped."""
+        """The log is loaded, and no other controller writes it."""
         self._commit(list(elect(self.image, self.node_id)))
 
     def _operate(self, decide: Callable[[], tuple[T, Sequence[MetadataRecord]]]) -> Reply[T | KafkaError]:

@@ -37,7 +37,7 @@ UNSAFE_DOWNGRADE = 3
 
 
 def unknown_level(finalized: Mapping[str, int]) -> str | None:
-    """What is finalized and not known here, in words: records may mean what nobody here knows. None where all is known."""
+    """The finalized features that this odradek does not know, in words; None if it knows all. It could misread their records."""
     for name, level in finalized.items():
         lowest, highest = REGISTERED_FEATURES.get(name, (0, 0))
         if not lowest <= level <= highest:

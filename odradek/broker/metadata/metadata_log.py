@@ -254,7 +254,7 @@ class MetadataLog:
 
     @property
     def has_failed(self) -> bool:
-        """Whether nobody knows what is on disk: nothing is appended any more."""
+        """Whether an append or a sync has failed, after which nothing is appended."""
         return self._failed
 
     def _ensure_writable(self) -> None:

@@ -25,7 +25,7 @@ def has_voters(file_system: FileSystem, metadata_dir: str) -> bool:
 
 
 def _has_voters(data: bytes) -> bool:
-    """In whole batches up to the first that is damaged: who starts on the log looks at that."""
+    """Whether the voters are named before the first damaged batch, which the next start reports."""
     try:
         return any(
             control_type(record) == KRAFT_VOTERS

@@ -58,7 +58,7 @@ class ByteRate:
 
     @property
     def is_exceeded(self) -> bool:
-        """Whether what is throttled has to wait."""
+        """Whether throttled partitions have to wait."""
         return self.is_limited and self.bytes_per_s > self.bound()
 
     def _forget(self, now_ms: float) -> None:

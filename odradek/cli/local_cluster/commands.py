@@ -21,7 +21,7 @@ _COLUMNS = ("node", "role", "address", "pid", "state", "fenced", "leaders")
 
 
 class _Refused(click.ClickException):
-    """The cluster cannot do what it was asked for."""
+    """The cluster cannot carry out the command."""
 
     exit_code = 1
 

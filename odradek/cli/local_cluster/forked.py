@@ -60,7 +60,7 @@ class Forks:
     def __init__(self, signals: Sequence[signal.Signals]) -> None:
         self._signals = signals
         self._lifeline_read, self._lifeline_write = os.pipe()
-        # Called in each child: closes what is the supervisor's.
+        # Called in each child: closes the supervisor's files.
         self.on_fork: Callable[[], object] = lambda: None
 
     def launch(self, plan: NodePlan) -> Child:

@@ -42,7 +42,7 @@ class Supervisor:
         self._signals_read, self._signals_write = os.pipe()
         self._said_ready = False
         self._status = 0
-        # When those that were told to end are killed; None unless a stop is under way.
+        # When nodes that do not stop are killed; None unless a stop is under way.
         self._deadline_ms: float | None = None
         # Whether a second signal has come.
         self._is_impatient = False
@@ -194,7 +194,7 @@ class Supervisor:
             self._do(request, partial(_respond, connection))
 
     def _do(self, request: Mapping[str, object], answer: Answer) -> None:
-        """What is asked for; it may be answered later."""
+        """One command; the answer may come later."""
         if request.get("do") == "status":
             answer({"nodes": [_described(node) for node in self._nodes.values()]})
             return
@@ -241,6 +241,6 @@ def _answer_all(waiting: list[Answer], message: Mapping[str, object]) -> None:
 
 
 def _respond(connection: socket.socket, message: Mapping[str, object]) -> None:
-    # Who has asked may be gone.
+    # The client may have closed its connection.
     with connection, suppress(OSError):
         connection.sendall(encode(message))

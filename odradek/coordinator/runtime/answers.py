@@ -83,7 +83,7 @@ class Answers:
             self._give(event.reply, error)
 
     def give_up(self, events: Iterable[DeferredEvent], error: KafkaError) -> None:
-        """Tell those who wait for others that it takes too long. What was decided stays, and may be committed yet."""
+        """Fail the operations that wait for a commit. Their records stay in the log, and may still be committed."""
         for event in events:
             for reply, _ in event.result.responses:
                 self._give(reply, error)

@@ -77,7 +77,7 @@ class HostedShard(Generic[ShardT]):
         self._answers = Answers(partition, environment.on_fault)
         # What is to be done once the answers given by now have been handed on.
         self._following: list[Callable[[], None]] = []
-        # When who waits for ``_watched_offset`` to be committed is told that it takes too long.
+        # The deadline of the operations that wait for ``_watched_offset`` to be committed.
         self._commit_deadline: TimerTask | None = None
         self._watched_offset = 0
         # Operations submitted during a decision.
@@ -406,7 +406,7 @@ class HostedShard(Generic[ShardT]):
         self._answers.deliver()
 
     def _watch_commit(self) -> None:
-        """Have who waits for a commit told, should the high watermark not move: replicas, or the controller, are out of reach."""
+        """Set a deadline for the operations that wait for a commit: replicas or the controller may be out of reach."""
         if self._deferred and self._commit_deadline is None and self.state is _ACTIVE:
             self._watched_offset = self.written_offset
             environment = self._environment

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 def handle(services: "QuorumServices", _context: "RequestContext", request: DescribeQuorumRequest) -> DescribeQuorumResponse:
-    """Describe the metadata log's quorum to whom asks for its one partition; all others are unknown."""
+    """Describe the quorum of the metadata log's one partition. A request for any other partition gets an error for each."""
     if not _is_about_metadata(request):
         return DescribeQuorumResponse(topics=[_unknown(topic) for topic in request.topics])
     leader = services.leader
