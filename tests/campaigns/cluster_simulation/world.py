@@ -123,6 +123,12 @@ class World:
         """All."""
         return [self.controller, *self.brokers]
 
+    def leads(self, node_id: int, place: tuple[str, int]) -> bool:
+        """Whether a broker takes itself for a partition's leader."""
+        core = self.brokers[node_id - 1].core
+        partition = None if core is None else core.partitions.get(*place)
+        return partition is not None and partition.leader is not None
+
     def host_of(self, node_id: int) -> str:
         """Where a broker is."""
         return f"b{node_id}"
