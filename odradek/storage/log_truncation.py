@@ -64,6 +64,7 @@ class LogTruncation:
         self._flush_state.ensure_synced()
         local = self._local
         if offset >= local.log_end_offset:
+            self._forget_empty_epoch(offset)
             return False
         if offset < local.segments.first_offset:
             self.truncate_fully_and_start_at(offset, now_ms)
@@ -96,6 +97,13 @@ class LogTruncation:
         except OSError as error:
             raise self._failed(error) from error
         self._end_at(offset, offset)
+
+    def _forget_empty_epoch(self, offset: int) -> None:
+        """Remove the epoch of a leader that has written nothing: by it a follower would ask for the same again."""
+        try:
+            self._local.leader_epochs.truncate_from_end(offset)
+        except OSError as error:
+            raise self._errors.report(error) from error
 
     def _lower_checkpoints(self, offset: int) -> None:
         if self._before is None:

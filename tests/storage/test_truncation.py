@@ -90,6 +90,13 @@ def test_nothing_is_done_where_the_log_ends_already():
     assert (log.log_end_offset, log.truncations) == (20, 0)
 
 
+def test_an_epoch_without_records_is_forgotten_where_the_log_ends_already():
+    log = filled()
+    log.leader_epochs.assign(7, 20)
+    assert not log.truncate_to(20, NOW_MS)
+    assert log.leader_epochs.entries == ((0, 0), (1, 8), (2, 16))
+
+
 def test_the_files_of_what_is_cut_off_are_given_away():
     log = filled()
     asked = []

@@ -111,7 +111,9 @@ class FollowedPartition:
         log = partition.require_log()
         if data.diverging_epoch.epoch >= 0:
             offset = truncation_offset(log, data.diverging_epoch)
-            self._tell("a follower diverges from its leader, and is cut off", offset=offset, epoch=data.diverging_epoch.epoch)
+            if offset < log.log_end_offset:
+                epoch = data.diverging_epoch.epoch
+                self._tell("a follower diverges from its leader, and is cut off", offset=offset, epoch=epoch)
             partition.truncate_to(offset, now_ms)
             return Followed.FETCHED
         records = cast("Buffer", data.records or b"")

@@ -289,9 +289,23 @@ class Partition:
     def become_leader(self, leader_epoch: int, followers: "InSyncReplicas | None" = None) -> None:
         """This broker was elected. The high watermark stays where it is until the in-sync replicas have told their ends."""
         self.leader_epoch = leader_epoch
+        if followers is not None and self.log is not None:
+            self._begin_epoch(self.log)
         if self.leader is None or followers is not None:
             self.leader = Leader(followers)
             self.follower = None
+
+    def _begin_epoch(self, log: "Log") -> None:
+        """Note where the epoch begins, in front of its first record.
+
+        A follower may have an epoch of its own without records, having led before; asked for that, the leader has to know a
+        later one.
+        """
+        if self.leader_epoch > log.leader_epochs.latest:
+            try:
+                log.leader_epochs.assign(self.leader_epoch, log.log_end_offset)
+            except OSError as error:
+                log.storage_error(error)
 
     def become_follower(self, leader_id: int, leader_epoch: int) -> None:
         """Another broker was elected, or none (NO_LEADER). Who waits here is told to look for the leader."""

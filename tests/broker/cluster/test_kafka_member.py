@@ -23,6 +23,7 @@ def cluster(tmp_path_factory):
     made = MixedCluster(tmp_path_factory.mktemp("member"), kafka=[KAFKA], odradek=[FIRST, SECOND], spare=[LEAVING])
     try:
         made.begin()
+        made.create_internal_topics()
         yield made
         are_alike_when_they_have_stopped(made)
     finally:
@@ -349,8 +350,7 @@ def test_deleted_records_do_not_come_back_with_the_next_leader(cluster, leader):
     topic = f"shortened-{leader}"
     cluster.create(topic, [[leader, *(node_id for node_id in EVERY if node_id != leader)]])
     cluster.produce(topic, values_of(topic, 30), 1)
-    [deleted] = cluster.admin.delete_records([TopicPartition(topic, 0, 20)]).values()
-    assert deleted.result(DEADLINE_S).low_watermark == 20
+    assert cluster.delete_records(topic, 20) == 20
     # All three have said so to their leader, which has waited for them.
     for node_id in EVERY:
         assert earliest(cluster, node_id, topic) == 20

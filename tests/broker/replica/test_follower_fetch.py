@@ -7,6 +7,7 @@ from odradek.broker.replica.follower_fetch import FollowerFetchRead
 from odradek.broker.replica.partition import Partition
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.message_types import fetch
+from odradek.storage.memory_filesystem import MemoryFileSystem
 
 from .replication_bed import FIRST, LEADER, LEADER_EPOCH, SECOND, TOPIC_ID, ReplicationBed
 
@@ -107,6 +108,27 @@ def test_a_follower_whose_log_diverges_is_told_where_and_counts_for_nothing():
     data = answer(read_of(bed, offset=3, last_fetched_epoch=0))
     assert (data.diverging_epoch.epoch, data.diverging_epoch.end_offset) == (0, 2)
     assert bed.followers.follower(FIRST).broker_epoch is None
+
+
+def test_a_follower_that_had_led_without_writing_is_told_the_epoch_before():
+    """Kafka's leaders note their epoch when they are elected, and ask for it when they follow."""
+    bed = ReplicationBed(records=2)
+    data = answer(read_of(bed, offset=2, last_fetched_epoch=LEADER_EPOCH - 1))
+    assert data.error_code == ErrorCode.NONE
+    assert (data.diverging_epoch.epoch, data.diverging_epoch.end_offset) == (0, 2)
+
+
+def test_a_disk_that_does_not_take_a_leaders_epoch_is_reported(monkeypatch):
+    bed = ReplicationBed(records=2)
+    reported = []
+    bed.log._disk_errors.on_error = reported.append
+
+    def refuse(*_, **__):
+        raise OSError("no space left")
+
+    monkeypatch.setattr(MemoryFileSystem, "write_atomic", refuse)
+    bed.partition.become_leader(LEADER_EPOCH + 1, bed.followers)
+    assert [str(error) for error in reported] == ["no space left"]
 
 
 @pytest.mark.parametrize(("epoch", "error"), [(3, ErrorCode.UNKNOWN_LEADER_EPOCH), (-1, ErrorCode.NOT_LEADER_OR_FOLLOWER)])

@@ -77,6 +77,24 @@ async def test_a_follower_of_several_leaders_records_goes_back_epoch_by_epoch(cl
     assert [value for _, value in cluster.nodes[1].records()][2:] == [b"of 3"]
 
 
+async def test_a_leader_that_has_written_nothing_follows_the_next_and_nothing_is_cut_off(cluster):
+    cluster.produce(2)
+    await cluster.quiet()
+    cluster.elect(2)
+    assert cluster.leader.log.leader_epochs.entries == ((1, 0), (2, 2))
+    cluster.elect(1)
+    for _ in range(3):
+        await cluster.turn()
+    # As far as its records go, it was told; and it asks for no more than is there.
+    follower = cluster.nodes[2]
+    assert follower.log.leader_epochs.entries == ((1, 0),)
+    assert (follower.log.log_end_offset, follower.log.truncations) == (2, 0)
+    assert cluster.leader.partition.leader.followers.follower(2).log_end_offset == 2
+    cluster.produce()
+    await cluster.quiet()
+    assert all(node.log.leader_epochs.entries == ((1, 0), (3, 2)) for node in cluster.nodes.values())
+
+
 def batch(value):
     from odradek.protocol.records import Record, build_batch
 

@@ -4,7 +4,7 @@ import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 
-from confluent_kafka import Consumer, ElectionType, KafkaException, Producer, TopicPartition
+from confluent_kafka import Consumer, ElectionType, KafkaError, KafkaException, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource, NewTopic
 
 from odradek.client.api import Api
@@ -36,6 +36,7 @@ SETTINGS = {
 CONTROLLER_SETTINGS = {"broker.session.timeout.ms": "3000"}
 DEADLINE_S = 90
 _FETCH_WAIT_S = 0.5
+_INTERNAL_TOPICS = ("__consumer_offsets", "__transaction_state")
 
 
 class MixedCluster:
@@ -75,6 +76,12 @@ class MixedCluster:
         self.controllers.start()
         self.kafka.start()
         self.odradek.start(*(node_id for node_id in self.nodes if node_id in self.odradek.ports))
+
+    def create_internal_topics(self) -> None:
+        """Have the coordinators' topics while all brokers live, so that each of these leads a part of them."""
+        Consumer({"bootstrap.servers": self.servers, "group.id": "first"}).committed([TopicPartition("any", 0)], DEADLINE_S)
+        Producer({"bootstrap.servers": self.servers, "transactional.id": "first"}).init_transactions(DEADLINE_S)
+        self.until(lambda: all(set(self.leaders(name)) == set(self.nodes) for name in _INTERNAL_TOPICS))
 
     @property
     def ports(self) -> dict[int, int]:
@@ -139,6 +146,22 @@ class MixedCluster:
         asked = [TopicPartition(topic, index) for index in range(partitions)]
         self.admin.elect_leaders(ElectionType.PREFERRED, asked).result(DEADLINE_S)
         self.until(lambda: set(self.leaders(topic)) == set(self.nodes))
+
+    def delete_records(self, topic: str, offset: int) -> int:
+        """Delete what is before it, of partition 0; its low watermark. A broker that knows no leader yet is asked again."""
+        found: list[int] = []
+
+        def is_deleted() -> bool:
+            [deleted] = self.admin.delete_records([TopicPartition(topic, 0, offset)]).values()
+            try:
+                found.append(deleted.result(DEADLINE_S).low_watermark)
+            except KafkaException as error:
+                if error.args[0].code() != KafkaError._NOENT:
+                    raise
+            return bool(found)
+
+        self.until(is_deleted)
+        return found[-1]
 
     def elects_unclean(self, topic: str, node_id: int, partition: int = 0) -> bool:
         """Have a replica lead that may lack what was acknowledged; whether it does."""
