@@ -127,26 +127,41 @@ class KafkaPythonConsumer(PatternConsumer):
 
 
 class AiokafkaConsumer(PatternConsumer):
+    """aiokafka 0.14 asserts that a subscription has not changed while it looked for the coordinator; a pattern's may have.
+
+    Its task that looks after the group has ended then, and whoever waits for records is told so, or waits for ever. Another
+    consumer goes on.
+    """
+
     make: ClassVar[str] = "aiokafka"
 
     def _consume(self) -> None:
         asyncio.run(self._work())
 
     async def _work(self) -> None:
-        consumer = await self._started()
-        consumer.subscribe(pattern=self._pattern)
+        while not self._stopping.is_set():
+            consumer = await self._started()
+            consumer.subscribe(pattern=self._pattern)
+            await self._read(consumer)
+            # If the broker goes at this moment, aiokafka waits for its own cancelled task.
+            with suppress(asyncio.CancelledError, TimeoutError, AiokafkaError):
+                await asyncio.wait_for(consumer.stop(), STOP_TIMEOUT_S)
+
+    async def _read(self, consumer: aiokafka.AIOKafkaConsumer) -> None:
+        """Read until the end, or until the group is looked after no more."""
         while not self._stopping.is_set():
             try:
                 found = await consumer.getmany(timeout_ms=POLL_MS)
             except AiokafkaError as error:
+                if _has_lost_its_group(consumer):
+                    return
                 if not error.retriable:
                     raise
                 await asyncio.sleep(RETRY_AFTER_S)
                 continue
             self._note_polled(found)
-        # If the broker goes at this moment, aiokafka waits for its own cancelled task.
-        with suppress(asyncio.CancelledError, TimeoutError, AiokafkaError):
-            await asyncio.wait_for(consumer.stop(), STOP_TIMEOUT_S)
+            if _has_lost_its_group(consumer):
+                return
 
     async def _started(self) -> aiokafka.AIOKafkaConsumer:
         while True:
@@ -172,6 +187,15 @@ class AiokafkaConsumer(PatternConsumer):
             fetch_max_wait_ms=50,
             retry_backoff_ms=50,
         )
+
+
+def _has_lost_its_group(consumer: aiokafka.AIOKafkaConsumer) -> bool:
+    task = consumer._coordinator._coordination_task
+    if not task.done() or task.cancelled():
+        return False
+    # Anything else is a finding.
+    error = task.exception()
+    return error is not None and "AssertionError" in str(error)
 
 
 CONSUMERS = (ConfluentConsumer, KafkaPythonConsumer, AiokafkaConsumer)
