@@ -230,7 +230,7 @@ def test_a_broker_without_the_leader_says_who_leads(cluster):
     assert [(node.node_id, node.port) for node in produced.node_endpoints] == [(FIRST, cluster.odradek.ports[FIRST])]
 
 
-@pytest.mark.parametrize(("ahead", "behind"), [(FIRST, KAFKA), (KAFKA, FIRST), (FIRST, SECOND)])
+@pytest.mark.parametrize(("ahead", "behind"), [(FIRST, KAFKA), (KAFKA, FIRST)])
 def test_a_log_that_diverges_from_its_new_leaders_is_cut_off_where_the_epochs_say(cluster, ahead, behind):
     """One replica writes alone and dies; the other one, which lacks that, is elected all the same, and writes something else."""
     topic = f"diverging-{ahead}-{behind}"
@@ -311,9 +311,7 @@ def test_a_consumer_reads_from_the_replica_in_its_rack_whoever_leads(cluster):
         assert cluster.consume("racks", 3, 90, **{"client.rack": f"rack-{node_id}"}) == values
 
 
-@pytest.mark.parametrize(
-    ("side", "leader", "added"), [("leader", FIRST, KAFKA), ("leader", KAFKA, FIRST), ("follower", KAFKA, SECOND)]
-)
+@pytest.mark.parametrize(("side", "leader", "added"), [("leader", FIRST, KAFKA), ("follower", KAFKA, SECOND)])
 def test_a_partition_that_moves_is_throttled_and_what_is_in_sync_is_not(cluster, side, leader, added):
     topic = f"throttled-{side}-{leader}-{added}"
     cluster.create(topic, [[leader]])

@@ -26,9 +26,9 @@ def run(scratch, controller, *names, fault=None):
 @pytest.mark.xdist_group("kafka-tools")
 @pytest.mark.timeout(400)
 @pytest.mark.interpreted
-@pytest.mark.parametrize(("controller", "harm"), [("odradek", "hold all"), ("kafka", "cut controller")])
-def test_nothing_is_lost_or_doubled_while_a_broker_is_cut_off(tmp_path, controller, harm):
-    assert "1 harms" in run(tmp_path, controller, harm)
+@pytest.mark.parametrize(("controller", "harm"), [("odradek", "reset"), ("kafka", "cut controller")])
+def test_nothing_is_lost_or_doubled_while_a_broker_is_in_trouble(tmp_path, controller, harm):
+    assert f"harms: {{'{harm}': " in run(tmp_path, controller, harm)
 
 
 @pytest.mark.xdist_group("kafka-tools")
