@@ -19,6 +19,7 @@ from functools import cached_property
 from pathlib import Path
 from struct import Struct
 
+from odradek.protocol.errors import MalformedMessage
 from odradek.protocol.record_batch import iter_batches
 
 HIGH_WATERMARKS = "replication-offset-checkpoint"
@@ -43,12 +44,24 @@ class Replica:
 
     @cached_property
     def log(self) -> bytes:
-        """The batches."""
+        """The batches, up to the first that cannot be read."""
+        return self._read[0]
+
+    @property
+    def damage(self) -> str:
+        """Why what is behind ``log`` cannot be read; empty if nothing is."""
+        return self._read[1]
+
+    @cached_property
+    def _read(self) -> tuple[bytes, str]:
         data = b"".join(path.read_bytes() for path in sorted(self.directory.glob("*.log")))
         end = 0
-        for position, header in iter_batches(data):
-            end = position + header.size_bytes
-        return data[:end]
+        try:
+            for position, header in iter_batches(data):
+                end = position + header.size_bytes
+        except MalformedMessage as error:
+            return data[:end], error.reason
+        return data[:end], ""
 
     @cached_property
     def batches(self) -> list[tuple[int, int, int]]:
@@ -164,6 +177,8 @@ def compare(data: Mapping[int, Path]) -> Comparison:
 
 
 def _of_its_own(replica: Replica) -> Iterator[str]:
+    if replica.damage:
+        yield f"the log cannot be read from offset {replica.end_offset} on: {replica.damage}"
     if replica.epochs != replica.epochs_of_batches:
         yield f"the checkpoint has epochs {replica.epochs}, the log {replica.epochs_of_batches}"
     if (replica.high_watermark or 0) != replica.end_offset:

@@ -65,6 +65,15 @@ def test_a_fault_in_any_replica_is_found(data, fault, node_id):
     assert compare(data).differences == []
 
 
+@pytest.mark.parametrize("position", range(0, 66, 3))
+def test_a_log_that_cannot_be_read_is_a_difference_too(data, position):
+    [path] = (data[1] / f"{TOPIC}-0").glob("*.log")
+    spoilt = bytearray(path.read_bytes())
+    spoilt[position] ^= 0x41
+    path.write_bytes(spoilt)
+    assert compare(data).differences
+
+
 def test_what_is_in_front_of_a_logs_start_has_no_epochs_any_more(data):
     for directory in data.values():
         (directory / LOG_STARTS).write_text(f"0\n1\n{TOPIC} 0 4\n")
