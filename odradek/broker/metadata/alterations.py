@@ -102,7 +102,7 @@ def deciding(
 
 
 def decide(view: ConfigView, alteration: Alteration) -> list[ConfigChange]:
-    """The records for ``alteration``, none if it changes nothing; raises KafkaError."""
+    """The records for ``alteration``, of a topic none if it changes nothing; raises KafkaError."""
     resource_type, resource_name, operations, replaces = alteration
     _check_operations(operations)
     match resource_type:
@@ -123,10 +123,12 @@ def decide(view: ConfigView, alteration: Alteration) -> list[ConfigChange]:
             return []
         case _:
             _refuse(f"Unknown resource type {resource_type}")
+    # What a broker is told again it is to load again, a store of keys from its file for one (KAFKA-14136).
+    again = {operation.name for operation in operations} if resource_type == ResourceType.BROKER else set[str]()
     return [
         (int(resource_type), resource_name, name, wanted.get(name))
-        for name in dict.fromkeys((*wanted, *current))
-        if wanted.get(name) != current.get(name)
+        for name in dict.fromkeys((*wanted, *current, *sorted(again)))
+        if name in again or wanted.get(name) != current.get(name)
     ]
 
 

@@ -161,7 +161,14 @@ def test_a_config_for_one_broker_cannot_be_set_on_the_cluster():
 
 
 def test_a_config_that_cannot_change_may_still_be_deleted():
-    assert alter(make_view(), BROKER, "1", ("num.partitions", DELETE, None)) == []
+    assert alter(make_view(), BROKER, "1", ("num.partitions", DELETE, None)) == [(BROKER, "1", "num.partitions", None)]
+
+
+@pytest.mark.parametrize(("resource", "name"), [(BROKER, ""), (BROKER, "1"), (TOPIC, "events")])
+def test_a_broker_is_told_again_what_it_has_and_a_topic_is_not(resource, name):
+    view = make_view(overrides={(resource, name): {"min.insync.replicas": "2", "retention.ms": "5"}})
+    found = alter(view, resource, name, ("min.insync.replicas", SET, "2"))
+    assert found == ([(BROKER, name, "min.insync.replicas", "2")] if resource == BROKER else [])
 
 
 def test_the_clusters_override_is_checked_together_with_this_brokers():

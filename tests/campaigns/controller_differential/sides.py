@@ -86,7 +86,8 @@ class Side:
                 "leader epoch": each.leader_epoch,
                 "isr": tuple(each.isr),
                 "elr": sorted(each.eligible_leader_replicas or ()),
-                "last known": tuple(each.last_known_elr or ()),
+                # Kafka notes -1 as the last known leader where there was none.
+                "last known": tuple(node_id for node_id in each.last_known_elr or () if node_id >= 0),
                 "recovery": each.leader_recovery_state,
                 "replicas": tuple(each.replicas),
                 "adding": tuple(each.adding_replicas),
