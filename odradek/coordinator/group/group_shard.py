@@ -1,13 +1,15 @@
 """The groups of one partition of ``__consumer_offsets``: what the runtime hosts, and what the handlers ask.
 
-Composes the registry of the groups by id (``groups``), the classic protocol (``classic``) and the offsets that groups committed
-(``offsets``). A JoinGroup or SyncGroup may be held: its ``reply`` is answered by a later result.
+Composes the registry of the groups by id (``groups``), the classic protocol (``classic``), the consumer protocol (``consumer``,
+imported with its first record or request) and the offsets that groups committed (``offsets``).
+
+A JoinGroup or SyncGroup may be held: its ``reply`` is answered by a later result.
 """
 
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING, Any, ClassVar, cast
+from typing import TYPE_CHECKING, Any, ClassVar, Final, cast
 
 from odradek.coordinator.group.classic.groups import ClassicGroups
 from odradek.coordinator.group.classic.heartbeat import heartbeat
@@ -22,7 +24,12 @@ from odradek.coordinator.group.offsets import CommittedOffsets
 from odradek.coordinator.group.registry import GroupRegistry
 from odradek.coordinator.runtime.result import CoordinatorResult
 from odradek.coordinator.runtime.shard import WriteOrder
-from odradek.protocol.coordinator_records import GroupMetadataKey, OffsetCommitKey, OffsetCommitValue
+from odradek.protocol.coordinator_records import (
+    GroupMetadataKey,
+    OffsetCommitKey,
+    OffsetCommitValue,
+    TransactionLogKey,
+)
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.message_types.delete_groups import DeletableGroupResult
 
@@ -32,11 +39,17 @@ if TYPE_CHECKING:
 
     from odradek.coordinator.group.classic.member import JoinReply, SyncReply
     from odradek.coordinator.group.config import GroupConfig, GroupReports, MemberContext
+    from odradek.coordinator.group.consumer.groups import ConsumerGroups, ConsumerGroupServices
     from odradek.coordinator.group.offsets import OffsetConfig
     from odradek.coordinator.runtime.marker import EndTxnMarker
     from odradek.coordinator.runtime.record import CoordinatorRecord
     from odradek.coordinator.runtime.shard_context import ShardContext
-    from odradek.protocol.coordinator_records import GroupMetadataValue
+    from odradek.protocol.coordinator_records import ConsumerGroupValue, GroupMetadataValue
+    from odradek.protocol.message_types.consumer_group_describe import DescribedGroup as DescribedConsumerGroup
+    from odradek.protocol.message_types.consumer_group_heartbeat import (
+        ConsumerGroupHeartbeatRequest,
+        ConsumerGroupHeartbeatResponse,
+    )
     from odradek.protocol.message_types.describe_groups import DescribedGroup
     from odradek.protocol.message_types.heartbeat import HeartbeatRequest, HeartbeatResponse
     from odradek.protocol.message_types.join_group import JoinGroupRequest, JoinGroupResponse
@@ -49,7 +62,7 @@ if TYPE_CHECKING:
 class GroupShard:
     """See ``coordinator.runtime.shard.CoordinatorShard``. Loop thread only."""
 
-    __slots__ = ("classic", "groups", "offsets")
+    __slots__ = ("_consumer", "_context", "_new_id", "_reports", "_services", "classic", "groups", "offsets")
 
     write_order: ClassVar[WriteOrder] = WriteOrder.REPLAY_THEN_APPEND
 
@@ -61,11 +74,34 @@ class GroupShard:
         reports: GroupReports,
         new_id: Callable[[], str],
         offset_config: OffsetConfig,
+        consumer_services: Callable[[], ConsumerGroupServices] | None = None,
     ) -> None:
         self.groups = GroupRegistry(context.snapshots)
         self.classic = ClassicGroups(self.groups, timers=context, config=config, reports=reports, new_id=new_id)
         self.classic.sessions = Sessions(context, self.classic.member, partial(expire_member, self.classic))
         self.offsets = CommittedOffsets(self.groups, context, offset_config)
+        self._consumer: ConsumerGroups | None = None
+        self._context: Final = context
+        self._reports: Final = reports
+        self._new_id: Final = new_id
+        self._services: Final = consumer_services
+
+    @property
+    def consumer(self) -> ConsumerGroups:
+        """The consumer groups. Made when first asked for."""
+        return self._consumer or self._make_consumer()
+
+    def _make_consumer(self) -> ConsumerGroups:
+        from odradek.coordinator.group.consumer.groups import ConsumerGroups, ConsumerGroupServices
+        from odradek.coordinator.group.consumer.leave import expire_session
+        from odradek.coordinator.group.consumer.sessions import ConsumerSessions
+
+        services = ConsumerGroupServices() if self._services is None else self._services()
+        groups = self._consumer = ConsumerGroups(
+            self.groups, services, timers=self._context, reports=self._reports, new_id=self._new_id
+        )
+        groups.sessions = ConsumerSessions(self._context, partial(expire_session, groups))
+        return groups
 
     def replay(self, record: CoordinatorRecord, offset: int) -> None:
         """Apply one record to the part it belongs to."""
@@ -77,8 +113,10 @@ class GroupShard:
         elif isinstance(key, GroupMetadataKey):
             self.classic.replay(key.group, cast("GroupMetadataValue | None", value))
             if value is None and key.group in self.offsets.by_group:
-                # Apache Kafka has made it a group of a newer protocol, whose records are not read here. Its offsets stay.
+                # It became a group of a newer protocol: a consumer group, whose records follow, or one of Kafka's. Its offsets stay.
                 self.classic.replay_offset_of(key.group)
+        elif not isinstance(key, OffsetCommitKey | TransactionLogKey):
+            self.consumer.replay(key, cast("ConsumerGroupValue | None", value))
 
     def replay_in_transaction(self, record: CoordinatorRecord, offset: int, producer_id: int) -> None:
         """Take note of an offset that counts if its producer's transaction is committed."""
@@ -96,6 +134,10 @@ class GroupShard:
         self.groups.load()
         for group in list(self.classic.each()):
             shrink_to_capacity(self.classic, group)
+        if self._consumer is not None:
+            from odradek.coordinator.group.consumer.leave import begin_sessions
+
+            begin_sessions(self._consumer)
         schedule_expiry(self.offsets)
 
     def on_unloaded(self) -> Iterable[tuple[Reply[Any], object]]:
@@ -123,6 +165,25 @@ class GroupShard:
     def leave_group(self, request: LeaveGroupRequest) -> CoordinatorResult[LeaveGroupResponse]:
         """LeaveGroup."""
         return leave_group(self.classic, request)
+
+    def consumer_group_heartbeat(
+        self, context: MemberContext, request: ConsumerGroupHeartbeatRequest
+    ) -> CoordinatorResult[ConsumerGroupHeartbeatResponse]:
+        """ConsumerGroupHeartbeat."""
+        from odradek.coordinator.group.consumer.heartbeat import heartbeat as consumer_heartbeat
+
+        return consumer_heartbeat(self.consumer, context, request)
+
+    def describe_consumer_group(self, group_id: str, committed_offset: int) -> DescribedConsumerGroup:
+        """The DescribedGroup of ConsumerGroupDescribe."""
+        from odradek.coordinator.group.consumer.describe import describe_consumer_group
+
+        return describe_consumer_group(self.consumer, group_id, committed_offset)
+
+    def note_topics(self, changed: Iterable[str], *, has_new: bool) -> None:
+        """The topics of these names are new, gone, or other than they were."""
+        if self._consumer is not None:
+            self._consumer.note_topics(changed, has_new=has_new)
 
     def describe_group(self, group_id: str, version: int, committed_offset: int) -> DescribedGroup:
         """The DescribedGroup of DescribeGroups."""

@@ -1,10 +1,12 @@
 """The interface of a group, whatever its kind. Kafka's interface of this name.
 
-Offsets, ListGroups, DescribeGroups, DeleteGroups and the metrics know groups by this interface alone. A classic group is the one
-kind there is; consumer groups (KIP-848) would be another.
+Offsets, ListGroups, DescribeGroups, DeleteGroups and the metrics know groups by this interface alone. There are classic
+groups and consumer groups (KIP-848).
 """
 
+from collections.abc import Iterable
 from typing import Final, Protocol
+from uuid import UUID
 
 from odradek.coordinator.runtime.record import CoordinatorRecord
 from odradek.protocol.errors import ErrorCode
@@ -21,7 +23,7 @@ class Group(Protocol):
 
     @property
     def group_type(self) -> str:
-        """The kind of the group, as ListGroups names it: ``classic``."""
+        """The kind of the group, as ListGroups names it: ``classic`` or ``consumer``."""
 
     @property
     def state(self) -> str:
@@ -43,9 +45,15 @@ class Group(Protocol):
         """The group and its members as DescribeGroups shows them; None for a kind that has a describing API of its own."""
 
     def validate_offset_commit(
-        self, member_id: str, group_instance_id: str | None, generation: int, *, is_transactional: bool
+        self, member_id: str, group_instance_id: str | None, generation: int, *, is_transactional: bool, version: int
     ) -> ErrorCode:
-        """The error that keeps a member, or for generation -1 anybody, from committing offsets; NONE if there is none."""
+        """The error that keeps a member, or for generation -1 anybody, from committing offsets; NONE if there is none.
+
+        ``version`` is that of the request.
+        """
+
+    def permits_late_commit(self, member_id: str, generation: int, partitions: Iterable[tuple[UUID | None, int]]) -> bool:
+        """Whether a commit that the generation alone keeps from being taken is taken for just these partitions."""
 
     def validate_offset_fetch(self, member_id: str | None, member_epoch: int) -> ErrorCode:
         """The error that keeps a member, or for epoch -1 anybody, from fetching offsets; NONE if there is none."""

@@ -7,7 +7,10 @@
     otherwise                 a member of this generation: UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID, ILLEGAL_GENERATION
     CompletingRebalance       REBALANCE_IN_PROGRESS even so: the member has yet to learn what it is assigned
 
-The table is that of a classic group. Source: ``OffsetMetadataManager.commitOffset`` of Apache Kafka. HOT.
+The table is that of a classic group. In a consumer group a member commits with its epoch; with an older one it may commit for
+partitions that it has had since then, else that is STALE_MEMBER_EPOCH.
+
+Source: ``OffsetMetadataManager.commitOffset`` of Apache Kafka. HOT.
 """
 
 from collections.abc import Iterable, Sequence
@@ -49,14 +52,14 @@ _MOST_SHARED: Final = 64
 
 
 def commit_offsets(
-    offsets: CommittedOffsets, request: OffsetCommitRequest, topics: Iterable[CommitTopic], version: int
+    offsets: CommittedOffsets, request: OffsetCommitRequest, topics: Sequence[CommitTopic], version: int
 ) -> CoordinatorResult[OffsetCommitResponse]:
     """Decide on an OffsetCommit for ``topics``, those of the request whose partitions are known to exist.
 
     Metadata beyond ``offset.metadata.max.bytes`` is answered OFFSET_METADATA_TOO_LARGE, partition by partition. Raises KafkaError
     for what concerns the whole request. A commit is a sign of life of its member.
     """
-    _check_committer(offsets, request, version)
+    _check_committer(offsets, request, topics, version)
     group_id = request.group_id
     now_ms = offsets.clock.now_ms()
     retention_ms = request.retention_time_ms
@@ -103,7 +106,9 @@ def _accept(topics: tuple[_AnsweredTopic, ...]) -> OffsetCommitResponse:
     return AcceptedCommit(topics=_answer(topics).topics)
 
 
-def _check_committer(offsets: CommittedOffsets, request: OffsetCommitRequest, version: int) -> None:
+def _check_committer(
+    offsets: CommittedOffsets, request: OffsetCommitRequest, topics: Iterable[CommitTopic], version: int
+) -> None:
     """Raise what keeps the request from committing, or note that its member lives."""
     groups = offsets.groups
     generation = request.generation_id_or_member_epoch
@@ -113,7 +118,11 @@ def _check_committer(offsets: CommittedOffsets, request: OffsetCommitRequest, ve
             known = version >= _FIRST_VERSION_WITH_GROUP_ID_NOT_FOUND
             raise KafkaError(ErrorCode.GROUP_ID_NOT_FOUND if known else ErrorCode.ILLEGAL_GENERATION, "there is no such group")
         return
-    error = group.validate_offset_commit(request.member_id, request.group_instance_id, generation, is_transactional=False)
+    error = group.validate_offset_commit(
+        request.member_id, request.group_instance_id, generation, is_transactional=False, version=version
+    )
     if error is not ErrorCode.NONE:
-        raise KafkaError(error, f"a commit to {group}")
+        named = ((topic_id, each.partition_index) for topic_id, asked, _ in topics for each in asked)
+        if error is not ErrorCode.STALE_MEMBER_EPOCH or not group.permits_late_commit(request.member_id, generation, named):
+            raise KafkaError(error, f"a commit to {group}")
     groups.note_alive(group, request.member_id)

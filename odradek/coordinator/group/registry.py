@@ -1,7 +1,8 @@
 """The registry of a shard's groups: one id, one group, of whatever kind.
 
 Each kind of group registers its type and the class of its stored form. The registry restores the groups of a kind from their
-stored form, and operations that are common to all kinds find groups here. Left out: the replay of records, which each kind does
+stored form, and operations that are common to all kinds find groups here. A group without a live state of its own may be its own
+stored form: it is never among the live ones. Left out: the replay of records, which each kind does
 itself.
 """
 
@@ -72,7 +73,8 @@ class GroupRegistry:
         """All groups as they are now, the live ones that are not stored included."""
         for group_id in self.stored:
             self.find(group_id)
-        return list(self.live.values())
+        own_forms = (self.find(group_id) for group_id in self.stored if group_id not in self.live)
+        return [*self.live.values(), *(group for group in own_forms if group is not None)]
 
     def stored_ids(self) -> Iterable[str]:
         """The ids of the groups that the log has."""
@@ -95,5 +97,7 @@ class GroupRegistry:
         self.live.clear()
 
     def _restore(self, group_id: str, value: object) -> Group:
-        group = self.live[group_id] = self._kinds_by_value[type(value)].restore(group_id, value)
+        group = self._kinds_by_value[type(value)].restore(group_id, value)
+        if group is not value:
+            self.live[group_id] = group
         return group

@@ -23,7 +23,8 @@ from odradek.protocol.message_types.txn_offset_commit import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
+    from uuid import UUID
 
     from odradek.coordinator.group.offsets import CommittedOffsets
     from odradek.coordinator.runtime.marker import EndTxnMarker
@@ -34,6 +35,7 @@ _Partition: Final = TxnOffsetCommitResponsePartition
 
 _new_tuple: Final = tuple.__new__
 _NO_TIME: Final = -1
+_ANY_VERSION: Final = 9
 
 
 def end_transaction(marker: EndTxnMarker) -> CoordinatorResult[None]:
@@ -42,14 +44,15 @@ def end_transaction(marker: EndTxnMarker) -> CoordinatorResult[None]:
 
 
 def commit_offsets_in_transaction(
-    offsets: CommittedOffsets, request: TxnOffsetCommitRequest
+    offsets: CommittedOffsets, request: TxnOffsetCommitRequest, topic_id: Callable[[str], UUID | None] | None = None
 ) -> CoordinatorResult[TxnOffsetCommitResponse | None]:
     """Decide on a TxnOffsetCommit of a transaction that has this group's partition, whose topics and partitions exist.
 
     The response is None where all offsets are taken. Metadata beyond ``offset.metadata.max.bytes`` is answered
-    OFFSET_METADATA_TOO_LARGE, partition by partition. Raises KafkaError for what concerns the whole request.
+    OFFSET_METADATA_TOO_LARGE, partition by partition. ``topic_id`` finds the id of a topic. Raises KafkaError for what concerns
+    the whole request.
     """
-    _check_committer(offsets, request)
+    _check_committer(offsets, request, topic_id)
     now_ms = offsets.clock.now_ms()
     limit = offsets.config.offset_metadata_max_bytes
     records = []
@@ -94,7 +97,9 @@ def _too_large(topics: Sequence[TxnOffsetCommitRequestTopic], limit: int) -> Txn
     )
 
 
-def _check_committer(offsets: CommittedOffsets, request: TxnOffsetCommitRequest) -> None:
+def _check_committer(
+    offsets: CommittedOffsets, request: TxnOffsetCommitRequest, topic_id: Callable[[str], UUID | None] | None
+) -> None:
     """Raise what keeps the request from committing, or note that its member lives."""
     group = offsets.groups.find(request.group_id)
     if group is None:
@@ -102,8 +107,15 @@ def _check_committer(offsets: CommittedOffsets, request: TxnOffsetCommitRequest)
             raise KafkaError(ErrorCode.ILLEGAL_GENERATION, "there is no such group")
         return
     error = group.validate_offset_commit(
-        request.member_id, request.group_instance_id, request.generation_id, is_transactional=True
+        request.member_id, request.group_instance_id, request.generation_id, is_transactional=True, version=_ANY_VERSION
     )
     if error is not ErrorCode.NONE:
-        raise KafkaError(error, f"a transactional commit to {group}")
+        named = (
+            (None if topic_id is None else topic_id(topic.name), each.partition_index)
+            for topic in request.topics
+            for each in topic.partitions
+        )
+        is_stale = error is ErrorCode.STALE_MEMBER_EPOCH
+        if not is_stale or not group.permits_late_commit(request.member_id, request.generation_id, named):
+            raise KafkaError(error, f"a transactional commit to {group}")
     offsets.groups.note_alive(group, request.member_id)

@@ -10,7 +10,7 @@ from odradek.protocol.coordinator_records import (
     TransactionLogKey,
     TransactionLogValue,
     UnknownKey,
-    decode_key,
+    decode_group_key,
     decode_value,
     encode_key,
     encode_value,
@@ -44,7 +44,7 @@ def decode_group_record(key: bytes, value: bytes | None) -> CoordinatorRecord | 
 
     Raises MalformedMessage.
     """
-    decoded = decode_key(key)
+    decoded = decode_group_key(key)
     if isinstance(decoded, UnknownKey):
         return None
     return CoordinatorRecord(decoded, decode_value(decoded, value))

@@ -5,20 +5,23 @@ transactional id). A value begins with an int16, its version. The classes are pl
 ``encode_`` functions write the version that Kafka 4.3 writes. A record with a null value is a tombstone: it deletes the state
 of its key.
 
-Left out: the records of consumer, share and streams groups (keys 3 and up), which decode to ``UnknownKey``; ``newer_groups``
-reads them.
+A coordinator reads the records of consumer groups as values, too (``decode_group_key``). Left out: those of share and streams
+groups. For ``decode_key`` all keys from 3 up are ``UnknownKey``s, which ``newer_groups`` reads for display.
 """
 
 from struct import Struct
 from typing import NamedTuple, TypeAlias
 
-from odradek.protocol.coordinator_records import groups, offsets, transactions
+from odradek.protocol.coordinator_records import consumer_groups, groups, offsets, transactions
+from odradek.protocol.coordinator_records.consumer_groups import ConsumerGroupKey, ConsumerGroupValue
 from odradek.protocol.coordinator_records.groups import GroupMetadataKey, GroupMetadataValue, MemberMetadata
 from odradek.protocol.coordinator_records.offsets import OffsetCommitKey, OffsetCommitValue
 from odradek.protocol.coordinator_records.transactions import TransactionLogKey, TransactionLogValue
 from odradek.protocol.errors import MalformedMessage
 
 __all__ = [
+    "ConsumerGroupKey",
+    "ConsumerGroupValue",
     "CoordinatorKey",
     "CoordinatorValue",
     "GroupMetadataKey",
@@ -30,6 +33,7 @@ __all__ = [
     "TransactionLogKey",
     "TransactionLogValue",
     "UnknownKey",
+    "decode_group_key",
     "decode_key",
     "decode_transaction_key",
     "decode_value",
@@ -37,8 +41,8 @@ __all__ = [
     "encode_value",
 ]
 
-CoordinatorKey: TypeAlias = OffsetCommitKey | GroupMetadataKey | TransactionLogKey
-CoordinatorValue: TypeAlias = OffsetCommitValue | GroupMetadataValue | TransactionLogValue
+CoordinatorKey: TypeAlias = OffsetCommitKey | GroupMetadataKey | TransactionLogKey | ConsumerGroupKey
+CoordinatorValue: TypeAlias = OffsetCommitValue | GroupMetadataValue | TransactionLogValue | ConsumerGroupValue
 
 _INT16 = Struct(">h")
 
@@ -55,7 +59,9 @@ def encode_key(key: CoordinatorKey) -> bytes:
         return offsets.encode_key(key)
     if isinstance(key, TransactionLogKey):
         return transactions.encode_key(key)
-    return groups.encode_key(key)
+    if isinstance(key, GroupMetadataKey):
+        return groups.encode_key(key)
+    return consumer_groups.encode_key(key)
 
 
 def encode_value(value: CoordinatorValue) -> bytes:
@@ -64,11 +70,21 @@ def encode_value(value: CoordinatorValue) -> bytes:
         return offsets.encode_value(value)
     if isinstance(value, TransactionLogValue):
         return transactions.encode_value(value)
-    return groups.encode_value(value)
+    if isinstance(value, GroupMetadataValue):
+        return groups.encode_value(value)
+    return consumer_groups.encode_value(value)
+
+
+def decode_group_key(data: bytes) -> CoordinatorKey | UnknownKey:
+    """The key of a record of ``__consumer_offsets``, those of consumer groups included. Raises MalformedMessage."""
+    found = decode_key(data)
+    if isinstance(found, UnknownKey) and found.version in consumer_groups.KEYS:
+        return consumer_groups.decode_key(data)
+    return found
 
 
 def decode_key(data: bytes) -> CoordinatorKey | UnknownKey:
-    """The key of a record of ``__consumer_offsets``. Raises MalformedMessage."""
+    """The key of a record of ``__consumer_offsets``: an offset's, or a classic group's. Raises MalformedMessage."""
     if len(data) < 2:
         raise MalformedMessage(f"a key of {len(data)} bytes")
     version: int = _INT16.unpack_from(data)[0]
@@ -95,4 +111,6 @@ def decode_value(key: CoordinatorKey, data: bytes | None) -> CoordinatorValue | 
         return offsets.decode_value(data)
     if isinstance(key, TransactionLogKey):
         return transactions.decode_value(data)
-    return groups.decode_value(data)
+    if isinstance(key, GroupMetadataKey):
+        return groups.decode_value(data)
+    return consumer_groups.decode_value(key, data)

@@ -48,11 +48,14 @@ class Choir:
         return DescribedGroup(group_id=self.group_id, group_state=self.state, protocol_type="song", members=members)
 
     def validate_offset_commit(
-        self, member_id: str, group_instance_id: str | None, generation: int, *, is_transactional: bool
+        self, member_id: str, group_instance_id: str | None, generation: int, *, is_transactional: bool, version: int
     ) -> ErrorCode:
         if member_id in self.singers:
             return ErrorCode.NONE
         return ErrorCode.STALE_MEMBER_EPOCH if is_transactional else ErrorCode.UNKNOWN_MEMBER_ID
+
+    def permits_late_commit(self, *_: Any) -> bool:
+        return False
 
     def validate_offset_fetch(self, member_id: str | None, member_epoch: int) -> ErrorCode:
         return ErrorCode.NONE if member_id in self.singers else ErrorCode.UNKNOWN_MEMBER_ID

@@ -16,6 +16,9 @@ from odradek.protocol.errors import ErrorCode, MalformedMessage
 from odradek.protocol.message_types.describe_groups import DescribedGroup
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from uuid import UUID
+
     from odradek.coordinator.group.classic.member import JoinReply, Member, Protocols
     from odradek.coordinator.group.classic.rebalance_notes import RebalanceNotes
 
@@ -154,7 +157,13 @@ class ClassicGroup:
         return ErrorCode.NONE if self.is_of_consumers else self.validate_delete()
 
     def validate_offset_commit(
-        self, member_id: str, group_instance_id: str | None, generation: int, *, is_transactional: bool
+        self,
+        member_id: str,
+        group_instance_id: str | None,
+        generation: int,
+        *,
+        is_transactional: bool,
+        version: int,  # noqa: ARG002  any will do
     ) -> ErrorCode:
         """Part of ``interface.Group``; the rules stand in ``offset_commit`` and ``txn_offsets``. HOT."""
         if generation < 0:
@@ -169,6 +178,15 @@ class ClassicGroup:
             return ErrorCode.ILLEGAL_GENERATION
         is_unassigned = self.state is GroupState.COMPLETING_REBALANCE and not is_transactional
         return ErrorCode.REBALANCE_IN_PROGRESS if is_unassigned else ErrorCode.NONE
+
+    def permits_late_commit(
+        self,
+        member_id: str,  # noqa: ARG002
+        generation: int,  # noqa: ARG002
+        partitions: Iterable[tuple[UUID | None, int]],  # noqa: ARG002
+    ) -> bool:
+        """Part of ``interface.Group``: a classic group has generations for all of its partitions."""
+        return False
 
     def __str__(self) -> str:
         return f"group {self.group_id} in state {self.state}"

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from odradek.coordinator.group.config import GroupConfig, GroupReports
     from odradek.coordinator.group.interface import Group
     from odradek.coordinator.group.registry import GroupRegistry
+    from odradek.coordinator.runtime.record import CoordinatorRecord
     from odradek.coordinator.runtime.shard_context import ShardContext
     from odradek.timing.reply import Reply
 
@@ -88,6 +89,16 @@ class ClassicGroups:
         """Whether ``group_id`` belongs to a group that is not a classic one."""
         group = self.registry.find(group_id)
         return group is not None and not isinstance(group, ClassicGroup)
+
+    def makes_way(self, group_id: str) -> bool:
+        """Whether the group of another kind has no members, so that a classic group may take its place."""
+        group = self.registry.find_stored(group_id)
+        return group is not None and group.is_empty
+
+    def tombstones_of_other(self, group_id: str) -> list[CoordinatorRecord]:
+        """The records that delete a group of another kind that makes way; its offsets stay."""
+        group = self.registry.find_stored(group_id)
+        return [] if group is None else group.tombstones()
 
     def is_stored(self, group_id: str) -> bool:
         """Whether the log has the group."""

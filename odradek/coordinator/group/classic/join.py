@@ -51,7 +51,7 @@ def join_group(
         error = ErrorCode.INVALID_GROUP_ID
     elif not config.group_min_session_timeout_ms <= request.session_timeout_ms <= config.group_max_session_timeout_ms:
         error = ErrorCode.INVALID_SESSION_TIMEOUT
-    elif group is None and groups.is_of_other_kind(request.group_id):
+    elif group is None and groups.is_of_other_kind(request.group_id) and not groups.makes_way(request.group_id):
         error = ErrorCode.INCONSISTENT_GROUP_PROTOCOL
     elif group is None and request.member_id:
         error = ErrorCode.UNKNOWN_MEMBER_ID
@@ -59,11 +59,15 @@ def join_group(
         _log_refusal(groups, request, error)
         decision.answer(reply, join_error(error, request.member_id))
         return decision.result(LATER)
-    if group is None:
-        group = groups.create(request.group_id)
     is_stored = groups.is_stored(request.group_id)
+    if group is None:
+        if is_stored:
+            decision.records += groups.tombstones_of_other(request.group_id)
+            is_stored = False
+        group = groups.create(request.group_id)
+    written = len(decision.records)
     _Join(groups, group, context, request, reply, decision).decide(config.group_max_size)
-    if not is_stored and not decision.records:
+    if not is_stored and len(decision.records) == written:
         _write_new_group(groups, group, decision)
     return decision.result(LATER)
 

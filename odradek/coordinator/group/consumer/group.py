@@ -1,0 +1,319 @@
+"""A consumer group: what its records say. Only ``replay`` methods change it, and what they change rolls back.
+
+A log that was compacted has of each key the newest record alone. So a member's assignment may be loaded before that of the member
+which gave a partition up. Whoever came last to a partition is its holder, and a former holder's record takes nothing away.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Final
+
+from odradek.coordinator.group.consumer.member import NOTHING, ConsumerMember
+from odradek.coordinator.group.consumer.records import group_tombstones
+from odradek.coordinator.group.consumer.states import ConsumerGroupState
+from odradek.coordinator.group.interface import SINCE_COMMIT
+from odradek.coordinator.runtime.timeline import TimelineDict, TimelineValue
+from odradek.protocol.errors import ErrorCode
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from uuid import UUID
+
+    from odradek.coordinator.group.consumer.member import OwnedEpochs, Partitions
+    from odradek.coordinator.runtime.record import CoordinatorRecord
+    from odradek.coordinator.runtime.timeline import SnapshotRegistry
+    from odradek.protocol.coordinator_records.consumer_groups import (
+        ConsumerGroupRegularExpressionValue,
+        ConsumerGroupTargetAssignmentMetadataValue,
+    )
+
+GROUP_TYPE: Final = "consumer"
+# Both epochs of a new group, as in Kafka 4.3. The first member raises the group's.
+INITIAL_EPOCH: Final = 1
+# The first version of OffsetCommit that can be told STALE_MEMBER_EPOCH.
+_FIRST_COMMIT_VERSION: Final = 9
+_NOBODY: Final = -1
+
+
+class ConsumerGroup:
+    """Loop thread only.
+
+    ``members`` are by id, ``static_members`` member ids by instance id, ``targets`` target assignments by member id, ``holders``
+    member ids by partition. ``name_counts``, ``regex_counts`` and ``assignor_counts`` say how many members subscribe to a topic
+    name or a regular expression, and how many prefer an assignor. ``regexes`` are those that are resolved.
+    """
+
+    __slots__ = (
+        "assignor_counts",
+        "epoch",
+        "fresh_epoch",
+        "group_id",
+        "has_partition_metadata",
+        "holders",
+        "members",
+        "metadata_hash",
+        "name_counts",
+        "regex_counts",
+        "regexes",
+        "static_members",
+        "target_metadata",
+        "targets",
+    )
+
+    def __init__(self, snapshots: SnapshotRegistry, group_id: str) -> None:
+        self.group_id = group_id
+        self.epoch = TimelineValue(snapshots, INITIAL_EPOCH)
+        self.metadata_hash = TimelineValue(snapshots, 0)
+        # (epoch of the target assignment, when it was computed in ms since the epoch).
+        self.target_metadata = TimelineValue(snapshots, (INITIAL_EPOCH, 0))
+        self.members: TimelineDict[str, ConsumerMember] = TimelineDict(snapshots)
+        self.static_members: TimelineDict[str, str] = TimelineDict(snapshots)
+        self.targets: TimelineDict[str, Partitions] = TimelineDict(snapshots)
+        self.holders: TimelineDict[tuple[UUID, int], str] = TimelineDict(snapshots)
+        self.name_counts: TimelineDict[str, int] = TimelineDict(snapshots)
+        self.regex_counts: TimelineDict[str, int] = TimelineDict(snapshots)
+        self.assignor_counts: TimelineDict[str, int] = TimelineDict(snapshots)
+        self.regexes: TimelineDict[str, ConsumerGroupRegularExpressionValue] = TimelineDict(snapshots)
+        self.has_partition_metadata = TimelineValue(snapshots, False)
+        # The group's epoch when the metadata of its topics were last looked at; None where they have to be. Not persistent.
+        self.fresh_epoch: int | None = None
+
+    # ---------------------------------------------------------------------------------------------------------- state
+
+    @property
+    def assignment_epoch(self) -> int:
+        """The epoch of the target assignment."""
+        return self.target_metadata.get()[0]
+
+    @property
+    def is_stale(self) -> bool:
+        """Whether the metadata of the topics have to be looked at: they changed, or what was decided on them was taken back."""
+        return self.fresh_epoch is None or self.epoch.get() < self.fresh_epoch
+
+    def subscribed_names(self) -> set[str]:
+        """The topics that members subscribe to, by name or by a regular expression that is resolved."""
+        names = set(self.name_counts)
+        for regex in self.regex_counts:
+            names.update(self.names_matching(regex))
+        return names
+
+    def names_matching(self, regex: str) -> frozenset[str]:
+        """The topics of a regular expression; none while it is not resolved."""
+        resolved = self.regexes.get(regex)
+        return frozenset() if resolved is None else frozenset(resolved.topics)
+
+    def names_of(self, member: ConsumerMember) -> frozenset[str]:
+        """The topics that a member subscribes to."""
+        regex = member.subscribed_topic_regex
+        return member.subscribed_topic_names | self.names_matching(regex) if regex else member.subscribed_topic_names
+
+    def target_of(self, member_id: str, instance_id: str | None) -> Partitions:
+        """A member's target, or that of the static member whose place it takes."""
+        previous = None if instance_id is None else self.static_members.get(instance_id)
+        return self.targets.get(member_id if previous is None else previous) or NOTHING
+
+    def state_at(self, at_offset: int) -> ConsumerGroupState:
+        """The state at an offset of the log."""
+        members = self.members.items_at(at_offset)
+        assignment_epoch, _ = self.target_metadata.get_at(at_offset)
+        return _state(self.epoch.get_at(at_offset), assignment_epoch, [member for _, member in members])
+
+    # --------------------------------------------------------------------------------------------- part of interface.Group
+
+    @property
+    def group_type(self) -> str:
+        """Part of ``interface.Group``."""
+        return GROUP_TYPE
+
+    @property
+    def protocol_type(self) -> str | None:
+        """Part of ``interface.Group``: Kafka names it for a group without members, too."""
+        return GROUP_TYPE
+
+    @property
+    def state(self) -> str:
+        """Part of ``interface.Group``."""
+        return _state(self.epoch.get(), self.assignment_epoch, self.members.values()).value
+
+    @property
+    def is_empty(self) -> bool:
+        """Part of ``interface.Group``."""
+        return not self.members
+
+    @property
+    def member_count(self) -> int:
+        """Part of ``interface.Group``."""
+        return len(self.members)
+
+    def describe(self) -> None:
+        """Part of ``interface.Group``: ConsumerGroupDescribe shows these groups."""
+        return
+
+    def validate_offset_commit(
+        self, member_id: str, group_instance_id: str | None, generation: int, *, is_transactional: bool, version: int
+    ) -> ErrorCode:
+        """Part of ``interface.Group``; ``permits_late_commit`` has the rest of it."""
+        if generation < 0 and not self.members:
+            return ErrorCode.NONE
+        if is_transactional and generation == _NOBODY and not member_id and group_instance_id is None:
+            return ErrorCode.NONE
+        member = self.members.get(member_id)
+        if member is None:
+            return ErrorCode.UNKNOWN_MEMBER_ID
+        if not is_transactional and member.classic is None and version < _FIRST_COMMIT_VERSION:
+            return ErrorCode.UNSUPPORTED_VERSION
+        if generation == member.member_epoch:
+            return ErrorCode.NONE
+        return ErrorCode.STALE_MEMBER_EPOCH if member.classic is None else ErrorCode.ILLEGAL_GENERATION
+
+    def permits_late_commit(self, member_id: str, generation: int, partitions: Iterable[tuple[UUID | None, int]]) -> bool:
+        """Part of ``interface.Group``: an older epoch will do for partitions that the member has since then (KIP-1251)."""
+        member = self.members.get(member_id)
+        if member is None or generation > member.member_epoch:
+            return False
+        for topic_id, index in partitions:
+            epoch = member.assignment_epoch(topic_id, index)
+            if epoch is None or generation < epoch:
+                return False
+        return True
+
+    def validate_offset_fetch(self, member_id: str | None, member_epoch: int) -> ErrorCode:
+        """Part of ``interface.Group``."""
+        if member_id is None and member_epoch < 0:
+            return ErrorCode.NONE
+        member = None if member_id is None else self.members.get(member_id)
+        if member is None:
+            return ErrorCode.UNKNOWN_MEMBER_ID
+        if member_epoch == member.member_epoch:
+            return ErrorCode.NONE
+        return ErrorCode.STALE_MEMBER_EPOCH if member.classic is None else ErrorCode.ILLEGAL_GENERATION
+
+    def validate_offset_delete(self) -> ErrorCode:
+        """Part of ``interface.Group``: of every member it is known which topics it reads."""
+        return ErrorCode.NONE
+
+    def validate_delete(self) -> ErrorCode:
+        """Part of ``interface.Group``."""
+        return ErrorCode.NON_EMPTY_GROUP if self.members else ErrorCode.NONE
+
+    def is_subscribed_to(self, topic: str) -> bool:
+        """Part of ``interface.Group``."""
+        return topic in self.name_counts or any(topic in self.names_matching(regex) for regex in self.regex_counts)
+
+    def offsets_expire_since_ms(self) -> int | None:
+        """Part of ``interface.Group``."""
+        return SINCE_COMMIT
+
+    def tombstones(self) -> list[CoordinatorRecord]:
+        """Part of ``interface.Group``."""
+        return group_tombstones(self.group_id, list(self.members), list(self.regexes))
+
+    def __str__(self) -> str:
+        return f"consumer group {self.group_id}"
+
+    # --------------------------------------------------------------------------------------------------------- replay
+
+    def replay_member(self, member: ConsumerMember) -> None:
+        """A member is new, or has changed."""
+        old = self.members.get(member.member_id)
+        self.members[member.member_id] = member
+        self._count(old, member)
+        if old is None or old.assigned != member.assigned or old.pending_revocation != member.pending_revocation:
+            if old is not None:
+                self._release(member.member_id, old.assigned, old.pending_revocation)
+            for owned in (member.assigned, member.pending_revocation):
+                for topic_id, indexes in owned.items():
+                    for index in indexes:
+                        self.holders[topic_id, index] = member.member_id
+        if member.instance_id is not None and self.static_members.get(member.instance_id) != member.member_id:
+            self.static_members[member.instance_id] = member.member_id
+
+    def replay_removed(self, member_id: str) -> None:
+        """A member is gone."""
+        old = self.members.pop(member_id)
+        if old is None:
+            return
+        self._count(old, None)
+        self._release(member_id, old.assigned, old.pending_revocation)
+        if old.instance_id is not None and self.static_members.get(old.instance_id) == member_id:
+            del self.static_members[old.instance_id]
+
+    def replay_target(self, member_id: str, target: Partitions | None) -> None:
+        """A member's target assignment is new, or gone."""
+        if target is None:
+            self.targets.pop(member_id)
+        else:
+            self.targets[member_id] = target
+
+    def replay_target_metadata(self, value: ConsumerGroupTargetAssignmentMetadataValue | None) -> None:
+        """The target assignment has an epoch, or is gone."""
+        found = (_NOBODY, 0) if value is None else (value.assignment_epoch, value.assignment_timestamp_ms)
+        self.target_metadata.set(found)
+
+    def replay_regex(self, regex: str, value: ConsumerGroupRegularExpressionValue | None) -> None:
+        """A regular expression is resolved, or nobody subscribes to it any more."""
+        if value is None:
+            self.regexes.pop(regex)
+        else:
+            self.regexes[regex] = value
+
+    def _release(self, member_id: str, *owned: OwnedEpochs) -> None:
+        for each in owned:
+            for topic_id, indexes in each.items():
+                for index in indexes:
+                    if self.holders.get((topic_id, index)) == member_id:
+                        del self.holders[topic_id, index]
+
+    def _count(self, old: ConsumerMember | None, new: ConsumerMember | None) -> None:
+        names = (frozenset() if each is None else each.subscribed_topic_names for each in (old, new))
+        _adjust(self.name_counts, *names)
+        regexes = (frozenset({each.subscribed_topic_regex} - {None, ""} if each else ()) for each in (old, new))
+        _adjust(self.regex_counts, *regexes)
+        assignors = (frozenset({each.server_assignor} - {None} if each else ()) for each in (old, new))
+        _adjust(self.assignor_counts, *assignors)
+
+    def preferred_assignor(self, old: ConsumerMember | None, new: ConsumerMember | None) -> str | None:
+        """The assignor that most members prefer once ``old`` has become ``new``; of equals the first by name."""
+        counts = dict(self.assignor_counts.items())
+        for member, change in ((old, -1), (new, 1)):
+            if member is not None and member.server_assignor is not None:
+                counts[member.server_assignor] = counts.get(member.server_assignor, 0) + change
+        found = [name for name, count in counts.items() if count > 0]
+        return min(found, key=lambda name: (-counts[name], name), default=None)
+
+    def member_or_new(self, member_id: str) -> ConsumerMember:
+        """The member, or what one is before its first heartbeat."""
+        return self.members.get(member_id) or ConsumerMember(member_id=member_id)
+
+
+def renamed(member: ConsumerMember, member_id: str) -> ConsumerMember:
+    """A static member that comes back, under its new id."""
+    return replace(member, member_id=member_id, member_epoch=0, previous_member_epoch=0)
+
+
+def _adjust(counts: TimelineDict[str, int], old: frozenset[str | None], new: frozenset[str | None]) -> None:
+    """Count what is no longer named down, and what is named now up."""
+    if old is new or old == new:
+        return
+    for name in old - new:
+        if name is not None:
+            count = (counts.get(name) or 0) - 1
+            if count > 0:
+                counts[name] = count
+            else:
+                counts.pop(name)
+    for name in new - old:
+        if name is not None:
+            counts[name] = (counts.get(name) or 0) + 1
+
+
+def _state(epoch: int, assignment_epoch: int, members: Iterable[ConsumerMember]) -> ConsumerGroupState:
+    members = list(members)
+    if not members:
+        return ConsumerGroupState.EMPTY
+    if epoch > assignment_epoch:
+        return ConsumerGroupState.ASSIGNING
+    if all(member.is_reconciled_to(assignment_epoch) for member in members):
+        return ConsumerGroupState.STABLE
+    return ConsumerGroupState.RECONCILING

@@ -1,0 +1,230 @@
+"""The consumer groups of one shard, and what deciding on them needs: clock, topics, configs, assignors, sessions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping  # noqa: TC003  the types of a compiled dataclass's fields
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
+
+from odradek.coordinator.group.consumer.assignor import Assign, assign
+from odradek.coordinator.group.consumer.group import GROUP_TYPE, ConsumerGroup
+from odradek.coordinator.group.consumer.topics import NoTopics, Topics, group_hash, topic_hash
+from odradek.protocol.coordinator_records.consumer_groups import (
+    ConsumerGroupCurrentMemberAssignmentKey,
+    ConsumerGroupMemberMetadataKey,
+    ConsumerGroupMetadataKey,
+    ConsumerGroupRegularExpressionKey,
+    ConsumerGroupTargetAssignmentMemberKey,
+    ConsumerGroupTargetAssignmentMetadataKey,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from odradek.coordinator.group.config import GroupReports
+    from odradek.coordinator.group.consumer.sessions import ConsumerSessions
+    from odradek.coordinator.group.interface import Group
+    from odradek.coordinator.group.registry import GroupRegistry
+    from odradek.coordinator.runtime.shard_context import ShardContext
+    from odradek.protocol.coordinator_records import ConsumerGroupKey, ConsumerGroupValue
+
+
+class ConsumerGroupConfig(NamedTuple):
+    """The configs of one consumer group; the defaults are Kafka's."""
+
+    session_timeout_ms: int = 45_000
+    heartbeat_interval_ms: int = 5_000
+    assignment_interval_ms: int = 1_000
+    regex_refresh_interval_ms: int = 600_000
+    max_size: int = 2**31 - 1
+
+
+def _at_once(work: Callable[[], Any], then: Callable[[Any], None]) -> None:
+    then(work())
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConsumerGroupServices:
+    """What consumer groups are given of the broker.
+
+    Args:
+        topics: the topics there are.
+        config_of: the configs of a group, by its id.
+        run_beside: does work beside the event loop, and calls back on the loop with its result, or a KafkaError.
+        assignors: by name; the first is the default.
+    """
+
+    topics: Topics = field(default_factory=NoTopics)
+    config_of: Callable[[str], ConsumerGroupConfig] = lambda _: ConsumerGroupConfig()
+    run_beside: Callable[[Callable[[], Any], Callable[[Any], None]], None] = _at_once
+    assignors: Mapping[str, Assign] = field(default_factory=lambda: {"uniform": assign, "range": assign})
+
+
+class ConsumerGroups:
+    """Owner of the consumer groups in the shard's ``registry``, where they are their own stored form. Loop thread only.
+
+    ``resolving`` are the groups whose regular expressions are being resolved. ``newest_topics_version`` is the version of the
+    metadata that had the newest topic.
+    """
+
+    __slots__ = (
+        "_by_id",
+        "_hashes",
+        "_services",
+        "_stored",
+        "clock",
+        "config_of",
+        "new_id",
+        "newest_topics_version",
+        "registry",
+        "reports",
+        "resolving",
+        "run_beside",
+        "sessions",
+        "timers",
+        "topics",
+    )
+
+    def __init__(
+        self,
+        registry: GroupRegistry,
+        services: ConsumerGroupServices,
+        *,
+        timers: ShardContext,
+        reports: GroupReports,
+        new_id: Callable[[], str],
+    ) -> None:
+        self.registry = registry
+        self._stored = registry.stored
+        # Those that are stored, and some whose records were taken back.
+        self._by_id: dict[str, ConsumerGroup] = {}
+        self._services = services
+        self._hashes: dict[str, int] = {}
+        self.topics = services.topics
+        self.config_of = services.config_of
+        self.run_beside: Final = services.run_beside
+        self.clock = timers.clock
+        self.timers = timers
+        self.reports = reports
+        self.new_id = new_id
+        self.resolving: set[str] = set()
+        self.newest_topics_version = self.topics.version
+        # Set by the shard: an expiry removes a member.
+        self.sessions: ConsumerSessions
+        registry.add_kind(GROUP_TYPE, ConsumerGroup, self)
+
+    # ----------------------------------------------------------------------------------------------------------- find
+
+    def find(self, group_id: str) -> ConsumerGroup | None:
+        """The consumer group; None if there is none, or the group is of another kind. HOT."""
+        group = self._stored.get(group_id)
+        return group if isinstance(group, ConsumerGroup) else None
+
+    def each(self) -> Iterator[ConsumerGroup]:
+        """All consumer groups."""
+        for group_id in list(self._by_id):
+            group = self.find(group_id)
+            if group is not None:
+                yield group
+
+    def new_group(self, group_id: str) -> ConsumerGroup:
+        """A group that is decided on before there are records of it."""
+        return ConsumerGroup(self.timers.snapshots, group_id)
+
+    def restore(self, group_id: str, value: object) -> ConsumerGroup:  # noqa: ARG002  it knows its id
+        """Part of ``interface.GroupKind``: the group is its own stored form."""
+        return cast("ConsumerGroup", value)
+
+    def note_alive(self, group: Group, member_id: str) -> None:
+        """Part of ``interface.GroupKind``: heartbeats alone are a sign of life here."""
+
+    def assignor(self, name: str | None) -> Assign:
+        """An assignor by its name; for None, or one that is not there any more, the default."""
+        assignors = self._services.assignors
+        return assignors.get(name or "") or next(iter(assignors.values()))
+
+    @property
+    def assignor_names(self) -> list[str]:
+        """The names of the assignors, the default's first."""
+        return list(self._services.assignors)
+
+    # --------------------------------------------------------------------------------------------------------- topics
+
+    def metadata_hash(self, names: Iterable[str]) -> int:
+        """The hash of the topics of these names that exist."""
+        found = []
+        for name in names:
+            known = self._hashes.get(name)
+            if known is None:
+                topic = self.topics.find(name)
+                if topic is None:
+                    continue
+                known = self._hashes[name] = topic_hash(topic)
+            found.append((name, known))
+        return group_hash(found)
+
+    def note_topics(self, changed: Iterable[str], *, has_new: bool) -> None:
+        """The topics of these names are new, gone, or other than they were: groups that subscribe to them look at them again."""
+        names = list(changed)
+        for name in names:
+            self._hashes.pop(name, None)
+        if has_new:
+            self.newest_topics_version = self.topics.version
+        for group in self.each():
+            if any(group.is_subscribed_to(name) for name in names):
+                group.fresh_epoch = None
+
+    # --------------------------------------------------------------------------------------------------------- replay
+
+    def replay(self, key: ConsumerGroupKey, value: ConsumerGroupValue | None) -> None:
+        """Apply a record. A tombstone of what is not there is passed over."""
+        if value is None:
+            group = self.find(key.group)
+            if group is not None:
+                self._replay_tombstone(group, key)
+        else:
+            self._replay_value(self._find_or_create(key.group), key, value)
+
+    def _find_or_create(self, group_id: str) -> ConsumerGroup:
+        group = self.find(group_id)
+        if group is None:
+            group = self._by_id[group_id] = self.new_group(group_id)
+            # In place of a simple group, which offsets made.
+            self._stored[group_id] = group
+            self.registry.live.pop(group_id, None)
+        return group
+
+    def _replay_value(self, group: ConsumerGroup, key: ConsumerGroupKey, value: Any) -> None:  # noqa: ANN401  that of the key
+        if isinstance(key, ConsumerGroupCurrentMemberAssignmentKey):
+            group.replay_member(group.member_or_new(key.member_id).with_assignment(value))
+        elif isinstance(key, ConsumerGroupMemberMetadataKey):
+            group.replay_member(group.member_or_new(key.member_id).with_metadata(value))
+        elif isinstance(key, ConsumerGroupTargetAssignmentMemberKey):
+            group.replay_target(key.member_id, {topic_id: frozenset(indexes) for topic_id, indexes in value.topic_partitions})
+        elif isinstance(key, ConsumerGroupTargetAssignmentMetadataKey):
+            group.replay_target_metadata(value)
+        elif isinstance(key, ConsumerGroupMetadataKey):
+            group.epoch.set(value.epoch)
+            group.metadata_hash.set(value.metadata_hash)
+        elif isinstance(key, ConsumerGroupRegularExpressionKey):
+            group.replay_regex(key.regular_expression, value)
+        elif not group.has_partition_metadata.get():
+            group.has_partition_metadata.set(True)
+
+    def _replay_tombstone(self, group: ConsumerGroup, key: ConsumerGroupKey) -> None:
+        if isinstance(key, ConsumerGroupCurrentMemberAssignmentKey):
+            member = group.members.get(key.member_id)
+            if member is not None:
+                group.replay_member(member.without_assignment())
+        elif isinstance(key, ConsumerGroupMemberMetadataKey):
+            group.replay_removed(key.member_id)
+        elif isinstance(key, ConsumerGroupTargetAssignmentMemberKey):
+            group.replay_target(key.member_id, None)
+        elif isinstance(key, ConsumerGroupTargetAssignmentMetadataKey):
+            group.replay_target_metadata(None)
+        elif isinstance(key, ConsumerGroupMetadataKey):
+            self._stored.pop(key.group)
+        elif isinstance(key, ConsumerGroupRegularExpressionKey):
+            group.replay_regex(key.regular_expression, None)
+        elif group.has_partition_metadata.get():
+            group.has_partition_metadata.set(False)

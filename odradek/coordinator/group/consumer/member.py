@@ -1,0 +1,111 @@
+"""A member of a consumer group, and how it stands in records."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Final, TypeAlias
+from uuid import UUID
+
+from odradek.coordinator.group.consumer.states import MemberState, state_of
+from odradek.protocol.coordinator_records.consumer_groups import (
+    ClassicMemberMetadata,
+    ConsumerGroupCurrentMemberAssignmentValue,
+    ConsumerGroupMemberMetadataValue,
+    OwnedPartitions,
+)
+
+# The epochs by which a member leaves: for good, or, with an instance id, for a while.
+LEAVE_EPOCH: Final = -1
+LEAVE_STATIC_EPOCH: Final = -2
+
+# Partitions by topic id.
+Partitions: TypeAlias = Mapping[UUID, frozenset[int]]
+# The same, each with the epoch in which it was assigned.
+OwnedEpochs: TypeAlias = Mapping[UUID, Mapping[int, int]]
+
+NOTHING: Final[dict[UUID, frozenset[int]]] = {}
+NOTHING_OWNED: Final[dict[UUID, Mapping[int, int]]] = {}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConsumerMember:
+    """What the records say of a member.
+
+    ``assigned`` is what the member may have, ``pending_revocation`` what it has been told to give up. ``subscribed_topic_regex``
+    is empty where there is none; records of other writers have None as well.
+    """
+
+    member_id: str
+    member_epoch: int = 0
+    previous_member_epoch: int = -1
+    state: MemberState = MemberState.STABLE
+    instance_id: str | None = None
+    rack_id: str | None = None
+    rebalance_timeout_ms: int = -1
+    client_id: str = ""
+    client_host: str = ""
+    subscribed_topic_names: frozenset[str] = frozenset()
+    subscribed_topic_regex: str | None = ""
+    server_assignor: str | None = None
+    assigned: OwnedEpochs = field(default_factory=dict)
+    pending_revocation: OwnedEpochs = field(default_factory=dict)
+    classic: ClassicMemberMetadata | None = None
+
+    def is_reconciled_to(self, assignment_epoch: int) -> bool:
+        """Whether the member has come to the target assignment of that epoch."""
+        return self.state is MemberState.STABLE and self.member_epoch == assignment_epoch
+
+    def assignment_epoch(self, topic_id: UUID | None, partition: int) -> int | None:
+        """The epoch in which a partition was assigned to the member, None where the member does not have it."""
+        if topic_id is None:
+            return None
+        for owned in (self.assigned, self.pending_revocation):
+            epoch = owned.get(topic_id, {}).get(partition)
+            if epoch is not None:
+                return epoch
+        return None
+
+    def with_metadata(self, value: ConsumerGroupMemberMetadataValue) -> "ConsumerMember":
+        """The member with what its record of kind 5 says."""
+        return replace(
+            self,
+            instance_id=value.instance_id,
+            rack_id=value.rack_id,
+            rebalance_timeout_ms=value.rebalance_timeout_ms,
+            client_id=value.client_id,
+            client_host=value.client_host,
+            subscribed_topic_names=frozenset(value.subscribed_topic_names),
+            subscribed_topic_regex=value.subscribed_topic_regex,
+            server_assignor=value.server_assignor,
+            classic=value.classic,
+        )
+
+    def with_assignment(self, value: ConsumerGroupCurrentMemberAssignmentValue) -> "ConsumerMember":
+        """The member with what its record of kind 8 says."""
+        return replace(
+            self,
+            member_epoch=value.member_epoch,
+            previous_member_epoch=value.previous_member_epoch,
+            state=state_of(value.state),
+            assigned=_epochs(value.assigned_partitions, value.member_epoch),
+            pending_revocation=_epochs(value.partitions_pending_revocation, value.member_epoch),
+        )
+
+    def without_assignment(self) -> "ConsumerMember":
+        """The member after the tombstone of its record of kind 8: it leaves."""
+        return replace(self, member_epoch=LEAVE_EPOCH, previous_member_epoch=LEAVE_EPOCH, assigned={}, pending_revocation={})
+
+
+def without_epochs(owned: OwnedEpochs) -> dict[UUID, frozenset[int]]:
+    """The partitions alone."""
+    return {topic_id: frozenset(partitions) for topic_id, partitions in owned.items()}
+
+
+def _epochs(owned: Sequence[OwnedPartitions], member_epoch: int) -> dict[UUID, dict[int, int]]:
+    """By topic id. Where the record has no epochs, Kafka takes the member's."""
+    found = {}
+    for topic_id, partitions, epochs in owned:
+        if epochs is not None and len(epochs) == len(partitions):
+            found[topic_id] = dict(zip(partitions, epochs, strict=True))
+        else:
+            found[topic_id] = dict.fromkeys(partitions, max(member_epoch, 0))
+    return found

@@ -1,0 +1,82 @@
+"""The target assignment of a group: computed for all members, written for those whose target changes.
+
+Source: ``TargetAssignmentBuilder`` and ``GroupMetadataManager.maybeUpdateTargetAssignment`` of Apache Kafka 4.3.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from odradek.coordinator.group.consumer.assignor import MemberSubscription
+from odradek.coordinator.group.consumer.member import NOTHING
+from odradek.coordinator.group.consumer.records import target_metadata_record, target_record
+
+if TYPE_CHECKING:
+    from uuid import UUID
+
+    from odradek.coordinator.group.consumer.group import ConsumerGroup
+    from odradek.coordinator.group.consumer.groups import ConsumerGroups
+    from odradek.coordinator.group.consumer.member import ConsumerMember, Partitions
+    from odradek.coordinator.runtime.record import CoordinatorRecord
+
+
+def update_target(
+    groups: ConsumerGroups,
+    group: ConsumerGroup,
+    epoch: int,
+    old: ConsumerMember,
+    new: ConsumerMember,
+    records: list[CoordinatorRecord],
+) -> tuple[int, Partitions]:
+    """The epoch of the target assignment and the target of ``new``, which ``old`` is to become; computed anew if it is due.
+
+    It is due for a newer epoch of the group, and at most once in ``group.consumer.assignment.interval.ms``. The next heartbeat of
+    any member asks again.
+    """
+    assignment_epoch, computed_ms = group.target_metadata.get()
+    now_ms = groups.clock.now_ms()
+    interval_ms = groups.config_of(group.group_id).assignment_interval_ms
+    is_too_early = computed_ms != 0 and interval_ms != 0 and now_ms < computed_ms + interval_ms
+    if assignment_epoch >= epoch or is_too_early:
+        return assignment_epoch, group.target_of(new.member_id, new.instance_id)
+    members = dict(group.members.items())
+    replaced = None if new.instance_id is None else group.static_members.get(new.instance_id)
+    if replaced is not None and replaced != new.member_id:
+        members.pop(replaced, None)
+    members[new.member_id] = new
+    name = group.preferred_assignor(old, new)
+    targets = _assign(groups, group, members, new, name)
+    for member_id in members:
+        target = targets.get(member_id, NOTHING)
+        if target != group.targets.get(member_id):
+            records.append(target_record(group.group_id, member_id, target))
+    records.append(target_metadata_record(group.group_id, epoch, now_ms))
+    return epoch, targets.get(new.member_id, NOTHING)
+
+
+def _assign(
+    groups: ConsumerGroups, group: ConsumerGroup, members: dict[str, ConsumerMember], new: ConsumerMember, name: str | None
+) -> dict[str, Partitions]:
+    """The targets by member id, topics without partitions left out."""
+    topics: dict[UUID, int] = {}
+    # Most members of a group subscribe to the same topics.
+    known: dict[frozenset[str], frozenset[UUID]] = {}
+    subscriptions = {}
+    for member_id, member in members.items():
+        names = group.names_of(member)
+        ids = known.get(names)
+        if ids is None:
+            found = [topic for topic in map(groups.topics.find, names) if topic is not None]
+            topics.update((topic.topic_id, topic.partition_count) for topic in found)
+            ids = known[names] = frozenset(topic.topic_id for topic in found)
+        subscriptions[member_id] = MemberSubscription(
+            topic_ids=ids,
+            assignment=group.target_of(member_id, new.instance_id if member is new else None),
+            instance_id=member.instance_id,
+            rack_id=member.rack_id,
+        )
+    assigned = groups.assignor(name)(subscriptions, topics)
+    return {
+        member_id: {topic_id: frozenset(indexes) for topic_id, indexes in partitions.items() if indexes}
+        for member_id, partitions in assigned.items()
+    }

@@ -1,0 +1,161 @@
+"""What keeps a ConsumerGroupHeartbeat from being taken: its form, its group, its member, and the epoch it comes with.
+
+    epoch 0              the member joins, or joins again, with all its subscription; one that is known keeps what it has
+    the member's epoch   a heartbeat
+    its previous epoch   a heartbeat whose answer was lost, if it owns no more than what the member has
+    any other            FENCED_MEMBER_EPOCH: the member gives up its partitions and joins again
+    -1, -2               it leaves, for good or as a static member for a while
+
+An instance id belongs to one member at a time. Another may take it over when its holder has left with -2; before, that is
+UNRELEASED_INSTANCE_ID. From then on the former holder is FENCED_INSTANCE_ID.
+
+Source: ``GroupCoordinatorService.throwIfConsumerGroupHeartbeatRequestIsInvalid`` and ``GroupMetadataManager`` of Apache Kafka 4.3.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, NoReturn
+
+from odradek.coordinator.group.consumer.group import renamed
+from odradek.coordinator.group.consumer.member import LEAVE_EPOCH, LEAVE_STATIC_EPOCH
+from odradek.coordinator.group.consumer.records import assignment_record, member_record, member_tombstones, target_record
+from odradek.protocol.errors import ErrorCode, KafkaError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from odradek.coordinator.group.consumer.group import ConsumerGroup
+    from odradek.coordinator.group.consumer.groups import ConsumerGroups
+    from odradek.coordinator.group.consumer.member import ConsumerMember
+    from odradek.coordinator.runtime.record import CoordinatorRecord
+    from odradek.protocol.message_types.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest, RequestTopicPartitions
+
+# Since this version the client makes the member's id (KIP-1082).
+_FIRST_VERSION_WITH_CLIENT_IDS: Final = 1
+
+
+def check_request(request: ConsumerGroupHeartbeatRequest, version: int, assignors: Sequence[str]) -> None:
+    """Check its form. Raises KafkaError: INVALID_REQUEST, UNSUPPORTED_ASSIGNOR."""
+    epoch = request.member_epoch
+    if version >= _FIRST_VERSION_WITH_CLIENT_IDS or epoch > 0 or epoch == LEAVE_EPOCH:
+        _require(request.member_id.strip(), "MemberId can't be empty.")
+    _require(request.group_id.strip(), "GroupId can't be empty.")
+    _require(request.instance_id is None or request.instance_id.strip(), "InstanceId can't be empty.")
+    _require(request.rack_id is None or request.rack_id.strip(), "RackId can't be empty.")
+    if epoch == 0:
+        _require(request.rebalance_timeout_ms != -1, "RebalanceTimeoutMs must be provided in first request.")
+        owns_nothing = request.topic_partitions is not None and not request.topic_partitions
+        _require(owns_nothing, "TopicPartitions must be empty when (re-)joining.")
+        _require(
+            request.subscribed_topic_names is not None or request.subscribed_topic_regex is not None,
+            "Either SubscribedTopicNames or SubscribedTopicRegex must be non-null when (re-)joining.",
+        )
+    elif epoch == LEAVE_STATIC_EPOCH:
+        _require(request.instance_id is not None, "InstanceId can't be null.")
+    else:
+        _require(epoch > LEAVE_STATIC_EPOCH, "MemberEpoch is invalid.")
+    if request.server_assignor is not None and request.server_assignor not in assignors:
+        raise KafkaError(
+            ErrorCode.UNSUPPORTED_ASSIGNOR,
+            f"ServerAssignor {request.server_assignor} is not supported. Supported assignors: {', '.join(assignors)}.",
+        )
+
+
+def _require(condition: object, message: str) -> None:
+    if not condition:
+        raise KafkaError(ErrorCode.INVALID_REQUEST, message)
+
+
+def check_room(group: ConsumerGroup, member_id: str, max_size: int) -> None:
+    """Raise KafkaError, GROUP_MAX_SIZE_REACHED, for a new member of a full group."""
+    if len(group.members) >= max_size and member_id not in group.members:
+        raise KafkaError(
+            ErrorCode.GROUP_MAX_SIZE_REACHED, f"The consumer group has reached its maximum capacity of {max_size} members."
+        )
+
+
+def check_epoch(member: ConsumerMember, epoch: int, owned: Sequence[RequestTopicPartitions] | None) -> None:
+    """Raise KafkaError, FENCED_MEMBER_EPOCH, for an epoch that is not one of the member's."""
+    if epoch in (0, member.member_epoch):
+        return
+    if epoch == member.previous_member_epoch < member.member_epoch and owned is not None and _has_all(member, owned):
+        return
+    size = "greater" if epoch > member.member_epoch else "smaller"
+    raise KafkaError(
+        ErrorCode.FENCED_MEMBER_EPOCH,
+        f"The consumer group member has a {size} member epoch ({epoch}) than the one known by the group coordinator"
+        f" ({member.member_epoch}). The member must abandon all its partitions and rejoin.",
+    )
+
+
+def _has_all(member: ConsumerMember, owned: Sequence[RequestTopicPartitions]) -> bool:
+    """Whether the member may have all that it owns."""
+    for topic_id, indexes in owned:
+        assigned = None if topic_id is None else member.assigned.get(topic_id)
+        if assigned is None or not assigned.keys() >= set(indexes):
+            return False
+    return True
+
+
+def dynamic_member(group: ConsumerGroup, member_id: str, request: ConsumerGroupHeartbeatRequest) -> ConsumerMember:
+    """The member of a heartbeat without an instance id; a new one if it joins. KafkaError: UNKNOWN_MEMBER_ID and of the epoch."""
+    member = group.members.get(member_id)
+    if member is None:
+        if request.member_epoch != 0:
+            unknown_member(group, member_id)
+        return group.member_or_new(member_id)
+    check_epoch(member, request.member_epoch, request.topic_partitions)
+    return member
+
+
+def unknown_member(group: ConsumerGroup, member_id: str) -> NoReturn:
+    """Raise KafkaError, UNKNOWN_MEMBER_ID."""
+    raise KafkaError(ErrorCode.UNKNOWN_MEMBER_ID, f"Member {member_id} is not a member of group {group.group_id}.")
+
+
+def static_member(
+    groups: ConsumerGroups,
+    group: ConsumerGroup,
+    member_id: str,
+    request: ConsumerGroupHeartbeatRequest,
+    records: list[CoordinatorRecord],
+) -> ConsumerMember:
+    """The member of a heartbeat with an instance id. One that takes the place of its predecessor has what that had."""
+    instance_id = request.instance_id or ""
+    holder_id = group.static_members.get(instance_id)
+    holder = None if holder_id is None else group.members.get(holder_id)
+    if request.member_epoch != 0:
+        member = instance_holder(group, member_id, instance_id)
+        check_epoch(member, request.member_epoch, request.topic_partitions)
+        return member
+    if holder is None:
+        return group.member_or_new(member_id)
+    if holder.classic is None and holder.member_epoch != LEAVE_STATIC_EPOCH:
+        raise KafkaError(
+            ErrorCode.UNRELEASED_INSTANCE_ID,
+            f"Static member {member_id} with instance id {instance_id} cannot join the group because the instance id is owned by"
+            f" {holder.member_id} member.",
+        )
+    member = renamed(holder, member_id)
+    records += member_tombstones(group.group_id, holder.member_id)
+    records.append(member_record(group.group_id, member))
+    records.append(target_record(group.group_id, member_id, group.target_of(holder.member_id, None)))
+    records.append(assignment_record(group.group_id, member))
+    groups.reports.info(
+        "a static member is back", group=group.group_id, instance_id=instance_id, member=member_id, was=holder.member_id
+    )
+    return member
+
+
+def instance_holder(group: ConsumerGroup, member_id: str, instance_id: str) -> ConsumerMember:
+    """The member of an instance id. KafkaError: UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID."""
+    holder_id = group.static_members.get(instance_id)
+    holder = None if holder_id is None else group.members.get(holder_id)
+    if holder is None:
+        raise KafkaError(ErrorCode.UNKNOWN_MEMBER_ID, f"Instance id {instance_id} is unknown.")
+    if holder.member_id != member_id:
+        raise KafkaError(
+            ErrorCode.FENCED_INSTANCE_ID,
+            f"Static member {member_id} with instance id {instance_id} was fenced by member {holder.member_id}.",
+        )
+    return holder
