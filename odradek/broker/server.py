@@ -111,6 +111,7 @@ class Broker:
             call_soon=self.call_soon,
             call_at_turn_end=self._call_at_turn_end,
             on_much_loaded=lambda: self.on_much_loaded(),  # noqa: PLW0108  it is set later
+            run_beside=self.pattern_matches.run,
         )
         self.groups = GroupCoordinator(services)
         self.transactions = TransactionCoordinator(services, self.groups.write_marker)

@@ -72,6 +72,22 @@ def other_entries(definitions: Sequence[ConfigDefinition], overrides: Mapping[st
         yield _entry(definition, definition.name, value, set_by, read_only=False)
 
 
+def group_entries(
+    view: ConfigView, definitions: Sequence[ConfigDefinition], overrides: Mapping[str, str]
+) -> Iterator[ConfigEntry]:
+    """All configs of a group with ``overrides``; those of consumer groups fall back to the broker's."""
+    for definition in definitions:
+        default = definition.server_default
+        if default is None or default not in BROKER_CONFIGS:
+            yield from other_entries((definition,), overrides, ConfigSource.DYNAMIC_GROUP_CONFIG)
+            continue
+        value = overrides.get(definition.name, to_text(view.config[default]))
+        set_by = _broker_synonyms(view, default)
+        if definition.name in overrides:
+            set_by = (Synonym(definition.name, value, ConfigSource.DYNAMIC_GROUP_CONFIG), *set_by)
+        yield _entry(definition, definition.name, value, set_by, read_only=False)
+
+
 def broker_entries(view: ConfigView) -> Iterator[ConfigEntry]:
     """All configs of this broker, and all unknown keys that are set. Kafka treats these as a plugin's, and hides their values."""
     config = view.config

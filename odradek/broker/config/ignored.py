@@ -62,14 +62,15 @@ _BY_REASON = {
         remote.log.storage.manager.class.name remote.log.storage.manager.class.path remote.log.storage.manager.impl.prefix
         remote.log.storage.system.enable
     """,
-    "groups speak the classic protocol": """
-        group.consumer.assignment.interval.ms* group.consumer.assignors group.consumer.heartbeat.interval.ms
-        group.consumer.max.assignment.interval.ms group.consumer.max.heartbeat.interval.ms
-        group.consumer.max.session.timeout.ms group.consumer.max.size group.consumer.migration.policy
-        group.consumer.min.assignment.interval.ms group.consumer.min.heartbeat.interval.ms
-        group.consumer.min.session.timeout.ms group.consumer.regex.refresh.interval.ms group.consumer.session.timeout.ms
+    "groups are not converted between protocols": """
+        group.consumer.migration.policy
+    """,
+    "the coordinator works on the event loop, and waits for nothing": """
         group.coordinator.append.linger.ms group.coordinator.background.threads group.coordinator.cached.buffer.max.bytes*
-        group.coordinator.rebalance.protocols group.coordinator.threads group.share.assignment.interval.ms*
+        group.coordinator.threads
+    """,
+    "there are no share or streams groups": """
+        group.share.assignment.interval.ms*
         group.share.assignors group.share.delivery.count.limit group.share.heartbeat.interval.ms
         group.share.initialize.retry.interval.ms group.share.max.assignment.interval.ms group.share.max.delivery.count.limit
         group.share.max.heartbeat.interval.ms group.share.max.partition.max.record.locks

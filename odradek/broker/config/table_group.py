@@ -1,18 +1,23 @@
-"""The table, fourth part: the configs of groups and of client metrics, which are told and cannot be set.
+"""The table, fourth part: the configs of groups and of client metrics.
 
-Imported only to describe them. Kafka has the configs of a group for the protocols of KIP-848, KIP-932 and KIP-1071, and those of
-client metrics for KIP-714. None of these is served, so that no config here has a use. ``server_default`` names the broker config
-that a group's config falls back to in Kafka; it is not in the broker's table.
+Imported only to describe and to set them. Kafka has the configs of a group for the protocols of KIP-848, KIP-932 and KIP-1071,
+and those of client metrics for KIP-714. Only those of consumer groups have a use here. ``server_default`` names the broker config
+that a group's config falls back to; those of share and streams groups are not in the broker's table.
 """
 
 from odradek.broker.config.definitions import BOOLEAN, INT, LIST, STRING, ConfigDefinition, ConfigType, Value
+from odradek.broker.config.validators import AtLeast
 
-_CLASSIC = "groups speak the classic protocol"
+_NO_SUCH_GROUPS = "there are no share or streams groups"
 _NOT_COLLECTED = "client metrics are not collected"
 
 
 def _group(name: str, kind: ConfigType, default: Value, doc: str, *, own: bool = False) -> ConfigDefinition:
-    return ConfigDefinition(name, kind, default, doc, server_default=name if own else f"group.{name}", no_use=_CLASSIC)
+    return ConfigDefinition(name, kind, default, doc, server_default=name if own else f"group.{name}", no_use=_NO_SUCH_GROUPS)
+
+
+def _consumer(name: str, default: int, least: int, doc: str) -> ConfigDefinition:
+    return ConfigDefinition(name, INT, default, doc, AtLeast(least), server_default=f"group.{name}")
 
 
 def _metrics(name: str, kind: ConfigType, default: Value, doc: str) -> ConfigDefinition:
@@ -20,9 +25,9 @@ def _metrics(name: str, kind: ConfigType, default: Value, doc: str) -> ConfigDef
 
 
 GROUP_DEFINITIONS = (
-    _group("consumer.session.timeout.ms", INT, 45000, "When a silent member of a consumer group is removed."),
-    _group("consumer.heartbeat.interval.ms", INT, 5000, "How often a member of a consumer group sends a heartbeat."),
-    _group("consumer.assignment.interval.ms", INT, 1000, "The least time between two assignments of a consumer group."),
+    _consumer("consumer.session.timeout.ms", 45000, 1, "When a silent member of the group is removed."),
+    _consumer("consumer.heartbeat.interval.ms", 5000, 1, "How often a member of the group sends a heartbeat."),
+    _consumer("consumer.assignment.interval.ms", 1000, 0, "The least time between two target assignments of the group."),
     _group("share.session.timeout.ms", INT, 45000, "When a silent member of a share group is removed."),
     _group("share.heartbeat.interval.ms", INT, 5000, "How often a member of a share group sends a heartbeat."),
     _group("share.assignment.interval.ms", INT, 1000, "The least time between two assignments of a share group."),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
 from odradek.broker.coordination.coordinator_host import CoordinatorHost, CoordinatorTopic
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from odradek.broker.metadata.delta import MetadataDelta
     from odradek.broker.metadata.image import MetadataImage
     from odradek.coordinator.group.config import GroupConfig
+    from odradek.coordinator.group.consumer.groups import ConsumerGroupConfig, ConsumerGroupServices
     from odradek.coordinator.group.group_shard import GroupShard
     from odradek.coordinator.runtime.marker import EndTxnMarker
     from odradek.coordinator.runtime.record import CoordinatorRecord
@@ -30,6 +32,7 @@ _MODULES: Final = (
     "odradek.coordinator.group.group_shard",
 )
 _MS_PER_MINUTE: Final = 60_000
+_GROUP_RESOURCE: Final = 32
 # Before the offsets of a deleted topic are looked for again in a shard that is still loading.
 _LOADING_BACKOFF_MS: Final = 1_000
 # Of a UUID's 128 bits those that say that the others are random (RFC 9562, version 4), and where they are.
@@ -52,6 +55,8 @@ class GroupCoordinator(CoordinatorHost["GroupShard"]):
         )
         super().__init__(services, about)
         self._group_configs: GroupConfig | None = None
+        # Of the groups with overrides, and under the name "" that of all others.
+        self._consumer_configs: dict[str, ConsumerGroupConfig] = {}
 
     def write_marker(self, partition: int, marker: EndTxnMarker) -> Reply[KafkaError | None] | None:
         """End a transaction on a partition of ``__consumer_offsets``: its offsets are committed, or gone.
@@ -75,10 +80,21 @@ class GroupCoordinator(CoordinatorHost["GroupShard"]):
         super().publish(delta, image)
         if delta.configs:
             self._group_configs = None
+            self._consumer_configs.clear()
+        if self._runtime is not None and (delta.topics or delta.deleted_topics):
+            self._note_topics(delta)
         if self._runtime is not None and delta.deleted_topics:
             deleted = {topic.name: topic.topic_id for topic in delta.deleted_topics}
             for partition in self._runtime.partitions():
                 self._delete_offsets(partition, deleted)
+
+    def _note_topics(self, delta: MetadataDelta) -> None:
+        """Have consumer groups look at their topics again. A shard that is not loaded yet will."""
+        names = [each.topic.name for each in delta.topics.values()] + [topic.name for topic in delta.deleted_topics]
+        has_new = any(each.is_new for each in delta.topics.values())
+        for partition in self.runtime.partitions():
+            with suppress(KafkaError):
+                self.runtime.read(partition, lambda shard, _: shard.note_topics(names, has_new=has_new))
 
     def _delete_offsets(self, partition: int, deleted: Mapping[str, UUID]) -> None:
         from odradek.coordinator.group.offset_delete import delete_offsets_of_topics
@@ -114,6 +130,44 @@ class GroupCoordinator(CoordinatorHost["GroupShard"]):
                 offsets_retention_ms=config["offsets.retention.minutes"] * _MS_PER_MINUTE,
                 offsets_retention_check_interval_ms=config["offsets.retention.check.interval.ms"],
             ),
+            consumer_services=self._consumer_services,
+        )
+
+    def _consumer_services(self) -> ConsumerGroupServices:
+        from odradek.broker.coordination.group_topics import ImageTopics
+        from odradek.coordinator.group.consumer.groups import ASSIGNORS, ConsumerGroupServices
+
+        return ConsumerGroupServices(
+            topics=ImageTopics(self._services),
+            config_of=self._consumer_config_of,
+            run_beside=self._services.run_beside,
+            assignors={name: ASSIGNORS[name] for name in self._services.config["group.consumer.assignors"]},
+        )
+
+    def _consumer_config_of(self, group_id: str) -> ConsumerGroupConfig:
+        known = self._consumer_configs.get(group_id)
+        if known is None:
+            overrides = self._services.controller().image.configs(_GROUP_RESOURCE, group_id)
+            if overrides:
+                known = self._consumer_configs[group_id] = self._read_consumer_config(overrides)
+            else:
+                known = self._consumer_configs.get("") or self._consumer_configs.setdefault("", self._read_consumer_config({}))
+        return known
+
+    def _read_consumer_config(self, overrides: Mapping[str, str]) -> ConsumerGroupConfig:
+        from odradek.coordinator.group.consumer.groups import ConsumerGroupConfig
+
+        config = self._services.config
+
+        def own(name: str, default: int) -> int:
+            return int(overrides.get(name, default))
+
+        return ConsumerGroupConfig(
+            session_timeout_ms=own("consumer.session.timeout.ms", config["group.consumer.session.timeout.ms"]),
+            heartbeat_interval_ms=own("consumer.heartbeat.interval.ms", config["group.consumer.heartbeat.interval.ms"]),
+            assignment_interval_ms=own("consumer.assignment.interval.ms", config["group.consumer.assignment.interval.ms"]),
+            regex_refresh_interval_ms=config["group.consumer.regex.refresh.interval.ms"],
+            max_size=config["group.consumer.max.size"],
         )
 
     def _group_config(self) -> GroupConfig:

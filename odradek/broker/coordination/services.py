@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -19,7 +19,8 @@ class CoordinatorServices:
     """``call_soon`` is the event loop's; ``call_at_turn_end`` also sends the answers given by its callback together.
 
     ``controller`` returns the controller, which is there once the broker is open. ``on_much_loaded`` is called each time that
-    some thousand more records of a coordinator's topic have become state.
+    some thousand more records of a coordinator's topic have become state. ``run_beside`` does work in a thread, which is given a
+    function to call often, and calls back on the loop with its result, or a KafkaError.
     """
 
     __slots__ = (
@@ -31,6 +32,7 @@ class CoordinatorServices:
         "partitions",
         "produce_purgatory",
         "random",
+        "run_beside",
         "timer",
     )
 
@@ -46,6 +48,7 @@ class CoordinatorServices:
         call_soon: Callable[[Callable[[], None]], object],
         call_at_turn_end: Callable[[Callable[[], None]], None],
         on_much_loaded: Callable[[], object],
+        run_beside: Callable[[Callable[[Callable[[], None]], Any], Callable[[Any], None]], None],
     ) -> None:
         self.config = config
         self.partitions = partitions
@@ -56,3 +59,4 @@ class CoordinatorServices:
         self.call_soon = call_soon
         self.call_at_turn_end = call_at_turn_end
         self.on_much_loaded = on_much_loaded
+        self.run_beside = run_beside

@@ -82,8 +82,6 @@ SERVED: dict[ApiKey, Served] = {
 
 # Those of the protocols of groups that are not there. One module refuses them all.
 REFUSED: frozenset[ApiKey] = frozenset(api_key for api_key in SERVED if "SHARE_" in api_key.name) | {
-    ApiKey.CONSUMER_GROUP_HEARTBEAT,
-    ApiKey.CONSUMER_GROUP_DESCRIBE,
     ApiKey.STREAMS_GROUP_HEARTBEAT,
     ApiKey.STREAMS_GROUP_DESCRIBE,
 }

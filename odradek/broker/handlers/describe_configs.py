@@ -5,8 +5,8 @@ error, the others are answered: UNKNOWN_TOPIC_OR_PARTITION, INVALID_TOPIC_EXCEPT
 this one, and for a group or a subscription of client metrics without a name. A list of keys limits the answer to those; an empty
 one does not.
 
-Deliberate gaps: a broker has no loggers by Kafka's names, so BROKER_LOGGER is an empty list; CLIENT_METRICS and GROUP, whose
-protocols (KIP-714, KIP-848) are not served, have Kafka's defaults and what Kafka has set.
+Deliberate gaps: a broker has no loggers by Kafka's names, so BROKER_LOGGER is an empty list; CLIENT_METRICS and the configs of
+share and streams groups (KIP-714, KIP-932, KIP-1071) have Kafka's defaults and what is set.
 """
 
 from collections.abc import Iterable
@@ -17,6 +17,7 @@ from odradek.broker.config.describe import (
     ConfigSource,
     broker_entries,
     cluster_default_entries,
+    group_entries,
     other_entries,
     topic_entries,
 )
@@ -85,7 +86,7 @@ def _entries(view: ConfigView, resource_type: int, name: str) -> Iterable[Config
                 raise _invalid_request("Group name must not be empty")
             from odradek.broker.config.table_group import GROUP_DEFINITIONS
 
-            return other_entries(GROUP_DEFINITIONS, view.overrides(resource_type, name), ConfigSource.DYNAMIC_GROUP_CONFIG)
+            return group_entries(view, GROUP_DEFINITIONS, view.overrides(resource_type, name))
         case ResourceType.CLIENT_METRICS:
             if not name:
                 raise _invalid_request("Client metrics subscription name must not be empty")

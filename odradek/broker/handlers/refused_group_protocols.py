@@ -1,6 +1,6 @@
-"""The APIs of consumer, share and streams groups (KIP-848, KIP-932, KIP-1071): each is answered UNSUPPORTED_VERSION.
+"""The APIs of share and streams groups (KIP-932, KIP-1071): each is answered UNSUPPORTED_VERSION.
 
-That is what Apache Kafka answers where the features group.version, share.version and streams.version are off. It has the APIs in
+That is what Apache Kafka answers where the features share.version and streams.version are off. It has the APIs in
 ApiVersions all the same: a client that finds them missing there may wait for ever for a broker that has them, as librdkafka does,
 and one that is refused tells its user at once. The error stands beside each group that a request names, or above the response.
 """
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 _CODE = ErrorCode.UNSUPPORTED_VERSION
 # Only the APIs that change a share group's offsets say more than the code.
 _WITH_MESSAGE = (ApiKey.ALTER_SHARE_GROUP_OFFSETS, ApiKey.DELETE_SHARE_GROUP_OFFSETS)
-_DESCRIBING = (ApiKey.CONSUMER_GROUP_DESCRIBE, ApiKey.SHARE_GROUP_DESCRIBE, ApiKey.STREAMS_GROUP_DESCRIBE)
+_DESCRIBING = (ApiKey.SHARE_GROUP_DESCRIBE, ApiKey.STREAMS_GROUP_DESCRIBE)
 
 # Null tells a member of a streams group to keep the tasks that it has; an empty list would take them away.
 _NO_TASKS = dict.fromkeys(("active_tasks", "standby_tasks", "warmup_tasks", "partitions_by_user_endpoint"))

@@ -250,6 +250,10 @@ class OffsetFetchServices(GroupServices, TopicServices, Protocol):
     """Groups' offsets, and the topics they are of."""
 
 
+class GroupProtocolServices(GroupServices, TopicServices, Protocol):
+    """The groups, and whether their newer protocols are on."""
+
+
 class TransactionPartitionServices(TransactionServices, MetadataServices, Protocol):
     """Transactions, and the partitions that are in them."""
 

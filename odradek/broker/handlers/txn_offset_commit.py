@@ -28,12 +28,11 @@ from odradek.timing.reply import Reply
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
+    from uuid import UUID
 
     from odradek.broker.context import RequestContext
     from odradek.broker.handlers.services import TransactionOffsetServices
     from odradek.broker.metadata.topic import Topic
-    from odradek.coordinator.group.group_shard import GroupShard
-    from odradek.coordinator.runtime.runtime import CoordinatorRuntime
 
 _Topic: Final = TxnOffsetCommitResponseTopic
 _Partition: Final = TxnOffsetCommitResponsePartition
@@ -73,14 +72,14 @@ def handle(
         adds=version >= _FIRST_THAT_ADDS,
     )
     if isinstance(verdict, Reply):
-        verdict.when_done(partial(_commit, runtime, request, respond))
+        verdict.when_done(partial(_commit, services, request, respond))
     else:
-        _commit(runtime, request, respond, verdict)
+        _commit(services, request, respond, verdict)
     return reply
 
 
 def _commit(
-    runtime: "CoordinatorRuntime[GroupShard]",
+    services: "TransactionOffsetServices",
     request: TxnOffsetCommitRequest,
     respond: "Callable[[TxnOffsetCommitResponse | KafkaError | None], None]",
     verdict: ErrorCode,
@@ -90,7 +89,14 @@ def _commit(
         # A transaction's coordinator that does not answer is nothing that clients of a group's know of.
         respond(operation_error(KafkaError(verdict)))
         return
-    runtime.write(request.group_id, lambda shard: commit_offsets_in_transaction(shard.offsets, request)).when_done(respond)
+
+    def topic_id(name: str) -> "UUID | None":
+        topic = services.controller.image.topics.get(name)
+        return None if topic is None else topic.topic_id
+
+    services.groups.runtime.write(
+        request.group_id, lambda shard: commit_offsets_in_transaction(shard.offsets, request, topic_id)
+    ).when_done(respond)
 
 
 def _respond(

@@ -7,8 +7,7 @@ Kafka (KAFKA-13609).
 A cluster that Kafka has made with eligible leader replicas (KIP-966) has one ``min.insync.replicas``, set for all brokers. It can
 be changed, and neither removed nor set for one broker: INVALID_CONFIG, as from Kafka.
 
-Left out: CLIENT_METRICS and GROUP, whose protocols are not served, and BROKER_LOGGER, since odradek has no loggers by Kafka's
-names.
+Left out: CLIENT_METRICS, whose protocol is not served, and BROKER_LOGGER, since odradek has no loggers by Kafka's names.
 """
 
 from collections import Counter
@@ -118,6 +117,12 @@ def decide(view: ConfigView, alteration: Alteration) -> list[ConfigChange]:
                 _check_min_isr(resource_name, operations, removed=current.keys() - wanted.keys())
             _check_broker(view, resource_name, wanted)
             _check_exists(view, resource_name)
+        case ResourceType.GROUP:
+            from odradek.broker.metadata.group_configs import DEFINITIONS, check_group
+
+            current = view.overrides(resource_type, resource_name)
+            wanted = _wanted(current, alteration, DEFINITIONS)
+            check_group(view.config, resource_name, wanted)
         case ResourceType.BROKER_LOGGER if not replaces:
             _refuse_loggers(view, resource_name, operations)
             return []

@@ -3,7 +3,7 @@
 `metadata.version` is at the level of Kafka 4.3, in whose record versions the metadata log is written. Lower levels are understood
 but not written, so it cannot be lowered. `transaction.version` tells clients how to go about transactions: from level 2 on each
 transaction has an epoch of its own, and Produce adds partitions to it (KIP-890). A new data directory begins with the highest
-levels; one from before a feature was there goes on without it. Groups bring features of their own.
+levels; one from before a feature was there goes on without it. `group.version` 1 is the consumer protocol of groups (KIP-848).
 """
 
 from collections.abc import Iterable, Mapping
@@ -14,17 +14,18 @@ from odradek.protocol.metadata_records import FeatureLevelRecord
 
 METADATA_VERSION = "metadata.version"
 TRANSACTION_VERSION = "transaction.version"
+GROUP_VERSION = "group.version"
 # Not served. A cluster that Kafka has made may have it.
 ELIGIBLE_LEADER_REPLICAS = "eligible.leader.replicas.version"
 SUPPORTED_FEATURES: dict[str, tuple[int, int]] = {
     METADATA_VERSION: (7, 30),  # 3.3-IV3 to 4.3-IV0
     TRANSACTION_VERSION: (0, 2),
+    GROUP_VERSION: (0, 1),
 }
 # What a broker registers at Kafka's controllers. They accept none that does not cover each finalized feature, and a cluster of
 # Kafka 4.3 has all of these.
 REGISTERED_FEATURES: dict[str, tuple[int, int]] = SUPPORTED_FEATURES | {
     "kraft.version": (0, 1),
-    "group.version": (0, 1),
     "share.version": (0, 1),
     "streams.version": (0, 1),
     ELIGIBLE_LEADER_REPLICAS: (0, 1),

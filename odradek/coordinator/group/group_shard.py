@@ -113,7 +113,7 @@ class GroupShard:
         elif isinstance(key, GroupMetadataKey):
             self.classic.replay(key.group, cast("GroupMetadataValue | None", value))
             if value is None and key.group in self.offsets.by_group:
-                # It became a group of a newer protocol: a consumer group, whose records follow, or one of Kafka's. Its offsets stay.
+                # It became a consumer group, whose records follow, or one of Kafka's newer kinds. Its offsets stay.
                 self.classic.replay_offset_of(key.group)
         elif not isinstance(key, OffsetCommitKey | TransactionLogKey):
             self.consumer.replay(key, cast("ConsumerGroupValue | None", value))

@@ -77,6 +77,7 @@ def test_each_block_of_producer_ids_is_handed_out_once_to_a_broker_at_its_epoch(
 
 def test_a_feature_is_finalized_where_all_brokers_support_it(cluster):
     cluster.register(1)
+    assert done(cluster.controller.update_features([("group.version", 0, SAFE_DOWNGRADE)])) is None
     assert done(cluster.controller.update_features([("group.version", 1, UPGRADE)])) is None
     assert cluster.log.last_records == [FeatureLevelRecord(name="group.version", feature_level=1)]
     without = [feature for feature in FEATURES if feature.name != "share.version"]

@@ -208,9 +208,9 @@ def tell_of_no_aborted_transactions(monkeypatch):
 def let_any_generation_commit(monkeypatch):
     validate = ClassicGroup.validate_offset_commit
 
-    def validate_member_only(self, member_id, group_instance_id, generation, *, is_transactional):
+    def validate_member_only(self, member_id, group_instance_id, generation, **request):
         known = generation if generation < 0 else self.generation
-        return validate(self, member_id, group_instance_id, known, is_transactional=is_transactional)
+        return validate(self, member_id, group_instance_id, known, **request)
 
     monkeypatch.setattr(ClassicGroup, "validate_offset_commit", validate_member_only)
 

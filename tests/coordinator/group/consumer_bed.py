@@ -63,9 +63,9 @@ class ConsumerBed(Bed):
     def _services(self) -> ConsumerGroupServices:
         return ConsumerGroupServices(topics=self.topics, config_of=lambda _: self.group_config, run_beside=self._run_beside)
 
-    def _run_beside(self, work: Callable[[], Any], then: Callable[[Any], None]) -> None:
+    def _run_beside(self, work: Callable[[Callable[[], None]], Any], then: Callable[[Any], None]) -> None:
         def run() -> None:
-            then(work())
+            then(work(lambda: None))
 
         if self.holds_back:
             self.beside.append(run)

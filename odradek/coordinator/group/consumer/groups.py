@@ -29,6 +29,9 @@ if TYPE_CHECKING:
     from odradek.protocol.coordinator_records import ConsumerGroupKey, ConsumerGroupValue
 
 
+ASSIGNORS: Final[Mapping[str, Assign]] = {"uniform": assign, "range": assign}
+
+
 class ConsumerGroupConfig(NamedTuple):
     """The configs of one consumer group; the defaults are Kafka's."""
 
@@ -39,8 +42,8 @@ class ConsumerGroupConfig(NamedTuple):
     max_size: int = 2**31 - 1
 
 
-def _at_once(work: Callable[[], Any], then: Callable[[Any], None]) -> None:
-    then(work())
+def _at_once(work: Callable[[Callable[[], None]], Any], then: Callable[[Any], None]) -> None:
+    then(work(lambda: None))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,14 +53,15 @@ class ConsumerGroupServices:
     Args:
         topics: the topics there are.
         config_of: the configs of a group, by its id.
-        run_beside: does work beside the event loop, and calls back on the loop with its result, or a KafkaError.
+        run_beside: does work beside the event loop, and calls back on the loop with its result, or a KafkaError. The work is
+            given a function to call often.
         assignors: by name; the first is the default.
     """
 
     topics: Topics = field(default_factory=NoTopics)
     config_of: Callable[[str], ConsumerGroupConfig] = lambda _: ConsumerGroupConfig()
-    run_beside: Callable[[Callable[[], Any], Callable[[Any], None]], None] = _at_once
-    assignors: Mapping[str, Assign] = field(default_factory=lambda: {"uniform": assign, "range": assign})
+    run_beside: Callable[[Callable[[Callable[[], None]], Any], Callable[[Any], None]], None] = _at_once
+    assignors: Mapping[str, Assign] = field(default_factory=lambda: ASSIGNORS)
 
 
 class ConsumerGroups:

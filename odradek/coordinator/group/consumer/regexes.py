@@ -65,7 +65,7 @@ def compile_regex(regex: str) -> Any:  # noqa: ANN401  re2 has no types
     )
 
 
-def resolve(regexes: Sequence[str], names: Sequence[str], pause: Callable[[], None] = lambda: None) -> dict[str, list[str]]:
+def resolve(regexes: Sequence[str], names: Sequence[str], pause: Callable[[], None]) -> dict[str, list[str]]:
     """The names that each expression matches, sorted. One that is invalid here matches none. For any thread."""
     found: dict[str, list[str]] = {}
     for regex in regexes:

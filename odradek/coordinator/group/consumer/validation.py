@@ -9,7 +9,7 @@
 An instance id belongs to one member at a time. Another may take it over when its holder has left with -2; before, that is
 UNRELEASED_INSTANCE_ID. From then on the former holder is FENCED_INSTANCE_ID.
 
-Source: ``GroupCoordinatorService.throwIfConsumerGroupHeartbeatRequestIsInvalid`` and ``GroupMetadataManager`` of Apache Kafka 4.3.
+Source: ``GroupCoordinatorService.throwIfConsumerGroupHeartbeatRequestIsInvalid``, ``GroupMetadataManager`` of Apache Kafka 4.3.
 """
 
 from __future__ import annotations

@@ -1,0 +1,46 @@
+"""ConsumerGroupHeartbeat, versions 0 and 1: a member of a consumer group joins, stays and leaves (KIP-848).
+
+Since version 1 the client makes the member's id (KIP-1082), and may subscribe by a regular expression. What is decided stands in
+``coordinator.group.consumer.heartbeat``. UNSUPPORTED_VERSION with the feature group.version at 0, or without ``consumer`` among
+group.coordinator.rebalance.protocols.
+
+Deliberate gaps: no authorisation; no member of a classic group is taken over (``group.consumer.migration.policy`` of Kafka).
+"""
+
+from typing import TYPE_CHECKING
+
+from odradek.broker.metadata.features import GROUP_VERSION
+from odradek.coordinator.group.config import MemberContext
+from odradek.protocol.errors import ErrorCode, KafkaError
+from odradek.protocol.message_types.consumer_group_heartbeat import (
+    ConsumerGroupHeartbeatRequest,
+    ConsumerGroupHeartbeatResponse,
+)
+
+if TYPE_CHECKING:
+    from odradek.broker.context import RequestContext
+    from odradek.broker.handlers.services import GroupProtocolServices
+    from odradek.timing.reply import Reply
+
+
+def is_served(services: "GroupProtocolServices") -> bool:
+    """Whether the consumer protocol is on."""
+    is_on = services.controller.image.features.get(GROUP_VERSION, 0) >= 1
+    return is_on and "consumer" in services.config["group.coordinator.rebalance.protocols"]
+
+
+def handle(
+    services: "GroupProtocolServices", context: "RequestContext", request: ConsumerGroupHeartbeatRequest
+) -> "ConsumerGroupHeartbeatResponse | Reply[ConsumerGroupHeartbeatResponse]":
+    """Hand the request to its group's shard. HOT."""
+    if not is_served(services):
+        return ConsumerGroupHeartbeatResponse(error_code=ErrorCode.UNSUPPORTED_VERSION)
+    member = MemberContext(context.client_id or "", f"/{context.peer[0]}", context.version)
+    reply = services.groups.runtime.write(request.group_id, lambda shard: shard.consumer_group_heartbeat(member, request))
+    return reply.then(_response)
+
+
+def _response(outcome: ConsumerGroupHeartbeatResponse | KafkaError) -> ConsumerGroupHeartbeatResponse:
+    if isinstance(outcome, KafkaError):
+        return ConsumerGroupHeartbeatResponse(error_code=outcome.code, error_message=outcome.reason or None)
+    return outcome
