@@ -1,4 +1,4 @@
-"""The answers are those of Apache Kafka 4.3.1 with group.version, share.version and streams.version at 0."""
+"""The answers are those of Apache Kafka 4.3.1 with share.version and streams.version at 0."""
 
 import pytest
 
@@ -9,7 +9,7 @@ from odradek.protocol.errors import ErrorCode
 from .bed import ask, make_broker
 
 UNSUPPORTED = ErrorCode.UNSUPPORTED_VERSION
-DESCRIBING = [ApiKey.CONSUMER_GROUP_DESCRIBE, ApiKey.SHARE_GROUP_DESCRIBE, ApiKey.STREAMS_GROUP_DESCRIBE]
+DESCRIBING = [ApiKey.SHARE_GROUP_DESCRIBE, ApiKey.STREAMS_GROUP_DESCRIBE]
 WITH_GROUPS = [*DESCRIBING, ApiKey.DESCRIBE_SHARE_GROUP_OFFSETS]
 
 
@@ -47,7 +47,7 @@ def test_a_refused_member_of_a_streams_group_is_told_nothing_of_tasks():
 
 def test_their_features_are_not_finalized():
     names = {feature.name for feature in ask(make_broker("t"), ApiKey.API_VERSIONS, **SOFTWARE).finalized_features}
-    assert not names & {"group.version", "share.version", "streams.version"}
+    assert not names & {"share.version", "streams.version"}
 
 
 SOFTWARE = {"client_software_name": "test", "client_software_version": "1"}

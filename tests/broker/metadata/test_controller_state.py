@@ -35,8 +35,9 @@ def test_a_new_log_begins_with_the_highest_feature_levels(controller: Controller
     assert log.last_records == [
         FeatureLevelRecord(name="metadata.version", feature_level=30),
         FeatureLevelRecord(name="transaction.version", feature_level=2),
+        FeatureLevelRecord(name="group.version", feature_level=1),
     ]
-    assert controller.image.features == {"metadata.version": 30, "transaction.version": 2}
+    assert controller.image.features == {"metadata.version": 30, "transaction.version": 2, "group.version": 1}
 
 
 def test_a_log_that_has_its_feature_levels_gets_no_more(controller: Controller, log: RecordedLog):

@@ -141,7 +141,7 @@ def test_records_above_the_high_watermark_are_there_and_not_committed():
 
 def test_a_key_version_not_known_is_skipped_and_counted():
     bed = filled([put("a")])
-    bed.log.append([(b"\0\3\0\1x", b"whatever"), (b"\0\x63", None)], 0)
+    bed.log.append([(b"\0\x0a\0\1x", b"whatever"), (b"\0\x63", None)], 0)
     load(bed)
     assert bed.committed() == ({"a": 1}, 1)
     counters = bed.runtime.counters

@@ -1,0 +1,17 @@
+from pathlib import Path
+
+import pytest
+
+from tests.coordinator.group.consumer_scenario import ConsumerScenario
+from tests.coordinator.scenario_files import check
+
+_SCENARIOS = sorted((Path(__file__).parent / "consumer_scenarios").glob("*.txt"))
+
+
+@pytest.mark.parametrize("path", _SCENARIOS, ids=lambda path: path.stem)
+def test_a_scenario_of_a_consumer_group_gives_what_its_file_says(path, request):
+    check(path, ConsumerScenario().run, request.config)
+
+
+def test_there_are_scenarios_of_consumer_groups():
+    assert len(_SCENARIOS) > 3

@@ -1,0 +1,93 @@
+"""The records of consumer groups: what is written is read again, and is what the decoder for display makes of it."""
+
+from uuid import UUID
+
+import pytest
+
+from odradek.coordinator.runtime.record import CoordinatorRecord, decode_group_record, encode_record
+from odradek.protocol.coordinator_records.consumer_groups import (
+    ClassicMemberMetadata,
+    ConsumerGroupCurrentMemberAssignmentKey,
+    ConsumerGroupCurrentMemberAssignmentValue,
+    ConsumerGroupMemberMetadataKey,
+    ConsumerGroupMemberMetadataValue,
+    ConsumerGroupMetadataKey,
+    ConsumerGroupMetadataValue,
+    ConsumerGroupPartitionMetadataKey,
+    ConsumerGroupPartitionMetadataValue,
+    ConsumerGroupRegularExpressionKey,
+    ConsumerGroupRegularExpressionValue,
+    ConsumerGroupTargetAssignmentMemberKey,
+    ConsumerGroupTargetAssignmentMemberValue,
+    ConsumerGroupTargetAssignmentMetadataKey,
+    ConsumerGroupTargetAssignmentMetadataValue,
+    OwnedPartitions,
+    decode_value,
+)
+from odradek.protocol.coordinator_records.newer_groups import decode_newer
+from odradek.protocol.errors import MalformedMessage
+
+TOPIC = UUID(int=5)
+CLASSIC = ClassicMemberMetadata(9, (("range", b"\1\2"),))
+RECORDS = {
+    "consumer_group_metadata": (ConsumerGroupMetadataKey("g"), ConsumerGroupMetadataValue(3, -7)),
+    "consumer_group_partition_metadata": (
+        ConsumerGroupPartitionMetadataKey("g"),
+        ConsumerGroupPartitionMetadataValue(b"\1\0"),
+    ),
+    "consumer_group_member_metadata": (
+        ConsumerGroupMemberMetadataKey("g", "m"),
+        ConsumerGroupMemberMetadataValue("i", None, "c", "/h", ("a", "b"), "x.*", 5, "uniform", CLASSIC),
+    ),
+    "consumer_group_target_assignment_metadata": (
+        ConsumerGroupTargetAssignmentMetadataKey("g"),
+        ConsumerGroupTargetAssignmentMetadataValue(3, 99),
+    ),
+    "consumer_group_target_assignment_member": (
+        ConsumerGroupTargetAssignmentMemberKey("g", "m"),
+        ConsumerGroupTargetAssignmentMemberValue(((TOPIC, (0, 2)),)),
+    ),
+    "consumer_group_current_member_assignment": (
+        ConsumerGroupCurrentMemberAssignmentKey("g", "m"),
+        ConsumerGroupCurrentMemberAssignmentValue(
+            3, 2, 1, (OwnedPartitions(TOPIC, (0, 2), (2, 3)),), (OwnedPartitions(TOPIC, (4,), None),)
+        ),
+    ),
+    "consumer_group_regular_expression": (
+        ConsumerGroupRegularExpressionKey("g", "a.*"),
+        ConsumerGroupRegularExpressionValue(("a", "ab"), 5, 99),
+    ),
+}
+
+
+@pytest.mark.parametrize("kind", RECORDS)
+def test_what_is_written_is_read_again(kind):
+    record = CoordinatorRecord(*RECORDS[kind])
+    key, value = encode_record(record)
+    assert decode_group_record(key, value) == record
+    assert decode_newer(key, value).kind == kind
+
+
+@pytest.mark.parametrize("kind", RECORDS)
+def test_a_tombstone_is_read_again(kind):
+    record = CoordinatorRecord(RECORDS[kind][0], None)
+    assert decode_group_record(*encode_record(record)) == record
+
+
+@pytest.mark.parametrize("kind", [kind for kind in RECORDS if "partition_metadata" not in kind])
+def test_a_value_that_is_cut_off_is_malformed(kind):
+    key, value = RECORDS[kind]
+    _, data = encode_record(CoordinatorRecord(key, value))
+    for size in range(2, len(data)):
+        with pytest.raises(MalformedMessage):
+            decode_value(key, data[:size])
+
+
+def test_a_number_at_its_default_is_left_out():
+    _, data = encode_record(CoordinatorRecord(ConsumerGroupMetadataKey("g"), ConsumerGroupMetadataValue(3)))
+    assert data == b"\0\0" + b"\0\0\0\3" + b"\0"
+
+
+def test_a_value_of_another_version_is_malformed():
+    with pytest.raises(MalformedMessage):
+        decode_value(ConsumerGroupMetadataKey("g"), b"\0\1\0\0\0\3\0")
