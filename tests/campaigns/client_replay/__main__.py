@@ -15,8 +15,8 @@ from tests.campaigns.wire_differential.driver import Driver
 from tests.campaigns.wire_differential.script import Script
 from tests.campaigns.wire_differential.settings import SETTINGS
 
-# Kafka refuses the newer protocols of groups then, as odradek does. Its coordinators make their topics when they are asked for.
-_WITHOUT_NEWER_GROUPS = Script("features", always_there()[:1])
+# Kafka refuses share and streams groups then, as odradek does. Its coordinators make their topics when they are asked for.
+_WITHOUT_SHARE_GROUPS = Script("features", always_there()[:1])
 
 
 def main() -> int:
@@ -33,7 +33,7 @@ def main() -> int:
             timeline = record(SESSIONS[client])
             again = against_odradek(timeline)
             with kafka.serving(client, SETTINGS) as run:
-                Driver(run.address, 0.1).run(_WITHOUT_NEWER_GROUPS)
+                Driver(run.address, 0.1).run(_WITHOUT_SHARE_GROUPS)
                 there = replay(timeline, run.address)
             found = [as_in_the_table(client, there, number) for number in range(len(there.differences))]
             left, uses = unnamed(found, rows)

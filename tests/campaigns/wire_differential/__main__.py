@@ -19,9 +19,9 @@ from tests.campaigns.wire_differential.cases.every import SLICES, every, warm_up
 from tests.campaigns.wire_differential.compare import Difference, Named, differences, named, unnamed
 from tests.campaigns.wire_differential.driver import Driver
 from tests.campaigns.wire_differential.faulty import FAULTS, FaultyBroker
-from tests.campaigns.wire_differential.recording import short, write
+from tests.campaigns.wire_differential.recording import read, short, write
 from tests.campaigns.wire_differential.script import Script
-from tests.campaigns.wire_differential.settings import SETTINGS
+from tests.campaigns.wire_differential.settings import OF_KAFKA, SETTINGS
 
 # How long Kafka is waited for, and how long when its answers are kept.
 _SETTLE_S, _SETTLE_TO_RECORD_S = 0.04, 0.15
@@ -38,16 +38,16 @@ def main() -> int:
     parser.add_argument("--seeds", type=int, default=30, help="group scripts, and as many of transactions (default: 30)")
     parser.add_argument("--first-seed", type=int, default=1)
     parser.add_argument("--record", action="store_true", help="write what Kafka answers for the short form, and no more")
-    parser.add_argument("--only", default="*", help="scripts whose names fit (default: *)")
+    parser.add_argument("--only", default="*", help="scripts whose names fit one of these, with commas between (default: *)")
     parser.add_argument("--named", action="store_true", help="print the differences that have a row, too")
     chosen = parser.parse_args()
     scripts = [
         script
         for script in every(chosen.slices.split(","), range(chosen.first_seed, chosen.first_seed + chosen.seeds))
-        if fnmatch.fnmatch(script.name, chosen.only)
+        if _fits(script, chosen.only)
     ]
     if chosen.record:
-        return record()
+        return record(chosen.only)
     rows = named()
     with brokers() as (kafka, odradek):
         found = compare(kafka, odradek, scripts, rows)
@@ -70,7 +70,7 @@ def kafka_broker(settle_s: float = _SETTLE_S, quiet_s: float = _QUIET_S) -> Iter
     """Apache Kafka, ready."""
     with (
         tempfile.TemporaryDirectory(prefix="odradek-wire-") as scratch,
-        KafkaRuns(Path(scratch) / "kafka").serving("broker", SETTINGS) as kafka,
+        KafkaRuns(Path(scratch) / "kafka").serving("broker", {**SETTINGS, **OF_KAFKA}) as kafka,
     ):
         driver = Driver(kafka.address, settle_s, quiet_s)
         driver.run(warm_up())
@@ -130,9 +130,15 @@ def missed_faults(kafka: Driver, rows: list[Named]) -> list[str]:
     return missed
 
 
-def record() -> int:
-    """Have Kafka answer the short form, in a new directory each time; keep what it always answers the same; the exit status."""
-    scripts = list(short())
+def record(only: str) -> int:
+    """Have Kafka answer the short form, in a new directory each time; keep what it always answers the same; the exit status.
+
+    Of scripts whose names do not fit ``only`` the answers stay that are kept already.
+    """
+    all_scripts = list(short())
+    scripts = [script for script in all_scripts if _fits(script, only)]
+    names = {script.name for script in all_scripts} - {script.name for script in scripts}
+    kept_already = {name: recorded for name, recorded in read().items() if name in names} if names else {}
     transcripts = []
     by_chance: set[str] = set()
     for _ in range(_RECORDINGS):
@@ -147,8 +153,14 @@ def record() -> int:
             kept.append((script, first))
         else:
             print(f"not the same each time: {script.name}")
-    print(f"{len(kept)} scripts, {sum(script.cases for script, _ in kept)} cases, {write(kept)} bytes")
+            for difference in (each for other in others for each in differences(script, first, other)):
+                print(f"    {difference.answer} | {difference.case} | {difference.kafka} | {difference.odradek}")
+    print(f"{len(kept)} scripts, {sum(script.cases for script, _ in kept)} cases, {write(kept, others=kept_already)} bytes")
     return 0
+
+
+def _fits(script: Script, only: str) -> bool:
+    return any(fnmatch.fnmatch(script.name, pattern) for pattern in only.split(","))
 
 
 def _once(kafka: Driver, odradek: Driver, script: Script) -> list[Difference]:

@@ -10,6 +10,7 @@ import lzma
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from benchmarks.kafka_jars import VERSION
@@ -40,13 +41,16 @@ def short() -> Iterator[Script]:
             yield script
 
 
-def write(transcripts: Iterable[tuple[Script, Transcript]], path: Path = PATH) -> int:
-    """The file's size in bytes."""
+def write(
+    transcripts: Iterable[tuple[Script, Transcript]], path: Path = PATH, *, others: Mapping[str, Recorded] = MappingProxyType({})
+) -> int:
+    """Write them, and ``others`` of an earlier recording; the file's size in bytes."""
     numbers: dict[str, int] = {}
     scripts: dict[str, Any] = {}
-    for script, transcript in transcripts:
-        told = [[[who, _number(numbers, answer)] for who, answer in during] for during in transcript]
-        scripts[script.name] = [script.digest(), told]
+    new = {script.name: Recorded(script.digest(), transcript) for script, transcript in transcripts}
+    for name, recorded in {**others, **new}.items():
+        told = [[[who, _number(numbers, answer)] for who, answer in during] for during in recorded.transcript]
+        scripts[name] = [recorded.digest, told]
     content = {"kafka": VERSION, "answers": [json.loads(answer) for answer in numbers], "scripts": scripts}
     path.write_bytes(lzma.compress(json.dumps(content, separators=(",", ":")).encode(), preset=9))
     return path.stat().st_size

@@ -76,6 +76,17 @@ def test_a_recording_holds_what_was_written(tmp_path, short):
     assert recording.read(tmp_path / "recorded") == {script.name: recording.Recorded(script.digest(), transcript)}
 
 
+def test_a_recording_of_some_scripts_keeps_the_answers_to_the_others(tmp_path, short):
+    first, second = short["valid/LIST_GROUPS/v5"], short["unknown/LIST_GROUPS/v5"]
+    path = tmp_path / "recorded"
+    recording.write([(first, [[(0, "old")]]), (second, [[(0, "old")]])], path)
+    recording.write([(second, [[(0, "new")]])], path, others={first.name: recording.read(path)[first.name]})
+    assert {name: each.transcript for name, each in recording.read(path).items()} == {
+        first.name: [[(0, "old")]],
+        second.name: [[(0, "new")]],
+    }
+
+
 def test_every_api_and_version_is_sent_in_every_slice_of_requests():
     served = {f"{api_key.name}/v{version}" for api_key, version in versions()}
     for of_slice in ("valid", "unknown", "bytes", "edges"):

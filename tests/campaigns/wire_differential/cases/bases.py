@@ -6,7 +6,7 @@ from typing import Any
 from odradek.broker.handlers import REFUSED
 from odradek.protocol.api_keys import ApiKey
 from tests.campaigns.wire_differential.cases import setup
-from tests.campaigns.wire_differential.cases.setup import GROUP, SIMPLE_GROUP, SUBSCRIPTION, TOPIC, TRANSACTIONAL_ID
+from tests.campaigns.wire_differential.cases.setup import CONSUMED, GROUP, SIMPLE_GROUP, SUBSCRIPTION, TOPIC, TRANSACTIONAL_ID
 from tests.campaigns.wire_differential.script import Batch, Ref, Step
 
 _TID = Ref("tid")
@@ -226,6 +226,19 @@ BASES: dict[ApiKey, Base] = {
     ApiKey.UNREGISTER_BROKER: Base({"broker_id": 9}),
     ApiKey.DESCRIBE_TRANSACTIONS: Base({"transactional_ids": [TRANSACTIONAL_ID]}, _ONGOING),
     ApiKey.LIST_TRANSACTIONS: Base({"duration_filter": -1}, _ONGOING),
+    ApiKey.CONSUMER_GROUP_HEARTBEAT: Base(
+        {
+            "group_id": GROUP,
+            "member_id": Ref("member", ""),
+            "member_epoch": Ref("generation", 1),
+            "rebalance_timeout_ms": 30_000,
+            "subscribed_topic_names": [CONSUMED],
+            "topic_partitions": [{"topic_id": _TID, "partitions": [0, 1]}],
+        },
+        setup.consumer(),
+        each_time=True,
+    ),
+    ApiKey.CONSUMER_GROUP_DESCRIBE: Base({"group_ids": [GROUP], "include_authorized_operations": True}, setup.consumer()),
     ApiKey.LIST_CONFIG_RESOURCES: Base({"resource_types": [2]}, _TOPIC),
     ApiKey.DESCRIBE_TOPIC_PARTITIONS: Base({"topics": [{"name": TOPIC}], "response_partition_limit": 10}, _TOPIC),
 }

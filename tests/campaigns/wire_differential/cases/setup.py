@@ -4,6 +4,8 @@ from odradek.protocol.api_keys import ApiKey
 from tests.campaigns.wire_differential.script import Batch, Ref, Step
 
 TOPIC = "@t"
+# Made once in a script: Kafka's coordinator of groups is told of a topic later than its broker.
+CONSUMED = "@consumed"
 GROUP = "@g"
 SIMPLE_GROUP = "@offsets"
 TRANSACTIONAL_ID = "@x"
@@ -70,6 +72,24 @@ def member(group: str = GROUP) -> tuple[Step, ...]:
     )
 
 
+def consumer(group: str = GROUP) -> tuple[Step, ...]:
+    """A stable consumer group of one member, which has both partitions: ``member`` and ``generation``, its epoch, are bound."""
+    joined = {
+        "group_id": group,
+        "member_id": "m1",
+        "member_epoch": 0,
+        "rebalance_timeout_ms": 30_000,
+        "subscribed_topic_names": [CONSUMED],
+        "topic_partitions": [],
+    }
+    bind = {"member": "member_id", "generation": "member_epoch"}
+    path = "assignment.topic_partitions.partitions"
+    return (
+        *topic(CONSUMED),
+        Step("", ApiKey.CONSUMER_GROUP_HEARTBEAT, 1, joined, bind=bind, until=(path, (0, 1))),
+    )
+
+
 def producer(transactional_id: str = TRANSACTIONAL_ID) -> tuple[Step, ...]:
     """A transactional producer: ``pid`` and ``epoch`` are bound."""
     asked = {"transactional_id": transactional_id, "transaction_timeout_ms": 60_000, "producer_id": -1, "producer_epoch": -1}
@@ -90,10 +110,10 @@ def ongoing() -> tuple[Step, ...]:
 
 
 def always_there() -> tuple[Step, ...]:
-    """What every broker is sent before the first script: no newer protocols of groups; both coordinators' topics, loaded."""
-    off = [{"feature": f"{name}.version", "max_version_level": 0, "upgrade_type": 2} for name in ("group", "share", "streams")]
+    """What every broker is sent before the first script: no share and streams groups; both coordinators' topics, loaded."""
+    off = [{"feature": f"{name}.version", "max_version_level": 0, "upgrade_type": 2} for name in ("share", "streams")]
     return (
-        # The newer protocols of groups: odradek refuses their APIs as Kafka does with these features off.
+        # odradek refuses their APIs as Kafka does with these features off.
         Step("", ApiKey.UPDATE_FEATURES, 2, {"timeout_ms": 10_000, "feature_updates": off, "validate_only": False}),
         *topic(),
         *(

@@ -8,7 +8,7 @@ from odradek.protocol.api_keys import ApiKey
 from tests.campaigns.wire_differential.cases.bases import BASES
 from tests.campaigns.wire_differential.cases.paths import mapped, versions
 from tests.campaigns.wire_differential.cases.setup import GROUP, SIMPLE_GROUP, TOPIC, TRANSACTIONAL_ID
-from tests.campaigns.wire_differential.script import Script, Step
+from tests.campaigns.wire_differential.script import Ref, Script, Step
 from tests.campaigns.wire_differential.wire import request_fields
 
 _UNKNOWN_NAMES = {TOPIC: "@no-topic", GROUP: "@no-group", SIMPLE_GROUP: "@no-offsets", TRANSACTIONAL_ID: "@no-transactions"}
@@ -19,6 +19,8 @@ _UNKNOWN_REFS = {
     "pid": 1_234_567,
     "epoch": 3,
 }
+# A member of another name, which takes no partition from the first.
+_STATIC = {"instance_id": "i", "subscribed_topic_names": [], "topic_partitions": []}
 # What the base of an API does not ask: label and fields that replace the base's.
 _MORE: dict[ApiKey, tuple[tuple[str, dict[str, Any]], ...]] = {
     ApiKey.PRODUCE: (("acks 1", {"acks": 1}), ("of nothing", {"topic_data": []})),
@@ -157,6 +159,32 @@ _MORE: dict[ApiKey, tuple[tuple[str, dict[str, Any]], ...]] = {
         ("with a limit", {"response_partition_limit": 1}),
         ("from a cursor", {"cursor": {"topic_name": TOPIC, "partition_index": 1}}),
         ("from a cursor beyond", {"cursor": {"topic_name": TOPIC, "partition_index": 5}}),
+    ),
+    ApiKey.CONSUMER_GROUP_HEARTBEAT: (
+        ("with nothing new", {"rebalance_timeout_ms": -1, "subscribed_topic_names": None, "topic_partitions": None}),
+        ("gives one up", {"topic_partitions": [{"topic_id": Ref("tid"), "partitions": [0]}]}),
+        ("subscribes to nothing", {"subscribed_topic_names": []}),
+        ("again without it", {"subscribed_topic_names": None, "topic_partitions": []}),
+        ("subscribes to what is not there", {"subscribed_topic_names": ["@no-topic"]}),
+        ("joins again", {"member_epoch": 0, "topic_partitions": []}),
+        ("joins again with partitions", {"member_epoch": 0}),
+        ("joins without topics", {"member_id": "m2", "member_epoch": 0, "subscribed_topic_names": None, "topic_partitions": []}),
+        ("a second joins", {"member_id": "m2", "member_epoch": 0, "topic_partitions": []}),
+        ("the first gives way", {}),
+        ("a static one joins", {**_STATIC, "member_id": "m3", "member_epoch": 0}),
+        ("another takes its name", {**_STATIC, "member_id": "m4", "member_epoch": 0}),
+        ("the static one leaves", {**_STATIC, "member_id": "m3", "member_epoch": -2}),
+        ("another follows it", {**_STATIC, "member_id": "m4", "member_epoch": 0}),
+        ("it leaves for good", {**_STATIC, "member_id": "m4", "member_epoch": -1}),
+        ("of an assignor", {"server_assignor": "range"}),
+        ("of an unknown assignor", {"server_assignor": "none"}),
+        ("by a wrong pattern", {"subscribed_topic_regex": "("}),
+        ("by a pattern", {"subscribed_topic_names": [], "subscribed_topic_regex": "nothing-.*"}),
+        ("leaves", {"member_epoch": -1}),
+    ),
+    ApiKey.CONSUMER_GROUP_DESCRIBE: (
+        ("twice", {"group_ids": [GROUP, GROUP]}),
+        ("without operations", {"include_authorized_operations": False}),
     ),
     ApiKey.LIST_CONFIG_RESOURCES: (("of brokers", {"resource_types": [4]}), ("of groups", {"resource_types": [32]})),
     ApiKey.DESCRIBE_CLUSTER: (("of controllers", {"endpoint_type": 2}), ("with fenced", {"include_fenced_brokers": True})),
