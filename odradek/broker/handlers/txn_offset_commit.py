@@ -89,14 +89,15 @@ def _commit(
         # A transaction's coordinator that does not answer is nothing that clients of a group's know of.
         respond(operation_error(KafkaError(verdict)))
         return
-
-    def topic_id(name: str) -> "UUID | None":
-        topic = services.controller.image.topics.get(name)
-        return None if topic is None else topic.topic_id
-
+    topic_id = partial(_topic_id, services)
     services.groups.runtime.write(
         request.group_id, lambda shard: commit_offsets_in_transaction(shard.offsets, request, topic_id)
     ).when_done(respond)
+
+
+def _topic_id(services: "TransactionOffsetServices", name: str) -> "UUID | None":
+    topic = services.controller.image.topics.get(name)
+    return None if topic is None else topic.topic_id
 
 
 def _respond(

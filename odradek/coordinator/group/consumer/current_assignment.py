@@ -94,7 +94,7 @@ def _next(member: ConsumerMember, given: Reconciliation) -> ConsumerMember:
         own = member.pending_revocation.get(topic_id, {})
         for index, epoch in assigned.items():
             (kept if index in target else revoked).setdefault(topic_id, {})[index] = epoch
-        for index in target - assigned.keys():
+        for index in target.difference(assigned):
             if index not in own and given.is_held(topic_id, index):
                 has_unreleased = True
             else:

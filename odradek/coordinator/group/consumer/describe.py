@@ -42,7 +42,7 @@ def describe_consumer_group(groups: ConsumerGroups, group_id: str, at_offset: in
 def _described(groups: ConsumerGroups, member: ConsumerMember, target: Partitions) -> Member:
     held = without_epochs(member.assigned)
     for topic_id, indexes in member.pending_revocation.items():
-        held[topic_id] = held.get(topic_id, frozenset()) | indexes.keys()
+        held[topic_id] = held.get(topic_id, frozenset()).union(indexes)
     return Member(
         member_id=member.member_id,
         instance_id=member.instance_id,
