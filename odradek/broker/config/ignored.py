@@ -62,9 +62,6 @@ _BY_REASON = {
         remote.log.storage.manager.class.name remote.log.storage.manager.class.path remote.log.storage.manager.impl.prefix
         remote.log.storage.system.enable
     """,
-    "groups are not converted between protocols": """
-        group.consumer.migration.policy
-    """,
     "the coordinator works on the event loop, and waits for nothing": """
         group.coordinator.append.linger.ms group.coordinator.background.threads group.coordinator.cached.buffer.max.bytes*
         group.coordinator.threads

@@ -1,7 +1,7 @@
 """Part of the table's section on groups: the protocols of groups, and the configs of consumer groups (KIP-848)."""
 
-from odradek.broker.config.definitions import CLUSTER_WIDE, INT, LIST, MAX_INT, ConfigDefinition
-from odradek.broker.config.validators import AtLeast, Entries
+from odradek.broker.config.definitions import CLUSTER_WIDE, INT, LIST, MAX_INT, STRING, ConfigDefinition
+from odradek.broker.config.validators import AtLeast, Entries, OneOf
 
 _Config = ConfigDefinition
 
@@ -84,6 +84,14 @@ CONSUMER_GROUPS = (
         ("uniform", "range"),
         "The assignors that members of consumer groups may ask for. The first is the default.",
         Entries("uniform", "range", least=1),
+    ),
+    _Config(
+        "group.consumer.migration.policy",
+        STRING,
+        "bidirectional",
+        "Whether a group with members changes its protocol while they go on: a classic group becomes a consumer group (upgrade),"
+        " or a consumer group a classic one (downgrade), or both, or neither.",
+        OneOf("disabled", "upgrade", "downgrade", "bidirectional", any_case=True),
     ),
     _Config(
         "group.consumer.regex.refresh.interval.ms",

@@ -60,17 +60,18 @@ class Between:
 
 
 class OneOf:
-    """One of some values."""
+    """One of some values; in ``any_case``, in upper case as well."""
 
-    __slots__ = ("_choices", "allowed")
+    __slots__ = ("_any_case", "_choices", "allowed")
 
-    def __init__(self, *choices: str | int) -> None:
+    def __init__(self, *choices: str | int, any_case: bool = False) -> None:
         self.allowed = f"one of {', '.join(map(str, choices))}"
         self._choices = choices
+        self._any_case = any_case
 
     def __call__(self, value: Any) -> str | None:
         """The value if it is another one."""
-        return None if value in self._choices else str(value)
+        return None if (value.lower() if self._any_case else value) in self._choices else str(value)
 
 
 class Entries:

@@ -156,6 +156,7 @@ class GroupCoordinator(CoordinatorHost["GroupShard"]):
 
     def _read_consumer_config(self, overrides: Mapping[str, str]) -> ConsumerGroupConfig:
         from odradek.coordinator.group.consumer.groups import ConsumerGroupConfig
+        from odradek.coordinator.group.migration.policy import MigrationPolicy
 
         config = self._services.config
 
@@ -168,6 +169,7 @@ class GroupCoordinator(CoordinatorHost["GroupShard"]):
             assignment_interval_ms=own("consumer.assignment.interval.ms", config["group.consumer.assignment.interval.ms"]),
             regex_refresh_interval_ms=config["group.consumer.regex.refresh.interval.ms"],
             max_size=config["group.consumer.max.size"],
+            migration_policy=MigrationPolicy(config["group.consumer.migration.policy"].lower()),
         )
 
     def _group_config(self) -> GroupConfig:

@@ -4,7 +4,9 @@ Since version 1 the client makes the member's id (KIP-1082), and may subscribe b
 ``coordinator.group.consumer.heartbeat``. UNSUPPORTED_VERSION with the feature group.version at 0, or without ``consumer`` among
 group.coordinator.rebalance.protocols.
 
-Deliberate gaps: no authorisation; no member of a classic group is taken over (``group.consumer.migration.policy`` of Kafka).
+A classic group of consumers that such a member joins becomes a consumer group (``coordinator.group.migration``).
+
+Deliberate gap: no authorisation.
 """
 
 from typing import TYPE_CHECKING

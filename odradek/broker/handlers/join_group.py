@@ -4,8 +4,8 @@ Since version 1 with a rebalance timeout of its own, since 4 with a member id gi
 members (KIP-345), since 7 with the protocol type in the answer (KIP-559), since 8 with a reason (KIP-800), since 9 with what
 spares a returning static leader the assignment (KIP-814). What is decided stands in ``coordinator.group.classic.join``.
 
-Deliberate gap: a consumer group (KIP-848) with members answers INCONSISTENT_GROUP_PROTOCOL, as Kafka's does with
-``group.consumer.migration.policy=disabled``; an empty one becomes a classic group. There are no share or streams groups.
+A consumer group (KIP-848) with members takes classic members in, unless ``group.consumer.migration.policy`` is ``disabled``
+(``coordinator.group.migration``); an empty one becomes a classic group. Deliberate gap: there are no share or streams groups.
 """
 
 from typing import TYPE_CHECKING, Final

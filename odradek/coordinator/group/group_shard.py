@@ -15,7 +15,7 @@ from odradek.coordinator.group.classic.groups import ClassicGroups
 from odradek.coordinator.group.classic.heartbeat import heartbeat
 from odradek.coordinator.group.classic.join import join_group
 from odradek.coordinator.group.classic.leave import leave_group
-from odradek.coordinator.group.classic.rebalance import expire_member, shrink_to_capacity
+from odradek.coordinator.group.classic.rebalance import expire_member, rebalance_downgraded, shrink_to_capacity
 from odradek.coordinator.group.classic.sessions import Sessions
 from odradek.coordinator.group.classic.sync import sync_group
 from odradek.coordinator.group.group_describe import describe_group, list_groups
@@ -39,6 +39,7 @@ if TYPE_CHECKING:
 
     from odradek.coordinator.group.classic.member import JoinReply, SyncReply
     from odradek.coordinator.group.config import GroupConfig, GroupReports, MemberContext
+    from odradek.coordinator.group.consumer.group import ConsumerGroup
     from odradek.coordinator.group.consumer.groups import ConsumerGroups, ConsumerGroupServices
     from odradek.coordinator.group.offsets import OffsetConfig
     from odradek.coordinator.runtime.marker import EndTxnMarker
@@ -98,7 +99,7 @@ class GroupShard:
 
         services = ConsumerGroupServices() if self._services is None else self._services()
         groups = self._consumer = ConsumerGroups(
-            self.groups, services, timers=self._context, reports=self._reports, new_id=self._new_id
+            self.groups, services, classic=self.classic, timers=self._context, reports=self._reports, new_id=self._new_id
         )
         groups.sessions = ConsumerSessions(self._context, partial(expire_session, groups))
         return groups
@@ -111,7 +112,10 @@ class GroupShard:
                 self.classic.replay_offset_of(key.group)
             self.offsets.replay(key, cast("OffsetCommitValue | None", value), offset)
         elif isinstance(key, GroupMetadataKey):
-            self.classic.replay(key.group, cast("GroupMetadataValue | None", value))
+            stored = cast("GroupMetadataValue | None", value)
+            if self._consumer is not None:
+                self._consumer.note_classic(key.group, has_members=stored is not None and bool(stored.members))
+            self.classic.replay(key.group, stored)
             if value is None and key.group in self.offsets.by_group:
                 # It became a consumer group, whose records follow, or one of Kafka's newer kinds. Its offsets stay.
                 self.classic.replay_offset_of(key.group)
@@ -135,9 +139,12 @@ class GroupShard:
         for group in list(self.classic.each()):
             shrink_to_capacity(self.classic, group)
         if self._consumer is not None:
+            # A consumer group that became a classic one rebalances: that its log ends there is no reason not to.
             from odradek.coordinator.group.consumer.leave import begin_sessions
 
             begin_sessions(self._consumer)
+            for group_id in self._consumer.take_downgraded():
+                rebalance_downgraded(self.classic, group_id)
         schedule_expiry(self.offsets)
 
     def on_unloaded(self) -> Iterable[tuple[Reply[Any], object]]:
@@ -150,21 +157,46 @@ class GroupShard:
         self, context: MemberContext, request: JoinGroupRequest, reply: JoinReply
     ) -> CoordinatorResult[JoinGroupResponse]:
         """JoinGroup."""
-        return join_group(self.classic, context, request, reply)
+        group = self._consumer_group(request.group_id)
+        # An empty one makes way for a classic group.
+        if self._consumer is None or group is None or not group.members:
+            return join_group(self.classic, context, request, reply)
+        from odradek.coordinator.group.migration.join import join_consumer_group
+
+        return join_consumer_group(self._consumer, group, context, request, reply)
 
     def sync_group(
         self, context: MemberContext, request: SyncGroupRequest, reply: SyncReply
     ) -> CoordinatorResult[SyncGroupResponse]:
         """SyncGroup."""
-        return sync_group(self.classic, context, request, reply)
+        group = self._consumer_group(request.group_id)
+        if self._consumer is None or group is None:
+            return sync_group(self.classic, context, request, reply)
+        from odradek.coordinator.group.migration.classic_members import sync_consumer_group
+
+        return sync_consumer_group(self._consumer, group, context, request, reply)
 
     def heartbeat(self, request: HeartbeatRequest) -> CoordinatorResult[HeartbeatResponse]:
-        """Heartbeat."""
-        return heartbeat(self.classic, request)
+        """Heartbeat. HOT."""
+        group = self._consumer_group(request.group_id)
+        if self._consumer is None or group is None:
+            return heartbeat(self.classic, request)
+        from odradek.coordinator.group.migration.classic_members import heartbeat_to_consumer_group
+
+        return heartbeat_to_consumer_group(self._consumer, group, request)
 
     def leave_group(self, request: LeaveGroupRequest) -> CoordinatorResult[LeaveGroupResponse]:
         """LeaveGroup."""
-        return leave_group(self.classic, request)
+        group = self._consumer_group(request.group_id)
+        if self._consumer is None or group is None:
+            return leave_group(self.classic, request)
+        from odradek.coordinator.group.migration.classic_members import leave_consumer_group
+
+        return leave_consumer_group(self._consumer, group, request)
+
+    def _consumer_group(self, group_id: str) -> ConsumerGroup | None:
+        """The consumer group of this id, to which members of the classic protocol may belong. HOT."""
+        return None if self._consumer is None else self._consumer.find(group_id)
 
     def consumer_group_heartbeat(
         self, context: MemberContext, request: ConsumerGroupHeartbeatRequest

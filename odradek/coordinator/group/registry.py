@@ -27,7 +27,7 @@ class GroupRegistry:
     not exist for ListGroups, DescribeGroups and DeleteGroups.
     """
 
-    __slots__ = ("_is_loaded", "_kinds", "_kinds_by_value", "groups_deleted", "live", "stored")
+    __slots__ = ("_kinds", "_kinds_by_value", "groups_deleted", "is_loaded", "live", "stored")
 
     def __init__(self, snapshots: SnapshotRegistry) -> None:
         self.stored: TimelineDict[str, object] = TimelineDict(snapshots)
@@ -35,7 +35,7 @@ class GroupRegistry:
         self.groups_deleted = 0
         self._kinds: dict[str, GroupKind] = {}
         self._kinds_by_value: dict[type, GroupKind] = {}
-        self._is_loaded = False
+        self.is_loaded = False
 
     def add_kind(self, group_type: str, value_class: type, kind: GroupKind) -> None:
         """Let ``kind`` own the groups of ``group_type``, which are stored as values of ``value_class``."""
@@ -47,7 +47,7 @@ class GroupRegistry:
     def find(self, group_id: str) -> Group | None:
         """The group as it is now, or None. HOT."""
         group = self.live.get(group_id)
-        if group is None and self._is_loaded:
+        if group is None and self.is_loaded:
             value = self.stored.get(group_id)
             if value is not None:
                 # An offset commit created the group, or the append of its tombstone failed.
@@ -88,7 +88,7 @@ class GroupRegistry:
 
     def load(self) -> None:
         """Restore all groups that were replayed. Before, only groups that are live are found."""
-        self._is_loaded = True
+        self.is_loaded = True
         for group_id, value in self.stored.items():
             self._restore(group_id, value)
 

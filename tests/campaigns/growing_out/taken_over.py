@@ -1,8 +1,8 @@
-"""A group of the consumer protocol that Apache Kafka had, gone on with by a classic member at odradek, and then at Kafka again.
+"""A group of the consumer protocol that Apache Kafka had, gone on with at odradek by members of both protocols, then at Kafka.
 
-Kafka makes it with a member and an offset. At odradek, which does not serve the protocol, a consumer of the classic one joins the
-group of the same id, finds the offset and commits the next. At Kafka the group is the classic one, with that offset, and takes a
-member of the consumer protocol again.
+Kafka makes it with a member and an offset. At odradek the member goes on with its epoch, and finds the offset. A classic member
+joins it. The first one leaves, so that the group is a classic one, whose member commits the next offset. At Kafka the group is
+that classic one, with that offset, and takes a member of the consumer protocol again.
 """
 
 import struct
@@ -24,12 +24,23 @@ def leave_a_consumer_group(client: RawClient, topic: str) -> None:
 
 
 def take_over(client: RawClient, topic: str) -> list[str]:
-    """At odradek: a classic member goes on. What is not as it has to be."""
+    """At odradek: the member goes on, a classic one joins it, and then has the group. What is not as it has to be."""
     found = [] if _committed(client, topic) == _FIRST else [f"{GROUP}: {_committed(client, topic)} is committed, not {_FIRST}"]
+    (member,) = insist(lambda: client.call(ApiKey.CONSUMER_GROUP_DESCRIBE, 1, group_ids=[GROUP]).groups[0]).members
+    place = {"group_id": GROUP, "member_id": member.member_id}
+    told = accept(client.call(ApiKey.CONSUMER_GROUP_HEARTBEAT, 1, **place, member_epoch=member.member_epoch))
+    if told.member_epoch != member.member_epoch:
+        found.append(f"{GROUP}: the member of epoch {member.member_epoch} is told {told.member_epoch}")
     joined = client.call(ApiKey.JOIN_GROUP, 5, **_join("", topic))
     joined = accept(client.call(ApiKey.JOIN_GROUP, 5, **_join(joined.member_id, topic)))
-    place = {"group_id": GROUP, "member_id": joined.member_id, "generation_id": joined.generation_id}
-    accept(client.call(ApiKey.SYNC_GROUP, 3, **place, assignments=[{"member_id": joined.member_id, "assignment": b"all"}]))
+    if joined.generation_id <= member.member_epoch or joined.leader:
+        found.append(f"{GROUP}: generation {joined.generation_id} of {joined.leader or 'nobody'}")
+    _sync(client, joined)
+    accept(client.call(ApiKey.CONSUMER_GROUP_HEARTBEAT, 1, **place, member_epoch=-1))
+    joined = accept(client.call(ApiKey.JOIN_GROUP, 5, **_join(joined.member_id, topic)))
+    if joined.leader != joined.member_id:
+        found.append(f"{GROUP}: {joined.leader} leads")
+    _sync(client, joined)
     _commit(client, topic, _NEXT, 8, joined.member_id, joined.generation_id)
     accept(client.call(ApiKey.LEAVE_GROUP, 3, group_id=GROUP, members=[{"member_id": joined.member_id}]))
     return found
@@ -42,6 +53,11 @@ def look_at_it(client: RawClient, topic: str) -> list[str]:
     found = [] if seen == ("Empty", "consumer", _NEXT) else [f"{GROUP}: {seen} at Kafka"]
     consumer_heartbeat(client, GROUP, topic)
     return found
+
+
+def _sync(client: RawClient, joined: Any) -> None:
+    place = {"group_id": GROUP, "member_id": joined.member_id, "generation_id": joined.generation_id}
+    accept(client.call(ApiKey.SYNC_GROUP, 3, **place, assignments=[{"member_id": joined.member_id, "assignment": b"all"}]))
 
 
 def _join(member_id: str, topic: str) -> dict[str, Any]:

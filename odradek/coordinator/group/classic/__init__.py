@@ -10,5 +10,5 @@ on, and is lost with the broker, whose clients then join or heartbeat again. Kaf
 A decision never calls who waits: it collects responses (``decision``), which leave once the group is consistent again and what
 it had written is committed.
 
-Left out: the conversion of classic groups into consumer groups and back (KIP-848).
+The conversion of classic groups into consumer groups and back (KIP-848) is in ``group.migration``.
 """

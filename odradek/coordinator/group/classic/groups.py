@@ -131,6 +131,12 @@ class ClassicGroups:
         group = self._live[group_id] = ClassicGroup(group_id, GroupState.EMPTY, 0, self.clock.now_ms())
         return group
 
+    def adopt(self, group: ClassicGroup) -> None:
+        """Make a group live that was of another kind; the caller has its record appended. Its members' sessions begin."""
+        self._live[group.group_id] = group
+        for member in group.members.values():
+            self.sessions.begin(group, member)
+
     def discard(self, group: ClassicGroup) -> None:
         """Forget a new group whose record could not be appended."""
         if self._live.get(group.group_id) is group:

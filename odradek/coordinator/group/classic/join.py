@@ -11,6 +11,7 @@ Without a member id: a static member takes the place of its predecessor (``stati
 is given a member id and sent back with MEMBER_ID_REQUIRED (KIP-394), an older one becomes a member with its first JoinGroup.
 """
 
+from functools import partial
 from typing import Final
 
 from odradek.coordinator.group.classic.decision import Decision
@@ -19,10 +20,10 @@ from odradek.coordinator.group.classic.groups import ClassicGroups
 from odradek.coordinator.group.classic.member import JoinReply, Member, Protocols
 from odradek.coordinator.group.classic.rebalance import (
     complete_if_all_joined,
+    give_up,
     go_on,
     hold_join,
     prepare,
-    stop_waiting,
 )
 from odradek.coordinator.group.classic.rebalance_notes import RebalanceCause
 from odradek.coordinator.group.classic.responses import join_error, joined
@@ -31,7 +32,7 @@ from odradek.coordinator.group.classic.static_members import Replacement
 from odradek.coordinator.group.classic.stored import new_group_record
 from odradek.coordinator.group.config import MemberContext
 from odradek.coordinator.runtime.result import LATER, CoordinatorResult
-from odradek.protocol.errors import ErrorCode, KafkaError
+from odradek.protocol.errors import ErrorCode
 from odradek.protocol.message_types.join_group import JoinGroupRequest, JoinGroupResponse
 
 _MEMBER_ID_REQUIRED_SINCE: Final = 4
@@ -74,18 +75,8 @@ def join_group(
 
 def _write_new_group(groups: ClassicGroups, group: ClassicGroup, decision: Decision) -> None:
     """Append the record of a new group, which has no generation yet."""
-
-    def give_up(error: KafkaError) -> None:
-        groups.reports.warn("a new group could not be written", group=group.group_id, error=error.code.name)
-        groups.discard(group)
-        stop_waiting(groups, group)
-        for member_id in (*group.members, *group.pending_joins):
-            groups.sessions.end(group, member_id)
-        for member in group.members.values():
-            decision.answer(group.release_join(member), join_error(error.code))
-
     decision.records.append(new_group_record(group))
-    decision.on_failure(give_up)
+    decision.on_failure(partial(give_up, groups, group, decision))
 
 
 def _log_refusal(groups: ClassicGroups, request: JoinGroupRequest, code: ErrorCode) -> None:

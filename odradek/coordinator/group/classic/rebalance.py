@@ -137,6 +137,25 @@ def stop_waiting(groups: ClassicGroups, group: ClassicGroup) -> None:
     stop_waiting_for_syncs(groups, group)
 
 
+def give_up(groups: ClassicGroups, group: ClassicGroup, decision: Decision, error: KafkaError) -> None:
+    """Forget a new group whose records could not be appended."""
+    groups.reports.warn("a new group could not be written", group=group.group_id, error=error.code.name)
+    groups.discard(group)
+    stop_waiting(groups, group)
+    for member_id in (*group.members, *group.pending_joins):
+        groups.sessions.end(group, member_id)
+    for member in group.members.values():
+        decision.answer(group.release_join(member), join_error(error.code))
+
+
+def rebalance_downgraded(groups: ClassicGroups, group_id: str) -> None:
+    """A loaded group was a consumer group before, and has not rebalanced since: the members that left then had partitions."""
+    group = groups.find(group_id)
+    if group is not None and group.state is GroupState.STABLE:
+        # As in shrink_to_capacity, nothing is answered.
+        prepare(groups, group, RebalanceCause.DOWNGRADED, "loaded as it was converted from a consumer group", Decision())
+
+
 def note_stable(groups: ClassicGroups, group: ClassicGroup) -> None:
     """The rebalance has ended in a stable group: count and report it."""
     now_ms = groups.clock.monotonic_ms()

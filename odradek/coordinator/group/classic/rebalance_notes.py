@@ -25,6 +25,7 @@ class RebalanceCause(StrEnum):
     SYNC_EXPIRED = "sync_expired"
     APPEND_FAILED = "append_failed"
     OVER_CAPACITY = "over_capacity"
+    DOWNGRADED = "downgraded"
 
 
 @dataclass(slots=True)

@@ -10,5 +10,5 @@ A heartbeat (``heartbeat``) takes a member in or updates it, raises the group's 
 (``target_assignment``), and brings this one member nearer to its target (``current_assignment``). Other members follow in their
 own heartbeats. What is not a record: sessions and the timeouts of revocations (``sessions``), which begin anew with a load.
 
-Left out: members of the classic protocol in such a group, and the conversion of groups (``group.consumer.migration.policy``).
+Members of the classic protocol in such a group, and the conversion of groups, are in ``group.migration``.
 """

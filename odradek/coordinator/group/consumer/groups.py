@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
 from odradek.coordinator.group.consumer.assignor import Assign, assign
 from odradek.coordinator.group.consumer.group import GROUP_TYPE, ConsumerGroup
 from odradek.coordinator.group.consumer.topics import NoTopics, Topics, group_hash, topic_hash
+from odradek.coordinator.group.migration.policy import MigrationPolicy
+from odradek.coordinator.runtime.timeline import SnapshotRegistry
 from odradek.protocol.coordinator_records.consumer_groups import (
     ConsumerGroupCurrentMemberAssignmentKey,
     ConsumerGroupMemberMetadataKey,
@@ -21,10 +23,12 @@ from odradek.protocol.coordinator_records.consumer_groups import (
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
+    from odradek.coordinator.group.classic.groups import ClassicGroups
     from odradek.coordinator.group.config import GroupReports
     from odradek.coordinator.group.consumer.sessions import ConsumerSessions
     from odradek.coordinator.group.interface import Group
     from odradek.coordinator.group.registry import GroupRegistry
+    from odradek.coordinator.runtime.record import CoordinatorRecord
     from odradek.coordinator.runtime.shard_context import ShardContext
     from odradek.protocol.coordinator_records import ConsumerGroupKey, ConsumerGroupValue
 
@@ -40,6 +44,7 @@ class ConsumerGroupConfig(NamedTuple):
     assignment_interval_ms: int = 1_000
     regex_refresh_interval_ms: int = 600_000
     max_size: int = 2**31 - 1
+    migration_policy: MigrationPolicy = MigrationPolicy.BIDIRECTIONAL
 
 
 def _at_once(work: Callable[[Callable[[], None]], Any], then: Callable[[Any], None]) -> None:
@@ -67,15 +72,19 @@ class ConsumerGroupServices:
 class ConsumerGroups:
     """Owner of the consumer groups in the shard's ``registry``, where they are their own stored form. Loop thread only.
 
-    ``resolving`` are the groups whose regular expressions are being resolved. ``newest_topics_version`` is the version of the
-    metadata that had the newest topic.
+    ``classic`` are the shard's other groups, from which and into which groups are converted. ``resolving`` are the groups whose
+    regular expressions are being resolved. ``newest_topics_version`` is the version of the metadata that had the newest topic.
     """
 
     __slots__ = (
         "_by_id",
+        "_downgraded",
+        "_gone",
         "_hashes",
+        "_is_loaded",
         "_services",
         "_stored",
+        "classic",
         "clock",
         "config_of",
         "new_id",
@@ -94,14 +103,20 @@ class ConsumerGroups:
         registry: GroupRegistry,
         services: ConsumerGroupServices,
         *,
+        classic: ClassicGroups,
         timers: ShardContext,
         reports: GroupReports,
         new_id: Callable[[], str],
     ) -> None:
         self.registry = registry
+        self.classic = classic
         self._stored = registry.stored
         # Those that are stored, and some whose records were taken back.
         self._by_id: dict[str, ConsumerGroup] = {}
+        # While the shard is loaded: ids of groups that are no consumer groups any more, and of those that became classic ones.
+        self._is_loaded = registry.is_loaded
+        self._gone: set[str] = set()
+        self._downgraded: set[str] = set()
         self._services = services
         self._hashes: dict[str, int] = {}
         self.topics = services.topics
@@ -134,6 +149,14 @@ class ConsumerGroups:
     def new_group(self, group_id: str) -> ConsumerGroup:
         """A group that is decided on before there are records of it."""
         return ConsumerGroup(self.timers.snapshots, group_id)
+
+    def preview(self, group_id: str, records: Iterable[CoordinatorRecord]) -> ConsumerGroup:
+        """The group that these records, none of them a tombstone, will make: to decide on, and then to forget."""
+        # Its timelines are its own: nothing of it is to be taken back.
+        group = ConsumerGroup(SnapshotRegistry(), group_id)
+        for record in records:
+            self._replay_value(group, cast("ConsumerGroupKey", record.key), record.value)
+        return group
 
     def restore(self, group_id: str, value: object) -> ConsumerGroup:  # noqa: ARG002  it knows its id
         """Part of ``interface.GroupKind``: the group is its own stored form."""
@@ -184,10 +207,34 @@ class ConsumerGroups:
         """Apply a record. A tombstone of what is not there is passed over."""
         if value is None:
             group = self.find(key.group)
+            if not self._is_loaded and isinstance(key, ConsumerGroupMetadataKey):
+                self._gone.add(key.group)
             if group is not None:
                 self._replay_tombstone(group, key)
         else:
             self._replay_value(self._find_or_create(key.group), key, value)
+
+    def note_classic(self, group_id: str, *, has_members: bool) -> None:
+        """A classic group's record is replayed. While the shard is loaded, that of one which was a consumer group is noted.
+
+        In the log, the record of a conversion is the first of the classic group, and has members. The next one ends the
+        rebalance that the conversion began.
+        """
+        if self._is_loaded:
+            return
+        if has_members and group_id in self._gone:
+            self._downgraded.add(group_id)
+        else:
+            self._downgraded.discard(group_id)
+        self._gone.discard(group_id)
+
+    def take_downgraded(self) -> list[str]:
+        """The shard is loaded: the groups that are classic ones by a conversion after which they have not rebalanced."""
+        found = sorted(self._downgraded)
+        self._is_loaded = True
+        self._downgraded.clear()
+        self._gone.clear()
+        return found
 
     def _find_or_create(self, group_id: str) -> ConsumerGroup:
         group = self.find(group_id)

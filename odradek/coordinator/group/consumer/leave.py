@@ -5,15 +5,18 @@ The next heartbeat of another member computes the target assignment without them
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
+from odradek.coordinator.group.classic.decision import Decision
 from odradek.coordinator.group.consumer.member import LEAVE_STATIC_EPOCH
 from odradek.coordinator.group.consumer.records import assignment_record, epoch_record, member_tombstones, regex_tombstone
 from odradek.coordinator.group.consumer.sessions import NOTHING_DECIDED
 from odradek.coordinator.group.consumer.states import MemberState
 from odradek.coordinator.group.consumer.validation import instance_holder, unknown_member
+from odradek.coordinator.group.migration.downgrade import can_downgrade, downgrade_without
 from odradek.coordinator.runtime.result import CoordinatorResult
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.message_types.consumer_group_heartbeat import (
@@ -22,10 +25,14 @@ from odradek.protocol.message_types.consumer_group_heartbeat import (
 )
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from odradek.coordinator.group.consumer.group import ConsumerGroup
     from odradek.coordinator.group.consumer.groups import ConsumerGroups
     from odradek.coordinator.group.consumer.member import ConsumerMember
     from odradek.coordinator.runtime.record import CoordinatorRecord
+
+T = TypeVar("T")
 
 
 def leave_group(
@@ -49,7 +56,7 @@ def leave_group(
             groups.reports.info("a static member leaves for a while", group=group.group_id, member=member.member_id)
             return CoordinatorResult([assignment_record(group.group_id, _gone_for_a_while(member))], response)
     groups.reports.info("a member left", group=group.group_id, member=member.member_id)
-    return CoordinatorResult(removal(groups, group, member), response)
+    return fenced(groups, group, [member], response)
 
 
 def _gone_for_a_while(member: ConsumerMember) -> ConsumerMember:
@@ -58,16 +65,29 @@ def _gone_for_a_while(member: ConsumerMember) -> ConsumerMember:
     return replace(member, member_epoch=LEAVE_STATIC_EPOCH, assigned=assigned, pending_revocation={})
 
 
-def removal(groups: ConsumerGroups, group: ConsumerGroup, member: ConsumerMember) -> list[CoordinatorRecord]:
-    """The records that remove a member and raise the group's epoch."""
-    records = member_tombstones(group.group_id, member.member_id)
-    regex = member.subscribed_topic_regex
-    regexes = set(group.regex_counts)
-    if regex and group.regex_counts.get(regex) == 1:
-        records.append(regex_tombstone(group.group_id, regex))
-        regexes.discard(regex)
-    names = {name for name, count in group.name_counts.items() if count > 1 or name not in member.subscribed_topic_names}
-    metadata_hash = groups.metadata_hash(names.union(*map(group.names_matching, regexes)))
+def fenced(groups: ConsumerGroups, group: ConsumerGroup, members: Sequence[ConsumerMember], response: T) -> CoordinatorResult[T]:
+    """Members are removed. Where classic members alone are left, and the policy permits it, they become a classic group."""
+    if can_downgrade(groups, group, {member.member_id for member in members}):
+        decision = Decision()
+        downgrade_without(groups, group, members, decision)
+        return decision.result(response)
+    return CoordinatorResult(removal(groups, group, members), response)
+
+
+def removal(groups: ConsumerGroups, group: ConsumerGroup, members: Sequence[ConsumerMember]) -> list[CoordinatorRecord]:
+    """The records that remove members and raise the group's epoch."""
+    records = []
+    names: Counter[str] = Counter()
+    regexes: Counter[str] = Counter()
+    for member in members:
+        records += member_tombstones(group.group_id, member.member_id)
+        names.update(member.subscribed_topic_names)
+        if member.subscribed_topic_regex:
+            regexes[member.subscribed_topic_regex] += 1
+    left = [regex for regex, count in group.regex_counts.items() if count > regexes[regex]]
+    records += [regex_tombstone(group.group_id, regex) for regex in regexes if regex not in left]
+    subscribed = {name for name, count in group.name_counts.items() if count > names[name]}
+    metadata_hash = groups.metadata_hash(subscribed.union(*map(group.names_matching, left)))
     records.append(epoch_record(group.group_id, group.epoch.get() + 1, metadata_hash))
     return records
 
@@ -75,6 +95,26 @@ def removal(groups: ConsumerGroups, group: ConsumerGroup, member: ConsumerMember
 def expire_session(groups: ConsumerGroups, group_id: str, member_id: str) -> CoordinatorResult[None]:
     """A member has been silent for its session timeout."""
     return _remove(groups, group_id, member_id, "its session expired")
+
+
+def await_join(groups: ConsumerGroups, group_id: str, member: ConsumerMember) -> None:
+    """A classic member is told to join again, and has its rebalance timeout for that."""
+    expire = partial(_expire_classic, groups, group_id, member.member_id, "it did not join again in time")
+    groups.sessions.await_join(group_id, member.member_id, member.rebalance_timeout_ms, expire)
+
+
+def await_sync(groups: ConsumerGroups, group_id: str, member: ConsumerMember) -> None:
+    """A classic member has joined, and has its rebalance timeout to send its SyncGroup."""
+    expire = partial(_expire_classic, groups, group_id, member.member_id, "no SyncGroup came in time")
+    groups.sessions.await_sync(group_id, member.member_id, member.rebalance_timeout_ms, expire)
+
+
+def _expire_classic(groups: ConsumerGroups, group_id: str, member_id: str, why: str) -> CoordinatorResult[None]:
+    group = groups.find(group_id)
+    member = None if group is None else group.members.get(member_id)
+    if member is None or member.classic is None:
+        return NOTHING_DECIDED
+    return _remove(groups, group_id, member_id, why)
 
 
 def begin_revocation(groups: ConsumerGroups, group_id: str, member: ConsumerMember) -> None:
@@ -97,7 +137,7 @@ def _remove(groups: ConsumerGroups, group_id: str, member_id: str, why: str) -> 
     if group is None or member is None:
         return NOTHING_DECIDED
     groups.reports.info("a member is removed", group=group_id, member=member_id, why=why)
-    return CoordinatorResult(removal(groups, group, member), None)
+    return fenced(groups, group, [member], None)
 
 
 def begin_sessions(groups: ConsumerGroups) -> None:

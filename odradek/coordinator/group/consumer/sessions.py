@@ -1,4 +1,4 @@
-"""The sessions of members, and how long they may take to give partitions up.
+"""The sessions of members, how long they may take to give partitions up, and classic members to join and to sync.
 
 A heartbeat moves a deadline and leaves the timer alone, as in ``classic.sessions``. What is left of a member that has gone runs
 out and finds nobody: a timer that was cancelled when the leave was decided could not be brought back if its records are lost.
@@ -55,7 +55,8 @@ class ConsumerSessions:
         if not result.records:
             forget()
             return result
-        return CoordinatorResult(result.records, None, on_commit=forget)
+        result.on_commit = forget if result.on_commit is None else partial(_both, forget, result.on_commit)
+        return result
 
     def _forget(self, member: tuple[str, str], deadline_ms: float) -> None:
         """Unless the member has come back."""
@@ -68,6 +69,35 @@ class ConsumerSessions:
         """Give a member that long to give partitions up."""
         self._timers.schedule(("consumer-revocation", group_id, member_id), delay_ms, expire)
 
+    def await_join(self, group_id: str, member_id: str, delay_ms: int, expire: Callable[[], CoordinatorResult[None]]) -> None:
+        """Give a classic member that long to join again, from when it was first told to."""
+        key = ("consumer-join", group_id, member_id)
+        if not self._timers.is_scheduled(key):
+            self._timers.schedule(key, delay_ms, expire)
+
+    def end_join(self, group_id: str, member_id: str) -> None:
+        """The member has done so."""
+        self._timers.cancel(("consumer-join", group_id, member_id))
+
+    def await_sync(self, group_id: str, member_id: str, delay_ms: int, expire: Callable[[], CoordinatorResult[None]]) -> None:
+        """Give a classic member that has joined that long to send its SyncGroup."""
+        self._timers.schedule(("consumer-sync", group_id, member_id), delay_ms, expire)
+
+    def end_sync(self, group_id: str, member_id: str) -> None:
+        """The member has done so."""
+        self._timers.cancel(("consumer-sync", group_id, member_id))
+
+    def forget_timeouts(self, group_id: str, member_id: str) -> None:
+        """What a member of this id was given time for, before the group was a classic one, is of the past."""
+        self.end_revocation(group_id, member_id)
+        self.end_join(group_id, member_id)
+        self.end_sync(group_id, member_id)
+
     def end_revocation(self, group_id: str, member_id: str) -> None:
         """The member has done so."""
         self._timers.cancel(("consumer-revocation", group_id, member_id))
+
+
+def _both(first: Callable[[], None], second: Callable[[], None]) -> None:
+    first()
+    second()

@@ -136,13 +136,20 @@ def static_member(
             f"Static member {member_id} with instance id {instance_id} cannot join the group because the instance id is owned by"
             f" {holder.member_id} member.",
         )
+    return replaced(groups, group, holder, member_id, records)
+
+
+def replaced(
+    groups: ConsumerGroups, group: ConsumerGroup, holder: ConsumerMember, member_id: str, records: list[CoordinatorRecord]
+) -> ConsumerMember:
+    """A static member under its new id, with what ``holder`` has, who is no member any more."""
     member = renamed(holder, member_id)
     records += member_tombstones(group.group_id, holder.member_id)
     records.append(member_record(group.group_id, member))
     records.append(target_record(group.group_id, member_id, group.target_of(holder.member_id, None)))
     records.append(assignment_record(group.group_id, member))
     groups.reports.info(
-        "a static member is back", group=group.group_id, instance_id=instance_id, member=member_id, was=holder.member_id
+        "a static member is back", group=group.group_id, instance_id=holder.instance_id, member=member_id, was=holder.member_id
     )
     return member
 

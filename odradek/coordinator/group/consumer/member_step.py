@@ -1,0 +1,123 @@
+"""What a member's request comes to: records of the member, the group's epoch, the target, and the member's next step.
+
+Whether it heartbeats or joins with the classic protocol, the steps are the same:
+
+    note         the member is written if it is new or changed; what changes for the group raises its epoch
+    advance      the target assignment is computed, if it is older than the group, and the member comes nearer to its own
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from odradek.coordinator.group.consumer.current_assignment import Reconciliation, reconcile
+from odradek.coordinator.group.consumer.leave import begin_revocation
+from odradek.coordinator.group.consumer.records import (
+    assignment_record,
+    epoch_record,
+    member_record,
+    partition_metadata_tombstone,
+)
+from odradek.coordinator.group.consumer.regexes import RegexChange, update_regexes
+from odradek.coordinator.group.consumer.states import MemberState
+from odradek.coordinator.group.consumer.target_assignment import update_target
+
+if TYPE_CHECKING:
+    from uuid import UUID
+
+    from odradek.coordinator.group.consumer.group import ConsumerGroup
+    from odradek.coordinator.group.consumer.groups import ConsumerGroups
+    from odradek.coordinator.group.consumer.member import ConsumerMember, Partitions
+    from odradek.coordinator.runtime.record import CoordinatorRecord
+
+
+class MemberStep:
+    """One request of a member that the group knows, or takes in: ``old`` before it. ``records`` gets what is to be written."""
+
+    __slots__ = ("_group", "_groups", "_has_subscription_changed", "_old", "_records")
+
+    def __init__(
+        self, groups: ConsumerGroups, group: ConsumerGroup, old: ConsumerMember, records: list[CoordinatorRecord]
+    ) -> None:
+        self._groups = groups
+        self._group = group
+        self._old = old
+        self._records = records
+        self._has_subscription_changed = False
+
+    def note(self, member: ConsumerMember) -> int:
+        """Take ``member``, the same object as the old one if nothing has changed. The group's epoch from now on."""
+        group, groups, old = self._group, self._groups, self._old
+        names_changed = False
+        if member is not old:
+            self._records.append(member_record(group.group_id, member))
+            names_changed = member.subscribed_topic_names != old.subscribed_topic_names
+        regex_change = RegexChange.NONE
+        if member.subscribed_topic_regex or old.subscribed_topic_regex or group.regex_counts:
+            regex_change = update_regexes(groups, group, old, member, self._records)
+        self._has_subscription_changed = names_changed or regex_change is not RegexChange.NONE
+        must_raise = names_changed or regex_change is RegexChange.UPDATED_AND_RESOLVED
+        return self._raise_epoch(member, must_raise=must_raise) if must_raise or group.is_stale else group.epoch.get()
+
+    def advance(self, member: ConsumerMember, epoch: int, owned: Partitions | None) -> ConsumerMember:
+        """The member as it is from now on, in a group of ``epoch``."""
+        assignment_epoch, target = update_target(self._groups, self._group, epoch, self._old, member, self._records)
+        return self.reconcile(member, assignment_epoch, target, owned)
+
+    def _raise_epoch(self, member: ConsumerMember, *, must_raise: bool) -> int:
+        """Look at the topics of the group as it will be. Its epoch, raised if they are others or ``must_raise``."""
+        group, groups, old = self._group, self._groups, self._old
+        epoch = group.epoch.get()
+        names = {name for name in group.name_counts if name not in old.subscribed_topic_names}
+        names |= {name for name in old.subscribed_topic_names if (group.name_counts.get(name) or 0) > 1}
+        names |= member.subscribed_topic_names
+        regexes = set(group.regex_counts)
+        before, now = old.subscribed_topic_regex, member.subscribed_topic_regex
+        if before and before != now and group.regex_counts.get(before) == 1:
+            regexes.discard(before)
+        if now:
+            regexes.add(now)
+        metadata_hash = groups.metadata_hash(names.union(*map(group.names_matching, regexes)))
+        if must_raise or metadata_hash != group.metadata_hash.get():
+            epoch += 1
+            self._records.append(epoch_record(group.group_id, epoch, metadata_hash))
+            groups.reports.info("a group's epoch is raised", group=group.group_id, epoch=epoch, member=member.member_id)
+        group.fresh_epoch = epoch
+        if group.has_partition_metadata.get():
+            self._records.append(partition_metadata_tombstone(group.group_id))
+        return epoch
+
+    def reconcile(
+        self, member: ConsumerMember, assignment_epoch: int, target: Partitions, owned: Partitions | None
+    ) -> ConsumerMember:
+        """The member one step nearer to ``target``; ``owned`` is what it reports to own, None where it does not say."""
+        group, groups = self._group, self._groups
+        if not self._has_subscription_changed and member.is_reconciled_to(assignment_epoch):
+            return member
+        names = group.names_of(member)
+        # A static member that is back has what its predecessor has, whose records are still to be replayed.
+        own = {member.member_id, group.static_members.get(member.instance_id or "")}
+
+        def is_held(topic_id: UUID, index: int) -> bool:
+            holder = group.holders.get((topic_id, index))
+            return holder is not None and holder not in own
+
+        given = Reconciliation(
+            target_epoch=assignment_epoch,
+            target=target,
+            is_held=is_held,
+            owned=owned,
+            is_subscribed=lambda topic_id: groups.topics.name_of(topic_id) in names,
+            has_subscription_changed=self._has_subscription_changed,
+        )
+        after = reconcile(member, given)
+        if after is not member and after != member:
+            self._records.append(assignment_record(group.group_id, after))
+            if after.classic is not None:
+                # A classic member has time to join and to sync instead.
+                return after
+            if after.state is MemberState.UNREVOKED_PARTITIONS:
+                begin_revocation(groups, group.group_id, after)
+            else:
+                groups.sessions.end_revocation(group.group_id, after.member_id)
+        return after

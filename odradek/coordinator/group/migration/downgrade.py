@@ -1,0 +1,126 @@
+"""A consumer group becomes a classic group: its last member of the consumer protocol goes, and classic members are left.
+
+    generation     the group's epoch
+    protocol       the one that most members prefer among those that all support
+    assignments    the targets, so that every member has what it was to have
+
+Where members went, the group rebalances at once, and its leader assigns what they had. Where a static member came back with the
+classic protocol in place of the last one of the consumer protocol, it has what that had, and the group goes on as it is; if its
+subscription is new, the target is out of date, and the group rebalances.
+
+The classic group is made live when the conversion is decided on. If the records cannot be appended, it is dropped again.
+
+Source: ``GroupMetadataManager.convertToClassicGroup``, ``ClassicGroup.fromConsumerGroup`` of Apache Kafka 4.3.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING
+
+from odradek.coordinator.group.classic.group import ClassicGroup
+from odradek.coordinator.group.classic.member import Member
+from odradek.coordinator.group.classic.rebalance import give_up, prepare
+from odradek.coordinator.group.classic.rebalance_notes import RebalanceCause, named
+from odradek.coordinator.group.classic.states import GroupState
+from odradek.coordinator.group.classic.stored import group_record
+from odradek.coordinator.group.consumer.member import NOTHING
+from odradek.coordinator.group.consumer.records import group_tombstones
+from odradek.coordinator.group.migration.assignments import told_assignment
+from odradek.protocol.coordinator_records.consumer_protocol import CONSUMER_PROTOCOL_TYPE
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from collections.abc import Set as AbstractSet
+
+    from odradek.coordinator.group.classic.decision import Decision
+    from odradek.coordinator.group.consumer.group import ConsumerGroup
+    from odradek.coordinator.group.consumer.groups import ConsumerGroups
+    from odradek.coordinator.group.consumer.member import ConsumerMember
+    from odradek.protocol.coordinator_records.consumer_groups import ClassicMemberMetadata
+
+
+def can_downgrade(groups: ConsumerGroups, group: ConsumerGroup, leaving: AbstractSet[str], *, joining: int = 0) -> bool:
+    """Whether the group becomes a classic one without the members that leave, where ``joining`` classic ones take their place."""
+    staying = [member for member in group.members.values() if member.member_id not in leaving]
+    count = len(staying) + joining
+    if not count or any(member.classic is None for member in staying):
+        return False
+    config = groups.config_of(group.group_id)
+    reason = ""
+    if not config.migration_policy.permits_downgrade:
+        reason = "online downgrade is disabled"
+    elif count > groups.classic.config().group_max_size:
+        reason = "the group has more members than group.max.size"
+    if reason:
+        groups.reports.info("a consumer group stays one", group=group.group_id, why=reason)
+    return not reason
+
+
+def downgrade_without(
+    groups: ConsumerGroups, group: ConsumerGroup, leaving: Sequence[ConsumerMember], decision: Decision
+) -> None:
+    """Members leave, and those that stay are a classic group, which rebalances."""
+    gone = {member.member_id for member in leaving}
+    decision.records += group.tombstones()
+    classic = _convert(groups, group, [each for each in group.members.values() if each.member_id not in gone], {}, decision)
+    why = f"{', '.join(named(gone))} left, the last members of the consumer protocol"
+    prepare(groups.classic, classic, RebalanceCause.DOWNGRADED, why, decision)
+
+
+def downgrade_with(
+    groups: ConsumerGroups,
+    group: ConsumerGroup,
+    replaced: ConsumerMember,
+    joining: ConsumerMember,
+    decision: Decision,
+    *,
+    is_stale: bool,
+) -> None:
+    """A classic static member takes the place of ``replaced``, whose records are among the decision's: what it was is its now."""
+    ids = [joining.member_id if each == replaced.member_id else each for each in group.members]
+    decision.records += group_tombstones(group.group_id, ids, list(group.regexes))
+    members = [*(each for each in group.members.values() if each.member_id != replaced.member_id), joining]
+    classic = _convert(groups, group, members, {joining.member_id: replaced.member_id}, decision)
+    if is_stale:
+        why = f"static member {joining.instance_id} came back with the classic protocol and another subscription"
+        prepare(groups.classic, classic, RebalanceCause.DOWNGRADED, why, decision)
+
+
+def _convert(
+    groups: ConsumerGroups,
+    group: ConsumerGroup,
+    members: Sequence[ConsumerMember],
+    predecessors: dict[str, str],
+    decision: Decision,
+) -> ClassicGroup:
+    """Make the classic group live, and add its record."""
+    classic = ClassicGroup(group.group_id, GroupState.STABLE, group.epoch.get(), groups.clock.now_ms())
+    for each in members:
+        if each.classic is not None:
+            classic.add(_classic_member(each, each.classic), CONSUMER_PROTOCOL_TYPE)
+    classic.protocol = classic.select_protocol()
+    classic.refresh_subscribed_topics()
+    classic.settled_members = frozenset(classic.members)
+    for member_id, member in classic.members.items():
+        target = group.targets.get(predecessors.get(member_id, member_id)) or NOTHING
+        member.assignment = told_assignment(groups.topics, member.metadata(classic.protocol), target)
+    decision.records.append(group_record(classic, {each: member.assignment for each, member in classic.members.items()}))
+    decision.on_failure(partial(give_up, groups.classic, classic, decision))
+    groups.classic.adopt(classic)
+    groups.reports.info(
+        "a consumer group becomes a classic group", group=group.group_id, generation=classic.generation, members=len(members)
+    )
+    return classic
+
+
+def _classic_member(member: ConsumerMember, metadata: ClassicMemberMetadata) -> Member:
+    return Member(
+        member_id=member.member_id,
+        group_instance_id=member.instance_id,
+        client_id=member.client_id,
+        client_host=member.client_host,
+        rebalance_timeout_ms=member.rebalance_timeout_ms,
+        session_timeout_ms=metadata.session_timeout_ms,
+        protocols=metadata.supported_protocols,
+    )

@@ -1,0 +1,171 @@
+"""JoinGroup to a consumer group with members: a classic member joins it, or joins it again, and is told its member epoch.
+
+    1. the member is taken in or updated with its subscription, as by a heartbeat of the consumer protocol
+    2. it comes nearer to its target; what it owns stands in its subscription
+    3. the answer is a generation, the member's epoch, without a leader; a SyncGroup fetches the assignment (``classic_members``)
+
+A static member may take the place of one of either protocol. If that one was the last of the consumer protocol, the group is a
+classic one from then on (``downgrade``).
+
+Refused: INCONSISTENT_GROUP_PROTOCOL where the policy is ``disabled``, or no protocol fits those of the other classic members;
+GROUP_MAX_SIZE_REACHED; UNKNOWN_MEMBER_ID and FENCED_INSTANCE_ID for a static member's id that is not the one of its instance id.
+A dynamic member's id that is not known is taken as a new member's.
+
+Source: ``GroupMetadataManager.classicGroupJoinToConsumerGroup`` of Apache Kafka 4.3.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import partial
+from typing import TYPE_CHECKING, Final
+
+from odradek.coordinator.group.classic.decision import Decision
+from odradek.coordinator.group.classic.responses import join_error
+from odradek.coordinator.group.consumer.leave import await_sync
+from odradek.coordinator.group.consumer.member_step import MemberStep
+from odradek.coordinator.group.consumer.validation import check_room, instance_holder, replaced
+from odradek.coordinator.group.migration.assignments import with_ids
+from odradek.coordinator.group.migration.downgrade import can_downgrade, downgrade_with
+from odradek.coordinator.group.migration.policy import MigrationPolicy
+from odradek.coordinator.runtime.result import LATER, CoordinatorResult
+from odradek.protocol.coordinator_records.consumer_groups import ClassicMemberMetadata
+from odradek.protocol.coordinator_records.consumer_protocol import CONSUMER_PROTOCOL_TYPE, Subscription, read_subscription
+from odradek.protocol.errors import ErrorCode, KafkaError, MalformedMessage
+from odradek.protocol.message_types.join_group import JoinGroupRequest, JoinGroupResponse
+
+if TYPE_CHECKING:
+    from odradek.coordinator.group.classic.member import JoinReply
+    from odradek.coordinator.group.config import MemberContext
+    from odradek.coordinator.group.consumer.group import ConsumerGroup
+    from odradek.coordinator.group.consumer.groups import ConsumerGroups
+    from odradek.coordinator.group.consumer.member import ConsumerMember
+
+_MEMBER_ID_REQUIRED_SINCE: Final = 4
+
+
+def join_consumer_group(
+    groups: ConsumerGroups, group: ConsumerGroup, context: MemberContext, request: JoinGroupRequest, reply: JoinReply
+) -> CoordinatorResult[JoinGroupResponse]:
+    """Decide on a JoinGroup; ``reply`` has its response with this result."""
+    decision = Decision()
+    try:
+        member_id = request.member_id or groups.new_id()
+        subscription = _check(groups, group, member_id, request)
+        is_nameless = not request.member_id and request.group_instance_id is None
+        if is_nameless and context.version >= _MEMBER_ID_REQUIRED_SINCE:
+            decision.answer(reply, join_error(ErrorCode.MEMBER_ID_REQUIRED, member_id))
+        else:
+            _join(groups, group, context, request, member_id, subscription, reply, decision)
+    except KafkaError as error:
+        groups.reports.info(
+            "a JoinGroup was refused",
+            group=request.group_id,
+            member=request.member_id,
+            instance_id=request.group_instance_id,
+            error=error.code.name,
+        )
+        return CoordinatorResult((), LATER, responses=[(reply, join_error(error.code))])
+    return decision.result(LATER)
+
+
+def _check(groups: ConsumerGroups, group: ConsumerGroup, member_id: str, request: JoinGroupRequest) -> Subscription:
+    """What the member subscribes to. All of its protocols say the same, so the first one is read."""
+    limits = groups.classic.config()
+    if not limits.group_min_session_timeout_ms <= request.session_timeout_ms <= limits.group_max_session_timeout_ms:
+        raise KafkaError(ErrorCode.INVALID_SESSION_TIMEOUT, f"a session timeout of {request.session_timeout_ms} ms")
+    config = groups.config_of(group.group_id)
+    if config.migration_policy is MigrationPolicy.DISABLED:
+        raise KafkaError(ErrorCode.INCONSISTENT_GROUP_PROTOCOL, "the migration of groups is disabled")
+    check_room(group, member_id, config.max_size)
+    if request.protocol_type != CONSUMER_PROTOCOL_TYPE or not _is_supported(group, [each.name for each in request.protocols]):
+        raise KafkaError(ErrorCode.INCONSISTENT_GROUP_PROTOCOL, f"the protocols of member {member_id} are not supported")
+    try:
+        return read_subscription(request.protocols[0].metadata)
+    except MalformedMessage:
+        # Kafka fails on it, with UNKNOWN_SERVER_ERROR.
+        raise KafkaError(ErrorCode.INCONSISTENT_GROUP_PROTOCOL, f"the subscription of member {member_id} is malformed") from None
+
+
+def _is_supported(group: ConsumerGroup, names: list[str]) -> bool:
+    """Whether there is a protocol that all classic members support."""
+    common = set(names)
+    for member in group.members.values():
+        if member.classic is not None:
+            common &= {name for name, _ in member.classic.supported_protocols}
+    return bool(common)
+
+
+def _join(
+    groups: ConsumerGroups,
+    group: ConsumerGroup,
+    context: MemberContext,
+    request: JoinGroupRequest,
+    member_id: str,
+    subscription: Subscription,
+    reply: JoinReply,
+    decision: Decision,
+) -> None:
+    records = decision.records
+    instance_id = request.group_instance_id
+    holder = _holder(group, instance_id)
+    if instance_id is None or (holder is None and not request.member_id):
+        old = group.member_or_new(member_id)
+    elif holder is None or request.member_id:
+        old = instance_holder(group, member_id, instance_id)
+    else:
+        old = replaced(groups, group, holder, member_id, records)
+    converts = holder is not None and holder.classic is None and can_downgrade(groups, group, {holder.member_id}, joining=1)
+    member = _updated(old, context, request, subscription)
+    step = MemberStep(groups, group, old, records)
+    epoch = step.note(old if member == old else member)
+    owned = with_ids(groups.topics, subscription.owned)
+    if holder is not None and converts:
+        is_stale = group.assignment_epoch < epoch
+        if not is_stale:
+            target = group.target_of(member_id, instance_id)
+            member = step.reconcile(member, group.assignment_epoch, target, owned)
+        downgrade_with(groups, group, holder, member, decision, is_stale=is_stale)
+    else:
+        member = step.advance(member, epoch, owned)
+        decision.on_commit(partial(_begin_sync, groups, group.group_id, member, request.session_timeout_ms))
+    decision.answer(reply, _response(member, request))
+
+
+def _holder(group: ConsumerGroup, instance_id: str | None) -> ConsumerMember | None:
+    holder_id = None if instance_id is None else group.static_members.get(instance_id)
+    return None if holder_id is None else group.members.get(holder_id)
+
+
+def _updated(
+    old: ConsumerMember, context: MemberContext, request: JoinGroupRequest, subscription: Subscription
+) -> ConsumerMember:
+    timeout_ms = request.rebalance_timeout_ms
+    protocols = tuple((each.name, each.metadata) for each in request.protocols)
+    return replace(
+        old,
+        instance_id=old.instance_id if request.group_instance_id is None else request.group_instance_id,
+        rack_id=subscription.rack_id or old.rack_id,
+        rebalance_timeout_ms=old.rebalance_timeout_ms if timeout_ms == -1 else timeout_ms,
+        client_id=context.client_id,
+        client_host=context.client_host,
+        subscribed_topic_names=frozenset(subscription.topics),
+        subscribed_topic_regex="",
+        classic=ClassicMemberMetadata(request.session_timeout_ms, protocols),
+    )
+
+
+def _begin_sync(groups: ConsumerGroups, group_id: str, member: ConsumerMember, session_timeout_ms: int) -> None:
+    """The answer is given: the member has a session, and time to send its SyncGroup."""
+    groups.sessions.end_join(group_id, member.member_id)
+    groups.sessions.touch(group_id, member.member_id, session_timeout_ms)
+    await_sync(groups, group_id, member)
+
+
+def _response(member: ConsumerMember, request: JoinGroupRequest) -> JoinGroupResponse:
+    return JoinGroupResponse(
+        generation_id=member.member_epoch,
+        protocol_type=CONSUMER_PROTOCOL_TYPE,
+        protocol_name=request.protocols[0].name,
+        member_id=member.member_id,
+    )

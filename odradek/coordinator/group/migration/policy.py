@@ -1,0 +1,22 @@
+"""``group.consumer.migration.policy``: which conversions of groups are permitted."""
+
+from enum import StrEnum
+
+
+class MigrationPolicy(StrEnum):
+    """Kafka's ``ConsumerGroupMigrationPolicy``."""
+
+    DISABLED = "disabled"
+    UPGRADE = "upgrade"
+    DOWNGRADE = "downgrade"
+    BIDIRECTIONAL = "bidirectional"
+
+    @property
+    def permits_upgrade(self) -> bool:
+        """Whether a classic group with members may become a consumer group."""
+        return self in {MigrationPolicy.UPGRADE, MigrationPolicy.BIDIRECTIONAL}
+
+    @property
+    def permits_downgrade(self) -> bool:
+        """Whether a consumer group with members may become a classic group."""
+        return self in {MigrationPolicy.DOWNGRADE, MigrationPolicy.BIDIRECTIONAL}

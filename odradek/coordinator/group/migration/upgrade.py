@@ -1,0 +1,157 @@
+"""A classic group becomes a consumer group: a member of the consumer protocol joins it.
+
+    group epoch, assignment epoch, member epochs    the generation
+    target and current assignments                  what the leader assigned last
+    subscriptions                                   those of the members' protocol in use
+
+The joining member raises the group's epoch, which begins a rebalance. So requests that the classic group holds are answered
+REBALANCE_IN_PROGRESS, and their members join again.
+
+Source: ``GroupMetadataManager.convertToConsumerGroup``, ``ConsumerGroup.fromClassicGroup`` of Apache Kafka 4.3.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from odradek.coordinator.group.classic.rebalance import stop_waiting
+from odradek.coordinator.group.classic.responses import join_error, sync_error
+from odradek.coordinator.group.classic.states import GroupState
+from odradek.coordinator.group.consumer.member import ConsumerMember, without_epochs
+from odradek.coordinator.group.consumer.records import (
+    assignment_record,
+    epoch_record,
+    member_record,
+    target_metadata_record,
+    target_record,
+)
+from odradek.coordinator.group.consumer.states import MemberState
+from odradek.protocol.coordinator_records.consumer_groups import ClassicMemberMetadata
+from odradek.protocol.coordinator_records.consumer_protocol import assigned_partitions, has_user_data, read_subscription
+from odradek.protocol.errors import ErrorCode, KafkaError, MalformedMessage
+
+if TYPE_CHECKING:
+    from uuid import UUID
+
+    from odradek.coordinator.group.classic.group import ClassicGroup
+    from odradek.coordinator.group.classic.member import Member
+    from odradek.coordinator.group.consumer.group import ConsumerGroup
+    from odradek.coordinator.group.consumer.groups import ConsumerGroups
+    from odradek.coordinator.runtime.record import CoordinatorRecord
+    from odradek.timing.reply import Reply
+
+# The assignment was not computed for the consumer group, so the next one is never too early.
+_NEVER_MS: Final = 0
+_UNKNOWN_HASH: Final = 0
+
+
+def upgraded(groups: ConsumerGroups, classic: ClassicGroup, records: list[CoordinatorRecord]) -> ConsumerGroup:
+    """The consumer group that the records make of ``classic``, to decide on before they are replayed; it is not kept.
+
+    Changes nothing. Raises KafkaError, GROUP_ID_NOT_FOUND, where the group cannot be converted.
+    """
+    _check(groups, classic)
+    group_id = classic.group_id
+    try:
+        members = [_converted(groups, classic, member) for member in classic.members.values()]
+    except MalformedMessage:
+        raise _refusal(group_id, "the embedded consumer protocol is malformed") from None
+    names = frozenset[str]().union(*(member.subscribed_topic_names for member in members))
+    generation = classic.generation
+    # A static member that comes back in the other protocol changes nothing for the group. So that a rebalance which is under way
+    # does not end with that, the topics count as changed; in Kafka it ends.
+    metadata_hash = groups.metadata_hash(names) if classic.state is GroupState.STABLE else _UNKNOWN_HASH
+    made = [
+        *(member_record(group_id, member) for member in members),
+        epoch_record(group_id, generation, metadata_hash),
+        *(target_record(group_id, member.member_id, without_epochs(member.assigned)) for member in members),
+        target_metadata_record(group_id, generation, _NEVER_MS),
+        *(assignment_record(group_id, member) for member in members),
+    ]
+    records += classic.tombstones()
+    records += made
+    return groups.preview(group_id, made)
+
+
+def let_go(groups: ConsumerGroups, classic: ClassicGroup) -> list[tuple[Reply[Any], object]]:
+    """The upgrade is decided on: the sessions of its members go on in the consumer group, and held requests are answered.
+
+    If the records cannot be appended, all of that fails with them; the group is then as it was stored.
+    """
+    responses: list[tuple[Reply[Any], object]] = []
+    for member in classic.members.values():
+        groups.sessions.forget_timeouts(classic.group_id, member.member_id)
+        groups.sessions.touch(classic.group_id, member.member_id, member.session_timeout_ms)
+        groups.classic.sessions.end(classic, member.member_id)
+        join = classic.release_join(member)
+        if join is not None:
+            responses.append((join, join_error(ErrorCode.REBALANCE_IN_PROGRESS, member.member_id)))
+        if member.waiting_sync is not None:
+            responses.append((member.waiting_sync, sync_error(ErrorCode.REBALANCE_IN_PROGRESS)))
+            member.waiting_sync = None
+    stop_waiting(groups.classic, classic)
+    groups.reports.info(
+        "a classic group becomes a consumer group",
+        group=classic.group_id,
+        generation=classic.generation,
+        members=len(classic.members),
+    )
+    return responses
+
+
+def _check(groups: ConsumerGroups, classic: ClassicGroup) -> None:
+    config = groups.config_of(classic.group_id)
+    if not config.migration_policy.permits_upgrade:
+        raise _refusal(classic.group_id, "online upgrade is disabled")
+    if not classic.is_of_consumers:
+        raise _refusal(classic.group_id, "the group does not use the consumer embedded protocol")
+    if len(classic.members) > config.max_size:
+        raise _refusal(classic.group_id, "the group size exceeds the consumer group maximum size")
+
+
+def _refusal(group_id: str, reason: str) -> KafkaError:
+    return KafkaError(
+        ErrorCode.GROUP_ID_NOT_FOUND, f"Cannot upgrade classic group {group_id} to consumer group because {reason}."
+    )
+
+
+def _converted(groups: ConsumerGroups, classic: ClassicGroup, member: Member) -> ConsumerMember:
+    """Raises MalformedMessage, and KafkaError where a custom assignor gave the member more than partitions."""
+    if has_user_data(member.assignment):
+        raise _refusal(
+            classic.group_id,
+            "an unsupported custom assignor is in use. Please refer to the documentation or switch to a default assignor before"
+            " re-attempting the upgrade",
+        )
+    subscription = read_subscription(_metadata(classic, member))
+    return ConsumerMember(
+        member_id=member.member_id,
+        member_epoch=classic.generation,
+        previous_member_epoch=classic.generation,
+        state=MemberState.STABLE,
+        instance_id=member.group_instance_id,
+        rack_id=subscription.rack_id or None,
+        rebalance_timeout_ms=member.rebalance_timeout_ms,
+        client_id=member.client_id,
+        client_host=member.client_host,
+        subscribed_topic_names=frozenset(subscription.topics),
+        assigned=_with_ids(groups, member.assignment, classic.generation),
+        classic=ClassicMemberMetadata(member.session_timeout_ms, member.protocols),
+    )
+
+
+def _metadata(classic: ClassicGroup, member: Member) -> bytes:
+    """What the member says in the group's protocol. In a first rebalance there is none yet, which Kafka fails on."""
+    protocols = dict(reversed(member.protocols))
+    _, first = member.protocols[0]
+    return protocols.get(classic.protocol or "", first)
+
+
+def _with_ids(groups: ConsumerGroups, assignment: bytes, epoch: int) -> dict[UUID, dict[int, int]]:
+    """The partitions of topics that are there, each with the epoch."""
+    found: dict[UUID, dict[int, int]] = {}
+    for name, indexes in assigned_partitions(assignment):
+        topic = groups.topics.find(name)
+        if topic is not None and indexes:
+            found.setdefault(topic.topic_id, {}).update(dict.fromkeys(indexes, epoch))
+    return found
