@@ -34,6 +34,7 @@ class Subscription(NamedTuple):
 
     version: int
     topics: list[str]
+    user_data: bytes
     owned: list[tuple[str, list[int]]]
     rack_id: str | None
 
@@ -42,7 +43,7 @@ def read_subscription(subscription: bytes) -> Subscription:
     """The whole of a subscription. Raises MalformedMessage for other bytes."""
     version, _ = read_int16(subscription, 0)
     topics, position = _read_topics(subscription)
-    _, position = _read_user_data(subscription, position)
+    user_data, position = _read_user_data(subscription, position)
     owned: list[tuple[str, list[int]]] = []
     rack_id = None
     if version >= _FIRST_WITH_OWNED:
@@ -51,7 +52,7 @@ def read_subscription(subscription: bytes) -> Subscription:
         _, position = read_int32(subscription, position)
     if version >= _FIRST_WITH_RACK:
         rack_id, position = read_nullable_string(subscription, position)
-    return Subscription(version, topics, owned, rack_id)
+    return Subscription(version, topics, user_data, owned, rack_id)
 
 
 def version_of(subscription: bytes) -> int:
@@ -79,12 +80,12 @@ def assigned_partitions(assignment: bytes) -> list[tuple[str, list[int]]]:
     return _read_partitions(assignment, *_read_head(assignment))[0] if assignment else []
 
 
-def has_user_data(assignment: bytes) -> bool:
-    """Whether the assignor gave the member more than partitions. Raises MalformedMessage for other bytes."""
+def assigned_user_data(assignment: bytes) -> bytes:
+    """What the assignor gave the member besides partitions. Raises MalformedMessage for other bytes."""
     if not assignment:
-        return False
+        return b""
     _, position = _read_partitions(assignment, *_read_head(assignment))
-    return bool(_read_user_data(assignment, position)[0])
+    return _read_user_data(assignment, position)[0]
 
 
 def _read_topics(subscription: bytes) -> tuple[list[str], int]:

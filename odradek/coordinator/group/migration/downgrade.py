@@ -64,7 +64,7 @@ def downgrade_without(
     gone = {member.member_id for member in leaving}
     decision.records += group.tombstones()
     classic = _convert(groups, group, [each for each in group.members.values() if each.member_id not in gone], {}, decision)
-    why = f"{', '.join(named(gone))} left, the last members of the consumer protocol"
+    why = f"{', '.join(named(gone))} left, the last of the consumer protocol"
     prepare(groups.classic, classic, RebalanceCause.DOWNGRADED, why, decision)
 
 

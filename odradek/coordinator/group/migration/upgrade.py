@@ -27,7 +27,7 @@ from odradek.coordinator.group.consumer.records import (
 )
 from odradek.coordinator.group.consumer.states import MemberState
 from odradek.protocol.coordinator_records.consumer_groups import ClassicMemberMetadata
-from odradek.protocol.coordinator_records.consumer_protocol import assigned_partitions, has_user_data, read_subscription
+from odradek.protocol.coordinator_records.consumer_protocol import assigned_partitions, assigned_user_data, read_subscription
 from odradek.protocol.errors import ErrorCode, KafkaError, MalformedMessage
 
 if TYPE_CHECKING:
@@ -117,13 +117,14 @@ def _refusal(group_id: str, reason: str) -> KafkaError:
 
 def _converted(groups: ConsumerGroups, classic: ClassicGroup, member: Member) -> ConsumerMember:
     """Raises MalformedMessage, and KafkaError where a custom assignor gave the member more than partitions."""
-    if has_user_data(member.assignment):
+    subscription = read_subscription(_metadata(classic, member))
+    # librdkafka's sticky assignor gives each member the user data of its own subscription back: nothing that could be lost.
+    if assigned_user_data(member.assignment) not in {b"", subscription.user_data}:
         raise _refusal(
             classic.group_id,
             "an unsupported custom assignor is in use. Please refer to the documentation or switch to a default assignor before"
             " re-attempting the upgrade",
         )
-    subscription = read_subscription(_metadata(classic, member))
     return ConsumerMember(
         member_id=member.member_id,
         member_epoch=classic.generation,
