@@ -3,7 +3,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from odradek.pipeline import consumer_protocol as for_columns
-from odradek.protocol.coordinator_records.consumer_protocol import assigned_partitions, subscribed_topics
+from odradek.protocol.coordinator_records.consumer_protocol import (
+    Subscription,
+    assigned_partitions,
+    assigned_user_data,
+    encode_assignment,
+    read_subscription,
+    subscribed_topics,
+    version_of,
+)
 from odradek.protocol.errors import MalformedMessage
 
 _VERSIONS = st.integers(0, 3)
@@ -42,14 +50,47 @@ def test_no_bytes_assign_nothing():
     assert assigned_partitions(b"") == []
 
 
-@pytest.mark.parametrize("read", [subscribed_topics, assigned_partitions])
+def _user_data(data):
+    return (-1).to_bytes(4, signed=True) if data is None else len(data).to_bytes(4) + data
+
+
+@given(st.lists(_TEXT), _ASSIGNED, st.none() | st.binary(max_size=9), st.none() | _TEXT)
+@pytest.mark.parametrize("version", range(5))
+def test_a_subscription_is_read_whole_in_every_version(version, topics, owned, user_data, rack_id):
+    rest = _user_data(user_data)
+    rest += _assignment(owned)[2:] if version > 0 else b""
+    rest += (7).to_bytes(4) if version > 1 else b""
+    if version > 2:
+        rest += (-1).to_bytes(2, signed=True) if rack_id is None else _string(rack_id)
+    told = Subscription(version, topics, user_data or b"", owned if version > 0 else [], rack_id if version > 2 else None)
+    assert read_subscription(_subscription(topics, version, rest)) == told
+
+
+@given(_ASSIGNED, st.integers(0, 9))
+def test_an_assignment_is_read_as_it_was_written_in_a_version_that_is_known(assigned, version):
+    data = encode_assignment(version, assigned)
+    assert assigned_partitions(data) == assigned
+    assert assigned_user_data(data) == b""
+    assert version_of(data) == min(version, 3)
+
+
+@given(_ASSIGNED, st.binary(max_size=9))
+def test_user_data_of_an_assignment_is_told_from_partitions(assigned, user_data):
+    assert assigned_user_data(_assignment(assigned, rest=_user_data(user_data))) == user_data
+
+
+def test_bytes_without_a_version_are_of_the_first():
+    assert version_of(b"\1") == version_of(b"\xff\xff") == 0
+
+
+@pytest.mark.parametrize("read", [subscribed_topics, assigned_partitions, read_subscription, assigned_user_data])
 @given(data=st.binary(max_size=60))
 def test_any_bytes_give_topics_or_the_one_error(read, data):
     try:
         topics = read(data)
     except MalformedMessage:
         return
-    assert isinstance(topics, list)
+    assert isinstance(topics, list | tuple | bytes)
 
 
 NEITHER = [

@@ -70,6 +70,7 @@ def test_text_of_another_type_is_refused_and_named(kind, text):
         (Between(1, 9, -1), -1, 0),
         (Between(1, 9), 9, 10),
         (OneOf("gzip", "zstd"), "gzip", "gz"),
+        (OneOf("gzip", any_case=True), "GZip", "gz"),
         (Entries("compact", "delete"), (), ("compact", "foo")),
         (Entries(), ("a", "b"), ("a", "")),
         (Entries(least=1), ("a",), ()),

@@ -24,6 +24,8 @@ from .consumer_bed import ConsumerBed
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from odradek.coordinator.runtime.record import CoordinatorRecord
+
 
 class ConsumerScenario:
     def __init__(self) -> None:
@@ -43,10 +45,13 @@ class ConsumerScenario:
 
     def _written(self) -> Iterator[str]:
         for record in self._bed.records():
-            found = decode_newer(encode_key(record.key), None if record.value is None else encode_value(record.value))
-            key = " ".join(found.key.values())
-            kind = found.kind.removeprefix("consumer_group_")
-            yield f"{kind} {key}: " + ("tombstone" if found.value is None else _shown(found.value))
+            yield self._record(record)
+
+    def _record(self, record: CoordinatorRecord) -> str:
+        found = decode_newer(encode_key(record.key), None if record.value is None else encode_value(record.value))
+        key = " ".join(found.key.values())
+        kind = found.kind.removeprefix("consumer_group_")
+        return f"{kind} {key}: " + ("tombstone" if found.value is None else _shown(found.value))
 
     def _topic(self, names: list[str], _: dict[str, str]) -> None:
         self._bed.topic(names[0], int(names[1]))
@@ -84,7 +89,7 @@ class ConsumerScenario:
             name_of = self._bed.topics.name_of
             told = {name_of(each.topic_id): list(each.partitions) for each in answer.assignment.topic_partitions}
             self._told[who] = {name: each for name, each in told.items() if name is not None}
-            line += f" assignment={_partitions(told)}"
+            line += f" assignment={shown_partitions(told)}"
         return line
 
     def _leave(self, names: list[str], options: dict[str, str]) -> Iterator[str]:
@@ -120,14 +125,14 @@ class ConsumerScenario:
         yield f"{group_id}: {group.group_state} {epochs} {group.assignor_name}"
         for member in group.members:
             has, target = (
-                _partitions({each.topic_name: each.partitions for each in told.topic_partitions})
+                shown_partitions({each.topic_name: each.partitions for each in told.topic_partitions})
                 for told in (member.assignment, member.target_assignment)
             )
             instance = "" if member.instance_id is None else f"@{member.instance_id}"
             yield f"  {member.member_id}{instance} epoch={member.member_epoch} has={has} target={target}"
 
 
-def _partitions(by_topic: dict[Any, Any]) -> str:
+def shown_partitions(by_topic: dict[Any, Any]) -> str:
     return ",".join(f"{name}:{'.'.join(map(str, indexes))}" for name, indexes in sorted(by_topic.items())) or "-"
 
 

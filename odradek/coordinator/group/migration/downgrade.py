@@ -5,8 +5,8 @@
     assignments    the targets, so that every member has what it was to have
 
 Where members went, the group rebalances at once, and its leader assigns what they had. Where a static member came back with the
-classic protocol in place of the last one of the consumer protocol, it has what that had, and the group goes on as it is; if its
-subscription is new, the target is out of date, and the group rebalances.
+classic protocol in place of the last one of the consumer protocol, it has what that had, and the group goes on as it is. It does
+rebalance where its target is out of date, since the subscription is new, or where members had yet to come to it.
 
 The classic group is made live when the conversion is decided on. If the records cannot be appended, it is dropped again.
 

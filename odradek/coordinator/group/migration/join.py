@@ -121,7 +121,8 @@ def _join(
     epoch = step.note(old if member == old else member)
     owned = with_ids(groups.topics, subscription.owned)
     if holder is not None and converts:
-        is_stale = group.assignment_epoch < epoch
+        # Where another member has yet to come to its target, what it is to have may still be another's: nobody is told it then.
+        is_stale = group.assignment_epoch < epoch or not _are_reconciled(group, holder)
         if not is_stale:
             target = group.target_of(member_id, instance_id)
             member = step.reconcile(member, group.assignment_epoch, target, owned)
@@ -130,6 +131,11 @@ def _join(
         member = step.advance(member, epoch, owned)
         decision.on_commit(partial(_begin_sync, groups, group.group_id, member, request.session_timeout_ms))
     decision.answer(reply, _response(member, request))
+
+
+def _are_reconciled(group: ConsumerGroup, besides: ConsumerMember) -> bool:
+    others = (member for member in group.members.values() if member is not besides)
+    return all(member.is_reconciled_to(group.assignment_epoch) for member in others)
 
 
 def _holder(group: ConsumerGroup, instance_id: str | None) -> ConsumerMember | None:

@@ -1,8 +1,13 @@
 """A classic group becomes a consumer group: a member of the consumer protocol joins it.
 
     group epoch, assignment epoch, member epochs    the generation
-    target and current assignments                  what the leader assigned last
+    target assignments                              what the leader assigned last
+    current assignments                             that, and what the member said to own as it joined, unless another one has it
     subscriptions                                   those of the members' protocol in use
+
+In a stable group the targets are what members have. While a cooperative group rebalances, a member may own more than it is
+assigned: it has not heard of its new assignment, or the generation before had none. In Kafka such partitions are given out at
+once, and two members read them until the former one has joined again.
 
 The joining member raises the group's epoch, which begins a rebalance. So requests that the classic group holds are answered
 REBALANCE_IN_PROGRESS, and their members join again.
@@ -17,7 +22,7 @@ from typing import TYPE_CHECKING, Any, Final
 from odradek.coordinator.group.classic.rebalance import stop_waiting
 from odradek.coordinator.group.classic.responses import join_error, sync_error
 from odradek.coordinator.group.classic.states import GroupState
-from odradek.coordinator.group.consumer.member import ConsumerMember, without_epochs
+from odradek.coordinator.group.consumer.member import ConsumerMember
 from odradek.coordinator.group.consumer.records import (
     assignment_record,
     epoch_record,
@@ -26,11 +31,13 @@ from odradek.coordinator.group.consumer.records import (
     target_record,
 )
 from odradek.coordinator.group.consumer.states import MemberState
+from odradek.coordinator.group.migration.assignments import with_ids
 from odradek.protocol.coordinator_records.consumer_groups import ClassicMemberMetadata
 from odradek.protocol.coordinator_records.consumer_protocol import assigned_partitions, assigned_user_data, read_subscription
 from odradek.protocol.errors import ErrorCode, KafkaError, MalformedMessage
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from uuid import UUID
 
     from odradek.coordinator.group.classic.group import ClassicGroup
@@ -53,7 +60,11 @@ def upgraded(groups: ConsumerGroups, classic: ClassicGroup, records: list[Coordi
     _check(groups, classic)
     group_id = classic.group_id
     try:
-        members = [_converted(groups, classic, member) for member in classic.members.values()]
+        assigned = {member_id: _with_ids(groups, member.assignment) for member_id, member in classic.members.items()}
+        held = {(topic_id, index) for each in assigned.values() for topic_id, indexes in each.items() for index in indexes}
+        members = [
+            _converted(groups, classic, member, assigned[member_id], held) for member_id, member in classic.members.items()
+        ]
     except MalformedMessage:
         raise _refusal(group_id, "the embedded consumer protocol is malformed") from None
     names = frozenset[str]().union(*(member.subscribed_topic_names for member in members))
@@ -64,7 +75,7 @@ def upgraded(groups: ConsumerGroups, classic: ClassicGroup, records: list[Coordi
     made = [
         *(member_record(group_id, member) for member in members),
         epoch_record(group_id, generation, metadata_hash),
-        *(target_record(group_id, member.member_id, without_epochs(member.assigned)) for member in members),
+        *(target_record(group_id, member_id, partitions) for member_id, partitions in assigned.items()),
         target_metadata_record(group_id, generation, _NEVER_MS),
         *(assignment_record(group_id, member) for member in members),
     ]
@@ -115,7 +126,13 @@ def _refusal(group_id: str, reason: str) -> KafkaError:
     )
 
 
-def _converted(groups: ConsumerGroups, classic: ClassicGroup, member: Member) -> ConsumerMember:
+def _converted(
+    groups: ConsumerGroups,
+    classic: ClassicGroup,
+    member: Member,
+    assigned: Mapping[UUID, frozenset[int]],
+    held: set[tuple[UUID, int]],
+) -> ConsumerMember:
     """Raises MalformedMessage, and KafkaError where a custom assignor gave the member more than partitions."""
     subscription = read_subscription(_metadata(classic, member))
     # librdkafka's sticky assignor gives each member the user data of its own subscription back: nothing that could be lost.
@@ -125,6 +142,12 @@ def _converted(groups: ConsumerGroups, classic: ClassicGroup, member: Member) ->
             "an unsupported custom assignor is in use. Please refer to the documentation or switch to a default assignor before"
             " re-attempting the upgrade",
         )
+    owned = {topic_id: dict.fromkeys(indexes, classic.generation) for topic_id, indexes in assigned.items()}
+    for topic_id, indexes in with_ids(groups.topics, subscription.owned).items():
+        for index in indexes:
+            if (topic_id, index) not in held:
+                held.add((topic_id, index))
+                owned.setdefault(topic_id, {})[index] = classic.generation
     return ConsumerMember(
         member_id=member.member_id,
         member_epoch=classic.generation,
@@ -136,7 +159,7 @@ def _converted(groups: ConsumerGroups, classic: ClassicGroup, member: Member) ->
         client_id=member.client_id,
         client_host=member.client_host,
         subscribed_topic_names=frozenset(subscription.topics),
-        assigned=_with_ids(groups, member.assignment, classic.generation),
+        assigned=owned,
         classic=ClassicMemberMetadata(member.session_timeout_ms, member.protocols),
     )
 
@@ -148,11 +171,5 @@ def _metadata(classic: ClassicGroup, member: Member) -> bytes:
     return protocols.get(classic.protocol or "", first)
 
 
-def _with_ids(groups: ConsumerGroups, assignment: bytes, epoch: int) -> dict[UUID, dict[int, int]]:
-    """The partitions of topics that are there, each with the epoch."""
-    found: dict[UUID, dict[int, int]] = {}
-    for name, indexes in assigned_partitions(assignment):
-        topic = groups.topics.find(name)
-        if topic is not None and indexes:
-            found.setdefault(topic.topic_id, {}).update(dict.fromkeys(indexes, epoch))
-    return found
+def _with_ids(groups: ConsumerGroups, assignment: bytes) -> dict[UUID, frozenset[int]]:
+    return with_ids(groups.topics, assigned_partitions(assignment))
