@@ -219,7 +219,10 @@ CAMPAIGNS = {
             (),
             8,
             "the same requests to odradek and to Apache Kafka, in every API and version, and what differs without a name",
-            (f"{_HERE}/wire_differential/test_wire_differential.py",),
+            (
+                f"{_HERE}/wire_differential/test_group_migration.py",
+                f"{_HERE}/wire_differential/test_wire_differential.py",
+            ),
         ),
         Campaign(
             "year",

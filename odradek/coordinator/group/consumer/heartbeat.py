@@ -15,6 +15,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from odradek.coordinator.group.classic.group import ClassicGroup
+from odradek.coordinator.group.classic.states import GroupState
 from odradek.coordinator.group.consumer.leave import leave_group
 from odradek.coordinator.group.consumer.member_step import MemberStep
 from odradek.coordinator.group.consumer.validation import check_request, check_room, dynamic_member, static_member
@@ -57,7 +58,9 @@ def heartbeat(
         old = static_member(groups, group, member_id, request, records)
     member = _updated(old, context, request)
     step = MemberStep(groups, group, old, records)
-    member = step.advance(member, step.note(member), _owned(request))
+    # A static member that comes back in the other protocol changes nothing, and yet ends no rebalance that is under way.
+    is_rebalancing = classic is not None and classic.state is not GroupState.STABLE
+    member = step.advance(member, step.note(member, must_raise=is_rebalancing), _owned(request))
     groups.sessions.touch(request.group_id, member_id, config.session_timeout_ms)
     is_full = request.member_epoch == 0 or (
         request.rebalance_timeout_ms != -1

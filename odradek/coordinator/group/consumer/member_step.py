@@ -45,8 +45,11 @@ class MemberStep:
         self._records = records
         self._has_subscription_changed = False
 
-    def note(self, member: ConsumerMember) -> int:
-        """Take ``member``, the same object as the old one if nothing has changed. The group's epoch from now on."""
+    def note(self, member: ConsumerMember, *, must_raise: bool = False) -> int:
+        """Take ``member``, the same object as the old one if nothing has changed. The group's epoch from now on.
+
+        ``must_raise`` if the epoch rises whatever the member says.
+        """
         group, groups, old = self._group, self._groups, self._old
         names_changed = False
         if member is not old:
@@ -56,7 +59,7 @@ class MemberStep:
         if member.subscribed_topic_regex or old.subscribed_topic_regex or group.regex_counts:
             regex_change = update_regexes(groups, group, old, member, self._records)
         self._has_subscription_changed = names_changed or regex_change is not RegexChange.NONE
-        must_raise = names_changed or regex_change is RegexChange.UPDATED_AND_RESOLVED
+        must_raise = must_raise or names_changed or regex_change is RegexChange.UPDATED_AND_RESOLVED
         return self._raise_epoch(member, must_raise=must_raise) if must_raise or group.is_stale else group.epoch.get()
 
     def advance(self, member: ConsumerMember, epoch: int, owned: Partitions | None) -> ConsumerMember:

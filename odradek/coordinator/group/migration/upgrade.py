@@ -21,7 +21,6 @@ from typing import TYPE_CHECKING, Any, Final
 
 from odradek.coordinator.group.classic.rebalance import stop_waiting
 from odradek.coordinator.group.classic.responses import join_error, sync_error
-from odradek.coordinator.group.classic.states import GroupState
 from odradek.coordinator.group.consumer.member import ConsumerMember
 from odradek.coordinator.group.consumer.records import (
     assignment_record,
@@ -49,7 +48,6 @@ if TYPE_CHECKING:
 
 # The assignment was not computed for the consumer group, so the next one is never too early.
 _NEVER_MS: Final = 0
-_UNKNOWN_HASH: Final = 0
 
 
 def upgraded(groups: ConsumerGroups, classic: ClassicGroup, records: list[CoordinatorRecord]) -> ConsumerGroup:
@@ -69,12 +67,9 @@ def upgraded(groups: ConsumerGroups, classic: ClassicGroup, records: list[Coordi
         raise _refusal(group_id, "the embedded consumer protocol is malformed") from None
     names = frozenset[str]().union(*(member.subscribed_topic_names for member in members))
     generation = classic.generation
-    # A static member that comes back in the other protocol changes nothing for the group. So that a rebalance which is under way
-    # does not end with that, the topics count as changed; in Kafka it ends.
-    metadata_hash = groups.metadata_hash(names) if classic.state is GroupState.STABLE else _UNKNOWN_HASH
     made = [
         *(member_record(group_id, member) for member in members),
-        epoch_record(group_id, generation, metadata_hash),
+        epoch_record(group_id, generation, groups.metadata_hash(names)),
         *(target_record(group_id, member_id, partitions) for member_id, partitions in assigned.items()),
         target_metadata_record(group_id, generation, _NEVER_MS),
         *(assignment_record(group_id, member) for member in members),
