@@ -20,6 +20,14 @@ CAMPAIGNS = {
     campaign.name: campaign
     for campaign in (
         Campaign(
+            "assignor-differential",
+            "tests.campaigns.assignor_differential",
+            ("--inputs", "20000"),
+            2,
+            "histories of groups to odradek's assignors and to Apache Kafka's, and what differs; find faults put in",
+            (f"{_HERE}/assignor_differential/test_assignor_differential.py",),
+        ),
+        Campaign(
             "client-replay",
             "tests.campaigns.client_replay",
             (),

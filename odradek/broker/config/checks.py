@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
+from odradek.broker.config.assignors import third_party_assignors
 from odradek.broker.config.definitions import InvalidConfig
 from odradek.broker.config.endpoints import check_listeners, per_ip_overrides
 from odradek.broker.config.table_server import MOST_REQUEST_BYTES
@@ -17,6 +18,7 @@ def check(values: Mapping[str, Any]) -> None:
     _check_connections(values)
     _check_retention(values)
     check_defaults(values)
+    third_party_assignors(values["group.consumer.assignors"])
     if values["log.cleaner.dedupe.buffer.size"] // values["log.cleaner.threads"] <= _MIB:
         raise InvalidConfig(
             "log.cleaner.dedupe.buffer.size",

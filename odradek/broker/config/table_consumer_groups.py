@@ -82,8 +82,9 @@ CONSUMER_GROUPS = (
         "group.consumer.assignors",
         LIST,
         ("uniform", "range"),
-        "The assignors that members of consumer groups may ask for. The first is the default.",
-        Entries("uniform", "range", least=1),
+        "The assignors that members of consumer groups may ask for: uniform, range, and a third party's by the name of its"
+        " entry point in odradek.assignors. The first is the default.",
+        Entries(least=1),
     ),
     _Config(
         "group.consumer.migration.policy",

@@ -5,6 +5,7 @@ from __future__ import annotations
 from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
+from odradek.broker.config.assignors import third_party_assignors
 from odradek.broker.coordination.coordinator_host import CoordinatorHost, CoordinatorTopic
 from odradek.broker.logging import log
 from odradek.broker.metadata.topic_names import CONSUMER_OFFSETS_TOPIC
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from odradek.broker.coordination.services import CoordinatorServices
     from odradek.broker.metadata.delta import MetadataDelta
     from odradek.broker.metadata.image import MetadataImage
+    from odradek.coordinator.group.assignor.spec import Assign
     from odradek.coordinator.group.config import GroupConfig
     from odradek.coordinator.group.consumer.groups import ConsumerGroupConfig, ConsumerGroupServices
     from odradek.coordinator.group.group_shard import GroupShard
@@ -135,14 +137,22 @@ class GroupCoordinator(CoordinatorHost["GroupShard"]):
 
     def _consumer_services(self) -> ConsumerGroupServices:
         from odradek.broker.coordination.group_topics import ImageTopics
-        from odradek.coordinator.group.consumer.groups import ASSIGNORS, ConsumerGroupServices
+        from odradek.coordinator.group.consumer.groups import ConsumerGroupServices
 
         return ConsumerGroupServices(
             topics=ImageTopics(self._services),
             config_of=self._consumer_config_of,
             run_beside=self._services.run_beside,
-            assignors={name: ASSIGNORS[name] for name in self._services.config["group.consumer.assignors"]},
+            assignors=self._assignors(),
         )
+
+    def _assignors(self) -> Mapping[str, Assign]:
+        from odradek.coordinator.group.assignor.builtin import ASSIGNORS
+        from odradek.coordinator.group.assignor.third_party import checked
+
+        names = self._services.config["group.consumer.assignors"]
+        others = third_party_assignors(names)
+        return {name: ASSIGNORS[name] if name in ASSIGNORS else checked(others[name]) for name in names}
 
     def _consumer_config_of(self, group_id: str) -> ConsumerGroupConfig:
         known = self._consumer_configs.get(group_id)

@@ -6,7 +6,8 @@ from collections.abc import Callable, Mapping  # noqa: TC003  the types of a com
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
 
-from odradek.coordinator.group.consumer.assignor import Assign, assign
+from odradek.coordinator.group.assignor.builtin import ASSIGNORS
+from odradek.coordinator.group.assignor.spec import Assign  # noqa: TC001  the type of a compiled dataclass's field
 from odradek.coordinator.group.consumer.group import GROUP_TYPE, ConsumerGroup
 from odradek.coordinator.group.consumer.topics import NoTopics, Topics, group_hash, topic_hash
 from odradek.coordinator.group.migration.policy import MigrationPolicy
@@ -31,9 +32,6 @@ if TYPE_CHECKING:
     from odradek.coordinator.runtime.record import CoordinatorRecord
     from odradek.coordinator.runtime.shard_context import ShardContext
     from odradek.protocol.coordinator_records import ConsumerGroupKey, ConsumerGroupValue
-
-
-ASSIGNORS: Final[Mapping[str, Assign]] = {"uniform": assign, "range": assign}
 
 
 class ConsumerGroupConfig(NamedTuple):
@@ -165,10 +163,11 @@ class ConsumerGroups:
     def note_alive(self, group: Group, member_id: str) -> None:
         """Part of ``interface.GroupKind``: heartbeats alone are a sign of life here."""
 
-    def assignor(self, name: str | None) -> Assign:
-        """An assignor by its name; for None, or one that is not there any more, the default."""
+    def assignor(self, name: str | None) -> tuple[str, Assign]:
+        """An assignor and its name; for None, or one that is not there any more, the default."""
         assignors = self._services.assignors
-        return assignors.get(name or "") or next(iter(assignors.values()))
+        found = name if name is not None and name in assignors else next(iter(assignors))
+        return found, assignors[found]
 
     @property
     def assignor_names(self) -> list[str]:

@@ -7,16 +7,19 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from odradek.coordinator.group.consumer.assignor import MemberSubscription
+from odradek.coordinator.group.assignor.spec import GroupSpec, MemberSubscription
 from odradek.coordinator.group.consumer.member import NOTHING
 from odradek.coordinator.group.consumer.records import target_metadata_record, target_record
+from odradek.protocol.errors import ErrorCode, KafkaError
 
 if TYPE_CHECKING:
+    from collections.abc import Collection
     from uuid import UUID
 
     from odradek.coordinator.group.consumer.group import ConsumerGroup
     from odradek.coordinator.group.consumer.groups import ConsumerGroups
     from odradek.coordinator.group.consumer.member import ConsumerMember, Partitions
+    from odradek.coordinator.group.consumer.topics import SubscribedTopic
     from odradek.coordinator.runtime.record import CoordinatorRecord
 
 
@@ -31,7 +34,7 @@ def update_target(
     """The epoch of the target assignment and the target of ``new``, which ``old`` is to become; computed anew if it is due.
 
     It is due for a newer epoch of the group, and at most once in ``group.consumer.assignment.interval.ms``. The next heartbeat of
-    any member asks again.
+    any member asks again. Raises KafkaError: UNKNOWN_SERVER_ERROR where the assignor fails.
     """
     assignment_epoch, computed_ms = group.target_metadata.get()
     now_ms = groups.clock.now_ms()
@@ -44,8 +47,7 @@ def update_target(
     if replaced is not None and replaced != new.member_id:
         members.pop(replaced, None)
     members[new.member_id] = new
-    name = group.preferred_assignor(old, new)
-    targets = _assign(groups, group, members, new, name)
+    targets = _assign(groups, group.group_id, epoch, _spec(groups, group, members, new), group.preferred_assignor(old, new))
     for member_id in members:
         target = targets.get(member_id, NOTHING)
         if target != group.targets.get(member_id):
@@ -54,11 +56,9 @@ def update_target(
     return epoch, targets.get(new.member_id, NOTHING)
 
 
-def _assign(
-    groups: ConsumerGroups, group: ConsumerGroup, members: dict[str, ConsumerMember], new: ConsumerMember, name: str | None
-) -> dict[str, Partitions]:
-    """The targets by member id, topics without partitions left out."""
-    topics: dict[UUID, int] = {}
+def _spec(groups: ConsumerGroups, group: ConsumerGroup, members: dict[str, ConsumerMember], new: ConsumerMember) -> GroupSpec:
+    """What the assignor is given."""
+    topics: dict[UUID, SubscribedTopic] = {}
     # Most members of a group subscribe to the same topics.
     known: dict[frozenset[str], frozenset[UUID]] = {}
     subscriptions = {}
@@ -67,7 +67,7 @@ def _assign(
         ids = known.get(names)
         if ids is None:
             found = [topic for topic in map(groups.topics.find, names) if topic is not None]
-            topics.update((topic.topic_id, topic.partition_count) for topic in found)
+            topics.update((topic.topic_id, topic) for topic in found)
             ids = known[names] = frozenset(topic.topic_id for topic in found)
         subscriptions[member_id] = MemberSubscription(
             topic_ids=ids,
@@ -75,8 +75,28 @@ def _assign(
             instance_id=member.instance_id,
             rack_id=member.rack_id,
         )
-    assigned = groups.assignor(name)(subscriptions, topics)
-    return {
-        member_id: {topic_id: frozenset(indexes) for topic_id, indexes in partitions.items() if indexes}
-        for member_id, partitions in assigned.items()
-    }
+    return GroupSpec(members=subscriptions, topics=topics, is_homogeneous=_is_homogeneous(members.values()))
+
+
+def _is_homogeneous(members: Collection[ConsumerMember]) -> bool:
+    """Whether all subscribe to the same names, or all to the same regular expression and to no names, as Kafka has it."""
+    names = {member.subscribed_topic_names for member in members}
+    regexes = {member.subscribed_topic_regex or "" for member in members}
+    return len(names) == 1 and (regexes == {""} or (len(regexes) == 1 and names == {frozenset()}))
+
+
+def _assign(groups: ConsumerGroups, group_id: str, epoch: int, spec: GroupSpec, preferred: str | None) -> dict[str, Partitions]:
+    """The targets by member id, topics without partitions left out."""
+    name, assign = groups.assignor(preferred)
+    try:
+        return {
+            member_id: {topic_id: frozenset(indexes) for topic_id, indexes in partitions.items() if indexes}
+            for member_id, partitions in assign(spec).items()
+        }
+    except Exception as failure:
+        # A third party's assignor may raise anything, and the coordinator goes on.
+        reason = f"{type(failure).__name__}: {failure}"
+        groups.reports.warn("a target assignment has failed", group=group_id, epoch=epoch, assignor=name, error=reason)
+        raise KafkaError(
+            ErrorCode.UNKNOWN_SERVER_ERROR, f"Failed to compute a new target assignment for epoch {epoch}: {failure}"
+        ) from failure

@@ -1,0 +1,52 @@
+"""A third party's assignor: what it is given cannot be changed, and what it gives is checked.
+
+Kafka writes down whatever an assignor gives. A partition that two members are to have, say, would be waited for without end by
+one of them.
+"""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from types import MappingProxyType
+from typing import Any
+
+from odradek.coordinator.group.assignor.spec import Assign, GroupAssignment, GroupSpec, MemberSubscription
+
+
+class InvalidAssignment(Exception):
+    """What an assignor gave is no assignment of the group. The text says why."""
+
+
+def checked(assign: Assign) -> Assign:
+    """``assign``, which raises InvalidAssignment where it would give what the group cannot have."""
+
+    def assign_and_check(group: GroupSpec) -> GroupAssignment:
+        members = {member_id: _unchangeable(member) for member_id, member in group.members.items()}
+        given = assign(replace(group, members=MappingProxyType(members), topics=MappingProxyType(dict(group.topics))))
+        _check(group, given)
+        return given
+
+    return assign_and_check
+
+
+def _unchangeable(member: MemberSubscription) -> MemberSubscription:
+    return replace(member, assignment=MappingProxyType(dict(member.assignment)))
+
+
+def _check(group: GroupSpec, given: Any) -> None:  # noqa: ANN401  a third party's
+    if not isinstance(given, Mapping):
+        raise InvalidAssignment(f"a {type(given).__name__} is no assignment by member id")
+    owners: dict[tuple[object, object], str] = {}
+    for member_id, partitions in given.items():
+        member = group.members.get(member_id)
+        if member is None:
+            raise InvalidAssignment(f"{member_id} is no member")
+        for topic_id, indexes in partitions.items():
+            if topic_id not in member.topic_ids:
+                raise InvalidAssignment(f"{member_id} does not subscribe to topic {topic_id}")
+            for index in indexes:
+                if type(index) is not int or not 0 <= index < group.topics[topic_id].partition_count:
+                    raise InvalidAssignment(f"topic {topic_id} has no partition {index!r}")
+                if owners.setdefault((topic_id, index), member_id) != member_id:
+                    raise InvalidAssignment(
+                        f"{owners[topic_id, index]} and {member_id} get partition {index} of topic {topic_id}"
+                    )

@@ -1,0 +1,85 @@
+"""Faults in odradek's assignors, put in while a context lasts, each of which the comparison must find."""
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from unittest import mock
+
+from odradek.coordinator.group.assignor import heterogeneous, homogeneous, range_assignor, spec, uniform
+from odradek.coordinator.group.assignor.spec import by_id
+
+
+def _extras_to_the_first(held, total):
+    low, extra = divmod(total, len(held))
+    return [low + (place < extra) for place in range(len(held))]
+
+
+def _revoke_the_first(partitions, quota):
+    ordered = [(topic_id, index) for topic_id in by_id(partitions) for index in sorted(partitions[topic_id], reverse=True)]
+    partitions.clear()
+    homogeneous._give(partitions, ordered[:quota])
+    return ordered[quota:]
+
+
+def _forget(group, member_ids):
+    return [{} for _ in member_ids], {}
+
+
+def _dynamic_members_first(item):
+    member_id, member = item
+    return member.instance_id is not None, (member.instance_id or member_id).encode()
+
+
+def _by_code_points(text):
+    return text.encode("utf-32-be")
+
+
+def _as_unsigned(topic_id):
+    return topic_id.int
+
+
+class _PassesOverAnother(heterogeneous._Scales):
+    def next_rich(self, held):
+        while True:
+            if self._rich < self._rich_begin:
+                self._lower()
+            if self._rich < 0:
+                return -1
+            member = self._order[self._rich]
+            self._rich -= 1
+            if held.get(member):
+                return member
+            self._rich_end -= 1
+
+
+class _FromTheLeft(heterogeneous._Scales):
+    def __init__(self, subscribers, sizes):
+        super().__init__(subscribers[::-1], sizes)
+
+
+FAULTS: Mapping[str, tuple[tuple[object, str, object], ...]] = {
+    "extras-to-the-first": ((homogeneous, "_quotas", _extras_to_the_first),),
+    "revokes-the-first": ((homogeneous, "_revoke", _revoke_the_first),),
+    "is-not-sticky": ((homogeneous, "targets_until_now", _forget), (heterogeneous, "targets_until_now", _forget)),
+    "members-by-code-points": tuple((module, "text_order", _by_code_points) for module in (homogeneous, range_assignor)),
+    "topics-as-unsigned": ((spec, "topic_order", _as_unsigned), (heterogeneous, "topic_order", _as_unsigned)),
+    "all-are-alike": ((uniform, "assign_heterogeneous", homogeneous.assign_homogeneous),),
+    "none-are-alike": ((uniform, "assign_homogeneous", heterogeneous.assign_heterogeneous),),
+    "one-round": ((heterogeneous, "_MAX_ROUNDS", 1),),
+    "no-balance": ((heterogeneous, "_balance", lambda topics, sizes: None),),
+    "members-from-the-left": ((heterogeneous, "_Scales", _FromTheLeft),),
+    "another-is-passed-over": ((heterogeneous, "_Scales", _PassesOverAnother),),
+    "dynamic-members-first": ((range_assignor, "_order", _dynamic_members_first),),
+}
+
+
+@contextmanager
+def planted(fault: str) -> Iterator[None]:
+    """The fault is there. odradek must not be compiled: compiled code does not look up its own names."""
+    patches = [mock.patch.object(*patch) for patch in FAULTS[fault]]
+    for patch in patches:
+        patch.start()
+    try:
+        yield
+    finally:
+        for patch in patches:
+            patch.stop()

@@ -1,0 +1,135 @@
+"""Apache Kafka's assignors, in a JVM of their own (``Assignors.java``): groups in, a line each, and assignments out.
+
+    group        assignor order HOMOGENEOUS|HETEROGENEOUS topics members
+    topics       id:partitions, separated by commas; - for none
+    members      id:instance id:topic ids:partitions, separated by commas
+    topic ids    separated by dots
+    partitions   topic id=index+index, separated by dots
+    assignment   id:partitions, separated by commas; ! and a text for an exception
+
+Topic ids are in Kafka's form, members' and instances' ids in base64.
+"""
+
+import os
+import shutil
+import subprocess
+from base64 import urlsafe_b64decode, urlsafe_b64encode
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Literal, NamedTuple
+from uuid import UUID
+
+from benchmarks import kafka_jars
+from odradek.coordinator.group.assignor.spec import GroupSpec, Partitions, by_id, text_order
+
+SOURCE = Path(__file__).with_name("Assignors.java")
+_TIMEOUT_S = 600.0
+_JVM_FLAGS = ("-XX:+UseSerialGC", "-Xshare:auto", "-Xmx256m", "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn")
+
+Name = Literal["range", "uniform"]
+# By member id and topic id; members and topics without partitions are left out.
+Plain = Mapping[str, Mapping[UUID, frozenset[int]]]
+
+
+class Question(NamedTuple):
+    """A group, the assignor that is asked, and whether Kafka has the group in hash tables, or sorted by ids."""
+
+    assignor: Name
+    group: GroupSpec
+    is_hashed: bool = False
+
+
+def compiler() -> str | None:
+    """The path of ``javac``; None without a JDK."""
+    home = os.environ.get("JAVA_HOME")
+    return shutil.which(str(Path(home, "bin", "javac")) if home else "javac")
+
+
+def kafkas_answers(questions: Iterable[Question], scratch: Path) -> list[Plain | str]:
+    """What Kafka assigns; the text of the exception where it does not."""
+    javac = compiler()
+    assert javac is not None
+    classpath = f"{kafka_jars.libraries()}/*"
+    subprocess.run([javac, "-proc:none", "-cp", classpath, "-d", str(scratch), str(SOURCE)], check=True, timeout=_TIMEOUT_S)
+    command = [kafka_jars.java(), *_JVM_FLAGS, "-cp", f"{scratch}{os.pathsep}{classpath}", "Assignors"]
+    asked = "".join(f"{_line(question)}\n" for question in questions)
+    ran = subprocess.run(command, input=asked, capture_output=True, check=True, timeout=_TIMEOUT_S, encoding="utf-8")
+    return [_assignment(line) for line in ran.stdout.split("\n")[:-1]]
+
+
+def plain(assignment: Mapping[str, Partitions]) -> Plain:
+    """An assignment without members and topics that have no partitions."""
+    kept = {
+        member_id: {topic_id: frozenset(indexes) for topic_id, indexes in partitions.items() if indexes}
+        for member_id, partitions in assignment.items()
+    }
+    return {member_id: partitions for member_id, partitions in kept.items() if partitions}
+
+
+def _line(question: Question) -> str:
+    group = question.group
+    topics = ",".join(f"{_id(topic_id)}:{group.topics[topic_id].partition_count}" for topic_id in by_id(group.topics))
+    members = (
+        ":".join(
+            (
+                _encoded(member_id),
+                _encoded(member.instance_id or ""),
+                ".".join(map(_id, by_id(member.topic_ids))),
+                ".".join(f"{_id(topic_id)}={_indexes(member.assignment[topic_id])}" for topic_id in by_id(member.assignment)),
+            )
+        )
+        for member_id, member in sorted(group.members.items(), key=lambda item: text_order(item[0]))
+    )
+    return " ".join(
+        (
+            question.assignor,
+            "hashed" if question.is_hashed else "sorted",
+            "HOMOGENEOUS" if group.is_homogeneous else "HETEROGENEOUS",
+            topics or "-",
+            ",".join(members) or "-",
+        )
+    )
+
+
+def _assignment(line: str) -> Plain | str:
+    if line.startswith("!"):
+        return line
+    members = (member.split(":") for member in line.split(",") if member)
+    return plain({_decoded(member_id): dict(_topics(partitions)) for member_id, partitions in members})
+
+
+def _topics(partitions: str) -> Iterable[tuple[UUID, frozenset[int]]]:
+    for topic in partitions.split("."):
+        if topic:
+            topic_id, _, indexes = topic.partition("=")
+            yield UUID(bytes=urlsafe_b64decode(f"{topic_id}==")), frozenset(map(int, indexes.split("+")))
+
+
+def _indexes(indexes: Iterable[int]) -> str:
+    return "+".join(map(str, sorted(indexes)))
+
+
+def _id(topic_id: UUID) -> str:
+    return urlsafe_b64encode(topic_id.bytes).decode().rstrip("=")
+
+
+def _encoded(text: str) -> str:
+    return urlsafe_b64encode(text.encode()).decode()
+
+
+def _decoded(text: str) -> str:
+    return urlsafe_b64decode(text).decode()
+
+
+def sizes(assignment: Plain, members: Sequence[str] | Mapping[str, object]) -> list[int]:
+    """How many partitions members have, the fewest first."""
+    return sorted(sum(map(len, assignment.get(member_id, {}).values())) for member_id in members)
+
+
+def kept(group: GroupSpec, assignment: Plain) -> int:
+    """How many partitions stay with their members."""
+    return sum(
+        len(frozenset(indexes) & assignment.get(member_id, {}).get(topic_id, frozenset()))
+        for member_id, member in group.members.items()
+        for topic_id, indexes in member.assignment.items()
+    )

@@ -1,0 +1,33 @@
+"""The campaign's short form: histories in which both assign the same, and faults by which odradek would differ."""
+
+import pytest
+
+from tests.campaigns.assignor_differential.comparison import compare, differences
+from tests.campaigns.assignor_differential.faults import FAULTS, planted
+from tests.campaigns.assignor_differential.kafkas import compiler
+
+SEEDS = range(1, 151)
+
+pytestmark = [
+    pytest.mark.xdist_group("kafka-tools"),
+    pytest.mark.timeout(300),
+    pytest.mark.skipif(compiler() is None, reason="a JDK compiles what calls Kafka's assignors"),
+]
+
+
+@pytest.fixture(scope="module")
+def compared(tmp_path_factory):
+    return compare(SEEDS, tmp_path_factory.mktemp("assignors"))
+
+
+def test_both_assign_the_same(compared):
+    questions, answers = compared
+    assert len(questions) > 10 * len(SEEDS)
+    assert differences(questions, answers) == []
+
+
+@pytest.mark.interpreted
+@pytest.mark.parametrize("fault", FAULTS)
+def test_a_planted_fault_is_found(fault, compared):
+    with planted(fault):
+        assert differences(*compared)
