@@ -1,4 +1,4 @@
-"""A third party's assignor: what it is given cannot be changed, and what it gives is checked.
+"""A third party's assignor: what it is given is in the order of ids and cannot be changed, and what it gives is checked.
 
 Kafka writes down whatever an assignor gives. A partition that two members are to have, say, would be waited for without end by
 one of them.
@@ -9,7 +9,7 @@ from dataclasses import replace
 from types import MappingProxyType
 from typing import Any
 
-from odradek.coordinator.group.assignor.spec import Assign, GroupAssignment, GroupSpec, MemberSubscription
+from odradek.coordinator.group.assignor.spec import Assign, GroupAssignment, GroupSpec, MemberSubscription, by_id, text_order
 
 
 class InvalidAssignment(Exception):
@@ -20,8 +20,9 @@ def checked(assign: Assign) -> Assign:
     """``assign``, which raises InvalidAssignment where it would give what the group cannot have."""
 
     def assign_and_check(group: GroupSpec) -> GroupAssignment:
-        members = {member_id: _unchangeable(member) for member_id, member in group.members.items()}
-        given = assign(replace(group, members=MappingProxyType(members), topics=MappingProxyType(dict(group.topics))))
+        members = {member_id: _unchangeable(group.members[member_id]) for member_id in sorted(group.members, key=text_order)}
+        topics = {topic_id: group.topics[topic_id] for topic_id in by_id(group.topics)}
+        given = assign(replace(group, members=MappingProxyType(members), topics=MappingProxyType(topics)))
         _check(group, given)
         return given
 
