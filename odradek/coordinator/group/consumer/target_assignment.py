@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection
     from uuid import UUID
 
+    from odradek.coordinator.group.assignor.spec import Assign
     from odradek.coordinator.group.consumer.group import ConsumerGroup
     from odradek.coordinator.group.consumer.groups import ConsumerGroups
     from odradek.coordinator.group.consumer.member import ConsumerMember, Partitions
@@ -47,11 +48,22 @@ def update_target(
     if replaced is not None and replaced != new.member_id:
         members.pop(replaced, None)
     members[new.member_id] = new
-    targets = _assign(groups, group.group_id, epoch, _spec(groups, group, members, new), group.preferred_assignor(old, new))
-    for member_id in members:
-        target = targets.get(member_id, NOTHING)
-        if target != group.targets.get(member_id):
-            records.append(target_record(group.group_id, member_id, target))
+    name, assign = groups.assignor(group.preferred_assignor(old, new))
+    targets = _assign(groups, group.group_id, epoch, name, assign, _spec(groups, group, members, new))
+    changed = [
+        target_record(group.group_id, member_id, target)
+        for member_id in members
+        if (target := targets.get(member_id, NOTHING)) != group.targets.get(member_id)
+    ]
+    groups.reports.info(
+        "a target assignment is computed",
+        group=group.group_id,
+        epoch=epoch,
+        assignor=name,
+        members=len(members),
+        changed=len(changed),
+    )
+    records += changed
     records.append(target_metadata_record(group.group_id, epoch, now_ms))
     return epoch, targets.get(new.member_id, NOTHING)
 
@@ -85,9 +97,10 @@ def _is_homogeneous(members: Collection[ConsumerMember]) -> bool:
     return len(names) == 1 and (regexes == {""} or (len(regexes) == 1 and names == {frozenset()}))
 
 
-def _assign(groups: ConsumerGroups, group_id: str, epoch: int, spec: GroupSpec, preferred: str | None) -> dict[str, Partitions]:
+def _assign(
+    groups: ConsumerGroups, group_id: str, epoch: int, name: str, assign: Assign, spec: GroupSpec
+) -> dict[str, Partitions]:
     """The targets by member id, topics without partitions left out."""
-    name, assign = groups.assignor(preferred)
     try:
         return {
             member_id: {topic_id: frozenset(indexes) for topic_id, indexes in partitions.items() if indexes}

@@ -70,7 +70,7 @@ def kept(group, assignment):
 
 @st.composite
 def groups(draw, *, alike=None, consistent=True):
-    """A group with targets; ``alike`` members subscribe to the same. Targets that are not ``consistent`` overlap and overreach."""
+    """A group with targets. ``alike`` members subscribe to the same. Targets not ``consistent`` overlap and overreach."""
     drawn = Random(draw(st.integers(0, 2**32)))
     topics = {UUID(int=drawn.getrandbits(128)): draw(st.integers(1, 9)) for _ in range(draw(st.integers(1, 5)))}
     names = st.text("abz\u00e9\uffee\U0001f600", min_size=1, max_size=5)
