@@ -13,7 +13,8 @@ from odradek.coordinator.group.assignor.range_assignor import assign_range
 from odradek.coordinator.group.assignor.spec import GroupAssignment, GroupSpec, MemberSubscription, by_id
 from odradek.coordinator.group.assignor.uniform import assign_uniform
 from odradek.coordinator.group.consumer.topics import SubscribedTopic
-from tests.campaigns.assignor_differential.kafkas import Name, plain
+from tests.campaigns.assignor_differential.kafkas import Name
+from tests.coordinator.group.assignor.assignments import plain
 
 ASSIGNORS = {"range": assign_range, "uniform": assign_uniform}
 STEPS = 10

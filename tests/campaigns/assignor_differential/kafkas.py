@@ -14,21 +14,20 @@ import os
 import shutil
 import subprocess
 from base64 import urlsafe_b64decode, urlsafe_b64encode
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Literal, NamedTuple
 from uuid import UUID
 
 from benchmarks import kafka_jars
-from odradek.coordinator.group.assignor.spec import GroupSpec, Partitions, by_id, text_order
+from odradek.coordinator.group.assignor.spec import GroupSpec, by_id, text_order
+from tests.coordinator.group.assignor.assignments import Plain, plain
 
 SOURCE = Path(__file__).with_name("Assignors.java")
 _TIMEOUT_S = 600.0
 _JVM_FLAGS = ("-XX:+UseSerialGC", "-Xshare:auto", "-Xmx256m", "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn")
 
 Name = Literal["range", "uniform"]
-# By member id and topic id; members and topics without partitions are left out.
-Plain = Mapping[str, Mapping[UUID, frozenset[int]]]
 
 
 class Question(NamedTuple):
@@ -55,15 +54,6 @@ def kafkas_answers(questions: Iterable[Question], scratch: Path) -> list[Plain |
     asked = "".join(f"{_line(question)}\n" for question in questions)
     ran = subprocess.run(command, input=asked, capture_output=True, check=True, timeout=_TIMEOUT_S, encoding="utf-8")
     return [_assignment(line) for line in ran.stdout.split("\n")[:-1]]
-
-
-def plain(assignment: Mapping[str, Partitions]) -> Plain:
-    """An assignment without members and topics that have no partitions."""
-    kept = {
-        member_id: {topic_id: frozenset(indexes) for topic_id, indexes in partitions.items() if indexes}
-        for member_id, partitions in assignment.items()
-    }
-    return {member_id: partitions for member_id, partitions in kept.items() if partitions}
 
 
 def _line(question: Question) -> str:
@@ -119,17 +109,3 @@ def _encoded(text: str) -> str:
 
 def _decoded(text: str) -> str:
     return urlsafe_b64decode(text).decode()
-
-
-def sizes(assignment: Plain, members: Sequence[str] | Mapping[str, object]) -> list[int]:
-    """How many partitions members have, the fewest first."""
-    return sorted(sum(map(len, assignment.get(member_id, {}).values())) for member_id in members)
-
-
-def kept(group: GroupSpec, assignment: Plain) -> int:
-    """How many partitions stay with their members."""
-    return sum(
-        len(frozenset(indexes) & assignment.get(member_id, {}).get(topic_id, frozenset()))
-        for member_id, member in group.members.items()
-        for topic_id, indexes in member.assignment.items()
-    )

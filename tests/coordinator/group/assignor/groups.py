@@ -44,30 +44,6 @@ def with_targets(group, assignment):
     return replace(group, members=members)
 
 
-def owners(assignment):
-    """The members that have each partition."""
-    found = {}
-    for member_id, partitions in assignment.items():
-        for topic_id, indexes in partitions.items():
-            for index in indexes:
-                found.setdefault((topic_id, index), []).append(member_id)
-    return found
-
-
-def sizes(group, assignment):
-    """How many partitions each member has."""
-    return {member_id: sum(map(len, assignment.get(member_id, {}).values())) for member_id in group.members}
-
-
-def kept(group, assignment):
-    """How many partitions stay with their members."""
-    return sum(
-        len(frozenset(indexes) & frozenset(assignment.get(member_id, {}).get(topic_id, ())))
-        for member_id, member in group.members.items()
-        for topic_id, indexes in member.assignment.items()
-    )
-
-
 @st.composite
 def groups(draw, *, alike=None, consistent=True):
     """A group with targets. ``alike`` members subscribe to the same. Targets not ``consistent`` overlap and overreach."""

@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from odradek.coordinator.group.assignor.builtin import ASSIGNORS
-from tests.campaigns.assignor_differential.kafkas import plain
-from tests.coordinator.group.assignor.groups import T, group_of, groups, owners, with_targets
+from tests.coordinator.group.assignor.assignments import owners, plain
+from tests.coordinator.group.assignor.groups import T, group_of, groups, with_targets
 
 both = pytest.mark.parametrize("assign", ASSIGNORS.values(), ids=ASSIGNORS)
 

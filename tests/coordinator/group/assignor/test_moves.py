@@ -5,7 +5,8 @@ from hypothesis import given
 
 from odradek.coordinator.group.assignor.builtin import ASSIGNORS
 from odradek.coordinator.group.assignor.moves import Move, MoveReason, moves
-from tests.coordinator.group.assignor.groups import T, U, V, group_of, groups, kept, owners, with_targets
+from tests.coordinator.group.assignor.assignments import kept, owners
+from tests.coordinator.group.assignor.groups import T, U, V, group_of, groups, with_targets
 
 
 def moved(previous, topics, members, new, *, successors=None, exist=(T, U)):

@@ -3,8 +3,8 @@
 from hypothesis import given
 
 from odradek.coordinator.group.assignor.range_assignor import assign_range
-from tests.campaigns.assignor_differential.kafkas import plain
-from tests.coordinator.group.assignor.groups import T, U, group_of, groups, sizes
+from tests.coordinator.group.assignor.assignments import plain, sizes
+from tests.coordinator.group.assignor.groups import T, U, group_of, groups
 
 
 @given(groups())

@@ -5,8 +5,8 @@ from dataclasses import replace
 from hypothesis import given
 
 from odradek.coordinator.group.assignor.uniform import assign_uniform
-from tests.campaigns.assignor_differential.kafkas import plain
-from tests.coordinator.group.assignor.groups import T, U, V, group_of, groups, kept, sizes, with_targets
+from tests.coordinator.group.assignor.assignments import kept, plain, sizes
+from tests.coordinator.group.assignor.groups import T, U, V, group_of, groups, with_targets
 
 
 @given(groups(alike=True))
