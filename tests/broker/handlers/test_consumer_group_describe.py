@@ -32,8 +32,8 @@ async def test_a_group_that_is_not_there_and_one_of_another_kind_are_not_found(n
     told = await describe(node, "g", "nowhere", "")
 
     assert [(each.error_code, each.error_message) for each in told] == [
-        (ErrorCode.GROUP_ID_NOT_FOUND, "Group g is not a consumer group."),
-        (ErrorCode.GROUP_ID_NOT_FOUND, "Group nowhere not found."),
+        (ErrorCode.GROUP_ID_NOT_FOUND, "not a consumer group: g"),
+        (ErrorCode.GROUP_ID_NOT_FOUND, "there is no group nowhere"),
         (ErrorCode.INVALID_GROUP_ID, None),
     ]
 

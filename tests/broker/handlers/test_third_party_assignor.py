@@ -53,7 +53,7 @@ async def test_a_member_that_asks_for_an_assignor_that_is_not_there_is_told_whic
     response = await beat(node, server_assignor="halves")
     assert (response.error_code, response.error_message) == (
         ErrorCode.UNSUPPORTED_ASSIGNOR,
-        "ServerAssignor halves is not supported. Supported assignors: uniform, range, whole-topics.",
+        "there is no assignor halves; there are uniform, range, whole-topics",
     )
 
 

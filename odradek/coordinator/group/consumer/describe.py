@@ -21,9 +21,9 @@ def describe_consumer_group(groups: ConsumerGroups, group_id: str, at_offset: in
     """The DescribedGroup of ConsumerGroupDescribe. Raises KafkaError: GROUP_ID_NOT_FOUND."""
     group = groups.registry.stored.get_at(group_id, at_offset)
     if group is None:
-        raise KafkaError(ErrorCode.GROUP_ID_NOT_FOUND, f"Group {group_id} not found.")
+        raise KafkaError(ErrorCode.GROUP_ID_NOT_FOUND, f"there is no group {group_id}")
     if not isinstance(group, ConsumerGroup):
-        raise KafkaError(ErrorCode.GROUP_ID_NOT_FOUND, f"Group {group_id} is not a consumer group.")
+        raise KafkaError(ErrorCode.GROUP_ID_NOT_FOUND, f"not a consumer group: {group_id}")
     counts = dict(group.assignor_counts.items_at(at_offset))
     assignment_epoch, _ = group.target_metadata.get_at(at_offset)
     return DescribedGroup(

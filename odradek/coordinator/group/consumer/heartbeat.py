@@ -91,10 +91,8 @@ def _new_group(
             return upgraded(groups, other, records), other
         records += other.tombstones()
         return groups.new_group(request.group_id), None
-    what = (
-        f"Consumer group {request.group_id} not found." if other is None else f"Group {request.group_id} is not a consumer group."
-    )
-    raise KafkaError(ErrorCode.GROUP_ID_NOT_FOUND, what)
+    what = "there is no group" if other is None else "not a consumer group:"
+    raise KafkaError(ErrorCode.GROUP_ID_NOT_FOUND, f"{what} {request.group_id}")
 
 
 def _owned(request: ConsumerGroupHeartbeatRequest) -> Partitions | None:

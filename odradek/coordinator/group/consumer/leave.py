@@ -42,8 +42,8 @@ def leave_group(
     group = groups.find(request.group_id)
     if group is None:
         found = groups.registry.find(request.group_id)
-        what = "not found" if found is None else "is not a consumer group"
-        raise KafkaError(ErrorCode.GROUP_ID_NOT_FOUND, f"Group {request.group_id} {what}.")
+        what = "there is no group" if found is None else "not a consumer group:"
+        raise KafkaError(ErrorCode.GROUP_ID_NOT_FOUND, f"{what} {request.group_id}")
     response = ConsumerGroupHeartbeatResponse(member_id=request.member_id, member_epoch=request.member_epoch)
     member: ConsumerMember | None
     if request.instance_id is None:

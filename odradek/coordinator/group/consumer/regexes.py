@@ -60,9 +60,7 @@ def compile_regex(regex: str) -> Any:  # noqa: ANN401  re2 has no types
         reason = f"it has {len(regex)} characters"
     except (re2.error, UnicodeEncodeError) as error:
         reason = str(error)
-    raise KafkaError(
-        ErrorCode.INVALID_REGULAR_EXPRESSION, f"SubscribedTopicRegex `{regex}` is not a valid regular expression: {reason}."
-    )
+    raise KafkaError(ErrorCode.INVALID_REGULAR_EXPRESSION, f"not a regular expression, {regex}: {reason}")
 
 
 def resolve(regexes: Sequence[str], names: Sequence[str], pause: Callable[[], None]) -> dict[str, list[str]]:

@@ -38,26 +38,26 @@ def check_request(request: ConsumerGroupHeartbeatRequest, version: int, assignor
     """Check its form. Raises KafkaError: INVALID_REQUEST, UNSUPPORTED_ASSIGNOR."""
     epoch = request.member_epoch
     if version >= _FIRST_VERSION_WITH_CLIENT_IDS or epoch > 0 or epoch == LEAVE_EPOCH:
-        _require(request.member_id.strip(), "MemberId can't be empty.")
-    _require(request.group_id.strip(), "GroupId can't be empty.")
-    _require(request.instance_id is None or request.instance_id.strip(), "InstanceId can't be empty.")
-    _require(request.rack_id is None or request.rack_id.strip(), "RackId can't be empty.")
+        _require(request.member_id.strip(), "a member id is needed")
+    _require(request.group_id.strip(), "a group id is needed")
+    _require(request.instance_id is None or request.instance_id.strip(), "an instance id is null or has text")
+    _require(request.rack_id is None or request.rack_id.strip(), "a rack id is null or has text")
     if epoch == 0:
-        _require(request.rebalance_timeout_ms != -1, "RebalanceTimeoutMs must be provided in first request.")
+        _require(request.rebalance_timeout_ms != -1, "who joins names its rebalance timeout")
         owns_nothing = request.topic_partitions is not None and not request.topic_partitions
-        _require(owns_nothing, "TopicPartitions must be empty when (re-)joining.")
+        _require(owns_nothing, "who joins owns no partitions, and says so")
         _require(
             request.subscribed_topic_names is not None or request.subscribed_topic_regex is not None,
-            "Either SubscribedTopicNames or SubscribedTopicRegex must be non-null when (re-)joining.",
+            "who joins names topics, or a regular expression",
         )
     elif epoch == LEAVE_STATIC_EPOCH:
-        _require(request.instance_id is not None, "InstanceId can't be null.")
+        _require(request.instance_id is not None, "a member without an instance id cannot leave for a while")
     else:
-        _require(epoch > LEAVE_STATIC_EPOCH, "MemberEpoch is invalid.")
+        _require(epoch > LEAVE_STATIC_EPOCH, f"there is no member epoch {epoch}")
     if request.server_assignor is not None and request.server_assignor not in assignors:
         raise KafkaError(
             ErrorCode.UNSUPPORTED_ASSIGNOR,
-            f"ServerAssignor {request.server_assignor} is not supported. Supported assignors: {', '.join(assignors)}.",
+            f"there is no assignor {request.server_assignor}; there are {', '.join(assignors)}",
         )
 
 
@@ -69,9 +69,7 @@ def _require(condition: object, message: str) -> None:
 def check_room(group: ConsumerGroup, member_id: str, max_size: int) -> None:
     """Raise KafkaError, GROUP_MAX_SIZE_REACHED, for a new member of a full group."""
     if len(group.members) >= max_size and member_id not in group.members:
-        raise KafkaError(
-            ErrorCode.GROUP_MAX_SIZE_REACHED, f"The consumer group has reached its maximum capacity of {max_size} members."
-        )
+        raise KafkaError(ErrorCode.GROUP_MAX_SIZE_REACHED, f"the group is full: it has {max_size} members")
 
 
 def check_epoch(member: ConsumerMember, epoch: int, owned: Sequence[RequestTopicPartitions] | None) -> None:
@@ -80,11 +78,9 @@ def check_epoch(member: ConsumerMember, epoch: int, owned: Sequence[RequestTopic
         return
     if epoch == member.previous_member_epoch < member.member_epoch and owned is not None and _has_all(member, owned):
         return
-    size = "greater" if epoch > member.member_epoch else "smaller"
     raise KafkaError(
         ErrorCode.FENCED_MEMBER_EPOCH,
-        f"The consumer group member has a {size} member epoch ({epoch}) than the one known by the group coordinator"
-        f" ({member.member_epoch}). The member must abandon all its partitions and rejoin.",
+        f"the member is in epoch {member.member_epoch}, not {epoch}: it has to give up its partitions and join again",
     )
 
 
@@ -110,7 +106,7 @@ def dynamic_member(group: ConsumerGroup, member_id: str, request: ConsumerGroupH
 
 def unknown_member(group: ConsumerGroup, member_id: str) -> NoReturn:
     """Raise KafkaError, UNKNOWN_MEMBER_ID."""
-    raise KafkaError(ErrorCode.UNKNOWN_MEMBER_ID, f"Member {member_id} is not a member of group {group.group_id}.")
+    raise KafkaError(ErrorCode.UNKNOWN_MEMBER_ID, f"group {group.group_id} has no member {member_id}")
 
 
 def static_member(
@@ -133,8 +129,7 @@ def static_member(
     if holder.classic is None and holder.member_epoch != LEAVE_STATIC_EPOCH:
         raise KafkaError(
             ErrorCode.UNRELEASED_INSTANCE_ID,
-            f"Static member {member_id} with instance id {instance_id} cannot join the group because the instance id is owned by"
-            f" {holder.member_id} member.",
+            f"instance id {instance_id} is member {holder.member_id}'s, who has not left: {member_id} cannot have it",
         )
     return replaced(groups, group, holder, member_id, records)
 
@@ -159,10 +154,10 @@ def instance_holder(group: ConsumerGroup, member_id: str, instance_id: str) -> C
     holder_id = group.static_members.get(instance_id)
     holder = None if holder_id is None else group.members.get(holder_id)
     if holder is None:
-        raise KafkaError(ErrorCode.UNKNOWN_MEMBER_ID, f"Instance id {instance_id} is unknown.")
+        raise KafkaError(ErrorCode.UNKNOWN_MEMBER_ID, f"no member has instance id {instance_id}")
     if holder.member_id != member_id:
         raise KafkaError(
             ErrorCode.FENCED_INSTANCE_ID,
-            f"Static member {member_id} with instance id {instance_id} was fenced by member {holder.member_id}.",
+            f"instance id {instance_id} is member {holder.member_id}'s now, not {member_id}'s",
         )
     return holder

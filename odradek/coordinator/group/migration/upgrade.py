@@ -64,7 +64,7 @@ def upgraded(groups: ConsumerGroups, classic: ClassicGroup, records: list[Coordi
             _converted(groups, classic, member, assigned[member_id], held) for member_id, member in classic.members.items()
         ]
     except MalformedMessage:
-        raise _refusal(group_id, "the embedded consumer protocol is malformed") from None
+        raise _refusal(group_id, "the subscription or assignment of a member is malformed") from None
     names = frozenset[str]().union(*(member.subscribed_topic_names for member in members))
     generation = classic.generation
     made = [
@@ -108,17 +108,15 @@ def let_go(groups: ConsumerGroups, classic: ClassicGroup) -> list[tuple[Reply[An
 def _check(groups: ConsumerGroups, classic: ClassicGroup) -> None:
     config = groups.config_of(classic.group_id)
     if not config.migration_policy.permits_upgrade:
-        raise _refusal(classic.group_id, "online upgrade is disabled")
+        raise _refusal(classic.group_id, "group.consumer.migration.policy has it so")
     if not classic.is_of_consumers:
-        raise _refusal(classic.group_id, "the group does not use the consumer embedded protocol")
+        raise _refusal(classic.group_id, "its members are no consumers")
     if len(classic.members) > config.max_size:
-        raise _refusal(classic.group_id, "the group size exceeds the consumer group maximum size")
+        raise _refusal(classic.group_id, "it has more members than group.consumer.max.size")
 
 
 def _refusal(group_id: str, reason: str) -> KafkaError:
-    return KafkaError(
-        ErrorCode.GROUP_ID_NOT_FOUND, f"Cannot upgrade classic group {group_id} to consumer group because {reason}."
-    )
+    return KafkaError(ErrorCode.GROUP_ID_NOT_FOUND, f"group {group_id} stays a classic group: {reason}")
 
 
 def _converted(
@@ -133,9 +131,7 @@ def _converted(
     # librdkafka's sticky assignor gives each member the user data of its own subscription back: nothing that could be lost.
     if assigned_user_data(member.assignment) not in {b"", subscription.user_data}:
         raise _refusal(
-            classic.group_id,
-            "an unsupported custom assignor is in use. Please refer to the documentation or switch to a default assignor before"
-            " re-attempting the upgrade",
+            classic.group_id, "its leader's assignor gives members more than partitions, which a consumer group cannot keep"
         )
     owned = {topic_id: dict.fromkeys(indexes, classic.generation) for topic_id, indexes in assigned.items()}
     for topic_id, indexes in with_ids(groups.topics, subscription.owned).items():
