@@ -3,7 +3,7 @@
 import struct
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from odradek.client.api import Api
@@ -152,6 +152,7 @@ def test_a_node_that_refuses_to_tell_its_versions_ends_the_connection():
 # Requests and responses.
 
 
+@settings(max_examples=40)
 @given(st.data())
 def test_responses_come_whole_and_in_order_whatever_the_pieces(data):
     sizes = data.draw(st.lists(st.sampled_from([0, 1, 100, 16_300, 16_370, 40_000]), max_size=6))

@@ -102,7 +102,8 @@ def test_a_batch_that_decompresses_to_more_than_the_limit_is_too_large():
 
 @pytest.mark.parametrize("config", [COMPACTED, LogConfig(compression_type="gzip")], ids=["keys", "codec"])
 def test_no_record_of_a_batch_is_built(config):
-    keyed = bytes([14, 0, 0, 0, 2, 107, 1, 0])
+    # A key of one byte, a value of fifty: 18,000 records, which would take megabytes.
+    keyed = bytes([114, 0, 0, 0, 2, 107, 100, *range(50), 0])
     batch = bomb(1, keyed)
     tracemalloc.start()
     try:

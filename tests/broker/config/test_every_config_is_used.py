@@ -18,6 +18,9 @@ from odradek.broker.config.table import BROKER_CONFIGS, TOPIC_CONFIGS
 from odradek.broker.config.table_group import CLIENT_METRICS_DEFINITIONS, GROUP_DEFINITIONS
 from odradek.storage.log_config import LogConfig
 
+# Together: each process would read the whole product.
+pytestmark = pytest.mark.xdist_group("configs")
+
 ROOT = Path(odradek.__file__).parent
 CONFIG = ROOT / "broker" / "config"
 # Of the room of configs, what acts on them.
