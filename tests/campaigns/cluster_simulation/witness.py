@@ -66,6 +66,11 @@ class Witness:
         if image is not None:
             _look_at_in_sync(machines, image)
 
+    def newest_epoch(self, partition: Partition) -> int:
+        """The newest epoch in which somebody was seen to lead a partition, -1 for none."""
+        key = partition.topic_id, partition.index
+        return max((epoch for (*led, epoch) in self.leaders if tuple(led) == key), default=-1)
+
     def _look_at(self, node_id: int, partition: Partition) -> None:
         if partition.log is None:
             return

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 from odradek.broker.broker_server import BrokerServer
 from odradek.broker.controller_server import ControllerServer
+from odradek.broker.metadata.topic_names import CONSUMER_OFFSETS_TOPIC
+from odradek.coordinator.runtime.hashing import partition_for
 from tests.campaigns.cluster_simulation.consumers import Committer, Reader
 from tests.campaigns.cluster_simulation.ledger import Ledger
 from tests.campaigns.cluster_simulation.loop import VirtualLoop
@@ -22,11 +24,13 @@ from tests.campaigns.cluster_simulation.witness import Witness
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from odradek.broker.replica.partition import Partition
     from tests.campaigns.cluster_simulation.client import Client
     from tests.campaigns.cluster_simulation.loop import Handle
 
 _LAST_EVENTS = 80
 _LOOK_MS = 60
+_OFFSETS_PARTITIONS = 2
 _CONTROLLER_ID = 100
 _CONTROLLER_HOST = "controller"
 _VOTERS = f"{_CONTROLLER_ID}@{_CONTROLLER_HOST}:9093"
@@ -47,7 +51,7 @@ BROKER_CONFIGS = {
     "default.replication.factor": "3",
     "min.insync.replicas": "2",
     "offsets.topic.replication.factor": "3",
-    "offsets.topic.num.partitions": "2",
+    "offsets.topic.num.partitions": str(_OFFSETS_PARTITIONS),
     "transaction.state.log.replication.factor": "3",
     "transaction.state.log.min.isr": "2",
     "transaction.state.log.num.partitions": "2",
@@ -123,11 +127,27 @@ class World:
         """All."""
         return [self.controller, *self.brokers]
 
+    def _replica(self, node_id: int, place: tuple[str, int]) -> Partition | None:
+        core = self.brokers[node_id - 1].core
+        return None if core is None else core.partitions.get(*place)
+
     def leads(self, node_id: int, place: tuple[str, int]) -> bool:
         """Whether a broker takes itself for a partition's leader."""
-        core = self.brokers[node_id - 1].core
-        partition = None if core is None else core.partitions.get(*place)
-        return partition is not None and partition.leader is not None
+        replica = self._replica(node_id, place)
+        return replica is not None and replica.leader is not None
+
+    def is_superseded(self, node_id: int, place: tuple[str, int]) -> bool:
+        """Whether a broker does not lead a partition, or only takes itself for its leader: there is a newer epoch."""
+        mine = self._replica(node_id, place)
+        if mine is None or mine.leader is None:
+            return True
+        replicas = [self._replica(other, place) for other in self.broker_ids]
+        newest = max(replica.leader_epoch for replica in replicas if replica is not None)
+        return mine.leader_epoch < max(newest, self.witness.newest_epoch(mine))
+
+    def offsets_place(self, group: str) -> tuple[str, int]:
+        """The partition that a group's offsets are in."""
+        return CONSUMER_OFFSETS_TOPIC, partition_for(group, _OFFSETS_PARTITIONS)
 
     def host_of(self, node_id: int) -> str:
         """Where a broker is."""
