@@ -14,7 +14,7 @@ from struct import Struct
 from typing import Final, NamedTuple, Protocol
 from uuid import UUID
 
-from odradek.protocol.xxh3 import xxh3_64
+from xxhash import xxh3_64_digest
 
 _INT: Final = Struct("<i")
 _LONG: Final = Struct("<q")
@@ -70,6 +70,11 @@ def _text(text: str) -> bytes:
     return raw + _INT.pack(len(raw) // _UNIT)
 
 
+def java_hash(data: bytes) -> int:
+    """XXH3 of 64 bits as a Java long has it: signed."""
+    return int.from_bytes(xxh3_64_digest(data), "big", signed=True)
+
+
 def topic_hash(topic: SubscribedTopic) -> int:
     """The hash of one topic. It changes with id, name, count of partitions and racks."""
     raw = topic.topic_id.bytes
@@ -81,10 +86,10 @@ def topic_hash(topic: SubscribedTopic) -> int:
             for rack in sorted(racks[index]):
                 text = _text(rack)
                 chunks += (text[-4:], text)
-    return xxh3_64(b"".join(chunks))
+    return java_hash(b"".join(chunks))
 
 
 def group_hash(hashes: Iterable[tuple[str, int]]) -> int:
     """The hash of a group's topics, from names and topic hashes."""
     ordered = [each for _, each in sorted(hashes)]
-    return xxh3_64(b"".join(map(_LONG.pack, ordered))) if ordered else 0
+    return java_hash(b"".join(map(_LONG.pack, ordered))) if ordered else 0

@@ -2,7 +2,7 @@
 
 import pytest
 
-from odradek.protocol.xxh3 import xxh3_64
+from odradek.coordinator.group.consumer.topics import java_hash
 
 HASHES = {
     0: 3244421341483603138,
@@ -32,4 +32,4 @@ HASHES = {
 
 @pytest.mark.parametrize("length", HASHES)
 def test_a_hash_is_java_s(length):
-    assert xxh3_64(bytes((each * 7 + 3) & 0xFF for each in range(length))) == HASHES[length]
+    assert java_hash(bytes((each * 7 + 3) & 0xFF for each in range(length))) == HASHES[length]
