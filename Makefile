@@ -41,9 +41,9 @@ run-compiled: $(BUILD)/.built
 	@echo "$$($(RUN_BUILD) $(BIN)/odradek --version); make run runs the sources as they are" >&2
 	$(RUN_BUILD) $(BIN)/odradek serve --host 127.0.0.1 --port 9092 $(ARGS)
 
-# Three processes for two cores, since many tests wait for a client. Spark's tests stay together in one, the pipeline's in another.
+# Four processes for two cores, since many tests wait for a client. Spark's tests stay together in one, the pipeline's in another.
 # A process that crashes is a failure: with another in its place, xdist would wait for ever.
-IN_PARALLEL := -n 3 --dist loadgroup --max-worker-restart=0
+IN_PARALLEL := -n 4 --dist loadgroup --max-worker-restart=0
 
 # What one process has compiled is there for the others: hundreds are started, and each has all the tests.
 test test-compiled: export PYTHONDONTWRITEBYTECODE :=
