@@ -20,10 +20,10 @@ _HEARTBEAT: Final = "consumer.heartbeat.interval.ms"
 def check_group(config: BrokerConfig, group: str, wanted: Mapping[str, str]) -> None:
     """Raise KafkaError for overrides of ``group`` that cannot be: INVALID_REQUEST for no group, INVALID_CONFIG."""
     if not group:
-        raise KafkaError(ErrorCode.INVALID_REQUEST, "Default group resources are not allowed.")
+        raise KafkaError(ErrorCode.INVALID_REQUEST, "a group's configs have no defaults: name the group")
     for name, text in wanted.items():
         if name not in DEFINITIONS:
-            _refuse(f"Unknown group config name: {name}")
+            _refuse(f"groups have no config {name}")
         try:
             parse(DEFINITIONS[name], text)
         except InvalidConfig as error:
@@ -38,12 +38,12 @@ def check_group(config: BrokerConfig, group: str, wanted: Mapping[str, str]) -> 
     }
     for name, (lowest, highest) in limits.items():
         if name in wanted and int(wanted[name]) < lowest:
-            _refuse(f"{name} must be greater than or equal to {_limit(name, 'min')}")
+            _refuse(f"{name} is less than {_limit(name, 'min')}, which is {lowest}")
         if name in wanted and int(wanted[name]) > highest:
-            _refuse(f"{name} must be less than or equal to {_limit(name, 'max')}")
+            _refuse(f"{name} is more than {_limit(name, 'max')}, which is {highest}")
     session_ms = int(wanted.get(_SESSION, config["group.consumer.session.timeout.ms"]))
     if session_ms <= int(wanted.get(_HEARTBEAT, config["group.consumer.heartbeat.interval.ms"])):
-        _refuse(f"{_SESSION} must be greater than {_HEARTBEAT}")
+        _refuse(f"{_SESSION} has to be longer than {_HEARTBEAT}")
 
 
 def _limit(name: str, which: str) -> str:

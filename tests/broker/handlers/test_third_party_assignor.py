@@ -63,6 +63,6 @@ async def test_a_member_whose_assignor_fails_is_told_so(node, monkeypatch):
     response = await beat(node, server_assignor="whole-topics")
     assert (response.error_code, response.error_message) == (
         ErrorCode.UNKNOWN_SERVER_ERROR,
-        "Failed to compute a new target assignment for epoch 2: division by zero",
+        "the assignor has failed for epoch 2: division by zero",
     )
     assert sizes(await beat(node, server_assignor="uniform")) == [1]

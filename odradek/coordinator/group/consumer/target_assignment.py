@@ -110,6 +110,4 @@ def _assign(
         # A third party's assignor may raise anything, and the coordinator goes on.
         reason = f"{type(failure).__name__}: {failure}"
         groups.reports.warn("a target assignment has failed", group=group_id, epoch=epoch, assignor=name, error=reason)
-        raise KafkaError(
-            ErrorCode.UNKNOWN_SERVER_ERROR, f"Failed to compute a new target assignment for epoch {epoch}: {failure}"
-        ) from failure
+        raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, f"the assignor has failed for epoch {epoch}: {failure}") from failure
