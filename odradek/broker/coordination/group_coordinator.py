@@ -4,16 +4,17 @@ from __future__ import annotations
 
 from contextlib import suppress
 from typing import TYPE_CHECKING, Final
+from uuid import UUID
 
 from odradek.broker.config.assignors import third_party_assignors
 from odradek.broker.coordination.coordinator_host import CoordinatorHost, CoordinatorTopic
 from odradek.broker.logging import log
 from odradek.broker.metadata.topic_names import CONSUMER_OFFSETS_TOPIC
 from odradek.protocol.errors import ErrorCode, KafkaError
+from odradek.storage.checkpoints import uuid_text
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
-    from uuid import UUID
 
     from odradek.broker.coordination.services import CoordinatorServices
     from odradek.broker.metadata.delta import MetadataDelta
@@ -144,6 +145,7 @@ class GroupCoordinator(CoordinatorHost["GroupShard"]):
             config_of=self._consumer_config_of,
             run_beside=self._services.run_beside,
             assignors=self._assignors(),
+            new_id=self._new_consumer_id,
         )
 
     def _assignors(self) -> Mapping[str, Assign]:
@@ -199,7 +201,16 @@ class GroupCoordinator(CoordinatorHost["GroupShard"]):
         )
 
     def _new_id(self) -> str:
-        # As uuid4 has it, in half the time.
-        bits = self._services.random.getrandbits(128) & ~_UUID_MARKS | _UUID_4
-        digits = f"{bits:032x}"
+        digits = f"{self._uuid_bits():032x}"
         return f"{digits[:8]}-{digits[8:12]}-{digits[12:16]}-{digits[16:20]}-{digits[20:]}"
+
+    def _new_consumer_id(self) -> str:
+        """Of a consumer group's member: a UUID in Kafka's own form, which no dash begins."""
+        text = "-"
+        while text.startswith("-"):
+            text = uuid_text(UUID(int=self._uuid_bits()))
+        return text
+
+    def _uuid_bits(self) -> int:
+        # As uuid4 has them, in half the time.
+        return self._services.random.getrandbits(128) & ~_UUID_MARKS | _UUID_4

@@ -117,5 +117,6 @@ def _check_committer(
         )
         is_stale = error is ErrorCode.STALE_MEMBER_EPOCH
         if not is_stale or not group.permits_late_commit(request.member_id, request.generation_id, named):
-            raise KafkaError(error, f"a transactional commit to {group}")
+            # TxnOffsetCommit has no code for member epochs.
+            raise KafkaError(ErrorCode.ILLEGAL_GENERATION if is_stale else error, f"a transactional commit to {group}")
     offsets.groups.note_alive(group, request.member_id)

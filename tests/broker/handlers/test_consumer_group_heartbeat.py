@@ -1,5 +1,7 @@
 """ConsumerGroupHeartbeat on a broker: the feature, the topics of the image, the configs of a group, offsets of members."""
 
+import re
+
 import pytest
 
 from odradek.broker.config.dynamic import ResourceType
@@ -11,6 +13,14 @@ from odradek.protocol.message_types.delete_topics import DeleteTopicsRequest, De
 from .consumer_requests import ask, beat, commit, fetch, set_configs
 from .in_process import Node, new_broker
 
+JOINING = {
+    "group_id": "g",
+    "member_id": "",
+    "member_epoch": 0,
+    "rebalance_timeout_ms": 60_000,
+    "subscribed_topic_names": ["t"],
+    "topic_partitions": (),
+}
 STALE, UNKNOWN = ErrorCode.STALE_MEMBER_EPOCH, ErrorCode.UNKNOWN_MEMBER_ID
 
 
@@ -25,6 +35,11 @@ async def test_a_member_joins_and_is_assigned_the_topics_partitions(node):
     response = await beat(node)
     assert (response.member_id, response.member_epoch, response.heartbeat_interval_ms) == ("m", 2, 5_000)
     assert [(each.topic_id, list(each.partitions)) for each in response.assignment.topic_partitions] == [(topic_id, [0, 1])]
+
+
+async def test_a_member_without_an_id_is_given_a_uuid_as_kafka_writes_it(node):
+    member_id = (await ask(node, ApiKey.CONSUMER_GROUP_HEARTBEAT, 0, **JOINING)).member_id
+    assert re.fullmatch(r"[0-9A-Za-z_][0-9A-Za-z_-]{21}", member_id)
 
 
 async def test_a_refusal_says_why(node):

@@ -35,8 +35,9 @@ _OF_THE_METADATA_LOG = {
 _DRAWN_IDS = {"producer_id": ("pid", 0), "session_id": ("session", 1)}
 _SHORT_BYTES = 16
 _DAY_MS = 86_400_000
-# Of a consumer group's member whose client has none: an UUID in base64.
+# Of a consumer group's member whose client has none: an UUID in base64, and one in hexadecimal digits, which is not the same.
 _SHORT_MEMBER_ID = re.compile(r"^[0-9A-Za-z_-]{22}$")
+_LONG_MEMBER_ID = re.compile(r"^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$")
 _MEMBER_ID = re.compile(r"^(.*)-[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$")
 _NAMED_BY = ("name", "topic", "topic_name", "group_id", "transactional_id", "resource_name", "group")
 
@@ -102,11 +103,11 @@ class Canonical:
             return _Symbol("uuid", value) if value.int else None
         if isinstance(value, bytes | memoryview):
             return self._bytes(field, bytes(value))
-        if field == "member_id" and isinstance(value, str) and _SHORT_MEMBER_ID.match(value):
-            return _Symbol("member", value)
-        return self._text(value) if isinstance(value, str) else value
+        return self._text(field, value) if isinstance(value, str) else value
 
-    def _text(self, text: str) -> Any:
+    def _text(self, field: str, text: str) -> Any:
+        if field == "member_id" and (_SHORT_MEMBER_ID.match(text) or _LONG_MEMBER_ID.match(text)):
+            return _Symbol("member" if _SHORT_MEMBER_ID.match(text) else "long member", text)
         if text.startswith(self._own):
             return "@" + text[len(self._own) :]
         if text.startswith(NAME_PREFIX):

@@ -175,9 +175,9 @@ class _Run:
             return {"connection": f"correlation id {data[:4].hex()}"}
         answer = decoded(step, data)
         for name, path in step.bind.items() if error_codes(answer) <= _WITH_IDS else ():
-            found = values_at(answer, path)
-            if found and found[0] not in {-1, "", None}:
-                self._bound[name] = found[0]
+            found = value_to_bind(answer, path)
+            if found not in (-1, -2, "", None):
+                self._bound[name] = found
         return answer
 
     def _still_serves(self, connection: _Connection, wait_s: float) -> str:
@@ -283,6 +283,16 @@ def decoded(step: Step, data: bytes) -> Any:
         except Exception as error:  # noqa: BLE001  whatever kio says of it
             failure = type(error).__name__
     return {"undecodable": failure}
+
+
+def value_to_bind(answer: Any, path: str) -> Any:
+    """The first value at a path; the whole array at one that ends with ``[]``."""
+    if not path.endswith("[]"):
+        return next(iter(values_at(answer, path)), None)
+    found = answer
+    for name in path[:-2].split("."):
+        found = found.get(name) if isinstance(found, dict) else None
+    return found
 
 
 def values_at(value: Any, path: str) -> list[Any]:

@@ -24,6 +24,11 @@ def _silent(answer: Any) -> Any:
     return answer if answer.results[0].error_code else NO_RESPONSE
 
 
+def _newer_target(answer: Any) -> Any:
+    groups = [each._replace(assignment_epoch=each.assignment_epoch + 1) for each in answer.groups]
+    return answer._replace(groups=groups)
+
+
 @dataclass(frozen=True, slots=True)
 class Fault:
     """``spoil`` makes a handler's answer another one; ``script`` is one that finds it, as a difference in ``answer``."""
@@ -47,6 +52,9 @@ FAULTS = {
         lambda answer: answer._replace(producer_epoch=answer.producer_epoch + 1),
         "valid/INIT_PRODUCER_ID/v3",
         "INIT_PRODUCER_ID producer_epoch",
+    ),
+    "target": Fault(
+        "consumer_group_describe", _newer_target, "consumers/revocation", "CONSUMER_GROUP_DESCRIBE groups.assignment_epoch"
     ),
     "missing": Fault(
         "list_offsets", lambda answer: answer._replace(topics=()), "valid/LIST_OFFSETS/v11", "LIST_OFFSETS topics[]"

@@ -78,7 +78,7 @@ def test_commits_are_validated_by_the_group(bed):
 
 
 def test_commits_in_transactions_are_validated_by_the_group(bed):
-    assert _commit_in_transaction(bed, "eve") == ErrorCode.STALE_MEMBER_EPOCH
+    assert _commit_in_transaction(bed, "eve") == ErrorCode.ILLEGAL_GENERATION
     assert _commit_in_transaction(bed, "bo") == ErrorCode.NONE
 
 

@@ -59,12 +59,14 @@ class ConsumerGroupServices:
         run_beside: does work beside the event loop, and calls back on the loop with its result, or a KafkaError. The work is
             given a function to call often.
         assignors: by name; the first is the default.
+        new_id: makes ids for members whose clients have none; None for the ids of classic members.
     """
 
     topics: Topics = field(default_factory=NoTopics)
     config_of: Callable[[str], ConsumerGroupConfig] = lambda _: ConsumerGroupConfig()
     run_beside: Callable[[Callable[[Callable[[], None]], Any], Callable[[Any], None]], None] = _at_once
     assignors: Mapping[str, Assign] = field(default_factory=lambda: ASSIGNORS)
+    new_id: Callable[[], str] | None = None
 
 
 class ConsumerGroups:
@@ -123,7 +125,7 @@ class ConsumerGroups:
         self.clock = timers.clock
         self.timers = timers
         self.reports = reports
-        self.new_id = new_id
+        self.new_id = services.new_id or new_id
         self.resolving: set[str] = set()
         self.newest_topics_version = self.topics.version
         # Set by the shard: an expiry removes a member.

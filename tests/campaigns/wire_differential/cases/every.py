@@ -3,16 +3,17 @@
 from collections.abc import Iterable, Iterator
 from itertools import chain
 
-from tests.campaigns.wire_differential.cases import edges, groups, setup, spoilt, transactions, valid
+from tests.campaigns.wire_differential.cases import consumers, edges, groups, setup, spoilt, transactions, valid
 from tests.campaigns.wire_differential.script import Script
 
-SLICES = ("valid", "unknown", "bytes", "keys", "edges", "groups", "transactions")
+SLICES = ("valid", "unknown", "bytes", "keys", "edges", "groups", "consumers", "transactions")
 
 
 def every(slices: Iterable[str], seeds: Iterable[int]) -> Iterator[Script]:
     """The scripts of these slices."""
     wanted, seeds = set(slices), list(seeds)
-    for script in chain(valid.scripts(), spoilt.scripts(), edges.scripts(), groups.scripts(seeds), transactions.scripts(seeds)):
+    drawn = chain(groups.scripts(seeds), consumers.scripts(seeds), transactions.scripts(seeds))
+    for script in chain(valid.scripts(), spoilt.scripts(), edges.scripts(), drawn):
         if script.slice in wanted:
             yield script
 
