@@ -183,6 +183,14 @@ CAMPAIGNS = {
             (f"{_HERE}/power_loss/test_power_loss.py",),
         ),
         Campaign(
+            "rolling-groups",
+            "tests.campaigns.rolling_groups",
+            (),
+            2,
+            "replace the 20 members of a live group by ones of the consumer protocol and back, one by one; find faults put in",
+            (f"{_HERE}/rolling_groups/test_rolling_groups.py",),
+        ),
+        Campaign(
             "simulate",
             "tests.campaigns.simulation",
             ("--seeds", "20000", "--jobs", "2"),

@@ -1,0 +1,1 @@
+"""A live group goes from the classic protocol to the consumer protocol and back, while it reads."""
