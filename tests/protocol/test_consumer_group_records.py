@@ -83,6 +83,13 @@ def test_a_value_that_is_cut_off_is_malformed(kind):
             decode_value(key, data[:size])
 
 
+def test_a_member_of_the_consumer_protocol_is_written_as_no_classic_one():
+    member = ConsumerGroupMemberMetadataValue(None, None, "raw", "/127.0.0.1", ("t",), "", 300_000, None)
+    _, data = encode_record(CoordinatorRecord(ConsumerGroupMemberMetadataKey("g", "m"), member))
+    # As Apache Kafka 4.3.1 has written it. Without the tagged field it takes the member for a classic one.
+    assert data == b"\x00\x00\x00\x00\x04raw\x0b/127.0.0.1\x02\x02t\x01\x00\x04\x93\xe0\x00" + b"\x01\x00\x01\x00"
+
+
 def test_a_number_at_its_default_is_left_out():
     _, data = encode_record(CoordinatorRecord(ConsumerGroupMetadataKey("g"), ConsumerGroupMetadataValue(3)))
     assert data == b"\0\0" + b"\0\0\0\3" + b"\0"

@@ -244,7 +244,8 @@ def _member(value: ConsumerGroupMemberMetadataValue) -> bytes:
             _nullable(value.subscribed_topic_regex),
             _INT32.pack(value.rebalance_timeout_ms),
             _nullable(value.server_assignor),
-            _NO_TAGS if value.classic is None else _tagged(b"\1" + _classic(value.classic)),
+            # Where the field is not there, Kafka takes the member for a classic one.
+            _tagged(b"\0" if value.classic is None else b"\1" + _classic(value.classic)),
         )
     )
 

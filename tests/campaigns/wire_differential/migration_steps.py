@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from confluent_kafka import Consumer, TopicPartition
 
-from odradek.coordinator.runtime.record import decode_group_record
+from odradek.coordinator.runtime.record import decode_group_record, encode_record
 from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.coordinator_records import GroupMetadataValue, OffsetCommitKey
 from odradek.protocol.coordinator_records.consumer_groups import (
@@ -179,6 +179,15 @@ class Steps:
         """The group's records in the log, those of offsets apart."""
         return [self._record(key, value) for key, value in log_of(self._address) if self._is_own(key)]
 
+    def written_otherwise(self) -> list[tuple[Any, bytes]]:
+        """The records of the log that odradek would write with other bytes."""
+        found = []
+        for key, value in bytes_of_log(self._address):
+            record = decode_group_record(key, value)
+            if record is not None and encode_record(record) != (key, value):
+                found.append((record, value or b""))
+        return found
+
     def close(self) -> None:
         for client in (self._client, *self._held.values()):
             client.socket.close()
@@ -234,6 +243,12 @@ def topic_ids(client: RawClient) -> dict[UUID, str]:
 
 def log_of(address: str) -> list[tuple[Any, Any]]:
     """All records of ``__consumer_offsets``, decoded."""
+    found = [decode_group_record(key, value) for key, value in bytes_of_log(address)]
+    return [(record.key, record.value) for record in found if record is not None]
+
+
+def bytes_of_log(address: str) -> list[tuple[bytes, bytes | None]]:
+    """All records of ``__consumer_offsets``: key and value."""
     consumer = Consumer({"bootstrap.servers": address, "group.id": "none", "enable.auto.commit": False})
     partition = TopicPartition("__consumer_offsets", 0)
     _, end = consumer.get_watermark_offsets(partition, _PATIENCE_S)
@@ -245,9 +260,9 @@ def log_of(address: str) -> list[tuple[Any, Any]]:
         assert message is not None
         assert message.error() is None
         position = message.offset() + 1
-        found.append(decode_group_record(message.key(), message.value()))
+        found.append((message.key(), message.value()))
     consumer.close()
-    return [(record.key, record.value) for record in found if record is not None]
+    return found
 
 
 def shown(by_topic: Mapping[str, Sequence[int]]) -> str:

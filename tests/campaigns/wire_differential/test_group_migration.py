@@ -36,6 +36,7 @@ def test_a_group_that_changes_its_protocol_has_the_answers_and_the_records_of_ka
         with closing(steps):
             script(steps)
             told.append([*steps.told, *sorted_within_members(steps.records())])
+            assert steps.written_otherwise() == []
     kafka, odradek = told
     difference = "\n".join(unified_diff(kafka, odradek, "kafka", "odradek", lineterm="", n=1))
     assert not difference, difference
