@@ -185,6 +185,26 @@ def test_a_member_that_does_not_give_partitions_up_in_time_is_removed(bed):
     assert bed.accepted("b", 3) == (4, {"t": [0, 1, 2, 3]})
 
 
+def test_a_member_whose_release_could_not_be_written_still_has_to_give_partitions_up_in_time(bed):
+    bed.accepted("a", 0, rebalance_timeout_ms=10_000)
+    bed.accepted("b", 0)
+    assert bed.accepted("a", 2) == (2, {"t": [0, 1]})
+    bed.log.failure = ErrorCode.NOT_COORDINATOR
+    bed.refused("a", 2, owned={"t": [0, 1]})
+    bed.log.failure = None
+    bed.advance(10_000)
+    assert set(bed.group().members) == {"b"}
+
+
+def test_a_member_that_has_given_partitions_up_is_not_removed_when_its_time_is_over(bed):
+    bed.accepted("a", 0, rebalance_timeout_ms=10_000)
+    bed.accepted("b", 0)
+    assert bed.accepted("a", 2) == (2, {"t": [0, 1]})
+    bed.accepted("a", 2, owned={"t": [0, 1]})
+    bed.advance(10_000)
+    assert set(bed.group().members) == {"a", "b"}
+
+
 def test_a_heartbeat_begins_the_session_anew(bed):
     join(bed, "a")
     for _ in range(3):

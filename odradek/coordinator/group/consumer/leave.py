@@ -126,7 +126,7 @@ def begin_revocation(groups: ConsumerGroups, group_id: str, member: ConsumerMemb
 def _expire_revocation(groups: ConsumerGroups, group_id: str, member_id: str, epoch: int) -> CoordinatorResult[None]:
     group = groups.find(group_id)
     member = None if group is None else group.members.get(member_id)
-    if member is None or member.member_epoch != epoch:
+    if member is None or member.classic is not None or not member.is_revoking_in(epoch):
         return NOTHING_DECIDED
     return _remove(groups, group_id, member_id, "it did not give up partitions in time")
 

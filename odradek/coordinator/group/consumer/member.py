@@ -54,6 +54,10 @@ class ConsumerMember:
         """Whether the member has come to the target assignment of that epoch."""
         return self.state is MemberState.STABLE and self.member_epoch == assignment_epoch
 
+    def is_revoking_in(self, epoch: int) -> bool:
+        """Whether the member is in that epoch, and has partitions to give up."""
+        return self.state is MemberState.UNREVOKED_PARTITIONS and self.member_epoch == epoch
+
     def assignment_epoch(self, topic_id: UUID | None, partition: int) -> int | None:
         """The epoch in which a partition was assigned to the member, None where the member does not have it."""
         if topic_id is None:

@@ -121,6 +121,4 @@ class MemberStep:
                 return after
             if after.state is MemberState.UNREVOKED_PARTITIONS:
                 begin_revocation(groups, group.group_id, after)
-            else:
-                groups.sessions.end_revocation(group.group_id, after.member_id)
         return after

@@ -1,7 +1,8 @@
 """The sessions of members, how long they may take to give partitions up, and classic members to join and to sync.
 
-A heartbeat moves a deadline and leaves the timer alone, as in ``classic.sessions``. What is left of a member that has gone runs
-out and finds nobody: a timer that was cancelled when the leave was decided could not be brought back if its records are lost.
+A heartbeat moves a deadline and leaves the timer alone, as in ``classic.sessions``. What is left of a member that has gone, or
+that has given its partitions up, runs out and finds nothing to do: a timer that was cancelled when that was decided could not be
+brought back if its records are lost.
 """
 
 from __future__ import annotations
@@ -66,7 +67,7 @@ class ConsumerSessions:
     def begin_revocation(
         self, group_id: str, member_id: str, delay_ms: int, expire: Callable[[], CoordinatorResult[None]]
     ) -> None:
-        """Give a member that long to give partitions up."""
+        """Give a member that long to give partitions up; ``expire`` finds out whether it has."""
         self._timers.schedule(("consumer-revocation", group_id, member_id), delay_ms, expire)
 
     def await_join(self, group_id: str, member_id: str, delay_ms: int, expire: Callable[[], CoordinatorResult[None]]) -> None:
@@ -89,13 +90,9 @@ class ConsumerSessions:
 
     def forget_timeouts(self, group_id: str, member_id: str) -> None:
         """What a member of this id was given time for, before the group was a classic one, is of the past."""
-        self.end_revocation(group_id, member_id)
+        self._timers.cancel(("consumer-revocation", group_id, member_id))
         self.end_join(group_id, member_id)
         self.end_sync(group_id, member_id)
-
-    def end_revocation(self, group_id: str, member_id: str) -> None:
-        """The member has done so."""
-        self._timers.cancel(("consumer-revocation", group_id, member_id))
 
 
 def _both(first: Callable[[], None], second: Callable[[], None]) -> None:
