@@ -82,6 +82,22 @@ def test_when_the_last_one_does_not_give_partitions_up_the_classic_members_are_a
     assert rejoin(bed, member_id) == generation + 1
 
 
+def test_a_group_that_changes_back_before_it_has_rebalanced_gives_out_nothing_that_a_member_still_has():
+    bed = MigrationBed()
+    bed.topic("t", 4)
+    (member_id,) = bed.classic({"t": [0, 1, 2, 3]})
+    bed.accepted("n", 0)
+    assert sum(map(len, bed.group().targets.get(member_id).values())) == 2
+    # The classic member has not heard of its target when the consumer group ends, nor when the next one begins.
+    bed.beat("n", -1)
+    assert bed.kind() == "classic"
+    assert bed.accepted("m", 0) == (3, {})
+    assert bed.holders() == {member_id: [0, 1, 2, 3]}
+    assert bed.heartbeat(member_id, 2) == ErrorCode.REBALANCE_IN_PROGRESS
+    bed.joined(member_id)
+    assert len(bed.accepted("m", 3, owned={})[1]["t"]) == 2
+
+
 def test_a_leave_group_that_names_the_last_one_downgrades_as_well():
     bed, member_id = mixed()
     response = bed.leave(("n", None, "by hand"), ("nobody", None, None))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from odradek.coordinator.group.consumer.group import ConsumerGroup
-from odradek.coordinator.group.consumer.member import NOTHING, without_epochs
+from odradek.coordinator.group.consumer.member import NOTHING
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.message_types.consumer_group_describe import Assignment, DescribedGroup, Member, TopicPartitions
 
@@ -40,9 +40,6 @@ def describe_consumer_group(groups: ConsumerGroups, group_id: str, at_offset: in
 
 
 def _described(groups: ConsumerGroups, member: ConsumerMember, target: Partitions) -> Member:
-    held = without_epochs(member.assigned)
-    for topic_id, indexes in member.pending_revocation.items():
-        held[topic_id] = held.get(topic_id, frozenset()).union(indexes)
     return Member(
         member_id=member.member_id,
         instance_id=member.instance_id,
@@ -52,7 +49,7 @@ def _described(groups: ConsumerGroups, member: ConsumerMember, target: Partition
         client_host=member.client_host,
         subscribed_topic_names=sorted(member.subscribed_topic_names),
         subscribed_topic_regex=member.subscribed_topic_regex,
-        assignment=_named(groups, held),
+        assignment=_named(groups, member.held()),
         target_assignment=_named(groups, target),
         member_type=_CONSUMER_MEMBER if member.classic is None else _CLASSIC_MEMBER,
     )

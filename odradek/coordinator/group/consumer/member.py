@@ -58,6 +58,13 @@ class ConsumerMember:
         """Whether the member is in that epoch, and has partitions to give up."""
         return self.state is MemberState.UNREVOKED_PARTITIONS and self.member_epoch == epoch
 
+    def held(self) -> dict[UUID, frozenset[int]]:
+        """The partitions that the member may have, and those that it has yet to give up."""
+        found = without_epochs(self.assigned)
+        for topic_id, indexes in self.pending_revocation.items():
+            found[topic_id] = found.get(topic_id, frozenset()).union(indexes)
+        return found
+
     def assignment_epoch(self, topic_id: UUID | None, partition: int) -> int | None:
         """The epoch in which a partition was assigned to the member, None where the member does not have it."""
         if topic_id is None:

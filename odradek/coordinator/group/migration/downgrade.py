@@ -2,11 +2,14 @@
 
     generation     the group's epoch
     protocol       the one that most members prefer among those that all support
-    assignments    the targets, so that every member has what it was to have
+    assignments    what members have, and have yet to give up; the targets, where the group goes on as it is
 
 Where members went, the group rebalances at once, and its leader assigns what they had. Where a static member came back with the
 classic protocol in place of the last one of the consumer protocol, it has what that had, and the group goes on as it is. It does
 rebalance where its target is out of date, since the subscription is new, or where members had yet to come to it.
+
+Until the rebalance has ended the group may become a consumer group again, which must know what members still have. In Kafka it is
+told the targets, and gives partitions out that their owners have yet to give up.
 
 The classic group is made live when the conversion is decided on. If the records cannot be appended, it is dropped again.
 
@@ -30,13 +33,13 @@ from odradek.coordinator.group.migration.assignments import told_assignment
 from odradek.protocol.coordinator_records.consumer_protocol import CONSUMER_PROTOCOL_TYPE
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
     from collections.abc import Set as AbstractSet
 
     from odradek.coordinator.group.classic.decision import Decision
     from odradek.coordinator.group.consumer.group import ConsumerGroup
     from odradek.coordinator.group.consumer.groups import ConsumerGroups
-    from odradek.coordinator.group.consumer.member import ConsumerMember
+    from odradek.coordinator.group.consumer.member import ConsumerMember, Partitions
     from odradek.protocol.coordinator_records.consumer_groups import ClassicMemberMetadata
 
 
@@ -63,7 +66,8 @@ def downgrade_without(
     """Members leave, and those that stay are a classic group, which rebalances."""
     gone = {member.member_id for member in leaving}
     decision.records += group.tombstones()
-    classic = _convert(groups, group, [each for each in group.members.values() if each.member_id not in gone], {}, decision)
+    members = [each for each in group.members.values() if each.member_id not in gone]
+    classic = _convert(groups, group, members, {each.member_id: each.held() for each in members}, decision)
     why = f"{', '.join(named(gone))} left, the last of the consumer protocol"
     prepare(groups.classic, classic, RebalanceCause.DOWNGRADED, why, decision)
 
@@ -81,7 +85,12 @@ def downgrade_with(
     ids = [joining.member_id if each == replaced.member_id else each for each in group.members]
     decision.records += group_tombstones(group.group_id, ids, list(group.regexes))
     members = [*(each for each in group.members.values() if each.member_id != replaced.member_id), joining]
-    classic = _convert(groups, group, members, {joining.member_id: replaced.member_id}, decision)
+    predecessors = {joining.member_id: replaced.member_id}
+    assigned: dict[str, Partitions] = {}
+    for each in members:
+        target = group.targets.get(predecessors.get(each.member_id, each.member_id)) or NOTHING
+        assigned[each.member_id] = each.held() if is_stale else target
+    classic = _convert(groups, group, members, assigned, decision)
     if is_stale:
         why = f"static member {joining.instance_id} came back with the classic protocol and another subscription"
         prepare(groups.classic, classic, RebalanceCause.DOWNGRADED, why, decision)
@@ -91,10 +100,10 @@ def _convert(
     groups: ConsumerGroups,
     group: ConsumerGroup,
     members: Sequence[ConsumerMember],
-    predecessors: dict[str, str],
+    assigned: Mapping[str, Partitions],
     decision: Decision,
 ) -> ClassicGroup:
-    """Make the classic group live, and add its record."""
+    """Make the classic group live, its members with the partitions that are ``assigned``, and add its record."""
     classic = ClassicGroup(group.group_id, GroupState.STABLE, group.epoch.get(), groups.clock.now_ms())
     for each in members:
         if each.classic is not None:
@@ -103,8 +112,7 @@ def _convert(
     classic.refresh_subscribed_topics()
     classic.settled_members = frozenset(classic.members)
     for member_id, member in classic.members.items():
-        target = group.targets.get(predecessors.get(member_id, member_id)) or NOTHING
-        member.assignment = told_assignment(groups.topics, member.metadata(classic.protocol), target)
+        member.assignment = told_assignment(groups.topics, member.metadata(classic.protocol), assigned[member_id])
     decision.records.append(group_record(classic, {each: member.assignment for each, member in classic.members.items()}))
     decision.on_failure(partial(give_up, groups.classic, classic, decision))
     groups.classic.adopt(classic)
