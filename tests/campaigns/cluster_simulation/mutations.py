@@ -5,9 +5,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
-
-import pytest
+from typing import TYPE_CHECKING, Any
 
 from odradek.broker.cluster.brokers_view import BrokersView
 from odradek.broker.cluster.replicated_roles import ReplicatedRoles
@@ -33,20 +31,13 @@ from tests.campaigns.cluster_simulation.ledger import COMMITTED, WATERMARK
 from tests.campaigns.cluster_simulation.ledger import ONCE as IDENTITIES
 from tests.campaigns.cluster_simulation.producers import IN_ORDER
 from tests.campaigns.cluster_simulation.witness import AGREE, IN_SYNC, KEPT
-from tests.campaigns.simulation.violation import Violation
+from tests.campaigns.simulation import planted
+from tests.campaigns.simulation.planted import Mutation
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    import pytest
 
 LOST = frozenset({IN_SYNC, ACKNOWLEDGED, AGREE, KEPT, ONCE, COMMITTED, ATOMIC, WATERMARK, READ, SAME, IN_ORDER})
-
-
-class Mutation(NamedTuple):
-    """``first`` is the seed with which the search begins, not far before one that finds it."""
-
-    plant: Callable[[pytest.MonkeyPatch], None]
-    invariants: frozenset[str]
-    first: int = 0
 
 
 # ---------------------------------------------------------------------------------------------------------------- replication
@@ -310,24 +301,9 @@ MUTATIONS = {
 
 def search(name: str, most: int) -> tuple[int | None, Exception | None]:
     """The first seed, of so many, that finds what is planted, and what it finds."""
-    mutation = MUTATIONS[name]
-    with pytest.MonkeyPatch.context() as monkeypatch:
-        mutation.plant(monkeypatch)
-        for seed in range(mutation.first, mutation.first + most):
-            error = histories.run(seed)[1]
-            if error is not None:
-                return seed, error
-    return None, None
+    return planted.search(MUTATIONS[name], histories.run, most)
 
 
 def search_all(most: int) -> int:
     """Search for all, and print what is found; how many are not."""
-    missed = 0
-    for name, mutation in MUTATIONS.items():
-        seed, error = search(name, most)
-        is_found = isinstance(error, Violation) and error.invariant in mutation.invariants
-        missed += not is_found
-        told = f"found by seed {seed}: {error}" if is_found else f"MISSED: {error!r}"
-        print(f"{name.replace('_', ' ')}: {told[:160]}", flush=True)
-    print(f"{len(MUTATIONS)} faults planted, {missed} missed")
-    return missed
+    return planted.search_all(MUTATIONS, histories.run, most)

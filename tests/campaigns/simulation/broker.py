@@ -24,15 +24,15 @@ from tests.campaigns.simulation.checks import GroupChecks
 from tests.campaigns.simulation.told import Told
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping
 
     from odradek.broker.server import Broker
     from odradek.coordinator.group.config import GroupConfig
+    from odradek.coordinator.group.consumer.groups import ConsumerGroupServices
     from odradek.coordinator.runtime.hosted_shard import HostedShard
     from odradek.coordinator.runtime.shard_context import ShardContext
     from odradek.protocol.api_keys import ApiKey
     from tests.campaigns.simulation.logs import SimulatedLogs
-    from tests.campaigns.simulation.plan import GroupPlan
 
 RETENTION_MS = 900_000
 RETENTION_CHECK_INTERVAL_MS = 30_000
@@ -51,12 +51,11 @@ class Reports:
 REPORTS = Reports()
 
 
-def _open_core(groups: Sequence[GroupPlan]) -> Broker:
-    """A broker in memory, whose own time stands still, with one topic a group, called as the group is."""
+def _open_core(topics: Mapping[str, int]) -> Broker:
+    """A broker in memory, whose own time stands still, with these topics of so many partitions."""
     in_process = SocketlessBroker(clock=VirtualClock(), background="inline", seed=0)
     in_process.start_now()
-    topics = [NewTopic(name=group.group_id, partition_count=group.partition_count) for group in groups]
-    in_process.core.controller.create_topics(topics)
+    in_process.core.controller.create_topics([NewTopic(name=name, partition_count=count) for name, count in topics.items()])
     return in_process.core
 
 
@@ -71,16 +70,21 @@ class ShardNotes:
 
 
 class SimulatedBroker:
-    """``config`` may change while it runs; ``notes`` has the last shard of each partition that there was."""
+    """``config`` may change while it runs; ``notes`` has the last shard of each partition that there was.
+
+    ``consumer_services`` changes what consumer groups are given of the broker; ``topic_ids`` are those
+    of the topics at the beginning, ``controller`` has them all.
+    """
 
     def __init__(
         self,
         clock: VirtualClock,
         logs: SimulatedLogs,
-        groups: Sequence[GroupPlan],
+        topics: Mapping[str, int],
         config: GroupConfig,
         load_buffer_bytes: int,
         on_fault: Callable[[str, Exception], None],
+        consumer_services: Callable[[ConsumerGroupServices], ConsumerGroupServices] | None = None,
     ) -> None:
         self.config = config
         self.notes: dict[int, ShardNotes] = {}
@@ -92,9 +96,11 @@ class SimulatedBroker:
         self._ids = count(1)
         self._epochs = dict.fromkeys(range(logs.partition_count), 0)
         self._runtime: CoordinatorRuntime[GroupShard] | None = None
-        self._core = _open_core(groups)
+        self._consumer_services = consumer_services
+        self._core = _open_core(topics)
         self._groups = self._core.groups
-        self.topic_ids = {name: topic.topic_id for name, topic in self._core.controller.image.topics.items()}
+        self.controller = self._core.controller
+        self.topic_ids = {name: topic.topic_id for name, topic in self.controller.image.topics.items()}
 
     @property
     def is_up(self) -> bool:
@@ -176,6 +182,11 @@ class SimulatedBroker:
             offset_config=OffsetConfig(
                 offsets_retention_ms=RETENTION_MS, offsets_retention_check_interval_ms=RETENTION_CHECK_INTERVAL_MS
             ),
+            consumer_services=self._make_services,
         )
         self.notes[partition] = ShardNotes(shard)
         return shard
+
+    def _make_services(self) -> ConsumerGroupServices:
+        services = self._groups._consumer_services()
+        return services if self._consumer_services is None else self._consumer_services(services)

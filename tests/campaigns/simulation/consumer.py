@@ -19,12 +19,11 @@ from typing import TYPE_CHECKING, Any
 from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages import messages
+from tests.campaigns.simulation.process import Process
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
+    from tests.campaigns.simulation.group_world import GroupWorld
     from tests.campaigns.simulation.plan import GroupPlan
-    from tests.campaigns.simulation.world import World
 
 JOIN = messages(ApiKey.JOIN_GROUP)
 SYNC = messages(ApiKey.SYNC_GROUP)
@@ -52,12 +51,12 @@ class Phase(Enum):
     DEAD = auto()
 
 
-class Consumer:
-    """One process of one consumer. ``turn`` numbers its activities; responses that belong to an earlier turn are ignored."""
+class Consumer(Process):
+    """One process of one consumer."""
 
     def __init__(
         self,
-        world: World,
+        world: GroupWorld,
         group: GroupPlan,
         client_id: str,
         instance_id: str | None,
@@ -67,9 +66,7 @@ class Consumer:
         session_timeout_ms: int,
         rebalance_timeout_ms: int,
     ) -> None:
-        self.group = group
-        self.client_id = client_id
-        self.instance_id = instance_id
+        super().__init__(world, group, client_id, instance_id)
         self.protocols = protocols
         self.join_version = join_version
         self.session_timeout_ms = session_timeout_ms
@@ -77,11 +74,7 @@ class Consumer:
         self.phase = Phase.JOINING
         self.member_id = ""
         self.generation = -1
-        self.owned: tuple[int, ...] = ()
-        self.turn = 0
-        self._world = world
-        self._is_stalled = False
-        self._inbox: list[Callable[[], None]] = []
+        self.owned: tuple[Any, ...] = ()
         self._protocol_type: str | None = None
         self._protocol: str | None = None
 
@@ -104,19 +97,6 @@ class Consumer:
         """End the process without LeaveGroup."""
         self.phase = Phase.DEAD
         self.turn += 1
-
-    def stall(self, duration_ms: int) -> None:
-        """Do nothing for a while; responses wait until then."""
-        if not self._is_stalled:
-            self._is_stalled = True
-            self._world.later(duration_ms, self.go_on)
-
-    def go_on(self) -> None:
-        """End the stall, if there is one."""
-        self._is_stalled = False
-        inbox, self._inbox = self._inbox, []
-        for step in inbox:
-            step()
 
     def lose_connection(self) -> None:
         """Requests under way get no response. They may still arrive, after requests on the next connection."""
@@ -152,36 +132,16 @@ class Consumer:
 
     # ------------------------------------------------------------------------------------------------ how it gets on
 
-    def _when_current(self, step: Callable[..., None]) -> Callable[..., None]:
-        """``step``, unless the consumer is in another turn by then; delayed while it is stalled."""
-        turn = self.turn
-
-        def run(*arguments: Any) -> None:
-            if self.turn != turn:
-                return
-            if self._is_stalled:
-                self._inbox.append(lambda: run(*arguments))
-            else:
-                step(*arguments)
-
-        return run
-
-    def _soon(self, delay_ms: int, step: Callable[[], None]) -> None:
-        self._world.later(delay_ms, self._when_current(step))
-
     def _again(self) -> None:
         self.phase = Phase.JOINING
         self._soon(_BACKOFF_MS, self._join)
-
-    def _ask(self, api_key: ApiKey, version: int, request: Any, answered: Callable[[Any], None]) -> None:
-        self._world.ask(self, api_key, version, lambda: request, self._when_current(answered))
 
     def _join(self) -> None:
         self.turn += 1
         self.phase = Phase.JOINING
         if not self.group.is_cooperative:
             self.owned = ()
-        metadata = self._world.subscription(self.group) + ",".join(map(str, self.owned)).encode()
+        metadata = self._metadata()
         request = JOIN.JoinGroupRequest(
             group_id=self.group.group_id,
             member_id=self.member_id,
@@ -192,6 +152,15 @@ class Consumer:
             protocols=[JOIN.JoinGroupRequestProtocol(name=name, metadata=metadata) for name in self.protocols],
         )
         self._ask(ApiKey.JOIN_GROUP, self.join_version, request, self._on_join)
+
+    def _metadata(self) -> bytes:
+        """What the member tells the leader."""
+        return self._world.subscription(self.group) + ",".join(map(str, self.owned)).encode()
+
+    def _assigned(self, assignment: bytes) -> tuple[Any, ...]:
+        """The partitions of an assignment."""
+        listed = assignment.rpartition(b"|")[2]
+        return tuple(map(int, listed.split(b","))) if listed else ()
 
     def _on_join(self, response: Any) -> None:
         if response is None:
@@ -237,8 +206,7 @@ class Consumer:
         elif response.error_code == ErrorCode.NONE:
             self.phase = Phase.STABLE
             had = self.owned
-            listed = bytes(response.assignment).rpartition(b"|")[2]
-            self.owned = tuple(map(int, listed.split(b","))) if listed else ()
+            self.owned = self._assigned(bytes(response.assignment))
             if self.group.is_cooperative and not set(had) <= set(self.owned):
                 self._join()
             elif self.owned:

@@ -21,6 +21,7 @@ from tests.campaigns.simulation.violation import Violation
 
 if TYPE_CHECKING:
     from odradek.coordinator.group.classic.group import ClassicGroup
+    from tests.campaigns.simulation.group_world import GroupWorld
     from tests.campaigns.simulation.plan import GroupPlan
     from tests.campaigns.simulation.world import World
 
@@ -32,14 +33,14 @@ _SHORT_RESTART_MS = 800
 
 def end(world: World) -> None:
     """Raises Violation."""
-    _set_right(world)
+    set_right(world)
     _come_to_rest(world)
     world.check_replayed()
     before = _generations(world)
     world.kill_broker()
     world.run(_SHORT_RESTART_MS)
     world.start_broker()
-    _load(world)
+    load(world)
     world.run(2 * world.plan.heartbeat_interval_ms + 1_000)
     # A group that could not be written when it became empty is back as it was, until its members' sessions run out again.
     after = {group_id: generation for group_id, generation in _generations(world).items() if group_id in before}
@@ -52,7 +53,8 @@ def end(world: World) -> None:
     _let_offsets_expire(world)
 
 
-def _set_right(world: World) -> None:
+def set_right(world: GroupWorld) -> None:
+    """No faults from now on."""
     world.note("trouble is over")
     world.is_in_trouble = False
     world.broker.config = replace(world.broker.config, group_max_size=UNLIMITED)
@@ -77,7 +79,8 @@ def _come_to_rest(world: World) -> None:
     raise Violation("groups come to rest", _unrest(world))
 
 
-def _load(world: World) -> None:
+def load(world: GroupWorld) -> None:
+    """Wait until all shards are loaded. Raises Violation."""
     for _ in range(0, _LOADED_WITHIN_MS, _LOOK_EVERY_MS):
         world.run(_LOOK_EVERY_MS)
         if set(world.broker.runtime.states().values()) == {ShardState.ACTIVE}:

@@ -44,7 +44,7 @@ class Faults:
             "commit as an administrator": lambda: world.offsets.commit_as_administrator(self._rng.choice(world.plan.groups)),
             "fetch as an administrator": lambda: world.offsets.fetch_all(self._rng.choice(world.plan.groups)),
             "describe a group": lambda: world.administrator.describe(self._rng.choice(world.plan.groups)),
-            "list groups": world.administrator.list,
+            "list groups": self._list_groups,
             "die": self._die,
             "stall": self._stall,
             "leave": self._leave,
@@ -135,6 +135,9 @@ class Faults:
         log = self._rng.choice(self._world.logs.logs)
         for _ in range(self._rng.choice((1, 1, 2))):
             log.failures.append((InjectedFault(self._rng.choice(_APPEND_ERRORS)), is_written))
+
+    def _list_groups(self) -> None:
+        self._world.administrator.list()
 
     def _fail_read(self) -> None:
         self._rng.choice(self._world.logs.logs).read_failures.append(InjectedFault(ErrorCode.KAFKA_STORAGE_ERROR))

@@ -6,6 +6,8 @@
 A static member counts as the same one under each of its member ids.
 """
 
+from collections.abc import Iterable
+
 from odradek.coordinator.runtime.record import decode_group_record
 from odradek.protocol.coordinator_records import GroupMetadataKey, GroupMetadataValue
 from tests.campaigns.simulation.violation import Violation
@@ -52,6 +54,16 @@ class GroupHistory:
             self._latest.pop(group_id, None)
         elif isinstance(record.value, GroupMetadataValue):
             self._note_generation(offset, group_id, record.value)
+
+    def end_batch(self) -> None:
+        """Nothing: what is checked is checked record by record."""
+
+    def without(self, end_offset: int, records: Iterable[tuple[int, bytes, bytes | None]]) -> "GroupHistory":
+        """The history of these records alone."""
+        history = GroupHistory()
+        for record in records:
+            history.note(*record)
+        return history
 
     def _note_generation(self, offset: int, group_id: str, value: GroupMetadataValue) -> None:
         generations = self.generations.setdefault(group_id, {})

@@ -1,6 +1,7 @@
 """The partitions of ``__consumer_offsets`` in memory: they outlive the broker, fail when told, and know what was written.
 
-Records of groups are looked at as they are appended (``history``), whoever decided on them.
+Records of groups are looked at as they are appended (``history``), whoever decided on them. A history notes and checks them; it
+is told anew of what is left of a log that has lost its tail.
 """
 
 from __future__ import annotations
@@ -8,7 +9,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections import deque
 from struct import Struct
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Protocol
 
 from odradek.protocol.coordinator_records import (
     GroupMetadataKey,
@@ -20,11 +21,10 @@ from odradek.protocol.coordinator_records import (
 )
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.plain_batches import build_batch
-from tests.campaigns.simulation.history import GroupHistory
 from tests.campaigns.simulation.violation import Violation
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
     from odradek.coordinator.runtime.marker import EndTxnMarker
 
@@ -35,15 +35,28 @@ class InjectedFault(KafkaError):
     """An error that the history asked for."""
 
 
+class History(Protocol):
+    """What is known of the records of one partition."""
+
+    def note(self, offset: int, key: bytes, value: bytes | None) -> None:
+        """A record is appended. Raises Violation."""
+
+    def end_batch(self) -> None:
+        """All records of a batch are noted. Raises Violation."""
+
+    def without(self, end_offset: int, records: Iterable[tuple[int, bytes, bytes | None]]) -> History:
+        """The history of a log that ends at ``end_offset`` now, and of which these records are left."""
+
+
 class SimulatedLog:
     """One partition. ``failures`` has the errors of the appends to come, and whether the batch is written all the same."""
 
-    def __init__(self, max_batch_bytes: int) -> None:
+    def __init__(self, max_batch_bytes: int, history: History) -> None:
         self.log_start_offset = 0
         self.log_end_offset = 0
         self.high_watermark = 0
         self.max_batch_bytes = max_batch_bytes
-        self.history = GroupHistory()
+        self.history: Any = history
         self.failures: deque[tuple[Exception, bool]] = deque()
         self.read_failures: deque[Exception] = deque()
         self.is_held_back = False
@@ -82,6 +95,7 @@ class SimulatedLog:
         for key, value in records:
             self.history.note(offset, key, value)
             offset += 1
+        self.history.end_batch()
         self._batches.append(_BASE_OFFSET.pack(self.log_end_offset) + batch[8:])
         self._records.append(list(records))
         self._last_offsets.append(offset - 1)
@@ -140,10 +154,14 @@ class SimulatedLog:
             return
         self.log_end_offset = self._last_offsets[first] + 1 - len(self._records[first])
         self._delete(range(first, len(self._batches)))
-        self.history = GroupHistory()
-        for last_offset, records in zip(self._last_offsets, self._records, strict=True):
-            for offset, (key, value) in enumerate(records, last_offset + 1 - len(records)):
-                self.history.note(offset, key, value)
+        self.history = self.history.without(
+            self.log_end_offset,
+            (
+                (offset, key, value)
+                for last_offset, records in zip(self._last_offsets, self._records, strict=True)
+                for offset, (key, value) in enumerate(records, last_offset + 1 - len(records))
+            ),
+        )
 
     def compact(self) -> int:
         """Drop the batches below the high watermark whose records are all overwritten by then; how many."""

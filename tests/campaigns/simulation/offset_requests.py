@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from tests.campaigns.simulation.world import World
 
 # Errors after which no record of the request can be in the log.
-_REFUSALS = frozenset(
+REFUSALS = frozenset(
     {
         ErrorCode.UNKNOWN_MEMBER_ID,
         ErrorCode.ILLEGAL_GENERATION,
@@ -74,7 +74,7 @@ class OffsetRequests:
                 raise Violation("a commit stands or falls as a whole", f"{group_id}: {response}")
             if code == ErrorCode.NONE:
                 self._commits.acknowledge(commits[0])
-            elif code in _REFUSALS:
+            elif code in REFUSALS:
                 self._commits.refuse(commits[0])
             answered(code)
 
@@ -123,7 +123,7 @@ class OffsetRequests:
             world.counts[f"DELETE_GROUPS {ErrorCode(code).name}"] += 1
             if code == ErrorCode.NONE:
                 self._commits.acknowledge(deletions[0])
-            elif response is None or code in _REFUSALS:
+            elif response is None or code in REFUSALS:
                 self._commits.refuse(deletions[0])
 
         world.ask(None, ApiKey.DELETE_GROUPS, 2, build, respond)

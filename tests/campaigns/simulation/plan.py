@@ -104,8 +104,8 @@ def draw(rng: Random) -> Plan:
         group_max_size=rng.choice((UNLIMITED, UNLIMITED, UNLIMITED, 3)),
         max_batch_bytes=rng.choice((1_048_588, 1_048_588, 8_192)),
         load_buffer_bytes=rng.choice((1_048_576, 1)),
-        broker_faults=_faults(rng, BROKER_FAULTS, 1.0),
-        member_faults=_faults(rng, MEMBER_FAULTS, members),
+        broker_faults=faults_of(rng, BROKER_FAULTS, 1.0),
+        member_faults=faults_of(rng, MEMBER_FAULTS, members),
     )
 
 
@@ -122,6 +122,7 @@ def _group(rng: Random, number: int, most_members: int) -> GroupPlan:
     )
 
 
-def _faults(rng: Random, rates: dict[str, float], members: float) -> dict[str, float]:
+def faults_of(rng: Random, rates: dict[str, float], members: float) -> dict[str, float]:
+    """Some of the kinds of faults, with the mean time between two of a kind in ms."""
     intensity = rng.choice((0.5, 1.0, 2.0))
     return {kind: 60_000 / (rate * members * intensity) for kind, rate in rates.items() if rng.random() < 0.5}

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from odradek.coordinator.runtime.shard_context import ShardContext
     from tests.campaigns.simulation.logs import SimulatedLogs
 
-_INVARIANT = "the log replayed gives the live state"
+REPLAYED = "the log replayed gives the live state"
 
 
 def replay(logs: SimulatedLogs, partition: int, reports: GroupReports) -> GroupShard:
@@ -41,14 +41,14 @@ def replay(logs: SimulatedLogs, partition: int, reports: GroupReports) -> GroupS
         return shard
 
     def on_fault(event: str, error: Exception) -> None:
-        raise Violation(_INVARIANT, f"{event}: {error!r}")
+        raise Violation(REPLAYED, f"{event}: {error!r}")
 
     runtime = CoordinatorRuntime("replay", view, make_shard, decode_group_record, Timer(VirtualClock()), on_fault=on_fault)
     runtime.start_loading(partition, 0)
     while view.soon:
         view.turn()
     if runtime.states()[partition] is not ShardState.ACTIVE:
-        raise Violation(_INVARIANT, f"the log of partition {partition} cannot be loaded")
+        raise Violation(REPLAYED, f"the log of partition {partition} cannot be loaded")
     return shards[0]
 
 
@@ -62,32 +62,35 @@ def check_replayed(logs: SimulatedLogs, hosted: HostedShard[GroupShard], reports
         return
     fresh = replay(logs, hosted.partition, reports)
     live = hosted.shard
-    _compare("the groups stored", dict(live.groups.stored.items()), dict(fresh.groups.stored.items()))
-    _compare("the offsets", _offsets(live), _offsets(fresh))
+    compare("the groups stored", dict(live.groups.stored.items()), dict(fresh.groups.stored.items()))
+    compare("the offsets", offsets_of(live), offsets_of(fresh))
     for group_id, group in live.groups.live.items():
         restored = fresh.groups.live.get(group_id)
         if restored is None:
-            raise Violation(_INVARIANT, f"{group_id} in {group.state} is not in the log")
+            raise Violation(REPLAYED, f"{group_id} in {group.state} is not in the log")
         if group.state is GroupState.STABLE or (group.state is GroupState.EMPTY and not has_failed):
-            _compare(group_id, _fields(group, in_order=not has_failed), _fields(restored, in_order=not has_failed))
+            compare(group_id, fields_of(group, in_order=not has_failed), fields_of(restored, in_order=not has_failed))
 
 
-def _compare(what: str, live: dict[str, Any], fresh: dict[str, Any]) -> None:
+def compare(what: str, live: dict[str, Any], fresh: dict[str, Any]) -> None:
+    """Raises Violation for the first that differs."""
     if live == fresh:
         return
     for name in dict.fromkeys((*live, *fresh)):
         if live.get(name) != fresh.get(name):
-            raise Violation(_INVARIANT, f"{what}: {name} is {live.get(name)!r}, and the log says {fresh.get(name)!r}")
+            raise Violation(REPLAYED, f"{what}: {name} is {live.get(name)!r}, and the log says {fresh.get(name)!r}")
 
 
-def _offsets(shard: GroupShard) -> dict[str, Any]:
+def offsets_of(shard: GroupShard) -> dict[str, Any]:
+    """By group, topic and partition."""
     return {
         group_id: {topic: dict(sorted(partitions.items())) for topic, partitions in topics.items()}
         for group_id, topics in sorted(shard.offsets.by_group.items())
     }
 
 
-def _fields(group: ClassicGroup, *, in_order: bool) -> dict[str, Any]:
+def fields_of(group: ClassicGroup, *, in_order: bool) -> dict[str, Any]:
+    """All that is stored of a classic group."""
     members = {
         member_id: (
             member.group_instance_id,

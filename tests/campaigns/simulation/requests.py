@@ -11,7 +11,6 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from uuid import UUID
 
-    from tests.campaigns.simulation.consumer import Consumer
     from tests.campaigns.simulation.plan import GroupPlan
 
 COMMIT = messages(ApiKey.OFFSET_COMMIT)
@@ -48,8 +47,8 @@ class Brief:
         return " ".join(f"{name}={value}" for name, value in values if value not in (None, "", ()))
 
 
-def commit(consumer: Consumer | None, group_id: str, topic_id: UUID, offsets: Mapping[int, int]) -> Any:
-    """An OffsetCommit of a member, or of a client that is no member."""
+def commit(consumer: Any, group_id: str, topic_id: UUID, offsets: Mapping[int, int], *, topic: str = "") -> Any:
+    """An OffsetCommit of a member, or of a client that is no member. The topic has the group's id for a name, if no other."""
     partition = COMMIT.OffsetCommitRequestPartition
     return COMMIT.OffsetCommitRequest(
         group_id=group_id,
@@ -59,19 +58,24 @@ def commit(consumer: Consumer | None, group_id: str, topic_id: UUID, offsets: Ma
         topics=[
             COMMIT.OffsetCommitRequestTopic(
                 topic_id=topic_id,
-                name=group_id,
+                name=topic or group_id,
                 partitions=[partition(partition_index=index, committed_offset=offset) for index, offset in offsets.items()],
             )
         ],
     )
 
 
-def fetch(group_id: str, topic_id: UUID, partitions: tuple[int, ...], *, require_stable: bool) -> Any:
-    """An OffsetFetch for one group."""
-    topics = [FETCH.OffsetFetchRequestTopics(name=group_id, topic_id=topic_id, partition_indexes=partitions)]
-    return FETCH.OffsetFetchRequest(
-        groups=[FETCH.OffsetFetchRequestGroup(group_id=group_id, topics=topics)], require_stable=require_stable
+def fetch(
+    group_id: str, topic_id: UUID, partitions: tuple[int, ...], *, require_stable: bool, topic: str = "", member: Any = None
+) -> Any:
+    """An OffsetFetch for one group, of anybody or of a member that says so."""
+    group = FETCH.OffsetFetchRequestGroup(
+        group_id=group_id,
+        member_id=None if member is None else member.member_id,
+        member_epoch=-1 if member is None else member.generation,
+        topics=[FETCH.OffsetFetchRequestTopics(name=topic or group_id, topic_id=topic_id, partition_indexes=partitions)],
     )
+    return FETCH.OffsetFetchRequest(groups=[group], require_stable=require_stable)
 
 
 def delete(group_id: str) -> Any:
