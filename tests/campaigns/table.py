@@ -216,6 +216,15 @@ CAMPAIGNS = {
             ),
         ),
         Campaign(
+            "simulate-consumer-groups",
+            "tests.campaigns.simulation.consumer_groups",
+            ("--seeds", "20000", "--jobs", "2", "--mutations", "1500"),
+            12,
+            "histories of groups of the consumer protocol, with members that roll over and topics that come and go, each from "
+            "its seed; find faults put in",
+            (f"{_HERE}/simulation/test_consumer_groups.py",),
+        ),
+        Campaign(
             "soak",
             "tests.campaigns.soak",
             ("--minutes", "5"),

@@ -1,4 +1,4 @@
-"""What both simulations promise whoever looks for the cause of a failure: it is told whole, and a seed is one history."""
+"""What the simulations promise whoever looks for the cause of a failure: it is told whole, and a seed is one history."""
 
 import os
 import subprocess
@@ -36,7 +36,14 @@ def test_a_failure_is_told_with_what_happened_last_and_the_command_that_repeats_
     assert told.endswith("failures 1\n")
 
 
-@pytest.mark.parametrize("module", ["tests.campaigns.simulation.groups", "tests.campaigns.simulation.transactions"])
+@pytest.mark.parametrize(
+    "module",
+    [
+        "tests.campaigns.simulation.consumer_groups",
+        "tests.campaigns.simulation.groups",
+        "tests.campaigns.simulation.transactions",
+    ],
+)
 def test_one_seed_is_one_history(module):
     def trace(hash_seed):
         command = [sys.executable, "-m", module, "--seed", "7", "--trace"]

@@ -1,0 +1,185 @@
+"""How each history ends: trouble is over, and then
+
+each group comes to rest: its members are those that run, each has what it was told to have, each partition that any subscribes to
+is owned by one of them, and no other
+a short restart of the broker changes nothing of a consumer group: same epochs, same members, same partitions
+the state is what the log says, and what was committed is fetched
+all members leave: none is left, and after the retention time no group and no offset
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING, Any
+
+from odradek.coordinator.group.classic.group import ClassicGroup
+from odradek.coordinator.group.classic.states import GroupState
+from odradek.coordinator.group.consumer.group import ConsumerGroup
+from odradek.coordinator.group.consumer.states import ConsumerGroupState
+from odradek.coordinator.runtime.states import ShardState
+from tests.campaigns.simulation.broker import RETENTION_CHECK_INTERVAL_MS, RETENTION_MS
+from tests.campaigns.simulation.consumer_groups.replayed import image_of
+from tests.campaigns.simulation.ending import load, set_right
+from tests.campaigns.simulation.violation import Violation
+
+if TYPE_CHECKING:
+    from tests.campaigns.simulation.consumer_groups.plan import GroupPlan
+    from tests.campaigns.simulation.consumer_groups.world import ConsumerWorld
+
+REST = "groups come to rest, and each partition has one owner"
+UNCHANGED = "a short restart changes nothing"
+LEFT = "nothing is left when all have left"
+_REST_WITHIN_MS = 150_000
+_LOOK_EVERY_MS = 2_000
+_SHORT_RESTART_MS = 800
+_SESSIONS_ARE_OVER_MS = 12_000
+
+
+def end(world: ConsumerWorld) -> None:
+    """Raises Violation."""
+    set_right(world)
+    world.run(_SESSIONS_ARE_OVER_MS)
+    _wake_leaders(world)
+    _come_to_rest(world)
+    world.check_replayed()
+    before = _images(world)
+    world.kill_broker()
+    world.run(_SHORT_RESTART_MS)
+    world.start_broker()
+    load(world)
+    world.run(2 * world.plan.heartbeat_interval_ms + 1_000)
+    after = _images(world)
+    for place, was in before.items():
+        if after.get(place) != was:
+            raise Violation(UNCHANGED, f"{place}: {was}, then {after.get(place)}")
+    # Classic groups may rebalance; their members are the same in the end.
+    _come_to_rest(world)
+    for group in world.plan.groups:
+        world.offsets.fetch_all(group)
+    world.check_replayed()
+    _leave(world)
+
+
+def _wake_leaders(world: ConsumerWorld) -> None:
+    """Have static leaders of classic groups join again, so that they look at the topics.
+
+    A static member that comes back as the leader does not notice that a topic has grown meanwhile. Nor does one that has taken
+    the place of the last member of the consumer protocol, which does not know that it is the leader. In Apache Kafka it is the same.
+    """
+    for plan in world.plan.groups:
+        group = _group(world, plan.group_id)
+        for process in world.alive(plan):
+            is_leader = isinstance(group, ClassicGroup) and process.member_id == group.leader
+            if is_leader and process.instance_id is not None and not process.speaks_consumer:
+                process.join_again()
+
+
+def _come_to_rest(world: ConsumerWorld) -> None:
+    unrest = ""
+    for _ in range(0, _REST_WITHIN_MS, _LOOK_EVERY_MS):
+        world.run(_LOOK_EVERY_MS)
+        unrest = _unrest(world)
+        if not unrest:
+            world.is_at_rest = True
+            return
+    raise Violation(REST, unrest)
+
+
+def _unrest(world: ConsumerWorld) -> str:
+    """What keeps the groups from rest; empty where nothing does."""
+    states = world.broker.runtime.states()
+    if set(states.values()) != {ShardState.ACTIVE}:
+        return f"shards: {states}"
+    for plan in world.plan.groups:
+        found = _unrest_of(world, plan)
+        if found:
+            return found
+    return ""
+
+
+def _unrest_of(world: ConsumerWorld, plan: GroupPlan) -> str:
+    group = _group(world, plan.group_id)
+    alive = world.alive(plan)
+    members: Any = {} if group is None else group.members
+    here = f"{plan.group_id}: {[*map(str, alive)]} run, and {group} is {group and group.state}, with {dict(members.items())}"
+    if sorted(dict(members.items())) != sorted(process.member_id for process in alive):
+        return here
+    if not alive:
+        return ""
+    if not all(process.is_settled for process in alive) or group is None:
+        return here
+    if group.state != (ConsumerGroupState.STABLE if isinstance(group, ConsumerGroup) else GroupState.STABLE):
+        return here
+    for process in alive:
+        number = members[process.member_id].member_epoch if isinstance(group, ConsumerGroup) else group.generation
+        if process.generation != number:
+            return here
+    return _wrong_owners(world, plan, here)
+
+
+def _wrong_owners(world: ConsumerWorld, plan: GroupPlan, here: str) -> str:
+    topics = world.topics
+    alive = world.alive(plan)
+    wanted: set[tuple[Any, int]] = set()
+    for process in alive:
+        subscribed = process.subscription
+        names = (
+            topics.matching(subscribed.pattern)
+            if subscribed.pattern
+            else [each for each in subscribed.names if each in topics.ids]
+        )
+        mine = {(topics.ids[name], index) for name in names for index in range(topics.count(name))}
+        wanted |= mine
+        if not process.partitions <= mine:
+            return f"{here}: {process} owns {set(process.partitions) - mine}, to which it does not subscribe"
+    owned = Counter(partition for process in alive for partition in process.partitions)
+    if owned != Counter(wanted):
+        return f"{here}: owned are {owned}, and wanted {wanted}"
+    return ""
+
+
+def _group(world: ConsumerWorld, group_id: str) -> ConsumerGroup | ClassicGroup | None:
+    group = world.broker.notes[world.partition_of(group_id)].shard.groups.find(group_id)
+    return group if isinstance(group, ConsumerGroup | ClassicGroup) else None
+
+
+def _images(world: ConsumerWorld) -> dict[tuple[str, str], Any]:
+    """Of the consumer groups that go on: what the log says, but when expressions were resolved; and who owns what."""
+    found = {}
+    for plan in world.plan.groups:
+        group = _group(world, plan.group_id)
+        if isinstance(group, ConsumerGroup) and _goes_on(group, world):
+            image = image_of(group)
+            image["resolved"] = {regex: each.topics for regex, each in image["resolved"].items()}
+            image["owned"] = {process.client_id: process.partitions for process in world.alive(plan)}
+            found.update({(plan.group_id, what): each for what, each in image.items()})
+    return found
+
+
+def _goes_on(group: ConsumerGroup, world: ConsumerWorld) -> bool:
+    """Whether a load gives the group no reason to have its members join again, or to raise its epoch.
+
+    Where classic members are alone, nobody's heartbeat looks at the topics. And a topic that goes stays among those that an
+    expression matches until a new topic comes, or the shard is loaded, as in Apache Kafka.
+    """
+    resolved = {name for each in dict(group.regexes.items()).values() for name in each.topics}
+    return any(member.classic is None for _, member in group.members.items()) and resolved <= world.topics.ids.keys()
+
+
+def _leave(world: ConsumerWorld) -> None:
+    for process in world.alive():
+        process.leave(for_good=True)
+    world.run(_SESSIONS_ARE_OVER_MS)
+    for plan in world.plan.groups:
+        group = _group(world, plan.group_id)
+        if group is not None and not group.is_empty:
+            raise Violation(LEFT, f"{group} has {dict(group.members.items())}")
+    world.check_replayed()
+    world.run(RETENTION_MS + 2 * RETENTION_CHECK_INTERVAL_MS)
+    for hosted in world.broker.active():
+        shard = hosted.shard
+        left = [*shard.groups.live, *shard.groups.stored, *shard.offsets.by_group]
+        left += [key for key in hosted.context._tasks if key != "expire-offsets"]
+        if left:
+            raise Violation(LEFT, f"{left} of shard {hosted.partition}")
+    world.check_replayed()
