@@ -64,7 +64,7 @@ def _wake_leaders(world: ConsumerWorld) -> None:
     """Have static leaders of classic groups join again, so that they look at the topics.
 
     A static member that comes back as the leader does not notice that a topic has grown meanwhile. Nor does one that has taken
-    the place of the last member of the consumer protocol, which does not know that it is the leader. In Apache Kafka it is the same.
+    the place of the last member of the consumer protocol, which does not know that it leads. In Apache Kafka it is the same.
     """
     for plan in world.plan.groups:
         group = _group(world, plan.group_id)
