@@ -29,10 +29,10 @@ COMPILED = {
         log_truncation log_writer producer producer_state segment transaction_index validation
     """,
     "odradek/protocol": """
-        control_records frames headers offset_commit plain_batches produce_request produce_response record_batch record_walk
-        requests responses transaction_messages varint
+        consumer_heartbeats control_records frames headers offset_commit plain_batches produce_request produce_response
+        record_batch record_walk requests responses transaction_messages varint
     """,
-    "odradek/protocol/coordinator_records": "groups offsets transactions",
+    "odradek/protocol/coordinator_records": "consumer_groups groups offsets transactions",
     "odradek/broker": "context served",
     "odradek/broker/controller": "delayed_metadata_fetch",
     "odradek/broker/coordination": "*",
@@ -41,8 +41,8 @@ COMPILED = {
         delayed_delete_records delayed_fetch delayed_produce fetch_sessions follower_fetch group_commit partition partitions roles
     """,
     "odradek/broker/handlers": """
-        add_offsets_to_txn add_partitions_to_txn end_txn fetch heartbeat init_producer_id join_group leave_group list_offsets
-        offset_commit offset_fetch produce sync_group txn_offset_commit
+        add_offsets_to_txn add_partitions_to_txn consumer_group_heartbeat end_txn fetch heartbeat init_producer_id join_group
+        leave_group list_offsets offset_commit offset_fetch produce sync_group txn_offset_commit
     """,
 }
 # Interfaces, base classes, and packages' own files.

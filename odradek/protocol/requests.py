@@ -4,7 +4,8 @@ Most fields have the same name in all versions; fields that a version lacks have
 shape (one coordinator key for a list of them, topic names for topics), ``older_requests`` makes the canonical message of it.
 
 Produce has a handwritten reader (``produce_request``), which does not copy the records. So have the newer versions of the next
-most frequent requests: OffsetCommit (``offset_commit``), TxnOffsetCommit and EndTxn (``transaction_messages``).
+most frequent requests: OffsetCommit (``offset_commit``), TxnOffsetCommit and EndTxn (``transaction_messages``). Requests of
+ConsumerGroupHeartbeat that say nothing new are read once (``consumer_heartbeats``).
 """
 
 from collections.abc import Callable
@@ -57,6 +58,10 @@ def _make_decoder(api_key: ApiKey, version: int) -> Decoder:
             if api_key == ApiKey.END_TXN:
                 return _make_flexible_decoder(transaction_messages.read_end_txn_request)
             return _make_flexible_decoder(transaction_messages.read_txn_offset_commit_request)
+    if api_key == ApiKey.CONSUMER_GROUP_HEARTBEAT:
+        from odradek.protocol.consumer_heartbeats import remembering
+
+        return remembering(_make_general_decoder(api_key, version))
     return _make_general_decoder(api_key, version)
 
 

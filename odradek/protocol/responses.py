@@ -1,8 +1,8 @@
 """Encoding responses: the canonical message, in the requested version, as a frame.
 
-Handlers return the typed response. Optimisations for frequent ones are here: a Produce response without errors is written by
-hand and the bytes of a shared OffsetCommit response are cached (``good_response_encoder``), and a response of fixed-width fields
-is one ``pack``.
+Handlers return the typed response. Optimisations for frequent ones are here: a Produce response without errors and one of
+ConsumerGroupHeartbeat that tells nothing are written by hand, the bytes of a shared OffsetCommit response are cached
+(``good_response_encoder``), and a response of fixed-width fields is one ``pack``.
 
 A response is sent as chunks. The chunks of a Fetch response are not joined: its records may be megabytes, or a slice of a file
 that nobody has read. The first chunk is the frame's length and the response header (``headers``); the rest is the body from
@@ -70,6 +70,10 @@ def good_response_encoder(api_key: ApiKey, version: int) -> GoodEncoder | None:
         return _remembering(response_encoder(api_key, version))
     if api_key == ApiKey.PRODUCE:
         return _appended(version)
+    if api_key == ApiKey.CONSUMER_GROUP_HEARTBEAT:
+        from odradek.protocol.consumer_heartbeats import unchanged_frame
+
+        return unchanged_frame
     return None
 
 

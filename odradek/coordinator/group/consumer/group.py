@@ -91,6 +91,11 @@ class ConsumerGroup:
         """Whether the metadata of the topics have to be looked at: they changed, or what was decided on them was taken back."""
         return self.fresh_epoch is None or self.epoch.get() < self.fresh_epoch
 
+    @property
+    def is_at_rest(self) -> bool:
+        """Whether a heartbeat that says nothing new changes nothing for the group. HOT."""
+        return not self.is_stale and not self.regex_counts and self.assignment_epoch >= self.epoch.get()
+
     def subscribed_names(self) -> set[str]:
         """The topics that members subscribe to, by name or by a regular expression that is resolved."""
         names = set(self.name_counts)
