@@ -129,6 +129,19 @@ _STEPS = (
     Measure("all rejoin ms", lambda run: run.steps_ms["rejoin"], _AS_CHEAP),
     Measure("server CPU ms / group", lambda run: run.server_cpu_ms_per_group),
 )
+_HALF = Target(0.5, at_least=False)
+_CONSUMER_STEPS = (
+    Measure("all join ms", lambda run: run.steps_ms["start"], _AS_CHEAP, at_its_median=True),
+    Measure("one leaves ms", lambda run: run.steps_ms["less"], _AS_CHEAP, at_its_median=True),
+    Measure("partitions double ms", lambda run: run.steps_ms["grown"], _AS_CHEAP, at_its_median=True),
+    Measure("of that, until all are served ms", lambda run: run.steps_ms["grow"], at_its_median=True),
+    Measure("server CPU ms / group", lambda run: run.server_cpu_ms_per_group),
+)
+_CONSUMER_HEARTBEATS = (
+    Measure("requests/s", lambda run: run.requests / run.seconds, _TWICE, higher_is_better=True),
+    Measure("server CPU us / request", lambda run: run.server_cpu_us_per_request, _HALF),
+    Measure("client CPU us / request", lambda run: run.client_cpu_s / run.requests * 1e6),
+)
 _TWENTY_TIMES = Target(20.0, at_least=True)
 _FIVE_TIMES = Target(5.0, at_least=True)
 
@@ -150,6 +163,24 @@ def _transactions(producers: int, *, offsets: bool, as_many: Target) -> Load:
             Measure("server CPU us / transaction", lambda run: run.server_cpu_us_per_request),
         ),
         count_flag="-milliseconds",
+    )
+
+
+def _consumer_group(members: int) -> tuple[Load, Load]:
+    """A group of the consumer protocol: its steps, and heartbeats that change nothing, from 50 connections."""
+    title = f"a consumer group of {members:,}"
+    return (
+        Load(f"consumer-group-{members}", title, "consumer-group", (), members, members // 2, _CONSUMER_STEPS, "-members"),
+        Load(
+            name=f"consumer-heartbeats-{members}",
+            title=f"{title}, heartbeats",
+            subcommand="consumer-heartbeats",
+            arguments=(f"-members={members}", "-connections=50", "-window=4"),
+            count=60_000,
+            quick_count=20_000,
+            measures=_CONSUMER_HEARTBEATS,
+            count_flag="-requests",
+        ),
     )
 
 
@@ -215,6 +246,8 @@ LOADS: tuple[Load, ...] = (
     Load("heartbeats", "heartbeats, 8 groups", "heartbeats", (), 60_000, 20_000, _SMALL_REQUESTS, "-requests"),
     Load("commits", "commits, 8 groups", "commits", (), 60_000, 20_000, _SMALL_REQUESTS, "-requests"),
     Load("group-500", "a group of 500", "group-rebalance", ("-members=500",), 5, 2, _STEPS, "-groups"),
+    *_consumer_group(500),
+    *_consumer_group(1_000),
 )
 
 START = "start"

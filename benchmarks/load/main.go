@@ -28,11 +28,13 @@ var subcommands = map[string]func(args []string) (*result, error){
 	"heartbeats":      runHeartbeats,
 	"commits":         runCommits,
 	"group-rebalance": runGroupRebalance,
+	"consumer-group":  runConsumerGroup,
 	"commit-offsets":  runCommitOffsets,
 	"fetch-offsets":   runFetchOffsets,
 	"first-record":    runFirstRecord,
 	"delete-topic":    runDeleteTopic,
 
+	"consumer-heartbeats":  runConsumerHeartbeats,
 	"first-replicated":     runFirstReplicated,
 	"await-in-sync":        runAwaitInSync,
 	"failover-produce":     runFailoverProduce,

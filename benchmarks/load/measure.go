@@ -73,6 +73,19 @@ func (s *span) end(records int) (*result, error) {
 	return measured, nil
 }
 
+// add takes another span's time and CPU in.
+func (r *result) add(other *result) {
+	r.Seconds += other.Seconds
+	r.ClientCPUSeconds += other.ClientCPUSeconds
+	if other.ServerCPUSeconds != nil {
+		used := *other.ServerCPUSeconds
+		if r.ServerCPUSeconds != nil {
+			used += *r.ServerCPUSeconds
+		}
+		r.ServerCPUSeconds = &used
+	}
+}
+
 // cpuSecondsOf adds up the CPU time of several processes.
 func cpuSecondsOf(pids []int) (float64, error) {
 	sum := 0.0

@@ -22,12 +22,12 @@ func runAll(pipelines []*pipeline, each, window int) error {
 	return errors.Join(failures...)
 }
 
-// pipeline is one connection with many equal requests in flight. One goroutine
+// pipeline is one connection with many requests in flight, the same few over and over. One goroutine
 // both writes and reads: for every response it has read it owes one request, and
 // it pays in one write whatever one read brought.
 type pipeline struct {
-	conn    net.Conn
-	request []byte
+	conn     net.Conn
+	requests [][]byte
 	// errorAt is where a response's one error code stands, counted from its length prefix.
 	errorAt int
 	burst   []byte
@@ -36,7 +36,16 @@ type pipeline struct {
 }
 
 func newPipeline(conn net.Conn, request kmsg.Request, errorAt int) *pipeline {
-	return &pipeline{conn: conn, request: formatter.AppendRequest(nil, request, 0), errorAt: errorAt}
+	return newRotatingPipeline(conn, []kmsg.Request{request}, errorAt)
+}
+
+// newRotatingPipeline sends each of the requests in turn.
+func newRotatingPipeline(conn net.Conn, requests []kmsg.Request, errorAt int) *pipeline {
+	p := &pipeline{conn: conn, errorAt: errorAt}
+	for _, request := range requests {
+		p.requests = append(p.requests, formatter.AppendRequest(nil, request, 0))
+	}
+	return p
 }
 
 // run sends count requests, at most window of them unanswered at a time.
@@ -71,7 +80,7 @@ func (p *pipeline) send(count int) error {
 	p.burst = p.burst[:0]
 	for range count {
 		start := len(p.burst)
-		p.burst = append(p.burst, p.request...)
+		p.burst = append(p.burst, p.requests[p.sent%len(p.requests)]...)
 		binary.BigEndian.PutUint32(p.burst[start+requestHead:], uint32(p.sent))
 		p.sent++
 	}
