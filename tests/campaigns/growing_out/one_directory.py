@@ -1,7 +1,7 @@
 """Either engine on one directory: odradek and Apache Kafka in turn, stopped or killed, under clients that stay.
 
 At each start all that was there when the other engine ended is asked for again (``inventory``), what was begun is gone on with
-(``kept``), and Kafka is asked for what odradek does not serve (``kafkas_own``).
+(``kept``, ``consumer_groups``), and Kafka is asked for what odradek does not serve (``kafkas_own``).
 """
 
 import signal
@@ -12,6 +12,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from tests.campaigns.cluster_chaos.accounts import Violation
+from tests.campaigns.growing_out import consumer_groups
+from tests.campaigns.growing_out.consumer_groups import ConsumerGroupsKept
 from tests.campaigns.growing_out.engines import KAFKA, ODRADEK, ODRADEK_ON_KAFKAS_FILE, OneDirectory
 from tests.campaigns.growing_out.inventory import KEPT, Inventory, differences, settled, take_inventory
 from tests.campaigns.growing_out.kafkas_own import KAFKA_SETTINGS, kafkas_own, leave_what_only_kafka_has
@@ -34,6 +36,7 @@ SETTINGS = {
     "metadata.log.max.record.bytes.between.snapshots": "2000",
     "metadata.max.retention.bytes": "1",
     "log.retention.check.interval.ms": "300000",
+    **consumer_groups.SETTINGS,
 }
 
 
@@ -46,7 +49,7 @@ class Run(NamedTuple):
 
 @dataclass(slots=True)
 class OneDirectoryFound:
-    """``things`` were there again at a start, ``checks`` were requests of producers that went on."""
+    """``things`` were there again at a start, ``checks`` were requests of producers and members that went on."""
 
     runs: Counter[str] = field(default_factory=Counter)
     things: int = 0
@@ -83,9 +86,10 @@ def take_turns(
 class _Turns:
     def __init__(self, scratch: Path, patience_s: float) -> None:
         self.found = OneDirectoryFound()
-        self.place = OneDirectory(scratch, SETTINGS, KAFKA_SETTINGS)
+        self.place = OneDirectory(scratch, SETTINGS, {**KAFKA_SETTINGS, **consumer_groups.OF_KAFKA})
         self._patience_s = patience_s
         self._kept = Kept()
+        self._consumer_groups = ConsumerGroupsKept(f"{KEPT}-0")
         self._live: LiveClients | None = None
         self._inventory: Inventory = {}
         self._kafkas_own: Inventory = {}
@@ -101,6 +105,10 @@ class _Turns:
             self._look(client, run)
             self._kept.go_on(client)
             self._kept.leave(client)
+            if self._inventory:
+                self._consumer_groups.go_on(client)
+            else:
+                self._consumer_groups.leave(client)
             self._change_protocols(client, run.engine)
             try:
                 self._live.go_on()
@@ -111,10 +119,11 @@ class _Turns:
         if is_last:
             found.differences += self._live.finish()
         self.place.end(run.end)
-        found.checks = self._kept.checks
+        found.checks = self._kept.checks + self._consumer_groups.checks
         found.live = self._live.report()
-        found.differences += self._kept.differences
-        self._kept.differences.clear()
+        for kept in (self._kept, self._consumer_groups):
+            found.differences += kept.differences
+            kept.differences.clear()
 
     def _change_protocols(self, client: RawClient, engine: str) -> None:
         """Make what only Kafka has in its first run; take over a group of its protocol in the next of odradek's."""
@@ -127,7 +136,7 @@ class _Turns:
             self.found.differences += self._next_of_group.pop(0)(client, topic)
 
     def _take(self, client: RawClient, wanted: Inventory | None = None) -> Inventory:
-        return settled(lambda: take_inventory(client), wanted, self._patience_s / 3)
+        return settled(lambda: take_inventory(client) | consumer_groups.described(client), wanted, self._patience_s / 3)
 
     def _look(self, client: RawClient, run: Run) -> None:
         """Whether all is there that was there when the former engine ended."""
