@@ -58,7 +58,7 @@ CAMPAIGNS = {
             "tests.campaigns.crash.kill9_groups",
             ("--kills", "20"),
             4,
-            "kill -9 the broker under three rebalancing groups of real clients",
+            "kill -9 the broker under four rebalancing groups of real clients, one of the consumer protocol",
             (
                 f"{_HERE}/crash/test_directory_removed.py",
                 f"{_HERE}/crash/test_kill9_groups.py",

@@ -1,4 +1,4 @@
-"""Repeated kill -9 of the broker, at random moments, under three groups of real clients, some of which are rebalancing.
+"""Repeated kill -9 of the broker, at random moments, under four groups of real clients, some of which are rebalancing.
 
 Before each kill every group rests, or a member joins or leaves, so that the kill falls before, during or after a rebalance.
 After each restart:
@@ -6,6 +6,7 @@ After each restart:
     no commit lost           each committed offset is at least the one that the killed broker acknowledged
     no group stuck           within a deadline, exactly the expected members share each group's partitions
     no needless rebalance    a group that rested keeps its generation and its member ids
+    no epoch goes back       a group of the consumer protocol, and each of its members, has no lower epoch than before
 
 At the end every record has been processed, and no partition had two owners in one generation.
 
@@ -17,13 +18,15 @@ from __future__ import annotations
 import threading
 import time
 from contextlib import ExitStack, suppress
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from tests.campaigns.crash.support import run_with_kills, seeded
 from tests.clients.groups.group import Group
+from tests.clients.groups.members import ConsumerProtocolMember
+from tests.clients.groups.observer import wait_until
 
 if TYPE_CHECKING:
     import random
@@ -33,11 +36,23 @@ if TYPE_CHECKING:
 
 PARTITIONS = 6
 # (make, assignor): one group each.
-KINDS = (("kafka-python", "range"), ("aiokafka", "roundrobin"), ("librdkafka", "cooperative-sticky"))
+KINDS = (
+    ("kafka-python", "range"),
+    ("aiokafka", "roundrobin"),
+    ("librdkafka", "cooperative-sticky"),
+    (ConsumerProtocolMember.make, ""),
+)
 FEWEST_MEMBERS, MOST_MEMBERS = 1, 3
 # Longer than a restart, so that a restart expires no session; short enough to wait for when a LeaveGroup is lost with the broker.
 SESSION_TIMEOUT_MS = 4_000
-SETTINGS = {"group.min.session.timeout.ms": 1_000}
+SETTINGS = {
+    "group.min.session.timeout.ms": 1_000,
+    "group.consumer.min.session.timeout.ms": 1_000,
+    "group.consumer.session.timeout.ms": SESSION_TIMEOUT_MS,
+    "group.consumer.min.heartbeat.interval.ms": 100,
+    "group.consumer.heartbeat.interval.ms": 200,
+    "group.consumer.assignment.interval.ms": 0,
+}
 LONGEST_WAIT_FOR_KILL_S = 0.5
 SETTLE_TIMEOUT_S = 40.0
 FEED_INTERVAL_S = 0.05
@@ -123,6 +138,10 @@ class LivingGroup:
         """Remember what the killed broker acknowledged."""
         self.granted = dict(self.group.journal.granted)
 
+    def check_start(self) -> None:
+        """The broker has begun again."""
+        self.check_commits()
+
     def check_commits(self) -> None:
         committed = self.group.observer.committed(self.group.group_id)
         lost = {
@@ -143,17 +162,61 @@ class LivingGroup:
         self.group.journal.wait_until_processed(self.group.ends, SETTLE_TIMEOUT_S)
         self.group.check()
 
+    def summary(self) -> str:
+        """The last generation, and the rebalances by reason."""
+        causes = self.group.causes()
+        counts = ", ".join(f"{cause} {causes.count(cause)}" for cause in sorted(set(causes)))
+        return f"generation {self.group.generation()} ({counts})"
+
     def _standing(self) -> tuple[int, set[str]]:
         return self.group.generation(), self.group.observer.member_ids(self.group.group_id)
 
 
+class LivingConsumerGroup(LivingGroup):
+    """One of the consumer protocol: its generation is the group's epoch."""
+
+    # The group's and its members' epochs.
+    _epochs: tuple[int, dict[str, int]] = (0, {})
+
+    def settle(self) -> None:
+        self.group.journal.wait_until_shared(*self._members, partitions=PARTITIONS, timeout_s=SETTLE_TIMEOUT_S)
+        wait_until(lambda: self._described().group_state == "Stable", f"{self.make} is stable")
+
+    def act(self, rng: random.Random) -> None:
+        self._epochs = self._all_epochs()
+        super().act(rng)
+
+    def check_start(self) -> None:
+        super().check_start()
+        group, members = self._all_epochs()
+        assert group >= self._epochs[0], f"{self.make}: the group's epoch was {self._epochs[0]}, and is {group}"
+        back = {who: (epoch, members[who]) for who, epoch in self._epochs[1].items() if members.get(who, epoch) < epoch}
+        assert back == {}, f"{self.make}: epochs of members went back (before, now): {back}"
+
+    def summary(self) -> str:
+        return f"epoch {self._all_epochs()[0]}"
+
+    def _standing(self) -> tuple[int, set[str]]:
+        epoch, members = self._all_epochs()
+        return epoch, set(members)
+
+    def _all_epochs(self) -> tuple[int, dict[str, int]]:
+        group = self._described()
+        return int(group.group_epoch), {str(each.member_id): int(each.member_epoch) for each in group.members}
+
+    def _described(self) -> Any:
+        return self.group.observer.describe_consumer_group(self.group.group_id)
+
+
 def kill_under_groups(broker: BrokerProcess, rng: random.Random, kills: int) -> list[LivingGroup]:
     """Run all kills on a running broker; returns the groups when all checks have held."""
-    topics = [f"of-{make}" for make, _ in KINDS]
+    topics = [f"of-kind-{number}" for number in range(len(KINDS))]
     _create(broker, topics)
     with ExitStack() as stack:
         groups = [
-            LivingGroup(Group(broker, topic, PARTITIONS, stack), make, assignor)
+            (LivingConsumerGroup if make == ConsumerProtocolMember.make else LivingGroup)(
+                Group(broker, topic, PARTITIONS, stack), make, assignor
+            )
             for topic, (make, assignor) in zip(topics, KINDS, strict=True)
         ]
         for living in groups:
@@ -188,7 +251,7 @@ def _kill_once(broker: BrokerProcess, rng: random.Random, groups: list[LivingGro
         living.note_kill()
     broker.start()
     for living in groups:
-        living.check_commits()
+        living.check_start()
     print(f"kill {number} after {delay_s:.3f} s:", "; ".join(f"{living.make} {living.action}" for living in groups), flush=True)
 
 
@@ -199,13 +262,11 @@ def _create(broker: BrokerProcess, topics: Iterable[str]) -> None:
 
 
 def summary(groups: list[LivingGroup]) -> str:
-    """A line for each group: its last generation, and its rebalances by reason."""
+    """A line for each group."""
     lines = []
     for living in groups:
-        causes = living.group.causes()
-        counts = ", ".join(f"{cause} {causes.count(cause)}" for cause in sorted(set(causes)))
         records = sum(living.group.ends.values())
-        lines.append(f"{living.make}: {records} records, generation {living.group.generation()} ({counts})")
+        lines.append(f"{living.make}: {records} records, {living.summary()}")
     return "\n".join(lines)
 
 
@@ -215,7 +276,7 @@ def main() -> None:
     def run(broker: BrokerProcess, kills: int) -> str:
         return summary(kill_under_groups(broker, seeded("groups"), kills))
 
-    run_with_kills(__doc__, SETTINGS, run, "no commit lost, no group stuck, none rebalanced without need")
+    run_with_kills(__doc__, SETTINGS, run, "no commit lost, no group stuck, none rebalanced without need, no epoch went back")
 
 
 if __name__ == "__main__":

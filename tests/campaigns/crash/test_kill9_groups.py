@@ -14,7 +14,7 @@ KILLS = 3
 @pytest.mark.timeout(180)
 # kafka-python leaves the sockets of connections that were refused to the garbage collector.
 @pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning")
-def test_groups_of_three_makes_live_through_kills_of_the_broker(broker_process, caplog):
+def test_groups_of_three_makes_and_either_protocol_live_through_kills_of_the_broker(broker_process, caplog):
     # Errors in captured records would keep those sockets alive.
     caplog.set_level(logging.CRITICAL, "kafka")
     print(summary(kill_under_groups(broker_process(settings=SETTINGS), seeded("groups"), KILLS)))

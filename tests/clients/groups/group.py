@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from tests.clients.groups.journal import Journal
 from tests.clients.groups.member_process import MemberProcess
-from tests.clients.groups.members import MAKES, Member, Membership
+from tests.clients.groups.members import EVERY_MAKE, Member, Membership
 from tests.clients.groups.observer import Observer, fill, wait_until
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ class Group:
     def member(self, make: str, name: str, **membership: Any) -> Member:
         """A member in a thread of this process, started."""
         told = Membership(group_id=self.group_id, topic=self.topic, **membership)
-        member = MAKES[make](name, self.broker.address, told, self.journal).start()
+        member = EVERY_MAKE[make](name, self.broker.address, told, self.journal).start()
         self._stack.callback(member.stop)
         self._members.append(member)
         return member

@@ -332,9 +332,7 @@ class ConfluentMember(Member):
             "bootstrap.servers": self.address,
             "client.id": self.name,
             "group.id": membership.group_id,
-            "partition.assignment.strategy": self.ASSIGNORS[membership.assignor],
-            "session.timeout.ms": membership.session_timeout_ms,
-            "heartbeat.interval.ms": membership.heartbeat_interval_ms,
+            **self._protocol(),
             "max.poll.interval.ms": max(membership.max_poll_interval_ms, membership.session_timeout_ms),
             "enable.auto.commit": membership.commit == "auto",
             "auto.commit.interval.ms": 100,
@@ -354,6 +352,14 @@ class ConfluentMember(Member):
                 self._commit(consumer)
         finally:
             consumer.close()
+
+    def _protocol(self) -> dict[str, Any]:
+        membership = self.membership
+        return {
+            "partition.assignment.strategy": self.ASSIGNORS[membership.assignor],
+            "session.timeout.ms": membership.session_timeout_ms,
+            "heartbeat.interval.ms": membership.heartbeat_interval_ms,
+        }
 
     def _poll(self, consumer: Consumer) -> None:
         """Up to 100 messages."""
@@ -395,4 +401,15 @@ class ConfluentMember(Member):
         self._revoked({each.partition for each in partitions})
 
 
+class ConsumerProtocolMember(ConfluentMember):
+    """librdkafka, with the consumer protocol (KIP-848). The broker has the times and the assignor; a generation is an epoch."""
+
+    make = "librdkafka, consumer protocol"
+
+    def _protocol(self) -> dict[str, Any]:
+        return {"group.protocol": "consumer"}
+
+
 MAKES: dict[str, type[Member]] = {each.make: each for each in (KafkaPythonMember, AiokafkaMember, ConfluentMember)}
+# The makes of either protocol.
+EVERY_MAKE: dict[str, type[Member]] = {**MAKES, ConsumerProtocolMember.make: ConsumerProtocolMember}

@@ -42,6 +42,13 @@ class Observer:
             ApiKey.DESCRIBE_GROUPS, 5, lambda response: response.groups[0], {"groups": [group_id]}, f"{group_id} described"
         )
 
+    def describe_consumer_group(self, group_id: str) -> Any:
+        """ConsumerGroupDescribe's answer, once the group's coordinator is loaded."""
+        asked = {"group_ids": [group_id]}
+        return self._settled(
+            ApiKey.CONSUMER_GROUP_DESCRIBE, 1, lambda response: response.groups[0], asked, f"{group_id} described"
+        )
+
     def state(self, group_id: str) -> str:
         return str(self.describe(group_id).group_state)
 
