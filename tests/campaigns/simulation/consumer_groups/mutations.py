@@ -280,10 +280,6 @@ def rebalance_no_downgraded_group(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(downgrade, "prepare", lambda *_: None)
 
 
-def rebalance_no_downgraded_group_after_a_load(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(ConsumerGroups, "take_downgraded", lambda _: [])
-
-
 def have_no_classic_member_join_again(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(classic_members, "_is_to_join", lambda *_: False)
 
@@ -331,9 +327,8 @@ MUTATIONS = {
         Mutation(answer_before_the_high_watermark, frozenset({COMMITTED})),
         Mutation(convert_without_what_members_have, TWICE),
         Mutation(convert_without_what_members_say_to_own, TWICE),
-        Mutation(downgrade_by_targets, TWICE),
-        Mutation(rebalance_no_downgraded_group, frozenset({REST})),
-        Mutation(rebalance_no_downgraded_group_after_a_load, frozenset({REST})),
+        Mutation(downgrade_by_targets, TWICE, 303),
+        Mutation(rebalance_no_downgraded_group, frozenset({REST}), 116),
         Mutation(have_no_classic_member_join_again, frozenset({REST})),
         Mutation(keep_a_static_members_former_id, TWICE),
         Mutation(downgrade_to_an_older_generation, frozenset({EPOCHS})),
