@@ -54,9 +54,9 @@ test: $(INSTALLED)-test
 test-compiled: $(INSTALLED)-test $(BUILD)/.built
 	$(RUN_BUILD) $(BIN)/pytest --import-mode=append $(IN_PARALLEL) --compiled-only $(ARGS)
 
-# In Go, Java and TypeScript, with their own tools, where these are there.
+# In Go, Java and TypeScript, with their own tools, where these are there; members in Java and Go in one group.
 test-languages: $(INSTALLED)-test
-	$(BIN)/python -m pytest -n 2 tests/languages/whole_examples.py $(ARGS)
+	$(BIN)/python -m pytest -n 2 tests/languages/whole_examples.py tests/languages/consumer_protocol.py $(ARGS)
 
 check: $(INSTALLED)-check
 	$(BIN)/ruff check .
