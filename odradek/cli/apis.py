@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from odradek.protocol.message_types.describe_groups import DescribeGroupsRequest, DescribeGroupsResponse
     from odradek.protocol.message_types.describe_producers import DescribeProducersRequest, DescribeProducersResponse
     from odradek.protocol.message_types.describe_transactions import DescribeTransactionsRequest, DescribeTransactionsResponse
+    from odradek.protocol.message_types.fetch import FetchRequest, FetchResponse
     from odradek.protocol.message_types.find_coordinator import FindCoordinatorRequest, FindCoordinatorResponse
     from odradek.protocol.message_types.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
     from odradek.protocol.message_types.list_groups import ListGroupsRequest, ListGroupsResponse
@@ -46,6 +47,8 @@ DESCRIBE_PRODUCERS: Final[Api[DescribeProducersRequest, DescribeProducersRespons
 DESCRIBE_TRANSACTIONS: Final[Api[DescribeTransactionsRequest, DescribeTransactionsResponse]] = Api(ApiKey.DESCRIBE_TRANSACTIONS)
 # Version 0 knows groups only.
 FIND_COORDINATOR: Final[Api[FindCoordinatorRequest, FindCoordinatorResponse]] = Api(ApiKey.FIND_COORDINATOR, 1)
+# Newer versions have ids of topics in place of names.
+FETCH: Final[Api[FetchRequest, FetchResponse]] = Api(ApiKey.FETCH, 4, 12)
 INIT_PRODUCER_ID: Final[Api[InitProducerIdRequest, InitProducerIdResponse]] = Api(ApiKey.INIT_PRODUCER_ID, 2)
 LIST_GROUPS: Final[Api[ListGroupsRequest, ListGroupsResponse]] = Api(ApiKey.LIST_GROUPS)
 LIST_OFFSETS: Final[Api[ListOffsetsRequest, ListOffsetsResponse]] = Api(ApiKey.LIST_OFFSETS)

@@ -1,4 +1,4 @@
-"""``odradek groups``: list, describe, reset-offsets and delete, on any broker."""
+"""``odradek groups``: list, describe, explain, reset-offsets and delete, on any broker."""
 
 from collections.abc import Iterable
 from dataclasses import asdict
@@ -9,6 +9,7 @@ import click
 from odradek.cli.apis import DELETE_GROUPS, LIST_GROUPS
 from odradek.cli.cluster import Cluster
 from odradek.cli.described_group import DescribedGroup, Member, Partition, describe_group, end_offsets
+from odradek.cli.explain_group import explain
 from odradek.cli.options import asks_a_broker, help_where_nothing_is_asked
 from odradek.cli.refusals import Refused, check, patiently
 from odradek.cli.reset_offsets import reset_offsets
@@ -32,6 +33,7 @@ def groups(context: click.Context) -> None:
 
 
 groups.add_command(reset_offsets)
+groups.add_command(explain)
 
 
 @groups.command("list")

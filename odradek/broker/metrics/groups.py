@@ -10,8 +10,10 @@ from collections import Counter
 from typing import TYPE_CHECKING
 
 from odradek.broker.metrics.definitions import Distribution, Kind, Metric, Section, Sum
+from odradek.coordinator.group.assignor.moves import MoveReason
 from odradek.coordinator.group.classic.rebalance_notes import LATENCY_BOUNDS_MS, RebalanceCause
 from odradek.coordinator.group.classic.states import GroupState
+from odradek.coordinator.group.consumer.states import ConsumerGroupState
 from odradek.coordinator.runtime.counters import RuntimeCounters
 from odradek.coordinator.runtime.states import ShardState
 
@@ -71,6 +73,22 @@ LAST_REBALANCE = _own(
     Kind.GAUGE,
     "The time since the last rebalance of any group ended, in ms; absent before the first.",
 )
+CONSUMER_GROUPS = _coordinator(
+    "consumer_group_count", Kind.GAUGE, "consumer-group-count", "Groups of the consumer protocol, by state.", "state"
+)
+EPOCHS_RAISED = _coordinator(
+    "consumer_group_rebalance",
+    Kind.COUNTER,
+    "consumer-group-rebalance-count",
+    "Rebalances of groups of the consumer protocol: how often the epoch of a group was raised.",
+)
+MOVES = _own("group_partition_moves", Kind.COUNTER, "Partitions that target assignments moved, by reason.", "reason")
+KEPT = _own(
+    "group_moved_partition_kept_ms",
+    Kind.SUMMARY,
+    "The time from a target assignment until its former member has given up a partition, in ms.",
+)
+KEPT_MAX = _own("group_moved_partition_kept_max_ms", Kind.GAUGE, "The longest of these times, in ms.")
 HEARTBEATS = _own("group_heartbeats", Kind.COUNTER, "Heartbeats of members.")
 SESSIONS_EXPIRED = _own("group_sessions_expired", Kind.COUNTER, "Members removed because their session expired.")
 GROUPS_DELETED = _own("groups_deleted", Kind.COUNTER, "Groups deleted by request.")
@@ -129,6 +147,7 @@ def _read_groups(broker: MeteredBroker) -> Iterator[Reading]:
     yield MEMBERS, [((), members)]
     yield WAITING, [(("join",), sum(joins for joins, _ in held)), (("sync",), sum(syncs for _, syncs in held))]
     yield from _read_rebalances(broker, shards)
+    yield from _read_explanations(shards)
 
 
 def _read_rebalances(broker: MeteredBroker, shards: list[GroupShard]) -> Iterator[Reading]:
@@ -145,6 +164,17 @@ def _read_rebalances(broker: MeteredBroker, shards: list[GroupShard]) -> Iterato
     yield HEARTBEATS, [((), sum(c.heartbeats for c in counters))]
     yield SESSIONS_EXPIRED, [((), sum(c.sessions_expired for c in counters))]
     yield GROUPS_DELETED, [((), sum(shard.groups.groups_deleted for shard in shards))]
+
+
+def _read_explanations(shards: list[GroupShard]) -> Iterator[Reading]:
+    made = [consumer for shard in shards if (consumer := shard.consumer_if_made) is not None]
+    states = Counter(group.state for consumer in made for group in consumer.each())
+    counters = [consumer.why.counters for consumer in made]
+    yield CONSUMER_GROUPS, [((state.value.lower(),), states[state.value]) for state in ConsumerGroupState]
+    yield EPOCHS_RAISED, [((), sum(c.raised for c in counters))]
+    yield MOVES, [((reason.name.lower(),), sum(c.moves[reason] for c in counters)) for reason in MoveReason]
+    yield KEPT, [((), Sum(sum(c.given_up for c in counters), sum(c.kept_sum_ms for c in counters)))]
+    yield KEPT_MAX, [((), max((c.kept_max_ms for c in counters), default=0.0))]
 
 
 def _sums(rows: Iterable[list[int]]) -> list[int]:
@@ -189,6 +219,11 @@ GROUP_SECTION = Section(
         REBALANCE_LATENCY,
         REBALANCE_LATENCY_MAX,
         LAST_REBALANCE,
+        CONSUMER_GROUPS,
+        EPOCHS_RAISED,
+        MOVES,
+        KEPT,
+        KEPT_MAX,
         HEARTBEATS,
         SESSIONS_EXPIRED,
         GROUPS_DELETED,

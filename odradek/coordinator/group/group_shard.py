@@ -92,6 +92,11 @@ class GroupShard:
         """The consumer groups. Made when first asked for."""
         return self._consumer or self._make_consumer()
 
+    @property
+    def consumer_if_made(self) -> ConsumerGroups | None:
+        """The consumer groups, None before there was one."""
+        return self._consumer
+
     def _make_consumer(self) -> ConsumerGroups:
         from odradek.coordinator.group.consumer.groups import ConsumerGroups, ConsumerGroupServices
         from odradek.coordinator.group.consumer.leave import expire_session

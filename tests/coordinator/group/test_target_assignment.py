@@ -49,16 +49,6 @@ def test_the_assignor_is_given_members_topics_and_targets(bed):
     assert spec.members.keys() == {"a", "b"}
 
 
-def test_an_assignment_is_a_line_in_the_log(bed):
-    bed.accepted("a", 0)
-    bed.accepted("b", 0)
-    assert bed.reports.lines[-1] == (
-        "info",
-        "a target assignment is computed",
-        {"group": "g", "epoch": 3, "assignor": "uniform", "members": 2, "changed": 2},
-    )
-
-
 @pytest.mark.parametrize(
     ("one", "other", "is_homogeneous"),
     [

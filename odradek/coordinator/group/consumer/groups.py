@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
 
 from odradek.coordinator.group.assignor.builtin import ASSIGNORS
 from odradek.coordinator.group.assignor.spec import Assign  # noqa: TC001  the type of a compiled dataclass's field
+from odradek.coordinator.group.consumer.explanations import Explanations
 from odradek.coordinator.group.consumer.group import GROUP_TYPE, ConsumerGroup
 from odradek.coordinator.group.consumer.topics import NoTopics, Topics, group_hash, topic_hash
 from odradek.coordinator.group.migration.policy import MigrationPolicy
@@ -96,6 +97,7 @@ class ConsumerGroups:
         "sessions",
         "timers",
         "topics",
+        "why",
     )
 
     def __init__(
@@ -126,6 +128,7 @@ class ConsumerGroups:
         self.timers = timers
         self.reports = reports
         self.new_id = services.new_id or new_id
+        self.why = Explanations(timers.clock, services.topics, reports)
         self.resolving: set[str] = set()
         self.newest_topics_version = self.topics.version
         # Set by the shard: an expiry removes a member.
@@ -276,6 +279,7 @@ class ConsumerGroups:
             group.replay_target_metadata(None)
         elif isinstance(key, ConsumerGroupMetadataKey):
             self._stored.pop(key.group)
+            self.why.forget(key.group)
         elif isinstance(key, ConsumerGroupRegularExpressionKey):
             group.replay_regex(key.regular_expression, None)
         elif group.has_partition_metadata.get():

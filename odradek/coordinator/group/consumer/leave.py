@@ -55,8 +55,7 @@ def leave_group(
         if request.member_epoch == LEAVE_STATIC_EPOCH:
             groups.reports.info("a static member leaves for a while", group=group.group_id, member=member.member_id)
             return CoordinatorResult([assignment_record(group.group_id, _gone_for_a_while(member))], response)
-    groups.reports.info("a member left", group=group.group_id, member=member.member_id)
-    return fenced(groups, group, [member], response)
+    return fenced(groups, group, [member], response, "left")
 
 
 def _gone_for_a_while(member: ConsumerMember) -> ConsumerMember:
@@ -65,8 +64,17 @@ def _gone_for_a_while(member: ConsumerMember) -> ConsumerMember:
     return replace(member, member_epoch=LEAVE_STATIC_EPOCH, assigned=assigned, pending_revocation={})
 
 
-def fenced(groups: ConsumerGroups, group: ConsumerGroup, members: Sequence[ConsumerMember], response: T) -> CoordinatorResult[T]:
-    """Members are removed. Where classic members alone are left, and the policy permits it, they become a classic group."""
+def fenced(
+    groups: ConsumerGroups, group: ConsumerGroup, members: Sequence[ConsumerMember], response: T, why: str
+) -> CoordinatorResult[T]:
+    """Members are removed. Where classic members alone are left, and the policy permits it, they become a classic group.
+
+    ``why`` says of each what it did: "left".
+    """
+    for member in members:
+        groups.reports.info("a member is removed", group=group.group_id, member=member.member_id, why=why)
+        groups.why.note_departed(group.group_id, member, group.targets.get(member.member_id))
+    groups.why.note_raised(group.group_id, *(f"{member.member_id} {why}" for member in members))
     if can_downgrade(groups, group, {member.member_id for member in members}):
         decision = Decision()
         downgrade_without(groups, group, members, decision)
@@ -94,18 +102,18 @@ def removal(groups: ConsumerGroups, group: ConsumerGroup, members: Sequence[Cons
 
 def expire_session(groups: ConsumerGroups, group_id: str, member_id: str) -> CoordinatorResult[None]:
     """A member has been silent for its session timeout."""
-    return _remove(groups, group_id, member_id, "its session expired")
+    return _remove(groups, group_id, member_id, "was silent for its session timeout")
 
 
 def await_join(groups: ConsumerGroups, group_id: str, member: ConsumerMember) -> None:
     """A classic member is told to join again, and has its rebalance timeout for that."""
-    expire = partial(_expire_classic, groups, group_id, member.member_id, "it did not join again in time")
+    expire = partial(_expire_classic, groups, group_id, member.member_id, "did not join again in time")
     groups.sessions.await_join(group_id, member.member_id, member.rebalance_timeout_ms, expire)
 
 
 def await_sync(groups: ConsumerGroups, group_id: str, member: ConsumerMember) -> None:
     """A classic member has joined, and has its rebalance timeout to send its SyncGroup."""
-    expire = partial(_expire_classic, groups, group_id, member.member_id, "no SyncGroup came in time")
+    expire = partial(_expire_classic, groups, group_id, member.member_id, "sent no SyncGroup in time")
     groups.sessions.await_sync(group_id, member.member_id, member.rebalance_timeout_ms, expire)
 
 
@@ -128,7 +136,7 @@ def _expire_revocation(groups: ConsumerGroups, group_id: str, member_id: str, ep
     member = None if group is None else group.members.get(member_id)
     if member is None or member.classic is not None or not member.is_revoking_in(epoch):
         return NOTHING_DECIDED
-    return _remove(groups, group_id, member_id, "it did not give up partitions in time")
+    return _remove(groups, group_id, member_id, "did not give up partitions in time")
 
 
 def _remove(groups: ConsumerGroups, group_id: str, member_id: str, why: str) -> CoordinatorResult[None]:
@@ -136,8 +144,7 @@ def _remove(groups: ConsumerGroups, group_id: str, member_id: str, why: str) -> 
     member = None if group is None else group.members.get(member_id)
     if group is None or member is None:
         return NOTHING_DECIDED
-    groups.reports.info("a member is removed", group=group_id, member=member_id, why=why)
-    return fenced(groups, group, [member], None)
+    return fenced(groups, group, [member], None, why)
 
 
 def begin_sessions(groups: ConsumerGroups) -> None:

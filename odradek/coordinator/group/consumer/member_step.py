@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from odradek.coordinator.group.consumer.current_assignment import Reconciliation, reconcile
 from odradek.coordinator.group.consumer.leave import begin_revocation
+from odradek.coordinator.group.consumer.member import LEAVE_STATIC_EPOCH
 from odradek.coordinator.group.consumer.records import (
     assignment_record,
     epoch_record,
@@ -84,11 +85,22 @@ class MemberStep:
         if must_raise or metadata_hash != group.metadata_hash.get():
             epoch += 1
             self._records.append(epoch_record(group.group_id, epoch, metadata_hash))
-            groups.reports.info("a group's epoch is raised", group=group.group_id, epoch=epoch, member=member.member_id)
+            groups.why.note_raised(group.group_id, self._cause(member, must_raise=must_raise))
         group.fresh_epoch = epoch
         if group.has_partition_metadata.get():
             self._records.append(partition_metadata_tombstone(group.group_id))
         return epoch
+
+    def _cause(self, member: ConsumerMember, *, must_raise: bool) -> str:
+        """What the group's epoch is raised for."""
+        old = self._old
+        if not must_raise:
+            return "its topics have changed"
+        if old.member_id not in self._group.members or old.member_epoch == LEAVE_STATIC_EPOCH:
+            return f"{member.member_id} joined"
+        if self._has_subscription_changed:
+            return f"{member.member_id} subscribes to other topics"
+        return f"{member.member_id} joined again"
 
     def reconcile(
         self, member: ConsumerMember, assignment_epoch: int, target: Partitions, owned: Partitions | None
@@ -116,6 +128,7 @@ class MemberStep:
         after = reconcile(member, given)
         if after is not member and after != member:
             self._records.append(assignment_record(group.group_id, after))
+            groups.why.note_given_up(group.group_id, self._old, after)
             if after.classic is not None:
                 # A classic member has time to join and to sync instead.
                 return after

@@ -160,6 +160,9 @@ def take_resolved(
     metadata_hash = groups.metadata_hash(set(group.name_counts).union(*topics.values()))
     if has_changed or metadata_hash != group.metadata_hash.get():
         epoch = group.epoch.get() + 1
+        groups.why.note_raised(
+            group_id, "its regular expressions match other topics" if has_changed else "its topics have changed"
+        )
         records.append(epoch_record(group_id, epoch, metadata_hash))
         group.fresh_epoch = epoch
     return CoordinatorResult(records, None)

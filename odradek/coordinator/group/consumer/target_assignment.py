@@ -47,22 +47,17 @@ def update_target(
     replaced = None if new.instance_id is None else group.static_members.get(new.instance_id)
     if replaced is not None and replaced != new.member_id:
         members.pop(replaced, None)
+        groups.why.note_successor(group.group_id, replaced, new.member_id)
     members[new.member_id] = new
     name, assign = groups.assignor(group.preferred_assignor(old, new))
-    targets = _assign(groups, group.group_id, epoch, name, assign, _spec(groups, group, members, new))
+    spec = _spec(groups, group, members, new)
+    targets = _assign(groups, group.group_id, epoch, name, assign, spec)
     changed = [
         target_record(group.group_id, member_id, target)
         for member_id in members
         if (target := targets.get(member_id, NOTHING)) != group.targets.get(member_id)
     ]
-    groups.reports.info(
-        "a target assignment is computed",
-        group=group.group_id,
-        epoch=epoch,
-        assignor=name,
-        members=len(members),
-        changed=len(changed),
-    )
+    groups.why.note_target(group.group_id, epoch, name, dict(group.targets.items()), spec, targets)
     records += changed
     records.append(target_metadata_record(group.group_id, epoch, now_ms))
     return epoch, targets.get(new.member_id, NOTHING)

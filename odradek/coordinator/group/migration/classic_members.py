@@ -142,8 +142,7 @@ def leave_consumer_group(
     response = LeaveGroupResponse(members=answers)
     if not gone:
         return CoordinatorResult((), response)
-    groups.reports.info("members left", group=group.group_id, members=list(gone))
-    return fenced(groups, group, list(gone.values()), response)
+    return fenced(groups, group, list(gone.values()), response, "left")
 
 
 def _leaving(group: ConsumerGroup, identity: MemberIdentity) -> ConsumerMember:
