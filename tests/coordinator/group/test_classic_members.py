@@ -49,6 +49,13 @@ def test_a_member_id_that_nobody_has_is_a_new_member_s(bed):
     assert bed.joined("made-up") == ("made-up", 3)
 
 
+def test_one_that_nobody_has_any_more_is_told_so_where_it_takes_partitions_for_its_own(bed):
+    answer = bed.join("gone", protocols=[("cooperative-sticky", subscription(owned={"t": [0]}))])
+    assert code(answer) == ErrorCode.UNKNOWN_MEMBER_ID
+    assert bed.group().members.keys() == {"n"}
+    assert bed.joined("gone") == ("gone", 3)
+
+
 def test_the_answer_has_no_leader_and_no_members_and_the_first_protocol(bed):
     answer = bed.joins(protocols=["cooperative-sticky", "range"]).response
     assert (answer.leader, answer.members, answer.protocol_type, answer.protocol_name) == (

@@ -24,7 +24,7 @@ from odradek.coordinator.group.classic.decision import Decision
 from odradek.coordinator.group.classic.responses import join_error
 from odradek.coordinator.group.consumer.leave import await_sync
 from odradek.coordinator.group.consumer.member_step import MemberStep
-from odradek.coordinator.group.consumer.validation import check_room, instance_holder, replaced
+from odradek.coordinator.group.consumer.validation import check_room, instance_holder, replaced, unknown_member
 from odradek.coordinator.group.migration.assignments import with_ids
 from odradek.coordinator.group.migration.downgrade import can_downgrade, downgrade_with
 from odradek.coordinator.group.migration.policy import MigrationPolicy
@@ -110,6 +110,9 @@ def _join(
     instance_id = request.group_instance_id
     holder = _holder(group, instance_id)
     if instance_id is None or (holder is None and not request.member_id):
+        if request.member_id and subscription.owned and member_id not in group.members:
+            # It was removed, and does not know that yet. What it takes for its own may be another's by now.
+            unknown_member(group, member_id)
         old = group.member_or_new(member_id)
     elif holder is None or request.member_id:
         old = instance_holder(group, member_id, instance_id)

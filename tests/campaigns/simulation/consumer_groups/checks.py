@@ -70,7 +70,8 @@ def check_deadlines(hosted: HostedShard[GroupShard], group: ConsumerGroup) -> No
         is_due = member.classic is None or is_settled
         if is_due and ("consumer-session", group.group_id, member_id) not in tasks:
             raise Violation(DEADLINES, f"{member_id} of {group} has no session")
-        is_to_revoke = member.classic is None and member.state is MemberState.UNREVOKED_PARTITIONS
+        # One that is away for a while has nothing to revoke any more, and its session.
+        is_to_revoke = member.classic is None and member.state is MemberState.UNREVOKED_PARTITIONS and member.member_epoch >= 0
         if is_to_revoke and ("consumer-revocation", group.group_id, member_id) not in tasks:
             raise Violation(DEADLINES, f"{member_id} of {group} may keep what it has to give up")
 
