@@ -165,6 +165,8 @@ class ConsumerMember(Process):
             topic_partitions=_listed(owned) if tells_all or owned != self._reported else None,
         )
         self._reported = owned
+        # It may subscribe to other topics before it has the answer.
+        self._tells_all = False
         self._ask(ApiKey.CONSUMER_GROUP_HEARTBEAT, self._version, request, self._on_answer)
 
     def _on_answer(self, response: Any) -> None:
@@ -190,7 +192,6 @@ class ConsumerMember(Process):
             raise Violation(EPOCHS, f"{self} is told that it is in {response.member_epoch}")
         self.member_id = response.member_id
         self.generation = response.member_epoch
-        self._tells_all = False
         if response.assignment is None:
             return
         self._target = frozenset(
