@@ -18,6 +18,7 @@ def test_a_group_rolls_over_and_back_and_every_record_is_processed_once(broker_p
         assert rolling.written > 4 * MEMBERS
 
 
+@pytest.mark.interpreted
 @pytest.mark.parametrize("name", FAULTS)
 def test_a_fault_is_found(tmp_path, name):
     fault = FAULTS[name]

@@ -3,6 +3,7 @@
 Left out: time. Sessions and rebalance timeouts are tested on a virtual clock (``tests/coordinator/group``).
 """
 
+import re
 from contextlib import ExitStack, closing
 from difflib import unified_diff
 
@@ -16,6 +17,10 @@ from tests.campaigns.wire_differential.settings import OF_KAFKA, SETTINGS
 
 pytestmark = [pytest.mark.xdist_group("kafka-tools"), pytest.mark.timeout(120)]
 
+# A downgrade writes what classic members have, and in Kafka what they are to have: docs/differences.md. In these scripts, one of
+# them has yet to be told. Else, both are the same.
+YET_TO_BE_TOLD = {"refusals", "leaves_by_hand"}
+ASSIGNMENT = re.compile(r"(GroupMetadataValue\(.* assignment=)b'[^']*'")
 ONE_PARTITION = {**SETTINGS, "offsets.topic.num.partitions": "1"}
 
 
@@ -38,6 +43,9 @@ def test_a_group_that_changes_its_protocol_has_the_answers_and_the_records_of_ka
             told.append([*steps.told, *sorted_within_members(steps.records())])
             assert steps.written_otherwise() == []
     kafka, odradek = told
+    if script.__name__ in YET_TO_BE_TOLD:
+        assert kafka != odradek
+        kafka, odradek = ([ASSIGNMENT.sub(r"\1...", line) for line in lines] for lines in told)
     difference = "\n".join(unified_diff(kafka, odradek, "kafka", "odradek", lineterm="", n=1))
     assert not difference, difference
 
