@@ -237,19 +237,10 @@ func runConsumerHeartbeats(args []string) (*result, error) {
 		}
 		pipelines[i] = newRotatingPipeline(g.members[i].conn, requests, errorAt)
 	}
-	measuring, err := startSpan(p.pids)
+	measured, err := p.measure(pipelines)
 	if err != nil {
 		return nil, err
 	}
-	each := max(*p.requests / *p.connections, 1)
-	if err := runAll(pipelines, each, *p.window); err != nil {
-		return nil, err
-	}
-	measured, err := measuring.end(0)
-	if err != nil {
-		return nil, err
-	}
-	measured.Requests = each * *p.connections
 	if err := g.end(); err != nil {
 		return nil, err
 	}

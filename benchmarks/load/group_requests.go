@@ -83,19 +83,10 @@ func (p pipelined) runMembers(ctx context.Context, requestOf func(m *member, i i
 		}
 		members[i], pipelines[i] = m, newPipeline(m.conn, request, errorAt)
 	}
-	measuring, err := startSpan(p.pids)
+	measured, err := p.measure(pipelines)
 	if err != nil {
 		return nil, err
 	}
-	each := max(*p.requests / *p.connections, 1)
-	if err := runAll(pipelines, each, *p.window); err != nil {
-		return nil, err
-	}
-	measured, err := measuring.end(0)
-	if err != nil {
-		return nil, err
-	}
-	measured.Requests = each * *p.connections
 	for _, m := range members {
 		if err := m.leave(m); err != nil {
 			return nil, err
@@ -139,3 +130,21 @@ func commitRequest(m *member, topic string, partitions []int32) *kmsg.OffsetComm
 
 // committedOffset is the offset that is committed for a partition: one that can be told from any other's.
 func committedOffset(partition int32) int64 { return 1_000_000 + int64(partition) }
+
+// measure sends the requests of all pipelines, a share of them each.
+func (p pipelined) measure(pipelines []*pipeline) (*result, error) {
+	measuring, err := startSpan(p.pids)
+	if err != nil {
+		return nil, err
+	}
+	each := max(*p.requests / *p.connections, 1)
+	if err := runAll(pipelines, each, *p.window); err != nil {
+		return nil, err
+	}
+	measured, err := measuring.end(0)
+	if err != nil {
+		return nil, err
+	}
+	measured.Requests = each * *p.connections
+	return measured, nil
+}
