@@ -4,24 +4,11 @@ python -m tests.campaigns.cluster_simulation --seeds 20000 [--first 0] [--jobs 2
 python -m tests.campaigns.cluster_simulation --seed 17 --trace
 """
 
-import argparse
 import sys
 
-from tests.campaigns.cluster_simulation import mutations
 from tests.campaigns.cluster_simulation.histories import SIMULATION
-from tests.campaigns.simulation import runner
-
-
-def main(arguments: list[str] | None = None) -> int:
-    """1 if a history fails, or a fault that was planted is not found."""
-    parser = argparse.ArgumentParser(add_help=False)
-    parser.add_argument("--mutations", type=int, default=0, help="plant each fault, and search so many histories for it")
-    chosen, others = parser.parse_known_args(arguments)
-    about = f"{__doc__.partition(chr(10))[0]} --mutations N plants each fault, and searches N histories for it."
-    failed = runner.main(SIMULATION, about, others)
-    missed = mutations.search_all(chosen.mutations) if chosen.mutations else 0
-    return int(failed or missed > 0)
-
+from tests.campaigns.cluster_simulation.mutations import MUTATIONS
+from tests.campaigns.simulation import planted
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(planted.main(SIMULATION, MUTATIONS, __doc__ or ""))

@@ -302,8 +302,3 @@ MUTATIONS = {
 def search(name: str, most: int) -> tuple[int | None, Exception | None]:
     """The first seed, of so many, that finds what is planted, and what it finds."""
     return planted.search(MUTATIONS[name], histories.run, most)
-
-
-def search_all(most: int) -> int:
-    """Search for all, and print what is found; how many are not."""
-    return planted.search_all(MUTATIONS, histories.run, most)

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import argparse
 from typing import TYPE_CHECKING, NamedTuple
 
 import pytest
 
+from tests.campaigns.simulation import runner
 from tests.campaigns.simulation.violation import Violation
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from tests.campaigns.simulation.runner import Run
+    from tests.campaigns.simulation.runner import Run, Simulation
 
 
 class Mutation(NamedTuple):
@@ -44,3 +46,14 @@ def search_all(mutations: Mapping[str, Mutation], run: Run, most: int) -> int:
         print(f"{name.replace('_', ' ')}: {told[:160]}", flush=True)
     print(f"{len(mutations)} faults planted, {missed} missed")
     return missed
+
+
+def main(simulation: Simulation, mutations: Mapping[str, Mutation], about: str, arguments: list[str] | None = None) -> int:
+    """``runner.main``, with the option to plant ``mutations``. 1 if a history fails, or a fault is not found."""
+    parser = argparse.ArgumentParser(add_help=False)
+    parser.add_argument("--mutations", type=int, default=0, help="plant each fault, and search so many histories for it")
+    chosen, others = parser.parse_known_args(arguments)
+    whole = f"{about.partition(chr(10))[0]} --mutations N plants each fault, and searches N histories for it."
+    failed = runner.main(simulation, whole, others)
+    missed = search_all(mutations, simulation.run, chosen.mutations) if chosen.mutations else 0
+    return int(failed or missed > 0)
