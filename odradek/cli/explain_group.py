@@ -71,9 +71,11 @@ def _read(cluster: Cluster, topics: list[MetadataResponseTopic], group: str) -> 
     is_classic = False
     for record in _records(cluster, partition_for(group, count)):
         key = decode_group_key(record.key or b"")
+        if not isinstance(key, GroupMetadataKey | ConsumerGroupKey) or key.group != group:
+            continue
         if isinstance(key, GroupMetadataKey):
-            is_classic = record.value is not None if key.group == group else is_classic
-        elif isinstance(key, ConsumerGroupKey) and key.group == group:
+            is_classic = record.value is not None
+        else:
             story.take(key, cast("ConsumerGroupValue | None", decode_value(key, record.value)), record.timestamp)
     return story, is_classic
 

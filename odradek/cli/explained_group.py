@@ -183,9 +183,8 @@ class GroupStory:
         found: list[ExplainedMove] | None = None
         if self._previous is not None or epoch == INITIAL_EPOCH + 1:
             before = {**since.departed, **(self._previous or {})}
-            found = [
-                ExplainedMove(move) for move in moves(before, self._spec(), self._targets, since.successors, self._existing())
-            ]
+            existing = set(self._topic_ids.values())
+            found = [ExplainedMove(move) for move in moves(before, self._spec(), self._targets, since.successors, existing)]
         self._previous = {member_id: dict(target) for member_id, target in self._targets.items()}
         self.explanations.append(Explanation(epoch, at_ms, since.changes, found))
 
@@ -196,9 +195,6 @@ class GroupStory:
             ids = frozenset(self._topic_ids[name] for name in names if name in self._topic_ids)
             members[member_id] = MemberSubscription(topic_ids=ids, assignment={})
         return GroupSpec(members=members, topics={}, is_homogeneous=False)
-
-    def _existing(self) -> set[UUID]:
-        return set(self._topic_ids.values())
 
     def _release(self, member_id: str, held: set[Partition], at_ms: int) -> None:
         """A member has no more than ``held`` from now on."""

@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
 from odradek.coordinator.group.assignor.moves import Move, MoveReason, moves
+from odradek.coordinator.group.consumer.member import NOTHING
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -132,13 +133,18 @@ class Explanations:
         if notes is None or not notes.kept:
             return
         took_ms = self._clock.monotonic_ms() - notes.since_ms
-        released = [key for key, holder in notes.kept.items() if holder == old.member_id and not _has(new, key)]
-        for key in released:
+        held = NOTHING if new is None else new.held()
+        given_up = [
+            (topic_id, index)
+            for (topic_id, index), holder in notes.kept.items()
+            if holder == old.member_id and index not in held.get(topic_id, ())
+        ]
+        for key in given_up:
             del notes.kept[key]
             self.counters.given_up += 1
             self.counters.kept_sum_ms += took_ms
             self.counters.kept_max_ms = max(self.counters.kept_max_ms, took_ms)
-        if released and not notes.kept:
+        if given_up and not notes.kept:
             self._reports.info(
                 "all that moves is given up", group=group_id, epoch=notes.epoch, took_ms=round(took_ms), last=old.member_id
             )
@@ -156,13 +162,6 @@ class Explanations:
     def _move(self, move: Move) -> str:
         topic = self._topics.name_of(move.topic_id) or str(move.topic_id)
         return f"{topic}-{move.partition} from {move.source or 'nobody'} to {move.target or 'nobody'}: {move.reason.value}"
-
-
-def _has(member: ConsumerMember | None, key: tuple[UUID, int]) -> bool:
-    if member is None:
-        return False
-    topic_id, index = key
-    return any(index in owned.get(topic_id, ()) for owned in (member.assigned, member.pending_revocation))
 
 
 def _first(texts: list[str], count: int | None = None) -> list[str]:

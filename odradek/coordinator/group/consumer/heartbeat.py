@@ -62,18 +62,21 @@ def heartbeat(
         and (request.subscribed_topic_names is not None or request.subscribed_topic_regex is not None)
         and request.topic_partitions is not None
     )
-    if member is old and classic is None and group.is_at_rest and member.is_reconciled_to(group.assignment_epoch):
-        # Most heartbeats: there is no step to take.
-        groups.sessions.touch(request.group_id, member_id, config.session_timeout_ms)
-        response = _response(member, config.heartbeat_interval_ms, _told(member) if is_full else None)
-        return CoordinatorResult(records, response)
-    step = MemberStep(groups, group, old, records)
-    # A static member that comes back in the other protocol changes nothing, and yet ends no rebalance that is under way.
-    is_rebalancing = classic is not None and classic.state is not GroupState.STABLE
-    member = step.advance(member, step.note(member, must_raise=is_rebalancing), _owned(request))
+    # Most heartbeats change nothing: there is no step to take.
+    is_at_rest = member is old and classic is None and group.is_at_rest
+    if not (is_at_rest and member.is_reconciled_to(group.assignment_epoch)):
+        step = MemberStep(groups, group, old, records)
+        # A static member that comes back in the other protocol changes nothing, and yet ends no rebalance that is under way.
+        is_rebalancing = classic is not None and classic.state is not GroupState.STABLE
+        member = step.advance(member, step.note(member, must_raise=is_rebalancing), _owned(request))
     groups.sessions.touch(request.group_id, member_id, config.session_timeout_ms)
-    told = _told(member) if is_full or member.assigned != old.assigned else None
-    response = _response(member, config.heartbeat_interval_ms, told)
+    is_told = is_full or (member is not old and member.assigned != old.assigned)
+    response = ConsumerGroupHeartbeatResponse(
+        member_id=member.member_id,
+        member_epoch=member.member_epoch,
+        heartbeat_interval_ms=config.heartbeat_interval_ms,
+        assignment=_told(member) if is_told else None,
+    )
     if classic is None:
         return CoordinatorResult(records, response)
     return CoordinatorResult(records, response, responses=let_go(groups, classic))
@@ -102,17 +105,6 @@ def _owned(request: ConsumerGroupHeartbeatRequest) -> Partitions | None:
     if reported is None:
         return None
     return {each.topic_id: frozenset(each.partitions) for each in reported if each.topic_id is not None}
-
-
-def _response(
-    member: ConsumerMember, heartbeat_interval_ms: int, assignment: Assignment | None
-) -> ConsumerGroupHeartbeatResponse:
-    return ConsumerGroupHeartbeatResponse(
-        member_id=member.member_id,
-        member_epoch=member.member_epoch,
-        heartbeat_interval_ms=heartbeat_interval_ms,
-        assignment=assignment,
-    )
 
 
 def _told(member: ConsumerMember) -> Assignment:
