@@ -15,7 +15,7 @@ from odradek.cli.refusals import Refused, check, patiently
 from odradek.cli.table import show_json
 from odradek.coordinator.runtime.hashing import partition_for
 from odradek.protocol.coordinator_records import ConsumerGroupKey, GroupMetadataKey, decode_group_key, decode_value
-from odradek.protocol.errors import ErrorCode
+from odradek.protocol.errors import ErrorCode, MalformedMessage
 from odradek.protocol.message_types.fetch import FetchPartition, FetchRequest, FetchTopic
 from odradek.protocol.record_batch import iter_batches
 from odradek.protocol.records import Record, read_records
@@ -45,7 +45,10 @@ def explain(group: str, bootstrap: list[tuple[str, int]], as_json: bool, last: i
     """
     with Cluster(bootstrap) as cluster:
         topics = cluster.metadata(None)
-        story, is_classic = patiently(lambda: _read(cluster, topics, group))
+        try:
+            story, is_classic = patiently(lambda: _read(cluster, topics, group))
+        except MalformedMessage as error:
+            raise click.ClickException(f"{group}: its records cannot be read: {error}") from error
     if not story.is_there:
         if is_classic:
             click.echo(

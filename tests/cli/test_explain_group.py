@@ -5,9 +5,11 @@ import uuid
 
 import pytest
 
+from odradek.cli import explain_group
 from odradek.cli.explained_group import GroupStory
 from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.coordinator_records import decode_group_key, decode_value
+from odradek.protocol.errors import MalformedMessage
 from odradek.protocol.records import read_records
 from tests.cli.test_groups import join
 from tests.coordinator.group.consumer_bed import ConsumerBed
@@ -173,3 +175,14 @@ def test_a_classic_group(ask, client, topic):
     status, out, err = ask("groups", "explain", group)
     assert (status, out) == (2, "")
     assert err.startswith(f"{group} is a classic group: its members assign the partitions themselves")
+
+
+def test_records_that_cannot_be_read(ask, topic, client, monkeypatch):
+    join(client, "group-of-noise", topic, [0])
+    monkeypatch.setattr(explain_group, "decode_group_key", unreadable)
+    status, out, err = ask("groups", "explain", "group-of-noise")
+    assert (status, out, err) == (1, "", "odradek: group-of-noise: its records cannot be read: a key of 1 bytes\n")
+
+
+def unreadable(_data):
+    raise MalformedMessage("a key of 1 bytes")
