@@ -5,11 +5,11 @@ from collections.abc import Callable, Mapping
 from types import TracebackType
 from typing import Self
 
-from confluent_kafka import ConsumerGroupType, Producer, TopicPartition
+from confluent_kafka import ConsumerGroupState, ConsumerGroupType, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from tests.campaigns.rolling_groups.books import Books
-from tests.campaigns.rolling_groups.members import CONSUMER, TOPIC, Member
+from tests.campaigns.rolling_groups.members import CONSUMER, GROUP, TOPIC, Member
 
 # What the broker has to be started with: members are to learn of each other soon.
 SETTINGS = {
@@ -75,6 +75,17 @@ class Rolling:
         held = [member.held for member in self.members]
         return all(held) and sum(map(len, held)) == self.partitions
 
+    def is_at_rest(self) -> bool:
+        """Whether it is shared out, and every member has come to the group's epoch.
+
+        Where the group becomes a classic one, its generation is that epoch. A classic member that is behind is told
+        ILLEGAL_GENERATION, by Kafka as well, and gives up what it has without a commit.
+        """
+        if not self.is_shared_out():
+            return False
+        described = self._admin.describe_consumer_groups([GROUP])[GROUP].result(_CLIENT_TIMEOUT_S)
+        return bool(described.state == ConsumerGroupState.STABLE)
+
     def gather(self, count: int, config: Mapping[str, object]) -> None:
         """The first members, which have read from every partition when this returns.
 
@@ -90,7 +101,7 @@ class Rolling:
         """Replace the members one by one, each new one before an old one goes."""
         for _ in range(len(self.members)):
             self.add(config)
-            self.poll_until(self.is_shared_out)
+            self.poll_until(self.is_at_rest)
             self.members.pop(0).consumer.close()
             self.poll_until(self.is_shared_out)
             self.replaced += 1
