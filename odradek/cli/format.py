@@ -13,7 +13,7 @@ from odradek.broker.config.broker_config import BrokerConfig, InvalidConfig, loa
 from odradek.broker.storage_start import log_dirs
 from odradek.cli.options import key_and_value
 from odradek.cli.serve import place_data
-from odradek.storage.checkpoints import uuid_text
+from odradek.storage.checkpoints import new_uuid_text
 from odradek.storage.data_directories import DataDirectories
 from odradek.storage.data_directory import DataDirectory, DirectoryIdentity
 from odradek.storage.errors import DataDirectoryLocked, InconsistentDataDirectory
@@ -71,7 +71,7 @@ def _format(config: BrokerConfig, cluster_id: str | None, *, ignore_formatted: b
         known = {each.identity.cluster_id: each.path for each in directories.all if each.identity is not None}
         if known and not ignore_formatted:
             raise _CannotFormat(f"{', '.join(known.values())}: formatted already; --ignore-formatted leaves that as it is")
-        chosen = cluster_id or next(iter(known), None) or uuid_text(uuid4())
+        chosen = cluster_id or next(iter(known), None) or new_uuid_text(uuid4)
         other = next((path for each, path in known.items() if each != chosen), None)
         if other is not None:
             raise _CannotFormat(f"{other}: this is the data of another cluster than {chosen}")

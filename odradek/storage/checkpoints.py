@@ -13,7 +13,7 @@ An unreadable file raises ValueError, a missing one FileNotFoundError.
 """
 
 from base64 import urlsafe_b64decode, urlsafe_b64encode
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from sys import intern
 from uuid import UUID
@@ -108,6 +108,14 @@ def write_aborted(file_system: FileSystem, path: str, aborted: Aborted) -> None:
 def uuid_text(value: UUID) -> str:
     """A UUID as Kafka writes it: URL-safe base64 without padding, 22 characters."""
     return urlsafe_b64encode(value.bytes).decode().rstrip("=")
+
+
+def new_uuid_text(new_uuid: Callable[[], UUID]) -> str:
+    """The text of a new UUID. No dash begins it, as in Kafka, whose tools would take it for an option."""
+    text = uuid_text(new_uuid())
+    while text.startswith("-"):
+        text = uuid_text(new_uuid())
+    return text
 
 
 def parse_uuid(text: str) -> UUID:

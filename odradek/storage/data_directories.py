@@ -75,7 +75,7 @@ class DataDirectories:
         """
         try:
             self._attempt_each(lambda directory: directory.take(node_id))
-            agreed = self._agreed_cluster_id(cluster_id) or checkpoints.uuid_text(new_uuid())
+            agreed = self._agreed_cluster_id(cluster_id) or checkpoints.new_uuid_text(new_uuid)
             self._ensure_metadata_in_place()
             self._attempt_each(
                 lambda directory: directory.begin(

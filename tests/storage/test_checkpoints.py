@@ -57,3 +57,10 @@ def test_a_deleted_directory_has_kafkas_name_whatever_the_length(disk):
     assert checkpoints.deleted_path("/d/my-topic-3", unique) == f"/d/my-topic-3.{unique}-delete"
     longest = checkpoints.deleted_path(f"/d/{'t' * 249}-12", unique).rpartition("/")[2]
     assert (len(longest), longest.endswith(f"-12.{unique}-delete")) == (255, True)
+
+
+def test_no_dash_begins_a_new_uuid():
+    drawn = [UUID(int=0xF8 << 120), UUID(int=0xFB << 120), UUID(int=1)]
+    texts = [checkpoints.uuid_text(each) for each in drawn]
+    assert [text[0] for text in texts] == ["-", "-", "A"]
+    assert checkpoints.new_uuid_text(iter(drawn).__next__) == texts[2]

@@ -11,7 +11,7 @@ from odradek.broker.coordination.coordinator_host import CoordinatorHost, Coordi
 from odradek.broker.logging import log
 from odradek.broker.metadata.topic_names import CONSUMER_OFFSETS_TOPIC
 from odradek.protocol.errors import ErrorCode, KafkaError
-from odradek.storage.checkpoints import uuid_text
+from odradek.storage.checkpoints import new_uuid_text
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -205,11 +205,8 @@ class GroupCoordinator(CoordinatorHost["GroupShard"]):
         return f"{digits[:8]}-{digits[8:12]}-{digits[12:16]}-{digits[16:20]}-{digits[20:]}"
 
     def _new_consumer_id(self) -> str:
-        """Of a consumer group's member: a UUID in Kafka's own form, which no dash begins."""
-        text = "-"
-        while text.startswith("-"):
-            text = uuid_text(UUID(int=self._uuid_bits()))
-        return text
+        """Of a consumer group's member: a UUID in Kafka's own form."""
+        return new_uuid_text(lambda: UUID(int=self._uuid_bits()))
 
     def _uuid_bits(self) -> int:
         # As uuid4 has them, in half the time.
