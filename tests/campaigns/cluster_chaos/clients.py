@@ -42,18 +42,18 @@ HUNG, IDLE = "hung", "idle"
 class Feeder:
     """Sends orders with acks=all until ``stop``; ``acknowledged`` are those that the brokers have taken.
 
-    An idempotent producer finds out by itself if they have lost what they took: ``failure`` is what it says then.
+    An idempotent producer finds out by itself if they have lost what they took: ``failure`` is what it says then. It has at most
+    ``in_flight`` unanswered requests.
     """
 
-    def __init__(self, servers: str, orders_a_second: float) -> None:
+    def __init__(self, servers: str, orders_a_second: float, *, in_flight: int = 5) -> None:
         self.sent = 0
         self.failure = ""
         self.acknowledged: list[int] = []
         # By partition.
         self.counts = [0] * PARTITIONS
-        self._producer = Producer(
-            {"bootstrap.servers": servers, "enable.idempotence": True, "linger.ms": 2, "error_cb": self._erred, **PRODUCER}
-        )
+        own = {"enable.idempotence": True, "max.in.flight": in_flight, "linger.ms": 2, "error_cb": self._erred}
+        self._producer = Producer({"bootstrap.servers": servers, **own, **PRODUCER})
         self._interval_s = 1 / orders_a_second
         self._stopping = threading.Event()
         self._thread = threading.Thread(target=self._feed, name="feeder", daemon=True)
