@@ -236,6 +236,8 @@ class ConsumerGroups:
         """The shard is loaded: the groups that are classic ones by a conversion after which they have not rebalanced."""
         found = sorted(self._downgraded)
         self._is_loaded = True
+        # Meanwhile nobody told of new topics.
+        self.newest_topics_version = self.topics.version
         self._downgraded.clear()
         self._gone.clear()
         return found

@@ -201,6 +201,19 @@ def resolve_expressions_once(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(ConsumerGroups, "note_topics", lambda self, changed, **_: note(self, changed, has_new=False))
 
 
+def miss_the_topics_made_during_a_load(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A mended fault."""
+    take = ConsumerGroups.take_downgraded
+
+    def miss(self: ConsumerGroups) -> list[str]:
+        known = self.newest_topics_version
+        found = take(self)
+        self.newest_topics_version = known
+        return found
+
+    monkeypatch.setattr(ConsumerGroups, "take_downgraded", miss)
+
+
 def raise_no_epoch_for_what_an_expression_finds(monkeypatch: pytest.MonkeyPatch) -> None:
     take = regexes.take_resolved
 
@@ -320,6 +333,7 @@ MUTATIONS = {
         Mutation(see_no_topic_change, frozenset({REST, UNCHANGED})),
         Mutation(take_topics_as_fresh_after_a_load, frozenset({REST})),
         Mutation(resolve_expressions_once, frozenset({REST, UNCHANGED})),
+        Mutation(miss_the_topics_made_during_a_load, frozenset({REST}), 13552),
         Mutation(raise_no_epoch_for_what_an_expression_finds, frozenset({REST})),
         Mutation(forget_what_is_to_be_revoked_in_a_load, TWICE),
         Mutation(release_what_another_has_by_now, frozenset({REPLAYED})),
