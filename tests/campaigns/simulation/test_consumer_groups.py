@@ -24,6 +24,8 @@ SOON = (
     "begin_no_sessions_with_a_load",
     "wait_for_revocations_without_end",
     "keep_members_that_are_silent",
+    "miss_the_topics_made_during_a_load",
+    "upgrade_without_looking_at_topics",
     "forget_what_is_to_be_revoked_in_a_load",
     "never_roll_back",
     "answer_before_the_high_watermark",

@@ -239,6 +239,14 @@ def test_a_classic_static_member_gives_its_place_to_one_of_the_consumer_protocol
     assert bed.heartbeat(member_id, 1) == ErrorCode.UNKNOWN_MEMBER_ID
 
 
+def test_partitions_that_came_after_the_leaders_assignment_are_given_out_by_the_upgrade(bed):
+    (member_id,) = bed.classic({"t": [0, 1, 2, 3]}, instance_id="i")
+    bed.topic("t", 5)
+    assert bed.accepted("n", 0, instance_id="i") == (2, {"t": [0, 1, 2, 3, 4]})
+    assert bed.holders() == {"n": [0, 1, 2, 3, 4]}
+    assert member_id not in bed.group().members
+
+
 def test_a_static_member_that_upgrades_a_group_ends_no_rebalance_that_was_under_way(bed):
     static = bed.joins(version=3, instance_id="i")
     bed.advance(0)

@@ -19,7 +19,7 @@ from odradek.coordinator.group.classic.states import GroupState
 from odradek.coordinator.group.consumer.leave import leave_group
 from odradek.coordinator.group.consumer.member_step import MemberStep
 from odradek.coordinator.group.consumer.validation import check_request, check_room, dynamic_member, static_member
-from odradek.coordinator.group.migration.upgrade import let_go, upgraded
+from odradek.coordinator.group.migration.upgrade import lags_behind_topics, let_go, upgraded
 from odradek.coordinator.runtime.result import CoordinatorResult
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.message_types.consumer_group_heartbeat import (
@@ -66,9 +66,9 @@ def heartbeat(
     is_at_rest = member is old and classic is None and group.is_at_rest
     if not (is_at_rest and member.is_reconciled_to(group.assignment_epoch)):
         step = MemberStep(groups, group, old, records)
-        # A static member that comes back in the other protocol changes nothing, and yet ends no rebalance that is under way.
-        is_rebalancing = classic is not None and classic.state is not GroupState.STABLE
-        member = step.advance(member, step.note(member, must_raise=is_rebalancing), _owned(request))
+        # A static member that comes back in the other protocol changes nothing, and yet the group may have to rebalance.
+        must_rebalance = classic is not None and (classic.state is not GroupState.STABLE or lags_behind_topics(groups, group))
+        member = step.advance(member, step.note(member, must_raise=must_rebalance), _owned(request))
     groups.sessions.touch(request.group_id, member_id, config.session_timeout_ms)
     is_told = is_full or (member is not old and member.assigned != old.assigned)
     response = ConsumerGroupHeartbeatResponse(

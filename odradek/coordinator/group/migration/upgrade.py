@@ -79,6 +79,16 @@ def upgraded(groups: ConsumerGroups, classic: ClassicGroup, records: list[Coordi
     return groups.preview(group_id, made)
 
 
+def lags_behind_topics(groups: ConsumerGroups, group: ConsumerGroup) -> bool:
+    """Whether members have other partitions than there are of their topics, which changed after the leader assigned them.
+
+    The leader would have noticed, and leads no more. In Kafka nobody reads such partitions until the topics change again.
+    """
+    found = (groups.topics.find(name) for name in group.name_counts)
+    wanted = {(topic.topic_id, index) for topic in found if topic is not None for index in range(topic.partition_count)}
+    return wanted != set(group.holders)
+
+
 def let_go(groups: ConsumerGroups, classic: ClassicGroup) -> list[tuple[Reply[Any], object]]:
     """The upgrade is decided on: the sessions of its members go on in the consumer group, and held requests are answered.
 

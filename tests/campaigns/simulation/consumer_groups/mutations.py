@@ -278,6 +278,11 @@ def convert_without_what_members_say_to_own(monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setattr(upgrade, "read_subscription", lambda metadata: read(metadata)._replace(owned=[]))
 
 
+def upgrade_without_looking_at_topics(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A mended fault."""
+    monkeypatch.setattr(heartbeat, "lags_behind_topics", lambda *_: False)
+
+
 def downgrade_by_targets(monkeypatch: pytest.MonkeyPatch) -> None:
     """A mended fault."""
     convert = downgrade._convert
@@ -341,6 +346,7 @@ MUTATIONS = {
         Mutation(answer_before_the_high_watermark, frozenset({COMMITTED})),
         Mutation(convert_without_what_members_have, TWICE),
         Mutation(convert_without_what_members_say_to_own, TWICE),
+        Mutation(upgrade_without_looking_at_topics, frozenset({REST}), 17603),
         Mutation(downgrade_by_targets, TWICE, 303),
         Mutation(rebalance_no_downgraded_group, frozenset({REST}), 116),
         Mutation(have_no_classic_member_join_again, frozenset({REST})),
