@@ -108,6 +108,8 @@ def _unrest_of(world: ConsumerWorld, plan: GroupPlan) -> str:
         return ""
     if not all(process.is_settled for process in alive) or group is None:
         return here
+    if isinstance(group, ConsumerGroup) and dict(group.regex_counts.items()).keys() != dict(group.regexes.items()).keys():
+        return f"{here}: of its expressions {[*dict(group.regexes.items())]} are resolved"
     if group.state != (ConsumerGroupState.STABLE if isinstance(group, ConsumerGroup) else GroupState.STABLE):
         return here
     for process in alive:
