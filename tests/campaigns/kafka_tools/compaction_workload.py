@@ -7,8 +7,8 @@
     large                records of 300 KB, more than a cleaner reads at once
     idle                 idempotent producers all of whose records are overwritten: their last sequence numbers must stay
     txn-L, txn-B         transactions of three producers that overlap: committed, aborted, one without an end when a round is over
-    __consumer_offsets   the same offsets again and again: plain, in transactions, deleted with their group; members that come and
-                         go
+    __consumer_offsets   the same offsets again and again: plain, in transactions, deleted with their group; members of both
+                         protocols that come and go, topics by name and by a regular expression
     __transaction_state  the states of all these
 
 Of -L topics tombstones and markers stay for ten minutes after the clean that found that they can go, of -B topics for a
@@ -61,6 +61,8 @@ SETTINGS = {
     "offsets.topic.num.partitions": "2",
     "transaction.state.log.num.partitions": "2",
     "group.initial.rebalance.delay.ms": "0",
+    "group.consumer.min.heartbeat.interval.ms": "200",
+    "group.consumer.heartbeat.interval.ms": "200",
     "log.cleaner.backoff.ms": "200",
     "log.cleaner.min.cleanable.ratio": "0.01",
     "log.retention.check.interval.ms": "600000",
@@ -173,9 +175,26 @@ def _write_offsets(address: str, rng: Random, number: int) -> None:
         member.subscribe(["plain-L"])
         member.poll(TIMEOUT_S)
         member.close()
+    _write_consumer_group(address)
     admin = AdminClient({"bootstrap.servers": address})
     for deleted in admin.delete_consumer_groups([f"group-{number}"]).values():
         deleted.result(TIMEOUT_S)
+
+
+def _write_consumer_group(address: str) -> None:
+    """Each member gives partitions up to the next one, and then they leave one after the other."""
+    members: list[Consumer] = []
+    for topics in (["plain-L"], ["^plain-.*"], ["plain-L", "plain-B"]):
+        member = Consumer({"bootstrap.servers": address, "group.id": "consumer-group", "group.protocol": "consumer"})
+        member.subscribe(topics)
+        members.append(member)
+        deadline = time.monotonic() + TIMEOUT_S
+        while not member.assignment():
+            assert time.monotonic() < deadline, topics
+            for each in members:
+                each.poll(0.05)
+    for member in members:
+        member.close()
 
 
 def _write_transactions(address: str, rng: Random, topic: str, number: int) -> None:

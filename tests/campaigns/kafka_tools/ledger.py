@@ -10,10 +10,13 @@ transactional ids and the fates of their transactions:
     idle        librdkafka: has its producer id, and no transaction
     open        librdkafka: records to partition 0 and offsets, still open when the broker stops
 
+``modern`` is a group of the consumer protocol: a member that subscribes to a name, and one to a regular expression, that leaves.
+
 Besides: records of an idempotent producer and of a plain one; an offset that the group's member commits outside of any
 transaction, a deleted offset, and a deleted group.
 """
 
+import time
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -29,10 +32,15 @@ from tests.raw_client import RawClient, produce_fields
 TOPIC = "ledger"
 GROUP = "readers"
 LONE_GROUP = "without-members"
+MODERN_GROUP, EXPRESSION = "modern", "^led.*"
 DELETED_GROUP = "deleted"
 TIMEOUT_S = 20.0
-# Small enough that snapshots of the metadata are written.
-_SETTINGS = {"metadata.log.max.record.bytes.between.snapshots": "500"}
+# Small enough that snapshots of the metadata are written; and members give partitions up with a heartbeat.
+_SETTINGS = {
+    "metadata.log.max.record.bytes.between.snapshots": "500",
+    "group.consumer.min.heartbeat.interval.ms": "100",
+    "group.consumer.heartbeat.interval.ms": "100",
+}
 
 # The values for read_committed: of partition 1 to its end, of partition 0 to the start of the open transaction.
 COMMITTED_VALUES = {
@@ -89,6 +97,8 @@ def write_ledger(directory: Path) -> LogDirectory:
         _send(still_open, {0: "open-0"})
         still_open.send_offsets_to_transaction(_offsets({0: 19}), metadata, TIMEOUT_S)
         reader.close()
+        first = _join(broker.address, MODERN_GROUP, protocol="consumer")
+        _join(broker.address, MODERN_GROUP, EXPRESSION, protocol="consumer", polled_with=first).close()
     return LogDirectory(directory)
 
 
@@ -116,20 +126,26 @@ def _offsets(offsets: dict[int, int]) -> list[TopicPartition]:
     return [TopicPartition(TOPIC, partition, offset) for partition, offset in offsets.items()]
 
 
-def _join(address: str) -> Consumer:
-    """A consumer that is its group's only member, and has read a record."""
+def _join(
+    address: str, group: str = GROUP, topic: str = TOPIC, *, protocol: str = "classic", polled_with: Consumer | None = None
+) -> Consumer:
+    """A member that has read a record; the member that has to give up a partition for it is polled meanwhile."""
     reader = Consumer(
         {
             "bootstrap.servers": address,
             "log_level": 0,
             "client.id": "reader",
-            "group.id": GROUP,
+            "group.id": group,
+            "group.protocol": protocol,
             "auto.offset.reset": "earliest",
             "enable.auto.commit": False,
         }
     )
-    reader.subscribe([TOPIC])
-    message = reader.poll(TIMEOUT_S)
+    reader.subscribe([topic])
+    deadline = time.monotonic() + TIMEOUT_S
+    while (message := reader.poll(0.1)) is None and time.monotonic() < deadline:
+        if polled_with is not None:
+            polled_with.poll(0)
     assert message is not None
     assert message.error() is None
     return reader

@@ -8,6 +8,7 @@ from typing import Any
 
 from odradek.broker.coordination.coordinator_logs import PartitionLog
 from odradek.coordinator.group.config import GroupConfig
+from odradek.coordinator.group.consumer.group import ConsumerGroup
 from odradek.coordinator.group.group_shard import GroupShard
 from odradek.coordinator.group.offsets import OffsetConfig
 from odradek.coordinator.runtime.record import decode_group_record
@@ -24,6 +25,7 @@ from tests.campaigns.kafka_tools import compaction_workload as workload
 from tests.campaigns.kafka_tools.cleaned import CleanedComparison
 from tests.campaigns.kafka_tools.opened import open_log
 from tests.campaigns.simulation.broker import REPORTS
+from tests.campaigns.simulation.consumer_groups.replayed import image_of
 
 GROUPS, TRANSACTIONS = "__consumer_offsets", "__transaction_state"
 
@@ -75,11 +77,15 @@ def _group_state(directory: Path) -> dict[str, list[Any]]:
         for key, value in pending.items()
     ]
     return {
-        "groups": sorted(shard.groups.stored.items()),
+        "groups": sorted((name, _stored(group)) for name, group in shard.groups.stored.items()),
         "live groups": sorted((name, group.state, group.generation) for name, group in shard.groups.live.items()),
         "offsets": sorted(offsets, key=lambda each: each[:3]),
         "pending offsets": sorted(pending, key=lambda each: each[:2]),
     }
+
+
+def _stored(group: Any) -> Any:
+    return image_of(group) if isinstance(group, ConsumerGroup) else group
 
 
 def _transaction_state(directory: Path) -> dict[str, list[Any]]:

@@ -99,7 +99,7 @@ def test_an_open_transaction_names_its_partitions_and_an_ended_one_none(transact
     (of_group,) = {
         int(path.parent.name.rpartition("-")[2])
         for path, file in consumer_offsets.items()
-        if any(record.key and record.key["data"]["group"] == ledger.GROUP for record in file.records)
+        if any(record.key and record.key["data"].get("group") == ledger.GROUP for record in file.records)
     }
     assert transactions["open"][-1]["transactionPartitions"] == [
         {"topic": "__consumer_offsets", "partitionIds": [of_group]},
@@ -196,6 +196,26 @@ def test_a_groups_generations_are_told_with_members_and_assignment(consumer_offs
     assert member["subscription"]["topics"] == [ledger.TOPIC]
     assert member["assignment"]["assignedPartitions"] == [{"topic": ledger.TOPIC, "partitions": [0, 1]}]
     assert (generations[-1]["generation"], generations[-1]["members"]) == (2, [])
+
+
+def test_a_group_of_the_consumer_protocol_is_told_in_all_its_records(consumer_offsets):
+    told = defaultdict(list)
+    for record in all_records(consumer_offsets):
+        if record.key and record.key["data"].get("groupId") == ledger.MODERN_GROUP:
+            told[record.key["type"]].append((record.key["data"], record.payload and record.payload["data"]))
+    # The group's epoch, members, target assignment and their parts of it, what they have; a regular expression.
+    assert set(told) == {"3", "5", "6", "7", "8", "16"}
+    one, other = (key["memberId"] for key, value in told["5"] if value)
+    assert [value["topics"] for _, value in told["16"] if value] == [[ledger.TOPIC]]
+    given = [(key["memberId"], value["topicPartitions"][0]["partitions"]) for key, value in told["7"] if value]
+    assert given[0] == (one, [0, 1])
+    assert {member: len(partitions) for member, partitions in given[1:]} == {one: 1, other: 1}
+    # The other one has a partition after the first has given it up, and leaves; the group's epoch rises last.
+    steps = [(key["memberId"], value and (value["memberEpoch"], value["state"])) for key, value in told["8"]]
+    assert (one, (2, 1)) in steps
+    assert steps[-3:] == [(one, (3, 0)), (other, (3, 0)), (other, None)]
+    assert [told[kind][-1][1] for kind in ("5", "7", "8", "16")] == [None] * 4
+    assert told["3"][-1][1]["epoch"] == 4
 
 
 def test_a_deleted_group_ends_in_a_tombstone(consumer_offsets):
