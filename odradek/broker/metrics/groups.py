@@ -11,8 +11,10 @@ from typing import TYPE_CHECKING
 
 from odradek.broker.metrics.definitions import Distribution, Kind, Metric, Section, Sum
 from odradek.coordinator.group.assignor.moves import MoveReason
+from odradek.coordinator.group.classic.group import GROUP_TYPE as CLASSIC
 from odradek.coordinator.group.classic.rebalance_notes import LATENCY_BOUNDS_MS, RebalanceCause
 from odradek.coordinator.group.classic.states import GroupState
+from odradek.coordinator.group.consumer.group import GROUP_TYPE as CONSUMER
 from odradek.coordinator.group.consumer.states import ConsumerGroupState
 from odradek.coordinator.runtime.counters import RuntimeCounters
 from odradek.coordinator.runtime.states import ShardState
@@ -45,9 +47,10 @@ def _own(name: str, kind: Kind, help_: str, label: str = "") -> Metric:
     return Metric(f"odradek_{name}", kind, (label,) if label else (), "", help_)
 
 
-GROUPS = _manager_gauge("NumGroups", "Groups, including those that consist of committed offsets only.")
+GROUPS = _manager_gauge("NumGroups", "Groups of the classic protocol, including those that consist of committed offsets only.")
+GROUPS_BY_PROTOCOL = _coordinator("group_count", Kind.GAUGE, "group-count", "Groups, by protocol.", "protocol")
 GROUPS_BY_STATE = {
-    state: _manager_gauge(f"NumGroups{state.value}", f"Groups in state {state.value}.")
+    state: _manager_gauge(f"NumGroups{state.value}", f"Groups of the classic protocol in state {state.value}.")
     for state in GroupState
     if state is not GroupState.DEAD
 }
@@ -134,14 +137,18 @@ def _shards(broker: MeteredBroker) -> list[GroupShard]:
 
 def _read_groups(broker: MeteredBroker) -> Iterator[Reading]:
     shards = _shards(broker)
+    protocols = Counter({CLASSIC: 0, CONSUMER: 0})
     states: Counter[str] = Counter()
     members = 0
     for shard in shards:
         for group in shard.groups.groups():
-            states[group.state] += 1
+            protocols[group.group_type] += 1
+            if group.group_type == CLASSIC:
+                states[group.state] += 1
             members += group.member_count
     held = [shard.classic.held_requests() for shard in shards]
-    yield GROUPS, [((), states.total())]
+    yield GROUPS, [((), protocols[CLASSIC])]
+    yield GROUPS_BY_PROTOCOL, [((protocol,), count) for protocol, count in protocols.items()]
     for state, metric in GROUPS_BY_STATE.items():
         yield metric, [((), states[state])]
     yield MEMBERS, [((), members)]
@@ -161,8 +168,10 @@ def _read_rebalances(broker: MeteredBroker, shards: list[GroupShard]) -> Iterato
     yield REBALANCE_LATENCY_MAX, [((), max((c.latency_max_ms for c in counters), default=0.0))]
     ends_ms = [c.last_rebalance_ms for c in counters if c.last_rebalance_ms is not None]
     yield LAST_REBALANCE, [((), broker.clock.monotonic_ms() - max(ends_ms))] if ends_ms else []
-    yield HEARTBEATS, [((), sum(c.heartbeats for c in counters))]
-    yield SESSIONS_EXPIRED, [((), sum(c.sessions_expired for c in counters))]
+    made = [consumer for shard in shards if (consumer := shard.consumer_if_made) is not None]
+    yield HEARTBEATS, [((), sum(c.heartbeats for c in counters) + sum(each.heartbeats for each in made))]
+    expired = sum(c.sessions_expired for c in counters) + sum(each.sessions_expired for each in made)
+    yield SESSIONS_EXPIRED, [((), expired)]
     yield GROUPS_DELETED, [((), sum(shard.groups.groups_deleted for shard in shards))]
 
 
@@ -210,6 +219,7 @@ GROUP_SECTION = Section(
     "Groups",
     (
         GROUPS,
+        GROUPS_BY_PROTOCOL,
         *GROUPS_BY_STATE.values(),
         MEMBERS,
         WAITING,

@@ -146,6 +146,23 @@ async def test_heartbeats_and_sessions_that_ran_out_are_counted():
     assert read["odradek_group_members"] == {(): 0}
 
 
+async def test_members_of_the_consumer_protocol_are_counted_as_well():
+    async def scenario(groups):
+        at = {"group_id": "g", "member_id": "m"}
+        joining = {"member_epoch": 0, "rebalance_timeout_ms": 10_000, "subscribed_topic_names": ["a"], "topic_partitions": []}
+        joined = await groups.send(ApiKey.CONSUMER_GROUP_HEARTBEAT, 1, **at, **joining)
+        await groups.send(ApiKey.CONSUMER_GROUP_HEARTBEAT, 1, **at, member_epoch=joined.member_epoch)
+        read.update(groups.bed.read())
+        groups.bed.clock.advance(45_001)
+
+    read = {}
+    after = await on_groups(scenario)
+    assert (read["odradek_group_heartbeats_total"], read["odradek_group_members"]) == ({(): 2}, {(): 1})
+    assert read[f"{COORDINATOR}group_count"] == {("classic",): 0, ("consumer",): 1}
+    assert (read[STATES], read[f"{STATES}stable"], read[f"{STATES}empty"]) == ({(): 0}, {(): 0}, {(): 0})
+    assert after["odradek_group_sessions_expired_total"] == {(): 1}
+
+
 async def test_offsets_are_counted_as_they_come_and_go():
     async def scenario(groups):
         await groups.commit("g", 0, 1, 2)
@@ -187,6 +204,7 @@ async def test_groups_of_another_kind_are_counted():
         shard.groups.live["choir"] = Choir("choir", ("ada", "bo"))
 
     read = await on_groups(scenario)
-    assert read[STATES] == {(): 2}
+    assert read[STATES] == {(): 1}
+    assert read[f"{COORDINATOR}group_count"] == {("classic",): 1, ("consumer",): 0, ("choir",): 1}
     assert read[f"{STATES}stable"] == {(): 1}
     assert read["odradek_group_members"] == {(): 3}

@@ -75,6 +75,7 @@ class ConsumerGroups:
 
     ``classic`` are the shard's other groups, from which and into which groups are converted. ``resolving`` are the groups whose
     regular expressions are being resolved. ``newest_topics_version`` is the version of the metadata that had the newest topic.
+    ``heartbeats`` that were granted and ``sessions_expired`` are counted since the shard was loaded.
     """
 
     __slots__ = (
@@ -88,6 +89,7 @@ class ConsumerGroups:
         "classic",
         "clock",
         "config_of",
+        "heartbeats",
         "new_id",
         "newest_topics_version",
         "registry",
@@ -95,6 +97,7 @@ class ConsumerGroups:
         "resolving",
         "run_beside",
         "sessions",
+        "sessions_expired",
         "timers",
         "topics",
         "why",
@@ -129,6 +132,8 @@ class ConsumerGroups:
         self.reports = reports
         self.new_id = services.new_id or new_id
         self.why = Explanations(timers.clock, services.topics, reports)
+        self.heartbeats = 0
+        self.sessions_expired = 0
         self.resolving: set[str] = set()
         self.newest_topics_version = self.topics.version
         # Set by the shard: an expiry removes a member.

@@ -69,6 +69,7 @@ def heartbeat(
         # A static member that comes back in the other protocol changes nothing, and yet the group may have to rebalance.
         must_rebalance = classic is not None and (classic.state is not GroupState.STABLE or lags_behind_topics(groups, group))
         member = step.advance(member, step.note(member, must_raise=must_rebalance), _owned(request))
+    groups.heartbeats += 1
     groups.sessions.touch(request.group_id, member_id, config.session_timeout_ms)
     is_told = is_full or (member is not old and member.assigned != old.assigned)
     response = ConsumerGroupHeartbeatResponse(

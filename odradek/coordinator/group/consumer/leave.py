@@ -102,7 +102,9 @@ def removal(groups: ConsumerGroups, group: ConsumerGroup, members: Sequence[Cons
 
 def expire_session(groups: ConsumerGroups, group_id: str, member_id: str) -> CoordinatorResult[None]:
     """A member has been silent for its session timeout."""
-    return _remove(groups, group_id, member_id, "was silent for its session timeout")
+    result = _remove(groups, group_id, member_id, "was silent for its session timeout")
+    groups.sessions_expired += bool(result.records)
+    return result
 
 
 def await_join(groups: ConsumerGroups, group_id: str, member: ConsumerMember) -> None:
