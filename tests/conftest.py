@@ -14,6 +14,7 @@ from hypothesis import settings
 from odradek.build import is_compiled
 from tests.broker_process import REPOSITORY, BrokerProcess
 from tests.campaigns.table import SHORT_TESTS
+from tests.tls import Certificates
 
 # How long an example takes is the machine's affair, which has other things to do.
 settings.register_profile("no deadline", deadline=None)
@@ -56,6 +57,12 @@ def broker(module_broker: BrokerProcess, request: pytest.FixtureRequest) -> Brok
     """The module's broker, which its tests share."""
     request.node.stash.setdefault(BROKERS, []).append(module_broker)
     return module_broker
+
+
+@pytest.fixture(scope="session")
+def certificates(tmp_path_factory: pytest.TempPathFactory) -> Certificates:
+    """Certificates of a broker, of clients, and of strangers."""
+    return Certificates(tmp_path_factory.mktemp("certificates"))
 
 
 @pytest.fixture
