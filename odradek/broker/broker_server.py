@@ -15,7 +15,7 @@ from odradek.broker.network.connection import Connection
 from odradek.broker.network.connection_registry import ConnectionRegistry
 from odradek.broker.network.listeners import Listeners
 from odradek.broker.network.request_memory import RequestMemory
-from odradek.broker.network.serving import connection_limits, drain, socket_settings
+from odradek.broker.network.serving import connection_limits, drain, secured, socket_settings, tls_listeners
 from odradek.broker.server import Broker
 
 if TYPE_CHECKING:
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
     from odradek.broker.config.broker_config import BrokerConfig
     from odradek.broker.controller_server import ControllerListeners
+    from odradek.broker.security.tls_listeners import TlsListeners
     from odradek.storage.filesystem import FileSystem
     from odradek.timing.background import Background
     from odradek.timing.clock import Clock
@@ -47,6 +48,7 @@ class BrokerServer:
         )
         self._listeners = Listeners(self._make_connection)
         self._max_frame_bytes: int = config["socket.request.max.bytes"]
+        self._tls: TlsListeners | None = None
         # Of the controller, where it is in this process and listens for other brokers.
         self._controller_listeners: ControllerListeners | None = None
 
@@ -59,12 +61,14 @@ class BrokerServer:
     async def start(self) -> None:
         """Open everything and listen.
 
-        Raises DataDirectoryLocked, InconsistentDataDirectory, or OSError where a listener cannot be bound; then nothing is open.
+        Raises DataDirectoryLocked, InconsistentDataDirectory, InvalidConfig where the stores of an SSL listener cannot be loaded,
+        or OSError where a listener cannot be bound; then nothing is open.
         A broker among others also raises what ``Broker.join`` and ``ClusterMember.unfence`` do.
         """
         broker = self.broker
         config = broker.config
         endpoints = parse_endpoints("listeners", config["listeners"])
+        self._tls = tls_listeners(config, [*endpoints, *config.controller_endpoints])
         if config.controller_endpoints:
             await self._bind_controller()
         try:
@@ -116,6 +120,7 @@ class BrokerServer:
 
         broker = self.broker
         self._controller_listeners = ControllerListeners(broker.config, broker.clock, broker.timer, broker.call_soon)
+        self._controller_listeners.tls = self._tls
         await self._controller_listeners.bind()
 
     def _close_listeners(self) -> None:
@@ -123,5 +128,6 @@ class BrokerServer:
         if self._controller_listeners is not None:
             self._controller_listeners.close()
 
-    def _make_connection(self, listener_name: str) -> Connection:
-        return Connection(self.broker.dispatcher, self.connections, listener_name, self._max_frame_bytes)
+    def _make_connection(self, listener_name: str) -> asyncio.BaseProtocol:
+        connection = Connection(self.broker.dispatcher, self.connections, listener_name, self._max_frame_bytes)
+        return secured(connection, self._tls, self.broker.timer, self.connections.line_limit)

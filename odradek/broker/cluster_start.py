@@ -8,8 +8,9 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, Protocol
 
-from odradek.broker.cluster.member import ClusterMember, MemberHost, connect
+from odradek.broker.cluster.member import ClusterMember, MemberHost
 from odradek.broker.cluster.metadata_source import MetadataSource, ObservedMetadata
+from odradek.broker.cluster.peer_connections import PeerConnections
 from odradek.broker.config.roles import quorum_nodes
 from odradek.broker.logging import log as broker_log
 from odradek.broker.quorum.cluster_id import find_cluster_id
@@ -61,25 +62,26 @@ async def join_cluster(
     With ``listeners`` the cluster's controller begins here, too. Else an empty data directory takes the cluster's id from a
     controller. While logs are recovered the loop does nothing else.
 
-    Raises MembershipLost, what ``lock_directories`` and ``open_partitions`` do, and LogCorrupt, MetadataUnreadable or ValueError
-    for the metadata log. No lock is kept then.
+    Raises MembershipLost, InvalidConfig where stores for TLS cannot be loaded, what ``lock_directories`` and ``open_partitions``
+    do, and LogCorrupt, MetadataUnreadable or ValueError for the metadata log. No lock is kept then.
     """
     file_system = file_system or RealFileSystem(RESERVE_BYTES)
     config = broker.config
+    peers = PeerConnections(config)
     nodes: list[QuorumNode] = []
     cluster_id = None
     if listeners is None:
         configured = quorum_nodes(config["controller.quorum.voters"], config["controller.quorum.bootstrap.servers"])
         nodes = [QuorumNode(*node) for node in configured]
-        cluster_id = await _cluster_id(broker, file_system, nodes)
+        cluster_id = await _cluster_id(broker, file_system, nodes, peers)
     locked = lock_directories(broker, file_system, cluster_id)
     member: ClusterMember | None = None
     try:
         if listeners is None:
-            source: MetadataSource = _observe(broker, file_system, locked, nodes)
+            source: MetadataSource = _observe(broker, file_system, locked, nodes, peers)
         else:
             source = await _control(broker, file_system, locked, listeners)
-        member = ClusterMember(broker, locked.log_manager, locked.identity, source)
+        member = ClusterMember(broker, locked.log_manager, locked.identity, source, peers.to_broker)
         await member.catch_up()
         directories = open_partitions(
             broker,
@@ -99,16 +101,20 @@ async def join_cluster(
     return storage, member
 
 
-async def _cluster_id(broker: JoiningBroker, file_system: FileSystem, nodes: Sequence[QuorumNode]) -> str:
+async def _cluster_id(broker: JoiningBroker, file_system: FileSystem, nodes: Sequence[QuorumNode], peers: PeerConnections) -> str:
     known = _known_cluster_id(broker.config, file_system)
     if known is not None:
         return known
     timeout_ms = broker.config["initial.broker.registration.timeout.ms"]
-    return await find_cluster_id(nodes, connect, broker.timer, broker.random, timeout_ms=timeout_ms)
+    return await find_cluster_id(nodes, peers.to_controller, broker.timer, broker.random, timeout_ms=timeout_ms)
 
 
 def _observe(
-    broker: JoiningBroker, file_system: FileSystem, locked: LockedDirectories, nodes: Sequence[QuorumNode]
+    broker: JoiningBroker,
+    file_system: FileSystem,
+    locked: LockedDirectories,
+    nodes: Sequence[QuorumNode],
+    peers: PeerConnections,
 ) -> ObservedMetadata:
     """Open the copy of a log elsewhere. Raises LogCorrupt, OSError, ValueError, KafkaError."""
     config = broker.config
@@ -117,7 +123,7 @@ def _observe(
         timer=broker.timer,
         slices=broker.slices,
         random=broker.random,
-        connect=connect,
+        connect=peers.to_controller,
         warn=broker_log.warn,
     )
     identity = locked.identity

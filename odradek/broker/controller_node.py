@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, Protocol
 
-from odradek.broker.config.endpoints import parse_endpoints
+from odradek.broker.config.endpoints import parse_endpoints, security_protocol_id
 from odradek.broker.controller.cluster_controller import ClusterController
 from odradek.broker.controller.handlers import SERVED, module_of
 from odradek.broker.controller.quorum_leader import QuorumLeader
@@ -44,7 +44,6 @@ if TYPE_CHECKING:
     from odradek.timing.slices import Slices
     from odradek.timing.timer import Timer
 
-_PLAINTEXT: Final = 0
 _LENGTH_BYTES: Final = 4
 
 
@@ -163,7 +162,12 @@ class ControllerNode:
 
     def _registration(self) -> RegisterControllerRecord:
         endpoints = tuple(
-            NodeEndpoint(name=each.name, host=each.host, port=each.port, security_protocol=_PLAINTEXT)
+            NodeEndpoint(
+                name=each.name,
+                host=each.host,
+                port=each.port,
+                security_protocol=security_protocol_id(self.config, each.name),
+            )
             for each in self.leader.endpoints.values()
         )
         features = tuple(

@@ -18,7 +18,7 @@ from odradek.broker.network.connection import Connection
 from odradek.broker.network.connection_registry import ConnectionRegistry
 from odradek.broker.network.listeners import Listeners
 from odradek.broker.network.request_memory import RequestMemory
-from odradek.broker.network.serving import connection_limits, drain, socket_settings
+from odradek.broker.network.serving import connection_limits, drain, secured, socket_settings, tls_listeners
 from odradek.broker.storage_start import log_manager_for
 from odradek.protocol.errors import KafkaError
 from odradek.storage.filesystem import FileSystem, RealFileSystem
@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 
     from odradek.broker.config.broker_config import BrokerConfig
     from odradek.broker.config.endpoints import Endpoint
+    from odradek.broker.security.tls_listeners import TlsListeners
     from odradek.storage.log_manager import LogManager
     from odradek.timing.background import Background
     from odradek.timing.clock import Clock
@@ -43,8 +44,15 @@ class ControllerListeners:
     """The listeners of a controller, and the connections to it. Loop thread only."""
 
     def __init__(
-        self, config: BrokerConfig, clock: Clock, timer: Timer, call_soon: Callable[[Callable[[], None]], object]
+        self,
+        config: BrokerConfig,
+        clock: Clock,
+        timer: Timer,
+        call_soon: Callable[[Callable[[], None]], object],
     ) -> None:
+        self._timer = timer
+        # Set before ``bind``, where any of the listeners is SSL.
+        self.tls: TlsListeners | None = None
         self._config = config
         memory = RequestMemory(config["queued.max.request.bytes"], clock, call_soon)
         self.connections = ConnectionRegistry(partial(connection_limits, config), clock, timer, memory)
@@ -80,9 +88,11 @@ class ControllerListeners:
         self.connections.stop_reading()
         self.connections.close_all()
 
-    def _make_connection(self, listener_name: str) -> Connection:
+    def _make_connection(self, listener_name: str) -> asyncio.BaseProtocol:
         assert self._node is not None  # noqa: S101  no connection is accepted before
-        return Connection(self._node.dispatcher, self.connections, listener_name, self._config["socket.request.max.bytes"])
+        max_bytes = self._config["socket.request.max.bytes"]
+        connection = Connection(self._node.dispatcher, self.connections, listener_name, max_bytes)
+        return secured(connection, self.tls, self._timer, self.connections.line_limit)
 
 
 class ControllerServer:
@@ -132,9 +142,10 @@ class ControllerServer:
     async def start(self) -> None:
         """Open the metadata log, and listen.
 
-        Raises DataDirectoryLocked, InconsistentDataDirectory, MetadataUnreadable, LogCorrupt, KafkaError, OSError, ValueError; no
-        lock is kept then.
+        Raises DataDirectoryLocked, InconsistentDataDirectory, InvalidConfig, MetadataUnreadable, LogCorrupt, KafkaError, OSError,
+        ValueError; no lock is kept then.
         """
+        self._listeners.tls = tls_listeners(self.config, self.config.controller_endpoints)
         await self._listeners.bind()
         try:
             self.log_manager = log_manager_for(self.config, self._file_system, self.new_uuid)

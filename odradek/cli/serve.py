@@ -170,7 +170,7 @@ async def _serve(
         metrics = None if metrics_port is None else await _bind_metrics(broker, metrics_host, metrics_port)
         if not await _start(server, stopping):
             return 0
-    except (DataDirectoryLocked, InconsistentDataDirectory, KafkaError, OSError) as error:
+    except (DataDirectoryLocked, InconsistentDataDirectory, InvalidConfig, KafkaError, OSError) as error:
         return cannot_start(error)
     except MetadataUnreadable as error:
         return tell(error, FAILED)

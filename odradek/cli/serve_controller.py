@@ -3,6 +3,7 @@
 import asyncio
 
 from odradek.broker.config.broker_config import BrokerConfig
+from odradek.broker.config.definitions import InvalidConfig
 from odradek.broker.controller_server import ControllerServer
 from odradek.broker.logging import log
 from odradek.broker.metadata.metadata_log import MetadataUnreadable
@@ -31,7 +32,7 @@ async def serve_controller(config: BrokerConfig, *, default_data_dir: str | None
         await server.start()
     except MetadataUnreadable as error:
         return tell(error, FAILED)
-    except (DataDirectoryLocked, InconsistentDataDirectory, KafkaError, OSError, ValueError) as error:
+    except (DataDirectoryLocked, InconsistentDataDirectory, InvalidConfig, KafkaError, OSError, ValueError) as error:
         return cannot_start(error)
     host, port = server.bound_address
     print(f"odradek controller ready on {f'[{host}]' if ':' in host else host or 'localhost'}:{port}", flush=True)

@@ -18,7 +18,7 @@ from collections import deque
 from collections.abc import Awaitable, Callable
 from functools import partial
 from random import Random
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from odradek.client.api import Api, RequestT, ResponseT
 from odradek.client.backoff import ExponentialBackoff
@@ -28,15 +28,21 @@ from odradek.client.errors import ClientError, ConnectFailed, Disconnected, Requ
 from odradek.client.session import Session
 from odradek.timing.timer import Timer, TimerTask
 
+if TYPE_CHECKING:
+    import ssl
+
 Connect = Callable[[Callable[[], asyncio.BufferedProtocol]], Awaitable[object]]
 """Connects the protocol that it is given the maker of; raises OSError."""
 
 
-def connect_to(host: str, port: int) -> Connect:
-    """Connect to an address by TCP."""
+def connect_to(host: str, port: int, tls: "Callable[[], ssl.SSLContext] | None" = None) -> Connect:
+    """Connect to an address by TCP; with ``tls``, which is asked for each connection, by TLS over it."""
 
     async def connect(make_protocol: Callable[[], asyncio.BufferedProtocol]) -> object:
-        return await asyncio.get_running_loop().create_connection(make_protocol, host, port)
+        loop = asyncio.get_running_loop()
+        if tls is None:
+            return await loop.create_connection(make_protocol, host, port)
+        return await loop.create_connection(make_protocol, host, port, ssl=tls(), server_hostname=host)
 
     return connect
 

@@ -39,6 +39,12 @@ class LogSlice:
                 self.on_error(error)
             raise
 
+    def first(self, size: int) -> "LogSlice":
+        """The first ``size`` bytes."""
+        part = LogSlice(self.file, self.position, size)
+        part.on_error = self.on_error
+        return part
+
     def without(self, size: int) -> "LogSlice":
         """The rest, after the first ``size`` bytes have been sent."""
         rest = LogSlice(self.file, self.position + size, self.length - size)

@@ -25,6 +25,7 @@ from odradek.broker.cluster.replicated_roles import ReplicatedRoles
 from odradek.broker.cluster.replication_throttles import ReplicationThrottles
 from odradek.broker.cluster.transaction_peers import TransactionPeers
 from odradek.broker.config.dynamic import ResourceType
+from odradek.broker.config.endpoints import inter_broker_listener, security_protocol_id
 from odradek.broker.logging import log as broker_log
 from odradek.broker.metadata.features import REGISTERED_FEATURES
 from odradek.broker.metadata.publishing import PublishingOrder
@@ -33,7 +34,6 @@ from odradek.broker.quorum.forwarding import ForwardingGate
 from odradek.broker.quorum.membership import MembershipLost
 from odradek.broker.quorum.producer_id_blocks import ProducerIdBlocks
 from odradek.broker.replica.replica_fetcher import FetcherConfig
-from odradek.client.node_client import connect_to
 from odradek.protocol.message_types.broker_registration import Listener
 from odradek.storage.checkpoints import HIGH_WATERMARK_FILE
 
@@ -58,7 +58,6 @@ if TYPE_CHECKING:
 
 # How long a controlled shutdown may take, as with Kafka's brokers.
 _SHUTDOWN_S: Final = 300.0
-_DEFAULT_LISTENER: Final = "PLAINTEXT"
 
 
 class MemberHost(Protocol):
@@ -84,11 +83,6 @@ class MemberHost(Protocol):
         """The broker cannot go on."""
 
 
-def connect(address: Address) -> Connect:
-    """What connects to a node of the cluster."""
-    return connect_to(*address)
-
-
 class ClusterMember:
     """One life of one broker. Loop thread only."""
 
@@ -98,7 +92,10 @@ class ClusterMember:
         log_manager: LogManager,
         identity: DirectoryIdentity,
         source: MetadataSource,
+        connect: Callable[[Address], Connect],
     ) -> None:
+        """``connect`` gives what connects to another broker."""
+        self._connect = connect
         self._broker = broker
         self._log_manager = log_manager
         self._tasks: list[asyncio.Task[None]] = []
@@ -155,7 +152,7 @@ class ClusterMember:
             self.image,
             node_id=broker.node_id,
             own_epoch=self._epoch,
-            listener_name=(config["inter.broker.listener.name"] or _DEFAULT_LISTENER).upper(),
+            listener_name=inter_broker_listener(config),
             max_lag_ms=config["replica.lag.time.max.ms"],
             clock=broker.clock,
             alter_partitions=self._alter_partitions,
@@ -165,7 +162,7 @@ class ClusterMember:
     def _make_fetchers(self) -> ReplicaFetchers:
         broker = self._broker
         return ReplicaFetchers(
-            connect,
+            self._connect,
             broker.timer,
             broker.random,
             node_id=broker.node_id,
@@ -310,7 +307,10 @@ def _registration(broker: MemberHost, log_manager: LogManager, identity: Directo
         node_id=broker.node_id,
         cluster_id=identity.cluster_id,
         incarnation_id=broker.new_uuid(),
-        listeners=[Listener(name=each.name, host=each.host, port=each.port) for each in broker.endpoints.values()],
+        listeners=[
+            Listener(each.name, each.host, each.port, security_protocol_id(broker.config, each.name))
+            for each in broker.endpoints.values()
+        ],
         features=[(name, *levels) for name, levels in REGISTERED_FEATURES.items()],
         log_dirs=directories,
         rack=broker.config["broker.rack"],

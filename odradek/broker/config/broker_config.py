@@ -4,7 +4,7 @@
 known key stops the start.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
 from odradek.broker.config.checks import check
@@ -16,6 +16,7 @@ from odradek.broker.config.endpoints import (
     opened_listeners,
     parse_endpoints,
 )
+from odradek.broker.config.listener_config import ListenerConfig, check_of_listeners
 from odradek.broker.config.properties import parse_properties
 from odradek.broker.config.roles import check_roles
 from odradek.broker.config.table import BROKER_CONFIGS, BROKER_DEFAULTS, synonyms
@@ -40,22 +41,32 @@ class BrokerConfig:
     ``static`` has the texts set at the start, unknown keys included; ``warnings`` names the unknown keys. Loop thread only.
     """
 
-    __slots__ = ("_log_configs", "_values", "static", "warnings")
+    __slots__ = ("_log_configs", "_texts", "_values", "check_also", "static", "warnings", "when_overridden")
 
     def __init__(self, static: Mapping[str, str]) -> None:
         self.static = _with_both_ids(static)
+        self._texts: Mapping[str, str] = self.static
+        # Of the server that listens: raises InvalidConfig where the texts ask for what its listeners cannot do.
+        self.check_also: Callable[[Mapping[str, Any], Mapping[str, str]], None] | None = None
+        # And is told that other values are in force.
+        self.when_overridden: Callable[[], None] | None = None
+        self._values = values_in_force(self.static)
         unknown = [name for name in self.static if name not in BROKER_CONFIGS]
         self.warnings: tuple[str, ...] = ()
         if unknown:
-            from odradek.broker.config.unknown_keys import warning
+            from odradek.broker.config.unknown_keys import warnings
 
-            self.warnings = tuple(warning(name) for name in unknown)
-        self._values = values_in_force(self.static)
+            self.warnings = tuple(warnings(unknown, self._listener_names()))
         # Most topics have the same overrides, or none.
         self._log_configs: dict[frozenset[tuple[str, str]], LogConfig] = {}
 
     def __getitem__(self, name: str) -> Any:
         return self._values[name]
+
+    def _listener_names(self) -> set[str]:
+        """Of all listeners, those of the controller as well."""
+        endpoints = parse_endpoints("listeners", self["listeners"])
+        return {endpoint.name for endpoint in (*endpoints, *self.controller_endpoints)}
 
     @property
     def controller_endpoints(self) -> list[Endpoint]:
@@ -68,11 +79,26 @@ class BrokerConfig:
 
     def override(self, *layers: Mapping[str, str]) -> None:
         """Replace the dynamic overrides: the cluster's, then this broker's, which take precedence. Raises InvalidConfig."""
-        self._values = self.overridden(*layers)
+        self._texts = self._laid_over(layers)
+        self._values = values_in_force(self._texts)
         self._log_configs.clear()
+        if self.when_overridden is not None:
+            self.when_overridden()
 
     def overridden(self, *layers: Mapping[str, str]) -> dict[str, Any]:
         """The values that would be in force with ``layers`` of dynamic overrides; raises InvalidConfig."""
+        texts = self._laid_over(layers)
+        values = values_in_force(texts)
+        if self.check_also is not None:
+            self.check_also(values, texts)
+        return values
+
+    def listener_config(self, listener: str) -> ListenerConfig:
+        """The values in force for one listener."""
+        return ListenerConfig(listener, self._values, self._texts)
+
+    def _laid_over(self, layers: Sequence[Mapping[str, str]]) -> dict[str, str]:
+        """All that is set, with ``layers`` of dynamic overrides."""
         texts = dict(self.static)
         for layer in layers:
             # A dynamic log.retention.ms, for example, overrides a static log.retention.hours, and the other way round.
@@ -80,7 +106,7 @@ class BrokerConfig:
                 for synonym in synonyms(name):
                     texts.pop(synonym, None)
             texts.update(layer)
-        return values_in_force(texts)
+        return texts
 
     def topic_config(self, overrides: Mapping[str, str]) -> dict[str, Any]:
         """The typed values of all topic configs, by name, for a topic with ``overrides``."""
@@ -115,6 +141,7 @@ def values_in_force(texts: Mapping[str, str]) -> dict[str, Any]:
         check_controller_listeners(values, controller_listeners(values["listeners"], values["controller.listener.names"]))
     values["listeners"] = opened_listeners(values["listeners"], values["controller.listener.names"])
     check(values)
+    check_of_listeners(texts)
     return values
 
 

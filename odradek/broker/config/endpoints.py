@@ -5,13 +5,24 @@ for security protocols and for connection limits by address, are split at the la
 """
 
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 from odradek.broker.config.definitions import InvalidConfig
 
 MAX_PORT = 65535
-_PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
+PLAINTEXT = "PLAINTEXT"
+SSL = "SSL"
+# By their numbers.
+_PROTOCOLS = (PLAINTEXT, SSL, "SASL_PLAINTEXT", "SASL_SSL")
+_A_MAP = "a list of NAME:PROTOCOL"
 _ANY_ADDRESS = ("0.0.0.0", "::")  # noqa: S104  compared, not bound
+
+
+class ConfigValues(Protocol):
+    """Typed values by the names of configs."""
+
+    def __getitem__(self, name: str, /) -> Any:
+        """The value of a config."""
 
 
 class Endpoint(NamedTuple):
@@ -37,13 +48,13 @@ def controller_listeners(listeners: Sequence[str], controller_listener_names: Se
 def check_controller_listeners(values: Mapping[str, Any], listeners: Sequence[str]) -> None:
     """Raise InvalidConfig if the ``listeners`` of a controller cannot be bound. One that has no protocol is PLAINTEXT."""
     endpoints = parse_endpoints("listeners", listeners)
-    protocols = _security_protocols(values["listener.security.protocol.map"])
-    _check_bindable(endpoints, {endpoint.name: "PLAINTEXT" for endpoint in endpoints} | protocols)
+    protocols = {endpoint.name: PLAINTEXT for endpoint in endpoints} | security_protocols(values)
+    _check_bindable(endpoints, protocols)
 
 
 def check_listeners(values: Mapping[str, Any]) -> None:
     """Raise InvalidConfig if listeners cannot be parsed, bound or secured, or if an advertised listener is not listened on."""
-    protocols = _security_protocols(values["listener.security.protocol.map"])
+    protocols = security_protocols(values)
     listeners = parse_endpoints("listeners", values["listeners"])
     if not listeners and "broker" in values["process.roles"]:
         raise InvalidConfig("listeners", "", "more than the controller's listeners")
@@ -60,9 +71,45 @@ def check_listeners(values: Mapping[str, Any]) -> None:
             raise InvalidConfig("advertised.listeners", endpoint.name, f"among the names of listeners: {', '.join(names)}")
         if endpoint.host in _ANY_ADDRESS:
             raise InvalidConfig("advertised.listeners", endpoint.host, "an address that clients can connect to")
-    inter_broker = values["inter.broker.listener.name"]
-    if inter_broker is not None and inter_broker.upper() not in names:
-        raise InvalidConfig("inter.broker.listener.name", inter_broker, f"among the names of listeners: {', '.join(names)}")
+    _check_inter_broker(values, names)
+
+
+def inter_broker_listener(values: ConfigValues) -> str:
+    """The name of the listener for connections between brokers, in upper case."""
+    name: str = values["inter.broker.listener.name"] or values["security.inter.broker.protocol"]
+    return name.upper()
+
+
+def security_protocols(values: ConfigValues) -> dict[str, str]:
+    """``listener.security.protocol.map``: the protocol of each listener's name, both in upper case; raises InvalidConfig."""
+    protocols = {}
+    for name, protocol in _parse_map("listener.security.protocol.map", values["listener.security.protocol.map"], _A_MAP):
+        if protocol.upper() not in _PROTOCOLS:
+            raise InvalidConfig("listener.security.protocol.map", protocol, f"one of {', '.join(_PROTOCOLS)}")
+        protocols[name.upper()] = protocol.upper()
+    return protocols
+
+
+def security_protocol_id(values: ConfigValues, listener: str) -> int:
+    """The number of a listener's protocol in registrations, PLAINTEXT's where the map does not have the listener."""
+    return _PROTOCOLS.index(security_protocols(values).get(listener, PLAINTEXT))
+
+
+def security_protocols_of(values: ConfigValues, endpoints: Sequence[Endpoint]) -> list[str]:
+    """The protocols of these listeners, PLAINTEXT where the map does not have one."""
+    protocols = security_protocols(values)
+    return [protocols.get(endpoint.name, PLAINTEXT) for endpoint in endpoints]
+
+
+def _check_inter_broker(values: Mapping[str, Any], names: Sequence[str]) -> None:
+    named = values["inter.broker.listener.name"]
+    by_protocol = values["security.inter.broker.protocol"]
+    if named is not None and by_protocol != PLAINTEXT:
+        raise InvalidConfig("security.inter.broker.protocol", by_protocol, "left out where inter.broker.listener.name is set")
+    key = "security.inter.broker.protocol" if named is None else "inter.broker.listener.name"
+    name = inter_broker_listener(values)
+    if (named is not None or by_protocol != PLAINTEXT) and name not in names:
+        raise InvalidConfig(key, named or by_protocol, f"among the names of listeners: {', '.join(names)}")
 
 
 def per_ip_overrides(text: str) -> dict[str, int]:
@@ -96,22 +143,13 @@ def _check_bindable(listeners: Sequence[Endpoint], protocols: Mapping[str, str])
         protocol = protocols.get(endpoint.name)
         if protocol is None:
             raise InvalidConfig("listeners", endpoint.name, "given a protocol in listener.security.protocol.map")
-        if protocol != "PLAINTEXT":
-            raise InvalidConfig("listeners", endpoint.name, f"a PLAINTEXT listener, not {protocol}: there is no TLS or SASL")
+        if protocol not in (PLAINTEXT, SSL):
+            raise InvalidConfig("listeners", endpoint.name, f"a PLAINTEXT or SSL listener, not {protocol}: there is no SASL")
         # As in Kafka, only an IPv4 and an IPv6 listener may share a port.
         place = (endpoint.port, ":" in endpoint.host)
         if endpoint.port and place in taken:
             raise InvalidConfig("listeners", f"{taken[place]},{endpoint.name}", "on different ports")
         taken[place] = endpoint.name
-
-
-def _security_protocols(text: str) -> dict[str, str]:
-    protocols = {}
-    for name, protocol in _parse_map("listener.security.protocol.map", text, "a list of NAME:PROTOCOL"):
-        if protocol.upper() not in _PROTOCOLS:
-            raise InvalidConfig("listener.security.protocol.map", protocol, f"one of {', '.join(_PROTOCOLS)}")
-        protocols[name.upper()] = protocol.upper()
-    return protocols
 
 
 def _parse_map(key: str, text: str, allowed: str) -> list[tuple[str, str]]:

@@ -19,7 +19,7 @@ class Ignored(NamedTuple):
 
 
 _BY_REASON = {
-    "there is no TLS, SASL or authorisation": """
+    "there is no SASL or authorisation": """
         allow.everyone.if.no.acl.found authorizer.class.name connection.failed.authentication.delay.ms connections.max.reauth.ms
         delegation.token.expiry.check.interval.ms delegation.token.expiry.time.ms delegation.token.max.lifetime.ms
         delegation.token.secret.key principal.builder.class+ sasl.client.callback.handler.class sasl.enabled.mechanisms+
@@ -40,12 +40,14 @@ _BY_REASON = {
         sasl.oauthbearer.jwks.endpoint.retry.backoff.ms sasl.oauthbearer.jwks.endpoint.url
         sasl.oauthbearer.jwt.retriever.class sasl.oauthbearer.jwt.validator.class sasl.oauthbearer.scope
         sasl.oauthbearer.scope.claim.name sasl.oauthbearer.sub.claim.name sasl.oauthbearer.token.endpoint.url
-        sasl.server.callback.handler.class sasl.server.max.receive.size security.inter.broker.protocol security.providers
-        ssl.allow.dn.changes ssl.allow.san.changes ssl.cipher.suites ssl.client.auth ssl.enabled.protocols
-        ssl.endpoint.identification.algorithm ssl.engine.factory.class ssl.key.password ssl.keymanager.algorithm
-        ssl.keystore.certificate.chain ssl.keystore.key ssl.keystore.location ssl.keystore.password ssl.keystore.type
-        ssl.principal.mapping.rules ssl.protocol ssl.provider ssl.secure.random.implementation ssl.trustmanager.algorithm
-        ssl.truststore.certificates ssl.truststore.location ssl.truststore.password ssl.truststore.type super.users
+        sasl.server.callback.handler.class sasl.server.max.receive.size super.users
+    """,
+    "TLS is OpenSSL's": """
+        security.providers ssl.engine.factory.class ssl.keymanager.algorithm ssl.provider ssl.secure.random.implementation
+        ssl.trustmanager.algorithm
+    """,
+    "a key store that is loaded again may name another subject": """
+        ssl.allow.dn.changes ssl.allow.san.changes
     """,
     "there is no remote storage": """
         follower.fetch.last.tiered.offset.enable* remote.fetch.max.wait.ms* remote.list.offsets.request.timeout.ms*

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from odradek.broker.config.broker_config import BrokerConfig
 from odradek.broker.config.definitions import InvalidConfig, parse_list
-from odradek.broker.config.endpoints import Endpoint, parse_endpoints
+from odradek.broker.config.endpoints import Endpoint, inter_broker_listener, parse_endpoints
 from odradek.broker.config.ignored import IGNORED
 from odradek.broker.config.properties import property_line
 from odradek.broker.config.table import BROKER_CONFIGS
@@ -84,6 +84,8 @@ def kafka_properties(
         for name in ("controller.quorum.voters", "controller.quorum.bootstrap.servers"):
             carried.pop(name, None)
     carried.pop("log.dir", None)
+    # Said by the listener's name.
+    carried.pop("security.inter.broker.protocol", None)
     return KafkaProperties(added | _without(carried, added), unknown, tuple(name for name in carried if name in IGNORED))
 
 
@@ -118,9 +120,9 @@ def _listeners(config: BrokerConfig, controller_port: int | None) -> dict[str, s
         "listener.security.protocol.map": _protocols(config, [*named, *(endpoint.name for endpoint in brokers)]),
     }
     if brokers:
-        between = config["inter.broker.listener.name"] or "PLAINTEXT"
+        between = inter_broker_listener(config)
         names = [endpoint.name for endpoint in brokers]
-        said["inter.broker.listener.name"] = between if between.upper() in names else names[0]
+        said["inter.broker.listener.name"] = between if between in names else names[0]
         said["advertised.listeners"] = _advertised(config, brokers)
     return said
 

@@ -131,7 +131,7 @@ LISTENERS = (
         "listener.security.protocol.map",
         STRING,
         "SASL_SSL:SASL_SSL,PLAINTEXT:PLAINTEXT,SSL:SSL,SASL_PLAINTEXT:SASL_PLAINTEXT",
-        "The security protocol of each listener name: NAME:PROTOCOL, separated by commas. A listener can only be PLAINTEXT.",
+        "The security protocol of each listener name: NAME:PROTOCOL, separated by commas. PLAINTEXT or SSL.",
         None,
         "low",
     ),
@@ -139,7 +139,15 @@ LISTENERS = (
         "inter.broker.listener.name",
         STRING,
         None,
-        "The listener for connections between brokers, PLAINTEXT if none is named. A broker that is alone has none.",
+        "The listener for connections between brokers; the name in security.inter.broker.protocol if none is named. A broker "
+        "that is alone has none.",
+    ),
+    _Config(
+        "security.inter.broker.protocol",
+        STRING,
+        "PLAINTEXT",
+        "The listener for connections between brokers, where its name is that of its protocol.",
+        OneOf("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL"),
     ),
     _Config(
         "controller.listener.names",

@@ -1,11 +1,16 @@
 """The warning for a key in server.properties that has no effect. Imported only if there is such a key."""
 
 import difflib
+from collections.abc import Collection, Iterable, Iterator
 
 from odradek.broker.config.ignored import IGNORED
+from odradek.broker.config.listener_config import PREFIX, is_of_a_listener, is_of_listeners
 from odradek.broker.config.table import BROKER_CONFIGS, TOPIC_CONFIGS
 
-_PER_LISTENER = "listener.name."
+
+def warnings(names: Iterable[str], listeners: Collection[str]) -> Iterator[str]:
+    """Of ``names``, which are no broker configs, those that have no effect. ``listeners`` are the names of all listeners."""
+    return (warning(name) for name in names if not is_of_a_listener(name, listeners))
 
 
 def warning(name: str) -> str:
@@ -13,8 +18,10 @@ def warning(name: str) -> str:
     ignored = IGNORED.get(name)
     if ignored is not None:
         return f"{name} is ignored: {ignored.reason}"
-    if name.startswith(_PER_LISTENER):
-        return f"{name} is ignored: configs cannot be set for one listener"
+    if name.startswith(PREFIX):
+        if is_of_listeners(name):
+            return f"{name} is ignored: there is no listener of this name, which is in lower case here"
+        return f"{name} is ignored: this config cannot be set for one listener"
     topic_config = TOPIC_CONFIGS.get(name)
     if topic_config is not None and topic_config.server_default is not None:
         return f"{name} is ignored: it is set on a topic; the broker's default for it is {topic_config.server_default}"

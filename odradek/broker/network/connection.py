@@ -173,12 +173,16 @@ class Connection(asyncio.BufferedProtocol):
         """Part of asyncio's protocol interface: the client does not keep up."""
         if self._flow is not None:
             self._flow.is_writing_paused = True
+        if self._writer is not None:
+            self._writer.pause()
         self._update_reading()
 
     def resume_writing(self) -> None:
         """Part of asyncio's protocol interface: what was queued has drained."""
         if self._flow is not None:
             self._flow.is_writing_paused = False
+        if self._writer is not None:
+            self._writer.resume()
         self._process()
 
     def close(self) -> None:

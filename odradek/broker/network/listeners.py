@@ -3,7 +3,7 @@
 ``listeners`` names where to bind, ``advertised.listeners`` what Metadata answers to a client that came in by the listener of
 that name; a port of 0 takes a free one, and the advertised port follows.
 
-Left out: TLS and SASL. ``listener.security.protocol.map`` may say PLAINTEXT only.
+Left out: SASL. ``listener.security.protocol.map`` may say PLAINTEXT or SSL (``tls_connection``).
 """
 
 from __future__ import annotations

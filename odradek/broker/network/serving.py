@@ -5,13 +5,20 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING
 
-from odradek.broker.config.endpoints import per_ip_overrides
+from odradek.broker.config.endpoints import SSL, per_ip_overrides, security_protocols_of
 from odradek.broker.network.connection_registry import ConnectionLimits
 from odradek.broker.network.listeners import SocketSettings
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from odradek.broker.config.broker_config import BrokerConfig
+    from odradek.broker.config.endpoints import Endpoint
+    from odradek.broker.line_limit import LineLimit
+    from odradek.broker.network.connection import Connection
     from odradek.broker.network.connection_registry import ConnectionRegistry
+    from odradek.broker.security.tls_listeners import TlsListeners
+    from odradek.timing.timer import Timer
 
 # How long a stop lets requests in flight finish: so many steps, whatever the broker's clock does meanwhile.
 _DRAIN_STEPS = 300
@@ -36,6 +43,31 @@ def connection_limits(config: BrokerConfig) -> ConnectionLimits:
         per_ip_overrides=per_ip_overrides(config["max.connections.per.ip.overrides"]),
         max_idle_ms=config["connections.max.idle.ms"],
     )
+
+
+def tls_listeners(config: BrokerConfig, endpoints: Sequence[Endpoint]) -> TlsListeners | None:
+    """The SSL listeners among ``endpoints``, their stores loaded; None if there is none. Raises InvalidConfig.
+
+    When dynamic configs are altered, ``config`` has the stores checked, and loaded again.
+    """
+    if SSL not in security_protocols_of(config, endpoints):
+        return None
+    from odradek.broker.security.tls_listeners import TlsListeners
+
+    tls = TlsListeners(config, endpoints)
+    config.check_also = tls.check
+    config.when_overridden = tls.reload
+    return tls
+
+
+def secured(connection: Connection, tls: TlsListeners | None, timer: Timer, limit: LineLimit) -> asyncio.BaseProtocol:
+    """The protocol for the socket of a new connection: the connection itself, or TLS in front of it."""
+    name = connection.session.listener_name
+    if tls is None or name not in tls:
+        return connection
+    from odradek.broker.network.tls_connection import TlsConnection
+
+    return TlsConnection(connection, tls[name], timer, limit)
 
 
 async def drain(connections: ConnectionRegistry) -> None:

@@ -6,6 +6,9 @@ straight to the socket, the slices by the kernel from the page cache. So is a re
 would take long. Chunks that the socket does not take wait here, in order, until the socket is writable again and the transport
 has sent what it was given before. While chunks wait, all later ones queue behind them. Small answers may be held until the loop's
 turn is over (``outbox``).
+
+What is to be encrypted (``tls_connection``) goes through the transport, whatever its size: the socket is not ours to write to. A
+large slice is read, and encrypted, a piece at a time, and waits here while the transport is full.
 """
 
 import asyncio
@@ -26,6 +29,9 @@ _LARGE_BYTES: Final = 512 * 1024
 # What one turn of the loop sends at most, so that one fast reader does not hold up the others.
 _TURN_BYTES: Final = 4 * 1024 * 1024
 _HIGH_WATER_BYTES: Final = 1024 * 1024
+# What one turn of the loop encrypts at most, and how much of it at once.
+_ENCRYPTED_TURN_BYTES: Final = 1024 * 1024
+_PIECE_BYTES: Final = 256 * 1024
 # What one connection has held at most, and not beyond the turn of the loop.
 _HELD_BYTES: Final = 64 * 1024
 
@@ -37,6 +43,9 @@ class SocketWriter:
         "_fd",
         "_held",
         "_held_bytes",
+        "_is_encrypted",
+        "_is_full",
+        "_is_turn_due",
         "_loop",
         "_on_drained",
         "_outbox",
@@ -62,6 +71,10 @@ class SocketWriter:
         transport.set_write_buffer_limits(high=_HIGH_WATER_BYTES)
         sock = transport.get_extra_info("socket")
         self._fd: int = sock.fileno() if sock is not None and hasattr(os, "sendfile") else -1
+        self._is_encrypted: bool = transport.get_extra_info("sslcontext") is not None
+        # Of an encrypted connection: whether the transport holds as much as it should, and whether ``_go_on`` is scheduled.
+        self._is_full = False
+        self._is_turn_due = False
 
     @property
     def is_waiting(self) -> bool:
@@ -85,6 +98,10 @@ class SocketWriter:
             self._send_turn()
             if self.queue:
                 self._watch()
+        elif self._is_encrypted and any(map(_is_large, chunks)):
+            self.send_held()
+            self.queue.extend(_joined(chunks))
+            self._send_encrypted()
         else:
             self._write_small(b"".join([chunk if type(chunk) is bytes else chunk.read() for chunk in chunks]))
 
@@ -98,7 +115,18 @@ class SocketWriter:
         self.send_held()
         self._transport = transport
         self._fd = -1
+        self._is_encrypted = False
         return True
+
+    def pause(self) -> None:
+        """The transport holds as much as it should."""
+        self._is_full = True
+
+    def resume(self) -> None:
+        """It takes more again."""
+        self._is_full = False
+        if self._is_encrypted and not self._is_turn_due:
+            self._go_on()
 
     def send_held(self) -> None:
         """Send the answers that were held, if any."""
@@ -179,6 +207,39 @@ class SocketWriter:
             if isinstance(error, OSError) and error.errno == errno.EIO and isinstance(chunk, LogSlice) and chunk.on_error:
                 chunk.on_error(error)
             self._abort()
+
+    def _send_encrypted(self) -> None:
+        """The same by an encrypted transport; goes on in the loop's next turn, or when the transport is not full any more."""
+        queue = self.queue
+        left = _ENCRYPTED_TURN_BYTES
+        try:
+            while queue and left > 0 and not self._is_full and not self._transport.is_closing():
+                chunk = queue[0]
+                size = min(len(chunk), _PIECE_BYTES)
+                data = chunk[:size] if type(chunk) is bytes else chunk.first(size).read()
+                if len(data) < size:
+                    raise EOFError("a log file ended before its slice did")  # noqa: TRY301  handled with its kin
+                if size == len(chunk):
+                    queue.popleft()
+                else:
+                    queue[0] = chunk[size:] if type(chunk) is bytes else chunk.without(size)
+                left -= size
+                self.sent_bytes += size
+                self._transport.write(data)
+        except (OSError, EOFError) as error:
+            log.error("a response could not be sent", error)
+            self._abort()
+        if queue and not self._is_full:
+            self._is_turn_due = True
+            asyncio.get_running_loop().call_soon(self._go_on)
+
+    def _go_on(self) -> None:
+        """Send more of what waits to be encrypted, if anything does."""
+        self._is_turn_due = False
+        if self.queue:
+            self._send_encrypted()
+            if not self.queue:
+                self._on_drained()
 
     def _abort(self) -> None:
         self.close()

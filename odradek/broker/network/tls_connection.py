@@ -1,0 +1,352 @@
+"""TLS between a connection and its socket: the socket's protocol on one side, the connection's transport on the other.
+
+    socket -> ciphertext -> incoming -> OpenSSL -> the connection's own buffer
+    connection's answers -> OpenSSL -> outgoing -> ciphertext -> socket
+
+OpenSSL works on two buffers in memory, so that the event loop keeps the socket: the descriptor is not the connection's to write
+to, and no file goes to it by ``sendfile``. Nothing is decrypted while the connection does not read. What OpenSSL has to say is
+written at once, its alerts included: a client whose handshake fails is told why, as Kafka tells it.
+
+The connection is counted, limited and swept from the moment that its socket is accepted. It is a connection's peer, and has a
+principal, when the handshake is done. A handshake that fails, or takes too long, is one line in the log.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import ssl
+from typing import TYPE_CHECKING, Any, Final, Protocol, cast
+
+from odradek.broker.logging import log
+from odradek.broker.security.principal_mapping import NoMatchingRule
+
+if TYPE_CHECKING:
+    from odradek.broker.context import Session
+    from odradek.broker.line_limit import LineLimit
+    from odradek.broker.security.tls_listeners import TlsListener
+    from odradek.timing.timer import Timer, TimerTask
+
+HANDSHAKE_TIMEOUT_MS: Final = 30_000
+# One for all: what comes is with OpenSSL before the loop reads for another connection.
+_RECEIVED: Final = memoryview(bytearray(256 * 1024))
+# What OpenSSL says, in the words of one who has to mend it.
+_WORDS: Final = {
+    "HTTP_REQUEST": "the client speaks HTTP",
+    "WRONG_VERSION_NUMBER": "the client speaks no TLS: is its security.protocol PLAINTEXT?",
+    "UNSUPPORTED_PROTOCOL": "the client speaks no version of TLS among ssl.enabled.protocols",
+    "NO_SHARED_CIPHER": "the client has none of the cipher suites",
+    "PEER_DID_NOT_RETURN_A_CERTIFICATE": "the client shows no certificate, and ssl.client.auth is required",
+    "TLSV1_ALERT_UNKNOWN_CA": "the client does not trust the broker's certificate",
+    "SSLV3_ALERT_CERTIFICATE_UNKNOWN": "the client does not trust the broker's certificate",
+    "SSLV3_ALERT_BAD_CERTIFICATE": "the client refuses the broker's certificate",
+}
+
+
+class PlainConnection(Protocol):
+    """The connection itself, ``connection.Connection``: a protocol of asyncio's, and who its peer is."""
+
+    session: Session
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Its socket is accepted."""
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """It is over."""
+
+    def get_buffer(self, sizehint: int) -> memoryview:
+        """Where the next bytes go."""
+
+    def buffer_updated(self, nbytes: int) -> None:
+        """They have come."""
+
+    def eof_received(self) -> bool:
+        """The client sends no more; whether it is to be answered all the same."""
+
+    def pause_writing(self) -> None:
+        """The client does not keep up."""
+
+    def resume_writing(self) -> None:
+        """It has caught up."""
+
+
+class TlsConnection(asyncio.Transport, asyncio.BufferedProtocol):
+    """Joins ``connection`` to its socket. Everything here happens on the loop thread."""
+
+    def __init__(self, connection: PlainConnection, listener: TlsListener, timer: Timer, line_limit: LineLimit) -> None:
+        super().__init__()
+        self._connection = connection
+        self._listener = listener
+        self._line_limit = line_limit
+        self._incoming = ssl.MemoryBIO()
+        self._outgoing = ssl.MemoryBIO()
+        # From the first bytes on: until then, a connection costs no more than one of another listener.
+        self._tls: ssl.SSLObject | None = None
+        self._is_established = False
+        self._is_reading = True
+        self._is_pump_due = False
+        self._is_closing = False
+        self._has_ended = False
+        self._timer = timer
+        self._deadline: TimerTask | None = None
+        self._socket: asyncio.Transport
+        self._fd = -1
+
+    # What the socket calls.
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Part of asyncio's protocol interface."""
+        self._socket = cast("asyncio.Transport", transport)
+        sock = transport.get_extra_info("socket")
+        self._fd = -1 if sock is None else sock.fileno()
+        self._deadline = self._timer.call_after(HANDSHAKE_TIMEOUT_MS, self._expire)
+        self._connection.connection_made(self)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Part of asyncio's protocol interface."""
+        self._is_closing = True
+        self._handshake_is_over()
+        self._tls = None
+        self._connection.connection_lost(exc)
+
+    def get_buffer(self, sizehint: int) -> memoryview:  # noqa: ARG002  asyncio's guess is no better
+        """Part of asyncio's protocol interface: where ciphertext goes."""
+        return _RECEIVED
+
+    def buffer_updated(self, nbytes: int) -> None:
+        """Part of asyncio's protocol interface: ciphertext has come."""
+        if self._is_closing:
+            return
+        self._incoming.write(_RECEIVED[:nbytes])
+        if not self._is_established:
+            self._shake_hands()
+        if self._is_established and not self._is_pump_due:
+            self._pump()
+
+    def eof_received(self) -> bool:
+        """Part of asyncio's protocol interface: the client has closed its end."""
+        if self._is_closing:
+            return False
+        if not self._is_established:
+            if self._tls is not None:
+                self._fail("the client ended the handshake")
+            return False
+        self._pump()
+        return self._end_reached()
+
+    def pause_writing(self) -> None:
+        """Part of asyncio's protocol interface: the client does not keep up."""
+        self._connection.pause_writing()
+
+    def resume_writing(self) -> None:
+        """Part of asyncio's protocol interface: the client has caught up."""
+        self._connection.resume_writing()
+
+    # What the connection calls.
+
+    def get_extra_info(self, name: str, default: Any = None) -> Any:
+        """Of the socket, all but the socket itself, which nobody else may write to."""
+        if name == "ssl_object":
+            return self._tls
+        if name == "sslcontext":
+            return self._listener.context
+        return default if name == "socket" else self._socket.get_extra_info(name, default)
+
+    def is_closing(self) -> bool:
+        """Part of asyncio's transport interface."""
+        return self._is_closing or self._socket.is_closing()
+
+    def is_reading(self) -> bool:
+        """Part of asyncio's transport interface."""
+        return self._is_reading
+
+    def pause_reading(self) -> None:
+        """Part of asyncio's transport interface. The handshake reads on."""
+        self._is_reading = False
+        if self._is_established:
+            self._socket.pause_reading()
+
+    def resume_reading(self) -> None:
+        """Part of asyncio's transport interface: what has been read already comes in the loop's next turn."""
+        self._is_reading = True
+        if self._is_established and not self._is_pump_due:
+            self._is_pump_due = True
+            asyncio.get_running_loop().call_soon(self._go_on_reading)
+
+    def set_write_buffer_limits(self, high: int | None = None, low: int | None = None) -> None:
+        """Part of asyncio's transport interface."""
+        self._socket.set_write_buffer_limits(high, low)
+
+    def get_write_buffer_size(self) -> int:
+        """Part of asyncio's transport interface."""
+        return self._socket.get_write_buffer_size()
+
+    def write(self, data: bytes | bytearray | memoryview) -> None:
+        """Encrypt, and send."""
+        tls = self._tls
+        if tls is None or not len(data) or self._is_closing:
+            return
+        try:
+            tls.write(data)
+        except ssl.SSLError as error:
+            self._broken(error)
+            return
+        self._flush()
+
+    def close(self) -> None:
+        """Tell the client that nothing more comes, and close when it has all: its own goodbye is not waited for."""
+        if self._is_closing:
+            return
+        self._is_closing = True
+        if self._is_established and self._tls is not None:
+            # It says goodbye, and would wait for the answer.
+            with contextlib.suppress(ssl.SSLError, ValueError):
+                self._tls.unwrap()
+            self._flush()
+        self._socket.close()
+
+    def abort(self) -> None:
+        """Close at once."""
+        self._is_closing = True
+        self._socket.abort()
+
+    # The handshake.
+
+    def _shake_hands(self) -> None:
+        tls = self._tls
+        try:
+            if tls is None:
+                tls = self._tls = self._listener.context.wrap_bio(self._incoming, self._outgoing, server_side=True)
+            tls.do_handshake()
+        except ssl.SSLWantReadError:
+            self._flush()
+            return
+        except ssl.SSLError as error:
+            # The alert.
+            self._flush()
+            self._fail(_cause(error))
+            return
+        self._flush()
+        try:
+            self._connection.session.principal = self._listener.principal_of(tls)
+        except NoMatchingRule as name:
+            self._fail(f"no rule of ssl.principal.mapping.rules applies to {name}")
+            return
+        except ValueError as error:
+            self._fail(f"the client's certificate cannot be read: {error}")
+            return
+        self._handshake_is_over()
+        self._is_established = True
+        if not self._is_reading:
+            self._socket.pause_reading()
+
+    def _expire(self) -> None:
+        self._deadline = None
+        self._fail(f"the handshake takes longer than {HANDSHAKE_TIMEOUT_MS} ms")
+
+    def _handshake_is_over(self) -> None:
+        if self._deadline is not None:
+            self._deadline.cancel()
+            self._deadline = None
+
+    def _fail(self, cause: str) -> None:
+        """Close, and say why; of one address, no more than a line limit lets pass."""
+        self._is_closing = True
+        self._handshake_is_over()
+        host, port = self._connection.session.peer
+        left_out = self._line_limit.left_out((cause, host))
+        if left_out is not None:
+            listener = self._connection.session.listener_name
+            log.warn("TLS handshake failed", peer=f"{host}:{port}", listener=listener, cause=cause, **left_out)
+        self._socket.close()
+
+    # What the client sends.
+
+    def _go_on_reading(self) -> None:
+        self._is_pump_due = False
+        if self._may_read():
+            self._pump()
+            # The connection may have had enough.
+            if self._may_read():
+                self._socket.resume_reading()
+
+    def _may_read(self) -> bool:
+        """Whether more of what comes is to be handed on."""
+        return self._is_reading and not self._has_ended and not self.is_closing()
+
+    def _pump(self) -> None:
+        """Hand on what can be decrypted, as much at a time as the connection has room for, while it reads."""
+        while self._may_read():
+            room = self._connection.get_buffer(-1)
+            try:
+                filled = self._decrypt(room)
+            except ssl.SSLError as error:
+                self._broken(error)
+                return
+            if filled:
+                self._connection.buffer_updated(filled)
+            if self._has_ended:
+                if not self._end_reached():
+                    self.close()
+                return
+            if filled < len(room):
+                break
+        if self._outgoing.pending:
+            # What OpenSSL answers by itself: a new key.
+            self._flush()
+
+    def _decrypt(self, room: memoryview) -> int:
+        """Fill ``room`` with what has come; how much that is. Raises SSLError."""
+        tls = self._tls
+        filled = 0
+        try:
+            while tls is not None and filled < len(room) and (self._incoming.pending or tls.pending()):
+                count = cast("int", tls.read(len(room) - filled, room[filled:]))
+                if not count:
+                    self._has_ended = True
+                    break
+                filled += count
+        except ssl.SSLWantReadError:
+            # The rest of a record is still to come.
+            pass
+        return filled
+
+    def _end_reached(self) -> bool:
+        """The client has said goodbye, or closed its end: whether there are answers to be sent all the same."""
+        self._has_ended = True
+        return self._connection.eof_received()
+
+    def _broken(self, error: ssl.SSLError) -> None:
+        """What came is not what a client of TLS sends, or was changed on its way."""
+        self._flush()
+        host, port = self._connection.session.peer
+        left_out = self._line_limit.left_out((error.reason, host))
+        if left_out is not None:
+            log.warn("closing a connection", peer=f"{host}:{port}", cause=f"TLS: {_cause(error)}", **left_out)
+        self.abort()
+
+    # What it is sent.
+
+    def _flush(self) -> None:
+        """Send what OpenSSL has written: to the socket directly, as far as it takes it, and by the loop what is left."""
+        if not self._outgoing.pending:
+            return
+        data = self._outgoing.read()
+        if self._fd >= 0 and not self._socket.get_write_buffer_size():
+            try:
+                sent = os.write(self._fd, data)
+            except OSError:
+                # The loop meets the same, and knows what to do about it.
+                sent = 0
+            if sent == len(data):
+                return
+            data = data[sent:]
+        self._socket.write(data)
+
+
+def _cause(error: ssl.SSLError) -> str:
+    if isinstance(error, ssl.SSLCertVerificationError):
+        return f"the client's certificate is not trusted: {error.verify_message}"
+    reason = error.reason or str(error)
+    return _WORDS.get(reason) or reason.replace("_", " ").lower()

@@ -1,0 +1,105 @@
+"""The subject of a certificate as Java writes it: RFC 2253, by which Kafka's ACLs name a principal.
+
+A certificate is DER (X.690): each value a tag, a length, and content. Its subject is a sequence of relative names, the least
+specific first; each of these is a set of pairs of an attribute's type and value. They are written from the last to the first.
+
+    Certificate ::= SEQUENCE { tbsCertificate, signatureAlgorithm, signature }
+    tbsCertificate ::= SEQUENCE { [0] version OPTIONAL, serialNumber, signature, issuer, validity, subject, ... }
+"""
+
+from collections.abc import Iterator
+from typing import Final
+
+_SEQUENCE: Final = 0x30
+_VERSION: Final = 0xA0
+_OBJECT_ID: Final = 0x06
+# The types with a name of their own in RFC 2253. All others are written as numbers, with the value in hexadecimal DER.
+_KEYWORDS: Final = {
+    "2.5.4.3": "CN",
+    "2.5.4.6": "C",
+    "2.5.4.7": "L",
+    "2.5.4.8": "ST",
+    "2.5.4.9": "STREET",
+    "2.5.4.10": "O",
+    "2.5.4.11": "OU",
+    "0.9.2342.19200300.100.1.1": "UID",
+    "0.9.2342.19200300.100.1.25": "DC",
+}
+# The tags of strings: UTF8String, PrintableString, T61String, IA5String, GeneralString, BMPString. Java reads them all as UTF-8.
+_STRINGS: Final = frozenset({0x0C, 0x13, 0x14, 0x16, 0x1B, 0x1E})
+_SPECIALS: Final = frozenset(',=+<>#;"\\')
+_BLANKS: Final = " \r"
+
+
+def subject_of(certificate: bytes) -> str:
+    """The subject of a DER certificate: ``CN=orders,OU=Shop,O=Example``; empty if it has none. ValueError for other bytes."""
+    try:
+        relative_names = [
+            "+".join(_attribute(pair) for _, pair, _ in _values(relative_name))
+            for _, relative_name, _ in _values(_subject(certificate))
+        ]
+    except IndexError as error:
+        raise ValueError("this is no certificate") from error
+    return ",".join(reversed(relative_names))
+
+
+def _subject(certificate: bytes) -> bytes:
+    """The encoded relative names. IndexError or ValueError for other bytes."""
+    [(_, whole, _), *_] = _values(certificate)
+    [(_, signed, _), *_] = _values(whole)
+    fields = [(tag, content) for tag, content, _ in _values(signed)]
+    if fields[0][0] == _VERSION:
+        del fields[0]
+    tag, subject = fields[4]
+    if tag != _SEQUENCE:
+        raise ValueError("this is no certificate")
+    return subject
+
+
+def _values(data: bytes) -> Iterator[tuple[int, bytes, bytes]]:
+    """The (tag, content, whole encoding) of each value in ``data``. IndexError or ValueError where it is cut."""
+    position = 0
+    while position < len(data):
+        tag = data[position]
+        size = data[position + 1]
+        start = position + 2
+        if size & 0x80:
+            start += size & 0x7F
+            size = int.from_bytes(data[position + 2 : start], "big")
+        end = start + size
+        if end > len(data):
+            raise ValueError("a value is cut")
+        yield tag, data[start:end], data[position:end]
+        position = end
+
+
+def _attribute(pair: bytes) -> str:
+    (kind, object_id, _), (tag, content, encoded) = _values(pair)
+    if kind != _OBJECT_ID:
+        raise ValueError("an attribute has no type")
+    number = _dotted(object_id)
+    if number not in _KEYWORDS or tag not in _STRINGS:
+        return f"{_KEYWORDS.get(number, number)}=#{encoded.hex()}"
+    return f"{_KEYWORDS[number]}={_escaped(content.decode(errors='replace'))}"
+
+
+def _dotted(object_id: bytes) -> str:
+    arcs: list[int] = []
+    arc = 0
+    for octet in object_id:
+        arc = arc << 7 | octet & 0x7F
+        if not octet & 0x80:
+            arcs.append(arc)
+            arc = 0
+    # The first two share a number.
+    first = min(arcs[0] // 40, 2)
+    return ".".join(map(str, (first, arcs[0] - 40 * first, *arcs[1:])))
+
+
+def _escaped(text: str) -> str:
+    begins = len(text) - len(text.lstrip(_BLANKS))
+    ends = len(text.rstrip(_BLANKS))
+    return "".join(
+        "\\00" if char == "\0" else f"\\{char}" if char in _SPECIALS or not begins <= place < ends else char
+        for place, char in enumerate(text)
+    )

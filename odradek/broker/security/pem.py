@@ -1,0 +1,41 @@
+"""PEM: blocks of base64 between BEGIN and END, as files have them, and as one line of a server.properties does."""
+
+import re
+from typing import Final, NamedTuple
+
+_BLOCK: Final = re.compile(r"-----BEGIN ([A-Z0-9 ]+)-----(.*?)-----END \1-----", re.DOTALL)
+_LINE: Final = 64
+
+
+class PemBlock(NamedTuple):
+    """One block, in lines. ``label`` is what follows BEGIN."""
+
+    label: str
+    text: str
+
+    @property
+    def is_certificate(self) -> bool:
+        """Whether it is a certificate."""
+        return self.label in ("CERTIFICATE", "X509 CERTIFICATE", "TRUSTED CERTIFICATE")
+
+    @property
+    def is_private_key(self) -> bool:
+        """Whether it is a private key, in any of the forms that there are."""
+        return self.label.endswith("PRIVATE KEY")
+
+    @property
+    def is_encrypted(self) -> bool:
+        """Whether it is a private key that has a password."""
+        return self.label.startswith("ENCRYPTED") or "Proc-Type: 4,ENCRYPTED" in self.text
+
+
+def pem_blocks(text: str) -> list[PemBlock]:
+    """All blocks in ``text``, whatever is between them. Spaces may stand for ends of lines."""
+    return [PemBlock(label, _in_lines(label, body)) for label, body in _BLOCK.findall(text)]
+
+
+def _in_lines(label: str, body: str) -> str:
+    if ":" not in body:
+        base64 = "".join(body.split())
+        body = "\n" + "".join(f"{base64[at : at + _LINE]}\n" for at in range(0, len(base64), _LINE))
+    return f"-----BEGIN {label}-----{body}-----END {label}-----\n"

@@ -1,0 +1,141 @@
+"""The contexts of TLS: what a listener's ``ssl.`` configs come to for Python's ``ssl``, which is OpenSSL.
+
+As with Java, every certificate in a trust store is trusted by itself, an intermediate authority's or a peer's own among them.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import ssl
+import tempfile
+import warnings
+from typing import TYPE_CHECKING, Final
+
+from odradek.broker.security.cipher_suites import TLS_1_3_SUITES, openssl_name
+from odradek.broker.security.key_stores import KeyStore, load_key_store, load_trust_store
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from odradek.broker.config.listener_config import ListenerConfig
+
+_VERSIONS: Final = {
+    "TLSv1": (ssl.TLSVersion.TLSv1, ssl.OP_NO_TLSv1),
+    "TLSv1.1": (ssl.TLSVersion.TLSv1_1, ssl.OP_NO_TLSv1_1),
+    "TLSv1.2": (ssl.TLSVersion.TLSv1_2, ssl.OP_NO_TLSv1_2),
+    "TLSv1.3": (ssl.TLSVersion.TLSv1_3, ssl.OP_NO_TLSv1_3),
+}
+_CLIENT_AUTH: Final = {"required": ssl.CERT_REQUIRED, "requested": ssl.CERT_OPTIONAL, "none": ssl.CERT_NONE}
+
+
+def server_context(config: ListenerConfig) -> ssl.SSLContext:
+    """What the listener's clients meet. Raises InvalidConfig."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    key_store = load_key_store(config)
+    if key_store is None:
+        raise config.invalid("ssl.keystore.location", "set: an SSL listener needs a certificate and its private key")
+    _set_up(context, config, key_store)
+    context.verify_mode = _CLIENT_AUTH[config["ssl.client.auth"]]
+    # As with Java's: no client has a use for it, and it costs the broker more than the client.
+    context.options |= ssl.OP_NO_RENEGOTIATION
+    return context
+
+
+def client_context(config: ListenerConfig) -> ssl.SSLContext:
+    """What a broker meets others with that have this listener. Raises InvalidConfig."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.check_hostname = config["ssl.endpoint.identification.algorithm"] == "https"
+    _set_up(context, config, load_key_store(config))
+    return context
+
+
+def _set_up(context: ssl.SSLContext, config: ListenerConfig, key_store: KeyStore | None) -> None:
+    """Versions, suites, stores. Raises InvalidConfig."""
+    _choose_versions(context, config)
+    if key_store is not None:
+        _present(context, config, key_store)
+    trusted = load_trust_store(config)
+    if trusted is None:
+        context.set_default_verify_paths()
+        return
+    try:
+        context.load_verify_locations(cadata=trusted)
+    except ssl.SSLError as error:
+        name = "ssl.truststore.location" if config["ssl.truststore.certificates"] is None else "ssl.truststore.certificates"
+        raise config.invalid(name, f"certificates that can be read ({_reason(error)})") from error
+    context.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN
+
+
+def _choose_versions(context: ssl.SSLContext, config: ListenerConfig) -> None:
+    enabled = set(config["ssl.enabled.protocols"])
+    suites = config["ssl.cipher.suites"]
+    if suites:
+        enabled &= _choose_suites(context, config, suites)
+        if not enabled:
+            raise config.invalid("ssl.cipher.suites", "suites for a version among ssl.enabled.protocols")
+    named = [version for version in _VERSIONS if version in enabled]
+    with warnings.catch_warnings():
+        # Of old versions, which were asked for.
+        warnings.simplefilter("ignore", DeprecationWarning)
+        context.minimum_version = _VERSIONS[named[0]][0]
+        context.maximum_version = _VERSIONS[named[-1]][0]
+        for version, (_, left_out) in _VERSIONS.items():
+            if version not in enabled:
+                context.options |= left_out
+
+
+def _choose_suites(context: ssl.SSLContext, config: ListenerConfig, suites: tuple[str, ...]) -> set[str]:
+    """Allow ``suites`` alone; the versions that have any of them."""
+    newer = TLS_1_3_SUITES.intersection(suites)
+    if newer and newer != TLS_1_3_SUITES:
+        allowed = f"without suites of TLS 1.3, or with all of {', '.join(sorted(TLS_1_3_SUITES))}"
+        raise config.invalid("ssl.cipher.suites", f"{allowed}: Python cannot choose among them")
+    older = [openssl_name(suite) for suite in suites if suite not in TLS_1_3_SUITES]
+    for name in older:
+        try:
+            context.set_ciphers(name)
+        except ssl.SSLError as error:
+            raise config.invalid("ssl.cipher.suites", f"suites that OpenSSL has, and {name} is none") from error
+    if older:
+        context.set_ciphers(":".join(older))
+    return ({"TLSv1.3"} if newer else set()) | (set(_VERSIONS) - {"TLSv1.3"} if older else set())
+
+
+def _present(context: ssl.SSLContext, config: ListenerConfig, key_store: KeyStore) -> None:
+    inline = config["ssl.keystore.key"] is not None
+    name = "ssl.keystore.certificate.chain" if inline else "ssl.keystore.location"
+    password = config["ssl.key.password"]
+    with _as_file(key_store.chain) as chain, _as_file(key_store.key) as key:
+        try:
+            # With a function, OpenSSL does not ask at the terminal.
+            context.load_cert_chain(chain, key, lambda: password or "")
+        except ssl.SSLError as error:
+            if error.reason == "KEY_VALUES_MISMATCH":
+                raise config.invalid(name, "a certificate of the private key") from error
+            if key_store.is_encrypted:
+                raise config.invalid("ssl.key.password", f"the password of the private key ({_reason(error)})") from error
+            raise config.invalid(name, f"a certificate and a private key that can be used ({_reason(error)})") from error
+        except (OSError, ValueError) as error:
+            raise config.invalid(name, f"a certificate and a private key that can be used ({error})") from error
+
+
+@contextlib.contextmanager
+def _as_file(text: str) -> Iterator[str]:
+    """A path under which OpenSSL reads ``text``, a secret: it is in memory if the system can do that, and else nobody else's."""
+    if hasattr(os, "memfd_create") and os.path.isdir("/proc/self/fd"):  # noqa: PTH112  no path of a user's
+        descriptor = os.memfd_create("odradek")
+        try:
+            os.write(descriptor, text.encode())
+            yield f"/proc/self/fd/{descriptor}"
+        finally:
+            os.close(descriptor)
+        return
+    with tempfile.NamedTemporaryFile() as file:
+        file.write(text.encode())
+        file.flush()
+        yield file.name
+
+
+def _reason(error: ssl.SSLError) -> str:
+    return (error.reason or str(error)).replace("_", " ").lower()

@@ -1,0 +1,79 @@
+"""docs/security.md as its readers follow it: the certificates, the broker's file, and each client's example."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from benchmarks import kafka_jars
+from tests.broker_process import BrokerProcess, command_environment
+from tests.project.documents import DOCS, code_blocks
+
+PAGE = DOCS / "security.md"
+PYTHON = code_blocks(PAGE, "python")
+BROKER, *JAVA = code_blocks(PAGE, "properties")
+CLIENTS = ["kafka-python", "aiokafka", "confluent-kafka"]
+SAID = "hello by TLS"
+
+
+@pytest.fixture(scope="module")
+def directory(tmp_path_factory):
+    """Where the first console example has been typed, and the broker's file written."""
+    directory = tmp_path_factory.mktemp("documented")
+    [line, *printed] = code_blocks(PAGE, "console")[0].splitlines()
+    command = [sys.executable, "-m", *line.removeprefix("$ ").split()]
+    told = subprocess.run(command, cwd=directory, env=command_environment(), capture_output=True, text=True, check=True).stdout
+    assert told.splitlines() == [each.replace("/home/you", str(directory)) for each in printed]
+    assert all(each.replace(f"{directory}/", "") in BROKER for each in told.splitlines())
+    (directory / "server.properties").write_text(BROKER.replace("certs/", f"{directory}/certs/"))
+    return directory
+
+
+@pytest.fixture(scope="module")
+def module_broker(directory):
+    arguments = ("--config", str(directory / "server.properties"))
+    with BrokerProcess(directory / "data", arguments=arguments) as broker:
+        yield broker
+
+
+@pytest.mark.parametrize("client", CLIENTS)
+def test_the_example_of_a_python_client_reads_what_it_has_written(directory, broker, new_name, client):
+    [example] = [example for example in PYTHON if f"from {client.replace('-', '_').removesuffix('_python')} " in example]
+    example = example.replace("localhost:9093", f"localhost:{broker.port}").replace("greetings", new_name())
+    done = subprocess.run([sys.executable, "-c", example], cwd=directory, capture_output=True, text=True, timeout=50, check=False)
+    assert (done.returncode, done.stdout) == (0, f"{SAID}\n"), done.stderr
+
+
+def test_every_python_example_is_some_clients():
+    assert len(PYTHON) == len(CLIENTS)
+
+
+@pytest.mark.timeout(120)
+@pytest.mark.parametrize("properties", JAVA, ids=["PEM", "PKCS12"])
+def test_the_example_of_the_java_client_reads_what_it_has_written(directory, broker, new_name, properties):
+    topic = new_name()
+    (directory / "client.properties").write_text(properties)
+    classpath = f"{kafka_jars.libraries(kafka_jars.LOG_TOOLS)}/*"
+
+    def tool(name, *arguments, **options):
+        command = [kafka_jars.java(), "-Xmx128m", "-XX:TieredStopAtLevel=1", "-cp", classpath, f"org.apache.kafka.tools.{name}"]
+        common = ["--bootstrap-server", f"localhost:{broker.port}", "--topic", topic, "--command-config", "client.properties"]
+        return subprocess.run(
+            [*command, *common, *arguments], cwd=directory, capture_output=True, text=True, check=False, **options
+        )
+
+    produced = tool("ConsoleProducer", input=f"{SAID}\n")
+    assert produced.returncode == 0, produced.stderr
+    consumed = tool("consumer.ConsoleConsumer", "--from-beginning", "--max-messages", "1")
+    assert consumed.stdout == f"{SAID}\n", consumed.stderr
+
+
+def test_the_files_of_the_page_are_those_that_are_there(directory):
+    there = {path.name for path in Path(directory / "certs").iterdir()}
+    assert there == {
+        "ca.pem",
+        "ca.key",
+        "truststore.p12",
+        *(f"{name}.{form}" for name in ("broker", "orders") for form in ("pem", "p12")),
+    }
