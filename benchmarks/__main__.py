@@ -10,8 +10,9 @@ import platform
 import signal
 import sys
 import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from types import FrameType
@@ -22,7 +23,8 @@ from benchmarks.load_tool import LoadFailed, MissingTool
 from benchmarks.peers import BrokerFailed, Kafka, Kfake, Odradek, Peer, Running, serving
 from benchmarks.report import SUBJECT, Figure, as_json, table
 from benchmarks.rounds import Failures, note, run_load
-from benchmarks.scenarios import COMPACTING, LOADS, NAMES, OFFSETS, PARTITIONS, RELOAD, START, UNCLEAN, USUAL
+from benchmarks.scenarios import COMPACTING, LOADS, NAMES, OFFSETS, PARTITIONS, RELOAD, START, TLS_LOADS, UNCLEAN, USUAL, Load
+from benchmarks.tls import certificates
 from odradek.build import description
 
 T = TypeVar("T")
@@ -138,21 +140,41 @@ def _once(
 def run_loads(peers: Sequence[Peer], scratch: Path, chosen: argparse.Namespace, failures: Failures) -> list[Figure]:
     """Start the brokers, and run the chosen loads on them."""
     loads = [load for load in LOADS if load.name in chosen.only]
+    figures = _run_on(loads, peers, scratch, chosen, failures)
+    tls_loads = [load for load in TLS_LOADS if load.name in chosen.only]
+    if tls_loads:
+        settings, security = certificates(scratch / "certificates")
+        with_tls = [peer for peer in peers if peer.name != "kfake"]
+        tls_loads = [replace(load, security=security) for load in tls_loads]
+        figures += _run_on(tls_loads, with_tls, scratch / "tls", chosen, failures, settings)
+    return figures
+
+
+def _run_on(
+    loads: Sequence[Load],
+    peers: Sequence[Peer],
+    scratch: Path,
+    chosen: argparse.Namespace,
+    failures: Failures,
+    settings: Mapping[str, str] | None = None,
+) -> list[Figure]:
+    """Start the brokers with these settings, and run the loads, which are of one kind, on them."""
     figures: list[Figure] = []
     if not loads:
         return figures
+    security = loads[0].security
     with ExitStack() as stack:
         brokers: dict[str, Running] = {}
         for peer in peers:
             try:
-                brokers[peer.name] = stack.enter_context(serving(peer, scratch / peer.name))
+                brokers[peer.name] = stack.enter_context(serving(peer, scratch / peer.name, settings, security))
             except BrokerFailed as failure:
                 failures.tell(f"start of {peer.name}", failure)
         for load in loads:
             figures += run_load(load, brokers, quick=chosen.quick, failures=failures)
         alive = {name: running.process.pid for name, running in brokers.items() if running.process.poll() is None}
         pss_mib = {name: processes.memory_of(pid).pss_mib for name, pid in alive.items()}
-        figures.append(Figure("after all loads", "memory (PSS) MiB", pss_mib))
+        figures.append(Figure("TLS: after all loads" if security else "after all loads", "memory (PSS) MiB", pss_mib))
     return figures
 
 

@@ -51,6 +51,8 @@ JVM_FLAGS = (
     *("-Dcom.sun.management.jmxremote.authenticate=false", "-Dcom.sun.management.jmxremote.ssl=false"),
     "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn",
 )
+# A broker that is given one has an SSL listener in place of the other.
+_KEY_STORE = "ssl.keystore.location"
 KAFKA_SETTINGS: Mapping[str, str] = {
     "process.roles": "broker,controller",
     "node.id": "1",
@@ -116,6 +118,8 @@ class Odradek:
     def prepare(self, directory: Path, settings: Mapping[str, str]) -> list[str]:
         """Compile the modules, as in an installed package. odradek creates its data directory itself."""
         compileall.compile_dir(str(Path(odradek.__file__).parent), quiet=2)
+        if _KEY_STORE in settings:
+            settings = {**settings, "listeners": "SSL://127.0.0.1:0"}
         chosen = [word for key, value in settings.items() for word in ("--set", f"{key}={value}")]
         return [sys.executable, "-m", "odradek", "serve", "--port", "0", "--data-dir", str(directory / "data"), *chosen]
 
@@ -181,12 +185,15 @@ class Kafka:
 
 
 def server_properties(data_dir: Path, port: int, controller_port: int, settings: Mapping[str, str]) -> str:
-    """The text of a ``server.properties`` for one node that is broker and controller."""
+    """The text of a ``server.properties`` for one node that is broker and controller; with a key store, by an SSL listener."""
+    protocol = "SSL" if _KEY_STORE in settings else "PLAINTEXT"
     every = {
         **KAFKA_SETTINGS,
+        "inter.broker.listener.name": protocol,
+        "listener.security.protocol.map": f"CONTROLLER:PLAINTEXT,{protocol}:{protocol}",
         "controller.quorum.voters": f"1@127.0.0.1:{controller_port}",
-        "listeners": f"PLAINTEXT://127.0.0.1:{port},CONTROLLER://127.0.0.1:{controller_port}",
-        "advertised.listeners": f"PLAINTEXT://127.0.0.1:{port}",
+        "listeners": f"{protocol}://127.0.0.1:{port},CONTROLLER://127.0.0.1:{controller_port}",
+        "advertised.listeners": f"{protocol}://127.0.0.1:{port}",
         "log.dirs": str(data_dir),
         **settings,
     }
@@ -215,14 +222,19 @@ def spawn(command: list[str], directory: Path) -> subprocess.Popen[str]:
 
 
 @contextlib.contextmanager
-def serving(peer: Peer, directory: Path) -> Iterator[Running]:
-    """Run a broker, configured for loads, during the ``with`` block, which begins when the broker has served its first record."""
+def serving(
+    peer: Peer, directory: Path, settings: Mapping[str, str] | None = None, security: tuple[str, ...] = ()
+) -> Iterator[Running]:
+    """Run a broker, configured for loads, during the ``with`` block, which begins when the broker has served its first record.
+
+    ``settings`` are further ones; with stores of certificates among them, ``security`` are the load generator's flags for TLS.
+    """
     directory.mkdir(parents=True)
-    process = spawn(peer.prepare(directory, UNDER_LOAD[peer.name]), directory)
+    process = spawn(peer.prepare(directory, {**UNDER_LOAD[peer.name], **(settings or {})}), directory)
     try:
         running = Running(process, peer.address(process, directory))
         try:
-            load_tool.run("first-record", running.address, ("-topic=warm-up",))
+            load_tool.run("first-record", running.address, (*security, "-topic=warm-up"))
         except load_tool.LoadFailed as failure:
             reason = f"{failure}\n{tail(directory)}"
             raise BrokerFailed(reason) from failure

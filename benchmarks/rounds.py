@@ -85,13 +85,14 @@ def filled_topic(load: Load, address: str, count: int) -> Iterator[tuple[str, ..
         yield ()
         return
     flags = (f"-topic={load.name}", "-keep")
-    load_tool.run("produce", address, (*load.fill, f"-records={count}", *flags))
+    drop = (*load.security, f"-topic={load.name}")
+    load_tool.run("produce", address, (*load.security, *load.fill, f"-records={count}", *flags))
     try:
         yield flags
     finally:
         # A broker that crashed under the load has been reported already, and its data is deleted with its directory.
         with suppress(LoadFailed):
-            load_tool.run("delete-topic", address, flags[:1])
+            load_tool.run("delete-topic", address, drop)
 
 
 def settle_disk() -> None:

@@ -77,6 +77,7 @@ class Load:
         count_flag: the flag that takes the count.
         measures: its figures.
         fill: for a reading load: the flags of the ``produce`` that fills its topic first.
+        security: the flags by which the load generator speaks TLS; none in the clear.
     """
 
     name: str
@@ -88,10 +89,11 @@ class Load:
     measures: tuple[Measure, ...]
     count_flag: str = "-records"
     fill: tuple[str, ...] | None = None
+    security: tuple[str, ...] = ()
 
     def arguments_for(self, count: int) -> tuple[str, ...]:
         """All arguments for a run of this size."""
-        return (*self.arguments, f"{self.count_flag}={count}")
+        return (*self.security, *self.arguments, f"{self.count_flag}={count}")
 
 
 _AS_FAST = Target(1.0, at_least=True)
@@ -122,6 +124,10 @@ _SMALL_REQUESTS = (
     Measure("server CPU us / request", lambda run: run.server_cpu_us_per_request, _THIRD),
 )
 _FLUSHED_REQUESTS = (Measure("requests/s", lambda run: run.requests / run.seconds, _AS_FAST, higher_is_better=True),)
+_HANDSHAKES = (
+    Measure("handshakes/s", lambda run: run.requests / run.seconds, _AS_FAST, higher_is_better=True),
+    Measure("server CPU us / handshake", lambda run: run.server_cpu_us_per_request),
+)
 _STEPS = (
     Measure("join ms", lambda run: run.steps_ms["join"], _AS_CHEAP),
     Measure("sync ms", lambda run: run.steps_ms["sync"], _AS_CHEAP),
@@ -250,6 +256,14 @@ LOADS: tuple[Load, ...] = (
     *_consumer_group(1_000),
 )
 
+# On brokers with an SSL listener, and certificates of the curve P-256.
+TLS_LOADS: tuple[Load, ...] = (
+    Load("tls-produce-1k", "TLS: produce 1 KB", "produce", ("-size=1024",), 600_000, 150_000, _THROUGHPUT),
+    Load("tls-consume-1k", "TLS: consume 1 KB", "consume", (), 600_000, 150_000, _THROUGHPUT, fill=("-size=1024",)),
+    Load("tls-latency-2000", "TLS: latency at 2,000 records/s", "latency", ("-rate=2000",), 8_000, 1_000, _LATENCY),
+    Load("tls-handshakes", "TLS: handshakes", "handshakes", (), 2_000, 500, _HANDSHAKES, "-requests"),
+)
+
 START = "start"
 START_TITLE = "start-up"
 START_TARGET = Target(1 / 8, at_least=False)
@@ -271,6 +285,6 @@ RELOAD = "reload-compacted"
 RELOAD_TITLE = "200,000 offsets, fifty times over"
 LATENCY_TARGET = Target(1.0, at_least=False)
 
-NAMES: tuple[str, ...] = (START, OFFSETS, PARTITIONS, UNCLEAN, RELOAD, COMPACTING, *(load.name for load in LOADS))
+NAMES: tuple[str, ...] = (START, OFFSETS, PARTITIONS, UNCLEAN, RELOAD, COMPACTING, *(load.name for load in (*LOADS, *TLS_LOADS)))
 # This load takes minutes, so it runs only if named.
 USUAL: tuple[str, ...] = tuple(name for name in NAMES if name != RELOAD)

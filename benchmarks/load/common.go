@@ -22,6 +22,7 @@ import (
 type common struct {
 	flags      *flag.FlagSet
 	broker     string
+	ca         string
 	topic      string
 	partitions int
 	replicas   int
@@ -34,6 +35,7 @@ type common struct {
 func newCommon(name string) *common {
 	c := &common{flags: flag.NewFlagSet(name, flag.ExitOnError)}
 	c.flags.StringVar(&c.broker, "broker", "127.0.0.1:9092", "HOST:PORT of the broker; several of a cluster, separated by commas")
+	c.flags.StringVar(&c.ca, "ca", "", "a file with the authority's certificate: speak TLS")
 	c.flags.StringVar(&c.topic, "topic", "", "topic to use; made anew under a random name when empty")
 	c.flags.IntVar(&c.partitions, "partitions", 6, "partitions of the topic")
 	c.flags.IntVar(&c.replicas, "replicas", 1, "replicas of each partition")
@@ -92,6 +94,13 @@ func (c *common) readBroker() error {
 }
 
 func (c *common) client(options ...kgo.Opt) (*kgo.Client, error) {
+	config, err := c.tlsConfig()
+	if err != nil {
+		return nil, err
+	}
+	if config != nil {
+		options = append(options, kgo.DialTLSConfig(config))
+	}
 	return kgo.NewClient(append([]kgo.Opt{
 		kgo.SeedBrokers(strings.Split(c.broker, ",")...),
 		kgo.ClientID("odradek-bench"),

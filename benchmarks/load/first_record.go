@@ -55,6 +55,9 @@ func (c *common) firstRecord(deadline time.Time) error {
 	if err := conn.SetDeadline(deadline); err != nil {
 		return err
 	}
+	if conn, err = c.secured(conn); err != nil {
+		return err
+	}
 	if err := makeTopic(conn, c.topic, 1); err != nil {
 		return err
 	}

@@ -27,6 +27,7 @@ var subcommands = map[string]func(args []string) (*result, error){
 	"transactions":    runTransactions,
 	"heartbeats":      runHeartbeats,
 	"commits":         runCommits,
+	"handshakes":      runHandshakes,
 	"group-rebalance": runGroupRebalance,
 	"consumer-group":  runConsumerGroup,
 	"commit-offsets":  runCommitOffsets,

@@ -35,7 +35,7 @@ func (c *common) dial(ctx context.Context) (net.Conn, error) {
 			return nil, err
 		}
 	}
-	return conn, nil
+	return c.secured(conn)
 }
 
 // exchange sends one request and reads its response, the only one that is under way on the connection.

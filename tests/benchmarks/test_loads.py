@@ -2,6 +2,7 @@
 
 import json
 import math
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -9,7 +10,8 @@ import pytest
 from benchmarks.__main__ import parse_arguments
 from benchmarks.load_tool import Measurement, command, parse_measurement
 from benchmarks.peers import UNDER_LOAD, free_ports, server_properties
-from benchmarks.scenarios import LOADS, NAMES, Load, Measure
+from benchmarks.scenarios import LOADS, NAMES, TLS_LOADS, Load, Measure
+from benchmarks.tls import certificates
 
 LATENCY = {
     "load": "latency",
@@ -54,12 +56,12 @@ def test_every_load_has_a_name_of_its_own():
     assert len(set(NAMES)) == len(NAMES)
 
 
-@pytest.mark.parametrize("load", LOADS, ids=lambda load: load.name)
+@pytest.mark.parametrize("load", [*LOADS, *TLS_LOADS], ids=lambda load: load.name)
 def test_a_quick_run_is_smaller_than_a_full_one(load: Load):
     assert load.quick_count < load.count
 
 
-@pytest.mark.parametrize("load", LOADS, ids=lambda load: load.name)
+@pytest.mark.parametrize("load", [*LOADS, *TLS_LOADS], ids=lambda load: load.name)
 def test_the_count_is_the_last_argument_of_a_load(load: Load):
     assert load.arguments_for(7)[-1] == f"{load.count_flag}=7"
 
@@ -122,3 +124,20 @@ def test_no_broker_waits_for_more_members_of_a_group():
 
 def test_a_load_is_told_whose_cpu_time_to_read():
     assert "-pid=17,18" in command("produce", "127.0.0.1:1", server_pids=(17, 18))
+
+
+def test_a_broker_that_is_given_a_key_store_has_an_ssl_listener(tmp_path: Path):
+    settings, [flag] = certificates(tmp_path / "certificates")
+    text = server_properties(tmp_path, 1, 2, settings)
+
+    assert "listeners=SSL://127.0.0.1:1,CONTROLLER://127.0.0.1:2\n" in text
+    assert "inter.broker.listener.name=SSL\n" in text
+    assert Path(settings["ssl.keystore.location"]).exists()
+    assert Path(flag.removeprefix("-ca=")).exists()
+
+
+def test_a_load_by_tls_says_so_and_another_does_not():
+    load = replace(TLS_LOADS[0], security=("-ca=ca.pem",))
+
+    assert "-ca=ca.pem" in load.arguments_for(7)
+    assert not any("-ca" in argument for load in LOADS for argument in load.arguments_for(7))

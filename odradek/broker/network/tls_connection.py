@@ -74,6 +74,24 @@ class PlainConnection(Protocol):
 class TlsConnection(asyncio.Transport, asyncio.BufferedProtocol):
     """Joins ``connection`` to its socket. Everything here happens on the loop thread."""
 
+    __slots__ = (
+        "_connection",
+        "_deadline",
+        "_fd",
+        "_has_ended",
+        "_incoming",
+        "_is_closing",
+        "_is_established",
+        "_is_pump_due",
+        "_is_reading",
+        "_line_limit",
+        "_listener",
+        "_outgoing",
+        "_socket",
+        "_timer",
+        "_tls",
+    )
+
     def __init__(self, connection: PlainConnection, listener: TlsListener, timer: Timer, line_limit: LineLimit) -> None:
         super().__init__()
         self._connection = connection
