@@ -145,6 +145,14 @@ def test_a_bad_value_is_refused_and_no_data_directory_made(tmp_path, setting, me
     assert listing(tmp_path / "data") is None
 
 
+def test_a_store_that_cannot_be_read_is_refused_and_no_data_directory_made(tmp_path):
+    configs = ("listeners=SSL://127.0.0.1:0", "ssl.keystore.type=PEM", f"ssl.keystore.location={tmp_path / 'none.pem'}")
+    told = [word for config in configs for word in ("--set", config)]
+    mentions = ("ssl.keystore.location", tmp_path / "none.pem", "a file that can be read")
+    assert_refused(odradek_serve(*told, "--data-dir", tmp_path / "data"), *mentions)
+    assert listing(tmp_path / "data") is None
+
+
 def test_a_config_file_that_is_not_there_is_refused(tmp_path):
     assert_refused(odradek_serve("--config", tmp_path / "server.properties"), tmp_path / "server.properties")
 

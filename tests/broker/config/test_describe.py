@@ -111,3 +111,17 @@ def test_the_clusters_default_is_what_was_set_there_and_no_more():
 def test_every_config_is_documented():
     view = make_view()
     assert all(entry.documentation for entry in (*topic_entries(view, {}), *broker_entries(view)))
+
+
+def test_no_secret_of_tls_is_told():
+    secret = "a-secret"
+    names = [name for name, row in BROKER_CONFIGS.items() if name.startswith("ssl.") and row.type is ConfigType.PASSWORD]
+    assert len(names) == 6
+    text = "".join(f"{name}={secret}\nlistener.name.plaintext.{name}={secret}\n" for name in names)
+    view = make_view(text, overrides={(4, "1"): {f"listener.name.plaintext.{name}": secret for name in names}})
+    assert apply_broker_overrides(view) == []
+    told = {entry.name: entry for entry in (*broker_entries(view), *cluster_default_entries(view))}
+    for name in (*names, *(f"listener.name.plaintext.{name}" for name in names)):
+        assert (told[name].sensitive, told[name].value) == (True, None)
+    assert secret not in repr(told)
+    assert secret not in repr(view.config)

@@ -124,3 +124,17 @@ def test_odradek_starts_with_the_file_as_it_did_before():
     differing = {name for name in before.static if before[name] != after[name]}
     # Which listeners there may be.
     assert differing == {"listener.security.protocol.map"}
+
+
+def test_the_listener_between_brokers_is_said_by_its_name():
+    found = settings(listeners="SSL://127.0.0.1:9092", security_inter_broker_protocol="SSL").settings
+    assert found["inter.broker.listener.name"] == "SSL"
+    # Kafka refuses both.
+    assert "security.inter.broker.protocol" not in found
+
+
+def test_what_is_set_for_a_listener_is_carried_over():
+    key = "listener.name.plaintext.ssl.client.auth"
+    config = load(None, HERE | {key: "required", "ssl.keystore.location": "/store.pem"})
+    found = kafka_properties(config).settings
+    assert (found[key], found["ssl.keystore.location"]) == ("required", "/store.pem")
