@@ -29,8 +29,6 @@ if TYPE_CHECKING:
     from odradek.timing.timer import Timer, TimerTask
 
 HANDSHAKE_TIMEOUT_MS: Final = 30_000
-# One for all: what comes is with OpenSSL before the loop reads for another connection.
-_RECEIVED: Final = memoryview(bytearray(256 * 1024))
 # What OpenSSL says, in the words of one who has to mend it.
 _WORDS: Final = {
     "HTTP_REQUEST": "the client speaks HTTP",
@@ -130,13 +128,13 @@ class TlsConnection(asyncio.Transport, asyncio.BufferedProtocol):
 
     def get_buffer(self, sizehint: int) -> memoryview:  # noqa: ARG002  asyncio's guess is no better
         """Part of asyncio's protocol interface: where ciphertext goes."""
-        return _RECEIVED
+        return self._listener.received
 
     def buffer_updated(self, nbytes: int) -> None:
         """Part of asyncio's protocol interface: ciphertext has come."""
         if self._is_closing:
             return
-        self._incoming.write(_RECEIVED[:nbytes])
+        self._incoming.write(self._listener.received[:nbytes])
         if not self._is_established:
             self._shake_hands()
         if self._is_established and not self._is_pump_due:
@@ -351,6 +349,8 @@ class TlsConnection(asyncio.Transport, asyncio.BufferedProtocol):
         if not self._outgoing.pending:
             return
         data = self._outgoing.read()
+        if self._socket.is_closing():
+            return
         if self._fd >= 0 and not self._socket.get_write_buffer_size():
             try:
                 sent = os.write(self._fd, data)

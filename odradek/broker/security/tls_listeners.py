@@ -6,7 +6,7 @@ another one than before (KIP-226). Connections that are open stay as they are.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from odradek.broker.config.endpoints import SSL, security_protocols
 from odradek.broker.config.listener_config import ListenerConfig
@@ -26,10 +26,18 @@ if TYPE_CHECKING:
     from odradek.broker.config.endpoints import Endpoint
 
 
+_RECEIVED_BYTES: Final = 256 * 1024
+
+
 class TlsListener:
-    """What is in force for one listener. Raises InvalidConfig."""
+    """What is in force for one listener. Raises InvalidConfig.
+
+    ``received`` is where the ciphertext of all its connections goes: the loop reads for one at a time, and OpenSSL has it then.
+    Another server may have a loop in another thread, and so has a buffer of its own.
+    """
 
     def __init__(self, config: ListenerConfig) -> None:
+        self.received: Final = memoryview(bytearray(_RECEIVED_BYTES))
         # First: a file that changes meanwhile is loaded once more.
         self.files = store_files(config)
         self.values = config.ssl_values()
@@ -66,10 +74,10 @@ class TlsListeners:
         return self._listeners[name]
 
     def check(self, values: Mapping[str, Any], texts: Mapping[str, str]) -> None:
-        """Raise InvalidConfig where a listener could not be served with these configs."""
+        """Raise InvalidConfig where a listener could not be served with these configs, if they are others than those in force."""
         for name, listener in self._listeners.items():
             config = ListenerConfig(name, values, texts)
-            if not listener.is_as_it_was(config):
+            if listener.values != config.ssl_values():
                 TlsListener(config)
 
     def reload(self) -> None:

@@ -176,6 +176,11 @@ def test_what_was_sent_comes_whole_and_in_order_whatever_the_room(certificates, 
     assert pair.plain.received == sent
 
 
+def test_brokers_of_two_threads_do_not_read_into_the_same_place(certificates):
+    pairs = [Pair(certificates) for _ in range(2)]
+    assert pairs[0].end.get_buffer(-1).obj is not pairs[1].end.get_buffer(-1).obj
+
+
 def test_requests_that_came_together_are_handed_on_together(certificates):
     pair = Pair(certificates, 1000).shake_hands()
     for _ in range(5):

@@ -87,6 +87,20 @@ def test_a_store_that_cannot_be_loaded_is_refused_and_the_old_one_stays(tls_brok
             assert serial(other) == serial(client)
 
 
+def test_a_file_that_cannot_be_loaded_again_is_told_of_and_hinders_nothing_else(tls_broker, certificates, own, tmp_path):
+    with TlsClient(tls_broker, certificates.client_context()) as client:
+        before = serial(client)
+        path = own("own.pem", "ca.pem")
+        asked = [{"resource_type": BROKER, "resource_name": "1", "configs": [{"name": "max.connections", "value": "50"}]}]
+        [response] = client.call(ApiKey.INCREMENTAL_ALTER_CONFIGS, 1, resources=asked).responses
+        assert response.error_code == ErrorCode.NONE
+        assert alter(client, KEY_STORE=path) == (ErrorCode.NONE, None)
+        with TlsClient(tls_broker, certificates.client_context()) as other:
+            assert serial(other) == before
+            assert is_served(other)
+    assert "stores not loaded again" in tls_broker.stderr
+
+
 def test_a_stored_config_whose_file_is_gone_leaves_the_brokers_own_in_force(tls_broker, certificates, own, tmp_path):
     path = own("other.pem", "broker.pem")
     with TlsClient(tls_broker, certificates.client_context()) as client:
