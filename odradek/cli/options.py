@@ -1,9 +1,12 @@
 """Options that several commands share."""
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any, TypeVar
 
 import click
+
+from odradek.cli.command_config import take_command_config
 
 DEFAULT_SERVER = "127.0.0.1:9092"
 _MAX_PORT = 65535
@@ -12,7 +15,7 @@ CommandT = TypeVar("CommandT", bound=Callable[..., Any])
 
 
 def asks_a_broker(command: CommandT) -> CommandT:
-    """Adds ``--bootstrap-server``, as ``bootstrap``: a list of (host, port), and ``--json``, as ``as_json``."""
+    """Adds ``--bootstrap-server``, as ``bootstrap``: a list of (host, port); ``--json``, as ``as_json``; ``--command-config``."""
     server = click.option(
         "--bootstrap-server",
         "bootstrap",
@@ -23,7 +26,15 @@ def asks_a_broker(command: CommandT) -> CommandT:
         help="A broker of the cluster; several, separated by commas, are tried in turn.",
     )
     as_json = click.option("--json", "as_json", is_flag=True, help="JSON instead of a table.")
-    return server(as_json(command))
+    config = click.option(
+        "--command-config",
+        metavar="FILE",
+        type=click.Path(path_type=Path),
+        expose_value=False,
+        callback=take_command_config,
+        help="For a broker that speaks TLS: security.protocol and the ssl configs, as for Kafka's commands.",
+    )
+    return server(as_json(config(command)))
 
 
 def names_a_partition(command: CommandT) -> CommandT:

@@ -5,6 +5,7 @@ Requests and responses are the canonical messages (``protocol.messages``), in th
 
 from typing import Any
 
+from odradek.cli.command_config import command_tls
 from odradek.cli.refusals import Refused, Unreachable
 from odradek.client.api import Api, RequestT, ResponseT
 from odradek.client.blocking import BlockingClient
@@ -28,7 +29,7 @@ class Connection:
     def __init__(self, host: str, port: int) -> None:
         self._address = f"{host}:{port}"
         try:
-            self._client = BlockingClient(host, port, _CLIENT_ID, _TIMEOUT_S)
+            self._client = BlockingClient(host, port, _CLIENT_ID, _TIMEOUT_S, command_tls())
         except ConnectFailed as failure:
             raise Unreachable(f"no broker answers at {self._address}: {failure.reason}") from failure
         except NegotiationFailed as failure:

@@ -1,23 +1,28 @@
 """A client over a blocking socket, one request at a time: for the command line."""
 
 import socket
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from odradek.client.api import Api, RequestT, ResponseT
 from odradek.client.connection import ClientConnection
 from odradek.client.errors import ConnectFailed, Disconnected
 from odradek.client.states import ConnectionState
 
+if TYPE_CHECKING:
+    import ssl
+
 
 class BlockingClient:
     """A connection to one node, whose versions are known once it is made. ``timeout_s`` is for each wait on the socket.
 
-    Raises ConnectFailed, and what ``call`` raises.
+    ``tls`` is how to speak TLS, if that is spoken. Raises ConnectFailed, and what ``call`` raises.
     """
 
-    def __init__(self, host: str, port: int, client_id: str, timeout_s: float) -> None:
+    def __init__(self, host: str, port: int, client_id: str, timeout_s: float, tls: "ssl.SSLContext | None" = None) -> None:
         try:
             self._socket = socket.create_connection((host, port), timeout_s)
+            if tls is not None:
+                self._socket = tls.wrap_socket(self._socket, server_hostname=host)
         except OSError as failure:
             raise ConnectFailed(_reason(failure)) from failure
         self._connection = ClientConnection(client_id)
