@@ -10,8 +10,9 @@ configs go together are those of Kafka's DefaultSslEngineFactory.
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final
 
 from odradek.broker.security.pem import PemBlock, pem_blocks
 
@@ -28,11 +29,12 @@ _TRUST_STORE: Final = "ssl.truststore"
 _JKS_MAGIC: Final = b"\xfe\xed\xfe\xed"
 
 
-class KeyStore(NamedTuple):
-    """A certificate chain, the broker's own certificate first, and its private key: both PEM."""
+@dataclass(frozen=True, slots=True)
+class KeyStore:
+    """A certificate chain, the broker's own certificate first, and its private key: both PEM. The key is not told."""
 
     chain: str
-    key: str
+    key: str = field(repr=False)
     is_encrypted: bool
 
 

@@ -1,17 +1,19 @@
 """PEM: blocks of base64 between BEGIN and END, as files have them, and as one line of a server.properties does."""
 
 import re
-from typing import Final, NamedTuple
+from dataclasses import dataclass, field
+from typing import Final
 
 _BLOCK: Final = re.compile(r"-----BEGIN ([A-Z0-9 ]+)-----(.*?)-----END \1-----", re.DOTALL)
 _LINE: Final = 64
 
 
-class PemBlock(NamedTuple):
-    """One block, in lines. ``label`` is what follows BEGIN."""
+@dataclass(frozen=True, slots=True)
+class PemBlock:
+    """One block, in lines. ``label`` is what follows BEGIN. The text, which may be a key, is not told."""
 
     label: str
-    text: str
+    text: str = field(repr=False)
 
     @property
     def is_certificate(self) -> bool:

@@ -9,6 +9,8 @@ import pytest
 
 from odradek.broker.config.broker_config import load
 from odradek.broker.config.definitions import InvalidConfig
+from odradek.broker.security.key_stores import load_key_store
+from odradek.broker.security.pem import pem_blocks
 from odradek.broker.security.tls_context import client_context, server_context
 from tests.tls import HOSTS, PASSWORD
 
@@ -268,3 +270,10 @@ def test_every_host_of_the_broker_is_in_its_certificate(certificates):
         assert meets(server(certificates), certificates.client_context(), host) == [None, "broker"]
     with pytest.raises(ssl.SSLCertVerificationError, match="elsewhere"):
         meets(server(certificates), certificates.client_context(), "elsewhere")
+
+
+def test_no_private_key_is_told(certificates):
+    config = load(None, {"listeners": "SSL://:0", **certificates.settings()}).listener_config("SSL")
+    store = load_key_store(config)
+    assert certificates.broker.key_pem in store.key
+    assert certificates.broker.key_pem[40:80] not in repr((store, pem_blocks(store.key), config))
