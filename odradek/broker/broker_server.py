@@ -15,7 +15,7 @@ from odradek.broker.network.connection import Connection
 from odradek.broker.network.connection_registry import ConnectionRegistry
 from odradek.broker.network.listeners import Listeners
 from odradek.broker.network.request_memory import RequestMemory
-from odradek.broker.network.serving import connection_limits, drain, secured, socket_settings, tls_listeners
+from odradek.broker.network.serving import connection_limits, drain, socket_settings, tls_front
 from odradek.broker.server import Broker
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from odradek.broker.config.broker_config import BrokerConfig
     from odradek.broker.controller_server import ControllerListeners
-    from odradek.broker.security.tls_listeners import TlsListeners
+    from odradek.broker.network.tls_front import TlsFront
     from odradek.storage.filesystem import FileSystem
     from odradek.timing.background import Background
     from odradek.timing.clock import Clock
@@ -48,7 +48,7 @@ class BrokerServer:
         )
         self._listeners = Listeners(self._make_connection)
         self._max_frame_bytes: int = config["socket.request.max.bytes"]
-        self._tls: TlsListeners | None = None
+        self._tls: TlsFront | None = None
         # Of the controller, where it is in this process and listens for other brokers.
         self._controller_listeners: ControllerListeners | None = None
 
@@ -68,7 +68,7 @@ class BrokerServer:
         broker = self.broker
         config = broker.config
         endpoints = parse_endpoints("listeners", config["listeners"])
-        self._tls = tls_listeners(config, [*endpoints, *config.controller_endpoints])
+        self._tls = tls_front(config, [*endpoints, *config.controller_endpoints], broker.timer, broker.call_soon)
         if config.controller_endpoints:
             await self._bind_controller()
         try:
@@ -130,4 +130,4 @@ class BrokerServer:
 
     def _make_connection(self, listener_name: str) -> asyncio.BaseProtocol:
         connection = Connection(self.broker.dispatcher, self.connections, listener_name, self._max_frame_bytes)
-        return secured(connection, self._tls, self.broker.timer, self.connections.line_limit)
+        return connection if self._tls is None else self._tls.secured(connection, self.connections.line_limit)

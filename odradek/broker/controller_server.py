@@ -18,7 +18,7 @@ from odradek.broker.network.connection import Connection
 from odradek.broker.network.connection_registry import ConnectionRegistry
 from odradek.broker.network.listeners import Listeners
 from odradek.broker.network.request_memory import RequestMemory
-from odradek.broker.network.serving import connection_limits, drain, secured, socket_settings, tls_listeners
+from odradek.broker.network.serving import connection_limits, drain, socket_settings, tls_front
 from odradek.broker.storage_start import log_manager_for
 from odradek.protocol.errors import KafkaError
 from odradek.storage.filesystem import FileSystem, RealFileSystem
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
     from odradek.broker.config.broker_config import BrokerConfig
     from odradek.broker.config.endpoints import Endpoint
-    from odradek.broker.security.tls_listeners import TlsListeners
+    from odradek.broker.network.tls_front import TlsFront
     from odradek.storage.log_manager import LogManager
     from odradek.timing.background import Background
     from odradek.timing.clock import Clock
@@ -50,9 +50,8 @@ class ControllerListeners:
         timer: Timer,
         call_soon: Callable[[Callable[[], None]], object],
     ) -> None:
-        self._timer = timer
         # Set before ``bind``, where any of the listeners is SSL.
-        self.tls: TlsListeners | None = None
+        self.tls: TlsFront | None = None
         self._config = config
         memory = RequestMemory(config["queued.max.request.bytes"], clock, call_soon)
         self.connections = ConnectionRegistry(partial(connection_limits, config), clock, timer, memory)
@@ -92,7 +91,7 @@ class ControllerListeners:
         assert self._node is not None  # noqa: S101  no connection is accepted before
         max_bytes = self._config["socket.request.max.bytes"]
         connection = Connection(self._node.dispatcher, self.connections, listener_name, max_bytes)
-        return secured(connection, self.tls, self._timer, self.connections.line_limit)
+        return connection if self.tls is None else self.tls.secured(connection, self.connections.line_limit)
 
 
 class ControllerServer:
@@ -145,7 +144,7 @@ class ControllerServer:
         Raises DataDirectoryLocked, InconsistentDataDirectory, InvalidConfig, MetadataUnreadable, LogCorrupt, KafkaError, OSError,
         ValueError; no lock is kept then.
         """
-        self._listeners.tls = tls_listeners(self.config, self.config.controller_endpoints)
+        self._listeners.tls = tls_front(self.config, self.config.controller_endpoints, self.timer, self._call_soon)
         await self._listeners.bind()
         try:
             self.log_manager = log_manager_for(self.config, self._file_system, self.new_uuid)

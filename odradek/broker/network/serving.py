@@ -10,14 +10,12 @@ from odradek.broker.network.connection_registry import ConnectionLimits
 from odradek.broker.network.listeners import SocketSettings
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from odradek.broker.config.broker_config import BrokerConfig
     from odradek.broker.config.endpoints import Endpoint
-    from odradek.broker.line_limit import LineLimit
-    from odradek.broker.network.connection import Connection
     from odradek.broker.network.connection_registry import ConnectionRegistry
-    from odradek.broker.security.tls_listeners import TlsListeners
+    from odradek.broker.network.tls_front import TlsFront
     from odradek.timing.timer import Timer
 
 # How long a stop lets requests in flight finish: so many steps, whatever the broker's clock does meanwhile.
@@ -45,29 +43,15 @@ def connection_limits(config: BrokerConfig) -> ConnectionLimits:
     )
 
 
-def tls_listeners(config: BrokerConfig, endpoints: Sequence[Endpoint]) -> TlsListeners | None:
-    """The SSL listeners among ``endpoints``, their stores loaded; None if there is none. Raises InvalidConfig.
-
-    When dynamic configs are altered, ``config`` has the stores checked, and loaded again.
-    """
+def tls_front(
+    config: BrokerConfig, endpoints: Sequence[Endpoint], timer: Timer, call_soon: Callable[[Callable[[], None]], object]
+) -> TlsFront | None:
+    """TLS for the SSL listeners among ``endpoints``, their stores loaded; None if there is none. Raises InvalidConfig."""
     if SSL not in security_protocols_of(config, endpoints):
         return None
-    from odradek.broker.security.tls_listeners import TlsListeners
+    from odradek.broker.network.tls_front import TlsFront
 
-    tls = TlsListeners(config, endpoints)
-    config.check_also = tls.check
-    config.when_overridden = tls.reload
-    return tls
-
-
-def secured(connection: Connection, tls: TlsListeners | None, timer: Timer, limit: LineLimit) -> asyncio.BaseProtocol:
-    """The protocol for the socket of a new connection: the connection itself, or TLS in front of it."""
-    name = connection.session.listener_name
-    if tls is None or name not in tls:
-        return connection
-    from odradek.broker.network.tls_connection import TlsConnection
-
-    return TlsConnection(connection, tls[name], timer, limit)
+    return TlsFront(config, endpoints, timer, call_soon)
 
 
 async def drain(connections: ConnectionRegistry) -> None:

@@ -5,7 +5,8 @@
 
 OpenSSL works on two buffers in memory, so that the event loop keeps the socket: the descriptor is not the connection's to write
 to, and no file goes to it by ``sendfile``. Nothing is decrypted while the connection does not read. What OpenSSL has to say is
-written at once, its alerts included: a client whose handshake fails is told why, as Kafka tells it.
+written at once, its alerts included: a client whose handshake fails is told why, as Kafka tells it. Handshakes take turns
+(``handshake_turns``); a connection whose turn has not come is not read.
 
 The connection is counted, limited and swept from the moment that its socket is accepted. It is a connection's peer, and has a
 principal, when the handshake is done. A handshake that fails, or takes too long, is one line in the log.
@@ -25,6 +26,7 @@ from odradek.broker.security.principal_mapping import NoMatchingRule
 if TYPE_CHECKING:
     from odradek.broker.context import Session
     from odradek.broker.line_limit import LineLimit
+    from odradek.broker.network.handshake_turns import HandshakeTurns
     from odradek.broker.security.tls_listeners import TlsListener
     from odradek.timing.timer import Timer, TimerTask
 
@@ -82,18 +84,23 @@ class TlsConnection(asyncio.Transport, asyncio.BufferedProtocol):
         "_is_established",
         "_is_pump_due",
         "_is_reading",
+        "_is_step_due",
         "_line_limit",
         "_listener",
         "_outgoing",
         "_socket",
         "_timer",
         "_tls",
+        "_turns",
     )
 
-    def __init__(self, connection: PlainConnection, listener: TlsListener, timer: Timer, line_limit: LineLimit) -> None:
+    def __init__(
+        self, connection: PlainConnection, listener: TlsListener, timer: Timer, turns: HandshakeTurns, line_limit: LineLimit
+    ) -> None:
         super().__init__()
         self._connection = connection
         self._listener = listener
+        self._turns = turns
         self._line_limit = line_limit
         self._incoming = ssl.MemoryBIO()
         self._outgoing = ssl.MemoryBIO()
@@ -101,6 +108,7 @@ class TlsConnection(asyncio.Transport, asyncio.BufferedProtocol):
         self._tls: ssl.SSLObject | None = None
         self._is_established = False
         self._is_reading = True
+        self._is_step_due = False
         self._is_pump_due = False
         self._is_closing = False
         self._has_ended = False
@@ -135,10 +143,14 @@ class TlsConnection(asyncio.Transport, asyncio.BufferedProtocol):
         if self._is_closing:
             return
         self._incoming.write(self._listener.received[:nbytes])
-        if not self._is_established:
-            self._shake_hands()
-        if self._is_established and not self._is_pump_due:
-            self._pump()
+        if self._is_established:
+            if not self._is_pump_due:
+                self._pump()
+        elif not self._is_step_due:
+            self._is_step_due = True
+            self._turns.ask(self)
+            if self._is_step_due:
+                self._socket.pause_reading()
 
     def eof_received(self) -> bool:
         """Part of asyncio's protocol interface: the client has closed its end."""
@@ -229,6 +241,21 @@ class TlsConnection(asyncio.Transport, asyncio.BufferedProtocol):
 
     # The handshake.
 
+    def take_step(self) -> None:
+        """Part of ``handshake_turns.Handshaker``."""
+        self._is_step_due = False
+        if self._is_closing:
+            return
+        self._shake_hands()
+        if self._may_read() or not (self._is_established or self._is_closing):
+            self._socket.resume_reading()
+        if self._is_established:
+            self._pump()
+
+    def give_way(self) -> None:
+        """Part of ``handshake_turns.Handshaker``."""
+        self._fail("too many other handshakes are under way")
+
     def _shake_hands(self) -> None:
         tls = self._tls
         try:
@@ -262,6 +289,7 @@ class TlsConnection(asyncio.Transport, asyncio.BufferedProtocol):
         self._fail(f"the handshake takes longer than {HANDSHAKE_TIMEOUT_MS} ms")
 
     def _handshake_is_over(self) -> None:
+        self._turns.over(self)
         if self._deadline is not None:
             self._deadline.cancel()
             self._deadline = None

@@ -13,6 +13,7 @@ from odradek.broker.config.broker_config import load
 from odradek.broker.context import Session
 from odradek.broker.line_limit import LineLimit
 from odradek.broker.logging import lines_to
+from odradek.broker.network.handshake_turns import HandshakeTurns
 from odradek.broker.network.tls_connection import HANDSHAKE_TIMEOUT_MS, TlsConnection
 from odradek.broker.security.tls_listeners import TlsListeners
 from odradek.timing.clock import VirtualClock
@@ -103,16 +104,26 @@ class Pair:
         config = load(None, {"listeners": "SSL://:0", **certificates.settings(**ssl_configs)})
         self.clock = VirtualClock()
         self.lines = []
+        self.soon = []
         # The clock calls a timer back with the lines of who has made it.
         with self.told():
             self.timer = Timer(self.clock)
         self.socket = Socket()
         self.plain = Plain(room)
         listener = TlsListeners(config, [SimpleNamespace(name="SSL")])["SSL"]
-        self.end = TlsConnection(self.plain, listener, self.timer, LineLimit(self.clock))
+        self.end = TlsConnection(self.plain, listener, self.timer, HandshakeTurns(self.call_soon), LineLimit(self.clock))
         self.end.connection_made(self.socket)
         self._to_client, self._to_broker = ssl.MemoryBIO(), ssl.MemoryBIO()
         self.client = certificates.client_context().wrap_bio(self._to_client, self._to_broker, server_hostname="localhost")
+
+    def call_soon(self, callback):
+        self.soon.append(callback)
+
+    def next_turn(self):
+        """Of the event loop."""
+        due, self.soon = self.soon, []
+        for callback in due:
+            callback()
 
     def told(self):
         """Within, lines of the log are kept."""
@@ -126,6 +137,7 @@ class Pair:
                 size = min(len(data), len(room))
                 room[:size] = data[:size]
                 self.end.buffer_updated(size)
+                self.next_turn()
                 data = data[size:]
 
     def exchange(self):

@@ -1,0 +1,46 @@
+"""TLS in front of the connections of a server: of those of its listeners that are SSL."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from odradek.broker.network.handshake_turns import HandshakeTurns
+from odradek.broker.network.tls_connection import TlsConnection
+from odradek.broker.security.tls_listeners import TlsListeners
+
+if TYPE_CHECKING:
+    import asyncio
+    from collections.abc import Callable, Sequence
+
+    from odradek.broker.config.broker_config import BrokerConfig
+    from odradek.broker.config.endpoints import Endpoint
+    from odradek.broker.line_limit import LineLimit
+    from odradek.broker.network.connection import Connection
+    from odradek.timing.timer import Timer
+
+
+class TlsFront:
+    """Loads the stores of the listeners. Raises InvalidConfig.
+
+    When dynamic configs are altered, ``config`` has the stores checked, and loaded again.
+    """
+
+    def __init__(
+        self,
+        config: BrokerConfig,
+        endpoints: Sequence[Endpoint],
+        timer: Timer,
+        call_soon: Callable[[Callable[[], None]], object],
+    ) -> None:
+        self._listeners = TlsListeners(config, endpoints)
+        self._timer = timer
+        self._turns = HandshakeTurns(call_soon)
+        config.check_also = self._listeners.check
+        config.when_overridden = self._listeners.reload
+
+    def secured(self, connection: Connection, line_limit: LineLimit) -> asyncio.BaseProtocol:
+        """The protocol for the socket of a new connection: the connection itself, or TLS in front of it."""
+        name = connection.session.listener_name
+        if name not in self._listeners:
+            return connection
+        return TlsConnection(connection, self._listeners[name], self._timer, self._turns, line_limit)
