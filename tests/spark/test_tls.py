@@ -8,8 +8,9 @@ from tests.project.documents import DOCS, code_blocks
 _, PEM, PKCS12 = code_blocks(DOCS / "security.md", "properties")
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def tls_broker(tmp_path_factory, certificates):
+    """It stays to the end: Spark keeps its producers, which would look for it."""
     settings = {"listeners": "SSL://127.0.0.1:0", **certificates.settings(client_auth="required")}
     with BrokerProcess(tmp_path_factory.mktemp("tls") / "broker", settings=settings) as broker:
         yield broker
