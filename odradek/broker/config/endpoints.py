@@ -108,7 +108,8 @@ def _check_inter_broker(values: Mapping[str, Any], names: Sequence[str]) -> None
         raise InvalidConfig("security.inter.broker.protocol", by_protocol, "left out where inter.broker.listener.name is set")
     key = "security.inter.broker.protocol" if named is None else "inter.broker.listener.name"
     name = inter_broker_listener(values)
-    if (named is not None or by_protocol != PLAINTEXT) and name not in names:
+    is_among_others = values["process.roles"] == ("broker",)
+    if (named is not None or by_protocol != PLAINTEXT or is_among_others) and name not in names:
         raise InvalidConfig(key, named or by_protocol, f"among the names of listeners: {', '.join(names)}")
 
 

@@ -324,3 +324,16 @@ def test_reading_a_configuration_imports_nothing_that_only_a_mistake_needs():
         " if m in sys.modules])"
     )
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.strip() == "[]"
+
+
+def test_a_broker_of_a_cluster_has_the_listener_by_which_brokers_come():
+    cluster = "process.roles=broker\nnode.id=2\ncontroller.listener.names=C\ncontroller.quorum.voters=1@h:9093\n"
+    with pytest.raises(InvalidConfig) as refusal:
+        load(cluster + "listeners=SSL://:9092")
+    assert refusal.value.key == "security.inter.broker.protocol"
+    assert load(cluster + "listeners=SSL://:9092\nsecurity.inter.broker.protocol=SSL")["listeners"]
+
+
+def test_the_listener_between_brokers_is_named_once():
+    with pytest.raises(InvalidConfig, match=r"security\.inter\.broker\.protocol"):
+        load("listeners=SSL://:9092\nsecurity.inter.broker.protocol=SSL\ninter.broker.listener.name=SSL")
