@@ -82,6 +82,11 @@ class Cluster:
             for name in names
         }
 
+    def topic_ids(self) -> list[tuple[str, str]]:
+        """(topic, topic id) of every topic that there is."""
+        listings = self._wait(self._admin.listTopics().listings())
+        return [(str(each.name()), str(each.topicId().toString())) for each in listings]
+
     def end_offsets(self, topics: Iterable[str]) -> list[tuple[str, int, int]]:
         """(topic, partition, high watermark) of each partition of the topics. Partitions without a leader are omitted."""
         return self._offsets(topics, self._jvm.org.apache.kafka.clients.admin.OffsetSpec.latest())

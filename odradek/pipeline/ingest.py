@@ -6,6 +6,7 @@ micro-batch is repeated over the same range. Its output directories bear its num
     raw/topic=T/date=D/batch=N/*.parquet          of micro-batch N, all or nothing once N + 1 begins
     quarantine/topic=T/date=D/batch=N/*.parquet   the same
     end_offsets/*.parquet                         samples; a duplicate is harmless
+    topic_ids/*.parquet                           the cluster's topics, if records name topics by id; the same
 
 Ingest reads committed records only (``isolation.level``). An offset committed in a transaction is read when the transaction has
 committed. While a transaction is open on a partition of ``__consumer_offsets``, the records behind its first one wait.
@@ -19,7 +20,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from pyspark.errors import StreamingQueryException
-from pyspark.sql import DataFrame, Observation, SparkSession
+from pyspark.sql import Column, DataFrame, Observation, SparkSession
 from pyspark.sql import functions as f
 from pyspark.sql.streaming.query import StreamingQuery
 
@@ -30,16 +31,20 @@ from odradek.pipeline.errors import NoRecords, PipelineError, Unreachable, root_
 from odradek.pipeline.local_rows import local_rows
 from odradek.pipeline.past_ends import past_ends
 from odradek.pipeline.schema import (
+    CONSUMER_GROUP_PREFIX,
     END_OFFSETS,
     END_OFFSETS_DIR,
-    OFFSET_COMMIT,
     PARTITIONED_BY,
     QUARANTINE,
     QUARANTINE_DIR,
     RAW,
     RAW_DIR,
+    TOPIC_IDS,
+    TOPIC_IDS_DIR,
     TOPICS,
+    TRANSACTION,
     read_end_offsets,
+    read_topic_ids,
 )
 from odradek.pipeline.session import configured
 from odradek.pipeline.warehouse import Warehouse
@@ -175,30 +180,35 @@ class _Run:
         self.failure: PipelineError | None = None
         self._spark, self._warehouse, self._cluster, self._checkpoint = spark, warehouse, cluster, checkpoint
         sampled = read_end_offsets(spark, warehouse).select("topic").distinct()
-        self._committed_to: set[str] = {row.topic for row in sampled.toLocalIterator()}
+        self._topics: set[str] = {row.topic for row in sampled.toLocalIterator()}
 
     def write(self, records: DataFrame, batch: int) -> None:
         """Write one micro-batch, replacing what an interrupted attempt wrote."""
         decoded = decode(records.coalesce(self._tasks(batch)))
         observed = Observation()
-        committed_ms = f.when(f.col("kind") == OFFSET_COMMIT, f.unix_millis("timestamp"))
+        of_group_ms = f.when(f.col("kind") != TRANSACTION, f.unix_millis("timestamp"))
+        names_ids = f.col("kind").startswith(CONSUMER_GROUP_PREFIX)
         is_bad = f.col("reason").isNotNull()
         rows = decoded.withColumns({"date": f.to_date("timestamp"), "batch": f.lit(batch).cast("long")}).observe(
             observed,
             f.count(f.lit(1)).alias("records"),
             f.count(f.when(is_bad, 1)).alias("quarantined"),
             f.to_json(f.collect_set("commit_topic")).alias("topics"),
-            f.min(committed_ms).alias("first_ms"),
-            f.max(committed_ms).alias("last_ms"),
+            f.to_json(f.collect_set(_topics_of_members())).alias("topics_of_members"),
+            f.count(f.when(names_ids, 1)).alias("records_with_ids"),
+            f.min(of_group_ms).alias("first_ms"),
+            f.max(of_group_ms).alias("last_ms"),
         )
         self._replace(rows.where(~is_bad).select(*RAW.names), RAW_DIR)
         figures: dict[str, Any] = observed.get
         if figures["quarantined"]:
             bad = decoded.where(is_bad).withColumns({"date": f.to_date("timestamp"), "batch": f.lit(batch).cast("long")})
             self._replace(bad.select(*QUARANTINE.names), QUARANTINE_DIR)
-        self._committed_to.update(json.loads(figures["topics"]))
+        self._topics.update(json.loads(figures["topics"]), *json.loads(figures["topics_of_members"]))
+        if figures["records_with_ids"]:
+            self._add_topic_ids()
         self.sample_end_offsets()
-        # None if the micro-batch has no commits.
+        # None if the micro-batch has no records of groups.
         if figures["first_ms"] is not None:
             self._sample_past_ends(figures["first_ms"], figures["last_ms"])
         done = self.done
@@ -210,19 +220,27 @@ class _Run:
         return self._spark.sparkContext.defaultParallelism if offsets is None else max(1, -(-offsets // _RECORDS_A_TASK))
 
     def sample_end_offsets(self) -> None:
-        """Sample the end offsets of the topics that groups have committed to."""
-        if not self._committed_to:
+        """Sample the end offsets of the topics that groups have committed to, or that their members read."""
+        if not self._topics:
             return
-        ends = self._asked(self._cluster.end_offsets, sorted(self._committed_to))
+        ends = self._asked(self._cluster.end_offsets, sorted(self._topics))
         samples = local_rows(self._spark, "topic string, partition int, end_offset long", ends)
         self._append_samples(samples.withColumn("sampled_at", f.current_timestamp()))
 
     def _sample_past_ends(self, first_ms: int, last_ms: int) -> None:
-        """Sample the end offsets at the time when this micro-batch's commits were written."""
-        ends = self._asked(past_ends, self._cluster, sorted(self._committed_to), first_ms, last_ms)
+        """Sample the end offsets at the time when this micro-batch's records of groups were written."""
+        ends = self._asked(past_ends, self._cluster, sorted(self._topics), first_ms, last_ms)
         if ends:
             samples = local_rows(self._spark, "topic string, partition int, end_offset long, time_ms long", ends)
             self._append_samples(samples.withColumn("sampled_at", f.timestamp_millis("time_ms")))
+
+    def _add_topic_ids(self) -> None:
+        """Write down the topics that the cluster has and the warehouse has not: a topic may be deleted later."""
+        known = {tuple(row) for row in read_topic_ids(self._spark, self._warehouse).collect()}
+        new = sorted(set(self._asked(self._cluster.topic_ids)) - known)
+        if new:
+            rows = local_rows(self._spark, TOPIC_IDS, new).coalesce(1)
+            rows.write.mode("append").parquet(f"{self._warehouse}/{TOPIC_IDS_DIR}")
 
     def _asked(self, ask: Callable[..., list[tuple[Any, ...]]], *arguments: Any) -> list[tuple[Any, ...]]:
         try:
@@ -238,3 +256,19 @@ class _Run:
     def _replace(self, rows: DataFrame, directory: str) -> None:
         writer = rows.write.mode("overwrite").option("partitionOverwriteMode", "dynamic").partitionBy(*PARTITIONED_BY)
         writer.parquet(f"{self._warehouse}/{directory}")
+
+
+def _topics_of_members() -> Column:
+    """The topics that the members in a group's record are assigned, or that a member of a consumer group reads; null for none.
+
+    Each micro-batch collects these arrays, and members of a group mostly have the same.
+    """
+    assigned = f.expr(
+        "array_sort(array_distinct(flatten(transform(members, member -> transform(member.assignment, a -> a.topic)))))"
+    )
+    names = {"consumer_group_member_metadata": "$.subscribed_topic_names", "consumer_group_regular_expression": "$.topics"}
+    subscribed = [
+        f.when(f.col("kind") == kind, f.from_json(f.get_json_object("fields", path), "array<string>"))
+        for kind, path in names.items()
+    ]
+    return f.coalesce(*subscribed, assigned)

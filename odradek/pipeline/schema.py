@@ -31,6 +31,7 @@ TOPICS = (CONSUMER_OFFSETS, TRANSACTION_STATE)
 RAW_DIR = "raw"
 QUARANTINE_DIR = "quarantine"
 END_OFFSETS_DIR = "end_offsets"
+TOPIC_IDS_DIR = "topic_ids"
 TABLES_DIR = "tables"
 FINDINGS_DIR = "findings"
 CHECKPOINTS_DIR = "checkpoints"
@@ -39,6 +40,10 @@ OFFSET_COMMIT = "offset_commit"
 GROUP_METADATA = "group_metadata"
 TRANSACTION = "transaction"
 # Further kinds: those of ``odradek.protocol.coordinator_records.newer_groups``, ``consumer_group_metadata`` and so on.
+CONSUMER_GROUP_PREFIX = "consumer_group_"
+
+# The types of groups that the tables tell of, by Kafka's names.
+CLASSIC, CONSUMER = "Classic", "Consumer"
 
 
 def struct(**fields: DataType) -> StructType:
@@ -111,6 +116,9 @@ END_OFFSETS = struct(topic=_STRING, partition=_INT, end_offset=_LONG, sampled_at
 """``end_offset`` is the high watermark. A partition that groups have committed to has a row a micro-batch, and rows for times
 that the records of the micro-batch are of (``past_ends``)."""
 
+TOPIC_IDS = struct(topic=_STRING, topic_id=_STRING)
+"""The topics that there were when records of consumer groups were ingested; those records have only ids. May have repetitions."""
+
 PARTITIONED_BY = ("topic", "date", "batch")
 
 
@@ -127,6 +135,16 @@ def read_quarantine(spark: SparkSession, warehouse: str) -> DataFrame:
 def read_end_offsets(spark: SparkSession, warehouse: str) -> DataFrame:
     """Every sample, as ``END_OFFSETS``."""
     return read_parquet(spark, f"{warehouse}/{END_OFFSETS_DIR}", END_OFFSETS)
+
+
+def read_topic_ids(spark: SparkSession, warehouse: str) -> DataFrame:
+    """The known topics, as ``TOPIC_IDS``."""
+    return read_parquet(spark, f"{warehouse}/{TOPIC_IDS_DIR}", TOPIC_IDS).distinct()
+
+
+def topic_of_id(topic_id: str) -> str:
+    """What stands for the name of a topic of which only the id is known. No topic can have this name."""
+    return f"unknown:{topic_id}"
 
 
 def read_parquet(spark: SparkSession, path: str, schema: StructType | str) -> DataFrame:

@@ -22,7 +22,7 @@ from pyspark.sql.types import (
     TimestampType,
 )
 
-from odradek.pipeline.schema import MEMBER, struct
+from odradek.pipeline.schema import END_OFFSETS, MEMBER, struct
 
 _STRING, _INT, _LONG, _TIME = StringType(), IntegerType(), LongType(), TimestampType()
 _RECORD: dict[str, DataType] = {"record_partition": _INT, "record_offset": _LONG}
@@ -44,13 +44,19 @@ GROUP_GENERATIONS = struct(
     partition=_INT,
     offset=_LONG,
     reason=_STRING,
+    group_type=_STRING,
+    why=_STRING,
 )
 """A row a generation of a group. ``members`` are member ids, sorted; ``assignment`` is sorted, and of groups of consumers alone.
 
-``state`` is Stable or Empty. ``since_last_ms``: since the generation before. ``sync_ms``: from the end of the join phase to the
-assignment; how long the join phase took is not in the log. ``reason``: ``first`` (the first one known), ``empty`` (everyone has
-gone), ``members`` (somebody came or went), ``assignment`` (the same members once more). ``partition`` and ``offset`` are the
-record's.
+``state`` is Stable, Reconciling or Empty. ``since_last_ms``: since the generation before. ``sync_ms``: from the end of the join
+phase to the assignment; how long the join phase took is not in the log. ``reason``: ``first`` (the first one known), ``empty``
+(everyone has gone), ``members`` (somebody came or went), ``assignment`` (the same members once more). ``partition`` and
+``offset`` are the record's. ``group_type`` is Classic or Consumer.
+
+A generation of a consumer group (KIP-848) is an epoch of its target assignment. ``assignment`` is what members are to have in
+the end; ``partition_moves`` tells when they have it. ``sync_ms``: from the rise of the epoch to its assignment. ``protocol``:
+the assignor, null where no member names one. ``why``: what changed. Of a classic group the log does not say that: null.
 """
 
 MEMBER_CHANGES = struct(
@@ -62,11 +68,16 @@ MEMBER_CHANGES = struct(
     client_id=_STRING,
     client_host=_STRING,
     change=_STRING,
+    for_left=_STRING,
+    for_expired=_STRING,
     **_RECORD,
 )
-"""A row a member that came or went with ``generation``, the first one with it, or without it.
+"""A row a member that came or went with ``generation``, the first one with it, or without it; of a consumer group, the epoch
+that it raised.
 
-``change``: joined, left, expired, bounced_static (another ``member_id``, here the new one, under the same ``group_instance_id``).
+``change``: ``joined``; ``left`` or ``expired``, where the log knows which; ``gone``, where it does not; ``bounced_static``
+(another ``member_id``, here the new one, under the same ``group_instance_id``); ``away_static`` (a static member of a consumer
+group that left for now, and is a member still). ``for_left`` and ``for_expired``: what speaks for either; null if nothing does.
 """
 
 PARTITION_MOVES = struct(
@@ -80,11 +91,16 @@ PARTITION_MOVES = struct(
     from_client_id=_STRING,
     to_client_id=_STRING,
     rebalance_kind=_STRING,
+    kept_ms=_LONG,
     **_RECORD,
 )
 """A row each time that a partition has another owner. Null is nobody: ``from_member`` of a group's first generation, or the
 first after it was empty, and ``to_member`` when it has become empty. ``rebalance_kind``: eager or cooperative; a cooperative
 move, given up in one generation and taken in the next, is one row, of the generation it was taken in.
+
+A move in a consumer group is cooperative, and of the record that says that the new owner has the partition. ``kept_ms``: from the
+target assignment without it until the old owner gave it up; null where that one was not asked, as if it is gone, and of classic
+groups.
 """
 
 OFFSET_COMMITS = struct(
@@ -156,10 +172,13 @@ GROUPS_NOW = struct(
     leader=_STRING,
     members=ArrayType(MEMBER),
     state=_STRING,
+    group_type=_STRING,
     at=_TIME,
     **_RECORD,
 )
-"""A row a group of the classic protocol that is there: its newest record."""
+"""A row a group that is there, as of its newest record: of the classic protocol, or a consumer group. Members of the latter have
+as ``assignment`` what they have at the time, and no ``session_timeout``, which is not in the log.
+"""
 
 OFFSETS_NOW = struct(
     group=_STRING,
@@ -200,7 +219,8 @@ SNAPSHOTS = {
     "offsets_now": OFFSETS_NOW,
     "transactional_ids_now": TRANSACTIONAL_IDS_NOW,
 }
-TABLES = HISTORY | SNAPSHOTS
-"""Every table that ``read_table`` knows, by name."""
+SAMPLES = "end_offsets"
+TABLES = HISTORY | SNAPSHOTS | {SAMPLES: END_OFFSETS}
+"""Every table that ``read_table`` knows, by name. ``end_offsets`` has the samples that the passes have read."""
 
 STATE_DIR = "state"

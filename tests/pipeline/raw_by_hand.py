@@ -1,11 +1,14 @@
 """Raw records as a test writes them down, in a warehouse as ingest leaves it: micro-batches, each known to be whole."""
 
+import json
 from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime, timedelta
 from itertools import count
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
@@ -17,9 +20,11 @@ from odradek.pipeline.schema import (
     OFFSET_COMMIT,
     PARTITIONED_BY,
     RAW,
+    TOPIC_IDS_DIR,
     TRANSACTION,
     TRANSACTION_STATE,
 )
+from tests.pipeline.consumer_records import NAMES, ConsumerRecord
 
 EPOCH = datetime(2026, 11, 21, 3, 0, tzinfo=UTC)
 SESSION_TIMEOUT_MS = 10_000
@@ -78,6 +83,12 @@ class History:
         """A group's deletion."""
         self._add(CONSUMER_OFFSETS, GROUP_METADATA, seconds, group=group, is_tombstone=True)
 
+    def consumer(self, group: str, seconds: float, *records: ConsumerRecord) -> None:
+        """Records of a consumer group, of one batch."""
+        for kind, is_tombstone, fields in records:
+            told = json.dumps({**fields, "group_id": group})
+            self._add(CONSUMER_OFFSETS, kind, seconds, group=group, is_tombstone=is_tombstone, fields=told)
+
     def transaction(
         self,
         transactional_id: str,
@@ -118,7 +129,10 @@ class History:
 def put_raw(
     spark: SparkSession, warehouse: str, batch: int, rows: Iterable[Mapping[str, Any]], *, whole: bool = True, files: int = 1
 ) -> None:
-    """A micro-batch, as ingest writes it; ``whole`` says that it has come to its end."""
+    """A micro-batch, as ingest writes it; ``whole`` says that it has come to its end. And the topics that have ids."""
+    topic_ids = Path(warehouse, TOPIC_IDS_DIR, "known.parquet")
+    topic_ids.parent.mkdir(parents=True, exist_ok=True)
+    pq.write_table(pa.table({"topic": list(NAMES.values()), "topic_id": list(NAMES)}), topic_ids)
     frame = _frame(spark, RAW, [{**row, "batch": batch} for row in rows])
     frame = frame.coalesce(1) if files == 1 else frame.repartition(files)
     writer = frame.write.mode("overwrite").option("partitionOverwriteMode", "dynamic").partitionBy(*PARTITIONED_BY)

@@ -14,7 +14,7 @@ from odradek.pipeline.tables import read_table
 from odradek.pipeline.tables_schema import TABLES
 from tests.pipeline.raw_by_hand import History
 
-_TELLERS = ("groups", "moves", "offsets", "transactions")
+_TELLERS = ("groups", "consumer_groups", "moves", "offsets", "transactions")
 _PARTS: list[Callable[[History], None]] = []
 
 

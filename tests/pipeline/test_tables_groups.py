@@ -1,5 +1,7 @@
 """``group_generations``, ``groups_now`` and ``member_changes``."""
 
+import pytest
+
 from tests.pipeline.raw_by_hand import History, member
 from tests.pipeline.tables_story import Tables, told
 
@@ -51,7 +53,7 @@ def _one_that_comes_and_goes(history: History) -> None:
 
 
 @told
-def _who_left_and_who_expired(history: History) -> None:
+def _who_is_gone(history: History) -> None:
     history.generation("g-left", 1, 0, member("at-once", 0), member("other", 9))
     history.generation("g-left", 2, 5, member("after-a-commit", 0), member("other", 9))
     history.commit("g-left", 1, 10, topic="orders")
@@ -61,6 +63,22 @@ def _who_left_and_who_expired(history: History) -> None:
     history.commit("g-left", 1, 160, partition=9, topic="orders")
     history.generation("g-left", 4, 170, member("mute", 0), member("other", 9))
     history.generation("g-left", 5, 300, member("other", 9))
+
+
+@told
+def _who_is_gone_soon_after_another_record(history: History) -> None:
+    """A static member's bounce is a record of the group, and none that says that the others are alive."""
+    history.generation("g-bounced", 1, 0, member("s-1", 0, instance="s"), member("lost", 1))
+    history.generation("g-bounced", 1, 20, member("s-2", 0, instance="s"), member("lost", 1))
+    history.generation("g-bounced", 2, 21, member("s-2", 0, 1, instance="s"))
+    # An old record does not say when the join phase ended.
+    history.generation("g-old", 1, 0, member("a", 0), member("b", 1), state_timestamp_ms=-1)
+    history.generation("g-old", 2, 1, member("a", 0, 1))
+    # A static member that is removed, sooner than it could expire.
+    history.generation("g-removed", 1, 0, member("a", 0), member("s-1", 1, instance="s"))
+    history.generation("g-removed", 2, 9.7, member("a", 0, 1))
+    history.generation("g-late", 1, 0, member("a", 0), member("b", 1))
+    history.generation("g-late", 2, 9.75, member("a", 0, 1))
 
 
 def test_a_generation_has_its_members_and_what_each_was_assigned(tables: Tables):
@@ -150,6 +168,27 @@ def test_a_static_member_under_another_id_has_bounced_and_one_that_is_gone_has_e
     ]
 
 
-def test_a_member_expired_that_had_committed_and_then_was_silent_for_its_session_timeout(tables: Tables):
-    gone = [row for row in tables.column("member_changes", "g-left", "member_id", "change") if row[1] != "joined"]
-    assert gone == [("at-once", "left"), ("after-a-commit", "left"), ("silent", "expired"), ("mute", "left")]
+def _gone(tables: Tables, group: str) -> list[tuple]:
+    columns = ("member_id", "change", "for_left", "for_expired")
+    return [row for row in tables.column("member_changes", group, *columns) if row[1] not in {"joined", "bounced_static"}]
+
+
+def test_a_member_that_is_gone_sooner_than_any_timeout_has_left_and_of_others_their_commits_speak(tables: Tables):
+    assert _gone(tables, "g-left") == [
+        ("at-once", "left", "it was gone 5250 ms after it had joined, before its shortest timeout, 10000 ms", None),
+        ("after-a-commit", "gone", "it had committed 5000 ms before; its session timeout is 10000 ms", None),
+        ("silent", "gone", None, "it had committed, and then not for 60000 ms; its session timeout is 10000 ms"),
+        ("mute", "gone", None, None),
+    ]
+
+
+@pytest.mark.parametrize("group", ["g-bounced", "g-old", "g-late"])
+def test_of_a_member_that_may_have_been_silent_for_its_timeout_nothing_is_stated(tables: Tables, group):
+    assert [(change, left, expired) for _, change, left, expired in _gone(tables, group)] == [("gone", None, None)]
+
+
+def test_a_static_member_has_expired_if_its_timeout_may_have_passed_and_else_was_made_to_leave(tables: Tables):
+    expired = "a static member does not leave when it is closed; its shortest timeout is 10000 ms"
+    assert _gone(tables, "g-static") == [("t-1", "expired", None, expired)]
+    [(_, change, why, _)] = _gone(tables, "g-removed")
+    assert (change, why) == ("left", "it was gone 9950 ms after it had joined, before its shortest timeout, 10000 ms")

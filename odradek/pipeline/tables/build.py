@@ -1,6 +1,6 @@
 """A pass over the new micro-batches: each family of tables in turn, then the mark that the pass is done."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 
 from pyspark.sql import DataFrame, SparkSession
@@ -9,13 +9,23 @@ from pyspark.sql.types import StructType
 
 from odradek.pipeline.errors import NoRecords
 from odradek.pipeline.local_rows import local_rows
-from odradek.pipeline.schema import CHECKPOINTS_DIR, GROUP_METADATA, OFFSET_COMMIT, RAW, RAW_DIR, TRANSACTION, read_end_offsets
+from odradek.pipeline.schema import (
+    CHECKPOINTS_DIR,
+    CONSUMER_GROUP_PREFIX,
+    GROUP_METADATA,
+    OFFSET_COMMIT,
+    RAW,
+    RAW_DIR,
+    TRANSACTION,
+    read_end_offsets,
+    read_topic_ids,
+)
 from odradek.pipeline.session import configured
-from odradek.pipeline.tables import groups, moves, offsets, transactions
+from odradek.pipeline.tables import consumer_groups, groups, moves, offsets, transactions
 from odradek.pipeline.tables.files import Files, Pass
 from odradek.pipeline.tables.lag import build_lag
-from odradek.pipeline.tables.reading import read_state
-from odradek.pipeline.tables.writing import Writer, fixed_plans
+from odradek.pipeline.tables.reading import distinct_samples, read_state
+from odradek.pipeline.tables.writing import Writer, by_key, fixed_plans
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,21 +52,22 @@ def build_tables(spark: SparkSession, warehouse: str, on_progress: Callable[[str
     if not paths and not figures["count"]:
         return Built()
     sampled_until_us = figures["until_us"] if figures["count"] else last.sampled_until_us
-    # A sample written meanwhile belongs to the next pass. A sample of the past is there twice if ingest began anew.
-    samples = samples.where(sampled_at_us <= sampled_until_us)
-    samples = samples.groupBy("topic", "partition", "sampled_at").agg(f.max("end_offset").alias("end_offset"))
+    # A sample written meanwhile belongs to the next pass.
+    samples = distinct_samples(samples.where(sampled_at_us <= sampled_until_us))
     raw = local_rows(spark, RAW)
     if paths:
         raw = spark.read.schema(RAW).option("basePath", f"{files.path}/{RAW_DIR}").parquet(*paths)
     counted = {row["kind"]: row["count"] for row in raw.groupBy("kind").count().collect()}
     records = sum(counted.values())
     number = last.number + 1
+    has_consumer_groups = _has_consumer_groups(counted)
     done = Pass(
         number=number,
         raw_batch=raw_batch,
         sampled_until_us=sampled_until_us,
         offsets_pass=number if OFFSET_COMMIT in counted else last.offsets_pass,
-        groups_pass=number if GROUP_METADATA in counted else last.groups_pass,
+        groups_pass=number if GROUP_METADATA in counted or has_consumer_groups else last.groups_pass,
+        consumer_groups_pass=number if has_consumer_groups else last.consumer_groups_pass,
         transactions_pass=number if TRANSACTION in counted else last.transactions_pass,
     )
     with configured(spark, fixed_plans(spark, records)):
@@ -76,7 +87,7 @@ class _Run:
     writer: Writer
     on_progress: Callable[[str], None]
 
-    def take(self, raw: DataFrame, kinds: set[str], samples: DataFrame) -> None:
+    def take(self, raw: DataFrame, kinds: Collection[str], samples: DataFrame) -> None:
         """Write the tables' rows for these records, of these kinds, and these samples."""
         offsets_before = self._state("offsets_now", offsets.STATE)
         if OFFSET_COMMIT in kinds:
@@ -86,14 +97,29 @@ class _Run:
             commits = offsets.Commits(local_rows(self.spark, offsets.STORED_COMMITS), offsets_before)
         self.on_progress("tables: lag")
         build_lag(commits, samples, self.writer)
-        if GROUP_METADATA in kinds:
+        if GROUP_METADATA in kinds or _has_consumer_groups(kinds):
             self.on_progress("tables: groups")
-            owners = self._state("partition_owners", moves.STATE)
-            groups.build_groups(raw, self._state("groups_now", groups.STATE), owners, commits, self.writer)
+            self._take_groups(raw, kinds, commits)
         if TRANSACTION in kinds:
             self.on_progress("tables: transactions")
             ids = self._state("transactional_ids_now", transactions.STATE)
             transactions.build_transactions(raw, ids, self.writer)
 
+    def _take_groups(self, raw: DataFrame, kinds: Collection[str], commits: offsets.Commits) -> None:
+        owners = self._state("partition_owners", moves.STATE)
+        before = self._state("groups_now", groups.STATE)
+        if not _has_consumer_groups(kinds):
+            none = consumer_groups.ConsumerGroups(local_rows(self.spark, consumer_groups.OUTPUT))
+            groups.build_groups(raw, before, owners, commits, none, self.writer)
+            return
+        names = {row.topic_id: row.topic for row in read_topic_ids(self.spark, self.files.path).collect()}
+        with consumer_groups.tell(raw, self._state("consumer_groups", consumer_groups.STATE), names) as consumer:
+            groups.build_groups(raw, before, owners, commits, consumer, self.writer)
+            self.writer.state("consumer_groups", by_key(consumer.rows("groups_now"), "group"), "group")
+
     def _state(self, name: str, schema: StructType) -> DataFrame:
         return read_state(self.spark, self.files, name, schema, self.last)
+
+
+def _has_consumer_groups(kinds: Collection[str]) -> bool:
+    return any(kind.startswith(CONSUMER_GROUP_PREFIX) for kind in kinds)

@@ -22,6 +22,7 @@ _STATES = {
     "offsets_now": "offsets_pass",
     "groups_now": "groups_pass",
     "partition_owners": "groups_pass",
+    "consumer_groups": "consumer_groups_pass",
     "transactional_ids_now": "transactions_pass",
 }
 
@@ -39,6 +40,7 @@ class Pass:
     sampled_until_us: int = -1
     offsets_pass: int = -1
     groups_pass: int = -1
+    consumer_groups_pass: int = -1
     transactions_pass: int = -1
 
     def state_pass(self, name: str) -> int:

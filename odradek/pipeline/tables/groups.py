@@ -1,4 +1,4 @@
-"""``group_generations`` and ``groups_now``; and groups' records in order, the input of member changes and partition moves.
+"""``group_generations`` and ``groups_now``; and classic groups' records in order, the input of member changes and moves.
 
 A classic group's record holds its whole state: generation and members. A record with the generation of the one before is not a
 new generation: a static member returned under another member id. A record of generation 0 creates the group.
@@ -7,6 +7,8 @@ The records of a group with a thousand members are large, and mostly repeat the 
 functions therefore work on ``steps``: records without their members, with hashes of the member ids and of the assignments
 instead. Consecutive steps with equal hashes are a run, numbered within the group. Members are read only at the start or the end
 of a run.
+
+What ``consumer_groups`` tells of the other type of group is added to each table.
 """
 
 from pyspark import StorageLevel
@@ -14,7 +16,8 @@ from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as f
 from pyspark.sql.types import LongType, StructField, StructType, TimestampType
 
-from odradek.pipeline.schema import GROUP_METADATA
+from odradek.pipeline.schema import CLASSIC, GROUP_METADATA
+from odradek.pipeline.tables.consumer_groups import ConsumerGroups
 from odradek.pipeline.tables.members import build_member_changes
 from odradek.pipeline.tables.moves import build_moves
 from odradek.pipeline.tables.offsets import Commits
@@ -23,8 +26,9 @@ from odradek.pipeline.tables_schema import GROUP_GENERATIONS, GROUPS_NOW
 
 _KEY = "group"
 _RECORD_ORDER = ("record_partition", "record_offset")
-_GENERATION = StructType([StructField("at", TimestampType())])
-# ``_era`` counts how often the group was empty or deleted. ``_generation`` has the time of the present generation's first record.
+# Of a generation's first record: its time, and the end of the join phase, null where the record does not have it.
+_GENERATION = StructType([StructField("at", TimestampType()), StructField("joined_at", TimestampType())])
+# ``_era`` counts how often the group was empty or deleted. ``_generation`` is the present one.
 STATE = StructType(
     [
         *GROUPS_NOW.fields,
@@ -43,18 +47,24 @@ _IDS = "sort_array(transform(members, member -> member.member_id))"
 _KNOWN_BY = "sort_array(transform(members, member -> coalesce(member.group_instance_id, member.member_id)))"
 
 
-def build_groups(raw: DataFrame, before: DataFrame, owners: DataFrame, commits: Commits, writer: Writer) -> None:
-    """Write all tables of groups out of new ``RAW`` rows, the ``STATE`` before them, and the owners of partitions before them."""
+def build_groups(
+    raw: DataFrame, before: DataFrame, owners: DataFrame, commits: Commits, consumer: ConsumerGroups, writer: Writer
+) -> None:
+    """Write all tables of groups.
+
+    Out of new ``RAW`` rows, the ``STATE`` and the owners of partitions before them, and the rows of consumer groups.
+    """
     records = _records(raw, before)
     members = records.select(_KEY, *_RECORD_ORDER, "members")
     steps = _steps(records).persist(StorageLevel.DISK_ONLY)
     try:
         generations = _generations(steps.where("_is_generation").join(members, [_KEY, *_RECORD_ORDER]))
+        generations = generations.unionByName(consumer.rows("group_generations"))
         writer.table("group_generations", by_key(generations, _KEY), _KEY, "partition", "offset")
         now = steps.where("_is_newest AND _is_there").join(members, [_KEY, *_RECORD_ORDER])
         writer.state("groups_now", by_key(now.select(*STATE.names), _KEY), _KEY)
-        build_member_changes(steps, members, commits, writer)
-        build_moves(steps, members, owners, writer)
+        build_member_changes(steps, members, commits, consumer, writer)
+        build_moves(steps, members, owners, consumer, writer)
     finally:
         steps.unpersist()
 
@@ -69,6 +79,7 @@ def _records(raw: DataFrame, before: DataFrame) -> DataFrame:
         "leader",
         "members",
         f.when(f.size("members") > 0, "Stable").when(f.col("members").isNotNull(), "Empty").alias("state"),
+        f.lit(CLASSIC).alias("group_type"),
         f.col("timestamp").alias("at"),
         f.col("partition").alias("record_partition"),
         f.col("offset").alias("record_offset"),
@@ -117,9 +128,11 @@ def _steps(records: DataFrame) -> DataFrame:
 
 
 def _generation() -> Column:
-    """The time of a generation's first record. A record that deletes the group resets it to null."""
-    known = f.struct("at").cast(_GENERATION)
-    unknown = f.struct(f.lit(None).cast("timestamp").alias("at")).cast(_GENERATION)
+    """A generation, of its first record. A record that deletes the group resets it to null."""
+    joined_at = f.when(f.col("state_timestamp_ms") >= 0, f.timestamp_millis("state_timestamp_ms"))
+    known = f.struct("at", joined_at.alias("joined_at")).cast(_GENERATION)
+    none = f.lit(None).cast("timestamp")
+    unknown = f.struct(none.alias("at"), none.alias("joined_at")).cast(_GENERATION)
     return (
         f.when(f.col("_is_before"), f.col("_generation")).when(f.col("_is_generation"), known).when(~f.col("_is_there"), unknown)
     )
@@ -147,4 +160,6 @@ def _generations(begun: DataFrame) -> DataFrame:
             WHEN size(members) = 0 THEN 'empty'
             WHEN _has_same_members THEN 'assignment'
             ELSE 'members' END AS reason""",
+        f"'{CLASSIC}' AS group_type",
+        "CAST(NULL AS STRING) AS why",
     ).select(*GROUP_GENERATIONS.names)

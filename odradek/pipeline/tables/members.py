@@ -1,20 +1,21 @@
 """``member_changes``: members that are in a group's record and not in the one before, or the other way round.
 
 Each member is followed by itself, over the runs of records with the same members. It joined in the first run that has it after
-a run without it, and it left in the next run without it. So a large group becomes many small histories.
+a run without it, and it was gone in the next run without it. So a large group becomes many small histories. The changes in
+consumer groups come from ``consumer_groups``.
 
-The log does not say whether a member left or expired. A change is ``expired`` if nothing else explains the log: the session
-timeout (or the rebalance timeout, if shorter) has passed since the record before, and
+The log does not say why a member of a classic group is gone. Only these two facts follow from it:
 
-    the member is static      closing a static member does not make it leave; or
-    the member had committed  for partitions of its own since the record before, and then nothing for its session timeout
+    left      the time since the end of the last join phase is shorter than any timeout that could have removed the member
+    expired   otherwise, if it is a static member: closing a static member does not make it leave
 
-Every other change is ``left``. These include a lost member that never commits, and a member that an administrator removed.
+Every other member is ``gone``. Its commits speak for one side or the other: those for partitions of its own, since it joined.
 """
 
-from pyspark.sql import DataFrame, Window
+from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as f
 
+from odradek.pipeline.tables.consumer_groups import ConsumerGroups
 from odradek.pipeline.tables.offsets import KEY, Commits
 from odradek.pipeline.tables.writing import Writer, by_key
 from odradek.pipeline.tables_schema import MEMBER_CHANGES
@@ -30,21 +31,23 @@ _TOLD = (
     "session_timeout",
     "assignment",
 )
+# The session timeout of consumer groups is a config of the broker, or of the group. This is Kafka's default.
+_DEFAULT_SESSION_TIMEOUT_MS = 45_000
 
 
-def build_member_changes(steps: DataFrame, members: DataFrame, commits: Commits, writer: Writer) -> None:
-    """Write the table for new records of groups, as ordered by ``groups``, and their members."""
-    changes = _changes(steps, members)
-    heard = _heard(changes.where("_is_suspect AND group_instance_id IS NULL"), commits)
-    has_gone_silent = "_heard_at > _previous_at AND unix_millis(at) - unix_millis(_heard_at) >= session_timeout"
-    has_expired = f.expr(f"_is_suspect AND (group_instance_id IS NOT NULL OR coalesce({has_gone_silent}, false))")
-    rows = changes.join(heard, list(_MEMBER), "left")
-    rows = rows.withColumn("change", f.when(has_expired, "expired").otherwise(f.col("change")))
+def build_member_changes(
+    steps: DataFrame, members: DataFrame, commits: Commits, consumer: ConsumerGroups, writer: Writer
+) -> None:
+    """Write the table for new records of classic groups, as ordered by ``groups``, and their members; and of consumer groups."""
+    changes = consumer.without_converted(_told_of_classic(_changes(steps, members)), "member_id")
+    changes = changes.unionByName(consumer.rows("member_changes"), allowMissingColumns=True)
+    heard = _heard(changes.where("change = 'gone'"), commits)
+    rows = _with_commits(changes.join(heard, list(_MEMBER), "left"))
     writer.table("member_changes", by_key(rows.select(*MEMBER_CHANGES.names), "group"), *_MEMBER, "change")
 
 
 def _changes(steps: DataFrame, members: DataFrame) -> DataFrame:
-    """A row for each change, with the member as it was then; ``_is_suspect`` if the member may have expired."""
+    """A row for each change, with the member as it was then; ``_since``: the end of the join phase before, where it is known."""
     rows = _seen(steps, members)
     in_order = Window.partitionBy("group", "known_by").orderBy("run")
     rows = rows.withColumns(
@@ -57,17 +60,13 @@ def _changes(steps: DataFrame, members: DataFrame) -> DataFrame:
     events = """inline(filter(array(
         CASE WHEN _previous_run IS NULL OR _previous_run < run - 1 THEN struct(run AS run, 'joined' AS change)
             WHEN _previous_id != member_id THEN struct(run AS run, 'bounced_static' AS change) END,
-        CASE WHEN _next_run IS NULL OR _next_run > run + 1 THEN struct(run + 1 AS run, 'left' AS change) END
+        CASE WHEN _next_run IS NULL OR _next_run > run + 1 THEN struct(run + 1 AS run, 'gone' AS change) END
     ), event -> event IS NOT NULL))"""
     rows = rows.selectExpr("group", *_TOLD, events)
     begun = steps.where("_begins_member_run AND _is_there AND NOT _is_before").selectExpr(
-        "group", "_member_run AS run", "generation", "at", "_previous_at", *_RECORD_ORDER
+        "group", "_member_run AS run", "generation", "at", "_generation_before.joined_at AS _since", *_RECORD_ORDER
     )
-    rows = rows.join(begun, ["group", "run"])
-    # Records before version 1 have no rebalance timeout; the session timeout applies.
-    timeout_ms = "least(session_timeout, if(rebalance_timeout < 0, session_timeout, rebalance_timeout))"
-    is_suspect = f"change = 'left' AND unix_millis(at) - unix_millis(_previous_at) >= {timeout_ms}"
-    return rows.withColumn("_is_suspect", f.coalesce(f.expr(is_suspect), f.lit(False)))
+    return rows.join(begun, ["group", "run"])
 
 
 def _seen(steps: DataFrame, members: DataFrame) -> DataFrame:
@@ -89,9 +88,48 @@ def _seen(steps: DataFrame, members: DataFrame) -> DataFrame:
     return by_key(rows, "group", "known_by")
 
 
-def _heard(suspects: DataFrame, commits: Commits) -> DataFrame:
+def _told_of_classic(changes: DataFrame) -> DataFrame:
+    """With ``left`` or ``expired`` for ``gone`` where the log knows which, and why it does."""
+    # Records before version 1 have no rebalance timeout; the session timeout applies.
+    shortest_ms = f.expr("least(session_timeout, if(rebalance_timeout < 0, session_timeout, rebalance_timeout))")
+    since_ms = _millis_between("_since", "at")
+    is_gone = f.col("change") == "gone"
+    has_left = is_gone & (since_ms < shortest_ms)
+    has_expired = is_gone & (since_ms >= shortest_ms) & f.col("group_instance_id").isNotNull()
+    left = f.format_string("it was gone %d ms after it had joined, before its shortest timeout, %d ms", since_ms, shortest_ms)
+    expired = f.format_string("a static member does not leave when it is closed; its shortest timeout is %d ms", shortest_ms)
+    return changes.withColumns(
+        {
+            "change": f.when(has_left, "left").when(has_expired, "expired").otherwise(f.col("change")),
+            "for_left": f.when(has_left, left),
+            "for_expired": f.when(has_expired, expired),
+        }
+    )
+
+
+def _with_commits(rows: DataFrame) -> DataFrame:
+    """With what the last commit of a member that is gone speaks for."""
+    timeout_ms = f.coalesce("session_timeout", f.lit(_DEFAULT_SESSION_TIMEOUT_MS))
+    default = f"Kafka's default session timeout is {_DEFAULT_SESSION_TIMEOUT_MS} ms, and the log does not have its own"
+    own = f.format_string("its session timeout is %d ms", "session_timeout")
+    timeout = f.when(f.col("session_timeout").isNull(), default).otherwise(own)
+    has_committed = (f.col("change") == "gone") & (f.col("_heard_at") > f.col("_since"))
+    silent_ms = _millis_between("_heard_at", "at")
+    left = f.format_string("it had committed %d ms before; %s", silent_ms, timeout)
+    expired = f.format_string("it had committed, and then not for %d ms; %s", silent_ms, timeout)
+    of_commits = f.when(has_committed & (silent_ms >= timeout_ms), expired)
+    both = f.concat_ws("; ", "for_expired", of_commits)
+    return rows.withColumns(
+        {
+            "for_left": f.when(has_committed & (silent_ms < timeout_ms), left).otherwise(f.col("for_left")),
+            "for_expired": f.when(both != "", both),
+        }
+    )
+
+
+def _heard(gone: DataFrame, commits: Commits) -> DataFrame:
     """The time of the last commit for a partition of the member, before the record that the member is missing from."""
-    owned = suspects.selectExpr("group", *_RECORD_ORDER, "member_id", "inline(assignment)")
+    owned = gone.selectExpr("group", *_RECORD_ORDER, "member_id", "inline(assignment)")
     owned = owned.select("group", *_RECORD_ORDER, "member_id", "topic", f.explode("partitions").alias("partition"))
     made = commits.found.where("kind != 'deleted'").select(*KEY, *_RECORD_ORDER, "at")
     made = made.unionByName(commits.before.select(*KEY, *_RECORD_ORDER, "at"))
@@ -100,3 +138,7 @@ def _heard(suspects: DataFrame, commits: Commits) -> DataFrame:
     until_now = Window.partitionBy(*KEY).orderBy(*_RECORD_ORDER).rowsBetween(Window.unboundedPreceding, Window.currentRow)
     rows = rows.withColumn("_heard_at", f.last("at", ignorenulls=True).over(until_now)).where("member_id IS NOT NULL")
     return rows.groupBy(*_MEMBER).agg(f.max("_heard_at").alias("_heard_at"))
+
+
+def _millis_between(earlier: str, later: str) -> Column:
+    return f.unix_millis(later) - f.unix_millis(earlier)

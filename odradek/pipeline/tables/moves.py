@@ -3,6 +3,8 @@
 A partition has an owner in each generation that assigns it. It has moved if the owner is another than the last owner; static
 members are recognised by their instance id. The last owner may have had it some generations ago, with no owner in between:
 cooperative assignors move partitions this way. An empty group has no owners, and the next owners take partitions from nobody.
+
+Moves in consumer groups come from ``consumer_groups``.
 """
 
 from pyspark import StorageLevel
@@ -10,6 +12,7 @@ from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as f
 from pyspark.sql.types import IntegerType, LongType, StringType, StructField, StructType
 
+from odradek.pipeline.tables.consumer_groups import ConsumerGroups
 from odradek.pipeline.tables.offsets import KEY
 from odradek.pipeline.tables.writing import Writer, by_key
 from odradek.pipeline.tables_schema import PARTITION_MOVES
@@ -39,12 +42,13 @@ STATE = StructType(
 )
 
 
-def build_moves(steps: DataFrame, members: DataFrame, before: DataFrame, writer: Writer) -> None:
+def build_moves(steps: DataFrame, members: DataFrame, before: DataFrame, consumer: ConsumerGroups, writer: Writer) -> None:
     """Write the table and the state for new records of groups, as ordered by ``groups``, and their members."""
     begun = steps.where("_begins_assignment_run AND _is_there AND NOT _is_before")
     rows = _owned(begun.join(members, ["group", *_RECORD_ORDER]), before).persist(StorageLevel.DISK_ONLY)
     try:
-        moves = _taken(rows).unionByName(_lost(rows, begun))
+        taken = consumer.without_converted(_taken(rows), "to_member").select(*PARTITION_MOVES.names)
+        moves = taken.unionByName(_lost(rows, begun)).unionByName(consumer.rows("partition_moves"))
         writer.table("partition_moves", by_key(moves, *KEY), *KEY, *_RECORD_ORDER, "to_member")
         era_now = steps.where("_is_newest AND _is_there").select("group", f.col("_era").alias("_era_now"))
         now = rows.where("_is_newest").join(era_now, ["group"]).where("owner.era = _era_now")
@@ -92,6 +96,7 @@ def _taken(rows: DataFrame) -> DataFrame:
         "_from.client_id AS from_client_id",
         "owner.client_id AS to_client_id",
         f"CASE WHEN {is_cooperative} THEN 'cooperative' ELSE 'eager' END AS rebalance_kind",
+        "CAST(NULL AS LONG) AS kept_ms",
         *_RECORD_ORDER,
     ).select(*PARTITION_MOVES.names)
 
@@ -111,5 +116,6 @@ def _lost(rows: DataFrame, begun: DataFrame) -> DataFrame:
         "owner.client_id AS from_client_id",
         "CAST(NULL AS STRING) AS to_client_id",
         f"CASE WHEN {_IS_COOPERATIVE} THEN 'cooperative' ELSE 'eager' END AS rebalance_kind",
+        "CAST(NULL AS LONG) AS kept_ms",
         *_RECORD_ORDER,
     ).select(*PARTITION_MOVES.names)

@@ -5,12 +5,14 @@ from pyspark.sql import functions as f
 from pyspark.sql.types import LongType, StructField, StructType
 
 from odradek.pipeline.local_rows import local_rows
-from odradek.pipeline.schema import TABLES_DIR
+from odradek.pipeline.schema import TABLES_DIR, read_end_offsets
 from odradek.pipeline.tables.files import Files, Pass
-from odradek.pipeline.tables_schema import HISTORY, SNAPSHOTS, STATE_DIR, TABLES
+from odradek.pipeline.tables_schema import HISTORY, SAMPLES, SNAPSHOTS, STATE_DIR, TABLES
 
 # A view of the state of all transactional ids.
 _OPEN = "open_transactions"
+# Classic groups and consumer groups have states of their own.
+_GROUPS, _CONSUMER_GROUPS = "groups_now", "consumer_groups"
 _OPEN_STATUSES = ("Ongoing", "PrepareCommit", "PrepareAbort")
 
 
@@ -19,6 +21,10 @@ def read_table(spark: SparkSession, warehouse: str, name: str) -> DataFrame:
     schema = TABLES[name]
     files = Files(spark, warehouse)
     done = files.last_pass()
+    if name == SAMPLES:
+        return distinct_samples(
+            read_end_offsets(spark, warehouse).where(f.unix_micros("sampled_at") <= done.sampled_until_us)
+        ).select(*schema.names)
     if name in HISTORY:
         if not files.has(f"{TABLES_DIR}/{name}") or done.number < 0:
             return local_rows(spark, schema)
@@ -27,9 +33,16 @@ def read_table(spark: SparkSession, warehouse: str, name: str) -> DataFrame:
         return rows.where(f.col("batch") <= done.number).select(*schema.names)
     stored_name = "transactional_ids_now" if name == _OPEN else name
     rows = read_state(spark, files, stored_name, SNAPSHOTS[stored_name], done)
+    if name == _GROUPS:
+        rows = rows.unionByName(read_state(spark, files, _CONSUMER_GROUPS, SNAPSHOTS[name], done))
     if name == _OPEN:
         rows = rows.where(f.col("status").isin(*_OPEN_STATUSES))
     return rows.select(*schema.names)
+
+
+def distinct_samples(samples: DataFrame) -> DataFrame:
+    """``END_OFFSETS``: a sample of the past is there twice if ingest began anew."""
+    return samples.groupBy("topic", "partition", "sampled_at").agg(f.max("end_offset").alias("end_offset"))
 
 
 def read_state(spark: SparkSession, files: Files, name: str, schema: StructType, done: Pass) -> DataFrame:

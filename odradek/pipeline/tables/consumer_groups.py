@@ -1,0 +1,130 @@
+"""Consumer groups (KIP-848) in Spark: the records of each group through its ``GroupStory``, in order; what it tells, as rows.
+
+A row of the output is of one table: the others' columns are null in it. It is computed once, and read by each table's writer.
+The state of a group is a row too, the last of the group: ``groups_now``'s columns, and the story's own state.
+
+The records of a group are one partition's, and are read in a stream: memory is that of one story, and of one batch.
+"""
+
+import json
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from itertools import groupby
+from operator import itemgetter
+from typing import Any
+
+import pyarrow as pa
+from pyspark import StorageLevel
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as f
+from pyspark.sql.pandas.types import to_arrow_schema
+from pyspark.sql.types import IntegerType, StringType, StructField, StructType, TimestampType
+
+from odradek.pipeline.schema import ASSIGNMENT, CONSUMER_GROUP_PREFIX, GROUP_METADATA
+from odradek.pipeline.tables.consumer_story import CONVERTED, GroupStory, Record, Row
+from odradek.pipeline.tables.writing import by_key
+from odradek.pipeline.tables_schema import GROUP_GENERATIONS, GROUPS_NOW, MEMBER_CHANGES, PARTITION_MOVES
+
+STATE = StructType([*GROUPS_NOW.fields, StructField("_story", StringType())])
+CHANGES = StructType(
+    [
+        *MEMBER_CHANGES.fields,
+        # What its commits are compared with: what a member that is gone had, and when its own records were last heard of.
+        StructField("assignment", ASSIGNMENT),
+        StructField("session_timeout", IntegerType()),
+        StructField("_since", TimestampType()),
+    ]
+)
+_TOLD = {
+    "group_generations": GROUP_GENERATIONS,
+    "member_changes": CHANGES,
+    "partition_moves": PARTITION_MOVES,
+    "groups_now": STATE,
+}
+OUTPUT = StructType([StructField(name, schema) for name, schema in _TOLD.items()])
+_ROWS_A_BATCH = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class ConsumerGroups:
+    """What the stories told in a pass: ``rows`` of a table by its name."""
+
+    _told: DataFrame
+
+    def rows(self, name: str) -> DataFrame:
+        """The rows of this table, as above."""
+        rows = self._told.where(f.col(name).isNotNull()).select(f"{name}.*")
+        return rows.where(f.col("change") != CONVERTED) if name == "member_changes" else rows
+
+    def without_converted(self, rows: DataFrame, member_id: str) -> DataFrame:
+        """Rows of classic groups, without those of members whose consumer group has become this classic one, then."""
+        converted = self._told.where(f.col("member_changes.change") == CONVERTED)
+        converted = converted.select(
+            "member_changes.group", "member_changes.at", f.col("member_changes.member_id").alias(member_id)
+        )
+        return rows.join(f.broadcast(converted), ["group", "at", member_id], "left_anti")
+
+
+@contextmanager
+def tell(raw: DataFrame, before: DataFrame, names: Mapping[str, str]) -> Iterator[ConsumerGroups]:
+    """The rows of new ``RAW`` records, upon the ``STATE`` before them; kept until the end. ``names`` are topics by id."""
+    is_theirs = f.col("kind").startswith(CONSUMER_GROUP_PREFIX)
+    # A classic group that becomes a consumer group is deleted as a classic one.
+    is_theirs |= (f.col("kind") == GROUP_METADATA) & f.col("is_tombstone")
+    new = raw.where(is_theirs).select(
+        "group",
+        f.col("partition").alias("record_partition"),
+        f.col("offset").alias("record_offset"),
+        f.unix_micros("timestamp").alias("at_us"),
+        "kind",
+        "is_tombstone",
+        "fields",
+    )
+    states = before.select("group", "record_partition", "record_offset", "_story")
+    rows = by_key(new.unionByName(states, allowMissingColumns=True), "group")
+    rows = rows.sortWithinPartitions("group", "record_partition", "record_offset")
+    told = rows.mapInArrow(_teller(dict(names)), OUTPUT).persist(StorageLevel.DISK_ONLY)
+    try:
+        yield ConsumerGroups(told)
+    finally:
+        told.unpersist()
+
+
+def _teller(names: dict[str, str]) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+    def told(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        rows: list[Row] = []
+        records = (record for batch in batches for record in batch.to_pylist())
+        for group, of_group in groupby(records, key=itemgetter("group")):
+            for row in _rows(group, of_group, names):
+                rows.append(row)
+                if len(rows) == _ROWS_A_BATCH:
+                    yield _batch(rows)
+                    rows = []
+        yield _batch(rows)
+
+    return told
+
+
+def _rows(group: str, records: Iterable[dict[str, Any]], names: Mapping[str, str]) -> Iterator[Row]:
+    """What the records of a group tell, the first of which may be its state."""
+    story = GroupStory(group, names)
+    for each in records:
+        if each["_story"] is not None:
+            story = GroupStory.resumed(group, names, each["_story"])
+            continue
+        # A tombstone of a classic group has no fields.
+        fields = json.loads(each["fields"] or "{}")
+        where = each["record_partition"], each["record_offset"]
+        yield from story.take(Record(each["kind"], each["is_tombstone"], fields, each["at_us"], *where))
+    state = story.state()
+    if state is not None:
+        now = story.now()
+        yield Row(now.table, now.columns | {"_story": state})
+
+
+def _batch(rows: list[Row]) -> pa.RecordBatch:
+    schema = to_arrow_schema(OUTPUT)
+    columns = [[row.columns if row.table == field.name else None for row in rows] for field in schema]
+    arrays = [pa.array(column, field.type) for column, field in zip(columns, schema, strict=True)]
+    return pa.RecordBatch.from_arrays(arrays, schema=schema)
