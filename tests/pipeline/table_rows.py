@@ -43,6 +43,16 @@ def sample(group, seconds, committed_offset, end_offset, partition=0):
     return known | {"committed_offset": committed_offset, "end_offset": end_offset, "lag": end_offset - committed_offset}
 
 
+def end(seconds, end_offset, topic, partition=0):
+    return {"topic": topic, "partition": partition, "end_offset": end_offset, "sampled_at": at(seconds)}
+
+
+def move(group, offset, seconds, topic, from_member=None, to_member=None, partition=0):
+    known = {"group": group, "generation": offset, "at": at(seconds), "topic": topic, "partition": partition}
+    known |= {"from_member": from_member, "to_member": to_member, "to_client_id": to_member and f"client of {to_member}"}
+    return known | {"record_partition": 0, "record_offset": offset}
+
+
 def transaction(transactional_id, seconds, total_ms, outcome="committed"):
     known = {"transactional_id": transactional_id, "producer_id": 7, "producer_epoch": 0, "outcome": outcome}
     known |= {"start_at": at(seconds), "completed_at": at(seconds + total_ms / 1000), "timeout_ms": 60_000}

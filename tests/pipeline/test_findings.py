@@ -15,7 +15,7 @@ from odradek.pipeline.findings import detect
 from odradek.pipeline.findings.offsets import stuck_partitions
 from odradek.pipeline.findings.rows import FINDING
 from odradek.pipeline.findings.thresholds import Thresholds
-from tests.pipeline.table_rows import NOW_S, at, change, generation, opened, owning, reader, sample, transaction
+from tests.pipeline.table_rows import NOW_S, at, change, end, generation, move, opened, owning, reader, sample, transaction
 from tests.project.documents import DOCS, table
 
 THRESHOLDS = Thresholds()
@@ -106,6 +106,56 @@ def test_a_storm_is_so_many_rebalances_in_so_much_time_and_lasts_as_long_as_they
     assert (first["from_time"], first["to_time"]) == (at(20).replace(tzinfo=None), at(500).replace(tzinfo=None))
     assert second["evidence"] == {"rebalances": 10, "rebalances_a_minute": 66.7}
     assert found("rebalance_storm", "calm") == []
+
+
+CONSUMERS = {"group_type": "Consumer"}
+TEN = range(1, 11)
+given(
+    group_generations=[
+        # Ten members join one after another, each of which raises the epoch; later they go.
+        *(generation("starts", n, n, member_count=n, **CONSUMERS) for n in TEN),
+        *(generation("starts", 10 + n, 200 + n, member_count=10 - n, **CONSUMERS) for n in TEN),
+        # One comes and goes, and comes again.
+        generation("crashes", 1, 0, member_count=1, **CONSUMERS),
+        *(generation("crashes", 1 + n, 10 * n, member_count=1 + n % 2, **CONSUMERS) for n in TEN),
+        # The same members, for whom everything is assigned anew.
+        *(generation("restless", n, 10 * n, member_count=3, **CONSUMERS) for n in range(1, 12)),
+        # In a classic group each one that joins stops all others.
+        *(generation("classic starts", n, n, member_count=n, group_type="Classic") for n in TEN),
+    ],
+    member_changes=[
+        *(change("starts", n, n, "joined", "worker") for n in TEN),
+        *(change("starts", 10 + n, 200 + n, "gone", "worker") for n in TEN),
+        *(change("crashes", 1 + n, 10 * n, "gone" if n % 2 == 0 else "joined", "crashing") for n in TEN),
+    ],
+)
+
+
+def test_members_of_a_consumer_group_that_start_together_are_no_storm_and_those_that_come_and_go_are(found):
+    assert found("rebalance_storm", "starts") == found("flapping_member", "starts") == []
+    [storm] = found("rebalance_storm", "crashes")
+    assert (storm["severity"], storm["evidence"]["rebalances"]) == ("high", 10)
+    assert (storm["evidence"]["most_changes_by"], storm["evidence"]["changes"]) == ("crashing", 10)
+    assert [row["evidence"]["returns"] for row in found("flapping_member", "crashes")] == [4]
+    assert [row["evidence"]["rebalances"] for row in found("rebalance_storm", "restless")] == [11]
+    assert [row["evidence"]["rebalances"] for row in found("rebalance_storm", "classic starts")] == [10]
+
+
+given(
+    group_generations=[
+        generation("skips", 1, 0, **CONSUMERS),
+        generation("skips", 5, 10, **CONSUMERS),
+        generation("skips", 9, 20, **CONSUMERS, state="Reconciling", **owning(9, 4, 4)),
+    ],
+    member_changes=[change("skips", 5, 10, "gone")],
+)
+
+
+def test_an_epoch_of_a_consumer_group_without_an_assignment_has_not_failed_and_uneven_ones_are_found(found):
+    [figures] = found("rebalances", "skips")
+    assert (figures["evidence"]["failed"], figures["evidence"]["members_out"]) == (0, 1)
+    [uneven] = found("uneven_assignment", "skips")
+    assert uneven["evidence"]["busiest"] == "m0"
 
 
 given(
@@ -205,6 +255,82 @@ given(
 
 def test_a_partition_whose_end_stands_still_or_that_moves_is_not_stuck(found):
     assert found("stuck_partition", "idle") == found("stuck_partition", "moving") == []
+
+
+# Since when a partition of the topic, which has the group's name, is owned; and what happens then.
+OWNED = {
+    "poisoned": {},
+    "poisoned, and others are well": {"commits": {1: 5}},
+    "owned for a while": {"from_s": NOW_S - 299},
+    "owned, and not growing": {"ends": [7] * 12},
+    "committed in time": {"commits": {0: 250}},
+    "committed late": {"commits": {0: 500}},
+    "committed before it was owned": {"commits": {0: -1}},
+    "given up in time": {"lost_s": 250},
+    "given up late": {"lost_s": 500},
+    "taken over": {"taken_s": 200},
+    "no longer assigned": {"assigned": [("m", "other", [0])]},
+}
+NOT_OWNED = {"never owned": {}}
+for name, what in (OWNED | NOT_OWNED).items():
+    since_s = what.get("from_s", 0)
+    ends = enumerate(what.get("ends", range(7, 19)))
+    moves = [move(name, 1, since_s, name, None, "m")] if name in OWNED else []
+    moves += [move(name, 2, what["lost_s"], name, "m", None)] if "lost_s" in what else []
+    moves += [move(name, 2, what["taken_s"], name, "m", "n")] if "taken_s" in what else []
+    committed = what.get("commits", {}).items()
+    given(
+        partition_moves=moves,
+        group_generations=[generation(name, 1, since_s, assignment=what.get("assigned", [("m", name, [0])]))],
+        end_offsets=[end(since_s + 60 * n, offset, name) for n, offset in ends],
+        offset_commits=[
+            {"group": name, "topic": name, "partition": partition, "at": at(seconds), "kind": "first"}
+            for partition, seconds in committed
+        ],
+    )
+
+
+def test_a_partition_that_is_read_and_grows_and_is_never_committed_is_found(found):
+    [poisoned] = found("never_committed", "poisoned")
+    assert (poisoned["severity"], poisoned["from_time"]) == ("high", at(0).replace(tzinfo=None))
+    assert poisoned["to_time"] == at(660).replace(tzinfo=None)
+    assert poisoned["evidence"] == {
+        "topic": "poisoned",
+        "partition": 0,
+        "client_id": "client of m",
+        "member_id": "m",
+        "end_offset_then": 7,
+        "end_offset": 18,
+        "committed_later": False,
+        "committed_partitions": 0,
+    }
+    [row] = found("never_committed", "poisoned, and others are well")
+    assert row["evidence"]["committed_partitions"] == 1
+    [row] = found("never_committed", "taken over")
+    assert (row["severity"], row["evidence"]["member_id"]) == ("high", "n")
+
+
+def test_one_that_was_committed_late_or_given_up_is_of_medium_severity(found):
+    [row] = found("never_committed", "committed late")
+    assert (row["severity"], row["evidence"]["committed_later"]) == ("medium", True)
+    [row] = found("never_committed", "given up late")
+    assert (row["severity"], row["evidence"]["committed_later"]) == ("medium", False)
+
+
+@pytest.mark.parametrize(
+    "group",
+    [
+        "owned for a while",
+        "owned, and not growing",
+        "committed in time",
+        "committed before it was owned",
+        "given up in time",
+        "no longer assigned",
+        *NOT_OWNED,
+    ],
+)
+def test_a_partition_that_is_not_long_assigned_or_does_not_grow_or_is_committed_is_no_finding(found, group):
+    assert found("never_committed", group) == []
 
 
 EMPTY = {"state": "Empty", "member_count": 0, "members": []}

@@ -5,7 +5,7 @@ whatever passes they were built in. Each pass replaces ``findings``, so the next
 reads a clock: "now" is the newest time in the tables.
 
     rows.py          the row, and helpers of the detectors  groups.py        rebalances, members, assignments
-    thresholds.py    the limits that make a finding         offsets.py       lag, stuck partitions, backward commits
+    thresholds.py    the limits that make a finding         offsets.py       lag, partitions that stand still
     sink.py          findings as messages, each sent once   transactions.py  hanging, slow, aborted
 """
 
@@ -15,7 +15,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
 
 from odradek.pipeline.findings.groups import flapping_members, rebalance_figures, rebalance_storms, uneven_assignments
-from odradek.pipeline.findings.offsets import backward_commits, lag_figures, stuck_partitions
+from odradek.pipeline.findings.offsets import backward_commits, lag_figures, never_committed, stuck_partitions
 from odradek.pipeline.findings.rows import FINDING, HIGH, LOW, MEDIUM, Read, read_findings
 from odradek.pipeline.findings.sink import FindingsTopic, send_findings
 from odradek.pipeline.findings.thresholds import Thresholds
@@ -46,6 +46,7 @@ DETECTORS = (
     flapping_members,
     uneven_assignments,
     stuck_partitions,
+    never_committed,
     lag_figures,
     backward_commits,
     hanging_transactions,

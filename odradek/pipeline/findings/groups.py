@@ -17,18 +17,20 @@ from pyspark.sql import functions as f
 
 from odradek.pipeline.findings.rows import HIGH, LOW, MEDIUM, Read, episodes, findings_of, seconds_between, windows
 from odradek.pipeline.findings.thresholds import Thresholds
+from odradek.pipeline.schema import CONSUMER
 
-_GONE = ("left", "expired")
+_GONE = ("left", "expired", "gone")
 
 
 def rebalance_figures(read: Read, thresholds: Thresholds) -> DataFrame:
     """Rebalance figures for an operator's dashboard: one row for each group and window with a rebalance.
 
     ``sync_ms`` is the part of a rebalance that the log shows: from the end of the join phase to the assignment. ``failed``
-    counts the generations without a record: their assignment never arrived.
+    counts the generations without a record: their assignment never arrived. (A consumer group's epoch may rise several times
+    before there is an assignment.)
     """
     generations = read("group_generations").withColumn("before", f.lag("generation").over(_in_order()))
-    missed = f.greatest(f.col("generation") - f.col("before") - 1, f.lit(0))
+    missed = f.when(_is_consumer(), 0).otherwise(f.greatest(f.col("generation") - f.col("before") - 1, f.lit(0)))
     figures = generations.groupBy("group", windows("at", thresholds.window_s).alias("window")).agg(
         f.count(f.lit(1)).alias("rebalances"),
         f.round(f.avg("sync_ms"), 1).alias("sync_ms_avg"),
@@ -52,9 +54,16 @@ def rebalance_figures(read: Read, thresholds: Thresholds) -> DataFrame:
 
 
 def rebalance_storms(read: Read, thresholds: Thresholds) -> DataFrame:
-    """Groups with ``storm_rebalances`` or more rebalances within ``storm_window_s``."""
+    """Groups with ``storm_rebalances`` or more rebalances within ``storm_window_s``.
+
+    A consumer group has a generation for each member that joins or goes. Members that join one after another are one rebalance,
+    the start of an application, and so are members that go one after another.
+    """
+    came = f.signum(f.col("member_count") - f.lag("member_count", 1, 0).over(_in_order()))
+    generations = read("group_generations").withColumn("came", came)
+    goes_on = _is_consumer() & (f.col("came") != 0) & (f.col("came") == f.lag("came").over(_in_order()))
     found = episodes(
-        read("group_generations").select("group", "at"),
+        generations.withColumn("goes_on", f.coalesce(goes_on, f.lit(False))).where("NOT goes_on").select("group", "at"),
         ("group",),
         window_s=thresholds.storm_window_s,
         at_least=thresholds.storm_rebalances,
@@ -111,13 +120,13 @@ def flapping_members(read: Read, thresholds: Thresholds) -> DataFrame:
 
 
 def uneven_assignments(read: Read, thresholds: Thresholds) -> DataFrame:
-    """Groups whose newest stable generation of ``uneven_s`` or more gives one member far more partitions than another."""
+    """Groups whose newest generation of ``uneven_s`` or more gives one member far more partitions than another."""
     generations = read("group_generations")
     newest = generations.agg(f.max("at").alias("newest"))
     after = f.lead("at").over(_in_order())
     ended = generations.withColumn("to_time", after).crossJoin(f.broadcast(newest))
     ended = ended.withColumn("to_time", f.coalesce("to_time", f.greatest("newest", "at")))
-    lasting = (f.col("member_count") > 1) & (f.col("state") == "Stable")
+    lasting = (f.col("member_count") > 1) & (f.col("state") != "Empty")
     lasting &= f.size("assignment") > 0
     lasting &= seconds_between(f.col("at"), f.col("to_time")) >= thresholds.uneven_s
     backwards = Window.partitionBy("group").orderBy(f.desc("partition"), f.desc("offset"))
@@ -143,6 +152,10 @@ def uneven_assignments(read: Read, thresholds: Thresholds) -> DataFrame:
     return findings_of(
         spread.where(uneven), "uneven_assignment", f.lit(MEDIUM), subject="group", from_time="at", evidence=evidence
     )
+
+
+def _is_consumer() -> Column:
+    return f.col("group_type").eqNullSafe(CONSUMER)
 
 
 def _in_order() -> WindowSpec:

@@ -1,10 +1,12 @@
-"""Findings about offsets: stuck partitions, lag, backward commits.
+"""Findings about offsets: stuck partitions, partitions that never committed, lag, backward commits.
 
     kind              severity                                      within the subject, a group
     stuck_partition   high; medium if it moved again since, low     topic, partition, the committed offset
                       if the group had no members
     lag               medium if large and not caught up soon,       a window
                       else low
+    never_committed   high; medium once it committed, or once       topic, partition
+                      nobody had it any more
     backward_commits  low                                           topic, a window
 
 End offsets are known from samples only, so the times of stuck partitions and of lag are those of samples.
@@ -13,7 +15,7 @@ End offsets are known from samples only, so the times of stuck partitions and of
 from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as f
 
-from odradek.pipeline.findings.rows import HIGH, LOW, MEDIUM, Read, findings_of, seconds_between, windows
+from odradek.pipeline.findings.rows import HIGH, LOW, MEDIUM, Read, findings_of, newest, seconds_between, windows
 from odradek.pipeline.findings.thresholds import Thresholds
 
 _PARTITION = ("group", "topic", "partition")
@@ -54,13 +56,80 @@ def stuck_partitions(read: Read, thresholds: Thresholds) -> DataFrame:
 
 
 def _with_members(stuck: DataFrame, generations: DataFrame, stuck_s: float) -> DataFrame:
-    """Adds ``had_members``: whether the group had members while it was stuck. Unknown counts as yes, as for KIP-848 groups."""
+    """Adds ``had_members``: whether the group had members while it was stuck. Unknown counts as yes."""
     known_stuck = f.timestamp_micros(f.unix_micros("from_time") + round(stuck_s * 1e6))
     until = f.lead("at").over(Window.partitionBy("group").orderBy("partition", "offset"))
     known = generations.select(f.col("group").alias("of"), "at", until.alias("until"), "member_count")
     there = (f.col("at") <= known_stuck) & (f.col("until").isNull() | (f.col("until") > known_stuck))
     there &= f.col("group") == f.col("of")
     return stuck.join(known, there, "left").withColumn("had_members", f.coalesce(f.col("member_count") > 0, f.lit(True)))
+
+
+def never_committed(read: Read, thresholds: Thresholds) -> DataFrame:
+    """Partitions that a group has never committed, though a member was assigned them for long, and their end grew meanwhile.
+
+    No lag is known without a commit: a member that fails at the first record of a partition is seen only here.
+    """
+    commits = read("offset_commits").where("kind = 'first'")
+    first = commits.groupBy(*_PARTITION).agg(f.min("at").alias("first_at"))
+    elsewhere = first.groupBy("group").agg(f.count(f.lit(1)).alias("committed_partitions"))
+    owned = _owned(read).join(first, list(_PARTITION), "left").crossJoin(f.broadcast(newest(read)))
+    ended = owned.withColumn("ended", f.least("first_at", "until", "newest"))
+    is_long = seconds_between(f.col("since"), f.col("ended")) >= thresholds.stuck_s
+    unread = ended.where(is_long & (f.col("first_at").isNull() | (f.col("first_at") > f.col("since"))))
+    samples = read("end_offsets").join(unread, ["topic", "partition"])
+    samples = samples.where(f.col("sampled_at").between(f.col("since"), f.col("ended")))
+    before = f.lag("end_offset").over(Window.partitionBy(*_PARTITION, "since").orderBy("sampled_at"))
+    found = (
+        samples.withColumn("grew", f.col("end_offset") > before)
+        .groupBy(*_PARTITION, "since", "ended", "newest", "first_at", "member_id", "client_id")
+        .agg(
+            f.max(f.when(f.col("grew"), f.col("sampled_at"))).alias("to_time"),
+            f.min("end_offset").alias("end_offset_then"),
+            f.max("end_offset").alias("end_offset"),
+        )
+        .join(elsewhere, ["group"], "left")
+        .fillna(0, ["committed_partitions"])
+        .withColumnRenamed("since", "from_time")
+        .withColumn("committed_later", f.col("first_at").isNotNull())
+    )
+    found = found.where(seconds_between(f.col("from_time"), f.col("to_time")) >= thresholds.stuck_s)
+    severity = f.when(f.col("ended") == f.col("newest"), HIGH).otherwise(MEDIUM)
+    of_partition = ("topic", "partition", "client_id", "member_id", "end_offset_then", "end_offset")
+    return findings_of(
+        found,
+        "never_committed",
+        severity,
+        subject="group",
+        within=("topic", "partition"),
+        evidence=(*of_partition, "committed_later", "committed_partitions"),
+    )
+
+
+def _owned(read: Read) -> DataFrame:
+    """``since`` and ``until`` when a partition had owners, one after another, and the last of them; ``until`` null: it still has.
+
+    A partition that nobody is assigned now, although the log does not say since when, is left out.
+    """
+    in_order = Window.partitionBy(*_PARTITION).orderBy("record_partition", "record_offset")
+    begins = f.lag("to_member").over(in_order).isNull() & f.col("to_member").isNotNull()
+    spells = (
+        read("partition_moves")
+        .withColumn("spell", f.sum(begins.cast("int")).over(in_order.rowsBetween(Window.unboundedPreceding, 0)))
+        .groupBy(*_PARTITION, "spell")
+        .agg(
+            f.min("at").alias("since"),
+            f.max(f.when(f.col("to_member").isNull(), f.col("at"))).alias("until"),
+            f.max_by("to_member", f.when(f.col("to_member").isNotNull(), f.col("record_offset"))).alias("member_id"),
+            f.max_by("to_client_id", f.when(f.col("to_member").isNotNull(), f.col("record_offset"))).alias("client_id"),
+        )
+    )
+    last = read("group_generations").groupBy("group").agg(f.max_by("assignment", f.struct("partition", "offset")).alias("last"))
+    assigned = last.select("group", f.explode("last").alias("each"))
+    assigned = assigned.select("group", "each.topic", f.explode("each.partitions").alias("partition"))
+    is_assigned = assigned.distinct().withColumn("is_assigned", f.lit(True))
+    spells = spells.join(is_assigned, list(_PARTITION), "left")
+    return spells.where("until IS NOT NULL OR is_assigned").drop("spell", "is_assigned")
 
 
 def lag_figures(read: Read, thresholds: Thresholds) -> DataFrame:

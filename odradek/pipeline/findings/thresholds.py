@@ -17,7 +17,8 @@ class Thresholds:
         storm_window_s: see ``storm_rebalances``.
         flap_returns: the number of a member's returns within ``flap_window_s`` that make it flap.
         flap_window_s: see ``flap_returns``.
-        stuck_s: a partition is stuck if its committed offset stayed the same for this long while its end offset grew.
+        stuck_s: a partition is stuck if its committed offset stayed the same for this long while its end offset grew; and it is
+            one that never committed if it was assigned for this long, without any commit, while its end offset grew.
         lag_records: lag below this is no trouble, however slowly it shrinks.
         catch_up_s: lag that would be caught up within this time is no trouble.
         uneven_ratio: an assignment is uneven if one member has this many times the partitions of another,

@@ -22,6 +22,7 @@ _KINDS = {
     "flapping_member": "Flapping member",
     "uneven_assignment": "Uneven assignment",
     "stuck_partition": "Stuck partition",
+    "never_committed": "Never committed",
     "lag": "Lag",
     "backward_commits": "Commits that went backward",
     "hanging_transaction": "Hanging transaction",
