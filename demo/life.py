@@ -6,6 +6,9 @@
     clicks    aiokafka           two members, and a third that repeatedly joins and leaves  trouble
     billing   kafka-python       one of its partitions is no longer polled                  trouble
     search    confluent-kafka    three topics, two members: range gives one twice as much
+    shipping  confluent-kafka    the consumer protocol: one partition begins with a record
+                                 that its owner fails at, and never commits          trouble
+                                 a member is slow to give up a partition to a third
 
     transactional id             events
     payments-0, payments-1       commit
@@ -22,7 +25,15 @@ from collections.abc import Callable
 
 from confluent_kafka.admin import AdminClient, NewTopic
 
-from demo.members import AiokafkaMember, KafkaPythonMember, LibrdkafkaMember, Member, Membership, leave_together
+from demo.members import (
+    AiokafkaMember,
+    ConsumerProtocolMember,
+    KafkaPythonMember,
+    LibrdkafkaMember,
+    Member,
+    Membership,
+    leave_together,
+)
 from demo.producers import Feed, Habits, HangingTransaction, Transactions
 
 DURATION_S = 50.0
@@ -40,6 +51,7 @@ PLANTED_HIGH = {
     ("flapping_member", "clicks"),
     ("rebalance_storm", "clicks"),
     ("stuck_partition", "billing"),
+    ("never_committed", "shipping"),
     ("hanging_transaction", "exports-0"),
 }
 """(kind, subject) of the troubles that are to be found, with severity high, and nothing besides."""
@@ -55,14 +67,16 @@ _TOPICS = {
     "titles": 3,
     "bodies": 3,
     "images": 3,
+    "shipping": 4,
     "payments": 2,
     "refunds": 2,
     "reports": 2,
     "exports": 2,
 }
-_FED = ("orders", "invoices", "clicks", "billing", "titles", "bodies", "images")
+_FED = ("orders", "invoices", "clicks", "billing", "titles", "bodies", "images", "shipping")
 _FLAPS = 8
 _FLAP_S = 1.6
+_SLOW_S = 4.0
 _TIMEOUT_S = 20.0
 
 _MEMBERSHIPS = {
@@ -80,6 +94,10 @@ _MEMBERSHIPS = {
         name: Membership(group="search", topics=("titles", "bodies", "images"), client_id=name)
         for name in ("search-a", "search-b")
     },
+    **{
+        name: Membership(group="shipping", topics=("shipping",), client_id=name, slow_s=_SLOW_S, poisoned=0)
+        for name in ("shipping-a", "shipping-b", "shipping-c")
+    },
 }
 _LIBRARIES: dict[str, type[Member]] = {
     "checkout": LibrdkafkaMember,
@@ -87,18 +105,20 @@ _LIBRARIES: dict[str, type[Member]] = {
     "clicks": AiokafkaMember,
     "billing": KafkaPythonMember,
     "search": LibrdkafkaMember,
+    "shipping": ConsumerProtocolMember,
 }
 
 
 def script() -> list[tuple[float, str, str]]:
     """(seconds from the start, event, subject), in order."""
-    late = {"checkout-b", "checkout-c", "clicks-flaky"}
+    late = {"checkout-b", "checkout-c", "clicks-flaky", "shipping-c"}
     steps = [(0.0, "join", name) for name in _MEMBERSHIPS if name not in late]
     steps += [(8.0, "join", "checkout-b"), (16.0, "join", "checkout-c"), (36.0, "leave", "checkout-c")]
     steps += [(12.0 + 5 * number, "restart", f"invoices-{name}") for number, name in enumerate("abc")]
     for flap in range(_FLAPS):
         joins_at_s = 10.0 + 2 * _FLAP_S * flap
         steps += [(joins_at_s, "join", "clicks-flaky"), (joins_at_s + _FLAP_S, "leave", "clicks-flaky")]
+    steps += [(20.0, "join", "shipping-c"), (40.0, "leave", "shipping-c")]
     steps += [(6.0, "hang", "exports-0"), (15.0, "stick", "billing")]
     steps += [(DURATION_S - 2, "stop", "producers"), (DURATION_S, "stop", "members")]
     return sorted(steps, key=lambda step: step[0])

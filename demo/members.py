@@ -1,7 +1,7 @@
 """Members of consumer groups, each in a thread: they poll, commit what they polled, and leave on request.
 
-Three libraries: librdkafka (cooperative rebalances, static members), kafka-python (which can pause a partition) and aiokafka
-(whose member here joins and leaves).
+Three libraries: librdkafka (cooperative rebalances, static members, the consumer protocol of KIP-848), kafka-python (which can
+pause a partition) and aiokafka (whose member here joins and leaves).
 """
 
 import asyncio
@@ -22,13 +22,19 @@ _SESSION_TIMEOUT_MS = 30_000
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Membership:
-    """A member's client id and group. With an ``instance_id`` it is a static member."""
+    """A member's client id and group. With an ``instance_id`` it is a static member.
+
+    A member of a group of the consumer protocol may be ``slow_s`` to give up a partition, and fail at each record of partition
+    ``poisoned``.
+    """
 
     group: str
     topics: tuple[str, ...]
     client_id: str
     assignor: str = "range"
     instance_id: str | None = None
+    slow_s: float = 0.0
+    poisoned: int | None = None
 
 
 class Member(ABC):
@@ -88,6 +94,35 @@ class LibrdkafkaMember(Member):
         try:
             while not self._is_told_to_leave.is_set():
                 consumer.poll(_POLL_S)
+        finally:
+            consumer.close()
+
+
+class ConsumerProtocolMember(Member):
+    """confluent-kafka, in a group whose coordinator assigns the partitions (KIP-848)."""
+
+    def _live(self) -> None:
+        member = self.membership
+        consumer = Consumer(
+            {
+                "bootstrap.servers": self.address,
+                "group.id": member.group,
+                "group.protocol": "consumer",
+                "client.id": member.client_id,
+                "auto.offset.reset": "earliest",
+                "auto.commit.interval.ms": int(_COMMIT_S * 1000),
+                # What is processed is stored by hand, and committed in the background.
+                "enable.auto.offset.store": False,
+                "log_level": 0,
+            }
+        )
+        # Until this returns the member keeps its partitions. A member that ends is in a hurry.
+        consumer.subscribe(list(member.topics), on_revoke=lambda *_: self._is_told_to_leave.wait(member.slow_s))
+        try:
+            while not self._is_told_to_leave.is_set():
+                message = consumer.poll(_POLL_S)
+                if message is not None and message.error() is None and message.partition() != member.poisoned:
+                    consumer.store_offsets(message)
         finally:
             consumer.close()
 

@@ -84,8 +84,8 @@ class Cluster:
 
     def topic_ids(self) -> list[tuple[str, str]]:
         """(topic, topic id) of every topic that there is."""
-        listings = self._wait(self._admin.listTopics().listings())
-        return [(str(each.name()), str(each.topicId().toString())) for each in listings]
+        listings = self._wait(self._admin.listTopics().namesToListings())
+        return [(str(name), str(listings.get(name).topicId().toString())) for name in listings.keySet()]
 
     def end_offsets(self, topics: Iterable[str]) -> list[tuple[str, int, int]]:
         """(topic, partition, high watermark) of each partition of the topics. Partitions without a leader are omitted."""

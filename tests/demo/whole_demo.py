@@ -1,5 +1,6 @@
 """The demo as its user has it: a minute of real clients, Spark, a browser. Run by ``make demo-test``, not with other tests."""
 
+import re
 import subprocess
 import sys
 
@@ -33,3 +34,8 @@ def test_all_that_was_planted_is_found_nothing_else_is_grave_and_a_browser_shows
     for kind, subject in PLANTED_HIGH | PLANTED_MEDIUM:
         shown = kind.replace("_", " ").capitalize() if kind != "aborted_share" else "Aborted transactions"
         assert f"<b>{shown}</b> {subject}" in opened.elements
+    # What the third member of ``shipping`` got, and how long it waited for that.
+    assert re.search(
+        r"shipping-c \([^)]+\) joined\. .{0,60}Moved: shipping-\d to shipping-c from shipping-[ab], which gave it up after",
+        opened.elements,
+    )

@@ -310,11 +310,11 @@ def test_a_partition_that_is_read_and_grows_and_is_never_committed_is_found(foun
     assert (row["severity"], row["evidence"]["member_id"]) == ("high", "n")
 
 
-def test_one_that_was_committed_late_or_given_up_is_of_medium_severity(found):
+def test_one_that_was_committed_late_is_of_medium_severity_and_one_that_was_given_up_without_is_not(found):
     [row] = found("never_committed", "committed late")
     assert (row["severity"], row["evidence"]["committed_later"]) == ("medium", True)
     [row] = found("never_committed", "given up late")
-    assert (row["severity"], row["evidence"]["committed_later"]) == ("medium", False)
+    assert (row["severity"], row["evidence"]["committed_later"]) == ("high", False)
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ from odradek.pipeline.findings import FINDING
 from odradek.pipeline.local_rows import local_rows
 from odradek.pipeline.report import compose, data, write_report
 from tests.chromium import Chromium
-from tests.pipeline.table_rows import NOW_S, at, change, generation, owning, reader, sample, transaction
+from tests.pipeline.table_rows import NOW_S, at, change, generation, move, owning, reader, sample, transaction
 
 EVIL = '<img src=x onerror="console.error(1)">'
 INK_WHEN_DARK = "rgb(230, 233, 237)"
@@ -23,7 +23,8 @@ HISTORY = {
     "group_generations": [
         *(generation("stormy", n, 20 * n, **owning(n % 3, 2)) for n in range(1, 31)),
         *(generation(f"calm-{n}", 1, n, **owning(1)) for n in range(data.GROUPS + 3)),
-        generation(EVIL, 1, 5, **owning(2, 2)),
+        generation(EVIL, 1, 5, **owning(2, 2), why=f"{EVIL} joined"),
+        *(generation("explained", n, n, why=f"change {n}", group_type="Consumer") for n in range(1, data.EXPLAINED + 3)),
     ],
     "member_changes": [change("stormy", n, 10 * n, "left" if n % 2 else "joined", "flaky", member_id="m0") for n in range(8)]
     + [change(EVIL, 1, 5, "joined", EVIL, member_id="m0")],
@@ -31,6 +32,10 @@ HISTORY = {
         {"group": "stormy", "generation": n, "topic": "t", "partition": 0, "from_member": "m0", "to_member": "m1"}
         | {"at": change("stormy", n, 20 * n, "")["at"], "rebalance_kind": "eager"}
         for n in range(1, 30)
+    ]
+    + [
+        {**move("explained", 7, 8, "t", "m0", "m1"), "from_client_id": "one", "kept_ms": 5012},
+        {**move("explained", 7, 8, "t", "m0", "m1", partition=1), "from_client_id": "one"},
     ],
     "lag": [sample("stormy", 60 * n, 5, 5 + n) for n in range(8)] + [sample(EVIL, NOW_S, 0, 3)],
     "transactions": [
@@ -45,6 +50,7 @@ FOUND = [
         ("lag", "low", "calm-1"),
         ("slow_transaction", "medium", "busy-1"),
         ("rebalance_storm", "high", "stormy"),
+        ("never_committed", "high", "explained"),
         ("hanging_transaction", "high", "hung-1"),
         ("stuck_partition", "high", "stormy"),
         ("flapping_member", "medium", EVIL),
@@ -91,14 +97,23 @@ def test_the_browser_has_no_complaint_and_the_findings_are_there(opened):
 def test_charts_of_groups_of_which_something_was_found_and_of_all_are_drawn_the_others_wait(opened):
     charts = re.findall(r'<div class="chart[^"]*"[^>]*data-figure="[^"]*"[^>]*>(.{0,40})', opened.elements)
     drawn = sum("plot-container" in beginning for beginning in charts)
-    # Three of the stormy group, two of the one with that name, and those of lag and transactions.
-    assert drawn == 7
+    # Three of the stormy group, two each of the one with that name and of the explained one, and those of lag and transactions.
+    assert drawn == 9
     assert len(charts) > drawn
 
 
 def test_members_partitions_and_generations_are_lanes(opened):
     labels = re.findall(r"<text[^>]*>([^<]+)</text>", opened.elements)
     assert {"flaky", "generation", "t-0"} <= set(labels)
+
+
+def test_the_newest_generations_of_a_consumer_group_are_explained_with_what_moved(opened):
+    text = text_of(opened.elements)
+    assert "high Never committed explained" in text
+    moved = "Moved: t-0 to client of m1 from one, which gave it up after 5,012 ms; t-1 to client of m1 from one."
+    assert f"generation 7: change 7. {moved}" in text
+    told = re.findall(r"generation (\d+): change", text)
+    assert told == [str(n) for n in range(data.EXPLAINED + 2, 2, -1)]
 
 
 def test_it_is_dark_where_the_reader_likes_it_dark(chromium, page, opened):
@@ -129,7 +144,7 @@ def test_groups_have_a_bound_and_the_worst_come_first(page):
     html = page.read_text(encoding="utf-8")
     named = re.findall(r"<summary><b>([^<]+)</b>", html)
     assert (named[0], len(named)) == ("stormy", data.GROUPS)
-    assert "And 5 more groups" in html
+    assert "And 6 more groups" in html
 
 
 def test_nothing_yet_is_a_page_too(spark):

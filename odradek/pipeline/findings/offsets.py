@@ -5,8 +5,7 @@
                       if the group had no members
     lag               medium if large and not caught up soon,       a window
                       else low
-    never_committed   high; medium once it committed, or once       topic, partition
-                      nobody had it any more
+    never_committed   high; medium once it was committed            topic, partition
     backward_commits  low                                           topic, a window
 
 End offsets are known from samples only, so the times of stuck partitions and of lag are those of samples.
@@ -82,7 +81,7 @@ def never_committed(read: Read, thresholds: Thresholds) -> DataFrame:
     before = f.lag("end_offset").over(Window.partitionBy(*_PARTITION, "since").orderBy("sampled_at"))
     found = (
         samples.withColumn("grew", f.col("end_offset") > before)
-        .groupBy(*_PARTITION, "since", "ended", "newest", "first_at", "member_id", "client_id")
+        .groupBy(*_PARTITION, "since", "first_at", "member_id", "client_id")
         .agg(
             f.max(f.when(f.col("grew"), f.col("sampled_at"))).alias("to_time"),
             f.min("end_offset").alias("end_offset_then"),
@@ -94,7 +93,7 @@ def never_committed(read: Read, thresholds: Thresholds) -> DataFrame:
         .withColumn("committed_later", f.col("first_at").isNotNull())
     )
     found = found.where(seconds_between(f.col("from_time"), f.col("to_time")) >= thresholds.stuck_s)
-    severity = f.when(f.col("ended") == f.col("newest"), HIGH).otherwise(MEDIUM)
+    severity = f.when(f.col("committed_later"), MEDIUM).otherwise(HIGH)
     of_partition = ("topic", "partition", "client_id", "member_id", "end_offset_then", "end_offset")
     return findings_of(
         found,

@@ -68,7 +68,7 @@ def _add_groups(page: Page, read: Read, found: DataFrame, span: data.Span) -> No
     names = [row.group for row in shown.rows.itertuples()]
     newest = data.generations(read, names, span).cache()
     of_groups = {
-        "ticks": data.ticks(newest),
+        "ticks": data.ticks(read, newest),
         "segments": data.segments(read, newest),
         "moves": data.moves(read, names),
         "lag": data.lag_of_partitions(read, names, span),
@@ -84,6 +84,6 @@ def _add_groups(page: Page, read: Read, found: DataFrame, span: data.Span) -> No
             drawn.append(("Partitions that changed hands", figures.moves(mine["moves"], span)))
         if not mine["lag"].empty:
             drawn.append(("Lag of the partitions farthest behind", figures.lag(mine["lag"], span)))
-        page.group(row, drawn)
+        page.group(row, drawn, mine["ticks"].dropna(subset="why"))
     if shown.of > len(names):
         page.text(f"And {shown.of - len(names):,} more groups, with less to tell.")

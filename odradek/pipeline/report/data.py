@@ -17,6 +17,8 @@ from odradek.pipeline.findings.transactions import application
 
 GROUPS = 12
 GENERATIONS = 300
+EXPLAINED = 10
+EXPLAINED_MOVES = 12
 SEGMENTS = 1500
 LANES = 30
 MOVES = 400
@@ -123,9 +125,23 @@ def generations(read: Read, shown: list[str], span: Span) -> DataFrame:
     return rows.where(f.col("age") <= GENERATIONS)
 
 
-def ticks(newest: DataFrame) -> pd.DataFrame:
-    """``group``, ``at``, ``generation``, ``reason``, ``member_count``: a row for each generation."""
-    return newest.select("group", "at", "generation", "reason", "member_count").orderBy("group", "at").toPandas()
+def ticks(read: Read, newest: DataFrame) -> pd.DataFrame:
+    """``group``, ``at``, ``generation``, ``reason``, ``member_count``, ``why``, ``moved``: a row for each generation.
+
+    The newest generations of consumer groups have ``why``, what had changed, and ``moved``, the partitions that another member
+    has since.
+    """
+    changed_hands = f.col("from_member").isNotNull() & f.col("to_member").isNotNull()
+    kept = f.when(f.col("kept_ms").isNotNull(), f.format_string(", which gave it up after %,d ms", "kept_ms"))
+    where = f.concat_ws("-", "topic", "partition")
+    from_whom, to_whom = f.coalesce("from_client_id", "from_member"), f.coalesce("to_client_id", "to_member")
+    move = f.concat(where, f.lit(" to "), to_whom, f.lit(" from "), from_whom, f.coalesce(kept, f.lit("")))
+    moved = read("partition_moves").where(changed_hands).groupBy("group", "generation").agg(f.collect_list(move).alias("moved"))
+    moved = moved.withColumn("moved", f.concat_ws("; ", f.slice(f.array_sort("moved"), 1, EXPLAINED_MOVES)))
+    is_explained = f.col("why").isNotNull() & (f.col("age") <= EXPLAINED)
+    rows = newest.join(moved, ["group", "generation"], "left")
+    rows = rows.withColumns({name: f.when(is_explained, f.col(name)) for name in ("moved", "why")})
+    return rows.select("group", "at", "generation", "reason", "member_count", "why", "moved").orderBy("group", "at").toPandas()
 
 
 def segments(read: Read, newest: DataFrame) -> pd.DataFrame:

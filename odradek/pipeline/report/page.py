@@ -87,8 +87,8 @@ class Page:
         """A line of text."""
         self._add(f'<p class="soft">{escape(text)}</p>')
 
-    def group(self, row: Any, figures: Iterable[tuple[str, go.Figure]]) -> None:
-        """A group with its drawings, unfolded if the group has findings."""
+    def group(self, row: Any, figures: Iterable[tuple[str, go.Figure]], explained: pd.DataFrame) -> None:
+        """A group with its drawings and the generations that are explained, unfolded if the group has findings."""
         badges = "".join(
             f' <span class="badge {name}">{count:,} {name}</span>'
             for name, count in (("high", int(row.high)), ("medium", int(row.medium)))
@@ -100,6 +100,8 @@ class Page:
         for title, figure in figures:
             self._add(f"<h3>{escape(title)}</h3>")
             self.figure(figure)
+        if not explained.empty:
+            self._explain(explained)
         self._add("</details>")
 
     def figure(self, figure: go.Figure) -> None:
@@ -134,6 +136,14 @@ class Page:
                 f"<script>{get_plotlyjs()}</script><script>{script}</script></body></html>",
             )
         )
+
+    def _explain(self, generations: pd.DataFrame) -> None:
+        """Why the newest generations came about, the newest first."""
+        self._add('<h3>Why, as far as the log knows</h3><ul class="why">')
+        for row in generations[::-1].itertuples():
+            moved = f' <span class="soft">Moved: {escape(row.moved)}.</span>' if isinstance(row.moved, str) and row.moved else ""
+            self._add(f"<li><time>{_time(row.at)}</time> generation {row.generation}: {escape(row.why)}.{moved}</li>")
+        self._add("</ul>")
 
     def _list(self, shown: Shown) -> None:
         self._add('<ul class="findings">')
