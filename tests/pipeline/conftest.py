@@ -54,7 +54,8 @@ def warehouse(tmp_path: Path) -> str:
 def life(broker_process) -> "Life":
     """A broker, few partitions for its coordinators, and clients."""
     few = {"offsets.topic.num.partitions": 2, "transaction.state.log.num.partitions": 2, "num.partitions": 2}
-    return Life(broker_process(settings=few))
+    often = {"group.consumer.min.heartbeat.interval.ms": 200, "group.consumer.heartbeat.interval.ms": 200}
+    return Life(broker_process(settings=few | often | {"group.consumer.assignment.interval.ms": 0}))
 
 
 @pytest.fixture

@@ -56,6 +56,8 @@ def test_groups_offsets_and_transactions_are_in_the_warehouse(spark, life, optio
     ends = {(row.topic, row.partition): row.end_offset for row in read_end_offsets(spark, warehouse).collect()}
     # Three records, one in a transaction, and its marker.
     assert ends == {("orders", 0): 5, ("orders", 1): 0}
+    # No record names a topic by its id.
+    assert not Path(warehouse, "topic_ids").exists()
 
 
 def test_a_run_takes_what_is_new_and_nothing_twice_over_a_kill_of_the_broker(spark, life, options, warehouse):

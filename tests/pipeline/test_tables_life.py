@@ -11,10 +11,10 @@ from tests.pipeline.tables_story import Tables
 class _Member:
     """A consumer of a group, polled until it has what it is to have."""
 
-    def __init__(self, life: Life, name: str, **settings: str) -> None:
+    def __init__(self, life: Life, name: str, *, topic: str = "orders", **settings: str) -> None:
         own = {"bootstrap.servers": life.broker.address, "log_level": 0, "group.id": "shop", "client.id": name}
         self.consumer = Consumer({**own, "auto.offset.reset": "earliest", "enable.auto.commit": False, **settings})
-        self.consumer.subscribe(["orders"])
+        self.consumer.subscribe([topic])
 
     def has(self, count: int) -> bool:
         self.consumer.poll(0.05)
@@ -33,6 +33,12 @@ def test_run_makes_tables_of_what_groups_and_transactions_did(spark, life: Life,
     _until(lambda: first.has(2))
     second = _Member(life, "two")
     _until(lambda: first.has(1), lambda: second.has(1))
+    life.produce("parcels", b"1")
+    newer = {"topic": "parcels", "group.id": "newer", "group.protocol": "consumer"}
+    third = _Member(life, "three", **newer)
+    _until(lambda: third.has(2))
+    fourth = _Member(life, "four", **newer)
+    _until(lambda: third.has(1), lambda: fourth.has(1))
     life.commit("by-hand", "orders", 1)
     life.commit("by-hand", "orders", 3)
     life.transaction("bank", "orders", b"4", group_offset=2)
@@ -48,6 +54,18 @@ def test_run_makes_tables_of_what_groups_and_transactions_did(spark, life: Life,
     assert [(row["client_id"], row["group_instance_id"]) for row in joined] == [("one", "i-1"), ("two", None)]
     moved = [row for row in tables.rows("partition_moves", "shop") if row["from_member"]]
     assert {(row["from_client_id"], row["to_client_id"], row["rebalance_kind"]) for row in moved} == {("one", "two", "eager")}
+    assert tables.column("group_generations", "newer", "group_type", "reason", "member_count") == [
+        ("Consumer", "first", 1),
+        ("Consumer", "members", 2),
+    ]
+    assert tables.column("member_changes", "newer", "client_id", "change") == [("three", "joined"), ("four", "joined")]
+    # The topic has an id alone in these records, and nobody has committed there.
+    [moved] = [row for row in tables.rows("partition_moves", "newer") if row["from_member"]]
+    assert (moved["topic"], moved["from_client_id"], moved["to_client_id"]) == ("parcels", "three", "four")
+    assert moved["kept_ms"] >= 0
+    [now] = tables.rows("groups_now", "newer")
+    assert (now["state"], [each["topics"] for each in now["members"]]) == ("Stable", [["parcels"], ["parcels"]])
+    assert {row["end_offset"] for row in tables.rows("end_offsets", "parcels")} == {0, 1}
     assert tables.column("offset_commits", "by-hand", "kind", "committed_offset") == [("first", 1), ("progress", 3)]
     # In a transaction, and there with it.
     assert tables.column("offsets_now", "bank", "committed_offset") == [2]
@@ -56,7 +74,7 @@ def test_run_makes_tables_of_what_groups_and_transactions_did(spark, life: Life,
     assert ended == [("committed", 2), ("committed", 1)]
     [state] = tables.rows("transactional_ids_now", "bank")
     assert (state["status"], state["producer_epoch"] >= 0) == ("CompleteCommit", True)
-    for member in (first, second):
+    for member in (first, second, third, fourth):
         member.consumer.close()
 
 
