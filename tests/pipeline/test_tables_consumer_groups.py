@@ -42,9 +42,11 @@ def _from_classic_and_back(history: History) -> None:
     history.consumer("c-changes", 5, consumer("a"), epoch(6), target("a", 0, 1), assigned(6), has("a", 6, 0, 1))
     joined = [consumer("b"), epoch(7), target("a", 0), target("b", 1), assigned(7), has("a", 7, 0), has("b", 7, 1)]
     history.consumer("c-changes", 9, *joined)
-    history.consumer("c-changes", 20, *removed("a"), *removed("b"), epoch(None))
-    history.generation("c-changes", 7, 20, member("a", 0), member("b", 1))
-    history.generation("c-changes", 8, 60, member("a", 0, 1))
+    history.consumer("c-changes", 15, consumer("c"), epoch(8), assigned(8))
+    # When the last one goes that speaks the new protocol.
+    history.consumer("c-changes", 20, *removed("a"), *removed("b"), *removed("c"), epoch(None))
+    history.generation("c-changes", 8, 20, member("a", 0), member("b", 1))
+    history.generation("c-changes", 9, 60, member("a", 0, 1))
 
 
 def test_generations_of_both_types_are_in_one_table(tables: Tables):
@@ -84,16 +86,19 @@ def test_a_group_that_changes_its_type_goes_on(tables: Tables):
     assert tables.column("group_generations", "c-changes", "generation", "group_type") == [
         (6, "Classic"),
         (7, "Consumer"),
+        (8, "Consumer"),
         # As the classic group has it; its epoch was the consumer group's.
-        (7, "Classic"),
         (8, "Classic"),
+        (9, "Classic"),
     ]
     [row] = tables.rows("groups_now", "c-changes")
-    assert (row["group_type"], row["generation"]) == ("Classic", 8)
+    assert (row["group_type"], row["generation"]) == ("Classic", 9)
     assert tables.column("member_changes", "c-changes", "generation", "member_id", "change") == [
         (6, "a", "joined"),
         (7, "b", "joined"),
-        (8, "b", "gone"),
+        (8, "c", "joined"),
+        (8, "c", "gone"),
+        (9, "b", "gone"),
     ]
     moved = tables.column("partition_moves", "c-changes", "generation", "partition", "from_member", "to_member")
-    assert moved == [(6, 0, None, "a"), (6, 1, None, "a"), (7, 1, "a", "b"), (8, 1, "b", "a")]
+    assert moved == [(6, 0, None, "a"), (6, 1, None, "a"), (7, 1, "a", "b"), (9, 1, "b", "a")]

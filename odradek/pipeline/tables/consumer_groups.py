@@ -57,13 +57,10 @@ class ConsumerGroups:
         rows = self._told.where(f.col(name).isNotNull()).select(f"{name}.*")
         return rows.where(f.col("change") != CONVERTED) if name == "member_changes" else rows
 
-    def without_converted(self, rows: DataFrame, member_id: str) -> DataFrame:
-        """Rows of classic groups, without those of members whose consumer group has become this classic one, then."""
-        converted = self._told.where(f.col("member_changes.change") == CONVERTED)
-        converted = converted.select(
-            "member_changes.group", "member_changes.at", f.col("member_changes.member_id").alias(member_id)
-        )
-        return rows.join(f.broadcast(converted), ["group", "at", member_id], "left_anti")
+    def converted(self) -> DataFrame:
+        """``CHANGES`` of members whose group became a classic one: they are gone unless they have joined that, at that time."""
+        changes = self._told.where(f.col("member_changes.change") == CONVERTED).select("member_changes.*")
+        return changes.withColumn("change", f.lit("gone"))
 
 
 @contextmanager

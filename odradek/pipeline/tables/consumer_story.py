@@ -28,7 +28,8 @@ from odradek.pipeline.schema import CONSUMER, CONSUMER_GROUP_PREFIX, GROUP_METAD
 
 _AWAY_EPOCH = -2
 _STABLE = 0
-# Of a member, in place of a change: from now on it is one of a classic group.
+_GONE = ("gone", "expired")
+# In place of a change, of a member whose group becomes a classic one: if it is in that, it is not gone.
 CONVERTED = "converted"
 # The changes that a generation is told to have come of: the first ones, and how many more.
 _NAMED = 20
@@ -77,8 +78,9 @@ class _Group:
     names: dict[str, str] = field(default_factory=dict)
     # Members whose records are being removed: standing, and what they held.
     leaving: dict[str, Json] = field(default_factory=dict)
-    # When it was a classic group last, if it became this one.
+    # When it was a classic group last, if it became this one, and with which generation.
     converted_us: int | None = None
+    converted_epoch: int | None = None
     # Changes of members that no epoch has followed yet, and what else the next generation comes of.
     changes: list[Json] = field(default_factory=list)
     why: list[str] = field(default_factory=list)
@@ -240,8 +242,8 @@ class GroupStory:
         known_by = sorted(_known_by(member_id, member) for member_id, member in group.members.items())
         reason = "first" if group.known_by is None else "assignment" if known_by == group.known_by else "members"
         if self._is_converted():
-            # The classic group had this generation.
-            group.generation_us = self._record.at_us
+            # The classic group had this generation. What else is in this batch came of its member that speaks the new protocol.
+            group.generation_us, group.converted_epoch = self._record.at_us, epoch
         else:
             self._tell_generation(epoch, "Reconciling", reason)
         group.known_by = known_by
@@ -263,7 +265,7 @@ class GroupStory:
         if self._is_converted():
             return
         formers = [each for each in group.changes if instance_id is not None and each["group_instance_id"] == instance_id]
-        if not formers or formers[-1]["change"] not in {"gone", "expired"}:
+        if not formers or formers[-1]["change"] not in _GONE:
             group.changes.append(self._change(member_id, member, "joined").columns)
             group.why.append(f"{_named(member_id, member)} joined")
             return
@@ -295,10 +297,10 @@ class GroupStory:
         self._group.changes.append(row | evidence | {"why": why})
 
     def _tell_converted(self) -> None:
-        """The group ends. If its members are removed with it, it has become a classic one, and they are not gone."""
+        """The group ends. If its members are removed with it, it has become a classic one, and who is in that is not gone."""
         for change in self._group.changes:
-            if change["change"] in {"gone", "expired"} and change["at"] == self._record.at_us:
-                self._rows.append(self._row("member_changes", member_id=change["member_id"], change=CONVERTED, at=change["at"]))
+            if change["change"] in _GONE and change["at"] == self._record.at_us:
+                self._rows.append(Row("member_changes", change | {"change": CONVERTED, "generation": self._group.epoch}))
 
     def _tell_changes(self, epoch: int) -> None:
         """The epoch that was raised for them is known."""
@@ -321,7 +323,9 @@ class GroupStory:
         owner |= {"client_id": member.get("client_id"), "asked_us": None, "kept_ms": None}
         former = self._group.owners.get(place)
         self._group.owners[place] = owner
-        if (former is None or former["known_by"] != owner["known_by"]) and not self._is_converted():
+        has_moved = former is None or former["known_by"] != owner["known_by"]
+        was_there = self._group.converted_us == self._record.at_us and self._group.converted_epoch == epoch
+        if has_moved and not was_there:
             self._tell_move(place, epoch, former, owner)
 
     def _release(self, member_id: str, held: set[str]) -> None:
@@ -395,8 +399,8 @@ class GroupStory:
         group.generation_us, group.why = at_us, []
 
     def _is_converted(self) -> bool:
-        """Whether this record is of the batch that made a classic group this one: its members and partitions were there."""
-        return self._group.converted_us == self._record.at_us
+        """Whether this record is one of those that made a classic group this one, up to its target assignment."""
+        return self._group.converted_us == self._record.at_us and self._group.converted_epoch is None
 
     def _state(self) -> str:
         """As ConsumerGroupDescribe says it."""

@@ -39,8 +39,13 @@ def build_member_changes(
     steps: DataFrame, members: DataFrame, commits: Commits, consumer: ConsumerGroups, writer: Writer
 ) -> None:
     """Write the table for new records of classic groups, as ordered by ``groups``, and their members; and of consumer groups."""
-    changes = consumer.without_converted(_told_of_classic(_changes(steps, members)), "member_id")
-    changes = changes.unionByName(consumer.rows("member_changes"), allowMissingColumns=True)
+    classic, converted = _told_of_classic(_changes(steps, members)), consumer.converted()
+    same = ["group", "at", "member_id"]
+    changes = (
+        classic.join(f.broadcast(converted.select(*same)), same, "left_anti")
+        .unionByName(converted.join(classic.select(*same), same, "left_anti"), allowMissingColumns=True)
+        .unionByName(consumer.rows("member_changes"), allowMissingColumns=True)
+    )
     heard = _heard(changes.where("change = 'gone'"), commits)
     rows = _with_commits(changes.join(heard, list(_MEMBER), "left"))
     writer.table("member_changes", by_key(rows.select(*MEMBER_CHANGES.names), "group"), *_MEMBER, "change")

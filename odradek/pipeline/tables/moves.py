@@ -47,8 +47,10 @@ def build_moves(steps: DataFrame, members: DataFrame, before: DataFrame, consume
     begun = steps.where("_begins_assignment_run AND _is_there AND NOT _is_before")
     rows = _owned(begun.join(members, ["group", *_RECORD_ORDER]), before).persist(StorageLevel.DISK_ONLY)
     try:
-        taken = consumer.without_converted(_taken(rows), "to_member").select(*PARTITION_MOVES.names)
-        moves = taken.unionByName(_lost(rows, begun)).unionByName(consumer.rows("partition_moves"))
+        converted = consumer.converted().select("group", "at", f.col("member_id").alias("to_member"))
+        # Who was in the group before it became a classic one has taken nothing then.
+        taken = _taken(rows).join(f.broadcast(converted), ["group", "at", "to_member"], "left_anti")
+        moves = taken.select(*PARTITION_MOVES.names).unionByName(_lost(rows, begun)).unionByName(consumer.rows("partition_moves"))
         writer.table("partition_moves", by_key(moves, *KEY), *KEY, *_RECORD_ORDER, "to_member")
         era_now = steps.where("_is_newest AND _is_there").select("group", f.col("_era").alias("_era_now"))
         now = rows.where("_is_newest").join(era_now, ["group"]).where("owner.era = _era_now")
