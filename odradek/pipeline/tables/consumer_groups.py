@@ -22,7 +22,7 @@ from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import IntegerType, StringType, StructField, StructType, TimestampType
 
 from odradek.pipeline.schema import ASSIGNMENT, CONSUMER_GROUP_PREFIX, GROUP_METADATA
-from odradek.pipeline.tables.consumer_story import CONVERTED, GroupStory, Record, Row
+from odradek.pipeline.tables.consumer_story import GroupStory, Record, Row
 from odradek.pipeline.tables.writing import by_key
 from odradek.pipeline.tables_schema import GROUP_GENERATIONS, GROUPS_NOW, MEMBER_CHANGES, PARTITION_MOVES
 
@@ -54,13 +54,7 @@ class ConsumerGroups:
 
     def rows(self, name: str) -> DataFrame:
         """The rows of this table, as above."""
-        rows = self._told.where(f.col(name).isNotNull()).select(f"{name}.*")
-        return rows.where(f.col("change") != CONVERTED) if name == "member_changes" else rows
-
-    def converted(self) -> DataFrame:
-        """``CHANGES`` of members whose group became a classic one: they are gone unless they have joined that, at that time."""
-        changes = self._told.where(f.col("member_changes.change") == CONVERTED).select("member_changes.*")
-        return changes.withColumn("change", f.lit("gone"))
+        return self._told.where(f.col(name).isNotNull()).select(f"{name}.*")
 
 
 @contextmanager

@@ -12,10 +12,12 @@ The log does not say why a member of a classic group is gone. Only these two fac
 Every other member is ``gone``. Its commits speak for one side or the other: those for partitions of its own, since it joined.
 """
 
+from pyspark import StorageLevel
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as f
 
 from odradek.pipeline.tables.consumer_groups import ConsumerGroups
+from odradek.pipeline.tables.consumer_story import CONVERTED
 from odradek.pipeline.tables.offsets import KEY, Commits
 from odradek.pipeline.tables.writing import Writer, by_key
 from odradek.pipeline.tables_schema import MEMBER_CHANGES
@@ -39,16 +41,29 @@ def build_member_changes(
     steps: DataFrame, members: DataFrame, commits: Commits, consumer: ConsumerGroups, writer: Writer
 ) -> None:
     """Write the table for new records of classic groups, as ordered by ``groups``, and their members; and of consumer groups."""
-    classic, converted = _told_of_classic(_changes(steps, members)), consumer.converted()
-    same = ["group", "at", "member_id"]
-    changes = (
-        classic.join(f.broadcast(converted.select(*same)), same, "left_anti")
-        .unionByName(converted.join(classic.select(*same), same, "left_anti"), allowMissingColumns=True)
-        .unionByName(consumer.rows("member_changes"), allowMissingColumns=True)
+    classic = _told_of_classic(_changes(steps, members))
+    changes = classic.unionByName(consumer.rows("member_changes"), allowMissingColumns=True)
+    changes = _without_converted(by_key(changes, "group")).persist(StorageLevel.DISK_ONLY)
+    try:
+        heard = _heard(changes.where("change = 'gone'"), commits)
+        rows = _with_commits(changes.join(heard, list(_MEMBER), "left"))
+        writer.table("member_changes", by_key(rows.select(*MEMBER_CHANGES.names), "group"), *_MEMBER, "change")
+    finally:
+        changes.unpersist()
+
+
+def _without_converted(changes: DataFrame) -> DataFrame:
+    """A member whose group became a classic one is gone, unless it has joined that at the same time: then it was there before."""
+    at_once = Window.partitionBy("group", "at", "member_id")
+    is_converted = f.col("change") == CONVERTED
+    rows = changes.withColumns(
+        {
+            "_was_there": f.max(is_converted).over(at_once),
+            "_is_there": f.max(f.col("change") == "joined").over(at_once),
+        }
     )
-    heard = _heard(changes.where("change = 'gone'"), commits)
-    rows = _with_commits(changes.join(heard, list(_MEMBER), "left"))
-    writer.table("member_changes", by_key(rows.select(*MEMBER_CHANGES.names), "group"), *_MEMBER, "change")
+    rows = rows.where("NOT (_was_there AND _is_there)").drop("_was_there", "_is_there")
+    return rows.withColumn("change", f.when(is_converted, "gone").otherwise(f.col("change")))
 
 
 def _changes(steps: DataFrame, members: DataFrame) -> DataFrame:

@@ -13,6 +13,7 @@ from pyspark.sql import functions as f
 from pyspark.sql.types import IntegerType, LongType, StringType, StructField, StructType
 
 from odradek.pipeline.tables.consumer_groups import ConsumerGroups
+from odradek.pipeline.tables.consumer_story import CONVERTED
 from odradek.pipeline.tables.offsets import KEY
 from odradek.pipeline.tables.writing import Writer, by_key
 from odradek.pipeline.tables_schema import PARTITION_MOVES
@@ -47,7 +48,8 @@ def build_moves(steps: DataFrame, members: DataFrame, before: DataFrame, consume
     begun = steps.where("_begins_assignment_run AND _is_there AND NOT _is_before")
     rows = _owned(begun.join(members, ["group", *_RECORD_ORDER]), before).persist(StorageLevel.DISK_ONLY)
     try:
-        converted = consumer.converted().select("group", "at", f.col("member_id").alias("to_member"))
+        converted = consumer.rows("member_changes").where(f.col("change") == CONVERTED)
+        converted = converted.select("group", "at", f.col("member_id").alias("to_member"))
         # Who was in the group before it became a classic one has taken nothing then.
         taken = _taken(rows).join(f.broadcast(converted), ["group", "at", "to_member"], "left_anti")
         moves = taken.select(*PARTITION_MOVES.names).unionByName(_lost(rows, begun)).unionByName(consumer.rows("partition_moves"))
