@@ -33,7 +33,9 @@ _TOLD = (
     "session_timeout",
     "assignment",
 )
-# The session timeout of consumer groups is a config of the broker, or of the group. This is Kafka's default.
+# The session timeout of consumer groups is a config of the broker, or of the group. What was committed within a heartbeat is
+# recent, whatever that timeout is.
+_DEFAULT_HEARTBEAT_MS = 5_000
 _DEFAULT_SESSION_TIMEOUT_MS = 45_000
 
 
@@ -129,19 +131,21 @@ def _told_of_classic(changes: DataFrame) -> DataFrame:
 
 def _with_commits(rows: DataFrame) -> DataFrame:
     """With what the last commit of a member that is gone speaks for."""
-    timeout_ms = f.coalesce("session_timeout", f.lit(_DEFAULT_SESSION_TIMEOUT_MS))
-    default = f"Kafka's default session timeout is {_DEFAULT_SESSION_TIMEOUT_MS} ms, and the log does not have its own"
-    own = f.format_string("its session timeout is %d ms", "session_timeout")
-    timeout = f.when(f.col("session_timeout").isNull(), default).otherwise(own)
-    has_committed = (f.col("change") == "gone") & (f.col("_heard_at") > f.col("_since"))
-    silent_ms = _millis_between("_heard_at", "at")
-    left = f.format_string("it had committed %d ms before; %s", silent_ms, timeout)
-    expired = f.format_string("it had committed, and then not for %d ms; %s", silent_ms, timeout)
-    of_commits = f.when(has_committed & (silent_ms >= timeout_ms), expired)
-    both = f.concat_ws("; ", "for_expired", of_commits)
+    silent_ms, timeout_ms = _millis_between("_heard_at", "at"), f.col("session_timeout")
+    is_gone = (f.col("change") == "gone") & (f.col("_heard_at") > f.col("_since"))
+    is_known = timeout_ms.isNotNull()
+    not_own = "and the log does not have its session timeout"
+    own = f.format_string("its session timeout is %d ms", timeout_ms)
+    heartbeat = f"Kafka's default heartbeat interval is {_DEFAULT_HEARTBEAT_MS} ms, {not_own}"
+    session = f"Kafka's default session timeout is {_DEFAULT_SESSION_TIMEOUT_MS} ms, {not_own}"
+    is_recent = silent_ms < f.when(is_known, timeout_ms).otherwise(_DEFAULT_HEARTBEAT_MS)
+    is_old = silent_ms >= f.when(is_known, timeout_ms).otherwise(_DEFAULT_SESSION_TIMEOUT_MS)
+    left = f.format_string("it had committed %d ms before; %s", silent_ms, f.when(is_known, own).otherwise(heartbeat))
+    expired = f.format_string("it had committed, and then not for %d ms; %s", silent_ms, f.when(is_known, own).otherwise(session))
+    both = f.concat_ws("; ", "for_expired", f.when(is_gone & is_old, expired))
     return rows.withColumns(
         {
-            "for_left": f.when(has_committed & (silent_ms < timeout_ms), left).otherwise(f.col("for_left")),
+            "for_left": f.when(is_gone & is_recent, left).otherwise(f.col("for_left")),
             "for_expired": f.when(both != "", both),
         }
     )
