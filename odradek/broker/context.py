@@ -1,11 +1,11 @@
 """What passes between a connection, dispatch and the handlers besides the messages themselves."""
 
-from typing import Final
+from typing import ClassVar, Final
 
 from odradek.protocol.api_keys import ApiKey
 from odradek.timing.reply import Reply
 
-__all__ = ["ANONYMOUS", "CLOSE_CONNECTION", "NO_RESPONSE", "Reply", "RequestContext", "Session", "Signal"]
+__all__ = ["ANONYMOUS", "CLOSE_CONNECTION", "NO_RESPONSE", "OwnSession", "Reply", "RequestContext", "Session", "Signal"]
 
 # The principal of a client that has not authenticated, in the form that Kafka's ACLs name it.
 ANONYMOUS: Final = "User:ANONYMOUS"
@@ -17,6 +17,9 @@ class Session:
     ``peer`` is (host, port). The client's software is None until its ApiVersions request has named it (KIP-511).
     """
 
+    # Whether this process asks itself.
+    is_own: ClassVar[bool] = False
+
     __slots__ = ("client_software_name", "client_software_version", "listener_name", "peer", "principal")
 
     def __init__(self, listener_name: str, peer: tuple[str, int], principal: str = ANONYMOUS) -> None:
@@ -25,6 +28,14 @@ class Session:
         self.principal = principal
         self.client_software_name: str | None = None
         self.client_software_version: str | None = None
+
+
+class OwnSession(Session):
+    """Stands for this process where it asks itself: no authorizer is asked."""
+
+    __slots__ = ()
+
+    is_own: ClassVar[bool] = True
 
 
 class RequestContext:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, Protocol
 
+from odradek.broker.authorizer.configured import authorization
 from odradek.broker.config.endpoints import parse_endpoints, security_protocol_id
 from odradek.broker.controller.cluster_controller import ClusterController
 from odradek.broker.controller.handlers import SERVED, module_of
@@ -28,6 +29,7 @@ from odradek.storage.data_directory import METADATA_TOPIC
 from odradek.timing.reply import Reply
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from random import Random
     from uuid import UUID
 
@@ -125,7 +127,19 @@ class ControllerNode:
             slices=host.slices,
         )
         self.controller.subscribe(self.leader, PublishingOrder.OBSERVERS)
-        self.dispatcher = Dispatcher(self, host.clock, SERVED, _load_handler)
+        self.authorization = authorization(host.config, host.clock)
+        self.dispatcher = Dispatcher(self, host.clock, SERVED, self._handlers())
+
+    def _handlers(self) -> Callable[[ApiKey], Handler]:
+        """What loads handlers, which ask the authorizer first if there is one."""
+        if self.authorization is None:
+            return _load_handler
+        from odradek.broker.authorization.table import OF_CONTROLLERS, behind_rules
+        from odradek.broker.metadata.acls import AclPublisher
+
+        acls = AclPublisher(self.authorization.authorizer.acls, self.controller.image)
+        self.controller.subscribe(acls, PublishingOrder.ACLS)
+        return behind_rules(_load_handler, self.authorization, OF_CONTROLLERS)
 
     def start(self) -> None:
         """Register this controller, and watch over the cluster from now on."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, Final
 
-from odradek.broker.context import Reply, RequestContext, Session
+from odradek.broker.context import OwnSession, Reply, RequestContext
 from odradek.broker.controller.handlers import SERVED
 from odradek.broker.quorum.controller_channel import AnswerT, ControllerUnavailable
 from odradek.client.errors import ClientError
@@ -63,7 +63,7 @@ class OwnLink:
         """The controller's response. Raises ControllerUnavailable."""
         if self._is_closed:
             raise ControllerUnavailable(f"{api.key.name}: the controller stops")
-        context = RequestContext(api.key, SERVED[api.key].max_version, 0, None, Session("", _HERE))
+        context = RequestContext(api.key, SERVED[api.key].max_version, 0, None, OwnSession("", _HERE))
         outcome = self._node.dispatcher.call(context, request)
         if isinstance(outcome, Reply):
             outcome = await _response(outcome, timeout_ms / 1000, api.key.name)

@@ -9,11 +9,12 @@ One thread and one event loop own all of it.
 from __future__ import annotations
 
 import asyncio
-from functools import partial
+from functools import cached_property, partial
 from random import Random
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 from uuid import UUID
 
+from odradek.broker.authorizer.configured import authorization
 from odradek.broker.config.definitions import InvalidConfig
 from odradek.broker.config.endpoints import parse_endpoints
 from odradek.broker.coordination.group_coordinator import GroupCoordinator
@@ -24,6 +25,7 @@ from odradek.broker.handlers.in_pieces import IN_PIECES, LARGE_ANSWERS, NEVER_SL
 from odradek.broker.line_limit import LineLimit
 from odradek.broker.logging import log as broker_log
 from odradek.broker.metadata.auto_topic_creation import AutoTopicCreation
+from odradek.broker.metadata.publishing import PublishingOrder
 from odradek.broker.network.dispatch import Dispatcher
 from odradek.broker.network.large_requests import LargeRequests
 from odradek.broker.network.listeners import advertised_endpoints
@@ -46,6 +48,7 @@ from odradek.timing.timer import Timer
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from odradek.broker.authorizer.access import Authorization
     from odradek.broker.cluster.member import ClusterMember
     from odradek.broker.cluster_start import ControllersListeners
     from odradek.broker.config.broker_config import BrokerConfig
@@ -57,7 +60,9 @@ if TYPE_CHECKING:
     from odradek.broker.replica.delayed_fetch import DelayedFetch
     from odradek.broker.replica.group_commit import GroupCommit
     from odradek.broker.replica.partition_directories import PartitionDirectories
+    from odradek.broker.served import Handler
     from odradek.broker.storage_start import OpenStorage
+    from odradek.protocol.api_keys import ApiKey
     from odradek.storage.filesystem import FileSystem
     from odradek.storage.log_manager import LogManager
     from odradek.timing.background import Background
@@ -66,6 +71,9 @@ if TYPE_CHECKING:
 
 class Broker:
     """A broker over its data directories. ``open``, ``serve`` and ``stop`` once each, on the loop that serves it."""
+
+    # Part of MemberServices: without an authorizer clients may know of all topics.
+    may_see: Final = None
 
     def __init__(
         self,
@@ -117,7 +125,7 @@ class Broker:
         self.transactions = TransactionCoordinator(services, self.groups.write_marker)
         self.slices = Slices(self.clock.monotonic_ms, self.call_soon)
         large = LargeRequests(self.slices, IN_PIECES, NEVER_SLICED, WITH_RECORDS, LARGE_ANSWERS)
-        self.dispatcher = Dispatcher(self, self.clock, SERVED, load_handler, gate, large)
+        self.dispatcher = Dispatcher(self, self.clock, SERVED, self._handlers(), gate, large)
         # Of the server that listens for this broker, if one does.
         self.connections: ConnectionRegistry | None = None
         self._file_system = file_system
@@ -137,6 +145,19 @@ class Broker:
         self.moves: ReplicaMoves
         self.log_cleaner: LogCleaner
         self.cluster_id: str
+
+    @cached_property
+    def authorization(self) -> Authorization | None:
+        """The authorizer; None where there is none."""
+        return authorization(self.config, self.clock)
+
+    def _handlers(self) -> Callable[[ApiKey], Handler]:
+        """What loads handlers, which ask the authorizer first if there is one."""
+        if self.authorization is None:
+            return load_handler
+        from odradek.broker.authorization.table import OF_BROKERS, behind_rules
+
+        return behind_rules(load_handler, self.authorization, OF_BROKERS)
 
     @property
     def listener_names(self) -> list[str]:
@@ -227,6 +248,11 @@ class Broker:
     def _opened(self, storage: OpenStorage) -> None:
         self.log_manager = storage.log_manager
         self.controller = storage.controller
+        if self.authorization is not None:
+            from odradek.broker.metadata.acls import AclPublisher
+
+            acls = AclPublisher(self.authorization.authorizer.acls, self.controller.image)
+            self.controller.subscribe(acls, PublishingOrder.ACLS)
         self.auto_topic_creation = AutoTopicCreation(self.controller, self.config["num.partitions"], self.slices)
         self.group_commit = storage.group_commit
         self.partition_directories = storage.partition_directories

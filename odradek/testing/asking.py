@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from odradek.broker.context import CLOSE_CONNECTION, NO_RESPONSE, Reply, RequestContext, Session
+from odradek.broker.context import ANONYMOUS, CLOSE_CONNECTION, NO_RESPONSE, Reply, RequestContext, Session
 from odradek.broker.network.dispatch import CloseConnection
 from odradek.protocol.errors import MalformedMessage
 from odradek.testing.answer import Answer
@@ -17,12 +17,14 @@ PEER: Final = ("127.0.0.1", 1)
 _LENGTH_BYTES = 4
 
 
-def ask_core(core: BrokerCore, api_key: ApiKey, version: int, client_id: str | None, request: Any) -> Answer:
+def ask_core(
+    core: BrokerCore, api_key: ApiKey, version: int, client_id: str | None, request: Any, principal: str = ANONYMOUS
+) -> Answer:
     """Have the handler of an API answer ``request``. Its faults are raised here, not turned into UNKNOWN_SERVER_ERROR.
 
     Where there is a gate, it is to see an answer, so they are turned into that.
     """
-    context = RequestContext(api_key, version, 0, client_id, _session(core))
+    context = RequestContext(api_key, version, 0, client_id, _session(core, principal))
     outcome: Any = core.dispatcher.call(context, request)
     answer = Answer()
     answered = answer.convert(lambda response: _as_message(api_key, version, response))
@@ -49,8 +51,8 @@ def ask_core_bytes(core: BrokerCore, frame: bytes) -> Answer:
     return answer
 
 
-def _session(core: BrokerCore) -> Session:
-    return Session(core.listener_names[0], PEER)
+def _session(core: BrokerCore, principal: str = ANONYMOUS) -> Session:
+    return Session(core.listener_names[0], PEER, principal)
 
 
 def _as_message(api_key: ApiKey, version: int, response: Any) -> Any:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Self, TypeVar
 from weakref import WeakSet
 
 from odradek.broker.config.broker_config import load
+from odradek.broker.context import ANONYMOUS
 from odradek.broker.logging import lines_to
 from odradek.broker.metadata.topic_names import CONSUMER_OFFSETS_TOPIC, TRANSACTION_STATE_TOPIC
 from odradek.broker.server import Broker as BrokerCore
@@ -171,10 +172,21 @@ class InProcessBroker:
         """Within, what is logged goes to ``lines``."""
         return lines_to(self._note)
 
-    def send(self, api_key: ApiKey, request: Any, version: int, *, client_id: str | None = "client") -> Answer:
-        """Put a request, a message of ``odradek.protocol.messages``; its answer, which may have to wait."""
+    def send(
+        self,
+        api_key: ApiKey,
+        request: Any,
+        version: int,
+        *,
+        client_id: str | None = "client",
+        principal: str = ANONYMOUS,
+    ) -> Answer:
+        """Put a request, a message of ``odradek.protocol.messages``; its answer, which may have to wait.
+
+        ``principal`` is whom an authorizer takes the client for.
+        """
         with lines_to(self._note):
-            return self._opened(ask_core(self.core, api_key, version, client_id, request))
+            return self._opened(ask_core(self.core, api_key, version, client_id, request, principal))
 
     def send_bytes(self, frame: bytes) -> Answer:
         """The same for a frame, without its length; the response is a frame without its length, None where none is due."""
@@ -182,13 +194,20 @@ class InProcessBroker:
             return self._opened(ask_core_bytes(self.core, frame))
 
     async def ask(
-        self, api_key: ApiKey, request: Any, version: int, *, client_id: str | None = "client", within_ms: int = 0
+        self,
+        api_key: ApiKey,
+        request: Any,
+        version: int,
+        *,
+        client_id: str | None = "client",
+        principal: str = ANONYMOUS,
+        within_ms: int = 0,
     ) -> Any:
         """The response to a request. Raises Unanswered where there is none ``within_ms`` of the broker's clock.
 
         A virtual clock is moved, as far as that takes.
         """
-        return await self.wait(self.send(api_key, request, version, client_id=client_id), within_ms)
+        return await self.wait(self.send(api_key, request, version, client_id=client_id, principal=principal), within_ms)
 
     async def ask_bytes(self, frame: bytes, *, within_ms: int = 0) -> bytes | None:
         """The same for a frame, without its length."""

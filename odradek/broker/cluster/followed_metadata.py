@@ -7,7 +7,7 @@ from uuid import UUID
 from odradek.broker.cluster.directory_assignments import DirectoryAssignments
 from odradek.broker.cluster.metadata_source import MetadataSource
 from odradek.broker.config.broker_config import BrokerConfig
-from odradek.broker.context import RequestContext, Session
+from odradek.broker.context import OwnSession, RequestContext
 from odradek.broker.metadata.decisions import NewTopic, TopicResult
 from odradek.broker.metadata.image import TOPIC_RESOURCE, MetadataImage
 from odradek.broker.metadata.internal_topics import replicated_internal_topic
@@ -78,7 +78,7 @@ class FollowedMetadata:
             reply.complete([])
             return reply
         request = CreateTopicsRequest(topics=[_creatable(topic) for topic in wanted], timeout_ms=_CREATE_TIMEOUT_MS)
-        context = RequestContext(ApiKey.CREATE_TOPICS, _CREATE_VERSION, 0, "auto-topic-creation", Session("", _HERE))
+        context = RequestContext(ApiKey.CREATE_TOPICS, _CREATE_VERSION, 0, "auto-topic-creation", OwnSession("", _HERE))
         return self._forwarding.forward(context, request).then(_results)
 
     def ensure_internal_topic(self, name: str) -> Reply[Topic | KafkaError]:

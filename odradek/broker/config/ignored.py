@@ -19,8 +19,8 @@ class Ignored(NamedTuple):
 
 
 _BY_REASON = {
-    "there is no SASL or authorisation": """
-        allow.everyone.if.no.acl.found authorizer.class.name connection.failed.authentication.delay.ms connections.max.reauth.ms
+    "there is no SASL": """
+        connection.failed.authentication.delay.ms connections.max.reauth.ms
         delegation.token.expiry.check.interval.ms delegation.token.expiry.time.ms delegation.token.max.lifetime.ms
         delegation.token.secret.key principal.builder.class+ sasl.client.callback.handler.class sasl.enabled.mechanisms+
         sasl.jaas.config+ sasl.kerberos.kinit.cmd+ sasl.kerberos.min.time.before.relogin+
@@ -40,7 +40,7 @@ _BY_REASON = {
         sasl.oauthbearer.jwks.endpoint.retry.backoff.ms sasl.oauthbearer.jwks.endpoint.url
         sasl.oauthbearer.jwt.retriever.class sasl.oauthbearer.jwt.validator.class sasl.oauthbearer.scope
         sasl.oauthbearer.scope.claim.name sasl.oauthbearer.sub.claim.name sasl.oauthbearer.token.endpoint.url
-        sasl.server.callback.handler.class sasl.server.max.receive.size super.users
+        sasl.server.callback.handler.class sasl.server.max.receive.size
     """,
     "TLS is OpenSSL's": """
         security.providers ssl.engine.factory.class ssl.keymanager.algorithm ssl.provider ssl.secure.random.implementation

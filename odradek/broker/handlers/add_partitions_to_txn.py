@@ -4,7 +4,7 @@ Versions 0 to 3 are clients', of one transaction; from 4 on brokers ask for many
 in (KIP-890). Since version 2 a fenced producer is told PRODUCER_FENCED (KIP-588), which was INVALID_PRODUCER_EPOCH before. Where
 a partition does not exist none is added.
 
-Deliberate gap: no authorisation.
+Deliberate gap: none.
 """
 
 from collections.abc import Callable, Sequence

@@ -3,7 +3,7 @@
 Since version 1 with the kind of each member (KIP-1099). A group of another kind, or none, is GROUP_ID_NOT_FOUND. With the
 protocol off each group is UNSUPPORTED_VERSION.
 
-Deliberate gap: no authorisation.
+Deliberate gap: none.
 """
 
 from typing import TYPE_CHECKING

@@ -6,7 +6,7 @@ group.coordinator.rebalance.protocols.
 
 A classic group of consumers that such a member joins becomes a consumer group (``coordinator.group.migration``).
 
-Deliberate gap: no authorisation.
+Deliberate gap: none.
 """
 
 from typing import TYPE_CHECKING
@@ -37,7 +37,7 @@ def handle(
     """Hand the request to its group's shard. HOT."""
     if not is_served(services):
         return ConsumerGroupHeartbeatResponse(error_code=ErrorCode.UNSUPPORTED_VERSION)
-    member = MemberContext(context.client_id or "", f"/{context.peer[0]}", context.version)
+    member = MemberContext(context.client_id or "", f"/{context.peer[0]}", context.version, services.may_see)
     reply = services.groups.runtime.write(request.group_id, lambda shard: shard.consumer_group_heartbeat(member, request))
     return reply.then(_response)
 

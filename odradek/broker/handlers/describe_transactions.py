@@ -1,6 +1,6 @@
 """DescribeTransactions, version 0: the state of transactional ids (KIP-664).
 
-Deliberate gap: no authorisation.
+Deliberate gap: none.
 """
 
 from typing import TYPE_CHECKING

@@ -3,7 +3,7 @@
 Since version 2 a fenced producer is told PRODUCER_FENCED (KIP-588), which was INVALID_PRODUCER_EPOCH before; since 5 the producer
 gets an epoch of its own for the next transaction (KIP-890).
 
-Deliberate gap: no authorisation.
+Deliberate gap: none.
 """
 
 from typing import TYPE_CHECKING, Final

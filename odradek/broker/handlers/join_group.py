@@ -20,17 +20,17 @@ from odradek.timing.reply import Reply
 
 if TYPE_CHECKING:
     from odradek.broker.context import RequestContext
-    from odradek.broker.handlers.services import GroupServices
+    from odradek.broker.handlers.services import MemberServices
 
 
 _NULLABLE_PROTOCOL_SINCE: Final = 7
 
 
-def handle(services: "GroupServices", context: "RequestContext", request: JoinGroupRequest) -> "Reply[JoinGroupResponse]":
+def handle(services: "MemberServices", context: "RequestContext", request: JoinGroupRequest) -> "Reply[JoinGroupResponse]":
     """Hand the request to its group's shard."""
     reply: Reply[JoinGroupResponse | KafkaError] = Reply()
     version = context.version
-    member = MemberContext(context.client_id or "", f"/{context.peer[0]}", version)
+    member = MemberContext(context.client_id or "", f"/{context.peer[0]}", version, services.may_see)
     services.groups.runtime.write(request.group_id, lambda shard: shard.join_group(member, request, reply), reply)
     return reply.then(lambda outcome: _response(outcome, version))
 

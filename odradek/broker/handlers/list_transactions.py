@@ -4,7 +4,7 @@ Filtered by state and producer id; since version 1 by how long they run (KIP-994
 COORDINATOR_LOAD_IN_PROGRESS while any of them may still be unknown. States that are none are told apart, and what is asked for
 besides them is answered.
 
-Deliberate gap: no authorisation.
+Deliberate gap: none.
 """
 
 from typing import TYPE_CHECKING, Any

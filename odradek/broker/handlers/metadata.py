@@ -6,7 +6,7 @@ listener the client came in by.
 
 Thousands of partitions are described in slices. A topic that is deleted meanwhile is left out where all are asked for.
 
-Left out: authorisation (everybody may do everything).
+Deliberate gap: none.
 """
 
 from typing import TYPE_CHECKING, Final

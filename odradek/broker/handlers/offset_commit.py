@@ -4,7 +4,7 @@ Up to version 4 with a retention time of its own (KIP-211 took it away), from 6 
 instance ids (KIP-345), from 10 on by topic id (KIP-848). Decided on in ``coordinator.group.offset_commit``; here is what only the
 broker knows: which topics there are. What is wrong with one partition is answered for it, and the others are committed.
 
-Deliberate gap: no authorisation.
+Deliberate gap: none.
 """
 
 from typing import TYPE_CHECKING, Final

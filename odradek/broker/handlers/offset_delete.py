@@ -3,7 +3,7 @@
 Decided on in ``coordinator.group.offset_delete``; partitions that are not there are answered UNKNOWN_TOPIC_OR_PARTITION here.
 What is wrong with the group is the error of the whole: INVALID_GROUP_ID, GROUP_ID_NOT_FOUND, NON_EMPTY_GROUP.
 
-Deliberate gap: no authorisation.
+Deliberate gap: none.
 """
 
 from typing import TYPE_CHECKING

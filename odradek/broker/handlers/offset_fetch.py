@@ -7,7 +7,7 @@ Errors are the group's; version 1 has a place for them in the
 partitions only, and up to version 7 they are told there too, which Kafka does not do: aiokafka looks nowhere else, and takes a
 group that is loading for one without offsets.
 
-Deliberate gap: no authorisation.
+Deliberate gap: none.
 """
 
 from typing import TYPE_CHECKING, Final

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Protocol
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from odradek.broker.authorizer.access import Authorization
     from odradek.broker.config.broker_config import BrokerConfig
     from odradek.broker.coordination.group_coordinator import GroupCoordinator
     from odradek.broker.coordination.transaction_coordinator import TransactionCoordinator
@@ -100,6 +101,18 @@ class ControllerServices(TopicServices, Protocol):
     @property
     def controller(self) -> Controller:
         """The controller, with the image of what is committed."""
+
+
+class AclServices(Protocol):
+    """Who may do what."""
+
+    @property
+    def authorization(self) -> Authorization | None:
+        """The authorizer; None where there is none."""
+
+
+class AclChangeServices(AclServices, ControllerServices, Protocol):
+    """Who may do what, and what changes it."""
 
 
 class TopicChangeServices(ControllerServices, Protocol):
@@ -250,7 +263,15 @@ class OffsetFetchServices(GroupServices, TopicServices, Protocol):
     """Groups' offsets, and the topics they are of."""
 
 
-class GroupProtocolServices(GroupServices, TopicServices, Protocol):
+class MemberServices(GroupServices, Protocol):
+    """The groups, and what a member of them may see."""
+
+    @property
+    def may_see(self) -> Callable[[str], bool] | None:
+        """Whether the client may know of a topic; None where it may know of all."""
+
+
+class GroupProtocolServices(MemberServices, TopicServices, Protocol):
     """The groups, and whether their newer protocols are on."""
 
 

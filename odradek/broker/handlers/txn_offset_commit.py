@@ -7,7 +7,7 @@ seen to that, from 5 on this request does. Decided on in ``coordinator.group.txn
 Errors are those that a client of its version knows: TRANSACTION_ABORTABLE since 4, INVALID_TXN_STATE before;
 COORDINATOR_NOT_AVAILABLE for CONCURRENT_TRANSACTIONS before 5, and for COORDINATOR_LOAD_IN_PROGRESS before 2.
 
-Deliberate gap: no authorisation.
+Deliberate gap: none.
 """
 
 from functools import partial

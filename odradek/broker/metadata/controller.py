@@ -12,7 +12,7 @@ are encoded, and brought into the image, in slices. The operations submitted mea
 
 from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
-from typing import Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 from uuid import UUID
 
 from odradek.broker.config import BrokerConfig
@@ -45,6 +45,10 @@ from odradek.timing.background import Background, InlineBackground
 from odradek.timing.clock import Clock
 from odradek.timing.reply import Reply
 from odradek.timing.slices import Slices
+
+if TYPE_CHECKING:
+    from odradek.broker.authorizer.acls import AclBinding, AclFilter
+    from odradek.broker.metadata.acls import Created, Deleted
 
 PRODUCER_ID_BLOCK_SIZE = 1000
 # Records that are committed at once, in some milliseconds; and those that are brought into the image together.
@@ -197,6 +201,18 @@ class Controller:
             for resource_type, resource_name, name, value in changes
             if resource_type != TOPIC_RESOURCE or resource_name in self.image.topics
         ]
+
+    def create_acls(self, bindings: Sequence["AclBinding"]) -> Reply["Created | KafkaError"]:
+        """Create access control entries, each by itself: an error for each that cannot be, else None."""
+        from odradek.broker.metadata.acls import create_acls
+
+        return self._operate(lambda: create_acls(self.image.kept.acls, bindings, self._new_topic_id))
+
+    def delete_acls(self, filters: Sequence["AclFilter"]) -> Reply["Deleted | KafkaError"]:
+        """Delete the access control entries that ``filters`` select: those of each filter."""
+        from odradek.broker.metadata.acls import delete_acls
+
+        return self._operate(lambda: delete_acls(self.image.kept.acls, filters))
 
     def update_features(
         self, updates: Iterable[tuple[str, int, int]], *, validate_only: bool = False

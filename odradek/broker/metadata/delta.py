@@ -13,6 +13,8 @@ from odradek.protocol.metadata_records import MetadataRecord, PartitionRecord
 if TYPE_CHECKING:
     from uuid import UUID
 
+    from odradek.protocol.metadata_records.security import AccessControlEntryRecord
+
 
 class TopicDelta(NamedTuple):
     """A topic whose partitions changed: those that are new, and those that are as they are now; by index."""
@@ -24,13 +26,13 @@ class TopicDelta(NamedTuple):
 
 
 class MetadataDelta:
-    """Changes of topics, configs, features, producer ids and registered nodes; an attribute is empty where nothing changed.
+    """Changes of topics, configs, features, producer ids, nodes and rights; an attribute is empty where nothing changed.
 
     ``configs`` are the (resource type, resource name) whose overrides changed. ``features`` are by name, 0 for one that is gone.
-    ``brokers`` are registrations by broker id, None for one that is gone.
+    ``brokers`` are registrations by broker id, ``acls`` access control entries by id, None for one that is gone.
     """
 
-    __slots__ = ("brokers", "configs", "deleted_topics", "features", "next_producer_id", "topics")
+    __slots__ = ("acls", "brokers", "configs", "deleted_topics", "features", "next_producer_id", "topics")
 
     def __init__(self) -> None:
         self.topics: dict[UUID, TopicDelta] = {}
@@ -39,6 +41,7 @@ class MetadataDelta:
         self.features: dict[str, int] = {}
         self.next_producer_id: int | None = None
         self.brokers: dict[int, MetadataRecord | None] = {}
+        self.acls: dict[UUID, AccessControlEntryRecord | None] = {}
 
     @property
     def new_partitions(self) -> list[tuple[Topic, Sequence[PartitionRecord]]]:
@@ -54,7 +57,7 @@ class MetadataDelta:
     def is_empty(self) -> bool:
         """Whether nothing has changed of what is noted here."""
         return self.next_producer_id is None and not (
-            self.topics or self.deleted_topics or self.configs or self.features or self.brokers
+            self.topics or self.deleted_topics or self.configs or self.features or self.brokers or self.acls
         )
 
     def note_topic(self, topic: Topic) -> None:

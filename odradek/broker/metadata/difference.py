@@ -28,6 +28,8 @@ def difference(old: MetadataImage, new: MetadataImage) -> MetadataDelta:
     if old.next_producer_id != new.next_producer_id:
         delta.next_producer_id = new.next_producer_id
     brokers = old.kept.brokers, new.kept.brokers
+    acls = old.kept.acls, new.kept.acls
+    delta.acls = {acl_id: acls[1].get(acl_id) for acl_id in _keys_that_differ(*acls)}
     delta.brokers = {broker_id: brokers[1].get(broker_id) for broker_id in _keys_that_differ(*brokers)}
     return delta
 

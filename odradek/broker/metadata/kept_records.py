@@ -1,7 +1,8 @@
 """The records that a cluster of one odradek broker has no use for, kept as Kafka wrote them.
 
-Registrations of brokers and controllers, rights, quotas, credentials and tokens are replayed to what is left of them, so that a
-snapshot carries them on and an Apache Kafka that opens the directory later finds them. Changes of partitions apply to the image's
+Registrations of brokers and controllers, quotas, credentials and tokens are replayed to what is left of them, so that a
+snapshot carries them on and an Apache Kafka that opens the directory later finds them. Access control entries are kept so, too,
+and a broker with an authorizer acts on them. Changes of partitions apply to the image's
 partitions, as Kafka's ``PartitionRegistration.merge`` applies them.
 """
 
@@ -47,14 +48,12 @@ if TYPE_CHECKING:
 # What tells the records of a type apart, and the type of those that a record removes.
 _KEYS: Final[dict[type[Any], tuple[str, ...]]] = {
     RegisterControllerRecord: ("controller_id",),
-    AccessControlEntryRecord: ("id",),
     ClientQuotaRecord: ("entity", "key"),
     UserScramCredentialRecord: ("name", "mechanism"),
     DelegationTokenRecord: ("token_id",),
     ZkMigrationStateRecord: (),
 }
 _REMOVES: Final[dict[type[Any], type[Any]]] = {
-    RemoveAccessControlEntryRecord: AccessControlEntryRecord,
     RemoveUserScramCredentialRecord: UserScramCredentialRecord,
     RemoveDelegationTokenRecord: DelegationTokenRecord,
 }
@@ -74,10 +73,11 @@ class ImageTopics(Protocol):
 
 
 class KeptRecords:
-    """``brokers`` are the registrations by broker id. Changed only by ``replay``."""
+    """``brokers`` are the registrations by broker id, ``acls`` the access control entries by id. Changed only by ``replay``."""
 
     def __init__(self) -> None:
         self.brokers: dict[int, RegisterBrokerRecord] = {}
+        self.acls: dict[UUID, AccessControlEntryRecord] = {}
         self._others: dict[tuple[object, ...], MetadataRecord] = {}
 
     def records(self) -> Iterator[MetadataRecord]:
@@ -86,6 +86,7 @@ class KeptRecords:
         yield from (record for record in others if isinstance(record, RegisterControllerRecord))
         yield from self.brokers.values()
         yield from (record for record in others if not isinstance(record, RegisterControllerRecord))
+        yield from self.acls.values()
 
     def replay(self, record: MetadataRecord, image: ImageTopics, delta: MetadataDelta) -> None:
         """Apply a record. Raises MalformedMessage where it speaks of a partition or broker that is not there."""
@@ -111,6 +112,11 @@ class KeptRecords:
                 self._set_broker(replace(self._broker(record.id), fenced=False), delta)
             case BrokerRegistrationChangeRecord():
                 self._set_broker(_changed(self._broker(record.broker_id), record), delta)
+            case AccessControlEntryRecord():
+                self.acls[record.id] = delta.acls[record.id] = record
+            case RemoveAccessControlEntryRecord():
+                self.acls.pop(record.id, None)
+                delta.acls[record.id] = None
             case NoOpRecord():
                 pass
             case _:

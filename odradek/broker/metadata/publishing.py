@@ -20,8 +20,9 @@ class PublishingOrder(IntEnum):
     BROKER_CONFIGS = 2
     # The config of a log is made of the broker's, which must be in force by then.
     TOPIC_CONFIGS = 3
+    ACLS = 4
     # Brokers that follow this node's log; a change holds here by the time that they have heard of it.
-    OBSERVERS = 4
+    OBSERVERS = 5
 
 
 class MetadataPublisher(Protocol):

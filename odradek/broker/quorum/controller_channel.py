@@ -108,7 +108,8 @@ class ControllerChannel:
             raise
         except ClientError as error:
             return None, error.reason
-        if response.error_code == ErrorCode.NOT_CONTROLLER:
+        # CreateTopics has an error for each topic, and none at the top.
+        if getattr(response, "error_code", ErrorCode.NONE) == ErrorCode.NOT_CONTROLLER:
             return None, "the node that leads the quorum is not the active controller yet, or no more"
         return response, ""
 

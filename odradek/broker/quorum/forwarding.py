@@ -14,13 +14,13 @@ import asyncio
 from collections.abc import Callable
 from ipaddress import ip_address
 from struct import Struct
-from typing import Final
+from typing import Any, Final
 
 from odradek.broker.context import RequestContext
 from odradek.broker.quorum.broker_lifecycle import Controller
-from odradek.broker.quorum.controller_channel import ControllerUnavailable
+from odradek.broker.quorum.controller_channel import AnswerT, ControllerUnavailable
 from odradek.broker.quorum.forwarding_errors import error_response
-from odradek.client.api import Api
+from odradek.client.api import Api, RequestT
 from odradek.client.errors import ClientError, UnsupportedVersion
 from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.errors import ErrorCode, KafkaError
@@ -34,6 +34,8 @@ FORWARDED: Final = frozenset(
     {
         ApiKey.CREATE_TOPICS,
         ApiKey.DELETE_TOPICS,
+        ApiKey.CREATE_ACLS,
+        ApiKey.DELETE_ACLS,
         ApiKey.CREATE_PARTITIONS,
         ApiKey.ALTER_CONFIGS,
         ApiKey.INCREMENTAL_ALTER_CONFIGS,
@@ -90,25 +92,32 @@ class ForwardingGate:
 
     async def _ask(self, context: RequestContext, request: object) -> object:
         """The controller's response. KafkaError: REQUEST_TIMED_OUT, UNSUPPORTED_VERSION, UNKNOWN_SERVER_ERROR."""
+        if context.session.is_own:
+            # The controller knows this broker by its connection.
+            own: Api[Any, Any] = Api(context.api_key)
+            return await self._put(own, request)
         frame = b"".join(request_encoder(context.api_key, context.version)(context.correlation_id, context.client_id, request))
         envelope = EnvelopeRequest(
             request_data=frame[_LENGTH_BYTES:],
             request_principal=serialized_principal(context.session.principal),
             client_host_address=_address_bytes(context.peer[0]),
         )
+        response = await self._put(_ENVELOPE, envelope)
+        if response.error_code or response.response_data is None:
+            is_told = response.error_code == ErrorCode.UNSUPPORTED_VERSION
+            code = ErrorCode.UNSUPPORTED_VERSION if is_told else ErrorCode.UNKNOWN_SERVER_ERROR
+            raise KafkaError(code, f"the controller answered the envelope with error {response.error_code}")
+        return response_decoder(context.api_key, context.version)(response.response_data)
+
+    async def _put(self, api: Api[RequestT, AnswerT], request: RequestT) -> AnswerT:
         try:
-            response = await self._controller.request(_ENVELOPE, envelope, _TIMEOUT_MS)
+            return await self._controller.request(api, request, _TIMEOUT_MS)
         except ControllerUnavailable as error:
             raise KafkaError(ErrorCode.REQUEST_TIMED_OUT, str(error)) from error
         except UnsupportedVersion as error:
             raise KafkaError(ErrorCode.UNSUPPORTED_VERSION, str(error)) from error
         except ClientError as error:
             raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, str(error)) from error
-        if response.error_code or response.response_data is None:
-            is_told = response.error_code == ErrorCode.UNSUPPORTED_VERSION
-            code = ErrorCode.UNSUPPORTED_VERSION if is_told else ErrorCode.UNKNOWN_SERVER_ERROR
-            raise KafkaError(code, f"the controller answered the envelope with error {response.error_code}")
-        return response_decoder(context.api_key, context.version)(response.response_data)
 
 
 def serialized_principal(principal: str) -> bytes:

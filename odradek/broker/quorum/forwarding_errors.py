@@ -7,8 +7,10 @@ from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.errors import KafkaError
 from odradek.protocol.message_types import (
     alter_configs,
+    create_acls,
     create_partitions,
     create_topics,
+    delete_acls,
     delete_topics,
     incremental_alter_configs,
 )
@@ -32,6 +34,16 @@ def _create_topics(request: create_topics.CreateTopicsRequest, error: KafkaError
             for topic in request.topics
         ]
     )
+
+
+def _create_acls(request: create_acls.CreateAclsRequest, error: KafkaError) -> create_acls.CreateAclsResponse:
+    result = create_acls.AclCreationResult(error.code, error.reason)
+    return create_acls.CreateAclsResponse(results=[result] * len(request.creations))
+
+
+def _delete_acls(request: delete_acls.DeleteAclsRequest, error: KafkaError) -> delete_acls.DeleteAclsResponse:
+    result = delete_acls.DeleteAclsFilterResult(error.code, error.reason)
+    return delete_acls.DeleteAclsResponse(filter_results=[result] * len(request.filters))
 
 
 def _delete_topics(request: delete_topics.DeleteTopicsRequest, error: KafkaError) -> delete_topics.DeleteTopicsResponse:
@@ -89,6 +101,8 @@ def _incremental_alter_configs(
 _BY_ITEM: Final[dict[ApiKey, Callable[[Any, KafkaError], Any]]] = {
     ApiKey.CREATE_TOPICS: _create_topics,
     ApiKey.DELETE_TOPICS: _delete_topics,
+    ApiKey.CREATE_ACLS: _create_acls,
+    ApiKey.DELETE_ACLS: _delete_acls,
     ApiKey.CREATE_PARTITIONS: _create_partitions,
     ApiKey.ALTER_CONFIGS: _alter_configs,
     ApiKey.INCREMENTAL_ALTER_CONFIGS: _incremental_alter_configs,

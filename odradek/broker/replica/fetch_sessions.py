@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 from odradek.protocol.errors import ErrorCode
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
     from random import Random
     from uuid import UUID
 
@@ -149,6 +149,14 @@ class FetchPartitions:
                     del self._order[partition]
             if not known:
                 self._by_topic.pop(topic_key, None)
+
+    def without(self, partitions: Iterable[FetchPartition]) -> FetchPartitions:
+        """Those that are not among ``partitions``, to be read: in the same order."""
+        left = FetchPartitions()
+        left._order = dict(self._order)
+        for partition in partitions:
+            left._order.pop(partition, None)
+        return left
 
     def move_to_end(self, partition: FetchPartition) -> None:
         """Read this one last from now on."""
@@ -382,3 +390,54 @@ class FetchSessions:
         self._remove(victim.id)
         self.evictions += 1
         return True
+
+
+class ReadableSessions(FetchSessions):
+    """The sessions of one request, whose client may not read some of its partitions.
+
+    ``refused`` says which, and ``refusal`` what is told of one. A session keeps them, and each of its answers tells of them.
+    """
+
+    __slots__ = ("_behind", "_refusal", "_refused")
+
+    def __init__(
+        self,
+        sessions: FetchSessions,
+        refused: Callable[[FetchRequest, FetchPartitions], Sequence[FetchPartition]],
+        refusal: Callable[[FetchPartition], PartitionData],
+    ) -> None:
+        # It stands in front of ``sessions``, and keeps none itself.
+        self._behind = sessions
+        self._refused = refused
+        self._refusal = refusal
+
+    def open(self, request: FetchRequest, topic_keys_are_ids: bool, now_ms: float) -> FetchContext:
+        """A context whose ``partitions`` are those that may be read."""
+        context = self._behind.open(request, topic_keys_are_ids, now_ms)
+        if context.error_code:
+            return context
+        refused = self._refused(request, context.partitions)
+        if not refused:
+            return context
+        return ReadableContext(context, [(partition, self._refusal(partition)) for partition in refused])
+
+
+class ReadableContext(FetchContext):
+    """A FetchContext without the partitions that are ``refused``, which are told all the same."""
+
+    __slots__ = ("_context", "_refused")
+
+    def __init__(self, context: FetchContext, refused: Sequence[tuple[FetchPartition, PartitionData]]) -> None:
+        super().__init__(context.partitions.without([partition for partition, _ in refused]))
+        self._context = context
+        self._refused = refused
+
+    def select(self, results: Results) -> Results:
+        """What the context behind selects of all."""
+        for partition, _ in self._refused:
+            # Who may read it again begins anew.
+            partition.target = None
+        selected = self._context.select([*results, *self._refused])
+        self.session_id = self._context.session_id
+        self.error_code = self._context.error_code
+        return selected

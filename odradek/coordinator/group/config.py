@@ -1,5 +1,6 @@
 """The configs of groups, the sender of a request, and the broker's log: values that operations on groups are given."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
@@ -18,11 +19,15 @@ class GroupConfig:
 
 
 class MemberContext(NamedTuple):
-    """The sender of a request: its client id and address as Kafka prints them (``/127.0.0.1``), and the request's version."""
+    """The sender of a request: its client id and address as Kafka prints them (``/127.0.0.1``), and the request's version.
+
+    ``may_see`` says of a topic's name whether the client may know of it; without it the client may know of all.
+    """
 
     client_id: str
     client_host: str
     version: int
+    may_see: Callable[[str], bool] | None = None
 
 
 class GroupReports(Protocol):

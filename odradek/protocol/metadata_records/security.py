@@ -1,4 +1,4 @@
-"""Metadata records of users: ACLs, quotas, credentials and tokens. odradek stores them for Kafka, and enforces none of them."""
+"""Metadata records of users: ACLs, which odradek enforces, and quotas, credentials and tokens, which it stores for Kafka."""
 
 from dataclasses import dataclass, field
 from typing import ClassVar

@@ -169,9 +169,17 @@ def test_what_odradek_does_not_act_on_is_kept_as_it_stands():
         *(right(1), quota(1.0), CONTROLLER, right(2), quota(2.0), NoOpRecord(), BROKER),
         *(RemoveAccessControlEntryRecord(id=UUID(int=1)), ZkMigrationStateRecord(zk_migration_state=0)),
     )
-    assert list(image.kept.records()) == [CONTROLLER, BROKER, quota(2.0), right(2), ZkMigrationStateRecord(zk_migration_state=0)]
+    assert list(image.kept.records()) == [CONTROLLER, BROKER, quota(2.0), ZkMigrationStateRecord(zk_migration_state=0), right(2)]
     image.replay([quota(2.0, remove=True)])
     assert quota(2.0) not in image.kept.records()
+
+
+def test_rights_that_come_and_go_are_told():
+    image = image_of(right(1))
+    delta = image.replay([right(2), RemoveAccessControlEntryRecord(id=UUID(int=1))])
+    assert delta.acls == {UUID(int=2): right(2), UUID(int=1): None}
+    assert not delta.is_empty
+    assert image.kept.acls == {UUID(int=2): right(2)}
 
 
 @pytest.mark.parametrize(

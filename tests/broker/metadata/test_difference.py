@@ -21,13 +21,14 @@ from odradek.protocol.metadata_records import (
 )
 from odradek.protocol.metadata_records.nodes import RegisterBrokerRecord, UnregisterBrokerRecord
 from odradek.protocol.metadata_records.partition_changes import PartitionChangeRecord
+from odradek.protocol.metadata_records.security import AccessControlEntryRecord, RemoveAccessControlEntryRecord
 
 from .test_snapshots import state
 
 # (kind, which, how)
 CHANGES = st.lists(
     st.tuples(
-        st.sampled_from(["topic", "partition", "leader", "remove", "config", "feature", "broker", "unregister", "ids"]),
+        st.sampled_from(["topic", "partition", "leader", "remove", "config", "feature", "broker", "unregister", "ids", "right"]),
         st.integers(0, 2),
         st.integers(0, 2),
     ),
@@ -35,7 +36,9 @@ CHANGES = st.lists(
 )
 
 
-def records(image: MetadataImage, kind: str, which: int, how: int, number: int) -> Sequence[MetadataRecord]:
+def records(  # noqa: PLR0911  one for each kind
+    image: MetadataImage, kind: str, which: int, how: int, number: int
+) -> Sequence[MetadataRecord]:
     """The records of a change, of which ``number`` tells ids apart; none where it makes no sense."""
     topic = image.topics.get(f"t.{which}")
     broker = image.kept.brokers.get(which)
@@ -72,9 +75,24 @@ def records(image: MetadataImage, kind: str, which: int, how: int, number: int) 
             return [registered]
         case "unregister" if broker is not None:
             return [UnregisterBrokerRecord(broker_id=which, broker_epoch=broker.broker_epoch)]
+        case "right":
+            return [right(which, operation=how + 3) if how else RemoveAccessControlEntryRecord(id=UUID(int=which))]
         case "ids":
             return [ProducerIdsRecord(broker_id=1, next_producer_id=1000 * (how + 1))]
     return []
+
+
+def right(number: int, operation: int) -> AccessControlEntryRecord:
+    return AccessControlEntryRecord(
+        id=UUID(int=number),
+        resource_type=2,
+        resource_name="t",
+        pattern_type=3,
+        principal="User:u",
+        host="*",
+        operation=operation,
+        permission_type=3,
+    )
 
 
 def made(changes: list[tuple[str, int, int]]) -> MetadataImage:
@@ -92,6 +110,7 @@ class Mirror:
         self.configs: dict[tuple[int, str], dict[str, str]] = {}
         self.features: dict[str, int] = {}
         self.brokers: dict[int, MetadataRecord] = {}
+        self.acls: dict[UUID, MetadataRecord] = {}
         self.next_producer_id = 0
 
     def publish(self, delta: MetadataDelta, image: MetadataImage) -> None:
@@ -114,6 +133,10 @@ class Mirror:
                 del self.brokers[broker_id]
             else:
                 self.brokers[broker_id] = broker
+        for acl_id, record in delta.acls.items():
+            self.acls.pop(acl_id, None)
+            if record is not None:
+                self.acls[acl_id] = record
         if delta.next_producer_id is not None:
             self.next_producer_id = delta.next_producer_id
 
@@ -123,6 +146,7 @@ class Mirror:
             {key: found for key, found in self.configs.items() if found},
             {name: level for name, level in self.features.items() if level},
             self.brokers,
+            self.acls,
             self.next_producer_id,
         )
 

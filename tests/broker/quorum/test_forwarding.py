@@ -5,7 +5,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from odradek.broker.context import RequestContext, Session
+from odradek.broker.context import OwnSession, RequestContext, Session
 from odradek.broker.handlers import SERVED
 from odradek.broker.quorum.controller_channel import ControllerUnavailable
 from odradek.broker.quorum.forwarding import FORWARDED, ForwardingGate
@@ -15,7 +15,7 @@ from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.error_codes_in import compile_error_scan
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.message_types.allocate_producer_ids import AllocateProducerIdsResponse
-from odradek.protocol.message_types.create_topics import CreatableTopic, CreateTopicsRequest
+from odradek.protocol.message_types.create_topics import CreatableTopic, CreateTopicsRequest, CreateTopicsResponse
 from odradek.protocol.message_types.envelope import EnvelopeResponse
 from odradek.protocol.messages import messages
 from odradek.protocol.responses import response_encoder
@@ -25,6 +25,8 @@ ITEMS = {
     ApiKey.CREATE_TOPICS: ("topics", "CreatableTopic", {"name": "t"}),
     ApiKey.DELETE_TOPICS: ("topics", "DeleteTopicState", {"name": "t"}),
     ApiKey.CREATE_PARTITIONS: ("topics", "CreatePartitionsTopic", {"name": "t", "count": 2, "assignments": None}),
+    ApiKey.CREATE_ACLS: ("creations", "AclCreation", {"principal": "User:a"}),
+    ApiKey.DELETE_ACLS: ("filters", "DeleteAclsFilter", {"principal_filter": "User:a"}),
     ApiKey.ALTER_CONFIGS: ("resources", "AlterConfigsResource", {"resource_type": 2, "resource_name": "t"}),
     ApiKey.INCREMENTAL_ALTER_CONFIGS: ("resources", "AlterConfigsResource", {"resource_type": 2, "resource_name": "t"}),
 }
@@ -93,6 +95,16 @@ async def test_the_envelope_names_principal_and_address():
     assert controller.asked.request_principal == b"\0\0\x05User\x0aANONYMOUS\0\0"
     assert controller.asked.client_host_address == bytes.fromhex("fe800000000000000000000000000001")
     assert controller.asked.request_data[:8] == bytes.fromhex("0013000700000007")
+
+
+async def test_what_the_broker_itself_wants_is_asked_without_an_envelope():
+    controller = Controller(CreateTopicsResponse())
+    context = RequestContext(ApiKey.CREATE_TOPICS, 7, 7, "client", OwnSession("", ("127.0.0.1", 0)))
+    request = CreateTopicsRequest(topics=[CreatableTopic(name="t")])
+    reply = ForwardingGate(controller).forward(context, request)
+    await settle()
+    assert reply.response == CreateTopicsResponse()
+    assert controller.asked is request
 
 
 async def test_other_requests_are_not_forwarded():

@@ -23,6 +23,8 @@ from odradek.protocol.message_types.alter_partition_reassignments import (
     ReassignablePartition,
     ReassignableTopic,
 )
+from odradek.protocol.message_types.create_acls import CreateAclsRequest
+from odradek.protocol.message_types.delete_acls import DeleteAclsRequest
 from odradek.protocol.message_types.describe_quorum import (
     DescribeQuorumRequest,
     RequestPartitionData,
@@ -31,6 +33,8 @@ from odradek.protocol.message_types.describe_quorum import (
 from odradek.protocol.message_types.elect_leaders import ElectLeadersRequest, TopicPartitions
 from odradek.protocol.message_types.list_partition_reassignments import ListPartitionReassignmentsRequest
 from odradek.protocol.message_types.unregister_broker import UnregisterBrokerRequest
+from tests.broker.handlers.acl_requests import creation as creation_of
+from tests.broker.handlers.acl_requests import wanted
 from tests.broker.quorum.real_quorum import BROKER_ID, TIMEOUT_S, RealQuorum
 from tests.campaigns.kafka_tools.kafka_controllers import KafkaControllers
 
@@ -112,6 +116,8 @@ def requests(name):
             timeout_ms=10_000,
             validate_only=True,
         ),
+        ApiKey.CREATE_ACLS: CreateAclsRequest(creations=[creation_of(f"allow User:a READ TOPIC {name}")]),
+        ApiKey.DELETE_ACLS: DeleteAclsRequest(filters=[wanted(name=name)]),
         ApiKey.ALTER_CONFIGS: alter_configs.AlterConfigsRequest(
             resources=[alter_configs.AlterConfigsResource(resource_type=TOPIC, resource_name=name, configs=[retention])]
         ),

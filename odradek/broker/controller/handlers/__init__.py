@@ -4,7 +4,7 @@
 ``broker.handlers`` (``SHARED``).
 
 Left out: the APIs of voters among themselves (Vote, BeginQuorumEpoch, EndQuorumEpoch, AddRaftVoter and the like), since there is
-one voter; rights, quotas, credentials and tokens.
+one voter; quotas, credentials and tokens.
 """
 
 from typing import Final
@@ -16,6 +16,9 @@ SHARED: Final = frozenset(
     {
         ApiKey.CREATE_TOPICS,
         ApiKey.DELETE_TOPICS,
+        ApiKey.DESCRIBE_ACLS,
+        ApiKey.CREATE_ACLS,
+        ApiKey.DELETE_ACLS,
         ApiKey.DESCRIBE_CONFIGS,
         ApiKey.ALTER_CONFIGS,
         ApiKey.CREATE_PARTITIONS,
@@ -31,6 +34,9 @@ SERVED: Final[dict[ApiKey, Served]] = {
         (ApiKey.API_VERSIONS, 0, 4),
         (ApiKey.CREATE_TOPICS, 2, 7),
         (ApiKey.DELETE_TOPICS, 1, 6),
+        (ApiKey.DESCRIBE_ACLS, 1, 3),
+        (ApiKey.CREATE_ACLS, 1, 3),
+        (ApiKey.DELETE_ACLS, 1, 3),
         (ApiKey.DESCRIBE_CONFIGS, 1, 4),
         (ApiKey.ALTER_CONFIGS, 0, 2),
         (ApiKey.CREATE_PARTITIONS, 0, 3),

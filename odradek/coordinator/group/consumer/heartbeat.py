@@ -65,7 +65,7 @@ def heartbeat(
     # Most heartbeats change nothing: there is no step to take.
     is_at_rest = member is old and classic is None and group.is_at_rest
     if not (is_at_rest and member.is_reconciled_to(group.assignment_epoch)):
-        step = MemberStep(groups, group, old, records)
+        step = MemberStep(groups, group, old, records, context.may_see)
         # A static member that comes back in the other protocol changes nothing, and yet the group may have to rebalance.
         must_rebalance = classic is not None and (classic.state is not GroupState.STABLE or lags_behind_topics(groups, group))
         member = step.advance(member, step.note(member, must_raise=must_rebalance), _owned(request))

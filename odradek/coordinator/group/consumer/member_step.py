@@ -24,6 +24,7 @@ from odradek.coordinator.group.consumer.states import MemberState
 from odradek.coordinator.group.consumer.target_assignment import update_target
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from uuid import UUID
 
     from odradek.coordinator.group.consumer.group import ConsumerGroup
@@ -35,15 +36,21 @@ if TYPE_CHECKING:
 class MemberStep:
     """One request of a member that the group knows, or takes in: ``old`` before it. ``records`` gets what is to be written."""
 
-    __slots__ = ("_group", "_groups", "_has_subscription_changed", "_old", "_records")
+    __slots__ = ("_group", "_groups", "_has_subscription_changed", "_may_see", "_old", "_records")
 
     def __init__(
-        self, groups: ConsumerGroups, group: ConsumerGroup, old: ConsumerMember, records: list[CoordinatorRecord]
+        self,
+        groups: ConsumerGroups,
+        group: ConsumerGroup,
+        old: ConsumerMember,
+        records: list[CoordinatorRecord],
+        may_see: Callable[[str], bool] | None = None,
     ) -> None:
         self._groups = groups
         self._group = group
         self._old = old
         self._records = records
+        self._may_see = may_see
         self._has_subscription_changed = False
 
     def note(self, member: ConsumerMember, *, must_raise: bool = False) -> int:
@@ -58,7 +65,7 @@ class MemberStep:
             names_changed = member.subscribed_topic_names != old.subscribed_topic_names
         regex_change = RegexChange.NONE
         if member.subscribed_topic_regex or old.subscribed_topic_regex or group.regex_counts:
-            regex_change = update_regexes(groups, group, old, member, self._records)
+            regex_change = update_regexes(groups, group, old, member, self._records, self._may_see)
         self._has_subscription_changed = names_changed or regex_change is not RegexChange.NONE
         must_raise = must_raise or names_changed or regex_change is RegexChange.UPDATED_AND_RESOLVED
         return self._raise_epoch(member, must_raise=must_raise) if must_raise or group.is_stale else group.epoch.get()

@@ -80,9 +80,17 @@ def resolve(regexes: Sequence[str], names: Sequence[str], pause: Callable[[], No
 
 
 def update_regexes(
-    groups: ConsumerGroups, group: ConsumerGroup, old: ConsumerMember, new: ConsumerMember, records: list[CoordinatorRecord]
+    groups: ConsumerGroups,
+    group: ConsumerGroup,
+    old: ConsumerMember,
+    new: ConsumerMember,
+    records: list[CoordinatorRecord],
+    may_see: Callable[[str], bool] | None = None,
 ) -> RegexChange:
-    """What ``new`` means for the group's expressions, which may have to be resolved. KafkaError: INVALID_REGULAR_EXPRESSION."""
+    """What ``new`` means for the group's expressions, which may have to be resolved: to topics that its client ``may_see``.
+
+    KafkaError: INVALID_REGULAR_EXPRESSION.
+    """
     before, now = old.subscribed_topic_regex or "", new.subscribed_topic_regex or ""
     change = RegexChange.NONE
     must_resolve = False
@@ -99,11 +107,18 @@ def update_regexes(
             change = RegexChange.UPDATED_AND_RESOLVED
     elif not group.regex_counts:
         return change
-    _maybe_resolve(groups, group, (before, now), must_resolve=must_resolve)
+    _maybe_resolve(groups, group, (before, now), may_see, must_resolve=must_resolve)
     return change
 
 
-def _maybe_resolve(groups: ConsumerGroups, group: ConsumerGroup, change: tuple[str, str], *, must_resolve: bool) -> None:
+def _maybe_resolve(
+    groups: ConsumerGroups,
+    group: ConsumerGroup,
+    change: tuple[str, str],
+    may_see: Callable[[str], bool] | None,
+    *,
+    must_resolve: bool,
+) -> None:
     group_id = group.group_id
     now_ms = groups.clock.now_ms()
     refreshed_ms = max((each.timestamp_ms for each in group.regexes.values()), default=0)
@@ -128,16 +143,24 @@ def _maybe_resolve(groups: ConsumerGroups, group: ConsumerGroup, change: tuple[s
         return
     groups.resolving.add(group_id)
     version = groups.topics.version
-    groups.run_beside(partial(resolve, regexes, groups.topics.names()), partial(_resolved, groups, group_id, version, now_ms))
+    resolved = partial(_resolved, groups, group_id, version, now_ms, may_see)
+    groups.run_beside(partial(resolve, regexes, groups.topics.names()), resolved)
 
 
 def _resolved(
-    groups: ConsumerGroups, group_id: str, version: int, now_ms: int, outcome: Mapping[str, Sequence[str]] | KafkaError
+    groups: ConsumerGroups,
+    group_id: str,
+    version: int,
+    now_ms: int,
+    may_see: Callable[[str], bool] | None,
+    outcome: Mapping[str, Sequence[str]] | KafkaError,
 ) -> None:
     groups.resolving.discard(group_id)
     if isinstance(outcome, KafkaError):
         groups.reports.warn("regular expressions could not be resolved", group=group_id, error=outcome.code.name)
     elif groups.timers.is_open:
+        if may_see is not None:
+            outcome = {regex: list(filter(may_see, names)) for regex, names in outcome.items()}
         groups.timers.write(lambda: take_resolved(groups, group_id, version, now_ms, outcome))
 
 

@@ -120,7 +120,7 @@ def _join(
         old = replaced(groups, group, holder, member_id, records)
     converts = holder is not None and holder.classic is None and can_downgrade(groups, group, {holder.member_id}, joining=1)
     member = _updated(old, context, request, subscription)
-    step = MemberStep(groups, group, old, records)
+    step = MemberStep(groups, group, old, records, context.may_see)
     epoch = step.note(old if member == old else member)
     owned = with_ids(groups.topics, subscription.owned)
     if holder is not None and converts:

@@ -15,6 +15,24 @@ _OFFSET = {"partition_index": 0, "committed_offset": 1, "committed_metadata": "m
 _COMMITTED = [{"name": TOPIC, "topic_id": _TID, "partitions": [_OFFSET]}]
 _TOPIC_CONFIG = [{"name": "retention.ms", "value": "1000000", "config_operation": 0}]
 _MEMBER = {"group_id": GROUP, "member_id": Ref("member", ""), "generation_id": Ref("generation", 1)}
+_ACL = {
+    "resource_type": 2,
+    "resource_name": TOPIC,
+    "resource_pattern_type": 3,
+    "principal": "User:a",
+    "host": "*",
+    "operation": 3,
+    "permission_type": 3,
+}
+_ACLS = {
+    "resource_type_filter": 2,
+    "resource_name_filter": None,
+    "pattern_type_filter": 1,
+    "principal_filter": None,
+    "host_filter": None,
+    "operation": 1,
+    "permission_type": 1,
+}
 _FETCHED = {
     "partition": 0,
     "current_leader_epoch": -1,
@@ -184,6 +202,9 @@ BASES: dict[ApiKey, Base] = {
             Step("", ApiKey.ADD_OFFSETS_TO_TXN, 3, {**_PRODUCER, "group_id": SIMPLE_GROUP}, until=("error_code", (0,))),
         ),
     ),
+    ApiKey.DESCRIBE_ACLS: Base(_ACLS),
+    ApiKey.CREATE_ACLS: Base({"creations": [_ACL]}),
+    ApiKey.DELETE_ACLS: Base({"filters": [_ACLS]}),
     ApiKey.DESCRIBE_CONFIGS: Base(
         {"resources": [{"resource_type": 2, "resource_name": TOPIC, "configuration_keys": ["retention.ms", "cleanup.policy"]}]},
         _TOPIC,

@@ -1,0 +1,118 @@
+"""The rule of each API, at a broker and at a controller, and the handlers behind their rules."""
+
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import Any, Final
+
+from odradek.broker.authorization import (
+    configs,
+    descriptions,
+    group_offsets,
+    groups,
+    records,
+    topic_changes,
+    transactions,
+    whole,
+)
+from odradek.broker.authorization.asked import Asked, Rule
+from odradek.broker.authorizer.access import Authorization
+from odradek.broker.authorizer.acls import AclOperation
+from odradek.broker.context import RequestContext
+from odradek.broker.served import Handler
+from odradek.protocol.api_keys import ApiKey
+
+_ALTER: Final = whole.on_cluster(AclOperation.ALTER)
+_DESCRIBE: Final = whole.on_cluster(AclOperation.DESCRIBE)
+_CLUSTER_ACTION: Final = whole.on_cluster(AclOperation.CLUSTER_ACTION)
+
+# What is decided where the metadata are written.
+_OF_METADATA: Final[dict[ApiKey, Rule]] = {
+    ApiKey.CREATE_TOPICS: topic_changes.create_topics,
+    ApiKey.DELETE_TOPICS: topic_changes.delete_topics,
+    ApiKey.CREATE_PARTITIONS: topic_changes.create_partitions,
+    ApiKey.DESCRIBE_CONFIGS: configs.describe_configs,
+    ApiKey.ALTER_CONFIGS: configs.alter_configs,
+    ApiKey.INCREMENTAL_ALTER_CONFIGS: configs.alter_configs,
+    ApiKey.ELECT_LEADERS: _ALTER,
+    ApiKey.ALTER_PARTITION_REASSIGNMENTS: _ALTER,
+    ApiKey.LIST_PARTITION_REASSIGNMENTS: _DESCRIBE,
+    ApiKey.DESCRIBE_QUORUM: _DESCRIBE,
+    ApiKey.UPDATE_FEATURES: _ALTER,
+    ApiKey.UNREGISTER_BROKER: _ALTER,
+    ApiKey.DESCRIBE_ACLS: whole.acl_change(AclOperation.DESCRIBE),
+    ApiKey.CREATE_ACLS: whole.acl_change(AclOperation.ALTER),
+    ApiKey.DELETE_ACLS: whole.acl_change(AclOperation.ALTER),
+}
+
+OF_BROKERS: Final[Mapping[ApiKey, Rule]] = _OF_METADATA | {
+    ApiKey.PRODUCE: records.produce,
+    ApiKey.FETCH: records.fetch,
+    ApiKey.LIST_OFFSETS: records.list_offsets,
+    ApiKey.METADATA: descriptions.metadata,
+    ApiKey.OFFSET_COMMIT: group_offsets.offset_commit,
+    ApiKey.OFFSET_FETCH: group_offsets.offset_fetch,
+    ApiKey.FIND_COORDINATOR: descriptions.find_coordinator,
+    ApiKey.JOIN_GROUP: groups.join_group,
+    ApiKey.HEARTBEAT: whole.reads_group,
+    ApiKey.LEAVE_GROUP: whole.reads_group,
+    ApiKey.SYNC_GROUP: whole.sync_group,
+    ApiKey.DESCRIBE_GROUPS: groups.describe_groups,
+    ApiKey.LIST_GROUPS: groups.list_groups,
+    ApiKey.DELETE_RECORDS: records.delete_records,
+    ApiKey.INIT_PRODUCER_ID: transactions.init_producer_id,
+    ApiKey.OFFSET_FOR_LEADER_EPOCH: records.offset_for_leader_epoch,
+    ApiKey.ADD_PARTITIONS_TO_TXN: transactions.add_partitions_to_txn,
+    ApiKey.ADD_OFFSETS_TO_TXN: transactions.add_offsets_to_txn,
+    ApiKey.END_TXN: transactions.end_txn,
+    ApiKey.WRITE_TXN_MARKERS: whole.write_txn_markers,
+    ApiKey.TXN_OFFSET_COMMIT: group_offsets.txn_offset_commit,
+    ApiKey.ALTER_REPLICA_LOG_DIRS: _ALTER,
+    ApiKey.DESCRIBE_LOG_DIRS: _DESCRIBE,
+    ApiKey.DELETE_GROUPS: groups.delete_groups,
+    ApiKey.OFFSET_DELETE: group_offsets.offset_delete,
+    ApiKey.DESCRIBE_CLUSTER: descriptions.describe_cluster,
+    ApiKey.DESCRIBE_PRODUCERS: records.describe_producers,
+    ApiKey.DESCRIBE_TRANSACTIONS: transactions.describe_transactions,
+    ApiKey.LIST_TRANSACTIONS: transactions.list_transactions,
+    ApiKey.CONSUMER_GROUP_HEARTBEAT: groups.consumer_group_heartbeat,
+    ApiKey.CONSUMER_GROUP_DESCRIBE: groups.consumer_group_describe,
+    ApiKey.LIST_CONFIG_RESOURCES: whole.on_cluster(AclOperation.DESCRIBE_CONFIGS),
+    ApiKey.DESCRIBE_TOPIC_PARTITIONS: descriptions.describe_topic_partitions,
+}
+
+OF_CONTROLLERS: Final[Mapping[ApiKey, Rule]] = _OF_METADATA | {
+    ApiKey.FETCH: _CLUSTER_ACTION,
+    ApiKey.FETCH_SNAPSHOT: _CLUSTER_ACTION,
+    ApiKey.ALTER_PARTITION: _CLUSTER_ACTION,
+    ApiKey.ENVELOPE: _CLUSTER_ACTION,
+    ApiKey.DESCRIBE_CLUSTER: _ALTER,
+    ApiKey.BROKER_REGISTRATION: _CLUSTER_ACTION,
+    ApiKey.BROKER_HEARTBEAT: _CLUSTER_ACTION,
+    ApiKey.ALLOCATE_PRODUCER_IDS: _CLUSTER_ACTION,
+    ApiKey.ASSIGN_REPLICAS_TO_DIRS: _CLUSTER_ACTION,
+}
+
+# Anybody is told the versions. The protocols of groups that are not there are refused whoever asks (``handlers.REFUSED``).
+OPEN: Final = frozenset({ApiKey.API_VERSIONS})
+
+
+def behind_rules(
+    load_handler: Callable[[ApiKey], Handler], authorization: Authorization, rules: Mapping[ApiKey, Rule]
+) -> Callable[[ApiKey], Handler]:
+    """What loads handlers that ask their rules first."""
+
+    def load(api_key: ApiKey) -> Handler:
+        handler = load_handler(api_key)
+        rule = rules.get(api_key)
+        return handler if rule is None else partial(_handle, authorization, rule, handler)
+
+    return load
+
+
+def _handle(
+    authorization: Authorization, rule: Rule, handler: Handler, services: Any, context: RequestContext, request: Any
+) -> Any:
+    access = authorization.access(context)
+    if access.is_own:
+        return handler(services, context, request)
+    return rule(Asked(access, services, context, request, handler))

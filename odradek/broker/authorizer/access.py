@@ -1,0 +1,145 @@
+"""What the client of one request may do, and the line of the log for each thing that it may not (Kafka: AuthHelper).
+
+A refusal is told where the client has asked for the resource by its name. What is only looked at, to leave resources out of a
+list or to tell a client what it may do, is not.
+"""
+
+from collections import Counter
+from collections.abc import Iterable
+from typing import Final
+
+from odradek.broker.authorizer.acls import (
+    CLUSTER_NAME,
+    AclBinding,
+    AclOperation,
+    AclResourceType,
+    kafkas_name,
+)
+from odradek.broker.authorizer.hosts import acl_host
+from odradek.broker.authorizer.standard_authorizer import StandardAuthorizer
+from odradek.broker.context import RequestContext
+from odradek.broker.line_limit import LineLimit
+from odradek.broker.logging import log
+
+_R: Final = AclResourceType
+_O: Final = AclOperation
+# The operations that there are for a type of resource: what clients are told of authorized operations (KIP-430).
+_SUPPORTED: Final = {
+    _R.TOPIC: (_O.READ, _O.WRITE, _O.CREATE, _O.DESCRIBE, _O.DELETE, _O.ALTER, _O.DESCRIBE_CONFIGS, _O.ALTER_CONFIGS),
+    _R.GROUP: (_O.READ, _O.DESCRIBE, _O.DELETE, _O.DESCRIBE_CONFIGS, _O.ALTER_CONFIGS),
+    _R.CLUSTER: (
+        _O.CREATE,
+        _O.CLUSTER_ACTION,
+        _O.DESCRIBE_CONFIGS,
+        _O.ALTER_CONFIGS,
+        _O.IDEMPOTENT_WRITE,
+        _O.ALTER,
+        _O.DESCRIBE,
+    ),
+}
+
+
+class Authorization:
+    """The authorizer of a node, and the lines that it may write. Loop thread only."""
+
+    def __init__(self, authorizer: StandardAuthorizer, line_limit: LineLimit) -> None:
+        self.authorizer = authorizer
+        self._line_limit = line_limit
+
+    def access(self, context: RequestContext) -> "Access":
+        """What the client of a request may do."""
+        return Access(self, context)
+
+    def note_refusal(
+        self,
+        access: "Access",
+        operation: AclOperation,
+        resource_type: AclResourceType,
+        name: str,
+        rule: AclBinding | str,
+        references: int,
+    ) -> None:
+        """One line, unless there were too many of its kind."""
+        left_out = self._line_limit.left_out((access.principal, operation, resource_type, name))
+        if left_out is None:
+            return
+        log.info(
+            "authorization denied",
+            principal=access.principal,
+            operation=kafkas_name(operation),
+            host=access.host,
+            resource=f"{kafkas_name(resource_type)}:LITERAL:{name}",
+            request=access.request_name,
+            references=references,
+            rule=rule if isinstance(rule, str) else _in_words(rule),
+            **left_out,
+        )
+
+
+class Access:
+    """What the client of one request may do. A process may do everything to itself."""
+
+    __slots__ = ("_authorization", "_context", "host", "is_own", "principal")
+
+    def __init__(self, authorization: Authorization, context: RequestContext) -> None:
+        session = context.session
+        self._authorization = authorization
+        self._context = context
+        self.is_own = session.is_own
+        self.principal = session.principal
+        self.host = acl_host(session.peer[0])
+
+    @property
+    def request_name(self) -> str:
+        """The API that was asked."""
+        return self._context.api_key.name
+
+    def allows(
+        self,
+        operation: AclOperation,
+        resource_type: AclResourceType,
+        name: str,
+        *,
+        references: int = 1,
+        tells: bool = True,
+    ) -> bool:
+        """Whether the client may do this; ``references``: how often the request names the resource."""
+        if self.is_own:
+            return True
+        verdict = self._authorization.authorizer.authorize(self.principal, self.host, operation, resource_type, name)
+        if tells and not verdict.is_allowed:
+            self._authorization.note_refusal(self, operation, resource_type, name, verdict.rule, references)
+        return verdict.is_allowed
+
+    def allows_cluster(self, operation: AclOperation, *, tells: bool = True) -> bool:
+        """The same for the cluster."""
+        return self.allows(operation, _R.CLUSTER, CLUSTER_NAME, tells=tells)
+
+    def allowed(
+        self, operation: AclOperation, resource_type: AclResourceType, names: Iterable[str], *, tells: bool = True
+    ) -> set[str]:
+        """Those of ``names`` to which the client may do this. Each is looked at once."""
+        return {
+            name
+            for name, count in Counter(names).items()
+            if self.allows(operation, resource_type, name, references=count, tells=tells)
+        }
+
+    def allows_any(self, operation: AclOperation, resource_type: AclResourceType) -> bool:
+        """Whether the client may do this to at least one resource of the type."""
+        return self.is_own or self._authorization.authorizer.authorize_by_resource_type(
+            self.principal, self.host, operation, resource_type
+        )
+
+    def operations(self, resource_type: AclResourceType, name: str) -> int:
+        """What the client may do to a resource: a bit for each operation's code."""
+        return sum(
+            1 << operation for operation in _SUPPORTED[resource_type] if self.allows(operation, resource_type, name, tells=False)
+        )
+
+
+def _in_words(rule: AclBinding) -> str:
+    return (
+        f"{rule.permission.name} {rule.principal} {kafkas_name(rule.operation)} from {rule.host} on "
+        f"{kafkas_name(rule.resource_type)}:{rule.pattern_type.name}:{rule.resource_name}"
+    )

@@ -1,0 +1,144 @@
+"""Access control entries in the metadata: what requests to create and to delete them come to, and the authorizer's copy of them.
+
+A binding that is there already is created once more without a record. Source: ``AclControlManager`` of Apache Kafka 4.3.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Final
+from uuid import UUID
+
+from odradek.broker.authorizer.acl_index import AclIndex
+from odradek.broker.authorizer.acls import (
+    CLUSTER_NAME,
+    AclBinding,
+    AclFilter,
+    AclOperation,
+    AclPermission,
+    AclResourceType,
+    PatternType,
+    coded,
+)
+from odradek.broker.metadata.delta import MetadataDelta
+from odradek.broker.metadata.image import MetadataImage
+from odradek.protocol.errors import ErrorCode, KafkaError
+from odradek.protocol.metadata_records import MetadataRecord
+from odradek.protocol.metadata_records.security import AccessControlEntryRecord, RemoveAccessControlEntryRecord
+
+Acls = Mapping[UUID, AccessControlEntryRecord]
+# None where a binding is there now.
+Created = list[KafkaError | None]
+Deleted = list[list[AclBinding] | KafkaError]
+# MAX_RECORDS_PER_USER_OP.
+MOST_RECORDS: Final = 10_000
+
+
+def create_acls(
+    acls: Acls, bindings: Sequence[AclBinding], new_id: Callable[[], UUID]
+) -> tuple[Created, Sequence[MetadataRecord]]:
+    """The answer for each binding, INVALID_REQUEST for one that cannot be; and the records of those that are new."""
+    known = {_fields(record) for record in acls.values()}
+    answers: Created = []
+    records: list[MetadataRecord] = []
+    for binding in bindings:
+        problem = _problem(binding)
+        answers.append(None if problem is None else KafkaError(ErrorCode.INVALID_REQUEST, problem))
+        if problem is None and binding not in known:
+            known.add(binding)
+            records.append(record_of(new_id(), binding))
+    return answers, records
+
+
+def delete_acls(acls: Acls, filters: Sequence[AclFilter]) -> tuple[Deleted, Sequence[MetadataRecord]]:
+    """For each filter the bindings that it deletes, one of several filters the same; and the records.
+
+    UNKNOWN_SERVER_ERROR, as from Kafka, for a filter with which there would be too many.
+    """
+    bindings = {acl_id: binding_of(record) for acl_id, record in acls.items()}
+    answers: Deleted = []
+    removed: dict[UUID, None] = {}
+    for wanted in filters:
+        found = [acl_id for acl_id, binding in bindings.items() if wanted.matches(binding)]
+        if len(removed.keys() | found) > MOST_RECORDS:
+            reason = f"Cannot remove more than {MOST_RECORDS} acls in a single delete operation."
+            answers.append(KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, reason))
+            continue
+        removed.update(dict.fromkeys(found))
+        answers.append([bindings[acl_id] for acl_id in found])
+    return answers, [RemoveAccessControlEntryRecord(id=acl_id) for acl_id in removed]
+
+
+def binding_of(record: AccessControlEntryRecord) -> AclBinding:
+    """The binding in a record."""
+    resource_type, resource_name, pattern_type, principal, host, operation, permission = _fields(record)
+    return AclBinding(
+        coded(AclResourceType, resource_type),
+        resource_name,
+        coded(PatternType, pattern_type),
+        principal,
+        host,
+        coded(AclOperation, operation),
+        coded(AclPermission, permission),
+    )
+
+
+def record_of(acl_id: UUID, binding: AclBinding) -> AccessControlEntryRecord:
+    """The record of a binding."""
+    return AccessControlEntryRecord(
+        id=acl_id,
+        resource_type=int(binding.resource_type),
+        resource_name=binding.resource_name,
+        pattern_type=int(binding.pattern_type),
+        principal=binding.principal,
+        host=binding.host,
+        operation=int(binding.operation),
+        permission_type=int(binding.permission),
+    )
+
+
+class AclPublisher:
+    """Keeps ``index`` in step with the image: a MetadataPublisher."""
+
+    def __init__(self, index: AclIndex, image: MetadataImage) -> None:
+        self._index = index
+        for acl_id, record in image.kept.acls.items():
+            index.add(acl_id, binding_of(record))
+
+    def publish(self, delta: MetadataDelta, image: MetadataImage) -> None:  # noqa: ARG002
+        """Part of MetadataPublisher."""
+        for acl_id, record in delta.acls.items():
+            if record is None:
+                self._index.remove(acl_id)
+            else:
+                self._index.add(acl_id, binding_of(record))
+
+
+def _fields(record: AccessControlEntryRecord) -> tuple[int, str, int, str, str, int, int]:
+    """As a binding has them, and equal to it."""
+    return (
+        record.resource_type,
+        record.resource_name,
+        record.pattern_type,
+        record.principal,
+        record.host,
+        record.operation,
+        record.permission_type,
+    )
+
+
+def _problem(binding: AclBinding) -> str | None:
+    """Why there cannot be such a binding."""
+    if binding.resource_type is AclResourceType.CLUSTER and binding.resource_name != CLUSTER_NAME:
+        return f"The only valid name for the CLUSTER resource is {CLUSTER_NAME}"
+    if not binding.resource_name:
+        return "Invalid empty resource name"
+    if binding.resource_type <= AclResourceType.ANY:
+        return f"Invalid resourceType {binding.resource_type.name}"
+    if binding.pattern_type not in (PatternType.LITERAL, PatternType.PREFIXED):
+        return f"Invalid patternType {binding.pattern_type.name}"
+    if binding.operation <= AclOperation.ANY:
+        return f"Invalid operation {binding.operation.name}"
+    if binding.permission not in (AclPermission.DENY, AclPermission.ALLOW):
+        return f"Invalid permissionType {binding.permission.name}"
+    if ":" not in binding.principal:
+        return f"Could not parse principal from `{binding.principal}` (no colon separates its type from its name)"
+    return None

@@ -1,0 +1,79 @@
+"""A whole broker in process with an authorizer, and clients of any principal."""
+
+from contextlib import contextmanager
+
+from odradek.broker.context import CLOSE_CONNECTION, RequestContext, Session
+from odradek.broker.handlers import SERVED
+from odradek.broker.logging import lines_to
+from odradek.protocol.error_codes_in import compile_error_scan
+from odradek.protocol.errors import ErrorCode
+from odradek.protocol.messages import messages
+from odradek.protocol.records import Record, build_batch
+from odradek.protocol.responses import response_encoder
+from odradek.timing.reply import Reply
+from tests.broker.handlers.acl_requests import create as create_acls
+from tests.broker.handlers.acl_requests import secured_broker
+
+ALICE = "User:alice"
+DENIED = {code for code in ErrorCode if code.name.endswith("_AUTHORIZATION_FAILED")}
+
+
+class Secured:
+    """``broker`` with ``topics``; what clients ask it, and what they may do."""
+
+    def __init__(self, *topics, **overrides):
+        defaults = {"group_initial_rebalance_delay_ms": "0", "offsets_topic_num_partitions": "1"}
+        defaults["transaction_state_log_num_partitions"] = "1"
+        self.broker = secured_broker(*topics, **defaults | overrides)
+
+    def ask(self, api_key, version=None, principal=ALICE, peer="127.0.0.1", **fields):
+        """The response to a client of this principal; CLOSE_CONNECTION; or the Reply of one that waits."""
+        served = SERVED[api_key]
+        version = served.max_version if version is None else version
+        context = RequestContext(api_key, version, 7, "client", Session("PLAINTEXT", (peer, 1), principal))
+        response = self.broker.dispatcher.call(context, messages(api_key).request(**fields))
+        if isinstance(response, Reply):
+            if not response.done:
+                return response
+            response = response.response
+        if response is not CLOSE_CONNECTION:
+            assert response_encoder(api_key, version)(7, response)
+        return response
+
+    def allow(self, *texts):
+        """``READ TOPIC t``: to alice."""
+        results = create_acls(self.broker, *(f"allow {ALICE} {text}" for text in texts))
+        assert all(code == 0 for code, _ in results), results
+
+    def deny(self, *texts):
+        create_acls(self.broker, *(f"deny {ALICE} {text}" for text in texts))
+
+    def topic_id(self, name):
+        return self.broker.controller.image.topics[name].topic_id
+
+
+def codes_in(api_key, response):
+    """The error codes in a response, each once."""
+    found = set()
+
+    class Tally:
+        def note_error(self, code):
+            found.add(ErrorCode(code))
+
+    compile_error_scan(api_key)(response, Tally())
+    return found
+
+
+def batch(*, is_transactional=False):
+    made = bytearray(build_batch([Record(timestamp=0, value=b"v")]))
+    if is_transactional:
+        made[22] |= 0x10
+    return bytes(made)
+
+
+@contextmanager
+def told_lines():
+    """The lines of the broker's log that are told within."""
+    lines = []
+    with lines_to(lambda level, event, fields: lines.append((event, dict(fields)))):
+        yield lines
