@@ -10,9 +10,12 @@ from odradek.protocol.api_keys import ApiKey
 if TYPE_CHECKING:
     # A command imports the classes of the messages that it sends, and no others.
     from odradek.protocol.message_types import consumer_group_describe as group_types
+    from odradek.protocol.message_types.create_acls import CreateAclsRequest, CreateAclsResponse
     from odradek.protocol.message_types.create_topics import CreateTopicsRequest, CreateTopicsResponse
+    from odradek.protocol.message_types.delete_acls import DeleteAclsRequest, DeleteAclsResponse
     from odradek.protocol.message_types.delete_groups import DeleteGroupsRequest, DeleteGroupsResponse
     from odradek.protocol.message_types.delete_topics import DeleteTopicsRequest, DeleteTopicsResponse
+    from odradek.protocol.message_types.describe_acls import DescribeAclsRequest, DescribeAclsResponse
     from odradek.protocol.message_types.describe_cluster import DescribeClusterRequest, DescribeClusterResponse
     from odradek.protocol.message_types.describe_configs import DescribeConfigsRequest, DescribeConfigsResponse
     from odradek.protocol.message_types.describe_groups import DescribeGroupsRequest, DescribeGroupsResponse
@@ -36,6 +39,9 @@ OFFSET_FETCH: Final[Api[OffsetFetchRequest, OffsetFetchResponse]] = Api(ApiKey.O
 CONSUMER_GROUP_DESCRIBE: Final[Api[group_types.ConsumerGroupDescribeRequest, group_types.ConsumerGroupDescribeResponse]] = Api(
     ApiKey.CONSUMER_GROUP_DESCRIBE
 )
+CREATE_ACLS: Final[Api[CreateAclsRequest, CreateAclsResponse]] = Api(ApiKey.CREATE_ACLS)
+DELETE_ACLS: Final[Api[DeleteAclsRequest, DeleteAclsResponse]] = Api(ApiKey.DELETE_ACLS)
+DESCRIBE_ACLS: Final[Api[DescribeAclsRequest, DescribeAclsResponse]] = Api(ApiKey.DESCRIBE_ACLS)
 CREATE_TOPICS: Final[Api[CreateTopicsRequest, CreateTopicsResponse]] = Api(ApiKey.CREATE_TOPICS)
 DELETE_GROUPS: Final[Api[DeleteGroupsRequest, DeleteGroupsResponse]] = Api(ApiKey.DELETE_GROUPS)
 DELETE_TOPICS: Final[Api[DeleteTopicsRequest, DeleteTopicsResponse]] = Api(ApiKey.DELETE_TOPICS)

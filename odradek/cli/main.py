@@ -14,6 +14,7 @@ from odradek.cli.options import help_where_nothing_is_asked, key_and_value
 
 # Each is imported when it is called.
 _ELSEWHERE = {
+    "acls": "odradek.cli.acls",
     "certs": "odradek.cli.certs",
     "cluster": "odradek.cli.local_cluster.commands",
     "format": "odradek.cli.format",

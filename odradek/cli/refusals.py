@@ -49,6 +49,7 @@ _PLAIN_WORDS = {
     ErrorCode.GROUP_AUTHORIZATION_FAILED: "you are not allowed to do this to the group",
     ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED: "you are not allowed to do this to the transactional id",
     ErrorCode.CLUSTER_AUTHORIZATION_FAILED: "you are not allowed to do this to the cluster",
+    ErrorCode.SECURITY_DISABLED: "the broker has no authorizer",
     ErrorCode.UNSUPPORTED_VERSION: "the broker is too old for this",
 }
 

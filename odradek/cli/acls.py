@@ -1,0 +1,224 @@
+"""``odradek acls``: add, list and remove access control entries, on any broker."""
+
+from collections.abc import Callable, Iterator
+from typing import Any, Final, NamedTuple, TypeVar
+
+import click
+
+from odradek.cli.apis import CREATE_ACLS, DELETE_ACLS, DESCRIBE_ACLS
+from odradek.cli.cluster import Cluster
+from odradek.cli.options import asks_a_broker, help_where_nothing_is_asked
+from odradek.cli.refusals import Refused, check
+from odradek.cli.table import exit_status, show
+from odradek.protocol.message_types.create_acls import AclCreation, CreateAclsRequest
+from odradek.protocol.message_types.delete_acls import DeleteAclsFilter, DeleteAclsRequest, DeleteAclsResponse
+from odradek.protocol.message_types.describe_acls import DescribeAclsRequest
+
+Servers = list[tuple[str, int]]
+CommandT = TypeVar("CommandT", bound=Callable[..., Any])
+
+# The names of the protocol's codes, which the protocol numbers from 0.
+_RESOURCES: Final = ("UNKNOWN", "ANY", "TOPIC", "GROUP", "CLUSTER", "TRANSACTIONAL_ID", "DELEGATION_TOKEN", "USER")
+_PATTERNS: Final = ("UNKNOWN", "ANY", "MATCH", "LITERAL", "PREFIXED")
+_PERMISSIONS: Final = ("UNKNOWN", "ANY", "DENY", "ALLOW")
+_OPERATIONS: Final = (
+    *("UNKNOWN", "ANY", "ALL", "READ", "WRITE", "CREATE", "DELETE", "ALTER", "DESCRIBE", "CLUSTER_ACTION", "DESCRIBE_CONFIGS"),
+    *("ALTER_CONFIGS", "IDEMPOTENT_WRITE", "CREATE_TOKENS", "DESCRIBE_TOKENS", "TWO_PHASE_COMMIT"),
+)
+_ANY: Final = 1
+_CLUSTER: Final = "kafka-cluster"
+_WILDCARD: Final = "*"
+_COLUMNS: Final = ("permission", "principal", "host", "operation", "resource_type", "resource", "pattern")
+
+
+class _Resource(NamedTuple):
+    resource_type: int
+    name: str | None
+    pattern_type: int
+
+
+def names_resources(command: CommandT) -> CommandT:
+    """Adds the options that name resources, as ``resources``."""
+    of_cluster = click.option("--cluster", is_flag=True, help="The cluster.")
+    for kind, option in (("TRANSACTIONAL_ID", "--transactional-id"), ("GROUP", "--group"), ("TOPIC", "--topic")):
+        what = kind.replace("_", " ").lower()
+        text = f"A {what}; NAME* for a prefix, * for all; repeatable."
+        command = click.option(option, f"{kind.lower()}s", metavar="NAME", multiple=True, help=text)(command)
+    return of_cluster(command)
+
+
+def _resources(
+    topics: tuple[str, ...], groups: tuple[str, ...], transactional_ids: tuple[str, ...], *, cluster: bool
+) -> list[_Resource]:
+    found = [
+        _resource(kind, name)
+        for kind, names in (("TOPIC", topics), ("GROUP", groups), ("TRANSACTIONAL_ID", transactional_ids))
+        for name in names
+    ]
+    return found + ([_resource("CLUSTER", _CLUSTER)] if cluster else [])
+
+
+def _resource(kind: str, name: str) -> _Resource:
+    is_prefix = name != _WILDCARD and name.endswith(_WILDCARD)
+    pattern = _PATTERNS.index("PREFIXED" if is_prefix else "LITERAL")
+    return _Resource(_RESOURCES.index(kind), name[:-1] if is_prefix else name, pattern)
+
+
+@click.group(invoke_without_command=True)
+@click.pass_context
+def acls(context: click.Context) -> None:
+    """Access control lists of any Kafka cluster."""
+    help_where_nothing_is_asked(context)
+
+
+@acls.command()
+@asks_a_broker
+@click.option("--allow", "allowed", metavar="PRINCIPAL", multiple=True, help="Who may: User:alice, or User:* for everybody.")
+@click.option("--deny", "denied", metavar="PRINCIPAL", multiple=True, help="Who may not.")
+@click.option("--operation", "operations", type=click.Choice(_OPERATIONS[2:], case_sensitive=False), multiple=True, required=True)
+@click.option("--host", "hosts", metavar="ADDRESS", multiple=True, default=(_WILDCARD,), help="From where.  [default: anywhere]")
+@names_resources
+def add(
+    bootstrap: Servers,
+    as_json: bool,
+    allowed: tuple[str, ...],
+    denied: tuple[str, ...],
+    operations: tuple[str, ...],
+    hosts: tuple[str, ...],
+    topics: tuple[str, ...],
+    groups: tuple[str, ...],
+    transactional_ids: tuple[str, ...],
+    cluster: bool,
+) -> int:
+    """Allow or deny operations on resources. Those that are there stay as they are."""
+    resources = _resources(topics, groups, transactional_ids, cluster=cluster)
+    if not (allowed or denied) or not resources:
+        raise click.UsageError("name a principal, by --allow or --deny, and a resource")
+    creations = [
+        AclCreation(
+            resource.resource_type,
+            resource.name or "",
+            resource.pattern_type,
+            principal,
+            host,
+            _OPERATIONS.index(operation),
+            _PERMISSIONS.index(permission),
+        )
+        for permission, principals in (("ALLOW", allowed), ("DENY", denied))
+        for principal in principals
+        for resource in resources
+        for host in hosts
+        for operation in operations
+    ]
+    with Cluster(bootstrap) as connected:
+        answer = connected.controller().call(CREATE_ACLS, CreateAclsRequest(creations))
+    added, refusals = [], []
+    for creation, result in zip(creations, answer.results, strict=True):
+        row = _row(creation.resource_type, creation.resource_name, creation.resource_pattern_type, *creation[3:])
+        if result.error_code:
+            refusals.append(Refused(f"{row['principal']} on {row['resource']}", result.error_code, result.error_message))
+        else:
+            added.append(row)
+    if added or as_json:
+        show(_COLUMNS, added, as_json=as_json)
+    return exit_status(refusals)
+
+
+def selects(command: CommandT) -> CommandT:
+    """Adds the options of a filter."""
+    principal = click.option("--principal", metavar="PRINCIPAL", help="Of this principal.")
+    operation = click.option("--operation", type=click.Choice(_OPERATIONS[1:], case_sensitive=False), default="ANY")
+    return principal(operation(names_resources(command)))
+
+
+@acls.command("list")
+@asks_a_broker
+@selects
+def list_acls(
+    bootstrap: Servers,
+    as_json: bool,
+    principal: str | None,
+    operation: str,
+    topics: tuple[str, ...],
+    groups: tuple[str, ...],
+    transactional_ids: tuple[str, ...],
+    cluster: bool,
+) -> int:
+    """The entries that apply to the resources named, by their own patterns: all of them without options."""
+    filters = _filters(_resources(topics, groups, transactional_ids, cluster=cluster), principal, operation)
+    rows: dict[tuple[Any, ...], dict[str, Any]] = {}
+    with Cluster(bootstrap) as connected:
+        for wanted in filters:
+            answer = connected.any.call(DESCRIBE_ACLS, DescribeAclsRequest(*wanted))
+            check("access control lists", answer.error_code, answer.error_message)
+            for resource in answer.resources:
+                for acl in resource.acls:
+                    row = _row(resource.resource_type, resource.resource_name, resource.pattern_type, *acl)
+                    rows[tuple(row.values())] = row
+    show(_COLUMNS, [rows[key] for key in sorted(rows, key=lambda key: (key[4:], key[:4]))], as_json=as_json)
+    return 0
+
+
+@acls.command()
+@asks_a_broker
+@selects
+def remove(
+    bootstrap: Servers,
+    as_json: bool,
+    principal: str | None,
+    operation: str,
+    topics: tuple[str, ...],
+    groups: tuple[str, ...],
+    transactional_ids: tuple[str, ...],
+    cluster: bool,
+) -> int:
+    """Remove what ``list`` with the same options shows."""
+    resources = _resources(topics, groups, transactional_ids, cluster=cluster)
+    if principal is None and not resources and operation == "ANY":
+        raise click.UsageError("name a principal, an operation or a resource")
+    with Cluster(bootstrap) as connected:
+        answer = connected.controller().call(DELETE_ACLS, DeleteAclsRequest(_filters(resources, principal, operation)))
+    refusals = [
+        Refused("access control lists", result.error_code, result.error_message)
+        for result in answer.filter_results
+        if result.error_code
+    ]
+    removed = list(_removed(answer))
+    if removed or as_json:
+        show(_COLUMNS, removed, as_json=as_json)
+    return exit_status(refusals)
+
+
+def _removed(answer: DeleteAclsResponse) -> Iterator[dict[str, Any]]:
+    """Each once, though several filters may select it."""
+    rows = [_row(*each[2:]) for result in answer.filter_results for each in result.matching_acls]
+    yield from {tuple(row.values()): row for row in rows}.values()
+
+
+def _filters(resources: list[_Resource], principal: str | None, operation: str) -> list[DeleteAclsFilter]:
+    """One for each resource; without resources one for all."""
+    return [
+        DeleteAclsFilter(
+            resource.resource_type, resource.name, resource.pattern_type, principal, None, _OPERATIONS.index(operation), _ANY
+        )
+        for resource in resources or [_Resource(_ANY, None, _ANY)]
+    ]
+
+
+def _row(
+    resource_type: int, name: str, pattern_type: int, principal: str, host: str, operation: int, permission: int
+) -> dict[str, Any]:
+    values = (
+        _name(_PERMISSIONS, permission),
+        principal,
+        host,
+        _name(_OPERATIONS, operation),
+        _name(_RESOURCES, resource_type),
+        name,
+        _name(_PATTERNS, pattern_type),
+    )
+    return dict(zip(_COLUMNS, values, strict=True))
+
+
+def _name(names: tuple[str, ...], code: int) -> str:
+    return names[code] if 0 <= code < len(names) else str(code)
