@@ -35,12 +35,12 @@ def ask_core(
     return answer
 
 
-def ask_core_bytes(core: BrokerCore, frame: bytes) -> Answer:
+def ask_core_bytes(core: BrokerCore, frame: bytes, principal: str = ANONYMOUS) -> Answer:
     """Have ``frame`` dispatched. The answer is ConnectionAbortedError where a connection would be closed instead."""
     answer = Answer()
     answered = answer.convert(_as_frame)
     try:
-        chunks = core.dispatcher.dispatch(frame, _session(core), core.clock.monotonic_ms())
+        chunks = core.dispatcher.dispatch(frame, _session(core, principal), core.clock.monotonic_ms())
     except (MalformedMessage, CloseConnection) as error:
         answer.fail(ConnectionAbortedError(str(error)))
         return answer

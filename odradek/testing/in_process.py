@@ -188,10 +188,10 @@ class InProcessBroker:
         with lines_to(self._note):
             return self._opened(ask_core(self.core, api_key, version, client_id, request, principal))
 
-    def send_bytes(self, frame: bytes) -> Answer:
+    def send_bytes(self, frame: bytes, *, principal: str = ANONYMOUS) -> Answer:
         """The same for a frame, without its length; the response is a frame without its length, None where none is due."""
         with lines_to(self._note):
-            return self._opened(ask_core_bytes(self.core, frame))
+            return self._opened(ask_core_bytes(self.core, frame, principal))
 
     async def ask(
         self,
@@ -209,9 +209,9 @@ class InProcessBroker:
         """
         return await self.wait(self.send(api_key, request, version, client_id=client_id, principal=principal), within_ms)
 
-    async def ask_bytes(self, frame: bytes, *, within_ms: int = 0) -> bytes | None:
+    async def ask_bytes(self, frame: bytes, *, principal: str = ANONYMOUS, within_ms: int = 0) -> bytes | None:
         """The same for a frame, without its length."""
-        response: bytes | None = await self.wait(self.send_bytes(frame), within_ms)
+        response: bytes | None = await self.wait(self.send_bytes(frame, principal=principal), within_ms)
         return response
 
     async def wait(self, answer: Answer, within_ms: int = 0) -> Any:

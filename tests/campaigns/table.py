@@ -20,6 +20,14 @@ CAMPAIGNS = {
     campaign.name: campaign
     for campaign in (
         Campaign(
+            "acl-differential",
+            "tests.campaigns.acl_differential",
+            ("--sets", "5000"),
+            25,
+            "access control lists to odradek and to Apache Kafka, to authorizers and to whole brokers, and what differs",
+            (f"{_HERE}/acl_differential/test_acl_differential.py",),
+        ),
+        Campaign(
             "assignor-differential",
             "tests.campaigns.assignor_differential",
             ("--inputs", "20000"),

@@ -1,0 +1,68 @@
+"""The campaign's short form: both authorizers and both brokers answer alike, and faults by which odradek would differ."""
+
+from collections import Counter
+
+import pytest
+
+from odradek.broker.authorization.table import OF_BROKERS
+from odradek.broker.authorizer import acl_index, standard_authorizer
+from tests.campaigns.acl_differential.brokers import compare_brokers
+from tests.campaigns.acl_differential.core import QUESTIONS, differences, kafkas_answers, story
+from tests.campaigns.acl_differential.requests import MADE
+from tests.campaigns.assignor_differential.kafkas import compiler
+
+SEEDS = range(1, 301)
+
+pytestmark = [
+    pytest.mark.xdist_group("kafka-tools"),
+    pytest.mark.timeout(300),
+    pytest.mark.skipif(compiler() is None, reason="a JDK compiles what calls Kafka's authorizer"),
+]
+
+
+@pytest.fixture(scope="module")
+def compared(tmp_path_factory):
+    stories = [story(seed) for seed in SEEDS]
+    return stories, kafkas_answers(stories, tmp_path_factory.mktemp("authorizers"))
+
+
+def test_both_decide_the_same(compared):
+    stories, answers = compared
+    assert {len(each) for each in answers} == {QUESTIONS}
+    assert {answer for each in answers for answer in each} == {"0", "1"}
+    assert differences(stories, answers) == []
+
+
+async def test_both_brokers_answer_the_same(tmp_path):
+    counts = Counter()
+    assert await compare_brokers(range(1, 13), tmp_path, counts) == []
+    assert counts.keys() == {api_key.name for api_key in MADE}
+
+
+def test_requests_are_made_of_every_api_with_a_rule():
+    assert OF_BROKERS.keys() == MADE
+
+
+def without_implied_operations(monkeypatch):
+    monkeypatch.setattr(acl_index, "_ALLOWING", acl_index._DENYING)
+
+
+def without_wildcards(monkeypatch):
+    monkeypatch.setattr(acl_index, "WILDCARD", "?")
+
+
+def with_denials_that_imply(monkeypatch):
+    monkeypatch.setattr(acl_index, "_DENYING", acl_index._ALLOWING)
+
+
+def without_dominated_patterns(monkeypatch):
+    monkeypatch.setattr(standard_authorizer, "_is_dominated", lambda *_: False)
+
+
+@pytest.mark.interpreted
+@pytest.mark.parametrize(
+    "fault", [without_implied_operations, without_wildcards, with_denials_that_imply, without_dominated_patterns]
+)
+def test_a_planted_fault_is_found(fault, compared, monkeypatch):
+    fault(monkeypatch)
+    assert differences(*compared)
