@@ -55,6 +55,17 @@ OLDER_STRUCTS: dict[ApiKey, dict[str, int]] = {ApiKey.UPDATE_FEATURES: {"Updatab
 # Requests with handwritten classes, because their batches stay in the frame.
 BY_HAND = {"ProduceRequest": "odradek.protocol.produce_request"}
 
+# What must not be in anybody's log: ``repr`` leaves the values of these fields out.
+SECRETS = {
+    "SaslAuthenticateRequest": {"auth_bytes"},
+    "SaslAuthenticateResponse": {"auth_bytes"},
+    "ScramCredentialUpsertion": {"salt", "salted_password"},
+    "CreateDelegationTokenResponse": {"hmac"},
+    "RenewDelegationTokenRequest": {"hmac"},
+    "ExpireDelegationTokenRequest": {"hmac"},
+    "DescribedDelegationToken": {"hmac"},
+}
+
 _PYTHON_TYPES = {"string": "str", "bytes": "bytes", "records": "Sized", "bool": "bool", "uuid": "UUID", "float64": "float"}
 _IMPORTS = {"Sequence": "collections.abc", "Sized": "collections.abc", "UUID": "uuid"}
 # A tuple has methods of these names, which the fields hide.
@@ -110,6 +121,10 @@ class _Module:
         lines += [f"    {field}: {declared}" for field, declared in self._older_fields.get(name, {}).items()]
         told = f"{_camel(self._api_key)} {kind}"
         doc = f"The {told}." if name.lower() == told.replace(" ", "").lower() else f"Part of the {told}."
+        secrets = SECRETS.get(name, set())
+        if secrets:
+            names = ", ".join(f'"{field}"' for field in sorted(secrets))
+            lines += ["", "    def __repr__(self) -> str:", f"        return shown(self, {names})"]
         self._bodies[kind, name] = "\n".join(
             [f"class {self._names[kind, name]}(NamedTuple):", f'    """{doc}"""', *([""] if lines else []), *lines]
         )
@@ -133,6 +148,8 @@ class _Module:
         imports = sorted(imports)
         if by_hand:
             imports += ["", *(f"from {module} import {name}" for name, module in by_hand.items())]
+        if "return shown(" in body:
+            imports += ["", "from odradek.protocol.hidden_fields import shown"]
         title = f'"""{_camel(self._api_key)} up to version {version}. Written by tools/generate_messages.py."""'
         tables = [self._table(kind) for kind in ("request", "response")]
         return "\n".join([title, "", *imports, "", "", body, "", "", *tables, ""])

@@ -10,7 +10,8 @@ import asyncio
 from functools import partial
 from typing import TYPE_CHECKING
 
-from odradek.broker.config.endpoints import parse_endpoints
+from odradek.broker.config.definitions import InvalidConfig
+from odradek.broker.config.endpoints import SASL_PROTOCOLS, parse_endpoints, security_protocols
 from odradek.broker.network.connection import Connection
 from odradek.broker.network.connection_registry import ConnectionRegistry
 from odradek.broker.network.listeners import Listeners
@@ -22,8 +23,12 @@ if TYPE_CHECKING:
     from random import Random
 
     from odradek.broker.config.broker_config import BrokerConfig
+    from odradek.broker.config.endpoints import Endpoint
     from odradek.broker.controller_server import ControllerListeners
+    from odradek.broker.network.sasl_listeners import SaslListeners
     from odradek.broker.network.tls_front import TlsFront
+    from odradek.broker.sasl.scram import ScramCredential
+    from odradek.protocol.scram import ScramMechanism
     from odradek.storage.filesystem import FileSystem
     from odradek.timing.background import Background
     from odradek.timing.clock import Clock
@@ -48,6 +53,7 @@ class BrokerServer:
         )
         self._listeners = Listeners(self._make_connection)
         self._max_frame_bytes: int = config["socket.request.max.bytes"]
+        self._sasl: SaslListeners | None = None
         self._tls: TlsFront | None = None
         # Of the controller, where it is in this process and listens for other brokers.
         self._controller_listeners: ControllerListeners | None = None
@@ -61,14 +67,15 @@ class BrokerServer:
     async def start(self) -> None:
         """Open everything and listen.
 
-        Raises DataDirectoryLocked, InconsistentDataDirectory, InvalidConfig where the stores of an SSL listener cannot be loaded,
-        or OSError where a listener cannot be bound; then nothing is open.
+        Raises DataDirectoryLocked, InconsistentDataDirectory, InvalidConfig where an SSL listener's stores cannot be loaded or a
+        SASL listener's mechanisms cannot be had, or OSError where a listener cannot be bound; then nothing is open.
         A broker among others also raises what ``Broker.join`` and ``ClusterMember.unfence`` do.
         """
         broker = self.broker
         config = broker.config
         endpoints = parse_endpoints("listeners", config["listeners"])
         self._tls = tls_front(config, [*endpoints, *config.controller_endpoints], broker.timer, broker.call_soon)
+        self._enable_mechanisms(endpoints)
         if config.controller_endpoints:
             await self._bind_controller()
         try:
@@ -128,6 +135,30 @@ class BrokerServer:
         if self._controller_listeners is not None:
             self._controller_listeners.close()
 
+    def _enable_mechanisms(self, endpoints: list[Endpoint]) -> None:
+        """Make what SASL listeners need. Raises InvalidConfig."""
+        config = self.broker.config
+        protocols = security_protocols(config)
+        names = [endpoint.name for endpoint in endpoints if protocols.get(endpoint.name) in SASL_PROTOCOLS]
+        if not names:
+            return
+        between = config["inter.broker.listener.name"]
+        if self.broker.is_member and between is not None and between.upper() in names:
+            raise InvalidConfig("inter.broker.listener.name", between, "a listener without SASL: brokers do not log in by it")
+        from odradek.broker.network.sasl_listeners import SaslListeners
+        from odradek.broker.sasl.listeners import SaslServices
+        from odradek.broker.sasl.scram import new_nonce
+
+        services = SaslServices(self._scram_credential, new_nonce, self.broker.clock, self.broker.background)
+        self._sasl = SaslListeners(self.broker, self.connections, names, services, self._max_frame_bytes)
+        config.watch(self._sasl.check, self._sasl.reload)
+
+    def _scram_credential(self, user: str, mechanism: ScramMechanism) -> ScramCredential | None:
+        """What the image has now: another one may have taken its place since the start."""
+        return self.broker.controller.image.kept.scram_credential(user, mechanism)
+
     def _make_connection(self, listener_name: str) -> asyncio.BaseProtocol:
         connection = Connection(self.broker.dispatcher, self.connections, listener_name, self._max_frame_bytes)
+        if self._sasl is not None:
+            self._sasl.guard(connection, listener_name)
         return connection if self._tls is None else self._tls.secured(connection, self.connections.line_limit)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeVar
 
 from odradek.broker.config.dynamic import CLUSTER_DEFAULT, ConfigView, ResourceType, apply_broker_overrides
 from odradek.broker.logging import log
+from odradek.broker.metadata.bootstrap import read_bootstrap
 from odradek.broker.metadata.controller import Controller
 from odradek.broker.metadata.metadata_log import MetadataLog
 from odradek.broker.metadata.publishing import PublishingOrder
@@ -251,6 +252,8 @@ def open_metadata_log(
         config=LogConfig(segment_bytes=config["metadata.log.segment.bytes"], segment_ms=config["metadata.log.segment.ms"]),
     )
     metadata_log.reserve = directory.reserve
+    if metadata_log.end_offset == 0:
+        metadata_log.bootstrap = read_bootstrap(file_system, directory.path)
     log_manager.checkpoints.metadata_synced = lambda: metadata_log.synced_offset
     return metadata_log
 

@@ -9,7 +9,9 @@ from odradek.protocol.api_keys import ApiKey
 
 if TYPE_CHECKING:
     # A command imports the classes of the messages that it sends, and no others.
+    from odradek.protocol.message_types import alter_user_scram_credentials as alter_scram
     from odradek.protocol.message_types import consumer_group_describe as group_types
+    from odradek.protocol.message_types import describe_user_scram_credentials as describe_scram
     from odradek.protocol.message_types.create_acls import CreateAclsRequest, CreateAclsResponse
     from odradek.protocol.message_types.create_topics import CreateTopicsRequest, CreateTopicsResponse
     from odradek.protocol.message_types.delete_acls import DeleteAclsRequest, DeleteAclsResponse
@@ -42,6 +44,12 @@ CONSUMER_GROUP_DESCRIBE: Final[Api[group_types.ConsumerGroupDescribeRequest, gro
 CREATE_ACLS: Final[Api[CreateAclsRequest, CreateAclsResponse]] = Api(ApiKey.CREATE_ACLS)
 DELETE_ACLS: Final[Api[DeleteAclsRequest, DeleteAclsResponse]] = Api(ApiKey.DELETE_ACLS)
 DESCRIBE_ACLS: Final[Api[DescribeAclsRequest, DescribeAclsResponse]] = Api(ApiKey.DESCRIBE_ACLS)
+ALTER_USER_SCRAM_CREDENTIALS: Final[
+    Api[alter_scram.AlterUserScramCredentialsRequest, alter_scram.AlterUserScramCredentialsResponse]
+] = Api(ApiKey.ALTER_USER_SCRAM_CREDENTIALS)
+DESCRIBE_USER_SCRAM_CREDENTIALS: Final[
+    Api[describe_scram.DescribeUserScramCredentialsRequest, describe_scram.DescribeUserScramCredentialsResponse]
+] = Api(ApiKey.DESCRIBE_USER_SCRAM_CREDENTIALS)
 CREATE_TOPICS: Final[Api[CreateTopicsRequest, CreateTopicsResponse]] = Api(ApiKey.CREATE_TOPICS)
 DELETE_GROUPS: Final[Api[DeleteGroupsRequest, DeleteGroupsResponse]] = Api(ApiKey.DELETE_GROUPS)
 DELETE_TOPICS: Final[Api[DeleteTopicsRequest, DeleteTopicsResponse]] = Api(ApiKey.DELETE_TOPICS)

@@ -1,22 +1,25 @@
 """``--command-config``: how a command speaks to brokers, in a file as Kafka's own commands have it.
 
-Of that file ``security.protocol`` counts, PLAINTEXT or SSL, and the ``ssl.`` configs. The rest of it is for others. The file is
-read with the first connection.
+Of that file these count: ``security.protocol``, the ``ssl.`` configs for TLS, and for SASL ``sasl.mechanism`` and
+``sasl.jaas.config``, by PLAIN and SCRAM. The rest of it is for others. The file is read with the first connection.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 import click
 
 if TYPE_CHECKING:
     import ssl
+    from collections.abc import Mapping
     from pathlib import Path
 
+    from odradek.client.login import Login
+
 _FILE: Final = "odradek.command_config.file"
-_TLS: Final = "odradek.command_config.tls"
-_PROTOCOLS: Final = ("PLAINTEXT", "SSL")
+_READ: Final = "odradek.command_config.read"
+_PROTOCOLS: Final = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
 
 
 class CannotSpeak(click.ClickException):
@@ -25,36 +28,77 @@ class CannotSpeak(click.ClickException):
     exit_code = 2
 
 
+class CommandConfig(NamedTuple):
+    """How to speak TLS, and how to authenticate, where the broker wants that."""
+
+    tls: ssl.SSLContext | None = None
+    login: Login | None = None
+
+
 def take_command_config(context: click.Context, _option: click.Parameter, path: Path | None) -> None:
     """Callback of the option."""
     context.meta[_FILE] = path
 
 
-def command_tls() -> ssl.SSLContext | None:
-    """The context of TLS for the connections of the command that runs; None in the clear. Raises CannotSpeak."""
+def command_config() -> CommandConfig:
+    """That of the command that runs. Raises CannotSpeak."""
     context = click.get_current_context(silent=True)
     if context is None or context.meta.get(_FILE) is None:
-        return None
-    if _TLS not in context.meta:
-        context.meta[_TLS] = _read(context.meta[_FILE])
-    found: ssl.SSLContext | None = context.meta[_TLS]
+        return CommandConfig()
+    if _READ not in context.meta:
+        context.meta[_READ] = _read(context.meta[_FILE])
+    found: CommandConfig = context.meta[_READ]
     return found
 
 
-def _read(path: Path) -> ssl.SSLContext | None:
-    from odradek.broker.config.broker_config import InvalidConfig, load, parse_properties
-    from odradek.broker.security.tls_context import client_context
+def _read(path: Path) -> CommandConfig:
+    from odradek.broker.config.broker_config import InvalidConfig, parse_properties
 
     try:
         properties = parse_properties(path.read_text(encoding="utf-8"))
-        protocol = properties.get("security.protocol", _PROTOCOLS[0]).upper()
-        if protocol == "SSL":
-            chosen = {name: value for name, value in properties.items() if name.startswith("ssl.")}
-            return client_context(load(None, chosen).listener_config("SSL"))
+        protocol = _protocol(properties)
+        tls = _tls(properties) if protocol.endswith("SSL") else None
+        return CommandConfig(tls, _login(properties) if protocol.startswith("SASL_") else None)
     except UnicodeDecodeError:
         raise CannotSpeak(f"{path} is not UTF-8 text") from None
     except (InvalidConfig, OSError) as error:
         raise CannotSpeak(str(error)) from error
+
+
+def _protocol(properties: Mapping[str, str]) -> str:
+    """Raises InvalidConfig."""
+    from odradek.broker.config.definitions import InvalidConfig
+
+    protocol = properties.get("security.protocol", _PROTOCOLS[0]).strip().upper()
     if protocol not in _PROTOCOLS:
-        raise CannotSpeak(str(InvalidConfig("security.protocol", protocol, f"one of {', '.join(_PROTOCOLS)}")))
-    return None
+        raise InvalidConfig("security.protocol", protocol, f"one of {', '.join(_PROTOCOLS)}")
+    return protocol
+
+
+def _tls(properties: Mapping[str, str]) -> ssl.SSLContext:
+    """Raises InvalidConfig."""
+    from odradek.broker.config.broker_config import load
+    from odradek.broker.security.tls_context import client_context
+
+    chosen = {name: value for name, value in properties.items() if name.startswith("ssl.")}
+    return client_context(load(None, chosen).listener_config("SSL"))
+
+
+def _login(properties: Mapping[str, str]) -> Login:
+    """Raises InvalidConfig."""
+    from odradek.broker.config.definitions import HIDDEN, InvalidConfig
+    from odradek.broker.sasl.jaas import JaasError, parse_jaas
+    from odradek.client.login import PLAIN, Login
+    from odradek.protocol.scram import MECHANISMS
+
+    mechanisms = (PLAIN, *MECHANISMS)
+    mechanism = properties.get("sasl.mechanism", "").strip()
+    if mechanism not in mechanisms:
+        raise InvalidConfig("sasl.mechanism", mechanism, f"one of {', '.join(mechanisms)}")
+    try:
+        options = parse_jaas(properties.get("sasl.jaas.config", "")).options
+        return Login(mechanism, options["username"], options["password"])
+    except JaasError as error:
+        raise InvalidConfig("sasl.jaas.config", HIDDEN, f"a JAAS line: {error}") from error
+    except KeyError as error:
+        raise InvalidConfig("sasl.jaas.config", HIDDEN, f"a JAAS line with username and password: no {error.args[0]}") from error

@@ -10,14 +10,18 @@ from uuid import uuid4
 import click
 
 from odradek.broker.config.broker_config import BrokerConfig, InvalidConfig, load, parse_properties
+from odradek.broker.metadata.bootstrap import write_bootstrap
 from odradek.broker.storage_start import log_dirs
+from odradek.cli.add_scram import credentials
 from odradek.cli.options import key_and_value
 from odradek.cli.serve import place_data
+from odradek.protocol.metadata_records.security import UserScramCredentialRecord
 from odradek.storage.checkpoints import new_uuid_text
 from odradek.storage.data_directories import DataDirectories
 from odradek.storage.data_directory import DataDirectory, DirectoryIdentity
 from odradek.storage.errors import DataDirectoryLocked, InconsistentDataDirectory
 from odradek.storage.filesystem import RealFileSystem
+from odradek.timing.system_clock import SystemClock
 
 
 class _CannotFormat(click.ClickException):
@@ -30,6 +34,14 @@ class _CannotFormat(click.ClickException):
 @click.option("--config", "config_file", type=click.Path(path_type=Path), help="A server.properties, as Kafka has it.")
 @click.option("--set", "settings", metavar="KEY=VALUE", multiple=True, callback=key_and_value, help="One config; repeatable.")
 @click.option("--ignore-formatted", is_flag=True, help="Leave directories alone that are formatted.")
+@click.option(
+    "--add-scram",
+    "users",
+    metavar="SCRAM-SHA-256=[name=...,password=...]",
+    multiple=True,
+    callback=credentials,
+    help="A user that the cluster begins with; repeatable.",
+)
 def format(  # noqa: A001  the command's name
     *,
     cluster_id: str | None,
@@ -37,6 +49,7 @@ def format(  # noqa: A001  the command's name
     config_file: Path | None,
     settings: dict[str, str],
     ignore_formatted: bool,
+    users: list[UserScramCredentialRecord],
 ) -> int:
     """Give new data directories the cluster's id.
 
@@ -44,7 +57,7 @@ def format(  # noqa: A001  the command's name
     """
     try:
         config = _configuration(config_file, settings, data_dir)
-        _format(config, cluster_id, ignore_formatted=ignore_formatted)
+        _format(config, cluster_id, users, ignore_formatted=ignore_formatted)
     except UnicodeDecodeError:
         raise _CannotFormat(f"{config_file} is not UTF-8 text") from None
     except (InvalidConfig, DataDirectoryLocked, InconsistentDataDirectory, OSError) as error:
@@ -59,7 +72,9 @@ def _configuration(config_file: Path | None, settings: dict[str, str], data_dir:
     return load(None, merged)
 
 
-def _format(config: BrokerConfig, cluster_id: str | None, *, ignore_formatted: bool) -> None:
+def _format(
+    config: BrokerConfig, cluster_id: str | None, users: Sequence[UserScramCredentialRecord], *, ignore_formatted: bool
+) -> None:
     node_id: int = config["node.id"]
     metadata_dir = config["metadata.log.dir"]
     metadata_path = None if metadata_dir is None else str(Path(metadata_dir).absolute())
@@ -75,7 +90,11 @@ def _format(config: BrokerConfig, cluster_id: str | None, *, ignore_formatted: b
         other = next((path for each, path in known.items() if each != chosen), None)
         if other is not None:
             raise _CannotFormat(f"{other}: this is the data of another cluster than {chosen}")
+        if users and directories.metadata not in new:
+            raise _CannotFormat(f"{directories.metadata.path}: a cluster that is there already has its users by odradek users")
         _begin(new, chosen, node_id)
+        if users:
+            write_bootstrap(RealFileSystem(), directories.metadata.path, users, SystemClock().now_ms())
     finally:
         directories.release()
 

@@ -24,6 +24,7 @@ _ELSEWHERE = {
     "replay": "odradek.testing.timeline.command",
     "topics": "odradek.cli.topics",
     "transactions": "odradek.cli.transactions",
+    "users": "odradek.cli.users",
 }
 
 

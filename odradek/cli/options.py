@@ -32,7 +32,7 @@ def asks_a_broker(command: CommandT) -> CommandT:
         type=click.Path(path_type=Path),
         expose_value=False,
         callback=take_command_config,
-        help="For a broker that speaks TLS: security.protocol and the ssl configs, as for Kafka's commands.",
+        help="For a broker that wants TLS or SASL: security.protocol and what belongs to it, as for Kafka's commands.",
     )
     return server(as_json(config(command)))
 

@@ -5,7 +5,7 @@ Requests and responses are the canonical messages (``protocol.messages``), in th
 
 from typing import Any
 
-from odradek.cli.command_config import command_tls
+from odradek.cli.command_config import command_config
 from odradek.cli.refusals import Refused, Unreachable
 from odradek.client.api import Api, RequestT, ResponseT
 from odradek.client.blocking import BlockingClient
@@ -14,6 +14,7 @@ from odradek.client.errors import (
     ConnectFailed,
     InvalidFrame,
     InvalidRequest,
+    LoginFailed,
     NegotiationFailed,
     ProtocolViolation,
     UnsupportedVersion,
@@ -29,9 +30,11 @@ class Connection:
     def __init__(self, host: str, port: int) -> None:
         self._address = f"{host}:{port}"
         try:
-            self._client = BlockingClient(host, port, _CLIENT_ID, _TIMEOUT_S, command_tls())
+            self._client = BlockingClient(host, port, _CLIENT_ID, _TIMEOUT_S, *command_config())
         except ConnectFailed as failure:
             raise Unreachable(f"no broker answers at {self._address}: {failure.reason}") from failure
+        except LoginFailed as failure:
+            raise Unreachable(f"the broker at {self._address} does not let you in: {failure.reason}") from failure
         except NegotiationFailed as failure:
             raise Refused(self._address, failure.code) from failure
         except ClientError as failure:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 from odradek.client.api import Api, RequestT, ResponseT
 from odradek.client.connection import ClientConnection
 from odradek.client.errors import ConnectFailed, Disconnected
+from odradek.client.login import Login, log_in
 from odradek.client.states import ConnectionState
 
 if TYPE_CHECKING:
@@ -15,10 +16,19 @@ if TYPE_CHECKING:
 class BlockingClient:
     """A connection to one node, whose versions are known once it is made. ``timeout_s`` is for each wait on the socket.
 
-    ``tls`` is how to speak TLS, if that is spoken. Raises ConnectFailed, and what ``call`` raises.
+    ``tls`` is how to speak TLS, if that is spoken. With a ``login`` it authenticates. Raises ConnectFailed, LoginFailed, and what
+    ``call`` raises.
     """
 
-    def __init__(self, host: str, port: int, client_id: str, timeout_s: float, tls: "ssl.SSLContext | None" = None) -> None:
+    def __init__(
+        self,
+        host: str,
+        port: int,
+        client_id: str,
+        timeout_s: float,
+        tls: "ssl.SSLContext | None" = None,
+        login: Login | None = None,
+    ) -> None:
         try:
             self._socket = socket.create_connection((host, port), timeout_s)
             if tls is not None:
@@ -28,6 +38,8 @@ class BlockingClient:
         self._connection = ClientConnection(client_id)
         try:
             self._negotiate()
+            if login is not None:
+                log_in(self, login)
         except BaseException:
             self.close()
             raise

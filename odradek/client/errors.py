@@ -52,6 +52,14 @@ class NegotiationFailed(ClientError):
         self.code = code
 
 
+class LoginFailed(ClientError):
+    """SASL failed: the node does not let the client in, with its error ``code``, or does not know the password itself."""
+
+    def __init__(self, reason: str, code: int = 0) -> None:
+        super().__init__(reason)
+        self.code = code
+
+
 class ProtocolViolation(ClientError):
     """The peer sent what no node of Kafka sends; the connection cannot go on."""
 

@@ -42,19 +42,27 @@ _HEAD: Final = Struct(">ih").unpack_from
 class FrameReader:
     """Splits a stream into frames, whatever the sizes of its reads.
 
-    ``max_frame_bytes`` is ``socket.request.max.bytes``. If a frame announces more, or less than a header needs,
-    ``MalformedMessage`` is raised and the stream cannot continue. If complete frames precede it in the same read, they are
-    returned, and ``error`` is the exception to raise after them.
+    ``max_frame_bytes`` is ``socket.request.max.bytes``, unless ``limit`` says otherwise. If a frame announces more, or less than
+    a header needs, ``MalformedMessage`` is raised and the stream cannot continue. If complete frames precede it in the same
+    read, they are returned, and ``error`` is the exception to raise after them.
     """
 
-    __slots__ = ("_buffer", "_end", "_max_frame_bytes", "_start", "_view", "error")
+    __slots__ = ("_buffer", "_end", "_limited_by", "_max_frame_bytes", "_min_frame_bytes", "_start", "_view", "error")
 
     def __init__(self, max_frame_bytes: int) -> None:
+        self._min_frame_bytes = MIN_FRAME_BYTES
         self._max_frame_bytes = max_frame_bytes
+        self._limited_by = "socket.request.max.bytes"
         self._set_buffer(bytearray(_IDLE_BYTES))
         self._start = 0
         self._end = 0
         self.error: MalformedMessage | None = None
+
+    def limit(self, min_frame_bytes: int, max_frame_bytes: int, config: str) -> None:
+        """Take frames of so many bytes, which ``config`` says, from the next read on."""
+        self._min_frame_bytes = min_frame_bytes
+        self._max_frame_bytes = max_frame_bytes
+        self._limited_by = config
 
     @property
     def buffered_bytes(self) -> int:
@@ -108,10 +116,10 @@ class FrameReader:
         frames: list[bytes | memoryview] = []
         while end - start >= 4:
             (length,) = _LENGTH(buffer, start)
-            if not MIN_FRAME_BYTES <= length <= self._max_frame_bytes:
+            if not self._min_frame_bytes <= length <= self._max_frame_bytes:
                 self.error = MalformedMessage(
-                    f"a frame of {length} bytes: allowed are {MIN_FRAME_BYTES} to {self._max_frame_bytes}"
-                    " (socket.request.max.bytes)"
+                    f"a frame of {length} bytes: allowed are {self._min_frame_bytes} to {self._max_frame_bytes}"
+                    f" ({self._limited_by})"
                 )
                 if not frames:
                     raise self.error

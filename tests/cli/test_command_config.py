@@ -1,4 +1,4 @@
-"""``--command-config``: the commands by TLS."""
+"""``--command-config``: the commands by TLS; ``tests/clients/test_sasl.py`` has them by SASL."""
 
 import pytest
 
@@ -61,7 +61,7 @@ def test_a_broker_that_is_not_trusted_is_told(asked, certificates):
 @pytest.mark.parametrize(
     ("lines", "told"),
     [
-        (["security.protocol=SASL_SSL"], "security.protocol"),
+        (["security.protocol=TLS"], "security.protocol"),
         (["security.protocol=SSL", "ssl.truststore.type=PEM", "ssl.truststore.location=/nowhere.pem"], "ssl.truststore.location"),
         ([], "did not answer"),
     ],

@@ -4,6 +4,8 @@ import pytest
 from click.testing import CliRunner
 
 from odradek.cli.main import command
+from odradek.protocol.api_keys import ApiKey
+from tests.raw_client import RawClient
 
 SETTINGS = ["--set", "node.id=7"]
 
@@ -66,3 +68,52 @@ def test_a_broker_starts_on_a_formatted_directory(run, tmp_path, broker_process)
     run("--cluster-id", "x", "--data-dir", tmp_path / "a")
     broker_process(tmp_path / "a", settings={"node.id": "7"}).stop()
     assert meta(tmp_path / "a")["cluster.id"] == "x"
+
+
+# Users.
+
+ALICE = "SCRAM-SHA-256=[name=alice,password=alice-secret]"
+
+
+def test_a_cluster_begins_with_its_users(run, tmp_path, broker_process):
+    more = 'SCRAM-SHA-512=[name=alice,iterations=8192,salt="c2FsdA==",saltedpassword="AAAA"]'
+    outcome = run("--data-dir", tmp_path / "a", "--add-scram", ALICE, "--add-scram", more)
+    assert outcome.exception is None
+    assert "alice-secret" not in outcome.output
+    broker = broker_process(data_dir=tmp_path / "a", settings={"node.id": 7})
+    for _ in range(2):
+        with RawClient(broker.host, broker.port) as client:
+            (found,) = client.call(ApiKey.DESCRIBE_USER_SCRAM_CREDENTIALS, 0, users=[]).results
+        assert (found.user, [(each.mechanism, each.iterations) for each in found.credential_infos]) == (
+            "alice",
+            [(1, 4096), (2, 8192)],
+        )
+        broker.stop()
+        broker.start()
+
+
+@pytest.mark.parametrize(
+    ("argument", "complaint"),
+    [
+        ("alice", "not of the form"),
+        ("PLAIN=[name=a,password=alice-secret]", "not of the form"),
+        ("SCRAM-SHA-256=name=a,password=alice-secret", "not of the form"),
+        ("SCRAM-SHA-256=[password=alice-secret]", "the name of a user"),
+        ("SCRAM-SHA-256=[name=a]", "a password is wanted"),
+        ("SCRAM-SHA-256=[name=a,saltedpassword=AAAA]", "with its salt"),
+        ("SCRAM-SHA-256=[name=a,password=alice-secret,iterations=4095]", "4096 to 16384"),
+        ("SCRAM-SHA-256=[name=a,password=alice-secret,iterations=many]", "4096 to 16384"),
+        ("SCRAM-SHA-256=[name=a,password=alice-secret,salt=!]", "base64"),
+        ("SCRAM-SHA-256=[name=a,password=alice-secret,x=y]", "KEY=VALUE"),
+    ],
+)
+def test_what_is_no_user_is_refused_without_its_password(run, tmp_path, argument, complaint):
+    outcome = run("--data-dir", tmp_path / "a", "--add-scram", argument)
+    assert complaint in refusal(outcome)
+    assert "alice-secret" not in refusal(outcome)
+    assert not (tmp_path / "a").exists()
+
+
+def test_a_cluster_that_is_there_is_given_no_users(run, tmp_path):
+    run("--data-dir", tmp_path / "a")
+    assert "odradek users" in refusal(run("--data-dir", tmp_path / "a", "--ignore-formatted", "--add-scram", ALICE))

@@ -130,6 +130,17 @@ def _delete_acls(classes: Any, asked: Asked, code: ErrorCode) -> dict[str, Any]:
     return {"filter_results": [classes.DeleteAclsFilterResult(code, _REASONS.get(code)) for _ in asked.request.filters]}
 
 
+def _alter_user_scram_credentials(classes: Any, asked: Asked, code: ErrorCode) -> dict[str, Any]:
+    users = sorted({each.name for each in (*asked.request.deletions, *asked.request.upsertions)})
+    return {"results": [classes.AlterUserScramCredentialsResult(user, code, _REASONS.get(code)) for user in users]}
+
+
+def _describe_user_scram_credentials(classes: Any, asked: Asked, code: ErrorCode) -> dict[str, Any]:
+    users = asked.request.users or ()
+    result = classes.DescribeUserScramCredentialsResult
+    return {"results": [result(user="", error_code=code, error_message=_REASONS.get(code)) for _ in users]}
+
+
 _SPECIAL: Final[dict[ApiKey, Callable[[Any, Asked, ErrorCode], dict[str, Any]]]] = {
     ApiKey.JOIN_GROUP: _join_group,
     ApiKey.INIT_PRODUCER_ID: _init_producer_id,
@@ -142,4 +153,6 @@ _SPECIAL: Final[dict[ApiKey, Callable[[Any, Asked, ErrorCode], dict[str, Any]]]]
     ApiKey.LIST_PARTITION_REASSIGNMENTS: _list_partition_reassignments,
     ApiKey.CREATE_ACLS: _create_acls,
     ApiKey.DELETE_ACLS: _delete_acls,
+    ApiKey.ALTER_USER_SCRAM_CREDENTIALS: _alter_user_scram_credentials,
+    ApiKey.DESCRIBE_USER_SCRAM_CREDENTIALS: _describe_user_scram_credentials,
 }

@@ -42,6 +42,7 @@ _OF_METADATA: Final[dict[ApiKey, Rule]] = {
     ApiKey.DESCRIBE_ACLS: whole.acl_change(AclOperation.DESCRIBE),
     ApiKey.CREATE_ACLS: whole.acl_change(AclOperation.ALTER),
     ApiKey.DELETE_ACLS: whole.acl_change(AclOperation.ALTER),
+    ApiKey.ALTER_USER_SCRAM_CREDENTIALS: _ALTER,
 }
 
 OF_BROKERS: Final[Mapping[ApiKey, Rule]] = _OF_METADATA | {
@@ -78,6 +79,7 @@ OF_BROKERS: Final[Mapping[ApiKey, Rule]] = _OF_METADATA | {
     ApiKey.CONSUMER_GROUP_DESCRIBE: groups.consumer_group_describe,
     ApiKey.LIST_CONFIG_RESOURCES: whole.on_cluster(AclOperation.DESCRIBE_CONFIGS),
     ApiKey.DESCRIBE_TOPIC_PARTITIONS: descriptions.describe_topic_partitions,
+    ApiKey.DESCRIBE_USER_SCRAM_CREDENTIALS: _DESCRIBE,
 }
 
 OF_CONTROLLERS: Final[Mapping[ApiKey, Rule]] = _OF_METADATA | {
@@ -92,8 +94,9 @@ OF_CONTROLLERS: Final[Mapping[ApiKey, Rule]] = _OF_METADATA | {
     ApiKey.ASSIGN_REPLICAS_TO_DIRS: _CLUSTER_ACTION,
 }
 
-# Anybody is told the versions. The protocols of groups that are not there are refused whoever asks (``handlers.REFUSED``).
-OPEN: Final = frozenset({ApiKey.API_VERSIONS})
+# Anybody is told the versions, and may say who it is. The protocols of groups that are not there are refused whoever asks
+# (``handlers.REFUSED``).
+OPEN: Final = frozenset({ApiKey.API_VERSIONS, ApiKey.SASL_HANDSHAKE, ApiKey.SASL_AUTHENTICATE})
 
 
 def behind_rules(

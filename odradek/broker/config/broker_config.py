@@ -19,6 +19,7 @@ from odradek.broker.config.endpoints import (
 from odradek.broker.config.listener_config import ListenerConfig, check_of_listeners
 from odradek.broker.config.properties import parse_properties
 from odradek.broker.config.roles import check_roles
+from odradek.broker.config.sasl_config import SaslConfig
 from odradek.broker.config.table import BROKER_CONFIGS, BROKER_DEFAULTS, synonyms
 from odradek.broker.config.topic_config import effective, log_config, validate_overrides
 from odradek.storage.log_config import LogConfig
@@ -26,6 +27,7 @@ from odradek.storage.log_config import LogConfig
 __all__ = ["BrokerConfig", "InvalidConfig", "load", "parse_properties"]
 
 _MOST_LOG_CONFIGS: Final = 1_000
+Check = Callable[[Mapping[str, Any], Mapping[str, str]], None]
 
 
 def load(properties: str | None = None, overrides: Mapping[str, str] | None = None) -> "BrokerConfig":
@@ -41,15 +43,13 @@ class BrokerConfig:
     ``static`` has the texts set at the start, unknown keys included; ``warnings`` names the unknown keys. Loop thread only.
     """
 
-    __slots__ = ("_log_configs", "_texts", "_values", "check_also", "static", "warnings", "when_overridden")
+    __slots__ = ("_checks", "_log_configs", "_texts", "_values", "_when_overridden", "static", "warnings")
 
     def __init__(self, static: Mapping[str, str]) -> None:
         self.static = _with_both_ids(static)
         self._texts: Mapping[str, str] = self.static
-        # Of the server that listens: raises InvalidConfig where the texts ask for what its listeners cannot do.
-        self.check_also: Callable[[Mapping[str, Any], Mapping[str, str]], None] | None = None
-        # And is told that other values are in force.
-        self.when_overridden: Callable[[], None] | None = None
+        self._checks: list[Check] = []
+        self._when_overridden: list[Callable[[], None]] = []
         self._values = values_in_force(self.static)
         unknown = [name for name in self.static if name not in BROKER_CONFIGS]
         self.warnings: tuple[str, ...] = ()
@@ -77,25 +77,34 @@ class BrokerConfig:
         listeners = parse_list(text)
         return parse_endpoints("listeners", controller_listeners(listeners, self["controller.listener.names"]))
 
+    def watch(self, check_also: Check, when_overridden: Callable[[], None]) -> None:
+        """Have ``check_also`` raise InvalidConfig for values and texts that a listener cannot do with, and tell of overrides."""
+        self._checks.append(check_also)
+        self._when_overridden.append(when_overridden)
+
     def override(self, *layers: Mapping[str, str]) -> None:
         """Replace the dynamic overrides: the cluster's, then this broker's, which take precedence. Raises InvalidConfig."""
         self._texts = self._laid_over(layers)
         self._values = values_in_force(self._texts)
         self._log_configs.clear()
-        if self.when_overridden is not None:
-            self.when_overridden()
+        for tell in self._when_overridden:
+            tell()
 
     def overridden(self, *layers: Mapping[str, str]) -> dict[str, Any]:
         """The values that would be in force with ``layers`` of dynamic overrides; raises InvalidConfig."""
         texts = self._laid_over(layers)
         values = values_in_force(texts)
-        if self.check_also is not None:
-            self.check_also(values, texts)
+        for check_also in self._checks:
+            check_also(values, texts)
         return values
 
     def listener_config(self, listener: str) -> ListenerConfig:
         """The values in force for one listener."""
         return ListenerConfig(listener, self._values, self._texts)
+
+    def sasl_config(self, listener: str) -> SaslConfig:
+        """The configs in force of one listener's SASL. Raises InvalidConfig when one is looked up."""
+        return SaslConfig(listener, self._texts)
 
     def _laid_over(self, layers: Sequence[Mapping[str, str]]) -> dict[str, str]:
         """All that is set, with ``layers`` of dynamic overrides."""

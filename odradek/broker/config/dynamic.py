@@ -61,7 +61,10 @@ def base_name(name: str) -> str:
 
 def definition_of(name: str) -> ConfigDefinition | None:
     """The table's row for a broker config, including one for a single listener."""
-    return BROKER_CONFIGS.get(name) or BROKER_CONFIGS.get(base_name(name))
+    base = base_name(name)
+    found = BROKER_CONFIGS.get(name) or BROKER_CONFIGS.get(base)
+    # One of a listener may be of one of its mechanisms: ``listener.name.<listener>.<mechanism>.<config>``.
+    return found if found is not None or base == name else BROKER_CONFIGS.get(base.partition(".")[2])
 
 
 def is_dynamic(name: str) -> bool:

@@ -12,8 +12,12 @@ from odradek.broker.config.definitions import InvalidConfig
 MAX_PORT = 65535
 PLAINTEXT = "PLAINTEXT"
 SSL = "SSL"
+SASL_PLAINTEXT = "SASL_PLAINTEXT"
+SASL_SSL = "SASL_SSL"
+TLS_PROTOCOLS = (SSL, SASL_SSL)
+SASL_PROTOCOLS = (SASL_PLAINTEXT, SASL_SSL)
 # By their numbers.
-_PROTOCOLS = (PLAINTEXT, SSL, "SASL_PLAINTEXT", "SASL_SSL")
+_PROTOCOLS = (PLAINTEXT, SSL, SASL_PLAINTEXT, SASL_SSL)
 _A_MAP = "a list of NAME:PROTOCOL"
 _ANY_ADDRESS = ("0.0.0.0", "::")  # noqa: S104  compared, not bound
 
@@ -50,6 +54,10 @@ def check_controller_listeners(values: Mapping[str, Any], listeners: Sequence[st
     endpoints = parse_endpoints("listeners", listeners)
     protocols = {endpoint.name: PLAINTEXT for endpoint in endpoints} | security_protocols(values)
     _check_bindable(endpoints, protocols)
+    for endpoint in endpoints:
+        if protocols[endpoint.name] in SASL_PROTOCOLS:
+            allowed = f"a listener without SASL, not {protocols[endpoint.name]}: brokers do not log in at controllers"
+            raise InvalidConfig("listeners", endpoint.name, allowed)
 
 
 def check_listeners(values: Mapping[str, Any]) -> None:
@@ -144,8 +152,6 @@ def _check_bindable(listeners: Sequence[Endpoint], protocols: Mapping[str, str])
         protocol = protocols.get(endpoint.name)
         if protocol is None:
             raise InvalidConfig("listeners", endpoint.name, "given a protocol in listener.security.protocol.map")
-        if protocol not in (PLAINTEXT, SSL):
-            raise InvalidConfig("listeners", endpoint.name, f"a PLAINTEXT or SSL listener, not {protocol}: there is no SASL")
         # As in Kafka, only an IPv4 and an IPv6 listener may share a port.
         place = (endpoint.port, ":" in endpoint.host)
         if endpoint.port and place in taken:

@@ -19,28 +19,31 @@ class Ignored(NamedTuple):
 
 
 _BY_REASON = {
-    "there is no SASL": """
-        connection.failed.authentication.delay.ms connections.max.reauth.ms
-        delegation.token.expiry.check.interval.ms delegation.token.expiry.time.ms delegation.token.max.lifetime.ms
-        delegation.token.secret.key principal.builder.class+ sasl.client.callback.handler.class sasl.enabled.mechanisms+
-        sasl.jaas.config+ sasl.kerberos.kinit.cmd+ sasl.kerberos.min.time.before.relogin+
-        sasl.kerberos.principal.to.local.rules+ sasl.kerberos.service.name+ sasl.kerberos.ticket.renew.jitter+
-        sasl.kerberos.ticket.renew.window.factor+ sasl.login.callback.handler.class sasl.login.class
+    "principals are as Kafka builds them": """
+        principal.builder.class+
+    """,
+    "there is no Kerberos": """
+        sasl.kerberos.kinit.cmd+ sasl.kerberos.min.time.before.relogin+ sasl.kerberos.principal.to.local.rules+
+        sasl.kerberos.service.name+ sasl.kerberos.ticket.renew.jitter+ sasl.kerberos.ticket.renew.window.factor+
+    """,
+    "the broker does not log in by SASL": """
+        sasl.client.callback.handler.class sasl.login.callback.handler.class sasl.login.class
         sasl.login.connect.timeout.ms sasl.login.read.timeout.ms sasl.login.refresh.buffer.seconds+
         sasl.login.refresh.min.period.seconds+ sasl.login.refresh.window.factor+ sasl.login.refresh.window.jitter+
         sasl.login.retry.backoff.max.ms sasl.login.retry.backoff.ms sasl.mechanism.controller.protocol
-        sasl.mechanism.inter.broker.protocol+ sasl.oauthbearer.assertion.algorithm sasl.oauthbearer.assertion.claim.aud
+        sasl.oauthbearer.assertion.algorithm sasl.oauthbearer.assertion.claim.aud
         sasl.oauthbearer.assertion.claim.exp.seconds sasl.oauthbearer.assertion.claim.iss
         sasl.oauthbearer.assertion.claim.jti.include sasl.oauthbearer.assertion.claim.nbf.seconds
-        sasl.oauthbearer.assertion.claim.sub sasl.oauthbearer.assertion.file sasl.oauthbearer.assertion.private.key.file
-        sasl.oauthbearer.assertion.private.key.passphrase sasl.oauthbearer.assertion.template.file
-        sasl.oauthbearer.client.credentials.client.id sasl.oauthbearer.client.credentials.client.secret
-        sasl.oauthbearer.clock.skew.seconds sasl.oauthbearer.expected.audience sasl.oauthbearer.expected.issuer
-        sasl.oauthbearer.jwks.endpoint.refresh.ms sasl.oauthbearer.jwks.endpoint.retry.backoff.max.ms
-        sasl.oauthbearer.jwks.endpoint.retry.backoff.ms sasl.oauthbearer.jwks.endpoint.url
+        sasl.oauthbearer.assertion.claim.sub sasl.oauthbearer.assertion.file
+        sasl.oauthbearer.assertion.private.key.file sasl.oauthbearer.assertion.private.key.passphrase
+        sasl.oauthbearer.assertion.template.file sasl.oauthbearer.client.credentials.client.id
+        sasl.oauthbearer.client.credentials.client.secret
         sasl.oauthbearer.jwt.retriever.class sasl.oauthbearer.jwt.validator.class sasl.oauthbearer.scope
-        sasl.oauthbearer.scope.claim.name sasl.oauthbearer.sub.claim.name sasl.oauthbearer.token.endpoint.url
-        sasl.server.callback.handler.class sasl.server.max.receive.size
+        sasl.oauthbearer.token.endpoint.url
+    """,
+    "there are no delegation tokens": """
+        delegation.token.expiry.check.interval.ms delegation.token.expiry.time.ms delegation.token.max.lifetime.ms
+        delegation.token.secret.key
     """,
     "TLS is OpenSSL's": """
         security.providers ssl.engine.factory.class ssl.keymanager.algorithm ssl.provider ssl.secure.random.implementation

@@ -7,6 +7,7 @@ from collections.abc import Collection, Mapping
 from typing import Any, Final
 
 from odradek.broker.config.definitions import HIDDEN, InvalidConfig, Value, parse, to_text
+from odradek.broker.config.endpoints import SASL_SSL, security_protocols
 from odradek.broker.config.table import BROKER_CONFIGS
 from odradek.broker.config.table_ssl import SSL_NAMES
 
@@ -44,18 +45,22 @@ def _parse(key: str, name: str, text: str) -> Value:
 class ListenerConfig:
     """The typed values for ``listener``: ``config["ssl.client.auth"]``. ``texts`` are all that is set, ``values`` a broker's."""
 
-    __slots__ = ("_own", "_values", "listener")
+    __slots__ = ("_is_sasl", "_own", "_values", "listener")
 
     def __init__(self, listener: str, values: Mapping[str, Any], texts: Mapping[str, str]) -> None:
         self.listener = listener
         self._values = values
         self._own: dict[str, Value] = {}
+        self._is_sasl = security_protocols(values).get(listener) == SASL_SSL
         for name in _OF_LISTENERS:
             key = listener_key(listener, name)
             if key in texts:
                 self._own[name] = _parse(key, name, texts[key])
 
     def __getitem__(self, name: str) -> Any:
+        if name == "ssl.client.auth" and self._is_sasl and name not in self._own:
+            # As in Kafka: the broker's is for SSL listeners, whose clients say by it who they are.
+            return "none"
         return self._own[name] if name in self._own else self._values[name]
 
     def key(self, name: str) -> str:

@@ -131,7 +131,7 @@ LISTENERS = (
         "listener.security.protocol.map",
         STRING,
         "SASL_SSL:SASL_SSL,PLAINTEXT:PLAINTEXT,SSL:SSL,SASL_PLAINTEXT:SASL_PLAINTEXT",
-        "The security protocol of each listener name: NAME:PROTOCOL, separated by commas. PLAINTEXT or SSL.",
+        "The security protocol of each listener name: NAME:PROTOCOL, separated by commas. A controller's is PLAINTEXT or SSL.",
         None,
         "low",
     ),

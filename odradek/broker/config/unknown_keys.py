@@ -5,12 +5,13 @@ from collections.abc import Collection, Iterable, Iterator
 
 from odradek.broker.config.ignored import IGNORED
 from odradek.broker.config.listener_config import PREFIX, is_of_a_listener, is_of_listeners
+from odradek.broker.config.sasl_config import is_sasl_key, sets_sasl_of
 from odradek.broker.config.table import BROKER_CONFIGS, TOPIC_CONFIGS
 
 
 def warnings(names: Iterable[str], listeners: Collection[str]) -> Iterator[str]:
     """Of ``names``, which are no broker configs, those that have no effect. ``listeners`` are the names of all listeners."""
-    return (warning(name) for name in names if not is_of_a_listener(name, listeners))
+    return (warning(name) for name in names if not (is_of_a_listener(name, listeners) or sets_sasl_of(name, listeners)))
 
 
 def warning(name: str) -> str:
@@ -19,7 +20,7 @@ def warning(name: str) -> str:
     if ignored is not None:
         return f"{name} is ignored: {ignored.reason}"
     if name.startswith(PREFIX):
-        if is_of_listeners(name):
+        if is_of_listeners(name) or is_sasl_key(name):
             return f"{name} is ignored: there is no listener of this name, which is in lower case here"
         return f"{name} is ignored: this config cannot be set for one listener"
     topic_config = TOPIC_CONFIGS.get(name)

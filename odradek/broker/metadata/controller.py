@@ -49,6 +49,10 @@ from odradek.timing.slices import Slices
 if TYPE_CHECKING:
     from odradek.broker.authorizer.acls import AclBinding, AclFilter
     from odradek.broker.metadata.acls import Created, Deleted
+    from odradek.protocol.message_types.alter_user_scram_credentials import (
+        AlterUserScramCredentialsRequest,
+        AlterUserScramCredentialsResult,
+    )
 
 PRODUCER_ID_BLOCK_SIZE = 1000
 # Records that are committed at once, in some milliseconds; and those that are brought into the image together.
@@ -214,6 +218,14 @@ class Controller:
 
         return self._operate(lambda: delete_acls(self.image.kept.acls, filters))
 
+    def alter_user_scram_credentials(
+        self, request: "AlterUserScramCredentialsRequest"
+    ) -> Reply["list[AlterUserScramCredentialsResult] | KafkaError"]:
+        """Set and remove users' SCRAM credentials, each user's by themselves."""
+        from odradek.broker.metadata.scram_credentials import alter
+
+        return self._operate(lambda: alter(self.image, request))
+
     def update_features(
         self, updates: Iterable[tuple[str, int, int]], *, validate_only: bool = False
     ) -> Reply[KafkaError | None]:
@@ -283,7 +295,7 @@ class Controller:
             reason = "The controller that began it has stopped."
             self._log.append([AbortTransactionRecord(reason=reason)], now_ms=self.clock.now_ms())
         if not self.image.features:
-            self._commit(self._first_records())
+            self._commit([*self._first_records(), *self._log.bootstrap])
         self._take_over()
 
     def _first_records(self) -> Sequence[MetadataRecord]:

@@ -1,8 +1,9 @@
 """The records that a cluster of one odradek broker has no use for, kept as Kafka wrote them.
 
 Registrations of brokers and controllers, quotas, credentials and tokens are replayed to what is left of them, so that a
-snapshot carries them on and an Apache Kafka that opens the directory later finds them. Access control entries are kept so, too,
-and a broker with an authorizer acts on them. Changes of partitions apply to the image's
+snapshot carries them on and an Apache Kafka that opens the directory later finds them. Access control entries and credentials are
+kept so, too: a broker with an authorizer acts on the first, and SASL listeners use the others (``sasl.scram``). Changes of
+partitions apply to the image's
 partitions, as Kafka's ``PartitionRegistration.merge`` applies them.
 """
 
@@ -87,6 +88,15 @@ class KeptRecords:
         yield from self.brokers.values()
         yield from (record for record in others if not isinstance(record, RegisterControllerRecord))
         yield from self.acls.values()
+
+    def scram_credential(self, name: str, mechanism: int) -> UserScramCredentialRecord | None:
+        """A user's credential for a mechanism."""
+        found = self._others.get((UserScramCredentialRecord, name, int(mechanism)))
+        return found if isinstance(found, UserScramCredentialRecord) else None
+
+    def scram_credentials(self) -> Iterator[UserScramCredentialRecord]:
+        """All credentials of all users."""
+        return (record for record in self._others.values() if isinstance(record, UserScramCredentialRecord))
 
     def replay(self, record: MetadataRecord, image: ImageTopics, delta: MetadataDelta) -> None:
         """Apply a record. Raises MalformedMessage where it speaks of a partition or broker that is not there."""

@@ -83,6 +83,8 @@ class MetadataLog:
         self.quorum: dict[int, tuple[bytes, bytes]] = {}
         # The time of the last record.
         self.last_append_ms = 0
+        # What the log begins with beside the feature levels, if it is new.
+        self.bootstrap: Sequence[MetadataRecord] = ()
         # Room for what removes topics from a full disk.
         self.reserve: Reserve | None = None
         self._log = log

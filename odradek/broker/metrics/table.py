@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from odradek.broker.metrics.authentication import AUTHENTICATION_SECTION
 from odradek.broker.metrics.broker import BROKER_SECTION, PURGATORY_SECTION
 from odradek.broker.metrics.cleaner import CLEANER_SECTION
 from odradek.broker.metrics.groups import GROUP_SECTION, OFFSET_SECTION, SHARD_SECTION
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
 SECTIONS = (
     REQUEST_SECTION,
     CONNECTION_SECTION,
+    AUTHENTICATION_SECTION,
     TOPIC_SECTION,
     PARTITION_SECTION,
     REPLICATION_SECTION,

@@ -23,9 +23,10 @@ from typing import Final, cast
 from odradek.broker.context import Session
 from odradek.broker.logging import log
 from odradek.broker.network.connection_registry import ConnectionRegistry
-from odradek.broker.network.dispatch import CloseConnection, Dispatcher
+from odradek.broker.network.dispatch import CloseConnection
 from odradek.broker.network.flow_control import FlowControl
 from odradek.broker.network.request_memory import SMALL_BYTES
+from odradek.broker.network.request_taker import RequestTaker
 from odradek.broker.network.response_queue import ResponseQueue
 from odradek.broker.network.socket_writer import SocketWriter
 from odradek.protocol.errors import MalformedMessage
@@ -62,7 +63,7 @@ class Connection(asyncio.BufferedProtocol):
         "session",
     )
 
-    def __init__(self, dispatcher: Dispatcher, registry: ConnectionRegistry, listener_name: str, max_frame_bytes: int) -> None:
+    def __init__(self, dispatcher: RequestTaker, registry: ConnectionRegistry, listener_name: str, max_frame_bytes: int) -> None:
         # For the life of the connection.
         self._dispatcher = dispatcher
         self._registry = registry
@@ -208,6 +209,11 @@ class Connection(asyncio.BufferedProtocol):
             self._pending_bytes = pending_bytes
             self._drained_ms = now_ms
         return 0 if self._responses.is_waiting else now_ms - max(self.last_active_ms, self._drained_ms)
+
+    def dispatch_by(self, dispatcher: RequestTaker, min_frame_bytes: int, max_frame_bytes: int, config: str) -> None:
+        """Take requests to ``dispatcher`` from the next read on, in frames of so many bytes, which ``config`` says."""
+        self._dispatcher = dispatcher
+        self._reader.limit(min_frame_bytes, max_frame_bytes, config)
 
     def hold(self) -> None:
         """Begin no request until ``resume_writing``: as if the client were behind with its answers."""

@@ -13,6 +13,7 @@ from odradek.broker.logging import log
 from odradek.broker.network.connection_rate import ConnectionRate
 from odradek.broker.network.outbox import Outbox
 from odradek.broker.network.request_memory import RequestMemory
+from odradek.broker.network.sasl_counts import SaslCounts
 
 if TYPE_CHECKING:
     from asyncio import Transport
@@ -95,6 +96,7 @@ class ConnectionRegistry:
         self.refuses: Callable[[OpenConnection], bool] | None = None
         self.outbox = Outbox()
         self.line_limit = LineLimit(clock)
+        self.sasl = SaslCounts()
         self.memory = memory or RequestMemory(-1, clock, None)
         self._limits = limits
         self._timer = timer

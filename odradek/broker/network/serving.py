@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING
 
-from odradek.broker.config.endpoints import SSL, per_ip_overrides, security_protocols_of
+from odradek.broker.config.endpoints import TLS_PROTOCOLS, per_ip_overrides, security_protocols_of
 from odradek.broker.network.connection_registry import ConnectionLimits
 from odradek.broker.network.listeners import SocketSettings
 
@@ -46,8 +46,8 @@ def connection_limits(config: BrokerConfig) -> ConnectionLimits:
 def tls_front(
     config: BrokerConfig, endpoints: Sequence[Endpoint], timer: Timer, call_soon: Callable[[Callable[[], None]], object]
 ) -> TlsFront | None:
-    """TLS for the SSL listeners among ``endpoints``, their stores loaded; None if there is none. Raises InvalidConfig."""
-    if SSL not in security_protocols_of(config, endpoints):
+    """TLS for the listeners among ``endpoints`` that have it, their stores loaded; None if none has. Raises InvalidConfig."""
+    if not any(protocol in TLS_PROTOCOLS for protocol in security_protocols_of(config, endpoints)):
         return None
     from odradek.broker.network.tls_front import TlsFront
 

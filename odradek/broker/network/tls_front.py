@@ -1,4 +1,4 @@
-"""TLS in front of the connections of a server: of those of its listeners that are SSL."""
+"""TLS in front of the connections of a server: of those of its listeners that are SSL or SASL_SSL."""
 
 from __future__ import annotations
 
@@ -35,8 +35,7 @@ class TlsFront:
         self._listeners = TlsListeners(config, endpoints)
         self._timer = timer
         self._turns = HandshakeTurns(call_soon)
-        config.check_also = self._listeners.check
-        config.when_overridden = self._listeners.reload
+        config.watch(self._listeners.check, self._listeners.reload)
 
     def secured(self, connection: Connection, line_limit: LineLimit) -> asyncio.BaseProtocol:
         """The protocol for the socket of a new connection: the connection itself, or TLS in front of it."""

@@ -7,6 +7,7 @@ from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.errors import KafkaError
 from odradek.protocol.message_types import (
     alter_configs,
+    alter_user_scram_credentials,
     create_acls,
     create_partitions,
     create_topics,
@@ -98,12 +99,27 @@ def _incremental_alter_configs(
     )
 
 
+def _alter_user_scram_credentials(
+    request: alter_user_scram_credentials.AlterUserScramCredentialsRequest, error: KafkaError
+) -> alter_user_scram_credentials.AlterUserScramCredentialsResponse:
+    names = dict.fromkeys([*(each.name for each in request.deletions), *(each.name for each in request.upsertions)])
+    return alter_user_scram_credentials.AlterUserScramCredentialsResponse(
+        results=[
+            alter_user_scram_credentials.AlterUserScramCredentialsResult(
+                user=name, error_code=error.code, error_message=error.reason
+            )
+            for name in names
+        ]
+    )
+
+
 _BY_ITEM: Final[dict[ApiKey, Callable[[Any, KafkaError], Any]]] = {
     ApiKey.CREATE_TOPICS: _create_topics,
     ApiKey.DELETE_TOPICS: _delete_topics,
     ApiKey.CREATE_ACLS: _create_acls,
     ApiKey.DELETE_ACLS: _delete_acls,
     ApiKey.CREATE_PARTITIONS: _create_partitions,
+    ApiKey.ALTER_USER_SCRAM_CREDENTIALS: _alter_user_scram_credentials,
     ApiKey.ALTER_CONFIGS: _alter_configs,
     ApiKey.INCREMENTAL_ALTER_CONFIGS: _incremental_alter_configs,
 }

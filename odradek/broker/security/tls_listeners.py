@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from odradek.broker.config.endpoints import SSL, security_protocols
+from odradek.broker.config.endpoints import TLS_PROTOCOLS, security_protocols
 from odradek.broker.config.listener_config import ListenerConfig
 from odradek.broker.context import ANONYMOUS
 from odradek.broker.logging import log
@@ -64,7 +64,7 @@ class TlsListeners:
     def __init__(self, config: BrokerConfig, endpoints: Iterable[Endpoint]) -> None:
         self._config = config
         protocols = security_protocols(config)
-        names = [endpoint.name for endpoint in endpoints if protocols.get(endpoint.name) == SSL]
+        names = [endpoint.name for endpoint in endpoints if protocols.get(endpoint.name) in TLS_PROTOCOLS]
         self._listeners = {name: TlsListener(config.listener_config(name)) for name in names}
 
     def __contains__(self, name: str) -> bool:

@@ -3,6 +3,8 @@
 from collections.abc import Sequence
 from typing import Any, Final, NamedTuple
 
+from odradek.protocol.hidden_fields import shown
+
 
 class ScramCredentialDeletion(NamedTuple):
     """Part of the AlterUserScramCredentials request."""
@@ -19,6 +21,9 @@ class ScramCredentialUpsertion(NamedTuple):
     iterations: int = 0
     salt: bytes = b""
     salted_password: bytes = b""
+
+    def __repr__(self) -> str:
+        return shown(self, "salt", "salted_password")
 
 
 class AlterUserScramCredentialsRequest(NamedTuple):

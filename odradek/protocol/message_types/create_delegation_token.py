@@ -3,6 +3,8 @@
 from collections.abc import Sequence
 from typing import Any, Final, NamedTuple
 
+from odradek.protocol.hidden_fields import shown
+
 
 class CreatableRenewers(NamedTuple):
     """Part of the CreateDelegationToken request."""
@@ -34,6 +36,9 @@ class CreateDelegationTokenResponse(NamedTuple):
     token_id: str = ""
     hmac: bytes = b""
     throttle_time_ms: int = 0
+
+    def __repr__(self) -> str:
+        return shown(self, "hmac")
 
 
 REQUEST: Final[dict[str, type[Any]]] = {

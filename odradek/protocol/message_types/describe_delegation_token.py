@@ -3,6 +3,8 @@
 from collections.abc import Sequence
 from typing import Any, Final, NamedTuple
 
+from odradek.protocol.hidden_fields import shown
+
 
 class DescribeDelegationTokenOwner(NamedTuple):
     """Part of the DescribeDelegationToken request."""
@@ -37,6 +39,9 @@ class DescribedDelegationToken(NamedTuple):
     token_id: str = ""
     hmac: bytes = b""
     renewers: Sequence[DescribedDelegationTokenRenewer] = ()
+
+    def __repr__(self) -> str:
+        return shown(self, "hmac")
 
 
 class DescribeDelegationTokenResponse(NamedTuple):

@@ -2,12 +2,17 @@
 
 from typing import Any, Final, NamedTuple
 
+from odradek.protocol.hidden_fields import shown
+
 
 class ExpireDelegationTokenRequest(NamedTuple):
     """The ExpireDelegationToken request."""
 
     hmac: bytes = b""
     expiry_time_period_ms: int = 0
+
+    def __repr__(self) -> str:
+        return shown(self, "hmac")
 
 
 class ExpireDelegationTokenResponse(NamedTuple):

@@ -2,12 +2,17 @@
 
 from typing import Any, Final, NamedTuple
 
+from odradek.protocol.hidden_fields import shown
+
 
 class RenewDelegationTokenRequest(NamedTuple):
     """The RenewDelegationToken request."""
 
     hmac: bytes = b""
     renew_period_ms: int = 0
+
+    def __repr__(self) -> str:
+        return shown(self, "hmac")
 
 
 class RenewDelegationTokenResponse(NamedTuple):

@@ -2,11 +2,16 @@
 
 from typing import Any, Final, NamedTuple
 
+from odradek.protocol.hidden_fields import shown
+
 
 class SaslAuthenticateRequest(NamedTuple):
     """The SaslAuthenticate request."""
 
     auth_bytes: bytes = b""
+
+    def __repr__(self) -> str:
+        return shown(self, "auth_bytes")
 
 
 class SaslAuthenticateResponse(NamedTuple):
@@ -16,6 +21,9 @@ class SaslAuthenticateResponse(NamedTuple):
     error_message: str | None = None
     auth_bytes: bytes = b""
     session_lifetime_ms: int = 0
+
+    def __repr__(self) -> str:
+        return shown(self, "auth_bytes")
 
 
 REQUEST: Final[dict[str, type[Any]]] = {

@@ -1,4 +1,7 @@
-"""Metadata records of users: ACLs, which odradek enforces, and quotas, credentials and tokens, which it stores for Kafka."""
+"""Metadata records of users: ACLs, quotas, credentials and tokens.
+
+odradek enforces ACLs, checks users by their credentials, and stores the others for Kafka.
+"""
 
 from dataclasses import dataclass, field
 from typing import ClassVar

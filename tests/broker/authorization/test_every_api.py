@@ -281,6 +281,20 @@ CASES = [
         TOPIC,
         ["READ TOPIC t"],
     ),
+    (
+        K.ALTER_USER_SCRAM_CREDENTIALS,
+        None,
+        {"deletions": [of(K.ALTER_USER_SCRAM_CREDENTIALS, "ScramCredentialDeletion", name="u", mechanism=1)]},
+        CLUSTER,
+        [f"ALTER {ALL_OF_CLUSTER}"],
+    ),
+    (
+        K.DESCRIBE_USER_SCRAM_CREDENTIALS,
+        None,
+        {"users": [of(K.DESCRIBE_USER_SCRAM_CREDENTIALS, "UserName", name="u")]},
+        CLUSTER,
+        [f"DESCRIBE {ALL_OF_CLUSTER}"],
+    ),
     (K.UNREGISTER_BROKER, None, {"broker_id": 7}, CLUSTER, [f"ALTER {ALL_OF_CLUSTER}"]),
     (K.DESCRIBE_TRANSACTIONS, None, {"transactional_ids": ["x"]}, ID, ["DESCRIBE TRANSACTIONAL_ID x"]),
     (

@@ -24,7 +24,7 @@ pytestmark = pytest.mark.xdist_group("configs")
 ROOT = Path(odradek.__file__).parent
 CONFIG = ROOT / "broker" / "config"
 # Of the room of configs, what acts on them.
-ACTING = {CONFIG / name for name in ("broker_config.py", "endpoints.py", "roles.py", "topic_config.py")}
+ACTING = {CONFIG / name for name in ("broker_config.py", "endpoints.py", "roles.py", "sasl_config.py", "topic_config.py")}
 LOG_CONFIG = {field.name for field in fields(LogConfig)}
 
 

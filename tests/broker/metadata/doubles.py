@@ -27,6 +27,7 @@ class RecordedLog:
         self.batches = [list(batch) for batch in batches]
         self.failure: KafkaError | None = None
         self.closed = False
+        self.bootstrap: Sequence[MetadataRecord] = ()
 
     @property
     def end_offset(self) -> int:

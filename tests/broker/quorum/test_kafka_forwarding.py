@@ -17,6 +17,7 @@ from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.error_codes_in import compile_error_scan
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.message_types import alter_configs, create_partitions, create_topics, delete_topics, update_features
+from odradek.protocol.message_types import alter_user_scram_credentials as scram
 from odradek.protocol.message_types import incremental_alter_configs as incremental
 from odradek.protocol.message_types.alter_partition_reassignments import (
     AlterPartitionReassignmentsRequest,
@@ -128,6 +129,9 @@ def requests(name):
             topics=[ReassignableTopic(name, [ReassignablePartition(partition_index=0, replicas=[BROKER_ID])])]
         ),
         ApiKey.LIST_PARTITION_REASSIGNMENTS: ListPartitionReassignmentsRequest(topics=None),
+        ApiKey.ALTER_USER_SCRAM_CREDENTIALS: scram.AlterUserScramCredentialsRequest(
+            upsertions=[scram.ScramCredentialUpsertion(name, 1, 4096, b"salt", b"salted")]
+        ),
         ApiKey.UPDATE_FEATURES: update_features.UpdateFeaturesRequest(feature_updates=[]),
         ApiKey.DESCRIBE_QUORUM: DescribeQuorumRequest(topics=[cluster_metadata]),
     }

@@ -227,6 +227,15 @@ BASES: dict[ApiKey, Base] = {
     ApiKey.OFFSET_DELETE: Base(
         {"group_id": SIMPLE_GROUP, "topics": [{"name": TOPIC, "partitions": [{"partition_index": 0}]}]}, _OFFSETS
     ),
+    ApiKey.SASL_HANDSHAKE: Base({"mechanism": "PLAIN"}),
+    ApiKey.SASL_AUTHENTICATE: Base({"auth_bytes": b"token"}),
+    ApiKey.DESCRIBE_USER_SCRAM_CREDENTIALS: Base({"users": [{"name": "@user"}]}),
+    ApiKey.ALTER_USER_SCRAM_CREDENTIALS: Base(
+        {
+            "deletions": [{"name": "@nobody", "mechanism": 1}],
+            "upsertions": [{"name": "@user", "mechanism": 1, "iterations": 4096, "salt": b"salt", "salted_password": b"salted"}],
+        }
+    ),
     ApiKey.ALTER_PARTITION_REASSIGNMENTS: Base(
         {"timeout_ms": 10_000, "topics": [{"name": TOPIC, "partitions": [{"partition_index": 0, "replicas": [1]}]}]}, _TOPIC
     ),

@@ -29,7 +29,12 @@ _UNKNOWN_ID = UUID(int=(1 << 127) + 99)
 # What one of the brokers would really do, and take minutes or all memory for.
 _TOO_MUCH = {(ApiKey.CREATE_PARTITIONS, "topics.count"): 10_000, (ApiKey.CREATE_TOPICS, "topics.num_partitions"): 10_000}
 # Kafka takes seconds to fail at an unknown operation, and does not stop any more when it is unregistered.
-_LEFT_OUT = {(ApiKey.INCREMENTAL_ALTER_CONFIGS, "config_operation"), (ApiKey.UNREGISTER_BROKER, "broker_id")}
+_LEFT_OUT = {
+    (ApiKey.INCREMENTAL_ALTER_CONFIGS, "config_operation"),
+    (ApiKey.UNREGISTER_BROKER, "broker_id"),
+    # None is all users, those of other scripts as well.
+    (ApiKey.DESCRIBE_USER_SCRAM_CREDENTIALS, "users"),
+}
 # Who may be asked about Kafka's own topic and not change it, nor tell how long it has become.
 _OF_INTERNAL_TOPICS = {ApiKey.PRODUCE, ApiKey.ADD_PARTITIONS_TO_TXN, ApiKey.METADATA, ApiKey.CREATE_TOPICS}
 
@@ -108,6 +113,8 @@ def _step(label: str, api_key: ApiKey, version: int, fields: dict[str, Any]) -> 
 
 def _edges(api_key: ApiKey, version: int, path: Path, spec: FieldSpec, base: dict[str, Any]) -> Iterator[tuple[str, Any]]:
     now = value_at(base, path)
+    if spec.is_array and (api_key, path[-1]) in _LEFT_OUT:
+        return
     if spec.is_array:
         yield "[]", []
         if spec.nullable:

@@ -1,0 +1,35 @@
+"""AlterUserScramCredentials, version 0: users' SCRAM credentials are set and removed (KIP-554).
+
+The client sends the salted password and never the password. What is stored of it is what the broker needs to check a client.
+"""
+
+from typing import TYPE_CHECKING
+
+from odradek.protocol.errors import KafkaError
+from odradek.protocol.message_types.alter_user_scram_credentials import (
+    AlterUserScramCredentialsRequest,
+    AlterUserScramCredentialsResponse,
+    AlterUserScramCredentialsResult,
+)
+
+if TYPE_CHECKING:
+    from odradek.broker.context import RequestContext
+    from odradek.broker.handlers.services import ControllerServices
+    from odradek.timing.reply import Reply
+
+
+def handle(
+    services: "ControllerServices", _context: "RequestContext", request: AlterUserScramCredentialsRequest
+) -> "Reply[AlterUserScramCredentialsResponse]":
+    """Alter the users of ``request``, each by itself."""
+
+    def answer(outcome: list[AlterUserScramCredentialsResult] | KafkaError) -> AlterUserScramCredentialsResponse:
+        if isinstance(outcome, KafkaError):
+            names = dict.fromkeys([*(each.name for each in request.deletions), *(each.name for each in request.upsertions)])
+            outcome = [
+                AlterUserScramCredentialsResult(user=name, error_code=outcome.code, error_message=outcome.reason)
+                for name in names
+            ]
+        return AlterUserScramCredentialsResponse(results=outcome)
+
+    return services.controller.alter_user_scram_credentials(request).then(answer)

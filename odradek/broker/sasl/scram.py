@@ -1,0 +1,134 @@
+"""SCRAM-SHA-256 and SCRAM-SHA-512: the client proves that it knows a password, and so does the broker (RFC 5802).
+
+    client    n,[a=authorization id],[m=...,]n=user,r=nonce[,extensions]
+    broker    r=nonce and the broker's own,s=salt,i=iterations
+    client    c=channel binding,r=nonces[,extensions],p=proof
+    broker    v=signature
+
+Channel binding and extensions are not looked at, as in Kafka's ScramSaslServer; ``tokenauth=true`` asks for a delegation token,
+which is not there. A user that is not known is refused at the first message, which is what Kafka does: who asks learns that.
+"""
+
+import re
+import secrets
+from collections.abc import Callable
+from typing import Final, NamedTuple, Protocol
+
+from odradek.broker.sasl.mechanism import AuthenticationFailed
+from odradek.protocol.scram import (
+    MIN_ITERATIONS,
+    ScramMechanism,
+    decode_base64,
+    encode_base64,
+    is_proof,
+    server_signature,
+)
+
+_VALUE: Final = r"[\x01-\x2b\x2d-\x7f]+"
+_NONCE: Final = r"[\x21-\x2b\x2d-\x7e]+"
+_NAME: Final = r"(?:[\x01-\x2b\x2d-\x3c\x3e-\x7f]|=2C|=3D)+"
+_BASE64: Final = r"(?:[a-zA-Z0-9/+]{4})*(?:[a-zA-Z0-9/+]{3}=|[a-zA-Z0-9/+]{2}==)?"
+_EXTENSIONS: Final = rf"(?:,[A-Za-z]+={_VALUE})*"
+_CLIENT_FIRST: Final = re.compile(
+    rf"n,(?:a=(?P<authorization_id>{_NAME}))?,"
+    rf"(?P<bare>(?:m={_VALUE},)?n=(?P<name>{_NAME}),r=(?P<nonce>{_NONCE})(?P<extensions>{_EXTENSIONS}))",
+    re.DOTALL,
+)
+_CLIENT_FINAL: Final = re.compile(
+    rf"(?P<without_proof>c={_BASE64},r=(?P<nonce>{_NONCE}){_EXTENSIONS}),p=(?P<proof>{_BASE64})", re.DOTALL
+)
+_BY_DELEGATION: Final = "tokenauth=true"
+
+
+class ScramCredential(Protocol):
+    """What is known of a user: in the metadata log, a UserScramCredentialRecord."""
+
+    @property
+    def salt(self) -> bytes:
+        """What the password was salted with."""
+
+    @property
+    def stored_key(self) -> bytes:
+        """What the client's proof is checked by."""
+
+    @property
+    def server_key(self) -> bytes:
+        """What the broker's proof is made of."""
+
+    @property
+    def iterations(self) -> int:
+        """How often the password was hashed."""
+
+
+def new_nonce() -> str:
+    """The broker's part of a nonce, of 192 bits: no seed decides it."""
+    return secrets.token_urlsafe(24)
+
+
+FindCredential = Callable[[str], ScramCredential | None]
+
+
+class _FirstMessages(NamedTuple):
+    """What has been said when the client is to prove its password."""
+
+    credential: ScramCredential
+    nonce: str
+    said: str
+
+
+class ScramServer:
+    """Part of ``mechanism.SaslServer``. ``find`` gives the credential of a user, ``new_nonce`` the broker's nonce."""
+
+    __slots__ = ("_find", "_first", "_mechanism", "_new_nonce", "is_complete", "user")
+
+    expires_ms = None
+    refusal = None
+
+    def __init__(self, mechanism: ScramMechanism, find: FindCredential, new_nonce: Callable[[], str]) -> None:
+        self._mechanism = mechanism
+        self._find = find
+        self._new_nonce = new_nonce
+        self._first: _FirstMessages | None = None
+        self.is_complete = False
+        self.user = ""
+
+    def evaluate(self, token: bytes) -> bytes:
+        """Part of SaslServer."""
+        message = token.decode(errors="replace")
+        if self._first is None:
+            return self._answer_first(message).encode()
+        return self._answer_final(message, self._first).encode()
+
+    def _answer_first(self, message: str) -> str:
+        match = _CLIENT_FIRST.fullmatch(message)
+        if match is None:
+            raise AuthenticationFailed("the client's first message is not one of SCRAM")
+        name = match["name"].replace("=2C", ",").replace("=3D", "=")
+        if _BY_DELEGATION in match["extensions"].split(","):
+            raise AuthenticationFailed("a delegation token is shown, and there are none", user=name)
+        credential = self._find(name)
+        if credential is None:
+            raise AuthenticationFailed(f"there is no user with a credential for {self._mechanism.text}", user=name)
+        if match["authorization_id"] not in (None, name):
+            told = "Authentication failed: Client requested an authorization id that is different from username"
+            raise AuthenticationFailed(told, told=told, user=name)
+        if credential.iterations < MIN_ITERATIONS:
+            raise AuthenticationFailed(f"the credential has {credential.iterations} iterations, too few", user=name)
+        self.user = name
+        nonce = match["nonce"] + self._new_nonce()
+        answer = f"r={nonce},s={encode_base64(credential.salt)},i={credential.iterations}"
+        self._first = _FirstMessages(credential, nonce, f"{match['bare']},{answer}")
+        return answer
+
+    def _answer_final(self, message: str, first: _FirstMessages) -> str:
+        match = _CLIENT_FINAL.fullmatch(message)
+        if match is None:
+            raise AuthenticationFailed("the client's final message is not one of SCRAM", user=self.user)
+        if match["nonce"] != first.nonce:
+            raise AuthenticationFailed("the nonce is another one", user=self.user)
+        said = f"{first.said},{match['without_proof']}".encode()
+        credential = first.credential
+        if not is_proof(self._mechanism, credential.stored_key, said, decode_base64(match["proof"])):
+            raise AuthenticationFailed("the password is wrong", user=self.user)
+        self.is_complete = True
+        return f"v={encode_base64(server_signature(self._mechanism, credential.server_key, said))}"

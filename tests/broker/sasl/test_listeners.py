@@ -1,0 +1,92 @@
+import pytest
+
+from odradek.broker.config import BrokerConfig
+from odradek.broker.config.definitions import InvalidConfig
+from odradek.broker.config.sasl_config import SaslConfig, is_sasl_key
+from odradek.broker.sasl.listeners import SaslListener, SaslServices
+from odradek.timing.background import InlineBackground
+from odradek.timing.clock import VirtualClock
+
+PLAIN_LINE = 'org.apache.kafka.common.security.plain.PlainLoginModule required user_alice="alice-secret";'
+SCRAM_LINE = "org.apache.kafka.common.security.scram.ScramLoginModule required;"
+PLAIN_KEY = "listener.name.clients.plain.sasl.jaas.config"
+SERVICES = SaslServices(lambda _user, _mechanism: None, lambda: "nonce", VirtualClock(), InlineBackground())
+PLAIN_ONLY = {"sasl.enabled.mechanisms": "PLAIN", PLAIN_KEY: PLAIN_LINE}
+
+
+def listener(**texts):
+    return SaslListener(SaslConfig("CLIENTS", texts), SERVICES)
+
+
+def test_a_listener_has_its_own_mechanisms():
+    texts = PLAIN_ONLY | {
+        "sasl.enabled.mechanisms": "GSSAPI",
+        "listener.name.clients.sasl.enabled.mechanisms": "PLAIN,SCRAM-SHA-512",
+        "listener.name.clients.scram-sha-512.sasl.jaas.config": SCRAM_LINE,
+    }
+    assert list(listener(**texts).mechanisms) == ["PLAIN", "SCRAM-SHA-512"]
+
+
+def test_a_mechanism_has_its_own_configs_then_those_of_the_listener_then_the_brokers():
+    key = "connections.max.reauth.ms"
+    texts = dict(PLAIN_ONLY)
+    found = []
+    for each in (None, key, f"listener.name.clients.{key}", f"listener.name.clients.plain.{key}"):
+        if each is not None:
+            texts[each] = str(len(texts))
+        found.append(listener(**texts).mechanisms["PLAIN"].max_reauth_ms)
+    assert found == [0, 2, 3, 4]
+
+
+def test_the_defaults_are_kafkas():
+    mine = listener(**PLAIN_ONLY)
+    assert (mine.failed_delay_ms, mine.max_receive_bytes) == (100, 524_288)
+
+
+@pytest.mark.parametrize(
+    ("texts", "complaint"),
+    [
+        ({}, r"GSSAPI for configuration .*sasl.enabled.mechanisms: must be a list of PLAIN, .*: there is no GSSAPI"),
+        ({"sasl.enabled.mechanisms": "PLAIN,DIGEST-MD5"}, "PLAIN,DIGEST-MD5 for configuration sasl.enabled.mechanisms"),
+        ({"sasl.enabled.mechanisms": ""}, r"\(not set\) for configuration sasl.enabled.mechanisms"),
+        ({"sasl.enabled.mechanisms": "PLAIN"}, rf"\(not set\) for configuration {PLAIN_KEY}: must be a JAAS line: org.*PlainLo"),
+        # As in Kafka, neither all mechanisms nor all listeners share a line.
+        ({"sasl.enabled.mechanisms": "PLAIN", "sasl.jaas.config": PLAIN_LINE}, rf"\(not set\) for configuration {PLAIN_KEY}"),
+        ({"sasl.enabled.mechanisms": "PLAIN", PLAIN_KEY: PLAIN_LINE[:-1]}, rf"\[hidden\] for configuration {PLAIN_KEY}.*semic"),
+        ({"sasl.enabled.mechanisms": "PLAIN", PLAIN_KEY: SCRAM_LINE}, r"ScramLoginModule for configuration"),
+        (
+            PLAIN_ONLY | {PLAIN_KEY.replace("jaas.config", "server.callback.handler.class"): "x.Y"},
+            "x.Y for configuration listener",
+        ),
+        (PLAIN_ONLY | {"connections.max.reauth.ms": "soon"}, "soon for configuration connections.max.reauth.ms"),
+    ],
+)
+def test_what_cannot_be_had_is_told_with_key_value_and_what_is_allowed(texts, complaint):
+    with pytest.raises(InvalidConfig, match=complaint) as caught:
+        listener(**texts)
+    assert "secret" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("key", "is_one"),
+    [
+        (PLAIN_KEY, True),
+        ("listener.name.clients.sasl.enabled.mechanisms", True),
+        ("listener.name.clients.scram-sha-256.connections.max.reauth.ms", True),
+        ("listener.name.clients.gssapi.sasl.jaas.config", False),
+        ("listener.name.clients.plain.num.io.threads", False),
+        ("listener.name.clients.plain.sasl.jass.config", False),
+        ("sasl.jaas.config", False),
+    ],
+)
+def test_the_keys_of_sasl_listeners_are_known(key, is_one):
+    assert is_sasl_key(key) is is_one
+    listeners = {"listeners": "CLIENTS://:1", "listener.security.protocol.map": "CLIENTS:SASL_PLAINTEXT"}
+    assert bool(BrokerConfig(listeners | {key: PLAIN_LINE}).warnings) is (not is_one and key.startswith("listener.name."))
+
+
+def test_lines_of_mechanisms_that_are_not_enabled_are_found():
+    texts = PLAIN_ONLY | {"listener.name.clients.scram-sha-256.sasl.jaas.config": SCRAM_LINE}
+    assert list(SaslConfig("CLIENTS", texts).without_effect(["PLAIN"])) == [
+        "listener.name.clients.scram-sha-256.sasl.jaas.config"
+    ]

@@ -1,0 +1,369 @@
+"""Real clients on a SASL listener, with right and wrong credentials: the configs of docs/sasl.md, which are run as they stand."""
+
+import socket
+import subprocess
+import time
+
+import pytest
+from aiokafka import AIOKafkaProducer
+from aiokafka.abc import AbstractTokenProvider
+from aiokafka.errors import KafkaError as AIOKafkaError
+from click.testing import CliRunner
+from confluent_kafka import KafkaException
+from confluent_kafka.admin import (
+    AdminClient,
+    ScramCredentialInfo,
+    ScramMechanism,
+    UserScramCredentialDeletion,
+    UserScramCredentialUpsertion,
+)
+from kafka import KafkaAdminClient
+from kafka.errors import KafkaError as KafkaPythonError
+from kafka.net.sasl import oauth as kafka_oauth
+
+from benchmarks import kafka_jars
+from odradek.broker.config.properties import parse_properties
+from odradek.cli.main import command
+from odradek.protocol.api_keys import ApiKey
+from odradek.protocol.errors import ErrorCode
+from tests.broker.sasl.jwts import EC_KEY, jwks, signed
+from tests.broker_process import BrokerProcess
+from tests.clients.conftest import CLIENT_TIMEOUT_S
+from tests.project.documents import DOCS, code_blocks
+from tests.raw_client import RawClient
+from tests.tls import Certificates
+
+PAGE = DOCS / "sasl.md"
+MECHANISMS = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512")
+PASSWORD, WRONG = "alice-secret", "another-secret"
+
+
+def free_port():
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        return taken.getsockname()[1]
+
+
+class SaslBroker:
+    """The broker of the page, with alice in SCRAM, too."""
+
+    def __init__(self, process, port, secure_address, certificates):
+        self.process = process
+        self.admin_address = process.address
+        self.port = port
+        self.address = f"127.0.0.1:{port}"
+        self.secure_address = secure_address
+        self.ca = certificates.path("ca.pem")
+
+    def add(self, user, password):
+        admin = AdminClient({"bootstrap.servers": self.admin_address})
+        for mechanism in (ScramMechanism.SCRAM_SHA_256, ScramMechanism.SCRAM_SHA_512):
+            credential = UserScramCredentialUpsertion(user, ScramCredentialInfo(mechanism, 4096), password.encode())
+            admin.alter_user_scram_credentials([credential])[user].result(CLIENT_TIMEOUT_S)
+
+
+@pytest.fixture(scope="module")
+def broker(tmp_path_factory):
+    directory = tmp_path_factory.mktemp("sasl")
+    certificates = Certificates(directory)
+    first, second, *_ = code_blocks(PAGE, "properties")
+    settings = parse_properties(first) | parse_properties(second.replace("certs/", f"{directory}/"))
+    port, secure_port = free_port(), free_port()
+    settings["listeners"] = settings["listeners"].replace(":9093", f":{port}").replace(":9094", f":{secure_port}")
+    with BrokerProcess(directory / "data", settings=settings) as process:
+        found = SaslBroker(process, port, f"localhost:{secure_port}", certificates)
+        found.add("alice", PASSWORD)
+        yield found
+        assert not [secret for secret in (PASSWORD, WRONG, "bob-secret") if secret in process.stderr]
+
+
+def librdkafka(broker, mechanism, password, **more):
+    return {
+        "bootstrap.servers": broker.address,
+        "security.protocol": "SASL_PLAINTEXT",
+        "sasl.mechanism": mechanism,
+        "sasl.username": "alice",
+        "sasl.password": password,
+        **more,
+    }
+
+
+@pytest.mark.parametrize("mechanism", MECHANISMS)
+@pytest.mark.parametrize("block", range(3), ids=["kafka-python", "aiokafka", "confluent-kafka"])
+def test_the_clients_of_the_page_are_let_in(broker, block, mechanism):
+    code = code_blocks(PAGE, "python")[block]
+    assert '"PLAIN"' in code
+    exec(code.replace("localhost:9093", broker.address).replace('"PLAIN"', f'"{mechanism}"'), {})
+
+
+@pytest.mark.parametrize("mechanism", MECHANISMS)
+def test_librdkafka_is_told_that_its_password_is_wrong(broker, mechanism):
+    errors = []
+    admin = AdminClient(librdkafka(broker, mechanism, WRONG, error_cb=errors.append, log_level=0))
+    with pytest.raises(KafkaException):
+        admin.list_topics(timeout=1)
+    admin.poll(0)
+    told = next(error for error in errors if error.name() == "_AUTHENTICATION")
+    expected = (
+        "Authentication failed: Invalid username or password"
+        if mechanism == "PLAIN"
+        else f"Authentication failed during authentication due to invalid credentials with SASL mechanism {mechanism}"
+    )
+    assert expected in told.str()
+
+
+@pytest.mark.parametrize("mechanism", MECHANISMS)
+def test_kafka_python_is_not_let_in_with_a_wrong_password(broker, mechanism):
+    with pytest.raises(KafkaPythonError):
+        KafkaAdminClient(
+            bootstrap_servers=broker.address,
+            security_protocol="SASL_PLAINTEXT",
+            sasl_mechanism=mechanism,
+            sasl_plain_username="alice",
+            sasl_plain_password=WRONG,
+            bootstrap_timeout_ms=500,
+        )
+
+
+@pytest.mark.parametrize("mechanism", MECHANISMS)
+async def test_aiokafka_is_told_that_its_password_is_wrong(broker, mechanism):
+    producer = AIOKafkaProducer(
+        bootstrap_servers=broker.address,
+        security_protocol="SASL_PLAINTEXT",
+        sasl_mechanism=mechanism,
+        sasl_plain_username="alice",
+        sasl_plain_password=WRONG,
+    )
+    try:
+        with pytest.raises(AIOKafkaError):
+            await producer.start()
+    finally:
+        await producer.stop()
+
+
+# Tokens.
+
+
+@pytest.fixture(scope="module")
+def bearer_broker(tmp_path_factory):
+    """A broker of the page's section on tokens, whose issuer has a file."""
+    directory = tmp_path_factory.mktemp("bearer")
+    (directory / "keys.json").write_text(jwks())
+    url = (directory / "keys.json").as_uri()
+    settings = parse_properties(code_blocks(PAGE, "properties")[2].replace("https://issuer.example.com/keys", url))
+    settings |= {"listeners": "CLIENTS://127.0.0.1:0", "listener.security.protocol.map": "CLIENTS:SASL_PLAINTEXT"}
+    with BrokerProcess(directory / "data", settings=settings) as process:
+        yield process
+        assert "eyJ" not in process.stderr
+
+
+def claims(**more):
+    issued = int(time.time())
+    return {
+        "sub": "alice",
+        "iat": issued,
+        "exp": issued + 300,
+        "aud": "kafka",
+        "iss": "https://issuer.example.com",
+        **more,
+    }
+
+
+class Tokens(kafka_oauth.AbstractTokenProvider):
+    """What kafka-python asks for a token."""
+
+    def __init__(self, token):
+        self._token = token
+
+    def token(self):
+        return self._token
+
+
+class AsyncTokens(AbstractTokenProvider):
+    """What aiokafka asks for a token."""
+
+    def __init__(self, token):
+        self._token = token
+
+    async def token(self):
+        return self._token
+
+
+def test_the_client_with_tokens_of_the_page_is_let_in(bearer_broker):
+    code = code_blocks(PAGE, "python")[3]
+    exec(code.replace("localhost:9093", bearer_broker.address), {"TOKEN": signed(claims())})
+
+
+def test_kafka_python_shows_a_token(bearer_broker):
+    config = {"security_protocol": "SASL_PLAINTEXT", "sasl_mechanism": "OAUTHBEARER", "bootstrap_timeout_ms": 5_000}
+    provider = Tokens(signed(claims(), EC_KEY, "ES256", "ec"))
+    admin = KafkaAdminClient(bootstrap_servers=bearer_broker.address, sasl_oauth_token_provider=provider, **config)
+    admin.list_topics()
+    admin.close()
+
+
+@pytest.mark.parametrize("audience", ["kafka", "other"])
+async def test_aiokafka_shows_a_token(bearer_broker, audience):
+    producer = AIOKafkaProducer(
+        bootstrap_servers=bearer_broker.address,
+        security_protocol="SASL_PLAINTEXT",
+        sasl_mechanism="OAUTHBEARER",
+        sasl_oauth_token_provider=AsyncTokens(signed(claims(aud=audience))),
+    )
+    try:
+        await producer.start()
+        # It takes the refusal for an answer, and is told of the state that it is in: with Kafka as well.
+        refusal = "the token is refused: it is for another audience"
+        assert (refusal in bearer_broker.stderr) is (audience == "other")
+    finally:
+        await producer.stop()
+
+
+def test_a_session_ends_with_its_token_and_librdkafka_renews_it(bearer_broker):
+    tokens = []
+
+    def token(_config):
+        ends = time.time() + 6
+        tokens.append(signed(claims(exp=ends)))
+        return tokens[-1], ends
+
+    admin = AdminClient(
+        {
+            "bootstrap.servers": bearer_broker.address,
+            "security.protocol": "SASL_PLAINTEXT",
+            "sasl.mechanism": "OAUTHBEARER",
+            "oauth_cb": token,
+        }
+    )
+    began_s = time.time()
+    while time.time() < began_s + 7:
+        assert admin.list_topics(timeout=CLIENT_TIMEOUT_S).brokers
+        admin.poll(0.2)
+    assert len(tokens) > 1
+    assert "is over, and was not renewed" not in bearer_broker.stderr
+
+
+@pytest.mark.parametrize("password", [PASSWORD, WRONG])
+def test_a_client_authenticates_by_tls(broker, password):
+    config = librdkafka(broker, "SCRAM-SHA-512", password, log_level=0) | {
+        "bootstrap.servers": broker.secure_address,
+        "security.protocol": "SASL_SSL",
+        "ssl.ca.location": broker.ca,
+    }
+    if password == PASSWORD:
+        assert AdminClient(config).list_topics(timeout=CLIENT_TIMEOUT_S).brokers
+    else:
+        with pytest.raises(KafkaException):
+            AdminClient(config).list_topics(timeout=1)
+
+
+@pytest.mark.timeout(120)
+@pytest.mark.parametrize("password", ["carol-secret", WRONG])
+def test_the_java_client_of_the_page_is_let_in_with_its_password(broker, tmp_path, password):
+    broker.add("carol", "carol-secret")
+    properties = code_blocks(PAGE, "properties")[-1]
+    assert "carol-secret" in properties
+    (tmp_path / "client.properties").write_text(properties.replace("carol-secret", password))
+    classpath = f"{kafka_jars.libraries(kafka_jars.LOG_TOOLS)}/*"
+    command = [kafka_jars.java(), "-Xmx128m", "-XX:TieredStopAtLevel=1", "-cp", classpath, "org.apache.kafka.tools.TopicCommand"]
+    arguments = ["--bootstrap-server", broker.address, "--list", "--command-config", str(tmp_path / "client.properties")]
+    done = subprocess.run([*command, *arguments], capture_output=True, text=True, check=False)
+    assert (done.returncode == 0) is (password == "carol-secret")
+    assert ("SaslAuthenticationException: Authentication failed during authentication" in done.stdout + done.stderr) is (
+        password == WRONG
+    )
+
+
+def test_a_client_without_sasl_is_answered_nothing(broker):
+    with RawClient("127.0.0.1", broker.port) as client:
+        client.send(ApiKey.METADATA, 9, topics=None)
+        assert client.is_closed_by_peer()
+    assert "METADATA came before the client had authenticated" in broker.process.stderr
+
+
+def test_the_answer_to_a_wrong_password_comes_before_the_connection_closes(broker):
+    with RawClient("127.0.0.1", broker.port) as client:
+        client.call(ApiKey.SASL_HANDSHAKE, 1, mechanism="PLAIN")
+        answer = client.call(ApiKey.SASL_AUTHENTICATE, 2, auth_bytes=b"\0alice\0" + WRONG.encode())
+        assert answer.error_code == ErrorCode.SASL_AUTHENTICATION_FAILED
+        assert client.is_closed_by_peer()
+
+
+def test_a_client_of_the_first_handshake_sends_bare_tokens(broker):
+    with RawClient("127.0.0.1", broker.port) as client:
+        client.call(ApiKey.SASL_HANDSHAKE, 0, mechanism="PLAIN")
+        token = b"\0alice\0" + PASSWORD.encode()
+        client.socket.sendall(len(token).to_bytes(4) + token)
+        assert client.receive_frame() == b""
+        assert client.call(ApiKey.METADATA, 9, topics=None).brokers[0].port == broker.port
+
+
+def test_the_configs_of_a_broker_have_no_secrets(broker):
+    with RawClient(broker.process.host, broker.process.port) as client:
+        asked = {"resource_type": 4, "resource_name": "1", "configuration_keys": None}
+        (result,) = client.call(ApiKey.DESCRIBE_CONFIGS, 4, resources=[asked], include_synonyms=True).results
+    lines = {each.name: each for each in result.configs if each.name.endswith("sasl.jaas.config")}
+    assert len(lines) == 2 + len(MECHANISMS)
+    assert {int(each.config_type) for each in lines.values()} == {9}
+    assert all(each.is_sensitive and each.value is None for each in lines.values())
+    assert PASSWORD not in repr(result)
+
+
+def alter_line(broker, line):
+    """The code of the answer to a change of PLAIN's users."""
+    with RawClient(broker.process.host, broker.process.port) as client:
+        change = {"name": "listener.name.clients.plain.sasl.jaas.config", "config_operation": 0, "value": line}
+        asked = {"resource_type": 4, "resource_name": "1", "configs": [change]}
+        return client.call(ApiKey.INCREMENTAL_ALTER_CONFIGS, 1, resources=[asked]).responses[0].error_code
+
+
+def test_a_jaas_line_is_altered_while_the_broker_runs(broker):
+    module = "org.apache.kafka.common.security.plain.PlainLoginModule required"
+    config = librdkafka(broker, "PLAIN", "eves-secret", log_level=0) | {"sasl.username": "eve"}
+    with pytest.raises(KafkaException):
+        AdminClient(config).list_topics(timeout=1)
+    assert alter_line(broker, f'{module} user_alice="{PASSWORD}" user_eve="eves-secret"') == ErrorCode.INVALID_REQUEST
+    assert alter_line(broker, f'{module} user_alice="{PASSWORD}" user_eve="eves-secret";') == ErrorCode.NONE
+    assert AdminClient(config).list_topics(timeout=CLIENT_TIMEOUT_S).brokers
+    assert "eves-secret" not in broker.process.stderr
+
+
+def test_a_user_that_is_removed_is_let_in_no_more(broker):
+    broker.add("dave", PASSWORD)
+    config = librdkafka(broker, "SCRAM-SHA-256", PASSWORD) | {"sasl.username": "dave"}
+    assert AdminClient(config).list_topics(timeout=CLIENT_TIMEOUT_S).brokers
+    admin = AdminClient({"bootstrap.servers": broker.admin_address})
+    deletion = UserScramCredentialDeletion("dave", ScramMechanism.SCRAM_SHA_256)
+    admin.alter_user_scram_credentials([deletion])["dave"].result(CLIENT_TIMEOUT_S)
+    with pytest.raises(KafkaException):
+        AdminClient({**config, "log_level": 0}).list_topics(timeout=1)
+
+
+@pytest.mark.parametrize("mechanism", MECHANISMS)
+@pytest.mark.parametrize("password", [PASSWORD, WRONG])
+def test_odradeks_own_commands_authenticate(broker, tmp_path, mechanism, password):
+    file = tmp_path / "client.properties"
+    line = f'org.example.LoginModule required username="alice" password="{password}";'
+    file.write_text(f"security.protocol=SASL_PLAINTEXT\nsasl.mechanism={mechanism}\nsasl.jaas.config={line}\n")
+    arguments = ["users", "list", "--bootstrap-server", broker.address, "--command-config", str(file)]
+    done = CliRunner().invoke(command, arguments, standalone_mode=False)
+    if password == PASSWORD:
+        assert "alice" in done.output
+    else:
+        assert "does not let you in: Authentication failed" in done.exception.format_message()
+        assert WRONG not in done.exception.format_message()
+
+
+@pytest.mark.parametrize(
+    ("text", "complaint"),
+    [
+        ("security.protocol=SASL", "one of PLAINTEXT, SSL, SASL_PLAINTEXT, SASL_SSL"),
+        ("security.protocol=SASL_PLAINTEXT", "sasl.mechanism"),
+        ("security.protocol=SASL_PLAINTEXT\nsasl.mechanism=PLAIN", "it is empty"),
+        ("security.protocol=SASL_PLAINTEXT\nsasl.mechanism=PLAIN\nsasl.jaas.config=x required username=a;", "no password"),
+    ],
+)
+def test_a_file_by_which_nobody_can_authenticate_is_refused(tmp_path, text, complaint):
+    file = tmp_path / "client.properties"
+    file.write_text(text)
+    done = CliRunner().invoke(command, ["topics", "list", "--command-config", str(file)], standalone_mode=False)
+    assert complaint in done.exception.format_message()
