@@ -199,6 +199,15 @@ CAMPAIGNS = {
             (f"{_HERE}/rolling_groups/test_rolling_groups.py",),
         ),
         Campaign(
+            "sasl-differential",
+            "tests.campaigns.sasl_differential",
+            (),
+            6,
+            "what SASL listeners of odradek and Apache Kafka say to the same frames, and to four client libraries with right and "
+            "wrong credentials",
+            (f"{_HERE}/sasl_differential/test_sasl_differential.py",),
+        ),
+        Campaign(
             "simulate",
             "tests.campaigns.simulation",
             ("--seeds", "20000", "--jobs", "2"),
