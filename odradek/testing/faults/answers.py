@@ -41,9 +41,13 @@ _SOURCES: Final = (
     "transactions",
     "resources",
     "topic_partitions",
+    "creations",
+    "filters",
 )
+# Two arrays of a request that one of the response answers.
+_TOGETHER: Final = ("deletions", "upsertions")
 # Names of one thing in requests and responses.
-_SAME: Final = (TOPIC_FIELDS, PARTITION_FIELDS, ("group_id", "key", "transactional_id"))
+_SAME: Final = (TOPIC_FIELDS, PARTITION_FIELDS, ("group_id", "key", "transactional_id"), ("user", "name"))
 _ERROR: Final = "error_code"
 # Their responses are needed for what they hold beside errors.
 ANSWERED_FIRST: Final = frozenset({ApiKey.FETCH, ApiKey.METADATA, ApiKey.DESCRIBE_TOPIC_PARTITIONS})
@@ -246,7 +250,7 @@ def _source(field: str, owner: Any) -> Sequence[Any]:
         value = getattr(owner, name, None)
         if isinstance(value, list | tuple):
             return value
-    return ()
+    return [item for name in _TOGETHER for item in getattr(owner, name, ())]
 
 
 def _value(field: str, item: Any) -> Any:
