@@ -99,7 +99,8 @@ class Group:
 
     def check(self) -> None:
         """What must hold of every group, whatever happened to it."""
-        assert self.journal.owned_twice() == []
+        twice = self.journal.owned_twice()
+        assert not twice, f"owned twice: {twice}; {self.journal}"
         assert self.journal.failures.keys() == self.journal.expected_failures
         assert self.journal.missing(self.ends) == {}
         committed = self.observer.committed(self.group_id)
