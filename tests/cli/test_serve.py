@@ -137,7 +137,8 @@ def test_a_port_in_use_leaves_an_unclean_data_directory_to_the_next_start(broker
         ("num.partitions=0", ["num.partitions", "0"]),
         ("listeners=nonsense", ["listeners", "nonsense"]),
         ("listeners=SSL://127.0.0.1:0", ["ssl.keystore.location", "needs a certificate"]),
-        ("listeners=SASL_SSL://127.0.0.1:0", ["listeners", "SASL_SSL"]),
+        ("listeners=SASL_SSL://127.0.0.1:0", ["ssl.keystore.location", "needs a certificate"]),
+        ("listeners=KERBEROS://127.0.0.1:0", ["listeners", "KERBEROS"]),
     ],
 )
 def test_a_bad_value_is_refused_and_no_data_directory_made(tmp_path, setting, mentions):

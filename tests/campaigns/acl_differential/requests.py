@@ -250,6 +250,12 @@ _MAKERS: Final[dict[ApiKey, tuple[int, int, Callable[[ApiKey, int, Random], Make
         ),
     ),
     K.UPDATE_FEATURES: (1, 2, plain()),
+    K.DESCRIBE_USER_SCRAM_CREDENTIALS: (0, 0, plain(users=[of(K.DESCRIBE_USER_SCRAM_CREDENTIALS, "UserName", name="nobody")])),
+    K.ALTER_USER_SCRAM_CREDENTIALS: (
+        0,
+        0,
+        plain(deletions=[of(K.ALTER_USER_SCRAM_CREDENTIALS, "ScramCredentialDeletion", name="nobody", mechanism=1)]),
+    ),
     K.DESCRIBE_CLUSTER: (0, 1, plain(include_cluster_authorized_operations=True)),
     K.DESCRIBE_PRODUCERS: (0, 0, by_names("topics", "TopicRequest", "name", partition_indexes=[0])),
     K.UNREGISTER_BROKER: (0, 0, plain(broker_id=77)),
