@@ -11,7 +11,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from odradek.broker.config.definitions import InvalidConfig
-from odradek.broker.config.endpoints import SASL_PROTOCOLS, parse_endpoints, security_protocols
+from odradek.broker.config.endpoints import SASL_PROTOCOLS, inter_broker_listener, parse_endpoints, security_protocols
 from odradek.broker.network.connection import Connection
 from odradek.broker.network.connection_registry import ConnectionRegistry
 from odradek.broker.network.listeners import Listeners
@@ -142,9 +142,10 @@ class BrokerServer:
         names = [endpoint.name for endpoint in endpoints if protocols.get(endpoint.name) in SASL_PROTOCOLS]
         if not names:
             return
-        between = config["inter.broker.listener.name"]
-        if self.broker.is_member and between is not None and between.upper() in names:
-            raise InvalidConfig("inter.broker.listener.name", between, "a listener without SASL: brokers do not log in by it")
+        between = inter_broker_listener(config)
+        if self.broker.is_member and between in names:
+            key = "inter.broker.listener.name" if config["inter.broker.listener.name"] else "security.inter.broker.protocol"
+            raise InvalidConfig(key, between, "a listener without SASL: brokers do not log in by it")
         from odradek.broker.network.sasl_listeners import SaslListeners
         from odradek.broker.sasl.listeners import SaslServices
         from odradek.broker.sasl.scram import new_nonce

@@ -146,6 +146,23 @@ def test_a_bad_value_is_refused_and_no_data_directory_made(tmp_path, setting, me
     assert listing(tmp_path / "data") is None
 
 
+@pytest.mark.parametrize(
+    ("key", "value"), [("security.inter.broker.protocol", "SASL_PLAINTEXT"), ("inter.broker.listener.name", "sasl_plaintext")]
+)
+def test_a_broker_of_a_cluster_needs_a_listener_without_sasl_for_the_others(tmp_path, key, value):
+    settings = {
+        "process.roles": "broker",
+        "node.id": "2",
+        "controller.quorum.voters": "1@127.0.0.1:1",
+        "controller.listener.names": "CONTROLLER",
+        "listeners": "SASL_PLAINTEXT://127.0.0.1:0",
+        "sasl.enabled.mechanisms": "SCRAM-SHA-256",
+        key: value,
+    }
+    set_ = [word for name, text in settings.items() for word in ("--set", f"{name}={text}")]
+    assert_refused(odradek_serve(*set_, "--data-dir", tmp_path / "data"), key, "SASL_PLAINTEXT", "a listener without SASL")
+
+
 def test_a_store_that_cannot_be_read_is_refused_and_no_data_directory_made(tmp_path):
     configs = ("listeners=SSL://127.0.0.1:0", "ssl.keystore.type=PEM", f"ssl.keystore.location={tmp_path / 'none.pem'}")
     told = [word for config in configs for word in ("--set", config)]
