@@ -3,7 +3,7 @@
 from typing import Any, Final
 
 from odradek.broker.authorization.asked import Asked, then, with_refused
-from odradek.broker.authorization.refusals import refused
+from odradek.broker.authorization.refusals import offset_commit_topics, refused, txn_offset_commit_topics
 from odradek.broker.authorizer.acls import AclOperation, AclResourceType
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.message_types import offset_commit as commits
@@ -26,14 +26,7 @@ def offset_commit(asked: Asked) -> Any:
         return refused(asked, ErrorCode.GROUP_AUTHORIZATION_FAILED)
     by_id = asked.context.version >= _FIRST_BY_ID
     permitted, others = asked.split(AclOperation.READ, _TOPIC, request.topics, lambda topic: _name(asked, topic, by_id=by_id))
-    told = [
-        commits.OffsetCommitResponseTopic(
-            name=topic.name,
-            topic_id=topic.topic_id,
-            partitions=[commits.OffsetCommitResponsePartition(each.partition_index, _REFUSED) for each in topic.partitions],
-        )
-        for topic in others
-    ]
+    told = offset_commit_topics(others, _REFUSED)
     if told and not permitted:
         return commits.OffsetCommitResponse(topics=told)
     return with_refused(asked.handle(request._replace(topics=permitted) if told else None), "topics", told)
@@ -47,15 +40,7 @@ def txn_offset_commit(asked: Asked) -> Any:
     if not asked.access.allows(AclOperation.READ, _GROUP, request.group_id):
         return refused(asked, ErrorCode.GROUP_AUTHORIZATION_FAILED)
     permitted, others = asked.split(AclOperation.READ, _TOPIC, request.topics, lambda topic: topic.name)
-    told = [
-        in_transactions.TxnOffsetCommitResponseTopic(
-            name=topic.name,
-            partitions=[
-                in_transactions.TxnOffsetCommitResponsePartition(each.partition_index, _REFUSED) for each in topic.partitions
-            ],
-        )
-        for topic in others
-    ]
+    told = txn_offset_commit_topics(others, _REFUSED)
     if told and not permitted:
         return in_transactions.TxnOffsetCommitResponse(topics=told)
     return with_refused(asked.handle(request._replace(topics=permitted) if told else None), "topics", told)

@@ -1,22 +1,30 @@
 """Responses to requests that are refused as a whole: the error at the top or, where there is no place for it, at each item."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any, Final
 
 from odradek.broker.authorization.asked import Asked
+from odradek.broker.quorum.forwarding_errors import error_response
 from odradek.protocol.api_keys import ApiKey
-from odradek.protocol.errors import ErrorCode
+from odradek.protocol.errors import ErrorCode, KafkaError
+from odradek.protocol.message_types import offset_commit as commits
+from odradek.protocol.message_types import txn_offset_commit as in_transactions
 from odradek.protocol.messages import messages
 
 # Versions of JoinGroup before this one have a name where later ones have null.
 _NULLABLE_PROTOCOL: Final = 7
+# Refused to the cluster, as where a broker cannot reach the controller.
+_BY_ITEM: Final = frozenset({ApiKey.CREATE_ACLS, ApiKey.DELETE_ACLS, ApiKey.ALTER_USER_SCRAM_CREDENTIALS})
 _REASONS: Final = {ErrorCode.CLUSTER_AUTHORIZATION_FAILED: "The client may not do this to the cluster."}
 
 
 def refused(asked: Asked, code: ErrorCode) -> Any:
     """The response to ``asked`` with ``code``."""
-    classes = messages(asked.context.api_key)
-    special = _SPECIAL.get(asked.context.api_key)
+    api_key = asked.context.api_key
+    if api_key in _BY_ITEM:
+        return error_response(api_key, asked.request, KafkaError(code, _REASONS[code]))
+    classes = messages(api_key)
+    special = _SPECIAL.get(api_key)
     fields = special(classes, asked, code) if special is not None else {}
     response = classes.response
     if "error_code" in response._fields:
@@ -34,27 +42,37 @@ def _init_producer_id(_classes: Any, _asked: Asked, _code: ErrorCode) -> dict[st
     return {"producer_id": -1, "producer_epoch": -1}
 
 
-def _offset_commit(classes: Any, asked: Asked, code: ErrorCode) -> dict[str, Any]:
-    topics = [
-        classes.OffsetCommitResponseTopic(
+def offset_commit_topics(topics: Iterable[commits.OffsetCommitRequestTopic], code: ErrorCode) -> list[Any]:
+    """What OffsetCommit tells of topics that are refused."""
+    return [
+        commits.OffsetCommitResponseTopic(
             name=topic.name,
             topic_id=topic.topic_id,
-            partitions=[classes.OffsetCommitResponsePartition(each.partition_index, code) for each in topic.partitions],
+            partitions=[commits.OffsetCommitResponsePartition(each.partition_index, code) for each in topic.partitions],
         )
-        for topic in asked.request.topics
+        for topic in topics
     ]
-    return {"topics": topics}
 
 
-def _txn_offset_commit(classes: Any, asked: Asked, code: ErrorCode) -> dict[str, Any]:
-    topics = [
-        classes.TxnOffsetCommitResponseTopic(
+def txn_offset_commit_topics(topics: Iterable[in_transactions.TxnOffsetCommitRequestTopic], code: ErrorCode) -> list[Any]:
+    """What TxnOffsetCommit tells of topics that are refused."""
+    return [
+        in_transactions.TxnOffsetCommitResponseTopic(
             name=topic.name,
-            partitions=[classes.TxnOffsetCommitResponsePartition(each.partition_index, code) for each in topic.partitions],
+            partitions=[
+                in_transactions.TxnOffsetCommitResponsePartition(each.partition_index, code) for each in topic.partitions
+            ],
         )
-        for topic in asked.request.topics
+        for topic in topics
     ]
-    return {"topics": topics}
+
+
+def _offset_commit(_classes: Any, asked: Asked, code: ErrorCode) -> dict[str, Any]:
+    return {"topics": offset_commit_topics(asked.request.topics, code)}
+
+
+def _txn_offset_commit(_classes: Any, asked: Asked, code: ErrorCode) -> dict[str, Any]:
+    return {"topics": txn_offset_commit_topics(asked.request.topics, code)}
 
 
 def _write_txn_markers(classes: Any, asked: Asked, code: ErrorCode) -> dict[str, Any]:
@@ -122,19 +140,6 @@ def _list_partition_reassignments(classes: Any, asked: Asked, _code: ErrorCode) 
     return {"topics": topics}
 
 
-def _create_acls(classes: Any, asked: Asked, code: ErrorCode) -> dict[str, Any]:
-    return {"results": [classes.AclCreationResult(code, _REASONS.get(code)) for _ in asked.request.creations]}
-
-
-def _delete_acls(classes: Any, asked: Asked, code: ErrorCode) -> dict[str, Any]:
-    return {"filter_results": [classes.DeleteAclsFilterResult(code, _REASONS.get(code)) for _ in asked.request.filters]}
-
-
-def _alter_user_scram_credentials(classes: Any, asked: Asked, code: ErrorCode) -> dict[str, Any]:
-    users = sorted({each.name for each in (*asked.request.deletions, *asked.request.upsertions)})
-    return {"results": [classes.AlterUserScramCredentialsResult(user, code, _REASONS.get(code)) for user in users]}
-
-
 def _describe_user_scram_credentials(classes: Any, asked: Asked, code: ErrorCode) -> dict[str, Any]:
     users = asked.request.users or ()
     result = classes.DescribeUserScramCredentialsResult
@@ -151,8 +156,5 @@ _SPECIAL: Final[dict[ApiKey, Callable[[Any, Asked, ErrorCode], dict[str, Any]]]]
     ApiKey.ELECT_LEADERS: _elect_leaders,
     ApiKey.ALTER_PARTITION_REASSIGNMENTS: _alter_partition_reassignments,
     ApiKey.LIST_PARTITION_REASSIGNMENTS: _list_partition_reassignments,
-    ApiKey.CREATE_ACLS: _create_acls,
-    ApiKey.DELETE_ACLS: _delete_acls,
-    ApiKey.ALTER_USER_SCRAM_CREDENTIALS: _alter_user_scram_credentials,
     ApiKey.DESCRIBE_USER_SCRAM_CREDENTIALS: _describe_user_scram_credentials,
 }

@@ -5,6 +5,7 @@ The client sends the salted password and never the password. What is stored of i
 
 from typing import TYPE_CHECKING
 
+from odradek.broker.quorum.forwarding_errors import alter_user_scram_credentials_error
 from odradek.protocol.errors import KafkaError
 from odradek.protocol.message_types.alter_user_scram_credentials import (
     AlterUserScramCredentialsRequest,
@@ -25,11 +26,7 @@ def handle(
 
     def answer(outcome: list[AlterUserScramCredentialsResult] | KafkaError) -> AlterUserScramCredentialsResponse:
         if isinstance(outcome, KafkaError):
-            names = dict.fromkeys([*(each.name for each in request.deletions), *(each.name for each in request.upsertions)])
-            outcome = [
-                AlterUserScramCredentialsResult(user=name, error_code=outcome.code, error_message=outcome.reason)
-                for name in names
-            ]
+            return alter_user_scram_credentials_error(request, outcome)
         return AlterUserScramCredentialsResponse(results=outcome)
 
     return services.controller.alter_user_scram_credentials(request).then(answer)

@@ -99,10 +99,11 @@ def _incremental_alter_configs(
     )
 
 
-def _alter_user_scram_credentials(
+def alter_user_scram_credentials_error(
     request: alter_user_scram_credentials.AlterUserScramCredentialsRequest, error: KafkaError
 ) -> alter_user_scram_credentials.AlterUserScramCredentialsResponse:
-    names = dict.fromkeys([*(each.name for each in request.deletions), *(each.name for each in request.upsertions)])
+    """Each user once, by name."""
+    names = sorted({*(each.name for each in request.deletions), *(each.name for each in request.upsertions)})
     return alter_user_scram_credentials.AlterUserScramCredentialsResponse(
         results=[
             alter_user_scram_credentials.AlterUserScramCredentialsResult(
@@ -119,7 +120,7 @@ _BY_ITEM: Final[dict[ApiKey, Callable[[Any, KafkaError], Any]]] = {
     ApiKey.CREATE_ACLS: _create_acls,
     ApiKey.DELETE_ACLS: _delete_acls,
     ApiKey.CREATE_PARTITIONS: _create_partitions,
-    ApiKey.ALTER_USER_SCRAM_CREDENTIALS: _alter_user_scram_credentials,
+    ApiKey.ALTER_USER_SCRAM_CREDENTIALS: alter_user_scram_credentials_error,
     ApiKey.ALTER_CONFIGS: _alter_configs,
     ApiKey.INCREMENTAL_ALTER_CONFIGS: _incremental_alter_configs,
 }
